@@ -1,0 +1,145 @@
+//! How long a group rests: before its first hunt, and after each hunt that left something unmet.
+//!
+//! All of it is arithmetic on integers, so that the same attempt rests equally long on every machine.
+
+use super::{HOUR, MILLISECOND, MINUTE, Nanos, SECOND};
+use model::planted::{Bug, is_planted};
+
+/// How a kind of group is hunted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Rhythm {
+    /// One content hash: at once, then ever more rarely, because content may stay away for months.
+    Content,
+    /// One repository: its servers are public and usually up, so it is never left alone for long.
+    Git,
+    /// The events, keys and addresses of one space: hunted like git.
+    Space,
+}
+
+/// Who brought the event that has the need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Origin {
+    /// A user of this node, who will probably push what is missing within minutes.
+    LocalUser,
+    /// A peer or a relay, which tend to bring related events in bursts.
+    PeerOrRelay,
+}
+
+/// A burst from a peer or relay has usually ended by then, so that one hunt serves all of it.
+const BURST_DELAY: Nanos = 500 * MILLISECOND;
+
+/// A user who announces a state and then pushes has usually pushed by then, and nobody need be asked.
+const PUSH_DELAY: Nanos = 3 * MINUTE;
+
+/// Jitter takes at most this many thousandths off a delay.
+const JITTER_PERMILLE_MAX: u16 = 100;
+
+/// No growth is computed further than this; the assertions below show that none needs to be.
+const STEPS_MAX: u32 = 32;
+
+const CONTENT: Growth = Growth { first: MINUTE, times: 3, over: 2, longest: 24 * HOUR };
+const GIT: Growth = Growth { first: 20 * SECOND, times: 2, over: 1, longest: 2 * MINUTE };
+
+const _: () = assert!(CONTENT.after(STEPS_MAX) == CONTENT.longest);
+const _: () = assert!(GIT.after(STEPS_MAX) == GIT.longest);
+
+/// The rest after the given number of attempts, of which the first counts one.
+pub fn backoff(rhythm: Rhythm, attempts: u32) -> Nanos {
+    match rhythm {
+        Rhythm::Content => CONTENT.after(steps(attempts, Bug::ContentBackoffOffByOne)),
+        Rhythm::Git | Rhythm::Space => GIT.after(steps(attempts, Bug::GitBackoffOffByOne)),
+    }
+}
+
+/// The delay less its jitter, given in thousandths. Jitter only shortens, and by at most a tenth.
+pub fn shortened(delay: Nanos, jitter_permille: u16) -> Nanos {
+    let permille = jitter_permille.min(JITTER_PERMILLE_MAX);
+    let cut = u128::from(delay) * u128::from(permille) / 1_000;
+    delay - cut as Nanos
+}
+
+/// The wait between a group's first need and its first hunt.
+pub fn first_delay(rhythm: Rhythm, origin: Origin) -> Nanos {
+    match (rhythm, origin) {
+        (Rhythm::Content, Origin::LocalUser | Origin::PeerOrRelay) => 0,
+        (Rhythm::Git | Rhythm::Space, Origin::LocalUser) => PUSH_DELAY,
+        (Rhythm::Git | Rhythm::Space, Origin::PeerOrRelay) => BURST_DELAY,
+    }
+}
+
+/// A delay that grows by a fixed ratio with each step, up to a longest one.
+struct Growth {
+    first: Nanos,
+    times: u32,
+    over: u32,
+    longest: Nanos,
+}
+
+impl Growth {
+    /// The delay after so many steps. The ratio is raised before it divides, so nothing is rounded twice.
+    const fn after(&self, steps: u32) -> Nanos {
+        let steps = if steps < STEPS_MAX { steps } else { STEPS_MAX };
+        let grown = self.first as u128 * (self.times as u128).pow(steps) / (self.over as u128).pow(steps);
+        if grown < self.longest as u128 { grown as Nanos } else { self.longest }
+    }
+}
+
+/// How often the delay has grown by this attempt; the first attempt has the first delay.
+fn steps(attempts: u32, off_by_one: Bug) -> u32 {
+    if is_planted(off_by_one) { attempts } else { attempts.saturating_sub(1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::{Expect, expect};
+
+    fn check(rhythm: Rhythm, expected: Expect) {
+        let rests: Vec<String> =
+            (1..=20).map(|attempts| format!("{}", backoff(rhythm, attempts) as f64 / SECOND as f64)).collect();
+        expected.assert_eq(&rests.join(" "));
+    }
+
+    #[test]
+    fn content_rests_half_as_long_again_up_to_a_day() {
+        check(
+            Rhythm::Content,
+            expect![[r#""#]],
+        );
+    }
+
+    #[test]
+    fn git_and_spaces_double_up_to_two_minutes() {
+        check(Rhythm::Git, expect![[r#""#]]);
+        check(Rhythm::Space, expect![[r#""#]]);
+    }
+
+    #[test]
+    fn no_attempt_rests_like_the_first_and_the_last_like_the_longest() {
+        for rhythm in [Rhythm::Content, Rhythm::Git, Rhythm::Space] {
+            assert_eq!(backoff(rhythm, 0), backoff(rhythm, 1));
+            assert_eq!(backoff(rhythm, u32::MAX), backoff(rhythm, STEPS_MAX));
+        }
+    }
+
+    #[test]
+    fn jitter_only_shortens_and_by_at_most_a_tenth() {
+        assert_eq!(shortened(SECOND, 0), SECOND);
+        assert_eq!(shortened(SECOND, 50), 950 * MILLISECOND);
+        assert_eq!(shortened(SECOND, 100), 900 * MILLISECOND);
+        assert_eq!(shortened(SECOND, u16::MAX), 900 * MILLISECOND);
+        assert_eq!(shortened(9, 100), 9);
+        assert_eq!(shortened(Nanos::MAX, 100), Nanos::MAX - Nanos::MAX / 10);
+    }
+
+    #[test]
+    fn only_content_is_hunted_at_once() {
+        for origin in [Origin::LocalUser, Origin::PeerOrRelay] {
+            assert_eq!(first_delay(Rhythm::Content, origin), 0);
+        }
+        for rhythm in [Rhythm::Git, Rhythm::Space] {
+            assert_eq!(first_delay(rhythm, Origin::PeerOrRelay), 500 * MILLISECOND);
+            assert_eq!(first_delay(rhythm, Origin::LocalUser), 180 * SECOND);
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! All hunts of a node as a session without sockets.
+//!
+//! The caller tells it what happened ([`Hunts::hear`]), performs what it answers ([`Hunts::take`]), and sleeps no
+//! longer than it says ([`Hunts::wake_at`]). A hunt asks the sources of its group one after the other, each once, those
+//! of free domains first. Before every request it looks again at what is unmet, so it stops as soon as nothing is. When
+//! only busy domains are left it puts the group into their queues and ends. The queues then go on without it: whenever
+//! a domain can take a request, the next group in turn gets it.
+//!
+//! What keeps the two from asking twice: while a group is queued at a domain, only that queue asks there for it; and a
+//! hunt that queues its group hands over the URLs it has tried there.
+
+use super::Nanos;
+use super::domain::{Capacity, Domain, DomainLimits};
+use model::planted::{Bug, is_planted};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt::{self, Debug, Display};
+
+/// More sources than this are not considered for one group: whoever lists them may be a stranger, and every one costs
+/// a request to somebody.
+pub const SOURCES_PER_GROUP_MAX: usize = 64;
+
+/// What the hunts read: the needs and sources of each group, as they are now.
+pub trait Plan<G> {
+    /// Whether the group has unmet needs right now.
+    fn pending(&self, group: &G) -> bool;
+
+    /// Where the group's needs may be fetched, in order of preference, our own address left out.
+    fn sources(&self, group: &G) -> Vec<Source>;
+}
+
+/// Somewhere a need may be fetched from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Source {
+    /// What is asked. A URL belongs to one domain.
+    pub url: String,
+    /// The host name or peer id whose limits apply.
+    pub domain: String,
+}
+
+/// The name of one request, never given twice by the same session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(u64);
+
+impl Display for Ticket {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "ticket:{}", self.0)
+    }
+}
+
+/// What the session hears. Every input also tells the time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input<G> {
+    /// The schedule row of this group is due.
+    Due {
+        /// The group to hunt.
+        group: G,
+        /// The time in its row, to be compared when the hunt has ended.
+        next: Nanos,
+    },
+    /// A request has ended, whatever the result; its bytes were already delivered.
+    Ended {
+        /// The request.
+        ticket: Ticket,
+    },
+    /// Time has passed, and a window may have freed a slot.
+    Tick,
+}
+
+/// What the session wants done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output<G> {
+    /// Perform this request, deliver what it brings, and then let the session hear of its end.
+    Start {
+        /// The name under which its end is told.
+        ticket: Ticket,
+        /// The group whose unmet needs are asked for, all together.
+        group: G,
+        /// Where to ask.
+        url: String,
+        /// The domain that is asked.
+        domain: String,
+    },
+    /// The group's hunt is over: move its row on with [`on_hunt_ended`](super::schedule::on_hunt_ended).
+    HuntEnded {
+        /// The group.
+        group: G,
+        /// The time in its row when the hunt was due.
+        expected_next: Nanos,
+        /// When the hunt began.
+        started_at: Nanos,
+    },
+}
+
+/// A request in flight.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request<G> {
+    /// The group it asks for.
+    pub group: G,
+    /// Where it asks.
+    pub source: Source,
+    /// Who goes on when it has ended.
+    pub asker: Asker,
+}
+
+/// Who makes a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asker {
+    /// The group's hunt.
+    Hunt,
+    /// The queue of the domain.
+    Queue,
+}
+
+/// All hunts under way, all domains that are busy or were asked of late, and what the caller has yet to do.
+#[derive(Clone, Debug)]
+pub struct Hunts<G> {
+    limits: DomainLimits,
+    hunts: BTreeMap<G, Hunt>,
+    domains: BTreeMap<String, Domain<G>>,
+    requests: BTreeMap<Ticket, Request<G>>,
+    tickets_given: u64,
+    outputs: VecDeque<Output<G>>,
+}
+
+/// One hunt of one group.
+#[derive(Clone, Debug)]
+struct Hunt {
+    expected_next: Nanos,
+    started_at: Nanos,
+    tried: BTreeSet<Source>,
+}
+
+/// What a hunt does next.
+enum Step {
+    Ask(Source),
+    /// Nothing can be asked now; the group waits at these domains, if any.
+    End { busy: BTreeSet<String> },
+}
+
+impl<G: Ord + Clone + Debug> Hunts<G> {
+    /// A session in which nothing is under way.
+    pub fn new(limits: DomainLimits) -> Self {
+        Hunts {
+            limits,
+            hunts: BTreeMap::new(),
+            domains: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            tickets_given: 0,
+            outputs: VecDeque::new(),
+        }
+    }
+
+    /// Takes in what happened. A group that is being hunted is not hunted twice, and the end of a request that is not
+    /// in flight changes nothing: late and repeated input is normal.
+    pub fn hear(&mut self, plan: &impl Plan<G>, input: Input<G>, now: Nanos) {
+        self.pass_time(plan, now);
+        match input {
+            Input::Due { group, next } => self.begin(plan, group, next, now),
+            Input::Ended { ticket } => self.end_request(plan, ticket, now),
+            Input::Tick => {}
+        }
+    }
+
+    /// The next thing to do, if any.
+    pub fn take(&mut self) -> Option<Output<G>> {
+        self.outputs.pop_front()
+    }
+
+    /// When to hear [`Input::Tick`] if nothing else is heard before: the earliest moment at which the window of a
+    /// domain has room for a queued group. `None` while only the end of a request can change anything.
+    pub fn wake_at(&self, now: Nanos) -> Option<Nanos> {
+        if is_planted(Bug::WindowWakesNobody) {
+            return None;
+        }
+        self.domains.values().filter_map(|domain| domain.wake_at(&self.limits, now)).min()
+    }
+
+    /// Whether the group is being hunted. A group that merely waits in the queues of domains is not.
+    pub fn is_hunting(&self, group: &G) -> bool {
+        self.hunts.contains_key(group)
+    }
+
+    /// The requests in flight.
+    pub fn requests(&self) -> impl Iterator<Item = (Ticket, &Request<G>)> {
+        self.requests.iter().map(|(ticket, request)| (*ticket, request))
+    }
+
+    /// Which groups are in the queue of which domain.
+    pub fn queued(&self) -> impl Iterator<Item = (&str, &G)> {
+        self.domains.iter().flat_map(|(name, domain)| domain.queued().map(move |group| (name.as_str(), group)))
+    }
+
+    /// Whether nothing is hunted, queued, in flight or to be taken.
+    pub fn is_quiet(&self) -> bool {
+        self.hunts.is_empty() && self.requests.is_empty() && self.outputs.is_empty() && self.queued().next().is_none()
+    }
+
+    /// Lets the queues go on whose window has room by now, and forgets the domains of which nothing is left.
+    ///
+    /// This comes before every input, so that a hunt finds free only what no queued group was waiting for.
+    fn pass_time(&mut self, plan: &impl Plan<G>, now: Nanos) {
+        let limits = self.limits;
+        self.domains.retain(|_, domain| {
+            domain.forget_starts(&limits, now);
+            !domain.is_forgettable()
+        });
+        let freed = |domain: &Domain<G>| domain.wake_at(&limits, now).is_some_and(|at| at <= now);
+        let names: Vec<String> =
+            self.domains.iter().filter(|(_, domain)| freed(domain)).map(|(name, _)| name.clone()).collect();
+        for name in names {
+            self.run_queue(plan, &name, now);
+        }
+    }
+
+    fn begin(&mut self, plan: &impl Plan<G>, group: G, next: Nanos, now: Nanos) {
+        if self.is_hunting(&group) {
+            return;
+        }
+        let hunt = Hunt { expected_next: next, started_at: now, tried: BTreeSet::new() };
+        self.hunts.insert(group.clone(), hunt);
+        self.advance(plan, &group, now);
+    }
+
+    fn end_request(&mut self, plan: &impl Plan<G>, ticket: Ticket, now: Nanos) {
+        let Some(Request { group, source, asker }) = self.requests.remove(&ticket) else { return };
+        self.domain(&source.domain).complete();
+        match asker {
+            Asker::Queue if is_planted(Bug::CompletionFindsGroupBusy) => {
+                self.run_queue(plan, &source.domain, now);
+                self.domain(&source.domain).mark_free(&group);
+            }
+            Asker::Queue => {
+                self.domain(&source.domain).mark_free(&group);
+                self.run_queue(plan, &source.domain, now);
+            }
+            Asker::Hunt => {
+                // The groups that were waiting come first; the hunt may find the domain busy again.
+                self.run_queue(plan, &source.domain, now);
+                self.advance(plan, &group, now);
+            }
+        }
+    }
+
+    /// Makes the hunt's next request or ends it.
+    fn advance(&mut self, plan: &impl Plan<G>, group: &G, now: Nanos) {
+        match self.next_step(plan, group, now) {
+            Step::Ask(source) => {
+                if let Some(hunt) = self.hunts.get_mut(group) {
+                    hunt.tried.insert(source.clone());
+                }
+                self.domain(&source.domain).start(now);
+                self.issue(Request { group: group.clone(), source, asker: Asker::Hunt });
+            }
+            Step::End { busy } => self.end_hunt(plan, group, busy, now),
+        }
+    }
+
+    fn next_step(&self, plan: &impl Plan<G>, group: &G, now: Nanos) -> Step {
+        let mut busy = BTreeSet::new();
+        for source in unmet_sources(plan, group) {
+            if self.hunts.get(group).is_some_and(|hunt| hunt.tried.contains(&source)) {
+                continue;
+            }
+            if self.is_free(&source.domain, group, now) {
+                return Step::Ask(source);
+            }
+            busy.insert(source.domain);
+        }
+        Step::End { busy }
+    }
+
+    /// Whether the group's hunt may ask at the domain: it has room, and its queue is not asking for the group itself.
+    fn is_free(&self, domain: &str, group: &G, now: Nanos) -> bool {
+        self.domains
+            .get(domain)
+            .is_none_or(|domain| domain.capacity(&self.limits, now) == Capacity::Now && !domain.is_queued(group))
+    }
+
+    /// Ends the hunt. It does not wait for busy domains: their queues take over where it has not asked.
+    fn end_hunt(&mut self, plan: &impl Plan<G>, group: &G, busy: BTreeSet<String>, now: Nanos) {
+        let Some(hunt) = self.hunts.remove(group) else { return };
+        for name in busy {
+            self.domain(&name).enqueue(group.clone(), hunt.tried_at(&name));
+            self.run_queue(plan, &name, now);
+        }
+        let Hunt { expected_next, started_at, tried: _ } = hunt;
+        self.outputs.push_back(Output::HuntEnded { group: group.clone(), expected_next, started_at });
+    }
+
+    /// Starts what the domain can take, in turn, until it is busy or nobody waits.
+    fn run_queue(&mut self, plan: &impl Plan<G>, name: &str, now: Nanos) {
+        let limits = self.limits;
+        let choose = |group: &G, tried: &BTreeSet<String>| {
+            let here = |source: &Source| source.domain == name && !tried.contains(&source.url);
+            unmet_sources(plan, group).into_iter().find(here).map(|source| source.url)
+        };
+        while let Some((group, url)) = self.domain(name).start_next(&limits, now, choose) {
+            let source = Source { url, domain: name.to_owned() };
+            self.issue(Request { group, source, asker: Asker::Queue });
+        }
+    }
+
+    /// Gives the request its ticket and asks the caller to perform it.
+    fn issue(&mut self, request: Request<G>) {
+        self.tickets_given += 1;
+        let ticket = Ticket(self.tickets_given);
+        let Source { url, domain } = request.source.clone();
+        self.outputs.push_back(Output::Start { ticket, group: request.group.clone(), url, domain });
+        self.requests.insert(ticket, request);
+    }
+
+    fn domain(&mut self, name: &str) -> &mut Domain<G> {
+        self.domains.entry(name.to_owned()).or_default()
+    }
+}
+
+impl Hunt {
+    /// The URLs that this hunt has tried at one domain.
+    fn tried_at(&self, domain: &str) -> BTreeSet<String> {
+        if is_planted(Bug::TriedUrlForgotten) {
+            return BTreeSet::new();
+        }
+        self.tried.iter().filter(|source| source.domain == domain).map(|source| source.url.clone()).collect()
+    }
+}
+
+/// Where the group is to be asked for now: nowhere if nothing is unmet.
+fn unmet_sources<G>(plan: &impl Plan<G>, group: &G) -> Vec<Source> {
+    if !plan.pending(group) {
+        return Vec::new();
+    }
+    let mut sources = plan.sources(group);
+    sources.truncate(SOURCES_PER_GROUP_MAX);
+    sources
+}

@@ -1,0 +1,148 @@
+//! A group's row in the schedule, from its first need until nothing is pending.
+//!
+//! A row is made by the first need, brought forward by further needs and by people who ask, and moved on by the end of
+//! each hunt. While a hunt runs, the row keeps the time at which it was due; whoever wants another hunt meanwhile sets
+//! a new time. The end of the hunt tells the two apart by comparing: it moves the row on only if the time is still the
+//! one it set out with. The functions here are pure: the caller reads the row and writes the answer in one transaction.
+
+use super::backoff::{Origin, Rhythm, backoff, first_delay, shortened};
+use super::Nanos;
+
+/// What is remembered of a group between hunts. A group without a row has nothing pending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScheduleRow {
+    /// How many hunts in a row left something unmet; it stays at its greatest value rather than wrap.
+    pub attempts: u32,
+    /// When the latest of those hunts began.
+    pub last: Option<Nanos>,
+    /// When the group is hunted next; in the past while it is being hunted.
+    pub next: Nanos,
+}
+
+/// The row after one more need has joined the group.
+///
+/// The next hunt may come sooner for it, never later, and the attempts start again: what was not there for the old
+/// needs may be there for the new one. Not so for content, whose needs are all the same bytes: there a stranger who
+/// repeats a reference could defeat the backoff.
+///
+/// A row that is due already is set to now. It stays as due as it was, and a hunt that is under way, and may have asked
+/// everywhere before this need came, finds at its end that another one is wanted.
+pub fn on_new_need(row: Option<ScheduleRow>, rhythm: Rhythm, origin: Origin, now: Nanos) -> ScheduleRow {
+    let wanted = now.saturating_add(first_delay(rhythm, origin));
+    match (row, rhythm) {
+        (None, Rhythm::Content | Rhythm::Git | Rhythm::Space) => {
+            ScheduleRow { attempts: 0, last: None, next: wanted }
+        }
+        (Some(row), Rhythm::Content) => row,
+        (Some(row), Rhythm::Git | Rhythm::Space) => {
+            ScheduleRow { attempts: 0, last: row.last, next: row.next.clamp(now, wanted) }
+        }
+    }
+}
+
+/// The row after a person has asked for a hunt now. The attempts are kept: nothing new is known about the sources.
+pub fn on_retry(row: ScheduleRow, now: Nanos) -> ScheduleRow {
+    ScheduleRow { next: now, ..row }
+}
+
+/// The row after a hunt that set out at `expected_next` and began at `attempted_at` has ended, or `None` if nothing is
+/// pending and the group leaves the schedule.
+///
+/// If somebody has set another time during the hunt, that time stands and the hunt counts as no attempt.
+pub fn on_hunt_ended(
+    row: &ScheduleRow,
+    expected_next: Nanos,
+    pending: bool,
+    rhythm: Rhythm,
+    attempted_at: Nanos,
+    now: Nanos,
+    jitter_permille: u16,
+) -> Option<ScheduleRow> {
+    if !pending {
+        return None;
+    }
+    if row.next != expected_next {
+        return Some(ScheduleRow { next: row.next.max(now), ..*row });
+    }
+    let attempts = row.attempts.saturating_add(1);
+    let rest = shortened(backoff(rhythm, attempts), jitter_permille);
+    Some(ScheduleRow { attempts, last: Some(attempted_at), next: now.saturating_add(rest) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::SECOND;
+    use super::*;
+    use expect_test::{Expect, expect};
+
+    /// Tells a story of `time:happening` words, times in seconds, and compares the row after each.
+    fn check(rhythm: Rhythm, story: &str, expected: Expect) {
+        let mut row: Option<ScheduleRow> = None;
+        let mut began: Option<(Nanos, Nanos)> = None;
+        let mut lines = String::new();
+        for word in story.split_whitespace() {
+            let (seconds, happening) = word.split_once(':').unwrap_or(("0", word));
+            let now = seconds.parse::<Nanos>().unwrap_or_default() * SECOND;
+            let (expected_next, attempted_at) = began.unwrap_or_default();
+            let ended = |row: &ScheduleRow, pending| {
+                on_hunt_ended(row, expected_next, pending, rhythm, attempted_at, now, 0)
+            };
+            row = match happening {
+                "peer" => Some(on_new_need(row, rhythm, Origin::PeerOrRelay, now)),
+                "local" => Some(on_new_need(row, rhythm, Origin::LocalUser, now)),
+                "retry" => row.map(|row| on_retry(row, now)),
+                "end" => row.and_then(|row| ended(&row, true)),
+                "met" => row.and_then(|row| ended(&row, false)),
+                _hunt => {
+                    began = row.map(|row| (row.next, now));
+                    continue;
+                }
+            };
+            lines += &format!("{word} -> {}\n", row.map_or("no row".to_owned(), show));
+        }
+        expected.assert_eq(&lines);
+    }
+
+    fn show(row: ScheduleRow) -> String {
+        let seconds = |at: Nanos| at as f64 / SECOND as f64;
+        let last = row.last.map_or("never".to_owned(), |at| seconds(at).to_string());
+        format!("{} attempts, last {last}, next {}", row.attempts, seconds(row.next))
+    }
+
+    #[test]
+    fn hunts_that_leave_something_rest_ever_longer() {
+        check(Rhythm::Git, "0:peer 1:hunt 5:end 25:hunt 26:end 66:hunt 70:met", expect![[r#""#]]);
+    }
+
+    #[test]
+    fn a_new_need_brings_the_hunt_forward_but_never_puts_it_off() {
+        check(Rhythm::Space, "0:local 1:peer 2:local 2:peer", expect![[r#""#]]);
+    }
+
+    #[test]
+    fn a_new_need_starts_the_attempts_again() {
+        check(Rhythm::Git, "0:peer 1:hunt 1:end 30:hunt 30:end 31:peer", expect![[r#""#]]);
+    }
+
+    #[test]
+    fn content_keeps_its_backoff_whoever_repeats_the_need() {
+        check(Rhythm::Content, "0:peer 0:hunt 1:end 2:peer 3:local", expect![[r#""#]]);
+    }
+
+    #[test]
+    fn a_need_during_the_hunt_is_neither_overwritten_nor_counted_against_it() {
+        check(Rhythm::Git, "0:peer 1:hunt 3:peer 9:end 9:hunt 10:end", expect![[r#""#]]);
+    }
+
+    #[test]
+    fn a_person_who_asks_is_served_now_and_the_attempts_are_kept() {
+        check(Rhythm::Content, "0:peer 0:hunt 1:end 5:retry 5:hunt 6:retry 8:end", expect![[r#""#]]);
+    }
+
+    #[test]
+    fn attempts_and_times_stay_at_their_greatest_value() {
+        let row = ScheduleRow { attempts: u32::MAX, last: None, next: Nanos::MAX };
+        let ended = on_hunt_ended(&row, Nanos::MAX, true, Rhythm::Git, 0, Nanos::MAX, 0);
+        assert_eq!(ended, Some(ScheduleRow { attempts: u32::MAX, last: Some(0), next: Nanos::MAX }));
+    }
+}

@@ -1,0 +1,254 @@
+//! The blob: the form in which an envelope is kept and travels.
+//!
+//! Plain, sealed under a space key, or, for key events, sealed to one member's prekey. One envelope has one blob:
+//! nonces and ephemeral secrets are derived from the envelope and recomputed on opening, so that nobody can wrap the
+//! same statement twice and have it counted twice.
+
+use crate::crypto::{
+    BOX_OVERHEAD_BYTES, CannotOpen, NONCE_BYTES, SpaceKey, TAG_BYTES, box_secret, event_id, open_box, prekey_id,
+    prekey_public, seal_box,
+};
+use crate::envelope::{BadEnvelope, Envelope, Verified};
+use crate::ids::{EventId, KeyId, PrekeyId, SpaceId};
+use crate::kind::Kind;
+use crate::limits::{BLOB_BYTES_MAX, ENVELOPE_BYTES_MIN};
+use crate::payload::Payload;
+use crate::planted::{Bug, is_planted};
+
+const PLAIN: u8 = 0x00;
+const SEALED: u8 = 0x01;
+const ADDRESSED: u8 = 0x04;
+const SEALED_HEADER_BYTES: usize = 1 + 16 + 16;
+
+/// Why bytes are not a blob, or a blob does not hold what it says.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadBlob {
+    /// A form that this release does not know.
+    #[error("unknown blob version {0:#04x}; this release knows 0x00, 0x01 and 0x04")]
+    Version(u8),
+    /// Shorter than any blob.
+    #[error("the blob ends too early")]
+    Short,
+    /// Longer than any blob.
+    #[error("the blob is larger than {BLOB_BYTES_MAX} bytes")]
+    Long,
+    /// The encryption does not fit.
+    #[error(transparent)]
+    Cipher(#[from] CannotOpen),
+    /// The space or key in the header is not that of the envelope.
+    #[error("the header of the blob does not fit its envelope")]
+    Header,
+    /// Sealed again under another nonce or ephemeral secret.
+    #[error("the envelope was sealed in a way that is not its own")]
+    Resealed,
+    /// The envelope inside is not valid.
+    #[error(transparent)]
+    Envelope(#[from] BadEnvelope),
+}
+
+/// What the outside of a blob tells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// Anyone can read it.
+    Plain,
+    /// Holders of the space key can read it.
+    Sealed {
+        /// The space it belongs to.
+        space: SpaceId,
+        /// The key that opens it.
+        key: KeyId,
+    },
+    /// The holder of the prekey can read it.
+    Addressed {
+        /// The space it belongs to.
+        space: SpaceId,
+        /// The prekey it was sealed to.
+        prekey: PrekeyId,
+    },
+}
+
+/// A blob of a known form and a possible length, with its id.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Blob {
+    bytes: Vec<u8>,
+    form: Form,
+    id: EventId,
+}
+
+impl Blob {
+    /// Looks at the outside of these bytes and computes the id.
+    pub fn parse(bytes: Vec<u8>) -> Result<Blob, BadBlob> {
+        if bytes.len() > BLOB_BYTES_MAX {
+            return Err(BadBlob::Long);
+        }
+        let form = parse_form(&bytes)?;
+        let id = event_id(&bytes);
+        Ok(Blob { bytes, form, id })
+    }
+
+    /// The plain blob of an envelope.
+    pub fn plain(envelope: &Verified) -> Result<Blob, BadBlob> {
+        if !envelope.key.is_zero() {
+            return Err(BadBlob::Header);
+        }
+        Blob::parse([&[PLAIN], envelope.bytes()].concat())
+    }
+
+    /// The blob of an envelope sealed under the space key that it names.
+    pub fn seal(envelope: &Verified, key: &SpaceKey) -> Result<Blob, BadBlob> {
+        if envelope.key != key.id() || envelope.kind == Kind::Key {
+            return Err(BadBlob::Header);
+        }
+        let nonce = key.blob_nonce(envelope.bytes());
+        Blob::seal_with_nonce(envelope, key, nonce)
+    }
+
+    /// As [`Blob::seal`], with a nonce that need not be the right one: what a lying peer can make.
+    pub fn seal_with_nonce(envelope: &Verified, key: &SpaceKey, nonce: [u8; NONCE_BYTES]) -> Result<Blob, BadBlob> {
+        let mut bytes = header(SEALED, &envelope.space, &key.id().0);
+        let sealed = key.seal_blob(&nonce, &bytes, envelope.bytes());
+        bytes.extend(nonce);
+        bytes.extend(sealed);
+        Blob::parse(bytes)
+    }
+
+    /// The blob of a key event, sealed to the prekey that its envelope names.
+    pub fn address(envelope: &Verified, prekey: &[u8; 32]) -> Result<Blob, BadBlob> {
+        let id = prekey_id(prekey);
+        let Payload::Key(carried) = &envelope.payload else {
+            return Err(BadBlob::Header);
+        };
+        if envelope.key.0 != id.0 {
+            return Err(BadBlob::Header);
+        }
+        let mut bytes = header(ADDRESSED, &envelope.space, &id.0);
+        let sealed = seal_box(&box_secret(carried, envelope.bytes()), prekey, &bytes, envelope.bytes())?;
+        bytes.extend(sealed);
+        Blob::parse(bytes)
+    }
+
+    /// Checks a plain blob's envelope and signature.
+    pub fn check_plain(&self) -> Result<Verified, BadBlob> {
+        fits(Verified::check(self.plain_envelope()?)?, None)
+    }
+
+    /// Opens with the space key and checks everything.
+    pub fn check_sealed(&self, key: &SpaceKey) -> Result<Verified, BadBlob> {
+        let (space, bytes) = self.open_sealed(key)?;
+        fits(Verified::check(&bytes)?, Some((space, key.id().0)))
+    }
+
+    /// Opens with the prekey's secret and checks everything.
+    pub fn check_addressed(&self, secret: &[u8; 32]) -> Result<Verified, BadBlob> {
+        let (space, bytes) = self.open_addressed(secret)?;
+        let prekey = prekey_id(&prekey_public(secret));
+        fits(Verified::check(&bytes)?, Some((space, prekey.0)))
+    }
+
+    /// The envelope of a plain blob that was checked before it was kept.
+    pub fn kept_plain(&self) -> Result<Verified, BadBlob> {
+        Ok(Verified::kept(self.plain_envelope()?)?)
+    }
+
+    /// The envelope of a sealed blob that was checked before it was kept.
+    pub fn kept_sealed(&self, key: &SpaceKey) -> Result<Verified, BadBlob> {
+        Ok(Verified::kept(&self.open_sealed(key)?.1)?)
+    }
+
+    /// The envelope of a key event that was checked before it was kept.
+    pub fn kept_addressed(&self, secret: &[u8; 32]) -> Result<Verified, BadBlob> {
+        Ok(Verified::kept(&self.open_addressed(secret)?.1)?)
+    }
+
+    fn plain_envelope(&self) -> Result<&[u8], BadBlob> {
+        match self.form {
+            Form::Plain => self.bytes.get(1..).ok_or(BadBlob::Short),
+            Form::Sealed { .. } | Form::Addressed { .. } => Err(BadBlob::Header),
+        }
+    }
+
+    fn open_sealed(&self, key: &SpaceKey) -> Result<(SpaceId, Vec<u8>), BadBlob> {
+        let Form::Sealed { space, .. } = self.form else {
+            return Err(BadBlob::Header);
+        };
+        let (header, rest) = self.bytes.split_at_checked(SEALED_HEADER_BYTES).ok_or(BadBlob::Short)?;
+        let (nonce, sealed) = rest.split_first_chunk::<NONCE_BYTES>().ok_or(BadBlob::Short)?;
+        let bytes = key.open_blob(nonce, header, sealed)?;
+        if key.blob_nonce(&bytes) != *nonce && !is_planted(Bug::ResealedAppliedTwice) {
+            return Err(BadBlob::Resealed);
+        }
+        Ok((space, bytes))
+    }
+
+    fn open_addressed(&self, secret: &[u8; 32]) -> Result<(SpaceId, Vec<u8>), BadBlob> {
+        let Form::Addressed { space, .. } = self.form else {
+            return Err(BadBlob::Header);
+        };
+        let (header, sealed) = self.bytes.split_at_checked(SEALED_HEADER_BYTES).ok_or(BadBlob::Short)?;
+        let (ephemeral, bytes) = open_box(secret, header, sealed)?;
+        match Envelope::decode(&bytes)?.0.payload {
+            Payload::Key(carried) if prekey_public(&box_secret(&carried, &bytes)) == ephemeral => Ok((space, bytes)),
+            Payload::Key(_) => Err(BadBlob::Resealed),
+            _ => Err(BadBlob::Header),
+        }
+    }
+
+    /// The event's id.
+    pub fn id(&self) -> EventId {
+        self.id
+    }
+
+    /// What the outside tells.
+    pub fn form(&self) -> Form {
+        self.form
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+fn header(form: u8, space: &SpaceId, key: &[u8; 16]) -> Vec<u8> {
+    [&[form], space.0.as_slice(), key.as_slice()].concat()
+}
+
+fn parse_form(bytes: &[u8]) -> Result<Form, BadBlob> {
+    let (form, rest) = bytes.split_first().ok_or(BadBlob::Short)?;
+    let needed = match *form {
+        PLAIN => ENVELOPE_BYTES_MIN,
+        SEALED => 32 + NONCE_BYTES + TAG_BYTES + ENVELOPE_BYTES_MIN,
+        ADDRESSED => 32 + BOX_OVERHEAD_BYTES + ENVELOPE_BYTES_MIN,
+        other => return Err(BadBlob::Version(other)),
+    };
+    if rest.len() < needed {
+        return Err(BadBlob::Short);
+    }
+    let (Some((space, rest)), form) = (rest.split_first_chunk::<16>(), *form) else {
+        return Err(BadBlob::Short);
+    };
+    let Some((key, _)) = rest.split_first_chunk::<16>() else {
+        return Err(BadBlob::Short);
+    };
+    Ok(match form {
+        SEALED => Form::Sealed {
+            space: SpaceId(*space),
+            key: KeyId(*key),
+        },
+        ADDRESSED => Form::Addressed {
+            space: SpaceId(*space),
+            prekey: PrekeyId(*key),
+        },
+        _ => Form::Plain,
+    })
+}
+
+/// One envelope has one blob: the header must name the space and key that the envelope names, and key events travel
+/// addressed, everything else does not.
+fn fits(envelope: Verified, header: Option<(SpaceId, [u8; 16])>) -> Result<Verified, BadBlob> {
+    let fits = match header {
+        None => envelope.key.is_zero(),
+        Some((space, key)) => envelope.space == space && envelope.key.0 == key,
+    };
+    if fits { Ok(envelope) } else { Err(BadBlob::Header) }
+}

@@ -1,0 +1,117 @@
+//! Bugs that the simulator plants on purpose, to prove that it would catch them.
+//!
+//! A planted bug is chosen at run time, per thread, and exists only in builds with the feature `planted`; elsewhere
+//! [`is_planted`] is the constant `false` and the compiler removes the branch. The simulator runs each bug over a few
+//! hundred seeds and expects at least one of them to fail.
+
+macro_rules! bugs {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// A deliberate mistake, named after what goes wrong.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Bug { $($(#[$doc])* $name,)* }
+
+        impl Bug {
+            /// Every bug, in the order of declaration.
+            pub const ALL: &'static [Bug] = &[$(Bug::$name,)*];
+
+            /// The name by which the command line knows the bug.
+            pub fn name(self) -> &'static str {
+                match self { $(Bug::$name => stringify!($name),)* }
+            }
+
+            /// The bug of that name.
+            pub fn by_name(name: &str) -> Option<Bug> {
+                Bug::ALL.iter().copied().find(|bug| bug.name() == name)
+            }
+        }
+    };
+}
+
+bugs! {
+    /// Holding does not re-check whether the need was met meanwhile.
+    LostWakeUp,
+    /// Deleting content keeps its reference.
+    ForgottenGiveBack,
+    /// Deleting content that was pruned gives its reference back a second time.
+    DoubleGiveBack,
+    /// A write is acknowledged before its commit.
+    AnswerBeforeCommit,
+    /// Dependants are released when a parent is ready, not when it is applied.
+    ReleaseOnReady,
+    /// The last version to arrive is shown, not the greatest.
+    LastArrivalWins,
+    /// A delete that arrives before its target is forgotten.
+    DeleteBeforeTargetForgotten,
+    /// A follow wins over a later unfollow.
+    FollowBeatsUnfollow,
+    /// The content backoff is one attempt ahead.
+    ContentBackoffOffByOne,
+    /// The git backoff is one attempt ahead.
+    GitBackoffOffByOne,
+    /// A slot that becomes free in a domain's window wakes nobody.
+    WindowWakesNobody,
+    /// A group is still marked busy when its completion looks for the next request.
+    CompletionFindsGroupBusy,
+    /// A hunt forgets which URLs it has tried.
+    TriedUrlForgotten,
+    /// The folder of a content file is not synced after the rename.
+    MissingDirectorySync,
+    /// An expired event's id is still known, so that it can never come again.
+    ExpiredStillKnown,
+    /// A membership granted by a removed admin counts.
+    RemovedAdminGrantHonoured,
+    /// A delete by a removed admin counts.
+    RemovedAdminDeleteHonoured,
+    /// An envelope sealed again under another nonce is taken for another event.
+    ResealedAppliedTwice,
+    /// A released event is applied but its journal entry is missing.
+    JournalEntryMissing,
+    /// Content that arrives is processed for the first waiting event only.
+    ContentForFirstWaiterOnly,
+    /// A second, earlier delete of the same target does not become the deleting one.
+    FirstDeleteStays,
+    /// A release of many drops what is beyond the first transaction.
+    ReleaseRestForgotten,
+    /// What needs a refused event stays held for ever.
+    RefusalDoesNotSpread,
+    /// A collection forgets content that was referred to again meanwhile.
+    CollectReferenced,
+    /// A repeated delivery of content is processed again.
+    ContentProcessedTwice,
+    /// A domain lets one request too many into its window.
+    WindowOneTooMany,
+    /// A replacement of a membership ends all its rights, not only those that the new role lacks.
+    ReplacementEndsAll,
+    /// An event of the future is applied at once.
+    FutureAppliedNow,
+}
+
+#[cfg(feature = "planted")]
+mod active {
+    use super::Bug;
+    use std::cell::Cell;
+
+    thread_local! {
+        static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
+    }
+
+    /// Plants the bug on this thread, or none.
+    pub fn plant(bug: Option<Bug>) {
+        PLANTED.with(|cell| cell.set(bug));
+    }
+
+    /// Whether this bug is planted on this thread.
+    pub fn is_planted(bug: Bug) -> bool {
+        PLANTED.with(Cell::get) == Some(bug)
+    }
+}
+
+#[cfg(feature = "planted")]
+pub use active::{is_planted, plant};
+
+/// Whether this bug is planted on this thread: never, in a build without the feature.
+#[cfg(not(feature = "planted"))]
+#[inline(always)]
+pub const fn is_planted(_bug: Bug) -> bool {
+    false
+}
