@@ -9,7 +9,14 @@ use std::time::{Duration, Instant};
 pub(crate) fn run() -> Result<()> {
     step("format", || run_command(&mut cargo(&["fmt", "--all", "--check"])))?;
     step("clippy", || {
-        run_command(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+        run_command(&mut cargo(&[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ]))
     })?;
     step("tidy", || tidy::run(&tidy::Tidy::default()))?;
     step("test", || test::run(&test::Test::default()))

@@ -5,7 +5,7 @@ use crate::{packages, simulate};
 use anyhow::Result;
 use clap::Args;
 
-/// Enough seeds to meet each planted bug many times over, few enough for a coffee.
+/// The budgets of a normal run; a night of testing sets larger ones.
 const SEEDS_DEFAULT: u64 = 2000;
 const KILLS_DEFAULT: u64 = 50;
 
@@ -25,7 +25,11 @@ pub(crate) struct Test {
 
 impl Default for Test {
     fn default() -> Self {
-        Test { seeds: SEEDS_DEFAULT, kills: KILLS_DEFAULT, fast: false }
+        Test {
+            seeds: SEEDS_DEFAULT,
+            kills: KILLS_DEFAULT,
+            fast: false,
+        }
     }
 }
 
@@ -51,5 +55,14 @@ fn run_crate_tests() -> Result<()> {
 
 fn run_kill_test(rounds: u64) -> Result<()> {
     let rounds = rounds.to_string();
-    run_command(&mut cargo(&["run", "-p", "anteroom-simulator", "--bin", "kill", "--", "--rounds", &rounds]))
+    run_command(&mut cargo(&[
+        "run",
+        "-p",
+        "anteroom-simulator",
+        "--bin",
+        "kill",
+        "--",
+        "--rounds",
+        &rounds,
+    ]))
 }

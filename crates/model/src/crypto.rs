@@ -176,6 +176,12 @@ impl TransitSecret {
     }
 }
 
+impl std::fmt::Debug for TransitSecret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "TransitSecret({})", self.id)
+    }
+}
+
 /// The ephemeral secret of a key event's box: derived, so that one envelope has one blob.
 pub fn box_secret(carried: &[u8; 32], envelope: &[u8]) -> [u8; 32] {
     let key = blake3::derive_key("anteroom v1 key event box", carried);

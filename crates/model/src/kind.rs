@@ -99,10 +99,10 @@ impl Kind {
         match self {
             Kind::Space | Kind::Settings | Kind::Device | Kind::Profile => ContentRule::Json,
             Kind::Thread | Kind::ThreadUpdate | Kind::Message | Kind::Edit => ContentRule::Json,
-            Kind::Reaction | Kind::ReadMarker | Kind::Post | Kind::File => ContentRule::Json,
+            Kind::Reaction | Kind::Post | Kind::File => ContentRule::Json,
             Kind::Member | Kind::Removal | Kind::Prekey | Kind::Key => ContentRule::Empty,
             Kind::ThreadDelete | Kind::ReactionRemoval | Kind::Delete => ContentRule::Empty,
-            Kind::Follow | Kind::Unfollow => ContentRule::Empty,
+            Kind::ReadMarker | Kind::Follow | Kind::Unfollow => ContentRule::Empty,
             Kind::Unknown(_) => ContentRule::Any,
         }
     }
@@ -128,10 +128,11 @@ impl Kind {
     pub fn is_deletable(self) -> bool {
         match self {
             Kind::Thread | Kind::ThreadUpdate | Kind::Message | Kind::Edit | Kind::Reaction => true,
-            Kind::Post | Kind::File | Kind::Profile | Kind::Device | Kind::ReadMarker | Kind::Settings => true,
+            Kind::Post | Kind::File | Kind::Profile | Kind::Device | Kind::Settings => true,
             Kind::Unknown(_) => true,
             Kind::Space | Kind::Member | Kind::Removal | Kind::Prekey | Kind::Key => false,
-            Kind::ThreadDelete | Kind::ReactionRemoval | Kind::Delete | Kind::Follow | Kind::Unfollow => false,
+            Kind::ThreadDelete | Kind::ReactionRemoval | Kind::ReadMarker | Kind::Delete => false,
+            Kind::Follow | Kind::Unfollow => false,
         }
     }
 
@@ -141,8 +142,9 @@ impl Kind {
             Kind::Space | Kind::Member | Kind::Removal => 0,
             Kind::Settings | Kind::Device | Kind::Prekey | Kind::Key | Kind::Profile => 1,
             Kind::Thread | Kind::File | Kind::Follow | Kind::Unfollow => 1,
-            Kind::ThreadUpdate | Kind::ThreadDelete | Kind::Message | Kind::Post | Kind::ReadMarker => 2,
-            Kind::Edit | Kind::Reaction | Kind::ReactionRemoval | Kind::Delete | Kind::Unknown(_) => 3,
+            Kind::ThreadUpdate | Kind::ThreadDelete | Kind::Message | Kind::Post => 2,
+            Kind::Edit | Kind::Reaction | Kind::ReactionRemoval | Kind::ReadMarker => 3,
+            Kind::Delete | Kind::Unknown(_) => 3,
         }
     }
 }

@@ -37,8 +37,18 @@ const JITTER_PERMILLE_MAX: u16 = 100;
 /// No growth is computed further than this; the assertions below show that none needs to be.
 const STEPS_MAX: u32 = 32;
 
-const CONTENT: Growth = Growth { first: MINUTE, times: 3, over: 2, longest: 24 * HOUR };
-const GIT: Growth = Growth { first: 20 * SECOND, times: 2, over: 1, longest: 2 * MINUTE };
+const CONTENT: Growth = Growth {
+    first: MINUTE,
+    times: 3,
+    over: 2,
+    longest: 24 * HOUR,
+};
+const GIT: Growth = Growth {
+    first: 20 * SECOND,
+    times: 2,
+    over: 1,
+    longest: 2 * MINUTE,
+};
 
 const _: () = assert!(CONTENT.after(STEPS_MAX) == CONTENT.longest);
 const _: () = assert!(GIT.after(STEPS_MAX) == GIT.longest);
@@ -80,13 +90,21 @@ impl Growth {
     const fn after(&self, steps: u32) -> Nanos {
         let steps = if steps < STEPS_MAX { steps } else { STEPS_MAX };
         let grown = self.first as u128 * (self.times as u128).pow(steps) / (self.over as u128).pow(steps);
-        if grown < self.longest as u128 { grown as Nanos } else { self.longest }
+        if grown < self.longest as u128 {
+            grown as Nanos
+        } else {
+            self.longest
+        }
     }
 }
 
 /// How often the delay has grown by this attempt; the first attempt has the first delay.
 fn steps(attempts: u32, off_by_one: Bug) -> u32 {
-    if is_planted(off_by_one) { attempts } else { attempts.saturating_sub(1) }
+    if is_planted(off_by_one) {
+        attempts
+    } else {
+        attempts.saturating_sub(1)
+    }
 }
 
 #[cfg(test)]
@@ -94,24 +112,66 @@ mod tests {
     use super::*;
     use expect_test::{Expect, expect};
 
-    fn check(rhythm: Rhythm, expected: Expect) {
-        let rests: Vec<String> =
-            (1..=20).map(|attempts| format!("{}", backoff(rhythm, attempts) as f64 / SECOND as f64)).collect();
-        expected.assert_eq(&rests.join(" "));
+    /// Compares the rests, in seconds, after the first so many attempts.
+    fn check(rhythm: Rhythm, attempts: u32, expected: Expect) {
+        let rest = |attempt| format!("{}\n", backoff(rhythm, attempt) as f64 / SECOND as f64);
+        expected.assert_eq(&(1..=attempts).map(rest).collect::<String>());
     }
 
     #[test]
     fn content_rests_half_as_long_again_up_to_a_day() {
         check(
             Rhythm::Content,
-            expect![[r#""#]],
+            20,
+            expect![[r#"
+                60
+                90
+                135
+                202.5
+                303.75
+                455.625
+                683.4375
+                1025.15625
+                1537.734375
+                2306.6015625
+                3459.90234375
+                5189.853515625
+                7784.780273437
+                11677.170410156
+                17515.755615234
+                26273.633422851
+                39410.450134277
+                59115.675201416
+                86400
+                86400
+            "#]],
         );
     }
 
     #[test]
     fn git_and_spaces_double_up_to_two_minutes() {
-        check(Rhythm::Git, expect![[r#""#]]);
-        check(Rhythm::Space, expect![[r#""#]]);
+        check(
+            Rhythm::Git,
+            5,
+            expect![[r#"
+                20
+                40
+                80
+                120
+                120
+            "#]],
+        );
+        check(
+            Rhythm::Space,
+            5,
+            expect![[r#"
+                20
+                40
+                80
+                120
+                120
+            "#]],
+        );
     }
 
     #[test]

@@ -11,105 +11,14 @@
 
 use super::Nanos;
 use super::domain::{Capacity, Domain, DomainLimits};
+use super::messages::{Asker, Input, Output, Plan, Request, Source, Ticket};
 use model::planted::{Bug, is_planted};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fmt::{self, Debug, Display};
+use std::fmt::Debug;
 
 /// More sources than this are not considered for one group: whoever lists them may be a stranger, and every one costs
 /// a request to somebody.
 pub const SOURCES_PER_GROUP_MAX: usize = 64;
-
-/// What the hunts read: the needs and sources of each group, as they are now.
-pub trait Plan<G> {
-    /// Whether the group has unmet needs right now.
-    fn pending(&self, group: &G) -> bool;
-
-    /// Where the group's needs may be fetched, in order of preference, our own address left out.
-    fn sources(&self, group: &G) -> Vec<Source>;
-}
-
-/// Somewhere a need may be fetched from.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Source {
-    /// What is asked. A URL belongs to one domain.
-    pub url: String,
-    /// The host name or peer id whose limits apply.
-    pub domain: String,
-}
-
-/// The name of one request, never given twice by the same session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ticket(u64);
-
-impl Display for Ticket {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "ticket:{}", self.0)
-    }
-}
-
-/// What the session hears. Every input also tells the time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Input<G> {
-    /// The schedule row of this group is due.
-    Due {
-        /// The group to hunt.
-        group: G,
-        /// The time in its row, to be compared when the hunt has ended.
-        next: Nanos,
-    },
-    /// A request has ended, whatever the result; its bytes were already delivered.
-    Ended {
-        /// The request.
-        ticket: Ticket,
-    },
-    /// Time has passed, and a window may have freed a slot.
-    Tick,
-}
-
-/// What the session wants done.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Output<G> {
-    /// Perform this request, deliver what it brings, and then let the session hear of its end.
-    Start {
-        /// The name under which its end is told.
-        ticket: Ticket,
-        /// The group whose unmet needs are asked for, all together.
-        group: G,
-        /// Where to ask.
-        url: String,
-        /// The domain that is asked.
-        domain: String,
-    },
-    /// The group's hunt is over: move its row on with [`on_hunt_ended`](super::schedule::on_hunt_ended).
-    HuntEnded {
-        /// The group.
-        group: G,
-        /// The time in its row when the hunt was due.
-        expected_next: Nanos,
-        /// When the hunt began.
-        started_at: Nanos,
-    },
-}
-
-/// A request in flight.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request<G> {
-    /// The group it asks for.
-    pub group: G,
-    /// Where it asks.
-    pub source: Source,
-    /// Who goes on when it has ended.
-    pub asker: Asker,
-}
-
-/// Who makes a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asker {
-    /// The group's hunt.
-    Hunt,
-    /// The queue of the domain.
-    Queue,
-}
 
 /// All hunts under way, all domains that are busy or were asked of late, and what the caller has yet to do.
 #[derive(Clone, Debug)]
@@ -134,7 +43,9 @@ struct Hunt {
 enum Step {
     Ask(Source),
     /// Nothing can be asked now; the group waits at these domains, if any.
-    End { busy: BTreeSet<String> },
+    End {
+        busy: BTreeSet<String>,
+    },
 }
 
 impl<G: Ord + Clone + Debug> Hunts<G> {
@@ -172,7 +83,10 @@ impl<G: Ord + Clone + Debug> Hunts<G> {
         if is_planted(Bug::WindowWakesNobody) {
             return None;
         }
-        self.domains.values().filter_map(|domain| domain.wake_at(&self.limits, now)).min()
+        self.domains
+            .values()
+            .filter_map(|domain| domain.wake_at(&self.limits, now))
+            .min()
     }
 
     /// Whether the group is being hunted. A group that merely waits in the queues of domains is not.
@@ -185,9 +99,15 @@ impl<G: Ord + Clone + Debug> Hunts<G> {
         self.requests.iter().map(|(ticket, request)| (*ticket, request))
     }
 
+    /// The domains that are remembered: those in use, and those whose window has not emptied yet.
+    pub fn domains(&self) -> impl Iterator<Item = (&str, &Domain<G>)> {
+        self.domains.iter().map(|(name, domain)| (name.as_str(), domain))
+    }
+
     /// Which groups are in the queue of which domain.
     pub fn queued(&self) -> impl Iterator<Item = (&str, &G)> {
-        self.domains.iter().flat_map(|(name, domain)| domain.queued().map(move |group| (name.as_str(), group)))
+        self.domains()
+            .flat_map(|(name, domain)| domain.queued().map(move |group| (name, group)))
     }
 
     /// Whether nothing is hunted, queued, in flight or to be taken.
@@ -205,8 +125,12 @@ impl<G: Ord + Clone + Debug> Hunts<G> {
             !domain.is_forgettable()
         });
         let freed = |domain: &Domain<G>| domain.wake_at(&limits, now).is_some_and(|at| at <= now);
-        let names: Vec<String> =
-            self.domains.iter().filter(|(_, domain)| freed(domain)).map(|(name, _)| name.clone()).collect();
+        let names: Vec<String> = self
+            .domains
+            .iter()
+            .filter(|(_, domain)| freed(domain))
+            .map(|(name, _)| name.clone())
+            .collect();
         for name in names {
             self.run_queue(plan, &name, now);
         }
@@ -216,13 +140,19 @@ impl<G: Ord + Clone + Debug> Hunts<G> {
         if self.is_hunting(&group) {
             return;
         }
-        let hunt = Hunt { expected_next: next, started_at: now, tried: BTreeSet::new() };
+        let hunt = Hunt {
+            expected_next: next,
+            started_at: now,
+            tried: BTreeSet::new(),
+        };
         self.hunts.insert(group.clone(), hunt);
         self.advance(plan, &group, now);
     }
 
     fn end_request(&mut self, plan: &impl Plan<G>, ticket: Ticket, now: Nanos) {
-        let Some(Request { group, source, asker }) = self.requests.remove(&ticket) else { return };
+        let Some(Request { group, source, asker }) = self.requests.remove(&ticket) else {
+            return;
+        };
         self.domain(&source.domain).complete();
         match asker {
             Asker::Queue if is_planted(Bug::CompletionFindsGroupBusy) => {
@@ -249,7 +179,11 @@ impl<G: Ord + Clone + Debug> Hunts<G> {
                     hunt.tried.insert(source.clone());
                 }
                 self.domain(&source.domain).start(now);
-                self.issue(Request { group: group.clone(), source, asker: Asker::Hunt });
+                self.issue(Request {
+                    group: group.clone(),
+                    source,
+                    asker: Asker::Hunt,
+                });
             }
             Step::End { busy } => self.end_hunt(plan, group, busy, now),
         }
@@ -269,7 +203,7 @@ impl<G: Ord + Clone + Debug> Hunts<G> {
         Step::End { busy }
     }
 
-    /// Whether the group's hunt may ask at the domain: it has room, and its queue is not asking for the group itself.
+    /// Whether the group's hunt may ask at the domain: it has room, and its queue does not ask for the group already.
     fn is_free(&self, domain: &str, group: &G, now: Nanos) -> bool {
         self.domains
             .get(domain)
@@ -283,8 +217,16 @@ impl<G: Ord + Clone + Debug> Hunts<G> {
             self.domain(&name).enqueue(group.clone(), hunt.tried_at(&name));
             self.run_queue(plan, &name, now);
         }
-        let Hunt { expected_next, started_at, tried: _ } = hunt;
-        self.outputs.push_back(Output::HuntEnded { group: group.clone(), expected_next, started_at });
+        let Hunt {
+            expected_next,
+            started_at,
+            tried: _,
+        } = hunt;
+        self.outputs.push_back(Output::HuntEnded {
+            group: group.clone(),
+            expected_next,
+            started_at,
+        });
     }
 
     /// Starts what the domain can take, in turn, until it is busy or nobody waits.
@@ -292,20 +234,35 @@ impl<G: Ord + Clone + Debug> Hunts<G> {
         let limits = self.limits;
         let choose = |group: &G, tried: &BTreeSet<String>| {
             let here = |source: &Source| source.domain == name && !tried.contains(&source.url);
-            unmet_sources(plan, group).into_iter().find(here).map(|source| source.url)
+            unmet_sources(plan, group)
+                .into_iter()
+                .find(here)
+                .map(|source| source.url)
         };
         while let Some((group, url)) = self.domain(name).start_next(&limits, now, choose) {
-            let source = Source { url, domain: name.to_owned() };
-            self.issue(Request { group, source, asker: Asker::Queue });
+            let source = Source {
+                url,
+                domain: name.to_owned(),
+            };
+            self.issue(Request {
+                group,
+                source,
+                asker: Asker::Queue,
+            });
         }
     }
 
     /// Gives the request its ticket and asks the caller to perform it.
     fn issue(&mut self, request: Request<G>) {
         self.tickets_given += 1;
-        let ticket = Ticket(self.tickets_given);
+        let ticket = Ticket::new(self.tickets_given);
         let Source { url, domain } = request.source.clone();
-        self.outputs.push_back(Output::Start { ticket, group: request.group.clone(), url, domain });
+        self.outputs.push_back(Output::Start {
+            ticket,
+            group: request.group.clone(),
+            url,
+            domain,
+        });
         self.requests.insert(ticket, request);
     }
 
@@ -320,7 +277,11 @@ impl Hunt {
         if is_planted(Bug::TriedUrlForgotten) {
             return BTreeSet::new();
         }
-        self.tried.iter().filter(|source| source.domain == domain).map(|source| source.url.clone()).collect()
+        self.tried
+            .iter()
+            .filter(|source| source.domain == domain)
+            .map(|source| source.url.clone())
+            .collect()
     }
 }
 

@@ -6,7 +6,7 @@
 //! whose [`domain`] is free. Whatever a request brings is delivered before its end is heard, so a need that was met on
 //! the way is not asked for again. When only busy domains are left, the hunt puts the group into their queues and ends;
 //! the queues go on by themselves, a slot at a time. The end of the hunt comes back to [`schedule`], which takes the
-//! group off the list or lets it rest for as long as [`backoff`] says.
+//! group off the list or lets it rest for as long as [`mod@backoff`] says.
 //!
 //! What is deliberately absent: sockets, tasks, the clock, chance and the database. Times and jitter are arguments,
 //! needs and sources are read through the trait [`Plan`], requests are answers. The same types therefore run under the
@@ -17,13 +17,15 @@ pub mod domain;
 #[cfg(any(test, feature = "planted"))]
 pub mod driver;
 pub mod hunts;
+pub mod messages;
 pub mod schedule;
 #[cfg(test)]
 mod tests;
 
 pub use backoff::{Origin, Rhythm, backoff, first_delay, shortened};
 pub use domain::{Capacity, Domain, DomainLimits};
-pub use hunts::{Asker, Hunts, Input, Output, Plan, Request, Source, Ticket};
+pub use hunts::{Hunts, SOURCES_PER_GROUP_MAX};
+pub use messages::{Asker, Input, Output, Plan, Request, Source, Ticket};
 pub use schedule::{ScheduleRow, on_hunt_ended, on_new_need, on_retry};
 
 /// A moment or a length of time, in nanoseconds.

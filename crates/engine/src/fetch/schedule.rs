@@ -5,8 +5,8 @@
 //! a new time. The end of the hunt tells the two apart by comparing: it moves the row on only if the time is still the
 //! one it set out with. The functions here are pure: the caller reads the row and writes the answer in one transaction.
 
-use super::backoff::{Origin, Rhythm, backoff, first_delay, shortened};
 use super::Nanos;
+use super::backoff::{Origin, Rhythm, backoff, first_delay, shortened};
 
 /// What is remembered of a group between hunts. A group without a row has nothing pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,13 +30,17 @@ pub struct ScheduleRow {
 pub fn on_new_need(row: Option<ScheduleRow>, rhythm: Rhythm, origin: Origin, now: Nanos) -> ScheduleRow {
     let wanted = now.saturating_add(first_delay(rhythm, origin));
     match (row, rhythm) {
-        (None, Rhythm::Content | Rhythm::Git | Rhythm::Space) => {
-            ScheduleRow { attempts: 0, last: None, next: wanted }
-        }
+        (None, Rhythm::Content | Rhythm::Git | Rhythm::Space) => ScheduleRow {
+            attempts: 0,
+            last: None,
+            next: wanted,
+        },
         (Some(row), Rhythm::Content) => row,
-        (Some(row), Rhythm::Git | Rhythm::Space) => {
-            ScheduleRow { attempts: 0, last: row.last, next: row.next.clamp(now, wanted) }
-        }
+        (Some(row), Rhythm::Git | Rhythm::Space) => ScheduleRow {
+            attempts: 0,
+            last: row.last,
+            next: row.next.clamp(now, wanted),
+        },
     }
 }
 
@@ -62,11 +66,18 @@ pub fn on_hunt_ended(
         return None;
     }
     if row.next != expected_next {
-        return Some(ScheduleRow { next: row.next.max(now), ..*row });
+        return Some(ScheduleRow {
+            next: row.next.max(now),
+            ..*row
+        });
     }
     let attempts = row.attempts.saturating_add(1);
     let rest = shortened(backoff(rhythm, attempts), jitter_permille);
-    Some(ScheduleRow { attempts, last: Some(attempted_at), next: now.saturating_add(rest) })
+    Some(ScheduleRow {
+        attempts,
+        last: Some(attempted_at),
+        next: now.saturating_add(rest),
+    })
 }
 
 #[cfg(test)]
@@ -84,9 +95,8 @@ mod tests {
             let (seconds, happening) = word.split_once(':').unwrap_or(("0", word));
             let now = seconds.parse::<Nanos>().unwrap_or_default() * SECOND;
             let (expected_next, attempted_at) = began.unwrap_or_default();
-            let ended = |row: &ScheduleRow, pending| {
-                on_hunt_ended(row, expected_next, pending, rhythm, attempted_at, now, 0)
-            };
+            let ended =
+                |row: &ScheduleRow, pending| on_hunt_ended(row, expected_next, pending, rhythm, attempted_at, now, 0);
             row = match happening {
                 "peer" => Some(on_new_need(row, rhythm, Origin::PeerOrRelay, now)),
                 "local" => Some(on_new_need(row, rhythm, Origin::LocalUser, now)),
@@ -111,38 +121,104 @@ mod tests {
 
     #[test]
     fn hunts_that_leave_something_rest_ever_longer() {
-        check(Rhythm::Git, "0:peer 1:hunt 5:end 25:hunt 26:end 66:hunt 70:met", expect![[r#""#]]);
+        check(
+            Rhythm::Git,
+            "0:peer 1:hunt 5:end 25:hunt 26:end 66:hunt 70:met",
+            expect![[r#"
+                0:peer -> 0 attempts, last never, next 0.5
+                5:end -> 1 attempts, last 1, next 25
+                26:end -> 2 attempts, last 25, next 66
+                70:met -> no row
+            "#]],
+        );
     }
 
     #[test]
     fn a_new_need_brings_the_hunt_forward_but_never_puts_it_off() {
-        check(Rhythm::Space, "0:local 1:peer 2:local 2:peer", expect![[r#""#]]);
+        check(
+            Rhythm::Space,
+            "0:local 1:peer 2:local 2:peer",
+            expect![[r#"
+                0:local -> 0 attempts, last never, next 180
+                1:peer -> 0 attempts, last never, next 1.5
+                2:local -> 0 attempts, last never, next 2
+                2:peer -> 0 attempts, last never, next 2
+            "#]],
+        );
     }
 
     #[test]
     fn a_new_need_starts_the_attempts_again() {
-        check(Rhythm::Git, "0:peer 1:hunt 1:end 30:hunt 30:end 31:peer", expect![[r#""#]]);
+        check(
+            Rhythm::Git,
+            "0:peer 1:hunt 1:end 30:hunt 30:end 31:peer",
+            expect![[r#"
+                0:peer -> 0 attempts, last never, next 0.5
+                1:end -> 1 attempts, last 1, next 21
+                30:end -> 2 attempts, last 30, next 70
+                31:peer -> 0 attempts, last 30, next 31.5
+            "#]],
+        );
     }
 
     #[test]
     fn content_keeps_its_backoff_whoever_repeats_the_need() {
-        check(Rhythm::Content, "0:peer 0:hunt 1:end 2:peer 3:local", expect![[r#""#]]);
+        check(
+            Rhythm::Content,
+            "0:peer 0:hunt 1:end 2:peer 3:local",
+            expect![[r#"
+                0:peer -> 0 attempts, last never, next 0
+                1:end -> 1 attempts, last 0, next 61
+                2:peer -> 1 attempts, last 0, next 61
+                3:local -> 1 attempts, last 0, next 61
+            "#]],
+        );
     }
 
     #[test]
     fn a_need_during_the_hunt_is_neither_overwritten_nor_counted_against_it() {
-        check(Rhythm::Git, "0:peer 1:hunt 3:peer 9:end 9:hunt 10:end", expect![[r#""#]]);
+        check(
+            Rhythm::Git,
+            "0:peer 1:hunt 3:peer 9:end 9:hunt 10:end",
+            expect![[r#"
+                0:peer -> 0 attempts, last never, next 0.5
+                3:peer -> 0 attempts, last never, next 3
+                9:end -> 0 attempts, last never, next 9
+                10:end -> 1 attempts, last 9, next 30
+            "#]],
+        );
     }
 
     #[test]
     fn a_person_who_asks_is_served_now_and_the_attempts_are_kept() {
-        check(Rhythm::Content, "0:peer 0:hunt 1:end 5:retry 5:hunt 6:retry 8:end", expect![[r#""#]]);
+        check(
+            Rhythm::Content,
+            "0:peer 0:hunt 1:end 5:retry 5:hunt 6:retry 8:end",
+            expect![[r#"
+                0:peer -> 0 attempts, last never, next 0
+                1:end -> 1 attempts, last 0, next 61
+                5:retry -> 1 attempts, last 0, next 5
+                6:retry -> 1 attempts, last 0, next 6
+                8:end -> 1 attempts, last 0, next 8
+            "#]],
+        );
     }
 
     #[test]
     fn attempts_and_times_stay_at_their_greatest_value() {
-        let row = ScheduleRow { attempts: u32::MAX, last: None, next: Nanos::MAX };
+        let row = ScheduleRow {
+            attempts: u32::MAX,
+            last: None,
+            next: Nanos::MAX,
+        };
         let ended = on_hunt_ended(&row, Nanos::MAX, true, Rhythm::Git, 0, Nanos::MAX, 0);
-        assert_eq!(ended, Some(ScheduleRow { attempts: u32::MAX, last: Some(0), next: Nanos::MAX }));
+        assert_eq!(
+            ended,
+            Some(ScheduleRow {
+                attempts: u32::MAX,
+                last: Some(0),
+                next: Nanos::MAX
+            })
+        );
     }
 }

@@ -1,0 +1,70 @@
+//! What a step answers with: changes, which the one writer applies in one transaction.
+
+use crate::fetch;
+use crate::rows::{EventRow, JournalKind, Limit, Membership, Owner, Task, ViewRow};
+use model::stage::{ContentState, Why};
+use model::{AuthorNo, ContentHash, EventId, Group, Nanos, Need, Seq, SpaceId, SpaceNo, Stamp};
+
+/// Whether a row comes or goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Turn {
+    /// It is written.
+    Put,
+    /// It is removed.
+    Remove,
+}
+
+/// One change of what is kept.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Change {
+    /// The row of an event is as given; its blob stays.
+    Row(Seq, Box<EventRow>),
+    /// The inline bytes of an event come, or go.
+    Inline(Seq, Option<Vec<u8>>),
+    /// Nothing of an event is kept: its row, blob and id go.
+    Forget(Seq, EventId),
+    /// A refused id is remembered.
+    Refused(EventId, Why),
+    /// An expired id is remembered for sync to skip, bounded.
+    Expired(EventId, Nanos),
+    /// An event waits for a need, or does not any more.
+    Waiting(Turn, Need, Seq),
+    /// An event is among the held of an owner, until a deadline, or is not any more.
+    Held(Turn, Owner, Seq, Nanos),
+    /// An event is ready for POST, or not any more.
+    Ready(Turn, Seq),
+    /// An event is carried for others, or not any more.
+    Carried(Turn, SpaceId, Seq),
+    /// An applied event waits for its content, or does not any more.
+    ContentWaiting(Turn, SpaceNo, ContentHash, Seq),
+    /// A reference to content is taken; its length is said.
+    Take(SpaceNo, ContentHash, u64),
+    /// A reference to content is given back.
+    GiveBack(SpaceNo, ContentHash),
+    /// What an author uses: one event of that length enters a state, or leaves it.
+    Usage(Turn, SpaceNo, AuthorNo, ContentState, u64),
+    /// A contribution to a view.
+    View(Turn, ViewRow, Stamp, Seq),
+    /// An applied event in its author's order.
+    ByAuthor(SpaceNo, AuthorNo, Stamp, Seq),
+    /// A membership, counting or not.
+    Membership(Seq, Membership),
+    /// A counting limit of a membership.
+    Limit(Turn, Seq, Limit),
+    /// A delete, counting or not, by its target.
+    Tombstone(EventId, Stamp, Seq),
+    /// A space key that came.
+    Key(SpaceId, [u8; 32]),
+    /// A space that somebody here is in.
+    Joined(SpaceId),
+    /// A parent that is known to be missing, or has come.
+    Gap(Turn, SpaceNo, AuthorNo, EventId),
+    /// A journal entry; the number is the next.
+    Journal(SpaceNo, Seq, JournalKind),
+    /// Work that goes on in later transactions, or is done.
+    Task(Turn, Task),
+    /// A group has a new need.
+    Wanted(Group, fetch::Origin),
+    /// Something that someone should know: counted, and logged at a bounded rate.
+    Count(&'static str),
+}

@@ -1,0 +1,160 @@
+//! Who had which right, and when.
+//!
+//! A membership is in force from its stamp until the least counting removal that refers to it; a replacement ends only
+//! the rights that the new role lacks. An event counts if its authority was in force at its stamp and that authority
+//! itself counts. Because needed references are strictly earlier, this is an induction over stamps: nothing an event
+//! depends on can depend on the event.
+//!
+//! Counting is a view rule. An event that stops counting stays applied; its contributions leave the views, and come
+//! back if it counts again.
+
+use crate::reads::{Answer, Fault, Reads};
+use crate::rows::{EventRow, Limit, Membership, Meta};
+use model::payload::MemberRole;
+use model::planted::{Bug, is_planted};
+use model::{Kind, Seq, Stamp};
+
+/// What an event does, as far as rights are concerned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Act {
+    /// What anyone of that role may do.
+    Plain(MemberRole),
+    /// Gives this role, or takes it from somebody else.
+    Manage(MemberRole),
+    /// Gives one role in place of another.
+    Replace(MemberRole, MemberRole),
+    /// Ends one's own membership.
+    Leave,
+}
+
+impl Act {
+    /// Whether somebody of this role may do it.
+    pub fn is_permitted(self, role: MemberRole) -> bool {
+        match self {
+            Act::Plain(least) => role >= least,
+            Act::Manage(other) => role.may_manage(other),
+            Act::Replace(old, new) => role.may_manage(old) && role.may_manage(new),
+            Act::Leave => true,
+        }
+    }
+}
+
+/// The role that a membership gives at a stamp: what was granted, less what ended before; none if it was removed.
+pub fn role_at(membership: &Membership, limits: &[Limit], at: Stamp) -> Option<MemberRole> {
+    let mut role = membership.role;
+    for limit in limits.iter().filter(|limit| limit.from < at) {
+        match limit.cap {
+            Some(_) if is_planted(Bug::ReplacementEndsAll) => return None,
+            Some(cap) => role = role.min(cap),
+            None => return None,
+        }
+    }
+    Some(role)
+}
+
+/// The role in which an event acted: that of its authority at its stamp, if the authority itself counts.
+pub fn acting_role(db: &impl Reads, authority: Seq, at: Stamp) -> Answer<Option<MemberRole>> {
+    let Some(row) = db.event(authority)? else { return Ok(None) };
+    if !row.is_applied() || !row.meta.as_ref().is_some_and(|meta| meta.counts) {
+        return Ok(None);
+    }
+    let membership = membership(db, authority)?;
+    Ok(role_at(&membership, &db.limits(authority)?, at))
+}
+
+/// The membership behind a number that is known to be one.
+pub fn membership(db: &impl Reads, seq: Seq) -> Answer<Membership> {
+    db.membership(seq)?.ok_or_else(|| Fault::Broken(format!("{seq} is an authority without a membership")))
+}
+
+/// Whether an applied event counts.
+pub fn counts(db: &impl Reads, meta: &Meta, at: Stamp) -> Answer<bool> {
+    if meta.authority == Seq(0) {
+        // The founding of a space, a key, and everything in a public space stand on nobody's grant.
+        return Ok(true);
+    }
+    if is_planted(Bug::RemovedAdminGrantHonoured) && meta.kind == Kind::Member {
+        return Ok(true);
+    }
+    let Some(role) = acting_role(db, meta.authority, at)? else { return Ok(false) };
+    Ok(act(db, meta)?.is_permitted(role))
+}
+
+/// What an event does, from what it refers to.
+pub fn act(db: &impl Reads, meta: &Meta) -> Answer<Act> {
+    let plain = Act::Plain(meta.kind.least_role());
+    match meta.kind {
+        Kind::Member => grant(db, meta),
+        Kind::Removal => {
+            let target = membership(db, meta.subject)?;
+            let own = db.author_no(&target.member)? == Some(meta.author);
+            Ok(if own { Act::Leave } else { Act::Manage(target.role) })
+        }
+        Kind::Edit | Kind::ThreadUpdate | Kind::ThreadDelete => {
+            let target = subject(db, meta)?;
+            let own = target.meta.as_ref().is_some_and(|other| other.author == meta.author);
+            Ok(if own { plain } else { Act::Plain(MemberRole::Admin) })
+        }
+        _ => Ok(plain),
+    }
+}
+
+fn subject(db: &impl Reads, meta: &Meta) -> Answer<EventRow> {
+    db.event(meta.subject)?.ok_or_else(|| Fault::Broken(format!("{} is a subject without a row", meta.subject)))
+}
+
+/// What a member event does: gives a role, perhaps in place of another.
+fn grant(db: &impl Reads, meta: &Meta) -> Answer<Act> {
+    let granted = meta.grants.unwrap_or(MemberRole::Owner);
+    if meta.subject == Seq(0) {
+        return Ok(Act::Manage(granted));
+    }
+    Ok(Act::Replace(membership(db, meta.subject)?.role, granted))
+}
+
+/// Whether a delete reaches a target: it counts, and its author wrote the target or was an admin at the time.
+pub fn delete_reaches(db: &impl Reads, delete: Seq, at: Stamp, target: &Meta) -> Answer<bool> {
+    let Some(meta) = db.event(delete)?.and_then(|row| row.meta) else { return Ok(false) };
+    if meta.space != target.space || !target.kind.is_deletable() {
+        return Ok(false);
+    }
+    if !meta.counts && !is_planted(Bug::RemovedAdminDeleteHonoured) {
+        return Ok(false);
+    }
+    if meta.author == target.author {
+        return Ok(true);
+    }
+    if meta.authority == Seq(0) {
+        return Ok(false);
+    }
+    if is_planted(Bug::RemovedAdminDeleteHonoured) {
+        return Ok(membership(db, meta.authority)?.role >= MemberRole::Admin);
+    }
+    Ok(acting_role(db, meta.authority, at)?.is_some_and(|role| role >= MemberRole::Admin))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{EventId, Identity, Nanos};
+
+    fn stamp(at: u64) -> Stamp {
+        Stamp { at: Nanos(at), id: EventId([0; 16]) }
+    }
+
+    fn role(limits: &[(u64, Option<MemberRole>)], at: u64) -> Option<MemberRole> {
+        let membership = Membership { member: Identity::ZERO, role: MemberRole::Admin, sealed: false };
+        let limits: Vec<Limit> = limits.iter().map(|(at, cap)| Limit { from: stamp(*at), cap: *cap }).collect();
+        role_at(&membership, &limits, stamp(at))
+    }
+
+    #[test]
+    fn a_removal_ends_and_a_replacement_lessens() {
+        assert_eq!(role(&[], 5), Some(MemberRole::Admin));
+        assert_eq!(role(&[(9, None)], 5), Some(MemberRole::Admin));
+        assert_eq!(role(&[(4, None)], 5), None);
+        assert_eq!(role(&[(4, Some(MemberRole::Member))], 5), Some(MemberRole::Member));
+        assert_eq!(role(&[(4, Some(MemberRole::Owner))], 5), Some(MemberRole::Admin), "a replacement gives nothing");
+        assert_eq!(role(&[(3, Some(MemberRole::Reader)), (4, Some(MemberRole::Member))], 5), Some(MemberRole::Reader));
+    }
+}

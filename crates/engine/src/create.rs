@@ -1,0 +1,207 @@
+//! CREATE: a new event by somebody whose key is here. It never holds: what it refers to must be applied.
+//!
+//! Its time is the greatest of now, one after each needed reference, one after the current winner of the register it
+//! writes, and one after the author's last, so that an edit made by a slow clock still wins.
+
+use crate::policy::Policy;
+use crate::reads::{Answer, Reads};
+use crate::receive::{Arrival, Keyring, Opening, complete};
+use crate::rows::{Meta, Origin};
+use crate::space::views::register_of;
+use ed25519_dalek::SigningKey;
+use model::content::seal_content;
+use model::crypto::{SpaceKey, content_hash};
+use model::envelope::{BadEnvelope, Role};
+use model::payload::Payload;
+use model::{AuxKey, Blob, Envelope, EventId, Identity, Kind, Nanos, Reference, Seq, SpaceId, Stamp};
+use std::sync::Arc;
+
+/// What somebody wants to say.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    /// The kind.
+    pub kind: Kind,
+    /// In which space.
+    pub space: SpaceId,
+    /// The auxiliary key.
+    pub aux: AuxKey,
+    /// The payload.
+    pub payload: Payload,
+    /// What it refers to.
+    pub references: Vec<Reference>,
+    /// The content, plain.
+    pub content: Vec<u8>,
+    /// Under which key it is sealed; none in an open space.
+    pub seal: Seal,
+}
+
+/// How a draft is wrapped.
+#[derive(Clone, Debug)]
+pub enum Seal {
+    /// Anyone can read it.
+    Plain,
+    /// Under a space key.
+    Key(Arc<SpaceKey>),
+    /// To the holder of a prekey: key events.
+    Prekey([u8; 32]),
+}
+
+/// Why a draft did not become an event.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CannotCreate {
+    /// It refers to something that is not applied here.
+    #[error("it refers to {0}, which is not here yet")]
+    Reference(EventId),
+    /// The envelope breaks a rule of the format.
+    #[error(transparent)]
+    Envelope(#[from] BadEnvelope),
+    /// It could not be wrapped.
+    #[error(transparent)]
+    Blob(#[from] model::blob::BadBlob),
+    /// It was made but not applied.
+    #[error("it was not applied: {0}")]
+    NotApplied(String),
+}
+
+/// Makes an event of a draft: validate, time, sign, seal.
+pub fn create(
+    db: &impl Reads,
+    keyring: &impl Keyring,
+    policy: &Policy,
+    now: Nanos,
+    author: &SigningKey,
+    draft: Draft,
+) -> Answer<Result<Arrival, CannotCreate>> {
+    let identity = Identity(author.verifying_key().to_bytes());
+    let mut envelope = Envelope::new(draft.kind, now, draft.space, identity);
+    envelope.aux = draft.aux;
+    envelope.payload = draft.payload;
+    envelope.references = draft.references;
+    envelope.key = match &draft.seal {
+        Seal::Plain => model::KeyId::ZERO,
+        Seal::Key(key) => key.id(),
+        Seal::Prekey(public) => model::KeyId(model::crypto::prekey_id(public).0),
+    };
+    match time(db, policy, now, &envelope)? {
+        Ok(at) => envelope.created_at = at,
+        Err(missing) => return Ok(Err(CannotCreate::Reference(missing))),
+    }
+    envelope.parents = parents(db, policy, now, &envelope)?;
+    Ok(wrap(keyring, policy, author, envelope, &draft.seal, draft.content))
+}
+
+fn wrap(
+    keyring: &impl Keyring,
+    policy: &Policy,
+    author: &SigningKey,
+    mut envelope: Envelope,
+    seal: &Seal,
+    content: Vec<u8>,
+) -> Result<Arrival, CannotCreate> {
+    let wire = match seal {
+        Seal::Key(key) => {
+            seal_content(key, &content, policy.inline_bytes_max, envelope.author, envelope.created_at)
+        }
+        Seal::Plain | Seal::Prekey(_) => content,
+    };
+    envelope.content_len = wire.len() as u64;
+    envelope.content_hash = content_hash(&wire);
+    let signed = envelope.sign(author)?;
+    let blob = match seal {
+        Seal::Plain => Blob::plain(&signed)?,
+        Seal::Key(key) => Blob::seal(&signed, key)?,
+        Seal::Prekey(public) => Blob::address(&signed, public)?,
+    };
+    let arrival = Arrival {
+        blob,
+        opening: Opening::Opened(signed),
+        inline: Some(wire).filter(|wire| !wire.is_empty()),
+        verdict: None,
+        origin: Origin::Local,
+    };
+    Ok(complete_local(keyring, policy, arrival))
+}
+
+/// Content that is not inline stays beside the arrival, for the caller to store first.
+fn complete_local(keyring: &impl Keyring, policy: &Policy, arrival: Arrival) -> Arrival {
+    let is_inline = arrival.inline.as_ref().is_some_and(|wire| wire.len() as u64 <= policy.inline_bytes_max);
+    if is_inline { complete(keyring, policy, arrival) } else { arrival }
+}
+
+fn time(db: &impl Reads, policy: &Policy, now: Nanos, envelope: &Envelope) -> Answer<Result<Nanos, EventId>> {
+    let mut at = now;
+    let mut subject = Seq(0);
+    for reference in envelope.needed_references() {
+        let row = match db.seq(&reference.id)? {
+            Some(seq) => db.event(seq)?.filter(|row| row.is_applied()).map(|row| (seq, row)),
+            None => None,
+        };
+        let Some((seq, row)) = row else { return Ok(Err(reference.id)) };
+        if let Some(meta) = &row.meta {
+            at = at.max(meta.at.plus(1));
+        }
+        if matches!(reference.role, Role::Thread) || subject == Seq(0) && reference.role == Role::Target {
+            subject = seq;
+        }
+    }
+    for (stamp, _) in last_own(db, policy, now, envelope, 1)? {
+        at = at.max(stamp.at.plus(1));
+    }
+    if let Some(winner) = winner(db, envelope, subject)? {
+        at = at.max(winner.at.plus(1));
+    }
+    Ok(Ok(at))
+}
+
+/// The current winner of whatever the draft would take over.
+fn winner(db: &impl Reads, envelope: &Envelope, subject: Seq) -> Answer<Option<Stamp>> {
+    let (Some(space), Some(author)) = (db.space_no(&envelope.space)?, db.author_no(&envelope.author)?) else {
+        return Ok(None);
+    };
+    let found = match envelope.kind {
+        Kind::Edit => db.last_version(subject)?,
+        Kind::Reaction | Kind::ReactionRemoval => db.reaction_winner(subject, author)?,
+        _ => {
+            let meta = Meta {
+                kind: envelope.kind,
+                at: envelope.created_at,
+                space,
+                author,
+                authority: Seq(0),
+                subject,
+                grants: None,
+                counts: true,
+                content_len: 0,
+                content_hash: envelope.content_hash,
+            };
+            match register_of(&meta, envelope) {
+                Some(key) => db.register_winner(&key)?,
+                None => None,
+            }
+        }
+    };
+    Ok(found.map(|(stamp, _)| stamp))
+}
+
+fn parents(db: &impl Reads, policy: &Policy, now: Nanos, envelope: &Envelope) -> Answer<[EventId; 2]> {
+    let mut parents = [EventId::ZERO; 2];
+    for (slot, (stamp, _)) in parents.iter_mut().zip(last_own(db, policy, now, envelope, 2)?) {
+        *slot = stamp.id;
+    }
+    Ok(parents)
+}
+
+/// The author's last events, leaving out those more than five minutes ahead of the clock.
+fn last_own(
+    db: &impl Reads,
+    policy: &Policy,
+    now: Nanos,
+    envelope: &Envelope,
+    most: usize,
+) -> Answer<Vec<(Stamp, Seq)>> {
+    let (Some(space), Some(author)) = (db.space_no(&envelope.space)?, db.author_no(&envelope.author)?) else {
+        return Ok(Vec::new());
+    };
+    let upto = Stamp { at: now.plus(policy.future_nanos), id: EventId([0xff; 16]) };
+    db.last_by_author(space, author, upto, most)
+}

@@ -1,0 +1,129 @@
+//! One schedule row, led through needs, retries and hunts in random order.
+
+use super::super::{Nanos, Rhythm, ScheduleRow, on_hunt_ended, on_new_need, on_retry};
+use super::backoffs::{ORIGINS, RHYTHMS, expected_delay, expected_rest, is_jittered};
+use super::chance::Chance;
+use super::ensure;
+
+const SECOND: Nanos = 1_000_000_000;
+const STEPS: u32 = 40;
+
+pub(super) fn check(chance: &mut Chance) -> Result<(), String> {
+    let rhythm = chance.pick(RHYTHMS);
+    let mut life = Life {
+        rhythm,
+        row: None,
+        now: chance.between(0, 1_000 * SECOND),
+    };
+    for _ in 0..STEPS {
+        life.now += chance.between(1, 100 * SECOND);
+        match life.row {
+            Some(row) if chance.one_in(2) => life.hunt(chance, row)?,
+            Some(_) | None => life.interrupt(chance)?,
+        }
+    }
+    Ok(())
+}
+
+/// One group's row and the time.
+struct Life {
+    rhythm: Rhythm,
+    row: Option<ScheduleRow>,
+    now: Nanos,
+}
+
+impl Life {
+    /// A need or, if there is something to retry, perhaps a person who asks.
+    fn interrupt(&mut self, chance: &mut Chance) -> Result<(), String> {
+        match self.row {
+            Some(row) if chance.one_in(3) => self.retry(row),
+            Some(_) | None => self.need(chance),
+        }
+    }
+
+    fn need(&mut self, chance: &mut Chance) -> Result<(), String> {
+        let origin = chance.pick(ORIGINS);
+        let wanted = self.now + expected_delay(self.rhythm, origin);
+        let row = on_new_need(self.row, self.rhythm, origin, self.now);
+        let expected = match (self.row, self.rhythm) {
+            (None, _) => ScheduleRow {
+                attempts: 0,
+                last: None,
+                next: wanted,
+            },
+            (Some(before), Rhythm::Content) => before,
+            (Some(before), _) if before.next <= self.now => ScheduleRow {
+                attempts: 0,
+                next: self.now,
+                ..before
+            },
+            (Some(before), _) => ScheduleRow {
+                attempts: 0,
+                next: before.next.min(wanted),
+                ..before
+            },
+        };
+        ensure(row == expected, || {
+            format!("a need made {row:?} of {:?}, not {expected:?}", self.row)
+        })?;
+        self.row = Some(row);
+        Ok(())
+    }
+
+    fn retry(&mut self, before: ScheduleRow) -> Result<(), String> {
+        let row = on_retry(before, self.now);
+        let expected = ScheduleRow {
+            next: self.now,
+            ..before
+        };
+        ensure(row == expected, || format!("a retry made {row:?} of {before:?}"))?;
+        self.row = Some(row);
+        Ok(())
+    }
+
+    /// A hunt that begins when the row is due, is perhaps interrupted, and ends.
+    fn hunt(&mut self, chance: &mut Chance, due: ScheduleRow) -> Result<(), String> {
+        self.now = self.now.max(due.next);
+        let began = self.now;
+        let interrupted = chance.one_in(2);
+        if interrupted {
+            self.now += chance.between(1, 20 * SECOND);
+            self.interrupt(chance)?;
+        }
+        self.now += chance.between(1, 20 * SECOND);
+        let pending = !chance.one_in(6);
+        let before = self.row.unwrap_or(due);
+        let jitter = chance.between(0, 200) as u16;
+        self.row = on_hunt_ended(&before, due.next, pending, self.rhythm, began, self.now, jitter);
+        match (pending, interrupted && before != due) {
+            (false, _) => ensure(self.row.is_none(), || {
+                "a group with nothing pending stays scheduled".to_owned()
+            }),
+            (true, true) => self.was_left_alone(before),
+            (true, false) => self.was_moved_on(before, began),
+        }
+    }
+
+    /// After a hunt during which somebody set another time.
+    fn was_left_alone(&self, before: ScheduleRow) -> Result<(), String> {
+        let expected = ScheduleRow {
+            next: before.next.max(self.now),
+            ..before
+        };
+        ensure(self.row == Some(expected), || {
+            format!("an interrupted hunt made {:?} of {before:?}", self.row)
+        })
+    }
+
+    /// After a hunt that nobody interrupted.
+    fn was_moved_on(&self, before: ScheduleRow, began: Nanos) -> Result<(), String> {
+        let complaint = || format!("a hunt from {began} to {} made {:?} of {before:?}", self.now, self.row);
+        let Some(row) = self.row else { return Err(complaint()) };
+        let rest = row.next.saturating_sub(self.now);
+        let counted = row.attempts == before.attempts + 1 && row.last == Some(began);
+        ensure(
+            counted && is_jittered(rest, expected_rest(self.rhythm, row.attempts)),
+            complaint,
+        )
+    }
+}

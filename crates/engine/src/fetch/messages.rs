@@ -1,0 +1,102 @@
+//! What the hunts read, what they hear and what they answer.
+
+use super::Nanos;
+use std::fmt::{self, Display};
+
+/// What the hunts read: the needs and sources of each group, as they are now.
+pub trait Plan<G> {
+    /// Whether the group has unmet needs right now.
+    fn pending(&self, group: &G) -> bool;
+
+    /// Where the group's needs may be fetched, in order of preference, our own address left out.
+    fn sources(&self, group: &G) -> Vec<Source>;
+}
+
+/// Somewhere a need may be fetched from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Source {
+    /// What is asked. A URL belongs to one domain.
+    pub url: String,
+    /// The host name or peer id whose limits apply.
+    pub domain: String,
+}
+
+/// The name of one request, never given twice by the same session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(u64);
+
+impl Ticket {
+    pub(super) fn new(number: u64) -> Self {
+        Ticket(number)
+    }
+}
+
+impl Display for Ticket {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "ticket:{}", self.0)
+    }
+}
+
+/// What the session hears. Every input also tells the time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input<G> {
+    /// The schedule row of this group is due.
+    Due {
+        /// The group to hunt.
+        group: G,
+        /// The time in its row, to be compared when the hunt has ended.
+        next: Nanos,
+    },
+    /// A request has ended, whatever the result; its bytes were already delivered.
+    Ended {
+        /// The request.
+        ticket: Ticket,
+    },
+    /// Time has passed, and a window may have freed a slot.
+    Tick,
+}
+
+/// What the session wants done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output<G> {
+    /// Perform this request, deliver what it brings, and then let the session hear of its end.
+    Start {
+        /// The name under which its end is told.
+        ticket: Ticket,
+        /// The group whose unmet needs are asked for, all together.
+        group: G,
+        /// Where to ask.
+        url: String,
+        /// The domain that is asked.
+        domain: String,
+    },
+    /// The group's hunt is over: move its row on with [`on_hunt_ended`](super::schedule::on_hunt_ended).
+    HuntEnded {
+        /// The group.
+        group: G,
+        /// The time in its row when the hunt was due.
+        expected_next: Nanos,
+        /// When the hunt began.
+        started_at: Nanos,
+    },
+}
+
+/// A request in flight.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request<G> {
+    /// The group it asks for.
+    pub group: G,
+    /// Where it asks.
+    pub source: Source,
+    /// Who goes on when it has ended.
+    pub asker: Asker,
+}
+
+/// Who makes a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asker {
+    /// The group's hunt.
+    Hunt,
+    /// The queue of the domain.
+    Queue,
+}

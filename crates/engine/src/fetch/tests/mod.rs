@@ -1,0 +1,5 @@
+//! Tests of the fetcher as a whole: told as short stories, and over many seeds.
+
+mod properties;
+mod stories;
+mod teller;

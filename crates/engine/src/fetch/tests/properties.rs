@@ -1,0 +1,112 @@
+//! What holds for all numbers and all seeds, and the proof that a planted bug would be seen.
+
+use super::super::{Nanos, Origin, Rhythm, ScheduleRow, backoff, driver, on_hunt_ended, on_new_need, shortened};
+use proptest::prelude::*;
+
+fn config() -> ProptestConfig {
+    ProptestConfig {
+        cases: 256,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
+fn rhythm() -> impl Strategy<Value = Rhythm> {
+    prop_oneof![Just(Rhythm::Content), Just(Rhythm::Git), Just(Rhythm::Space)]
+}
+
+fn origin() -> impl Strategy<Value = Origin> {
+    prop_oneof![Just(Origin::LocalUser), Just(Origin::PeerOrRelay)]
+}
+
+fn row() -> impl Strategy<Value = ScheduleRow> {
+    (any::<u32>(), any::<Option<Nanos>>(), any::<Nanos>()).prop_map(|(attempts, last, next)| ScheduleRow {
+        attempts,
+        last,
+        next,
+    })
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn every_seed_lives_by_the_rules(seed: u64) {
+        prop_assert_eq!(driver::run(seed), Ok(()));
+    }
+
+    #[test]
+    fn a_later_attempt_never_rests_less(rhythm in rhythm(), attempts: u32, more: u32) {
+        prop_assert!(backoff(rhythm, attempts) <= backoff(rhythm, attempts.saturating_add(more)));
+    }
+
+    #[test]
+    fn jitter_stays_within_a_tenth(delay: Nanos, jitter: u16) {
+        let short = shortened(delay, jitter);
+        prop_assert!(short <= delay && delay - short <= delay / 10);
+    }
+
+    #[test]
+    fn a_new_need_never_puts_a_hunt_off(row in row(), rhythm in rhythm(), origin in origin(), now: Nanos) {
+        let after = on_new_need(Some(row), rhythm, origin, now);
+        prop_assert!(after.next <= row.next.max(now));
+        prop_assert!(after.attempts <= row.attempts);
+    }
+
+    #[test]
+    fn the_end_of_a_hunt_never_schedules_into_the_past(
+        row in row(), expected in any::<Nanos>(), changed: bool, rhythm in rhythm(), now: Nanos, jitter: u16,
+    ) {
+        let expected = if changed { expected } else { row.next };
+        let after = on_hunt_ended(&row, expected, true, rhythm, now, now, jitter);
+        prop_assert!(after.is_some_and(|after| after.next >= now));
+        prop_assert!(after.is_some_and(|after| after.attempts >= row.attempts));
+        prop_assert_eq!(on_hunt_ended(&row, expected, false, rhythm, now, now, jitter), None);
+    }
+}
+
+#[cfg(feature = "planted")]
+mod planted {
+    use super::driver;
+    use model::planted::{Bug, plant};
+
+    /// Among a few hundred seeds, some see the bug; without it the same seeds see nothing.
+    fn check(bug: Bug) {
+        let first_complaint = || (0..500).find_map(|seed| driver::run(seed).err());
+        plant(Some(bug));
+        let seen = first_complaint();
+        plant(None);
+        assert!(seen.is_some(), "no seed saw {}", bug.name());
+        assert_eq!(first_complaint(), None);
+    }
+
+    #[test]
+    fn content_backoff_off_by_one_is_seen() {
+        check(Bug::ContentBackoffOffByOne);
+    }
+
+    #[test]
+    fn git_backoff_off_by_one_is_seen() {
+        check(Bug::GitBackoffOffByOne);
+    }
+
+    #[test]
+    fn window_one_too_many_is_seen() {
+        check(Bug::WindowOneTooMany);
+    }
+
+    #[test]
+    fn window_wakes_nobody_is_seen() {
+        check(Bug::WindowWakesNobody);
+    }
+
+    #[test]
+    fn completion_finds_group_busy_is_seen() {
+        check(Bug::CompletionFindsGroupBusy);
+    }
+
+    #[test]
+    fn tried_url_forgotten_is_seen() {
+        check(Bug::TriedUrlForgotten);
+    }
+}

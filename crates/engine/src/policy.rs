@@ -1,0 +1,48 @@
+//! What a node decides for itself: how much it keeps waiting, and for how long.
+
+use model::limits::{FUTURE_NANOS_MAX, HOLD_NANOS_MAX, INLINE_BYTES_MAX};
+
+/// Local limits. Two nodes may differ in them and still show the same views of what both keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Content up to this length is inline. Fixed by the format; tests draw it from 0 and 1 KiB.
+    pub inline_bytes_max: u64,
+    /// How long a hold lasts.
+    pub hold_nanos: u64,
+    /// How far ahead of the clock an event may be before it is held.
+    pub future_nanos: u64,
+    /// Held events of one author.
+    pub held_per_author_max: u64,
+    /// Held blobs that cannot be opened yet, of the peer that brought them.
+    pub held_per_peer_max: u64,
+    /// Held events in total.
+    pub held_max: u64,
+    /// Events carried for others, per space.
+    pub carried_per_space_max: u64,
+    /// Refused ids that are remembered.
+    pub refused_max: u64,
+    /// Expired ids that sync skips.
+    pub expired_max: u64,
+    /// How long content without a reference is kept.
+    pub grace_nanos: u64,
+    /// How long journal entries are kept.
+    pub journal_nanos: u64,
+}
+
+impl Default for Policy {
+    fn default() -> Policy {
+        Policy {
+            inline_bytes_max: INLINE_BYTES_MAX,
+            hold_nanos: HOLD_NANOS_MAX,
+            future_nanos: FUTURE_NANOS_MAX,
+            held_per_author_max: 250_000,
+            held_per_peer_max: 500_000,
+            held_max: 4_000_000,
+            carried_per_space_max: 100_000,
+            refused_max: 100_000,
+            expired_max: 100_000,
+            grace_nanos: 24 * 3600 * 1_000_000_000,
+            journal_nanos: 30 * 24 * 3600 * 1_000_000_000,
+        }
+    }
+}
