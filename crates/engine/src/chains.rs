@@ -156,3 +156,17 @@ pub fn post<R: Reads>(db: &R, passage: Passage) -> Answer<(Outcome, Vec<Change>)
     }
     Err(Fault::Broken(format!("{} passed POST without an outcome", passage.work.seq)))
 }
+
+/// What a rebuild puts back for an applied event: whether it counts, and its rows. It never reflects or wakes.
+pub fn rebuild_one(
+    db: &impl Reads,
+    seq: Seq,
+    row: &EventRow,
+    envelope: &Verified,
+) -> Answer<(bool, Vec<Change>)> {
+    let Some(mut meta) = row.meta.clone() else { return Err(Fault::Broken(format!("{seq} is applied but closed"))) };
+    let stamp = model::Stamp { at: meta.at, id: row.id };
+    let counts = crate::counting::counts(db, &meta, stamp)?;
+    meta.counts = counts;
+    Ok((counts, steps::apply::standing_rows(db, seq, &meta, envelope, stamp)?))
+}

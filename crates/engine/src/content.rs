@@ -126,6 +126,7 @@ impl Work {
 
     fn wait(&mut self, meta: &Meta, old: ContentState, new: ContentState) {
         let turn = match (old, new) {
+            (ContentState::Missing, _) if is_planted(Bug::ContentProcessedTwice) => return,
             (ContentState::Missing, _) => Turn::Remove,
             (_, ContentState::Missing) => Turn::Put,
             _ => return,

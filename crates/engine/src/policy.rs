@@ -7,6 +7,8 @@ use model::limits::{FUTURE_NANOS_MAX, HOLD_NANOS_MAX, INLINE_BYTES_MAX};
 pub struct Policy {
     /// Content up to this length is inline. Fixed by the format; tests draw it from 0 and 1 KiB.
     pub inline_bytes_max: u64,
+    /// Content up to this rests in the database: a row costs a few pages, a file a handful of syncs.
+    pub row_content_bytes_max: u64,
     /// How long a hold lasts.
     pub hold_nanos: u64,
     /// How far ahead of the clock an event may be before it is held.
@@ -33,6 +35,7 @@ impl Default for Policy {
     fn default() -> Policy {
         Policy {
             inline_bytes_max: INLINE_BYTES_MAX,
+            row_content_bytes_max: 64 * 1024,
             hold_nanos: HOLD_NANOS_MAX,
             future_nanos: FUTURE_NANOS_MAX,
             held_per_author_max: 250_000,

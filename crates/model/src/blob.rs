@@ -86,6 +86,11 @@ impl Blob {
         Ok(Blob { bytes, form, id })
     }
 
+    /// What the outside of these bytes tells, without computing the id.
+    pub fn form_of(bytes: &[u8]) -> Result<Form, BadBlob> {
+        parse_form(bytes)
+    }
+
     /// The plain blob of an envelope.
     pub fn plain(envelope: &Verified) -> Result<Blob, BadBlob> {
         if !envelope.key.is_zero() {

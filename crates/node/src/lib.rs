@@ -1,1 +1,21 @@
-//! placeholder
+//! The running thing: one writer, the fetcher, the journal, and a handle to reach them.
+//!
+//! [`core`] runs one batch of requests in one transaction, without threads or clocks, so that the simulator can run
+//! whole nodes on one thread. [`Node`](running::Node) runs the same core on threads of its own: requests are checked in
+//! parallel at the [`doors`], gathered by the writer loop, committed, and only then answered. [`hunter`] drives the
+//! fetcher against [`Source`](hunter::Source)s. [`bundle`] reads and writes what `import` and `export` exchange.
+//!
+//! This is the only crate that spawns threads.
+
+
+pub mod clock;
+pub mod core;
+pub mod hunter;
+
+
+
+
+
+pub use clock::Clock;
+pub use core::{Core, Reply, Request};
+

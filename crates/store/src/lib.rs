@@ -1,1 +1,34 @@
-//! placeholder
+//! The embedded database of Anteroom: everything that is kept, and the one transaction in which it changes.
+//!
+//! [`tables`] is the data model told as a story. [`Store`] opens a data folder; [`Batch`](batch::Batch) is the writer's
+//! transaction, through which the engine reads what the batch has written so far; [`Db`](db::Db) over a
+//! [`Snapshot`](tables::Snapshot) reads without waiting for the writer. [`views`] answers what people ask; [`verify`],
+//! [`rebuild`] and [`backup`] look after the data folder as a whole.
+//!
+//! Deliberately absent: decisions about events (the engine's), clocks, threads, the network.
+
+pub mod batch;
+pub mod content;
+pub mod db;
+pub mod disk;
+pub mod dump;
+
+mod encode;
+pub mod keyring;
+pub mod master;
+pub mod local;
+mod open;
+
+pub mod rebuild;
+pub mod schedule;
+pub mod tables;
+pub mod verify;
+pub mod views;
+
+pub use batch::Batch;
+pub use db::Db;
+pub use disk::{Disk, FolderDisk};
+pub use keyring::Keys;
+pub use master::MasterKey;
+pub use encode::{Entry, Usage};
+pub use open::{CannotOpen, FORMAT, Options, Store};

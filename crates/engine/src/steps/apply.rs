@@ -35,7 +35,6 @@ pub(crate) fn apply<R: Reads>(db: &R, mut passage: Passage) -> Answer<Next> {
     if !is_planted(Bug::JournalEntryMissing) || passage.was_opened {
         work.changes.push(Change::Journal(meta.space, work.seq, JournalKind::Applied));
     }
-    work.changes.push(Change::ByAuthor(meta.space, meta.author, stamp, work.seq));
     effects(db, work, &meta, &envelope, stamp)?;
     parents(db, work, &meta, &envelope)?;
     content::settle(db, &passage.setting.policy, work, &envelope, passage.verdict)?;
@@ -44,9 +43,7 @@ pub(crate) fn apply<R: Reads>(db: &R, mut passage: Passage) -> Answer<Next> {
 
 fn effects(db: &impl Reads, work: &mut Work, meta: &Meta, envelope: &Envelope, stamp: Stamp) -> Answer<()> {
     let seq = work.seq;
-    if let Some(membership) = rules::membership_of(db, envelope, meta.authority)? {
-        work.changes.push(Change::Membership(seq, membership));
-    }
+    work.changes.extend(standing_rows(db, seq, meta, envelope, stamp)?);
     if let Payload::Key(secret) = envelope.payload {
         work.changes.push(Change::Key(envelope.space, secret));
         work.changes.push(Change::Joined(envelope.space));
@@ -55,17 +52,40 @@ fn effects(db: &impl Reads, work: &mut Work, meta: &Meta, envelope: &Envelope, s
         }
     }
     if let Some(target) = rules::deleted_target(envelope) {
-        work.changes.push(Change::Tombstone(target, stamp, seq));
         work.changes.extend(recheck_task(db, &target)?);
     }
     if meta.counts {
-        let rows = views::rows(meta, envelope);
-        work.changes.extend(rows.into_iter().map(|view| Change::View(Turn::Put, view, stamp, seq)));
         // Nothing can stand on a membership before it is applied, so a new grant changes nobody's standing by itself.
+        let own = |change: &Change| matches!(change, Change::Task(_, Task::Rederive(other, _)) if *other == seq);
         let others = consequences(meta, Turn::Put, stamp, seq).into_iter();
-        work.changes.extend(others.filter(|change| !matches!(change, Change::Task(_, Task::Rederive(own, _)) if *own == seq)));
+        work.changes.extend(others.filter(|change| !own(change) && !matches!(change, Change::Limit(..))));
     }
     Ok(())
+}
+
+/// The rows of an applied event that can be dropped and rebuilt: its place in its author's order, the membership, limit
+/// or tombstone it is, and its contributions to the views if it counts.
+pub(crate) fn standing_rows(
+    db: &impl Reads,
+    seq: Seq,
+    meta: &Meta,
+    envelope: &Envelope,
+    stamp: Stamp,
+) -> Answer<Vec<Change>> {
+    let mut changes = vec![Change::ByAuthor(meta.space, meta.author, stamp, seq)];
+    if let Some(membership) = rules::membership_of(db, envelope, meta.authority)? {
+        changes.push(Change::Membership(seq, membership));
+    }
+    if let Some(target) = rules::deleted_target(envelope) {
+        changes.push(Change::Tombstone(target, stamp, seq));
+    }
+    if meta.counts {
+        let rows = views::rows(meta, envelope);
+        changes.extend(rows.into_iter().map(|view| Change::View(Turn::Put, view, stamp, seq)));
+        let limits = consequences(meta, Turn::Put, stamp, seq).into_iter();
+        changes.extend(limits.filter(|change| matches!(change, Change::Limit(..))));
+    }
+    Ok(changes)
 }
 
 /// An author's parents are hints for finding gaps: fetched, never held on.

@@ -1,0 +1,168 @@
+//! Hunting: the fetcher's session over the schedule of a store, and what may be asked.
+//!
+//! [`Hunter`] has no sockets. It looks at the schedule, says whom to ask for what, and hears how it went; the node's
+//! loop asks real [`Source`]s on threads, and the simulator asks other simulated nodes.
+
+use engine::fetch::{self, DomainLimits, Hunts, Input, Output, Ticket};
+use engine::reads::Answer;
+use model::{ContentHash, Group, Nanos, Need, SpaceId};
+use store::Db;
+use store::tables::Snapshot;
+
+/// How many needs one request asks for.
+pub const NEEDS_PER_REQUEST_MAX: usize = 500;
+/// How many due groups are looked at in one go.
+const GROUPS_PER_LOOK_MAX: usize = 256;
+
+/// Who knows where the needs of a group may be asked for.
+pub trait Places {
+    /// The places, in order of preference.
+    fn places(&self, group: &Group) -> Vec<fetch::Source>;
+}
+
+/// Somewhere needs may be fetched from: a peer, a clone URL, a relay, an object store.
+pub trait Source: Places + Send + Sync + std::fmt::Debug + 'static {
+    /// Asks for needs. Each thing that comes is handed over at once, so that what it releases need not wait for the
+    /// rest.
+    fn fetch(&self, url: &str, needs: &[Need], deliver: &mut dyn FnMut(Bounty)) -> Result<(), Unfetched>;
+}
+
+/// Something that a source brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bounty {
+    /// A blob with its inline content.
+    Event {
+        /// The blob.
+        blob: Vec<u8>,
+        /// The inline content.
+        inline: Option<Vec<u8>>,
+    },
+    /// Content.
+    Content {
+        /// Of which space.
+        space: SpaceId,
+        /// Its hash, which is compared with the bytes before they are believed.
+        hash: ContentHash,
+        /// The bytes as they travel.
+        bytes: Vec<u8>,
+    },
+}
+
+/// Why a source brought nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unfetched(pub String);
+
+/// What the hunter wants done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Ask that place for these needs, deliver what comes, then say that it ended.
+    Fetch {
+        /// The name of the request.
+        ticket: Ticket,
+        /// The group.
+        group: Group,
+        /// Where to ask.
+        url: String,
+        /// What for.
+        needs: Vec<Need>,
+    },
+    /// Reschedule the group.
+    Ended {
+        /// The group.
+        group: Group,
+        /// The time its row had when the hunt began.
+        expected_next: Nanos,
+        /// When the hunt began.
+        started_at: Nanos,
+    },
+}
+
+/// The fetcher's session over the schedule of one store.
+#[derive(Debug)]
+pub struct Hunter {
+    hunts: Hunts<Group>,
+}
+
+struct Plan<'a> {
+    db: &'a Db<Snapshot>,
+    source: &'a dyn Places,
+}
+
+impl fetch::Plan<Group> for Plan<'_> {
+    fn pending(&self, group: &Group) -> bool {
+        // A fault here shows on the next write as well; a hunt without needs just ends.
+        self.db.needs_of(group, 1).is_ok_and(|needs| !needs.is_empty())
+    }
+
+    fn sources(&self, group: &Group) -> Vec<fetch::Source> {
+        self.source.places(group)
+    }
+}
+
+impl Hunter {
+    /// A session that keeps to those limits.
+    pub fn new(limits: DomainLimits) -> Hunter {
+        Hunter { hunts: Hunts::new(limits) }
+    }
+
+    /// Looks at the schedule and the clock.
+    pub fn look(&mut self, db: &Db<Snapshot>, source: &dyn Places, now: Nanos) -> Answer<Vec<Order>> {
+        let plan = Plan { db, source };
+        for (group, row) in db.due_groups(now, GROUPS_PER_LOOK_MAX)? {
+            if !self.hunts.is_hunting(&group) {
+                self.hunts.hear(&plan, Input::Due { group, next: row.next }, now.0);
+            }
+        }
+        self.hunts.hear(&plan, Input::Tick, now.0);
+        self.orders(db)
+    }
+
+    /// A request ended; what it brought was delivered.
+    pub fn ended(&mut self, db: &Db<Snapshot>, source: &dyn Places, ticket: Ticket, now: Nanos) -> Answer<Vec<Order>> {
+        self.hunts.hear(&Plan { db, source }, Input::Ended { ticket }, now.0);
+        self.orders(db)
+    }
+
+    fn orders(&mut self, db: &Db<Snapshot>) -> Answer<Vec<Order>> {
+        let mut orders = Vec::new();
+        while let Some(output) = self.hunts.take() {
+            orders.push(match output {
+                Output::Start { ticket, group, url, domain: _ } => {
+                    let needs = db.needs_of(&group, NEEDS_PER_REQUEST_MAX)?;
+                    Order::Fetch { ticket, group, url, needs }
+                }
+                Output::HuntEnded { group, expected_next, started_at } => {
+                    Order::Ended { group, expected_next: Nanos(expected_next), started_at: Nanos(started_at) }
+                }
+            });
+        }
+        Ok(orders)
+    }
+
+    /// When to look again if nothing happens before: a row comes due, or a domain's window frees a slot.
+    pub fn wake_at(&self, db: &Db<Snapshot>, now: Nanos) -> Answer<Option<Nanos>> {
+        let due = db.next_due(now)?;
+        let window = self.hunts.wake_at(now.0).map(Nanos);
+        Ok(match (due, window) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        })
+    }
+}
+
+/// Nowhere to ask: what waits is brought, not fetched.
+#[derive(Debug)]
+pub struct NoSource;
+
+impl Places for NoSource {
+    fn places(&self, _group: &Group) -> Vec<fetch::Source> {
+        Vec::new()
+    }
+}
+
+impl Source for NoSource {
+    fn fetch(&self, _url: &str, _needs: &[Need], _deliver: &mut dyn FnMut(Bounty)) -> Result<(), Unfetched> {
+        Err(Unfetched("there is nobody to ask".into()))
+    }
+}

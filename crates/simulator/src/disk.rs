@@ -1,0 +1,316 @@
+//! A disk that forgets what was not synced, tears what was half written, and fails when told to.
+
+use crate::chance::Chance;
+use redb::{Builder, Database, DatabaseError, StorageBackend};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+use store::disk::{Disk, TEMPORARY};
+
+/// What becomes of unsynced writes in a crash.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Loss {
+    /// All of them reached the disk.
+    Kept,
+    /// None of them did.
+    Dropped,
+    /// Each did, did not, or did in part.
+    Torn,
+}
+
+/// A fault that lasts until it is taken away.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Trouble {
+    /// None.
+    None,
+    /// There is no room for anything new.
+    Full,
+    /// Nothing can be written.
+    ReadOnly,
+    /// Syncing fails.
+    SyncFails,
+}
+
+#[derive(Clone, Debug)]
+enum WriteOp {
+    Write(u64, Vec<u8>),
+    Length(u64),
+}
+
+#[derive(Clone, Debug)]
+enum FileOp {
+    Put(String, Vec<u8>),
+    Rename(String, String),
+    Remove(String),
+}
+
+#[derive(Debug, Default)]
+struct State {
+    image: Vec<u8>,
+    durable: Vec<u8>,
+    unsynced: Vec<WriteOp>,
+    files: BTreeMap<String, Vec<u8>>,
+    durable_files: BTreeMap<String, Vec<u8>>,
+    unsynced_files: Vec<FileOp>,
+    operations: u64,
+    crash_at: Option<u64>,
+    is_dead: bool,
+    trouble: Option<Trouble>,
+    generation: u64,
+}
+
+/// A disk in memory.
+#[derive(Clone, Debug, Default)]
+pub struct SimDisk {
+    state: Arc<Mutex<State>>,
+}
+
+fn apply(bytes: &mut Vec<u8>, op: &WriteOp) {
+    match op {
+        WriteOp::Write(offset, data) => {
+            let (from, to) = (*offset as usize, *offset as usize + data.len());
+            if bytes.len() < to {
+                bytes.resize(to, 0);
+            }
+            bytes[from..to].copy_from_slice(data);
+        }
+        WriteOp::Length(length) => bytes.resize(*length as usize, 0),
+    }
+}
+
+fn apply_file(files: &mut BTreeMap<String, Vec<u8>>, op: &FileOp) {
+    match op {
+        FileOp::Put(name, bytes) => {
+            files.insert(name.clone(), bytes.clone());
+        }
+        FileOp::Rename(from, to) => {
+            if let Some(bytes) = files.remove(from) {
+                files.insert(to.clone(), bytes);
+            }
+        }
+        FileOp::Remove(name) => {
+            files.remove(name);
+        }
+    }
+}
+
+impl SimDisk {
+    /// An empty disk.
+    pub fn new() -> SimDisk {
+        SimDisk::default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// How many operations there were.
+    pub fn operations(&self) -> u64 {
+        self.lock().operations
+    }
+
+    /// Dies at that operation, counted from the beginning.
+    pub fn crash_at(&self, operation: Option<u64>) {
+        self.lock().crash_at = operation;
+    }
+
+    /// Whether it died.
+    pub fn is_dead(&self) -> bool {
+        self.lock().is_dead
+    }
+
+    /// Begins or ends a fault.
+    pub fn trouble(&self, trouble: Trouble) {
+        self.lock().trouble = (trouble != Trouble::None).then_some(trouble);
+    }
+
+    /// What a machine finds after the crash. Whoever still has the old disk in hand cannot use it any more.
+    pub fn recover(&self, loss: Loss, chance: &mut Chance) -> SimDisk {
+        let state = self.lock();
+        let mut durable = state.durable.clone();
+        for op in &state.unsynced {
+            if let Some(op) = survive(op, loss, chance) {
+                apply(&mut durable, &op);
+            }
+        }
+        let mut files = state.durable_files.clone();
+        // A folder's entries reach the disk in order: a part from the beginning of what was not synced.
+        let kept = match loss {
+            Loss::Kept => state.unsynced_files.len(),
+            Loss::Dropped => 0,
+            Loss::Torn => chance.below(state.unsynced_files.len() + 1),
+        };
+        state.unsynced_files[..kept].iter().for_each(|op| apply_file(&mut files, op));
+        let state = State {
+            image: durable.clone(),
+            durable,
+            files: files.clone(),
+            durable_files: files,
+            generation: state.generation + 1,
+            ..State::default()
+        };
+        SimDisk { state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// A copy as of now, unsynced writes included as such.
+    pub fn fork(&self) -> SimDisk {
+        let state = self.lock();
+        let copy = State {
+            image: state.image.clone(),
+            durable: state.durable.clone(),
+            unsynced: state.unsynced.clone(),
+            files: state.files.clone(),
+            durable_files: state.durable_files.clone(),
+            unsynced_files: state.unsynced_files.clone(),
+            generation: state.generation,
+            ..State::default()
+        };
+        SimDisk { state: Arc::new(Mutex::new(copy)) }
+    }
+
+    fn step(state: &mut State) -> io::Result<()> {
+        if state.is_dead {
+            return Err(io::Error::other("the machine has crashed"));
+        }
+        state.operations += 1;
+        if state.crash_at == Some(state.operations) {
+            state.is_dead = true;
+            return Err(io::Error::other("the machine crashes"));
+        }
+        Ok(())
+    }
+
+    fn change(state: &mut State) -> io::Result<()> {
+        SimDisk::step(state)?;
+        match state.trouble {
+            Some(Trouble::Full) => Err(io::Error::from(io::ErrorKind::StorageFull)),
+            Some(Trouble::ReadOnly) => Err(io::Error::from(io::ErrorKind::ReadOnlyFilesystem)),
+            Some(Trouble::SyncFails | Trouble::None) | None => Ok(()),
+        }
+    }
+
+    fn sync(state: &mut State) -> io::Result<()> {
+        SimDisk::step(state)?;
+        match state.trouble {
+            Some(Trouble::SyncFails) => Err(io::Error::other("the disk does not sync")),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn survive(op: &WriteOp, loss: Loss, chance: &mut Chance) -> Option<WriteOp> {
+    match (loss, op) {
+        (Loss::Kept, op) => Some(op.clone()),
+        (Loss::Dropped, _) => None,
+        (Loss::Torn, WriteOp::Write(offset, data)) => match chance.below(3) {
+            0 => Some(op.clone()),
+            1 => None,
+            // A torn write stops at a sector.
+            _ => Some(WriteOp::Write(*offset, data[..(chance.below(data.len() + 1) / 512) * 512].to_vec())),
+        },
+        (Loss::Torn, WriteOp::Length(_)) => chance.percent(50).then(|| op.clone()),
+    }
+}
+
+impl StorageBackend for SimDisk {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.lock().image.len() as u64)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let state = self.lock();
+        if state.is_dead {
+            return Err(io::Error::other("the machine has crashed"));
+        }
+        let from = offset as usize;
+        match state.image.get(from..from + out.len()) {
+            Some(bytes) => {
+                out.copy_from_slice(bytes);
+                Ok(())
+            }
+            None => Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
+        }
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let mut state = self.lock();
+        SimDisk::change(&mut state)?;
+        let op = WriteOp::Length(len);
+        apply(&mut state.image, &op);
+        state.unsynced.push(op);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let mut state = self.lock();
+        SimDisk::sync(&mut state)?;
+        let unsynced = std::mem::take(&mut state.unsynced);
+        unsynced.iter().for_each(|op| apply(&mut state.durable, op));
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let mut state = self.lock();
+        SimDisk::change(&mut state)?;
+        let op = WriteOp::Write(offset, data.to_vec());
+        apply(&mut state.image, &op);
+        state.unsynced.push(op);
+        Ok(())
+    }
+}
+
+impl Disk for SimDisk {
+    fn open_database(&self, builder: &Builder) -> Result<Database, DatabaseError> {
+        builder.create_with_backend(self.clone())
+    }
+
+    fn write_temporary(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let mut state = self.lock();
+        SimDisk::change(&mut state)?;
+        let op = FileOp::Put(format!("{name}{TEMPORARY}"), bytes.to_vec());
+        apply_file(&mut state.files, &op);
+        state.unsynced_files.push(op);
+        Ok(())
+    }
+
+    fn rename_temporary(&self, name: &str) -> io::Result<()> {
+        let mut state = self.lock();
+        SimDisk::change(&mut state)?;
+        let op = FileOp::Rename(format!("{name}{TEMPORARY}"), name.to_owned());
+        apply_file(&mut state.files, &op);
+        state.unsynced_files.push(op);
+        Ok(())
+    }
+
+    fn sync_folder(&self) -> io::Result<()> {
+        let mut state = self.lock();
+        SimDisk::sync(&mut state)?;
+        let unsynced = std::mem::take(&mut state.unsynced_files);
+        unsynced.iter().for_each(|op| apply_file(&mut state.durable_files, op));
+        Ok(())
+    }
+
+    fn read_file(&self, name: &str) -> io::Result<Vec<u8>> {
+        self.lock().files.get(name).cloned().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+    }
+
+    fn remove_file(&self, name: &str) -> io::Result<()> {
+        let mut state = self.lock();
+        SimDisk::change(&mut state)?;
+        let op = FileOp::Remove(name.to_owned());
+        apply_file(&mut state.files, &op);
+        state.unsynced_files.push(op);
+        Ok(())
+    }
+
+    fn list_files(&self) -> io::Result<Vec<String>> {
+        Ok(self.lock().files.keys().cloned().collect())
+    }
+
+    fn free_bytes(&self) -> io::Result<u64> {
+        Ok(match self.lock().trouble {
+            Some(Trouble::Full) => 0,
+            _ => u64::MAX,
+        })
+    }
+}

@@ -1,0 +1,635 @@
+//! One seed: a world is delivered to nodes in any order, with everything that can go wrong, and then compared.
+
+use crate::cast::Made;
+use crate::chance::Chance;
+use crate::disk::{Loss, SimDisk};
+use crate::reference::Model;
+use crate::world::{BEGINNING, World};
+use engine::chains;
+use engine::content::Pruned;
+use engine::fetch::{self, DomainLimits};
+use engine::policy::Policy;
+use engine::reads::{Fault, Reads};
+use engine::rows::{Origin, Outcome};
+use model::crypto::{TransitSecret, content_hash};
+use model::packet::{self, Carried};
+use model::{ContentState, EventId, Group, Nanos, Need, SpaceId};
+use node::hunter::{Bounty, Hunter, Order, Unfetched};
+use node::{Core, Reply, Request};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use store::{MasterKey, Options, Store};
+
+/// How a run is told.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Telling {
+    /// Print a line per step.
+    pub verbose: bool,
+}
+
+const NODES: usize = 2;
+const DAY: u64 = 24 * 3600 * 1_000_000_000;
+const MASTER: [u8; 32] = [42; 32];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Item {
+    Event(usize),
+    Content(usize),
+    Lie(usize),
+    Key(usize),
+    WrongContent(usize),
+}
+
+struct SimNode {
+    index: usize,
+    disk: SimDisk,
+    core: Option<Core>,
+    hunter: Hunter,
+    queue: Vec<Item>,
+    acknowledged: BTreeSet<EventId>,
+    ever_pruned: BTreeSet<EventId>,
+    gets_keys: bool,
+    now: u64,
+}
+
+struct Run<'w> {
+    world: &'w World,
+    chance: Chance,
+    nodes: Vec<SimNode>,
+    policy: Policy,
+    telling: Telling,
+}
+
+/// Runs one seed. An error says what was wrong.
+pub fn run(seed: u64, telling: Telling) -> Result<(), String> {
+    fetch::driver::run(seed)?;
+    let mut chance = Chance::new(seed);
+    let world = World::new(&mut chance, NODES);
+    let policy = Policy {
+        inline_bytes_max: world.inline_max,
+        row_content_bytes_max: 3000,
+        ..Policy::default()
+    };
+    let mut run = Run { world: &world, chance, nodes: Vec::new(), policy, telling };
+    run.begin()?;
+    run.live()?;
+    run.heal()?;
+    run.compare()?;
+    run.collect()
+}
+
+impl Run<'_> {
+    fn say(&self, line: impl FnOnce() -> String) {
+        if self.telling.verbose {
+            println!("{}", line());
+        }
+    }
+
+    fn begin(&mut self) -> Result<(), String> {
+        for index in 0..NODES {
+            let disk = SimDisk::new();
+            let gets_keys = self.chance.percent(85);
+            let mut node = SimNode {
+                index,
+                disk,
+                core: None,
+                hunter: Hunter::new(DomainLimits::default()),
+                queue: Vec::new(),
+                acknowledged: BTreeSet::new(),
+                ever_pruned: BTreeSet::new(),
+                gets_keys,
+                now: BEGINNING,
+            };
+            node.open(self.policy)?;
+            let mut requests = vec![Request::AddPrekey(self.world.prekeys[index], None)];
+            for (number, space) in self.spaces().into_iter().enumerate() {
+                requests.push(Request::AddTransit(transit_secret(number), space, 9));
+            }
+            node.request(requests)?;
+            node.queue = self.order(index);
+            self.nodes.push(node);
+        }
+        Ok(())
+    }
+
+    fn spaces(&self) -> Vec<SpaceId> {
+        self.world.events.iter().map(|made| made.envelope.space).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// In which order a node gets things: random, reversed or needs last; some twice, some not at all for now.
+    fn order(&mut self, node: usize) -> Vec<Item> {
+        let mut items: Vec<Item> = Vec::new();
+        for (index, made) in self.world.events.iter().enumerate() {
+            if self.world.lost.contains(&made.id) {
+                continue;
+            }
+            items.push(Item::Event(index));
+            if !made.wire.is_empty() {
+                items.push(Item::Content(index));
+            }
+        }
+        items.extend((0..self.world.lies.len()).map(Item::Lie));
+        items.extend((0..self.world.key_events[node].len()).map(Item::Key));
+        if self.chance.percent(30) {
+            items.push(Item::WrongContent(self.chance.below(self.world.events.len())));
+        }
+        match self.chance.below(4) {
+            0 => items.reverse(),
+            1 => {}
+            _ => self.chance.shuffle(&mut items),
+        }
+        items.retain(|_| !self.chance.percent(8));
+        let again: Vec<Item> = items.iter().copied().filter(|_| self.chance.percent(15)).collect();
+        for item in again {
+            let at = self.chance.below(items.len() + 1);
+            items.insert(at, item);
+        }
+        items
+    }
+
+    fn live(&mut self) -> Result<(), String> {
+        while self.nodes.iter().any(|node| !node.queue.is_empty()) {
+            let at = self.chance.below(NODES);
+            match self.chance.below(20) {
+                0 => self.plan_crash(at),
+                1 => self.jump(at),
+                2 => self.prune(at)?,
+                3 => self.ask(at, vec![Request::Collect])?,
+                4 => self.retry(at)?,
+                5 | 6 => self.hunt(at)?,
+                _ => self.deliver(at)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn plan_crash(&mut self, at: usize) {
+        let node = &self.nodes[at];
+        let operation = node.disk.operations() + 1 + self.chance.below(60) as u64;
+        node.disk.crash_at(Some(operation));
+    }
+
+    fn jump(&mut self, at: usize) {
+        let node = &mut self.nodes[at];
+        node.now = match self.chance.below(6) {
+            0 => node.now + 31 * DAY,
+            1 => node.now + 2 * DAY,
+            2 => node.now.saturating_sub(DAY / 24),
+            _ => node.now + self.chance.next_u64() % (DAY / 100),
+        };
+    }
+
+    fn prune(&mut self, at: usize) -> Result<(), String> {
+        let made = self.chance.pick(&self.world.events);
+        let request = if self.chance.percent(80) { Request::Prune(made.id) } else { Request::Want(made.id) };
+        self.ask(at, vec![request])
+    }
+
+    fn retry(&mut self, at: usize) -> Result<(), String> {
+        let id = self.chance.pick(&self.world.events).id;
+        let request =
+            if self.chance.percent(50) { Request::RetryEvent(id) } else { Request::RetryNeed(Need::Event(id)) };
+        self.ask(at, vec![request])
+    }
+
+    fn deliver(&mut self, at: usize) -> Result<(), String> {
+        let count = (1 + self.chance.below(8)).min(self.nodes[at].queue.len());
+        let items: Vec<Item> = self.nodes[at].queue.drain(..count).collect();
+        let mut requests = Vec::new();
+        for item in &items {
+            requests.extend(self.request_of(at, *item));
+        }
+        self.nodes[at].now += self.chance.next_u64() % 1_000_000_000;
+        let crashed = self.ask_or_crash(at, requests)?;
+        if crashed {
+            // Whoever sent it got no answer and sends it again.
+            self.nodes[at].queue.extend(items);
+        }
+        Ok(())
+    }
+
+    /// What a door makes of an item; nothing if it drops it.
+    fn request_of(&mut self, at: usize, item: Item) -> Option<Request> {
+        let by_packet = self.chance.percent(30);
+        let node = &self.nodes[at];
+        let keys = node.core.as_ref()?.store().keys().clone();
+        let (blob, inline, space) = match item {
+            Item::Event(index) => {
+                let made = &self.world.events[index];
+                (made.blob.clone(), made.inline(self.world.inline_max), Some(made.envelope.space))
+            }
+            Item::Key(index) => {
+                let made = &self.world.key_events[at][index];
+                return node.gets_keys.then(|| arrive(&keys, &self.policy, made.blob.clone(), None))?;
+            }
+            Item::Lie(index) => {
+                let (blob, inline) = self.world.lies[index].clone();
+                (blob, inline, None)
+            }
+            Item::Content(index) => {
+                let made = &self.world.events[index];
+                return checked_content(made.envelope.space, made.hash(), made.wire.clone());
+            }
+            Item::WrongContent(index) => {
+                let made = &self.world.events[index];
+                return checked_content(made.envelope.space, made.hash(), vec![1; made.wire.len()]);
+            }
+        };
+        let number = space.and_then(|space| self.spaces().iter().position(|other| *other == space));
+        match (by_packet, number) {
+            (true, Some(number)) => {
+                let secret = TransitSecret::new(transit_secret(number));
+                let carried = Carried { blob, inline: inline.unwrap_or_default() };
+                let packet = packet::wrap(&secret, [number as u8; 24], &carried).ok()?;
+                let arrival = chains::receive_packet(&*keys, &self.policy, &packet).ok()?;
+                Some(Request::Arrive(Box::new(arrival)))
+            }
+            _ => arrive(&keys, &self.policy, blob, inline),
+        }
+    }
+
+    fn ask(&mut self, at: usize, requests: Vec<Request>) -> Result<(), String> {
+        self.ask_or_crash(at, requests).map(drop)
+    }
+
+    /// Runs requests on a node; after a crash it is opened again. Says whether it crashed.
+    fn ask_or_crash(&mut self, at: usize, requests: Vec<Request>) -> Result<bool, String> {
+        self.say(|| format!("node {at} {:?}", requests.iter().map(request_word).collect::<Vec<_>>()));
+        let pruned: Vec<EventId> = requests
+            .iter()
+            .filter_map(|request| match request {
+                Request::Prune(id) => Some(*id),
+                _ => None,
+            })
+            .collect();
+        self.nodes[at].ever_pruned.extend(pruned);
+        let answer = self.nodes[at].request(requests);
+        self.check_times(at)?;
+        if !self.nodes[at].disk.is_dead() {
+            answer?;
+            return Ok(false);
+        }
+        self.restart(at)?;
+        Ok(true)
+    }
+
+    /// Nothing is applied before its time.
+    fn check_times(&self, at: usize) -> Result<(), String> {
+        let node = &self.nodes[at];
+        for made in &self.world.events {
+            let early = made.envelope.created_at.0.saturating_sub(self.policy.future_nanos) > node.now + 2 * DAY;
+            if early && node.is_applied(&made.id) {
+                return Err(format!("node {at} applied {} before its time", made.id));
+            }
+        }
+        Ok(())
+    }
+
+    fn restart(&mut self, at: usize) -> Result<(), String> {
+        let loss = *self.chance.pick(&[Loss::Kept, Loss::Dropped, Loss::Torn]);
+        self.say(|| format!("node {at} crashes, unsynced writes {loss:?}"));
+        let node = &mut self.nodes[at];
+        node.core = None;
+        node.disk = node.disk.recover(loss, &mut self.chance);
+        node.hunter = Hunter::new(DomainLimits::default());
+        node.open(self.policy)?;
+        node.check_acknowledged()
+    }
+
+    /// Lets a node's fetcher ask the other nodes.
+    fn hunt(&mut self, at: usize) -> Result<(), String> {
+        let others = Others { at, world: self.world, lies: self.chance.percent(10) };
+        for _ in 0..8 {
+            let node = &mut self.nodes[at];
+            let Some(core) = &node.core else { return Ok(()) };
+            let Ok(db) = core.store().snapshot() else { return Ok(()) };
+            let orders = node.hunter.look(&db, &others, Nanos(node.now)).map_err(|fault| fault.to_string())?;
+            drop(db);
+            if orders.is_empty() {
+                return Ok(());
+            }
+            for order in orders {
+                if self.follow(at, &others, order)? {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn follow(&mut self, at: usize, others: &Others<'_>, order: Order) -> Result<bool, String> {
+        match order {
+            Order::Ended { group, expected_next, started_at } => {
+                self.ask_or_crash(at, vec![Request::HuntEnded { group, expected_next, started_at, jitter_permille: 0 }])
+            }
+            Order::Fetch { ticket, url, needs, .. } => {
+                let mut requests = Vec::new();
+                let node = &self.nodes[at];
+                let Some(core) = &node.core else { return Ok(true) };
+                let keys = core.store().keys().clone();
+                let _ = others.fetch(&url, &needs, &mut |bounty| match bounty {
+                    Bounty::Event { blob, inline } => requests.extend(arrive(&keys, &self.policy, blob, inline)),
+                    Bounty::Content { space, hash, bytes } => requests.extend(checked_content(space, hash, bytes)),
+                });
+                if self.ask_or_crash(at, requests)? {
+                    return Ok(true);
+                }
+                let node = &mut self.nodes[at];
+                let Some(core) = &node.core else { return Ok(true) };
+                let db = core.store().snapshot().map_err(|fault| fault.to_string())?;
+                let further =
+                    node.hunter.ended(&db, others, ticket, Nanos(node.now)).map_err(|fault| fault.to_string())?;
+                drop(db);
+                for order in further {
+                    if self.follow(at, others, order)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+        }
+    }
+
+    /// In the end everything that exists reaches every node, and the clocks are past every time.
+    fn heal(&mut self) -> Result<(), String> {
+        for at in 0..NODES {
+            self.nodes[at].disk.crash_at(None);
+            self.nodes[at].now = self.nodes[at].now.max(self.world.end) + DAY / 24;
+            for round in 0..2 {
+                let mut items: Vec<Item> = (0..self.world.key_events[at].len()).map(Item::Key).collect();
+                let kept = |index: &usize| !self.world.lost.contains(&self.world.events[*index].id);
+                let mut events: Vec<Item> = (0..self.world.events.len()).filter(kept).map(Item::Event).collect();
+                self.chance.shuffle(&mut events);
+                items.extend(&events);
+                self.say(|| format!("node {at} is brought everything, round {round}"));
+                self.bring(at, items)?;
+                let contents = events.iter().filter_map(|item| match item {
+                    Item::Event(index) if !self.world.events[*index].wire.is_empty() => Some(Item::Content(*index)),
+                    _ => None,
+                });
+                let contents = contents.collect();
+                self.bring(at, contents)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn bring(&mut self, at: usize, items: Vec<Item>) -> Result<(), String> {
+        for part in items.chunks(20) {
+            let mut requests = Vec::new();
+            for item in part {
+                requests.extend(self.request_of(at, *item));
+            }
+            self.ask(at, requests)?;
+        }
+        self.nodes[at].settle()
+    }
+
+    fn compare(&mut self) -> Result<(), String> {
+        for node in &self.nodes {
+            node.verify()?;
+            let has_key = |made: &&Made| node.gets_keys || made.envelope.key.is_zero();
+            let kept = |made: &&Made| !self.world.lost.contains(&made.id);
+            let pruned = node.pruned()?;
+            if let Some(other) = pruned.iter().find(|id| !node.ever_pruned.contains(*id)) {
+                return Err(format!("node {} pruned {other} although nobody asked", node.index));
+            }
+            let here = |made: &Made| !pruned.contains(&made.id);
+            let model = Model::new(self.world.events.iter().filter(kept).filter(has_key), &here);
+            difference(node.index, &model.lines(), &node.lines()?)?;
+            node.check_journal()?;
+            node.check_stages(&model, self.world)?;
+        }
+        Ok(())
+    }
+
+    /// When the grace is over, what nobody refers to is gone, and everything else is as before.
+    fn collect(&mut self) -> Result<(), String> {
+        for at in 0..NODES {
+            let before = self.nodes[at].lines()?;
+            self.nodes[at].now += 2 * DAY;
+            for _ in 0..3 {
+                self.ask(at, vec![Request::Collect])?;
+            }
+            let node = &self.nodes[at];
+            difference(at, &before, &node.lines()?)?;
+            node.verify()?;
+            node.check_collected()?;
+        }
+        Ok(())
+    }
+}
+
+fn transit_secret(number: usize) -> [u8; 32] {
+    [number as u8 + 1; 32]
+}
+
+fn request_word(request: &Request) -> String {
+    match request {
+        Request::Arrive(arrival) => format!("arrive {}", arrival.blob.id()),
+        Request::Deliver(_, hash, _) => format!("content {}", &hash.to_string()[..8]),
+        other => format!("{other:?}").chars().take(60).collect(),
+    }
+}
+
+fn arrive(keys: &Arc<store::Keys>, policy: &Policy, blob: Vec<u8>, inline: Option<Vec<u8>>) -> Option<Request> {
+    let arrival = chains::receive_blob(&**keys, policy, blob, inline, Origin::Import).ok()?;
+    Some(Request::Arrive(Box::new(arrival)))
+}
+
+/// The door compares the hash before content goes any further.
+fn checked_content(space: SpaceId, hash: model::ContentHash, bytes: Vec<u8>) -> Option<Request> {
+    (content_hash(&bytes) == hash).then_some(Request::Deliver(space, hash, bytes))
+}
+
+fn difference(node: usize, want: &BTreeSet<String>, have: &BTreeSet<String>) -> Result<(), String> {
+    if want == have {
+        return Ok(());
+    }
+    let missing: Vec<&String> = want.difference(have).take(3).collect();
+    let extra: Vec<&String> = have.difference(want).take(3).collect();
+    Err(format!("node {node} shows something else\n  expected {missing:#?}\n  shown {extra:#?}"))
+}
+
+impl SimNode {
+    fn open(&mut self, policy: Policy) -> Result<(), String> {
+        let options = Options { policy, cache_bytes: 4 << 20, reserve_bytes: 0 };
+        let disk = Arc::new(self.disk.clone());
+        let store = Store::open(disk, MasterKey::new(&MASTER), options).map_err(|why| why.to_string())?;
+        self.core = Some(Core::new(store));
+        Ok(())
+    }
+
+    fn core(&self) -> Result<&Core, String> {
+        self.core.as_ref().ok_or_else(|| "the node is down".to_owned())
+    }
+
+    fn request(&mut self, requests: Vec<Request>) -> Result<(), String> {
+        let done = self.core()?.run(requests, Nanos(self.now));
+        match done {
+            Ok(done) => {
+                done.replies.into_iter().for_each(|reply| self.hear(reply));
+                Ok(())
+            }
+            Err(Fault::Store(_) | Fault::Full) if self.disk.is_dead() => Ok(()),
+            Err(fault) => Err(fault.to_string()),
+        }
+    }
+
+    fn hear(&mut self, reply: Reply) {
+        match reply {
+            Reply::Outcome(id, Outcome::Applied(_) | Outcome::Held(..) | Outcome::Carried(_) | Outcome::Known(_)) => {
+                self.acknowledged.insert(id);
+            }
+            Reply::Pruned(Pruned::Dropped | Pruned::Nothing(_)) | Reply::Outcome(..) | Reply::Created(_) => {}
+            Reply::Delivered(_) | Reply::Collected { .. } | Reply::Done | Reply::Parked(_) => {}
+        }
+    }
+
+    fn settle(&mut self) -> Result<(), String> {
+        self.core()?.settle(Nanos(self.now)).map_err(|fault| fault.to_string())
+    }
+
+    fn is_applied(&self, id: &EventId) -> bool {
+        let applied = || {
+            let db = self.core().ok()?.store().snapshot().ok()?;
+            let seq = db.seq(id).ok()??;
+            db.event(seq).ok()?.map(|row| row.is_applied())
+        };
+        !self.disk.is_dead() && applied() == Some(true)
+    }
+
+    /// An acknowledged event is there after any crash, unless its time was up.
+    fn check_acknowledged(&self) -> Result<(), String> {
+        let db = self.core()?.store().snapshot().map_err(|fault| fault.to_string())?;
+        for id in &self.acknowledged {
+            let known = db.is_known(id).map_err(|fault| fault.to_string())?;
+            let expired = db.expired_recently(id).map_err(|fault| fault.to_string())?;
+            let refused = db.refused(id).map_err(|fault| fault.to_string())?.is_some();
+            if !known && !expired && !refused {
+                return Err(format!("node {} acknowledged {id} and lost it", self.index));
+            }
+        }
+        Ok(())
+    }
+
+    fn verify(&self) -> Result<(), String> {
+        let report = self.core()?.store().verify(Nanos(self.now)).map_err(|fault| fault.to_string())?;
+        match report.problems.first() {
+            Some(problem) => Err(format!("node {}: {problem}", self.index)),
+            None => Ok(()),
+        }
+    }
+
+    fn lines(&self) -> Result<BTreeSet<String>, String> {
+        let db = self.core()?.store().snapshot().map_err(|fault| fault.to_string())?;
+        let mut lines = BTreeSet::new();
+        db.dump(&mut |line| {
+            lines.insert(line);
+        })
+        .map_err(|fault| fault.to_string())?;
+        Ok(lines)
+    }
+
+    fn pruned(&self) -> Result<BTreeSet<EventId>, String> {
+        let read = || {
+            let db = self.core().map_err(Fault::Broken)?.store().snapshot()?;
+            let mut pruned = BTreeSet::new();
+            for seq in db.all_events()? {
+                pruned.extend(db.event(seq)?.filter(|row| row.content == ContentState::Pruned).map(|row| row.id));
+            }
+            Ok(pruned)
+        };
+        read().map_err(|fault: Fault| fault.to_string())
+    }
+
+    /// One effect per cause: each event is applied once, and its content processed once unless it was taken away.
+    fn check_journal(&self) -> Result<(), String> {
+        use engine::rows::JournalKind::*;
+        let db = self.core()?.store().snapshot().map_err(|fault| fault.to_string())?;
+        let entries = db.journal(None, 0, usize::MAX).map_err(|fault| fault.to_string())?;
+        let mut applied: BTreeMap<_, i64> = BTreeMap::new();
+        let mut processed: BTreeMap<_, i64> = BTreeMap::new();
+        for (_, entry) in entries {
+            match entry.kind {
+                Applied => *applied.entry(entry.seq).or_default() += 1,
+                Processed => *processed.entry(entry.seq).or_default() += 1,
+                Deleted | Pruned => *processed.entry(entry.seq).or_default() = 0,
+                Undeleted | Hidden | Shown => {}
+            }
+            if applied.get(&entry.seq).is_some_and(|count| *count > 1) {
+                return Err(format!("{} was applied twice", entry.seq));
+            }
+            if processed.get(&entry.seq).is_some_and(|count| *count > 1) {
+                return Err(format!("the content of {} was processed twice", entry.seq));
+            }
+        }
+        Ok(())
+    }
+
+    /// What can be applied is applied; what cannot waits or is gone.
+    fn check_stages(&self, model: &Model<'_>, world: &World) -> Result<(), String> {
+        for made in world.events.iter().filter(|made| !world.lost.contains(&made.id)) {
+            let readable = self.gets_keys || made.envelope.key.is_zero();
+            let want = readable && model.is_valid(made);
+            if self.is_applied(&made.id) != want {
+                let (id, kind) = (made.id, made.envelope.kind);
+                return Err(format!("node {}: {kind} {id} should{} be applied", self.index, if want { "" } else { " not" }));
+            }
+        }
+        Ok(())
+    }
+
+    /// After the grace nothing is kept that nobody refers to, and every file is spoken of.
+    fn check_collected(&self) -> Result<(), String> {
+        let db = self.core()?.store().snapshot().map_err(|fault| fault.to_string())?;
+        let (unused, files) = db.unused_and_files().map_err(|fault| fault.to_string())?;
+        let mut on_disk = store::Disk::list_files(&self.disk).map_err(|error| error.to_string())?;
+        on_disk.sort();
+        if unused > 0 {
+            return Err(format!("node {}: {unused} contents outlived their grace", self.index));
+        }
+        if files != on_disk {
+            return Err(format!("node {}: files {on_disk:?}, rows speak of {files:?}", self.index));
+        }
+        Ok(())
+    }
+}
+
+/// The other nodes, as a source: they have everything that is not lost, and may bring something else.
+#[derive(Debug)]
+struct Others<'w> {
+    at: usize,
+    world: &'w World,
+    lies: bool,
+}
+
+impl Others<'_> {
+    fn bring(&self, need: &Need) -> Option<Bounty> {
+        let world = self.world;
+        match need {
+            Need::Event(id) if !world.lost.contains(id) => {
+                let made = world.events.iter().find(|made| made.id == *id)?;
+                Some(Bounty::Event { blob: made.blob.clone(), inline: made.inline(world.inline_max) })
+            }
+            Need::Content(space, hash) => {
+                let made = world.events.iter().find(|made| made.hash() == *hash && made.envelope.space == *space)?;
+                let bytes = if self.lies { vec![0; made.wire.len()] } else { made.wire.clone() };
+                Some(Bounty::Content { space: *space, hash: *hash, bytes })
+            }
+            _ => None,
+        }
+    }
+
+    fn fetch(&self, _url: &str, needs: &[Need], deliver: &mut dyn FnMut(Bounty)) -> Result<(), Unfetched> {
+        needs.iter().filter_map(|need| self.bring(need)).for_each(deliver);
+        Ok(())
+    }
+}
+
+impl node::hunter::Places for Others<'_> {
+    fn places(&self, _group: &Group) -> Vec<fetch::Source> {
+        let place = |number: usize| fetch::Source { url: format!("peer-{number}"), domain: format!("peer-{number}") };
+        (0..NODES).filter(|number| *number != self.at).map(place).collect()
+    }
+}

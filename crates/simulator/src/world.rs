@@ -1,0 +1,383 @@
+//! A small world from a seed: people, spaces, and everything they say, honest and otherwise.
+
+use crate::cast::{Author, Made, Place, Text, chosen, found, grant, send_key, write};
+use crate::chance::Chance;
+use engine::rows::ThreadField;
+use model::blob::Blob;
+use model::envelope::Role;
+use model::payload::MemberRole;
+use model::{AuxKey, EventId, Kind, SpaceId};
+
+/// When the story begins, in Unix nanoseconds.
+pub const BEGINNING: u64 = 1_700_000_000_000_000_000;
+const SECOND: u64 = 1_000_000_000;
+
+/// Everything that exists and may or may not arrive somewhere.
+#[derive(Debug)]
+pub struct World {
+    /// Content up to this is inline.
+    pub inline_max: u64,
+    /// Every event that was signed.
+    pub events: Vec<Made>,
+    /// Events that never arrive anywhere, so that what needs them waits for ever.
+    pub lost: Vec<EventId>,
+    /// Blobs that are lies: broken, sealed again, or nonsense, with what comes beside them.
+    pub lies: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    /// The secret of each node's prekey.
+    pub prekeys: Vec<[u8; 32]>,
+    /// The key events for each node.
+    pub key_events: Vec<Vec<Made>>,
+    /// The last moment that any event names.
+    pub end: u64,
+}
+
+struct Room {
+    place: Place,
+    members: Vec<(usize, EventId, u64)>,
+    threads: Vec<(EventId, u64)>,
+    messages: Vec<(EventId, EventId, u64, usize)>,
+    files: Vec<(EventId, u64)>,
+    targets: Vec<EventId>,
+}
+
+struct Story<'c> {
+    chance: &'c mut Chance,
+    authors: Vec<Author>,
+    rooms: Vec<Room>,
+    posts: Vec<(usize, EventId, u64)>,
+    events: Vec<Made>,
+    now: u64,
+    inline_max: u64,
+    big: Vec<Vec<u8>>,
+}
+
+impl World {
+    /// The world of that stream of chance, for so many nodes.
+    pub fn new(chance: &mut Chance, nodes: usize) -> World {
+        let inline_max = if chance.percent(50) { 1024 } else { 0 };
+        let authors: Vec<Author> = (0..5).map(Author::new).collect();
+        let big = (0..3).map(|n| body("text", &format!("{n}").repeat(1500 + 2000 * n))).collect();
+        let mut story = Story {
+            chance,
+            authors,
+            rooms: Vec::new(),
+            posts: Vec::new(),
+            events: Vec::new(),
+            now: BEGINNING,
+            inline_max,
+            big,
+        };
+        story.open_rooms();
+        for _ in 0..story.chance.below(40) + 20 {
+            story.act();
+        }
+        story.finish(nodes)
+    }
+}
+
+fn body(name: &str, text: &str) -> Vec<u8> {
+    let mut map = serde_json::Map::new();
+    map.insert(name.to_owned(), serde_json::Value::String(text.to_owned()));
+    model::body::encode(&serde_json::Value::Object(map)).expect("a body")
+}
+
+impl Story<'_> {
+    fn open_rooms(&mut self) {
+        let sealed = self.chance.percent(60).then(|| self.chance.bytes32());
+        for key in [None].into_iter().chain(sealed.map(Some)) {
+            let at = self.later();
+            let number = self.rooms.len() as u8;
+            let (place, made) = found(&self.authors[0], at, number, key, self.inline_max);
+            let founding = made.id;
+            self.events.push(made);
+            let members = vec![(0, founding, at)];
+            let (threads, messages, files) = (Vec::new(), Vec::new(), Vec::new());
+            self.rooms.push(Room { place, members, threads, messages, files, targets: Vec::new() });
+            for (member, role) in [(1, MemberRole::Admin), (2, MemberRole::Member)] {
+                self.grant(number as usize, (0, founding, at), member, role, None);
+            }
+        }
+    }
+
+    fn later(&mut self) -> u64 {
+        let step = [0, 1, SECOND, 60 * SECOND][self.chance.below(4)];
+        self.now += step + self.chance.below(3) as u64;
+        self.now
+    }
+
+    /// A time for an event that refers to something as late as this: usually now, sometimes long ago.
+    fn time_after(&mut self, after: u64) -> u64 {
+        let now = self.later().max(after + 1);
+        if self.chance.percent(25) { after + 1 + self.chance.next_u64() % (now - after) } else { now }
+    }
+
+    fn content(&mut self) -> Vec<u8> {
+        match self.chance.below(12) {
+            0 => b"this is not a body".to_vec(),
+            1..=4 => self.chance.pick(&self.big.clone()).clone(),
+            _ => body("text", &format!("hello {}", self.chance.below(1000))),
+        }
+    }
+
+    fn put(&mut self, author: usize, place: &Place, text: Text<'_>) -> EventId {
+        let made = write(&self.authors[author], place, self.inline_max, text);
+        let id = made.id;
+        self.events.push(made);
+        id
+    }
+
+    fn grant(&mut self, room: usize, by: (usize, EventId, u64), member: usize, role: MemberRole, old: Option<(EventId, u64)>) {
+        let at = self.time_after(by.2.max(old.map_or(0, |old| old.1)));
+        let mut references = vec![(Role::Authority, by.1)];
+        references.extend(old.map(|old| (Role::Target, old.0)));
+        let payload = grant(&self.authors[member], role);
+        let place = self.rooms[room].place.clone();
+        let id = self.put(by.0, &place, Text::new(Kind::Member, at, &references, b"").payload(payload));
+        self.rooms[room].members.push((member, id, at));
+    }
+
+    fn act(&mut self) {
+        if self.chance.percent(20) {
+            return self.act_in_public();
+        }
+        let room = self.chance.below(self.rooms.len());
+        let by = *self.chance.pick(&self.rooms[room].members.clone());
+        match self.chance.below(22) {
+            0 | 1 => self.open_thread(room, by),
+            2..=6 => self.say(room, by),
+            7 | 8 => self.edit(room, by),
+            9 => self.react(room, by),
+            10 => self.update_thread(room, by),
+            11 | 12 => self.delete(room, by),
+            13 => self.small(room, by),
+            14 | 15 => {
+                let member = self.chance.below(self.authors.len());
+                let role = *self.chance.pick(&[MemberRole::Reader, MemberRole::Member, MemberRole::Admin]);
+                self.grant(room, by, member, role, None);
+            }
+            16 => {
+                let old = *self.chance.pick(&self.rooms[room].members.clone());
+                let role = *self.chance.pick(&[MemberRole::Reader, MemberRole::Member, MemberRole::Admin]);
+                self.grant(room, by, old.0, role, Some((old.1, old.2)));
+            }
+            17 | 18 => self.remove(room, by),
+            19 => self.read(room, by),
+            20 => self.attach(room, by),
+            _ => self.unknown(room, by),
+        }
+    }
+
+    fn remove(&mut self, room: usize, by: (usize, EventId, u64)) {
+        let old = *self.chance.pick(&self.rooms[room].members.clone());
+        let at = self.time_after(by.2.max(old.2));
+        let place = self.rooms[room].place.clone();
+        let references = [(Role::Authority, by.1), (Role::Target, old.1)];
+        self.put(by.0, &place, Text::new(Kind::Removal, at, &references, b""));
+    }
+
+    fn open_thread(&mut self, room: usize, by: (usize, EventId, u64)) {
+        let at = self.time_after(by.2);
+        let place = self.rooms[room].place.clone();
+        let aux = if self.chance.percent(30) { chosen("general") } else { AuxKey::ZERO };
+        let content = self.content();
+        let id = self.put(by.0, &place, Text::new(Kind::Thread, at, &[(Role::Authority, by.1)], &content).aux(aux));
+        self.rooms[room].threads.push((id, at));
+        self.rooms[room].targets.push(id);
+    }
+
+    fn say(&mut self, room: usize, by: (usize, EventId, u64)) {
+        if self.rooms[room].threads.is_empty() {
+            return self.open_thread(room, by);
+        }
+        let thread = *self.chance.pick(&self.rooms[room].threads.clone());
+        // Now and then a message is older than its thread, which no node may accept.
+        let after = if self.chance.percent(3) { 0 } else { thread.1 };
+        let at = self.time_after(by.2.max(after)).max(BEGINNING);
+        let mut references = vec![(Role::Authority, by.1), (Role::Thread, thread.0)];
+        if let (true, Some(other)) = (self.chance.percent(25), self.rooms[room].messages.last()) {
+            references.push((Role::ReplyTo, other.0));
+        }
+        if let (true, Some(file)) = (self.chance.percent(20), self.rooms[room].files.last()) {
+            if file.1 < at {
+                references.push((Role::Attachment, file.0));
+            }
+        }
+        let place = self.rooms[room].place.clone();
+        let aux = if self.chance.percent(20) { chosen("same") } else { AuxKey::ZERO };
+        let content = self.content();
+        let id = self.put(by.0, &place, Text::new(Kind::Message, at, &references, &content).aux(aux));
+        self.rooms[room].messages.push((id, thread.0, at, by.0));
+        self.rooms[room].targets.push(id);
+    }
+
+    fn pick_message(&mut self, room: usize) -> Option<(EventId, EventId, u64, usize)> {
+        let messages = self.rooms[room].messages.clone();
+        (!messages.is_empty()).then(|| *self.chance.pick(&messages))
+    }
+
+    fn edit(&mut self, room: usize, by: (usize, EventId, u64)) {
+        let Some(message) = self.pick_message(room) else { return self.say(room, by) };
+        let own = self.rooms[room].members.iter().find(|member| member.0 == message.3).copied();
+        let by = if self.chance.percent(80) { own.unwrap_or(by) } else { by };
+        let at = self.time_after(by.2.max(message.2));
+        let place = self.rooms[room].place.clone();
+        let content = self.content();
+        let references = [(Role::Authority, by.1), (Role::Target, message.0)];
+        let id = self.put(by.0, &place, Text::new(Kind::Edit, at, &references, &content));
+        self.rooms[room].targets.push(id);
+    }
+
+    fn react(&mut self, room: usize, by: (usize, EventId, u64)) {
+        let Some(message) = self.pick_message(room) else { return self.say(room, by) };
+        let at = self.time_after(by.2.max(message.2));
+        let place = self.rooms[room].place.clone();
+        let references = [(Role::Authority, by.1), (Role::Target, message.0)];
+        let text = body("reaction", ["+1", "heart", ""][self.chance.below(3)]);
+        let removal = self.chance.percent(30);
+        let (kind, content) = if removal { (Kind::ReactionRemoval, &b""[..]) } else { (Kind::Reaction, &text[..]) };
+        self.put(by.0, &place, Text::new(kind, at, &references, content));
+    }
+
+    fn update_thread(&mut self, room: usize, by: (usize, EventId, u64)) {
+        if self.rooms[room].threads.is_empty() {
+            return self.open_thread(room, by);
+        }
+        let thread = *self.chance.pick(&self.rooms[room].threads.clone());
+        let at = self.time_after(by.2.max(thread.1));
+        let place = self.rooms[room].place.clone();
+        let references = [(Role::Authority, by.1), (Role::Thread, thread.0)];
+        if self.chance.percent(20) {
+            self.put(by.0, &place, Text::new(Kind::ThreadDelete, at, &references, b""));
+            return;
+        }
+        let field = *self.chance.pick(&ThreadField::UPDATABLE);
+        let content = self.content();
+        self.put(by.0, &place, Text::new(Kind::ThreadUpdate, at, &references, &content).aux(field.aux()));
+    }
+
+    fn delete(&mut self, room: usize, by: (usize, EventId, u64)) {
+        let targets = self.rooms[room].targets.clone();
+        if targets.is_empty() {
+            return self.open_thread(room, by);
+        }
+        let target = *self.chance.pick(&targets);
+        let at = self.time_after(by.2);
+        let place = self.rooms[room].place.clone();
+        let references = [(Role::Authority, by.1), (Role::Target, target)];
+        self.put(by.0, &place, Text::new(Kind::Delete, at, &references, b""));
+    }
+
+    fn small(&mut self, room: usize, by: (usize, EventId, u64)) {
+        let at = self.time_after(by.2);
+        let place = self.rooms[room].place.clone();
+        let content = self.content();
+        let kind = *self.chance.pick(&[Kind::Settings, Kind::Profile, Kind::Device]);
+        let aux = if kind == Kind::Device { AuxKey([1 + self.chance.below(2) as u8; 16]) } else { AuxKey::ZERO };
+        self.put(by.0, &place, Text::new(kind, at, &[(Role::Authority, by.1)], &content).aux(aux));
+    }
+
+    fn read(&mut self, room: usize, by: (usize, EventId, u64)) {
+        let Some(message) = self.pick_message(room) else { return self.say(room, by) };
+        let at = self.time_after(by.2.max(message.2));
+        let place = self.rooms[room].place.clone();
+        let references = [(Role::Authority, by.1), (Role::Thread, message.1), (Role::Target, message.0)];
+        self.put(by.0, &place, Text::new(Kind::ReadMarker, at, &references, b""));
+    }
+
+    fn attach(&mut self, room: usize, by: (usize, EventId, u64)) {
+        let at = self.time_after(by.2);
+        let place = self.rooms[room].place.clone();
+        let manifest = serde_json::json!({
+            "hash": "ab".repeat(32), "name": "cat.png", "size": 5, "type": "image/png"
+        });
+        let content = model::body::encode(&manifest).expect("a manifest");
+        let id = self.put(by.0, &place, Text::new(Kind::File, at, &[(Role::Authority, by.1)], &content));
+        self.rooms[room].files.push((id, at));
+        self.rooms[room].targets.push(id);
+    }
+
+    fn unknown(&mut self, room: usize, by: (usize, EventId, u64)) {
+        let at = self.time_after(by.2);
+        let place = self.rooms[room].place.clone();
+        let content = self.content();
+        self.put(by.0, &place, Text::new(Kind::Unknown(999), at, &[(Role::Authority, by.1)], &content));
+    }
+
+    fn act_in_public(&mut self) {
+        let author = self.chance.below(self.authors.len());
+        let place = Place { space: self.authors[author].home(), key: None };
+        let own: Vec<_> = self.posts.iter().filter(|post| post.0 == author).copied().collect();
+        let action = self.chance.below(8);
+        let content = self.content();
+        match (action, own.is_empty()) {
+            (0..=2, _) | (_, true) if action < 5 => {
+                let at = self.later();
+                let id = self.put(author, &place, Text::new(Kind::Post, at, &[], &content));
+                self.posts.push((author, id, at));
+            }
+            (3, false) => {
+                let post = *self.chance.pick(&own);
+                let at = self.time_after(post.2);
+                self.put(author, &place, Text::new(Kind::Edit, at, &[(Role::Target, post.1)], &content));
+            }
+            (4, false) => {
+                let post = *self.chance.pick(&own);
+                let at = self.later();
+                self.put(author, &place, Text::new(Kind::Delete, at, &[(Role::Target, post.1)], b""));
+            }
+            _ => {
+                let at = self.time_after(BEGINNING);
+                let whom: SpaceId = self.authors[self.chance.below(3)].home();
+                let kind = *self.chance.pick(&[Kind::Follow, Kind::Unfollow]);
+                self.put(author, &place, Text::new(kind, at, &[], b"").aux(AuxKey(whom.0)));
+            }
+        }
+    }
+
+    fn finish(mut self, nodes: usize) -> World {
+        let mut lies = Vec::new();
+        for _ in 0..4 {
+            let made = self.chance.pick(&self.events).clone();
+            lies.push(self.lie(&made));
+        }
+        let lost: Vec<EventId> = (0..self.chance.below(3)).map(|_| self.chance.pick(&self.events).id).collect();
+        let prekeys: Vec<[u8; 32]> = (0..nodes).map(|_| self.chance.bytes32()).collect();
+        let sealed: Vec<Place> =
+            self.rooms.iter().map(|room| room.place.clone()).filter(|place| place.key.is_some()).collect();
+        let key_events = prekeys
+            .iter()
+            .map(|prekey| sealed.iter().map(|place| send_key(&self.authors[0], place, self.now, prekey)).collect())
+            .collect();
+        // Something of the future, which waits for the clock.
+        if let (true, Some(post)) = (self.chance.percent(50), self.posts.first().copied()) {
+            let place = Place { space: self.authors[post.0].home(), key: None };
+            self.now += 3600 * SECOND;
+            let (at, content) = (self.now, self.content());
+            self.put(post.0, &place, Text::new(Kind::Post, at, &[], &content));
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        self.events.retain(|made| seen.insert(made.id));
+        World { inline_max: self.inline_max, events: self.events, lost, lies, prekeys, key_events, end: self.now }
+    }
+
+    fn lie(&mut self, made: &Made) -> (Vec<u8>, Option<Vec<u8>>) {
+        let inline = made.inline(self.inline_max);
+        let key = self.rooms.iter().find(|room| room.place.space == made.envelope.space);
+        let key = key.and_then(|room| room.place.key.clone());
+        match (self.chance.below(3), key) {
+            (0, Some(key)) => {
+                let nonce = [self.chance.below(256) as u8; 24];
+                let blob = Blob::seal_with_nonce(&made.envelope, &key, nonce).expect("a blob");
+                (blob.bytes().to_vec(), inline)
+            }
+            (1, _) => {
+                let mut blob = made.blob.clone();
+                let at = self.chance.below(blob.len());
+                blob[at] ^= 1 << self.chance.below(8);
+                (blob, inline)
+            }
+            // The right blob with the wrong content beside it.
+            _ => (made.blob.clone(), Some(vec![7; made.wire.len().clamp(1, 1024)]).filter(|_| self.inline_max > 0)),
+        }
+    }
+}

@@ -1,0 +1,518 @@
+//! The writer's transaction: changes go in, one commit comes out, and nothing leaves the process before it.
+//!
+//! Rows that change several times in a batch (events, usage, held counts, schedule) are gathered and written once, in
+//! order, at the end. The engine reads through the batch, so that each step sees what the ones before it did.
+
+use crate::db::{Db, Pending, PendingRow, fault};
+use crate::encode::{self, Entry, Usage, usage_index};
+use crate::keyring::Keys;
+use crate::open::Shared;
+use crate::tables::Tables;
+use engine::change::Turn;
+use engine::fetch;
+use engine::reads::{Answer, Fault, Reads};
+use engine::rows::{EventRow, JournalKind, Origin, Owner, Task, ViewRow};
+use engine::{Change, receive::Arrival};
+use model::crypto::SpaceKey;
+use model::stage::{ContentState, Why};
+use model::{AuthorNo, EventId, Group, Identity, Nanos, Seq, SpaceId, SpaceNo, Stamp};
+use redb::{ReadableTable, WriteTransaction};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How many journal numbers share one row of the index by space.
+pub(crate) const JOURNAL_BLOCK: u64 = 1024;
+
+/// Hints in a timeline row: what else there may be of a message.
+pub(crate) const HINT_VERSIONS: u8 = 1;
+pub(crate) const HINT_REACTIONS: u8 = 2;
+pub(crate) const HINT_REPLIES: u8 = 4;
+
+/// An open transaction of the one writer.
+#[derive(Debug)]
+pub struct Batch<'t> {
+    pub(crate) db: Db<Tables<'t>>,
+    pub(crate) now: Nanos,
+    pub(crate) shared: Arc<Shared>,
+    next_seq: u64,
+    next_space: u32,
+    next_author: u32,
+    next_refused: u64,
+    next_expired: u64,
+    wanted: BTreeMap<Group, fetch::Origin>,
+    counts: BTreeMap<&'static str, u64>,
+    journal_blocks: BTreeMap<[u8; 12], ()>,
+    received_again: BTreeMap<u64, [u8; 13]>,
+    pub(crate) is_changed: bool,
+}
+
+impl<'t> Batch<'t> {
+    pub(crate) fn begin(shared: Arc<Shared>, transaction: &'t WriteTransaction, now: Nanos) -> Answer<Batch<'t>> {
+        let tables = Tables::open(transaction).map_err(fault)?;
+        let db = Db {
+            tables,
+            keys: shared.keys.clone(),
+            disk: shared.disk.clone(),
+            policy: shared.policy,
+            pending: Pending::default(),
+            held_total: 0,
+            next_position: 0,
+        };
+        let mut batch = Batch {
+            next_seq: last_number(&db.tables.events)? + 1,
+            next_space: last_small(&db.tables.space_ids)? + 1,
+            next_author: last_small(&db.tables.author_ids)? + 1,
+            next_refused: db.about_number("next refused")?.max(1),
+            next_expired: db.about_number("next expired")?.max(1),
+            db,
+            now,
+            shared,
+            wanted: BTreeMap::new(),
+            counts: BTreeMap::new(),
+            journal_blocks: BTreeMap::new(),
+            received_again: BTreeMap::new(),
+            is_changed: false,
+        };
+        // Numbers are never given twice, even when the rows that had them are gone.
+        batch.next_seq = batch.next_seq.max(batch.db.about_number("next event")?);
+        batch.db.next_position = batch.db.about_number("next position")?.max(1);
+        batch.db.held_total = redb::ReadableTableMetadata::len(&batch.db.tables.held).map_err(fault)?;
+        Ok(batch)
+    }
+
+    /// What the engine reads through.
+    pub fn db(&self) -> &Db<Tables<'t>> {
+        &self.db
+    }
+
+    /// The moment of this batch.
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// Whether there is anything to commit.
+    pub fn is_changed(&self) -> bool {
+        self.is_changed
+    }
+
+    /// STORE: gives a new arrival its number and its row.
+    pub fn store(&mut self, arrival: Arrival, row: EventRow) -> Answer<Seq> {
+        let seq = Seq(self.next_seq);
+        self.next_seq += 1;
+        self.is_changed = true;
+        self.db.tables.ids.insert(arrival.blob.id().0, seq.0).map_err(fault)?;
+        let blob = arrival.blob.bytes().to_vec();
+        self.db.pending.rows.insert(seq.0, PendingRow { row, blob, inline: arrival.inline });
+        Ok(seq)
+    }
+
+    /// Notes that a known event came again, to be written with whatever commits next.
+    pub fn note_received_again(&mut self, seq: Seq, origin: Origin) {
+        let value = encode::key(&[&encode::encode_origin(origin), &self.now.0.to_be_bytes()]);
+        self.received_again.insert(seq.0, value);
+    }
+
+    /// The number of a space, given now if it has none.
+    pub fn number_space(&mut self, space: &SpaceId) -> Answer<SpaceNo> {
+        if let Some(known) = self.db.space_no(space)? {
+            return Ok(known);
+        }
+        let number = self.next_space;
+        self.next_space += 1;
+        self.is_changed = true;
+        self.db.tables.spaces.insert(space.0, number).map_err(fault)?;
+        self.db.tables.space_ids.insert(number, space.0).map_err(fault)?;
+        Ok(SpaceNo(number))
+    }
+
+    /// The number of an identity, given now if it has none.
+    pub fn number_author(&mut self, identity: &Identity) -> Answer<AuthorNo> {
+        if let Some(known) = self.db.author_no(identity)? {
+            return Ok(known);
+        }
+        let number = self.next_author;
+        self.next_author += 1;
+        self.is_changed = true;
+        self.db.tables.authors.insert(identity.0, number).map_err(fault)?;
+        self.db.tables.author_ids.insert(number, identity.0).map_err(fault)?;
+        Ok(AuthorNo(number))
+    }
+
+    /// The next event that POST should look at, taken from the queue.
+    pub fn next_ready(&mut self) -> Answer<Option<Seq>> {
+        let first = self.db.tables.ready.first().map_err(fault)?.map(|(key, _)| key.value());
+        if let Some(seq) = first {
+            self.db.tables.ready.remove(seq).map_err(fault)?;
+            self.is_changed = true;
+        }
+        Ok(first.map(Seq))
+    }
+
+    /// The next task.
+    pub fn next_task(&self) -> Answer<Option<Task>> {
+        let first = self.db.tables.tasks.first().map_err(fault)?;
+        first.map(|(key, _)| encode::decode_task(key.value())).transpose()
+    }
+
+    /// Applies the changes of one step.
+    pub fn apply(&mut self, changes: Vec<Change>) -> Answer<()> {
+        self.is_changed |= !changes.is_empty();
+        for change in changes {
+            self.apply_one(change)?;
+        }
+        Ok(())
+    }
+
+    fn apply_one(&mut self, change: Change) -> Answer<()> {
+        match change {
+            Change::Row(seq, row) => self.put_row(seq, *row),
+            Change::Inline(seq, bytes) => self.put_inline(seq, bytes),
+            Change::Forget(seq, id) => self.forget(seq, id),
+            Change::Refused(id, why) => self.remember_refused(id, why),
+            Change::Expired(id, at) => self.remember_expired(id, at),
+            Change::Waiting(turn, need, seq) => {
+                let key = [need.to_key().as_slice(), &seq.0.to_be_bytes()].concat();
+                turned(turn, &mut self.db.tables.waiting, key.as_slice())
+            }
+            Change::Held(turn, owner, seq, since) => self.held(turn, owner, seq, since),
+            Change::Ready(turn, seq) => turned(turn, &mut self.db.tables.ready, seq.0),
+            Change::Carried(turn, space, seq) => {
+                let key: [u8; 24] = encode::key(&[&space.0, &seq.0.to_be_bytes()]);
+                turned(turn, &mut self.db.tables.carried, key)
+            }
+            Change::ContentWaiting(turn, space, hash, seq) => {
+                let key: [u8; 44] = encode::key(&[&encode::content_key(space, &hash), &seq.0.to_be_bytes()]);
+                turned(turn, &mut self.db.tables.content_waiting, key)
+            }
+            Change::Take(space, hash, len) => self.take(space, &hash, len),
+            Change::GiveBack(space, hash) => self.give_back(space, &hash),
+            Change::Usage(turn, space, author, state, len) => self.use_up(turn, space, author, state, len),
+            Change::View(turn, row, stamp, seq) => self.view(turn, row, stamp, seq),
+            Change::ByAuthor(space, author, stamp, seq) => {
+                let key = encode::author_stamp(space, author, stamp);
+                self.db.tables.by_author.insert(key, seq.0).map_err(fault).map(drop)
+            }
+            Change::Membership(seq, membership) => {
+                let bytes = encode::encode_membership(&membership);
+                self.db.tables.memberships.insert(seq.0, bytes.as_slice()).map_err(fault).map(drop)
+            }
+            Change::Limit(turn, membership, limit) => {
+                let key = encode::number_stamp(membership, limit.from);
+                let cap = limit.cap.map_or(0, model::payload::MemberRole::code);
+                put_or_remove(turn, &mut self.db.tables.limits, key, cap)
+            }
+            Change::Tombstone(target, stamp, seq) => {
+                let key = encode::id_stamp(&target, stamp);
+                self.db.tables.tombstones.insert(key, seq.0).map_err(fault).map(drop)
+            }
+            Change::Key(space, secret) => self.add_key(space, secret),
+            Change::Joined(space) => self.db.tables.joined.insert(space.0, ()).map_err(fault).map(drop),
+            Change::Gap(turn, space, author, parent) => {
+                let key: [u8; 24] = encode::key(&[&space.0.to_be_bytes(), &author.0.to_be_bytes(), &parent.0]);
+                turned(turn, &mut self.db.tables.gaps, key)
+            }
+            Change::Journal(space, seq, kind) => self.journal(space, seq, kind),
+            Change::Task(turn, task) => {
+                turned(turn, &mut self.db.tables.tasks, encode::encode_task(&task).as_slice())
+            }
+            Change::Wanted(group, origin) => {
+                self.wanted.insert(group, origin);
+                Ok(())
+            }
+            Change::Count(word) => {
+                *self.counts.entry(word).or_default() += 1;
+                Ok(())
+            }
+        }
+    }
+
+    fn pending_row(&mut self, seq: Seq) -> Answer<&mut PendingRow> {
+        if !self.db.pending.rows.contains_key(&seq.0) {
+            let copy = |parts: encode::EventParts<'_>| PendingRow {
+                row: parts.row,
+                blob: parts.blob.to_vec(),
+                inline: parts.inline.map(<[u8]>::to_vec),
+            };
+            let Some(row) = self.db.with_event(seq, copy)? else {
+                return Err(Fault::Broken(format!("{seq} was changed but has no row")));
+            };
+            self.db.pending.rows.insert(seq.0, row);
+        }
+        self.db.pending.rows.get_mut(&seq.0).ok_or_else(|| Fault::Broken("a pending row is gone".into()))
+    }
+
+    fn put_row(&mut self, seq: Seq, row: EventRow) -> Answer<()> {
+        self.pending_row(seq)?.row = row;
+        Ok(())
+    }
+
+    fn put_inline(&mut self, seq: Seq, bytes: Option<Vec<u8>>) -> Answer<()> {
+        let pending = self.pending_row(seq)?;
+        pending.row.has_inline = bytes.is_some();
+        pending.inline = bytes;
+        Ok(())
+    }
+
+    fn forget(&mut self, seq: Seq, id: EventId) -> Answer<()> {
+        self.db.pending.rows.remove(&seq.0);
+        self.db.tables.events.remove(seq.0).map_err(fault)?;
+        self.db.tables.ids.remove(id.0).map_err(fault)?;
+        self.received_again.remove(&seq.0);
+        self.db.tables.received_again.remove(seq.0).map_err(fault)?;
+        Ok(())
+    }
+
+    fn remember_refused(&mut self, id: EventId, why: Why) -> Answer<()> {
+        let order = self.next_refused;
+        self.next_refused += 1;
+        let value = encode::key(&[&[why.code()], &order.to_be_bytes()]);
+        self.db.tables.refused.insert(id.0, value).map_err(fault)?;
+        self.db.tables.refused_order.insert(order, id.0).map_err(fault)?;
+        while redb::ReadableTableMetadata::len(&self.db.tables.refused_order).map_err(fault)?
+            > self.db.policy.refused_max
+        {
+            let Some(oldest) = pop_first(&mut self.db.tables.refused_order)? else { break };
+            self.db.tables.refused.remove(oldest).map_err(fault)?;
+        }
+        Ok(())
+    }
+
+    fn remember_expired(&mut self, id: EventId, at: Nanos) -> Answer<()> {
+        let order = self.next_expired;
+        self.next_expired += 1;
+        if let Some(old) = self.db.tables.expired.get(id.0).map_err(fault)?.map(|guard| guard.value()) {
+            let old = crate::db::seq_at_end(&old).0;
+            self.db.tables.expired_order.remove(old).map_err(fault)?;
+        }
+        let value = encode::key(&[&at.0.to_be_bytes(), &order.to_be_bytes()]);
+        self.db.tables.expired.insert(id.0, value).map_err(fault)?;
+        self.db.tables.expired_order.insert(order, id.0).map_err(fault)?;
+        while redb::ReadableTableMetadata::len(&self.db.tables.expired_order).map_err(fault)?
+            > self.db.policy.expired_max
+        {
+            let Some(oldest) = pop_first(&mut self.db.tables.expired_order)? else { break };
+            self.db.tables.expired.remove(oldest).map_err(fault)?;
+        }
+        Ok(())
+    }
+
+    fn held(&mut self, turn: Turn, owner: Owner, seq: Seq, since: Nanos) -> Answer<()> {
+        let by_age: [u8; 16] = encode::key(&[&since.0.to_be_bytes(), &seq.0.to_be_bytes()]);
+        let owner_key = encode::owner_key(owner);
+        let by_owner: [u8; 13] = encode::key(&[&owner_key, &seq.0.to_be_bytes()]);
+        let count = self.db.held_count(owner)?;
+        turned(turn, &mut self.db.tables.held, by_age)?;
+        turned(turn, &mut self.db.tables.held_by_owner, by_owner)?;
+        let (count, total) = match turn {
+            Turn::Put => (count + 1, self.db.held_total + 1),
+            Turn::Remove => (count.saturating_sub(1), self.db.held_total.saturating_sub(1)),
+        };
+        self.db.pending.held_counts.insert(owner_key, count);
+        self.db.held_total = total;
+        Ok(())
+    }
+
+    fn use_up(&mut self, turn: Turn, space: SpaceNo, author: AuthorNo, state: ContentState, len: u64) -> Answer<()> {
+        let key = encode::key(&[&space.0.to_be_bytes(), &author.0.to_be_bytes()]);
+        let mut usage: Usage = self.db.usage_row(&key)?;
+        let slot = &mut usage.by_state[usage_index(state)];
+        *slot = match turn {
+            Turn::Put => (slot.0 + 1, slot.1 + len),
+            Turn::Remove => (slot.0.saturating_sub(1), slot.1.saturating_sub(len)),
+        };
+        self.db.pending.usage.insert(key, usage);
+        Ok(())
+    }
+
+    fn view(&mut self, turn: Turn, row: ViewRow, stamp: Stamp, seq: Seq) -> Answer<()> {
+        match row {
+            ViewRow::Thread { space } => {
+                put_or_remove(turn, &mut self.db.tables.threads, encode::space_stamp(space, stamp), seq.0)
+            }
+            ViewRow::Timeline { thread } => self.timeline(turn, thread, stamp, seq),
+            ViewRow::Version { target } => {
+                put_or_remove(turn, &mut self.db.tables.versions, encode::number_stamp(target, stamp), seq.0)?;
+                self.hint(target, HINT_VERSIONS)
+            }
+            ViewRow::Reaction { target, author } => {
+                let key = encode::reaction_key(target, author, stamp);
+                put_or_remove(turn, &mut self.db.tables.reactions, key, seq.0)?;
+                self.hint(target, HINT_REACTIONS)
+            }
+            ViewRow::Reply { target } => {
+                put_or_remove(turn, &mut self.db.tables.replies, encode::id_stamp(&target, stamp), seq.0)?;
+                match self.db.seq(&target)? {
+                    Some(target) => self.hint(target, HINT_REPLIES),
+                    None => Ok(()),
+                }
+            }
+            ViewRow::Register(key) => {
+                put_or_remove(turn, &mut self.db.tables.registers, encode::register_key(&key, stamp), seq.0)
+            }
+            ViewRow::Follower { followee, follower } => {
+                let key: [u8; 44] = encode::key(&[&followee.0, &follower.0.to_be_bytes(), &stamp.to_bytes()]);
+                put_or_remove(turn, &mut self.db.tables.followers, key, seq.0)
+            }
+            ViewRow::Post { space } => {
+                put_or_remove(turn, &mut self.db.tables.posts, encode::space_stamp(space, stamp), seq.0)
+            }
+            ViewRow::Chosen { space, key } => {
+                let key: [u8; 44] = encode::key(&[&space.0.to_be_bytes(), &key.0, &stamp.to_bytes()]);
+                put_or_remove(turn, &mut self.db.tables.chosen, key, seq.0)
+            }
+            ViewRow::File { space } => {
+                put_or_remove(turn, &mut self.db.tables.files, encode::space_stamp(space, stamp), seq.0)
+            }
+        }
+    }
+
+    fn timeline(&mut self, turn: Turn, thread: Seq, stamp: Stamp, seq: Seq) -> Answer<()> {
+        let mut hints = 0;
+        if turn == Turn::Put {
+            // Answers need not wait for what they answer; versions and reactions may be here when a message that was
+            // hidden is shown again.
+            let replies = self.db.tables.replies.range(all_of(&stamp.id)).map_err(fault)?.next().is_some();
+            hints |= if replies { HINT_REPLIES } else { 0 };
+            hints |= if self.db.last_version(seq)?.is_some() { HINT_VERSIONS } else { 0 };
+            let first = encode::reaction_key(seq, AuthorNo(0), Stamp::FIRST);
+            let last = encode::reaction_key(seq, AuthorNo(u32::MAX), Stamp::LAST);
+            let reactions = self.db.tables.reactions.range(first..=last).map_err(fault)?.next().is_some();
+            hints |= if reactions { HINT_REACTIONS } else { 0 };
+        }
+        let value = encode::key(&[&seq.0.to_be_bytes(), &[hints]]);
+        put_or_remove(turn, &mut self.db.tables.timeline, encode::number_stamp(thread, stamp), value)
+    }
+
+    fn hint(&mut self, target: Seq, hint: u8) -> Answer<()> {
+        let Some(row) = self.db.event(target)? else { return Ok(()) };
+        let (Some(meta), Some(stamp)) = (&row.meta, row.stamp()) else { return Ok(()) };
+        let key = encode::number_stamp(meta.subject, stamp);
+        let Some(mut value) = self.db.tables.timeline.get(key).map_err(fault)?.map(|guard| guard.value()) else {
+            return Ok(());
+        };
+        if value[8] & hint == 0 {
+            value[8] |= hint;
+            self.db.tables.timeline.insert(key, value).map_err(fault)?;
+        }
+        Ok(())
+    }
+
+    fn add_key(&mut self, space: SpaceId, secret: [u8; 32]) -> Answer<()> {
+        let key = SpaceKey::new(&space, secret);
+        let name = [space.0.as_slice(), &key.id().0].concat();
+        let wrapped = self.shared.master.wrap(&name, &secret);
+        let row: [u8; 32] = encode::key(&[&name]);
+        self.db.tables.keys.insert(row, wrapped.as_slice()).map_err(fault)?;
+        self.db.tables.current_keys.insert(space.0, key.id().0).map_err(fault)?;
+        self.db.pending.keys.add_space_key(space, key);
+        Ok(())
+    }
+
+    fn journal(&mut self, space: SpaceNo, seq: Seq, kind: JournalKind) -> Answer<()> {
+        let number = self.db.next_position;
+        self.db.next_position += 1;
+        let entry = Entry { space, seq, kind, at: self.now };
+        self.db.tables.journal.insert(number, encode::encode_entry(&entry)).map_err(fault)?;
+        let block = encode::key(&[&space.0.to_be_bytes(), &(number / JOURNAL_BLOCK).to_be_bytes()]);
+        self.journal_blocks.insert(block, ());
+        Ok(())
+    }
+
+    /// Something happened that cannot: it stops tests, and is counted and logged in a release.
+    pub(crate) fn bug(&mut self, what: &'static str) -> Answer<()> {
+        *self.counts.entry("bug").or_default() += 1;
+        tracing::error!(what, "an invariant was broken");
+        if cfg!(any(debug_assertions, feature = "planted")) { Err(Fault::Broken(what.into())) } else { Ok(()) }
+    }
+
+    /// Writes everything gathered. What it answers is published after the commit.
+    pub(crate) fn finish(mut self) -> Answer<Keys> {
+        for (seq, pending) in std::mem::take(&mut self.db.pending.rows) {
+            let bytes = encode::encode_event(&pending.row, &pending.blob, pending.inline.as_deref());
+            self.db.tables.events.insert(seq, bytes.as_slice()).map_err(fault)?;
+        }
+        for (key, usage) in std::mem::take(&mut self.db.pending.usage) {
+            if usage == Usage::default() {
+                self.db.tables.usage.remove(key).map_err(fault)?;
+            } else {
+                self.db.tables.usage.insert(key, encode::encode_usage(&usage).as_slice()).map_err(fault)?;
+            }
+        }
+        for (key, count) in std::mem::take(&mut self.db.pending.held_counts) {
+            if count == 0 {
+                self.db.tables.held_counts.remove(key).map_err(fault)?;
+            } else {
+                self.db.tables.held_counts.insert(key, count).map_err(fault)?;
+            }
+        }
+        for (key, value) in std::mem::take(&mut self.received_again) {
+            self.db.tables.received_again.insert(key, value).map_err(fault)?;
+        }
+        for (key, ()) in std::mem::take(&mut self.journal_blocks) {
+            self.db.tables.journal_blocks.insert(key, ()).map_err(fault)?;
+        }
+        for (word, count) in std::mem::take(&mut self.counts) {
+            let before = self.db.tables.counts.get(word).map_err(fault)?.map_or(0, |guard| guard.value());
+            self.db.tables.counts.insert(word, before + count).map_err(fault)?;
+        }
+        for (group, origin) in std::mem::take(&mut self.wanted) {
+            self.want(&group, origin)?;
+        }
+        let numbers = [
+            ("next event", self.next_seq),
+            ("next position", self.db.next_position),
+            ("next refused", self.next_refused),
+            ("next expired", self.next_expired),
+        ];
+        for (name, number) in numbers {
+            self.db.tables.about.insert(name, number.to_be_bytes().as_slice()).map_err(fault)?;
+        }
+        Ok(std::mem::take(&mut self.db.pending.keys))
+    }
+}
+
+fn all_of(id: &EventId) -> std::ops::RangeInclusive<[u8; 40]> {
+    encode::id_stamp(id, Stamp::FIRST)..=encode::id_stamp(id, Stamp::LAST)
+}
+
+/// Puts or removes a row that says all in its key.
+fn turned<'k, K: redb::Key + 'static>(
+    turn: Turn,
+    table: &mut redb::Table<'_, K, ()>,
+    key: impl std::borrow::Borrow<K::SelfType<'k>>,
+) -> Answer<()> {
+    match turn {
+        Turn::Put => table.insert(key, ()).map_err(fault)?.is_some(),
+        Turn::Remove => table.remove(key).map_err(fault)?.is_some(),
+    };
+    Ok(())
+}
+
+/// Puts or removes a row with a value.
+fn put_or_remove<'k, K: redb::Key + 'static, V>(
+    turn: Turn,
+    table: &mut redb::Table<'_, K, V>,
+    key: impl std::borrow::Borrow<K::SelfType<'k>>,
+    value: V,
+) -> Answer<()>
+where
+    V: redb::Value + 'static + for<'v> std::borrow::Borrow<V::SelfType<'v>>,
+{
+    match turn {
+        Turn::Put => table.insert(key, value).map_err(fault)?.is_some(),
+        Turn::Remove => table.remove(key).map_err(fault)?.is_some(),
+    };
+    Ok(())
+}
+
+fn pop_first(table: &mut redb::Table<'_, u64, [u8; 16]>) -> Answer<Option<[u8; 16]>> {
+    Ok(table.pop_first().map_err(fault)?.map(|(_, value)| value.value()))
+}
+
+fn last_number(table: &impl ReadableTable<u64, &'static [u8]>) -> Answer<u64> {
+    Ok(table.last().map_err(fault)?.map_or(0, |(key, _)| key.value()))
+}
+
+fn last_small<V: redb::Value + 'static>(table: &impl ReadableTable<u32, V>) -> Answer<u32> {
+    Ok(table.last().map_err(fault)?.map_or(0, |(key, _)| key.value()))
+}

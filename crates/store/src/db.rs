@@ -1,0 +1,369 @@
+//! Reading: one implementation of the engine's [`Reads`], over a snapshot or over the writer's own tables.
+
+use crate::disk::Disk;
+use crate::encode::{self, Usage, broken};
+use crate::keyring::Keys;
+use crate::tables::View;
+use engine::policy::Policy;
+use engine::reads::{Answer, Fault, Kept, Reads};
+use engine::receive::{self, Keyring, Transit};
+use engine::rows::{ContentRow, EventRow, Limit, Membership, Owner, Place, RegisterKey};
+use model::crypto::SpaceKey;
+use model::payload::MemberRole;
+use model::stage::Why;
+use model::{
+    AuthorNo, Blob, ContentHash, Envelope, EventId, Identity, KeyId, Need, PrekeyId, Seq, SpaceId, SpaceNo, Stamp,
+    TransitId, Verified,
+};
+use redb::{ReadableTable, StorageError};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// Turns an engine's fault into ours, telling a full disk apart.
+pub(crate) fn fault(error: impl Into<redb::Error>) -> Fault {
+    let error = error.into();
+    match &error {
+        redb::Error::Io(io) if io.kind() == std::io::ErrorKind::StorageFull => Fault::Full,
+        other => Fault::Store(other.to_string()),
+    }
+}
+
+fn storage(error: StorageError) -> Fault {
+    fault(error)
+}
+
+/// An event row that this batch has changed and not written yet.
+#[derive(Clone, Debug)]
+pub(crate) struct PendingRow {
+    pub(crate) row: EventRow,
+    pub(crate) blob: Vec<u8>,
+    pub(crate) inline: Option<Vec<u8>>,
+}
+
+/// What a batch has decided but not yet put into the tables: rows that change several times are written once.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    pub(crate) rows: BTreeMap<u64, PendingRow>,
+    pub(crate) usage: HashMap<[u8; 8], Usage>,
+    pub(crate) held_counts: HashMap<[u8; 5], u64>,
+    pub(crate) keys: Keys,
+}
+
+/// Everything that can be read, as of one moment, with what this batch has added.
+pub struct Db<V> {
+    pub(crate) tables: V,
+    pub(crate) keys: Arc<Keys>,
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) policy: Policy,
+    pub(crate) pending: Pending,
+    pub(crate) held_total: u64,
+    pub(crate) next_position: u64,
+}
+
+impl<V> std::fmt::Debug for Db<V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Db")
+    }
+}
+
+impl<V> Keyring for Db<V> {
+    fn space_key(&self, space: &SpaceId, key: &KeyId) -> Option<Arc<SpaceKey>> {
+        self.pending.keys.space_key(space, key).or_else(|| self.keys.space_key(space, key))
+    }
+
+    fn prekey(&self, prekey: &PrekeyId) -> Option<[u8; 32]> {
+        self.pending.keys.prekey(prekey).or_else(|| self.keys.prekey(prekey))
+    }
+
+    fn transit(&self, transit: &TransitId) -> Option<Transit> {
+        self.keys.transit(transit)
+    }
+}
+
+impl<V: View> Db<V> {
+    /// The tables.
+    pub fn tables(&self) -> &V {
+        &self.tables
+    }
+
+    /// The local limits.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Reads an event's row and hands its parts to a function, without copying its blob.
+    pub(crate) fn with_event<T>(&self, seq: Seq, read: impl FnOnce(encode::EventParts<'_>) -> T) -> Answer<Option<T>> {
+        if let Some(pending) = self.pending.rows.get(&seq.0) {
+            let row = pending.row.clone();
+            return Ok(Some(read(encode::EventParts { row, blob: &pending.blob, inline: pending.inline.as_deref() })));
+        }
+        match self.tables.events().get(seq.0).map_err(storage)? {
+            Some(guard) => Ok(Some(read(encode::decode_event(guard.value())?))),
+            None => Ok(None),
+        }
+    }
+
+    /// Key and value pairs of a range of stamp order, from the first after a key on.
+    pub(crate) fn after<const N: usize>(
+        table: &impl ReadableTable<[u8; N], u64>,
+        from: [u8; N],
+        to: [u8; N],
+        most: usize,
+    ) -> Answer<Vec<(Stamp, Seq)>> {
+        let mut found = Vec::new();
+        let bounds = (std::ops::Bound::Excluded(from), std::ops::Bound::Included(to));
+        for entry in table.range::<[u8; N]>(bounds).map_err(storage)?.take(most) {
+            let (key, value) = entry.map_err(storage)?;
+            found.push((encode::stamp_at_end(&key.value()), Seq(value.value())));
+        }
+        Ok(found)
+    }
+
+    /// The last entry of a range of stamp order.
+    pub(crate) fn last<const N: usize>(
+        table: &impl ReadableTable<[u8; N], u64>,
+        from: [u8; N],
+        to: [u8; N],
+    ) -> Answer<Option<(Stamp, Seq)>> {
+        match table.range::<[u8; N]>(from..=to).map_err(storage)?.next_back() {
+            Some(entry) => {
+                let (key, value) = entry.map_err(storage)?;
+                Ok(Some((encode::stamp_at_end(&key.value()), Seq(value.value()))))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// What an author uses in a space.
+    pub fn usage(&self, space: SpaceNo, author: AuthorNo) -> Answer<Usage> {
+        let key = encode::key(&[&space.0.to_be_bytes(), &author.0.to_be_bytes()]);
+        self.usage_row(&key)
+    }
+
+    pub(crate) fn usage_row(&self, key: &[u8; 8]) -> Answer<Usage> {
+        if let Some(usage) = self.pending.usage.get(key) {
+            return Ok(*usage);
+        }
+        match self.tables.usage().get(key).map_err(storage)? {
+            Some(guard) => encode::decode_usage(guard.value()),
+            None => Ok(Usage::default()),
+        }
+    }
+
+    /// A number or text that describes the data folder.
+    pub(crate) fn about(&self, name: &str) -> Answer<Option<Vec<u8>>> {
+        Ok(self.tables.about().get(name).map_err(storage)?.map(|guard| guard.value().to_vec()))
+    }
+
+    /// A number that describes the data folder; zero where it is not said.
+    pub(crate) fn about_number(&self, name: &str) -> Answer<u64> {
+        let bytes = self.about(name)?.unwrap_or_default();
+        Ok(bytes.try_into().map(u64::from_be_bytes).unwrap_or(0))
+    }
+}
+
+impl<V: View> Reads for Db<V> {
+    fn seq(&self, id: &EventId) -> Answer<Option<Seq>> {
+        Ok(self.tables.ids().get(id.0).map_err(storage)?.map(|guard| Seq(guard.value())))
+    }
+
+    fn event(&self, seq: Seq) -> Answer<Option<EventRow>> {
+        self.with_event(seq, |parts| parts.row)
+    }
+
+    fn kept(&self, seq: Seq) -> Answer<Option<Kept>> {
+        let kept = self.with_event(seq, |parts| {
+            let blob = Blob::parse(parts.blob.to_vec()).map_err(|_| broken("a blob"))?;
+            Ok(Kept { blob, inline: parts.inline.map(<[u8]>::to_vec) })
+        })?;
+        kept.transpose()
+    }
+
+    fn opened(&self, seq: Seq) -> Answer<Option<Verified>> {
+        let Some(kept) = self.kept(seq)? else { return Ok(None) };
+        Ok(receive::reopen(self, &kept.blob))
+    }
+
+    fn refused(&self, id: &EventId) -> Answer<Option<Why>> {
+        let found = self.tables.refused().get(id.0).map_err(storage)?;
+        Ok(found.and_then(|guard| Why::from_code(guard.value()[0])))
+    }
+
+    fn space_id(&self, space: SpaceNo) -> Answer<SpaceId> {
+        let found = self.tables.space_ids().get(space.0).map_err(storage)?;
+        found.map(|guard| SpaceId(guard.value())).ok_or_else(|| broken("a space number"))
+    }
+
+    fn identity(&self, author: AuthorNo) -> Answer<Identity> {
+        let found = self.tables.author_ids().get(author.0).map_err(storage)?;
+        found.map(|guard| Identity(guard.value())).ok_or_else(|| broken("an author number"))
+    }
+
+    fn space_no(&self, space: &SpaceId) -> Answer<Option<SpaceNo>> {
+        Ok(self.tables.spaces().get(space.0).map_err(storage)?.map(|guard| SpaceNo(guard.value())))
+    }
+
+    fn author_no(&self, identity: &Identity) -> Answer<Option<AuthorNo>> {
+        Ok(self.tables.authors().get(identity.0).map_err(storage)?.map(|guard| AuthorNo(guard.value())))
+    }
+
+    fn joined(&self, space: &SpaceId) -> Answer<bool> {
+        Ok(self.tables.joined().get(space.0).map_err(storage)?.is_some())
+    }
+
+    fn membership(&self, seq: Seq) -> Answer<Option<Membership>> {
+        let found = self.tables.memberships().get(seq.0).map_err(storage)?;
+        found.map(|guard| encode::decode_membership(guard.value())).transpose()
+    }
+
+    fn limits(&self, membership: Seq) -> Answer<Vec<Limit>> {
+        let from = encode::number_stamp(membership, Stamp::FIRST);
+        let to = encode::number_stamp(membership, Stamp::LAST);
+        let mut limits = Vec::new();
+        for entry in self.tables.limits().range(from..=to).map_err(storage)? {
+            let (key, value) = entry.map_err(storage)?;
+            let cap = MemberRole::from_code(value.value());
+            limits.push(Limit { from: encode::stamp_at_end(&key.value()), cap });
+        }
+        Ok(limits)
+    }
+
+    fn tombstones(&self, target: &EventId) -> Answer<Vec<(Stamp, Seq)>> {
+        let (from, to) = (encode::id_stamp(target, Stamp::FIRST), encode::id_stamp(target, Stamp::LAST));
+        Self::after(self.tables.tombstones(), from, to, usize::MAX)
+    }
+
+    fn content(&self, space: SpaceNo, hash: &ContentHash) -> Answer<Option<ContentRow>> {
+        let found = self.tables.contents().get(encode::content_key(space, hash)).map_err(storage)?;
+        found.map(|guard| encode::decode_content(guard.value())).transpose()
+    }
+
+    fn content_bytes(&self, space: SpaceNo, hash: &ContentHash, most: u64) -> Answer<Option<Vec<u8>>> {
+        match self.content(space, hash)? {
+            Some(row) if row.len > most => Ok(None),
+            Some(ContentRow { place: Place::Row, .. }) => {
+                let found = self.tables.content_bytes().get(encode::content_key(space, hash)).map_err(storage)?;
+                Ok(found.map(|guard| guard.value().to_vec()))
+            }
+            Some(ContentRow { place: Place::File, .. }) => {
+                let name = crate::content::file_name(&self.space_id(space)?, hash);
+                self.disk.read_file(&name).map(Some).map_err(|error| Fault::Store(error.to_string()))
+            }
+            Some(ContentRow { place: Place::Absent, .. }) | None => Ok(None),
+        }
+    }
+
+    fn open_content(&self, envelope: &Envelope, wire: &[u8]) -> Answer<Option<Vec<u8>>> {
+        Ok(receive::plain_content(self, self.policy.inline_bytes_max, envelope, wire))
+    }
+
+    fn waiting(&self, need: &Need, after: Seq, most: usize) -> Answer<Vec<Seq>> {
+        let prefix = need.to_key();
+        let from = [prefix.as_slice(), &after.0.to_be_bytes()].concat();
+        let to = [prefix.as_slice(), &[0xff; 8]].concat();
+        let bounds = (std::ops::Bound::Excluded(from.as_slice()), std::ops::Bound::Included(to.as_slice()));
+        let mut found = Vec::new();
+        for entry in self.tables.waiting().range::<&[u8]>(bounds).map_err(storage)?.take(most) {
+            found.push(seq_at_end(entry.map_err(storage)?.0.value()));
+        }
+        Ok(found)
+    }
+
+    fn waiting_for_content(&self, space: SpaceNo, hash: &ContentHash, after: Seq, most: usize) -> Answer<Vec<Seq>> {
+        let key = |seq: u64| encode::key::<44>(&[&space.0.to_be_bytes(), &hash.0, &seq.to_be_bytes()]);
+        let bounds = (std::ops::Bound::Excluded(key(after.0)), std::ops::Bound::Included(key(u64::MAX)));
+        let mut found = Vec::new();
+        for entry in self.tables.content_waiting().range::<[u8; 44]>(bounds).map_err(storage)?.take(most) {
+            found.push(seq_at_end(&entry.map_err(storage)?.0.value()));
+        }
+        Ok(found)
+    }
+
+    fn versions(&self, target: Seq, after: Stamp, most: usize) -> Answer<Vec<(Stamp, Seq)>> {
+        let (from, to) = (encode::number_stamp(target, after), encode::number_stamp(target, Stamp::LAST));
+        Self::after(self.tables.versions(), from, to, most)
+    }
+
+    fn by_author(&self, space: SpaceNo, author: AuthorNo, after: Stamp, most: usize) -> Answer<Vec<(Stamp, Seq)>> {
+        let (from, to) =
+            (encode::author_stamp(space, author, after), encode::author_stamp(space, author, Stamp::LAST));
+        Self::after(self.tables.by_author(), from, to, most)
+    }
+
+    fn last_by_author(&self, space: SpaceNo, author: AuthorNo, upto: Stamp, most: usize) -> Answer<Vec<(Stamp, Seq)>> {
+        let from = encode::author_stamp(space, author, Stamp::FIRST);
+        let to = encode::author_stamp(space, author, upto);
+        let mut found = Vec::new();
+        for entry in self.tables.by_author().range(from..=to).map_err(storage)?.rev().take(most) {
+            let (key, value) = entry.map_err(storage)?;
+            found.push((encode::stamp_at_end(&key.value()), Seq(value.value())));
+        }
+        Ok(found)
+    }
+
+    fn register_winner(&self, key: &RegisterKey) -> Answer<Option<(Stamp, Seq)>> {
+        let (from, to) = (encode::register_key(key, Stamp::FIRST), encode::register_key(key, Stamp::LAST));
+        Self::last(self.tables.registers(), from, to)
+    }
+
+    fn last_version(&self, target: Seq) -> Answer<Option<(Stamp, Seq)>> {
+        let (from, to) = (encode::number_stamp(target, Stamp::FIRST), encode::number_stamp(target, Stamp::LAST));
+        Self::last(self.tables.versions(), from, to)
+    }
+
+    fn reaction_winner(&self, target: Seq, author: AuthorNo) -> Answer<Option<(Stamp, Seq)>> {
+        let (from, to) =
+            (encode::reaction_key(target, author, Stamp::FIRST), encode::reaction_key(target, author, Stamp::LAST));
+        Self::last(self.tables.reactions(), from, to)
+    }
+
+    fn held_count(&self, owner: Owner) -> Answer<u64> {
+        let key = encode::owner_key(owner);
+        if let Some(count) = self.pending.held_counts.get(&key) {
+            return Ok(*count);
+        }
+        Ok(self.tables.held_counts().get(key).map_err(storage)?.map_or(0, |guard| guard.value()))
+    }
+
+    fn held_total(&self) -> Answer<u64> {
+        Ok(self.held_total)
+    }
+
+    fn oldest_held(&self, owner: Owner) -> Answer<Option<Seq>> {
+        let owner = encode::owner_key(owner);
+        let key = |seq: u64| encode::key::<13>(&[&owner, &seq.to_be_bytes()]);
+        match self.tables.held_by_owner().range(key(0)..=key(u64::MAX)).map_err(storage)?.next() {
+            Some(entry) => Ok(Some(seq_at_end(&entry.map_err(storage)?.0.value()))),
+            None => Ok(None),
+        }
+    }
+
+    fn carried(&self, space: &SpaceId, after: Seq, most: usize) -> Answer<Vec<Seq>> {
+        let key = |seq: u64| encode::key::<24>(&[&space.0, &seq.to_be_bytes()]);
+        let bounds = (std::ops::Bound::Excluded(key(after.0)), std::ops::Bound::Included(key(u64::MAX)));
+        let mut found = Vec::new();
+        for entry in self.tables.carried().range::<[u8; 24]>(bounds).map_err(storage)?.take(most) {
+            found.push(seq_at_end(&entry.map_err(storage)?.0.value()));
+        }
+        Ok(found)
+    }
+
+    fn carried_count(&self, space: &SpaceId) -> Answer<u64> {
+        let most = usize::try_from(self.policy.carried_per_space_max).unwrap_or(usize::MAX);
+        Ok(self.carried(space, Seq(0), most)?.len() as u64)
+    }
+
+    fn is_gap(&self, space: SpaceNo, author: AuthorNo, parent: &EventId) -> Answer<bool> {
+        let key = encode::key::<24>(&[&space.0.to_be_bytes(), &author.0.to_be_bytes(), &parent.0]);
+        Ok(self.tables.gaps().get(key).map_err(storage)?.is_some())
+    }
+
+    fn next_position(&self) -> Answer<u64> {
+        Ok(self.next_position)
+    }
+}
+
+/// The number at the end of a key.
+pub(crate) fn seq_at_end(key: &[u8]) -> Seq {
+    Seq(key.last_chunk::<8>().map_or(0, |tail| u64::from_be_bytes(*tail)))
+}

@@ -1,0 +1,188 @@
+//! This node's own: secrets that were made or agreed here, and upkeep that time asks for.
+
+use crate::batch::Batch;
+use crate::db::{Db, fault};
+use crate::encode;
+use crate::tables::View;
+use engine::change::Turn;
+use engine::reads::{Answer, Reads};
+use engine::rows::Task;
+use engine::{Change, release};
+use model::crypto::{TransitSecret, prekey_id, prekey_public};
+use model::{Identity, Nanos, Need, Seq, SpaceId};
+use redb::ReadableTable as _;
+
+impl Batch<'_> {
+    pub(crate) fn touch(&mut self) {
+        self.is_changed = true;
+    }
+
+    /// Adds the secret of a prekey, and looks again at what was carried of that space.
+    pub fn add_prekey(&mut self, secret: [u8; 32], space: Option<SpaceId>) -> Answer<()> {
+        self.touch();
+        let id = prekey_id(&prekey_public(&secret));
+        let wrapped = self.shared.master.wrap(&id.0, &secret);
+        self.db.tables.prekeys.insert(id.0, wrapped.as_slice()).map_err(fault)?;
+        self.db.pending.keys.add_prekey(id, secret);
+        match space {
+            Some(space) => self.apply(vec![Change::Task(Turn::Put, Task::Join(space, Seq(0)))]),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds a space key that was made here.
+    pub fn add_space_key(&mut self, space: SpaceId, secret: [u8; 32]) -> Answer<()> {
+        let key = model::crypto::SpaceKey::new(&space, secret).id();
+        self.apply(vec![
+            Change::Key(space, secret),
+            Change::Joined(space),
+            Change::Task(Turn::Put, Task::Join(space, Seq(0))),
+            Change::Task(Turn::Put, Task::Release(Need::Key(key))),
+        ])
+    }
+
+    /// Adds a transit secret agreed with a peer for a space.
+    pub fn add_transit(&mut self, secret: [u8; 32], space: SpaceId, peer: u32) -> Answer<()> {
+        self.touch();
+        let transit = TransitSecret::new(secret);
+        let bytes = [secret.as_slice(), &space.0, &u64::from(peer).to_be_bytes()].concat();
+        let wrapped = self.shared.master.wrap(&transit.id().0, &bytes);
+        self.db.tables.transits.insert(transit.id().0, wrapped.as_slice()).map_err(fault)?;
+        let secret = std::sync::Arc::new(transit);
+        self.db.pending.keys.add_transit(engine::receive::Transit { secret, space, peer });
+        Ok(())
+    }
+
+    /// Keeps the signing key of a custodial identity.
+    pub fn add_custodian(&mut self, identity: &Identity, secret: &[u8; 32]) -> Answer<()> {
+        self.touch();
+        let name = [b"custodian".as_slice(), &identity.0].concat();
+        let wrapped = self.shared.master.wrap(&name, secret);
+        self.db.tables.custodians.insert(identity.0, wrapped.as_slice()).map_err(fault)?;
+        Ok(())
+    }
+
+    /// Wakes what waited for a moment that has passed.
+    pub fn wake_by_clock(&mut self, most: usize) -> Answer<usize> {
+        let mut due = Vec::new();
+        for entry in self.db.tables.waiting.range([Need::TIME_TAG].as_slice()..).map_err(fault)?.take(most) {
+            let (key, _) = entry.map_err(fault)?;
+            let mut reader = model::reader::Reader::new(key.value());
+            match Need::read_key(&mut reader) {
+                Ok(Need::Time(at)) if at <= self.now => due.push(Need::Time(at)),
+                _ => break,
+            }
+        }
+        due.dedup();
+        for need in &due {
+            let changes = release::met(&self.db, need.clone())?;
+            self.apply(changes)?;
+        }
+        Ok(due.len())
+    }
+
+    /// Ends the wait of what has waited too long.
+    pub fn expire_old(&mut self, most: usize) -> Answer<usize> {
+        let before = self.now.minus(self.db.policy.hold_nanos);
+        let mut old = Vec::new();
+        for entry in self.db.tables.held.iter().map_err(fault)?.take(most) {
+            let key = entry.map_err(fault)?.0.value();
+            if key[..8] >= before.0.to_be_bytes()[..] {
+                break;
+            }
+            old.push(crate::db::seq_at_end(&key));
+        }
+        let policy = self.db.policy;
+        for seq in &old {
+            let changes = release::expire(&self.db, &policy, *seq, self.now)?;
+            self.apply(changes)?;
+        }
+        Ok(old.len())
+    }
+
+    /// Drops journal entries that are too old.
+    pub fn trim_journal(&mut self, most: usize) -> Answer<usize> {
+        let before = self.now.minus(self.db.policy.journal_nanos);
+        let mut old = Vec::new();
+        for entry in self.db.tables.journal.iter().map_err(fault)?.take(most) {
+            let (number, value) = entry.map_err(fault)?;
+            if encode::decode_entry(&value.value())?.at >= before {
+                break;
+            }
+            old.push(number.value());
+        }
+        for number in &old {
+            self.db.tables.journal.remove(number).map_err(fault)?;
+        }
+        if !old.is_empty() {
+            self.touch();
+        }
+        Ok(old.len())
+    }
+}
+
+impl<V: View> Db<V> {
+    /// When something next happens by the clock alone: a time need is met, or a wait ends.
+    pub fn next_by_clock(&self) -> Answer<Option<Nanos>> {
+        let mut next: Option<Nanos> = None;
+        let mut sooner = |at: Nanos| next = Some(next.map_or(at, |other| other.min(at)));
+        if let Some(entry) = self.tables.waiting().range([Need::TIME_TAG].as_slice()..).map_err(fault)?.next() {
+            let (key, _) = entry.map_err(fault)?;
+            if let Ok(Need::Time(at)) = Need::read_key(&mut model::reader::Reader::new(key.value())) {
+                sooner(at);
+            }
+        }
+        if let Some((key, ())) = self.tables.held().first().map_err(fault)?.map(|(key, _)| (key.value(), ())) {
+            let since = key.first_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+            sooner(Nanos(since).plus(self.policy.hold_nanos + 1));
+        }
+        Ok(next)
+    }
+
+    /// Whether anything is ready or under way.
+    pub fn is_at_rest(&self) -> Answer<bool> {
+        use redb::ReadableTableMetadata as _;
+        Ok(self.tables.ready().is_empty().map_err(fault)? && self.tables.tasks().is_empty().map_err(fault)?)
+    }
+
+    /// Whether an id expired recently: sync does not ask for it again.
+    pub fn expired_recently(&self, id: &model::EventId) -> Answer<bool> {
+        Ok(self.tables.expired().get(id.0).map_err(fault)?.is_some())
+    }
+
+    /// The journal's epoch.
+    pub fn epoch(&self) -> Answer<u32> {
+        Ok(self.about_number("epoch")? as u32)
+    }
+
+    /// The numbers of all known events.
+    pub fn all_events(&self) -> Answer<Vec<Seq>> {
+        let mut numbers = Vec::new();
+        for entry in self.tables.events().iter().map_err(fault)? {
+            numbers.push(Seq(entry.map_err(fault)?.0.value()));
+        }
+        Ok(numbers)
+    }
+
+    /// How many contents nobody refers to, and the names of the files that rows speak of.
+    pub fn unused_and_files(&self) -> Answer<(u64, Vec<String>)> {
+        let mut unused = 0;
+        let mut files = Vec::new();
+        for entry in self.tables.contents().iter().map_err(fault)? {
+            let (key, value) = entry.map_err(fault)?;
+            let row = encode::decode_content(value.value())?;
+            unused += u64::from(row.count == 0);
+            if row.place == engine::rows::Place::File {
+                let (space, hash) = crate::content::split_content_key(&key.value());
+                files.push(crate::content::file_name(&self.space_id(space)?, &hash));
+            }
+        }
+        files.sort();
+        Ok((unused, files))
+    }
+
+    /// Whether an event is known, in any stage.
+    pub fn is_known(&self, id: &model::EventId) -> Answer<bool> {
+        Ok(self.seq(id)?.is_some())
+    }
+}

@@ -1,0 +1,293 @@
+//! Opening a data folder, and the two ways in: one writer's transaction at a time, and snapshots that never wait.
+
+use crate::batch::Batch;
+use crate::db::{Db, Pending, fault};
+use crate::disk::Disk;
+use crate::encode;
+use crate::keyring::Keys;
+use crate::master::{MasterKey, WrongKey};
+use crate::tables::{Snapshot, Tables};
+use engine::policy::Policy;
+use engine::reads::{Answer, Fault};
+use engine::receive::Transit;
+use model::crypto::{SpaceKey, TransitSecret};
+use model::{KeyId, Nanos, PrekeyId, SpaceId};
+use redb::{Builder, Database, ReadableDatabase as _, ReadableTable as _, WriteTransaction};
+use std::sync::{Arc, RwLock};
+
+/// The version of the data folder that this release writes. Numbered migrations lead to it.
+pub const FORMAT: u64 = 1;
+
+/// Why a data folder cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum CannotOpen {
+    /// A later release wrote it.
+    #[error("the data folder has format {0}, and this release knows formats up to {FORMAT}; use a newer release")]
+    Newer(u64),
+    /// Another process has it.
+    #[error("another process is using this data folder; stop it first")]
+    Busy,
+    /// It rests under another master key.
+    #[error(transparent)]
+    WrongKey(#[from] WrongKey),
+    /// The database is damaged.
+    #[error("the database cannot be opened: {0}; restore a backup, or ask for help before changing anything")]
+    Damaged(String),
+    /// The disk failed.
+    #[error(transparent)]
+    Store(#[from] Fault),
+}
+
+/// How to open.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Local limits.
+    pub policy: Policy,
+    /// How much memory the database may use for its pages.
+    pub cache_bytes: usize,
+    /// Below this much free disk the node only reads.
+    pub reserve_bytes: u64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { policy: Policy::default(), cache_bytes: 192 << 20, reserve_bytes: 64 << 20 }
+    }
+}
+
+/// What the writer and all readers share.
+pub(crate) struct Shared {
+    pub(crate) keys: Arc<Keys>,
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) master: MasterKey,
+    pub(crate) policy: Policy,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Shared({:?})", self.keys)
+    }
+}
+
+/// An open data folder.
+pub struct Store {
+    database: RwLock<Arc<Database>>,
+    pub(crate) shared: Arc<Shared>,
+    options: Options,
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Store({:?})", self.shared)
+    }
+}
+
+impl Store {
+    /// Opens what is on the disk, or begins there.
+    pub fn open(disk: Arc<dyn Disk>, master: MasterKey, options: Options) -> Result<Store, CannotOpen> {
+        let database = open_database(disk.as_ref(), &options)?;
+        let shared = Shared { keys: Arc::new(Keys::default()), disk, master, policy: options.policy };
+        let store = Store { database: RwLock::new(Arc::new(database)), shared: Arc::new(shared), options };
+        store.migrate()?;
+        store.load_keys()?;
+        Ok(store)
+    }
+
+    /// The secrets at hand.
+    pub fn keys(&self) -> &Arc<Keys> {
+        &self.shared.keys
+    }
+
+    /// The local limits.
+    pub fn policy(&self) -> &Policy {
+        &self.shared.policy
+    }
+
+    /// How it was opened.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The disk below.
+    pub fn disk(&self) -> &Arc<dyn Disk> {
+        &self.shared.disk
+    }
+
+    fn database(&self) -> Arc<Database> {
+        self.database.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    /// Opens the database again after a write failed for want of room. Snapshots taken before stay as they are.
+    pub fn reopen(&self) -> Result<(), CannotOpen> {
+        let mut slot = self.database.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        // The old one must let go of the file before the new one can have it; readers that still use it keep it busy.
+        let placeholder = Builder::new().create_with_backend(redb::backends::InMemoryBackend::new()).map_err(opening)?;
+        drop(std::mem::replace(&mut *slot, Arc::new(placeholder)));
+        *slot = Arc::new(open_database(self.shared.disk.as_ref(), &self.options)?);
+        Ok(())
+    }
+
+    /// Reads as of now, without waiting for the writer.
+    pub fn snapshot(&self) -> Answer<Db<Snapshot>> {
+        let transaction = self.database().begin_read().map_err(fault)?;
+        let mut db = Db {
+            tables: Snapshot::open(&transaction).map_err(fault)?,
+            keys: self.shared.keys.clone(),
+            disk: self.shared.disk.clone(),
+            policy: self.shared.policy,
+            pending: Pending::default(),
+            held_total: 0,
+            next_position: 0,
+        };
+        db.held_total = redb::ReadableTableMetadata::len(&db.tables.held).map_err(fault)?;
+        db.next_position = db.about_number("next position")?.max(1);
+        Ok(db)
+    }
+
+    /// Runs one batch: everything it changes is committed together, durably, before this returns.
+    pub fn write<T>(&self, now: Nanos, work: impl FnOnce(&mut Batch<'_>) -> Answer<T>) -> Answer<T> {
+        let transaction = self.begin()?;
+        let mut batch = Batch::begin(self.shared.clone(), &transaction, now)?;
+        let answer = work(&mut batch)?;
+        if !batch.is_changed() {
+            drop(batch);
+            transaction.abort().map_err(fault)?;
+            return Ok(answer);
+        }
+        let keys = batch.finish()?;
+        transaction.commit().map_err(fault)?;
+        self.shared.keys.absorb(keys);
+        Ok(answer)
+    }
+
+    /// Runs work on the tables and throws away what it did.
+    pub(crate) fn try_out<T>(&self, work: impl FnOnce(&WriteTransaction) -> Answer<T>) -> Answer<T> {
+        let transaction = self.begin()?;
+        let answer = work(&transaction);
+        transaction.abort().map_err(fault)?;
+        answer
+    }
+
+    /// Runs work on the tables and commits it.
+    pub(crate) fn write_raw<T>(&self, work: impl FnOnce(&WriteTransaction) -> Answer<T>) -> Answer<T> {
+        let transaction = self.begin()?;
+        let answer = work(&transaction)?;
+        transaction.commit().map_err(fault)?;
+        Ok(answer)
+    }
+
+    fn begin(&self) -> Answer<WriteTransaction> {
+        let mut transaction = self.database().begin_write().map_err(fault)?;
+        transaction.set_quick_repair(true);
+        Ok(transaction)
+    }
+
+    /// Checks every page of the database against its checksums.
+    pub fn check_pages(&mut self) -> Result<bool, CannotOpen> {
+        let slot = self.database.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+        match Arc::get_mut(slot) {
+            Some(database) => database.check_integrity().map_err(opening),
+            None => Err(CannotOpen::Busy),
+        }
+    }
+
+    /// Gives unused pages back to the file system.
+    pub fn compact(&mut self) -> Result<bool, CannotOpen> {
+        let slot = self.database.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+        match Arc::get_mut(slot) {
+            Some(database) => database.compact().map_err(|error| CannotOpen::Damaged(error.to_string())),
+            None => Err(CannotOpen::Busy),
+        }
+    }
+
+    /// Brings an older data folder to this release's format, one numbered step at a time.
+    fn migrate(&self) -> Result<(), CannotOpen> {
+        let check = self.shared.master.check_value();
+        let begun = self.write_raw(|transaction| {
+            let mut tables = Tables::open(transaction).map_err(fault)?;
+            let read = |tables: &Tables<'_>, name| -> Answer<Option<Vec<u8>>> {
+                Ok(tables.about.get(name).map_err(fault)?.map(|guard| guard.value().to_vec()))
+            };
+            let format = read(&tables, "format")?;
+            let stored = read(&tables, "key check")?;
+            if format.is_none() {
+                tables.about.insert("format", FORMAT.to_be_bytes().as_slice()).map_err(fault)?;
+                tables.about.insert("epoch", 1u64.to_be_bytes().as_slice()).map_err(fault)?;
+                tables.about.insert("key check", check.as_slice()).map_err(fault)?;
+                return Ok((FORMAT, check.to_vec()));
+            }
+            let format = format.and_then(|bytes| bytes.try_into().ok()).map_or(u64::MAX, u64::from_be_bytes);
+            Ok((format, stored.unwrap_or_default()))
+        })?;
+        match begun {
+            (format, _) if format > FORMAT => Err(CannotOpen::Newer(format)),
+            (_, stored) if stored != check => Err(CannotOpen::WrongKey(WrongKey)),
+            _ => Ok(()),
+        }
+    }
+
+    fn load_keys(&self) -> Result<(), CannotOpen> {
+        let db = self.snapshot()?;
+        let master = &self.shared.master;
+        for entry in db.tables.keys.iter().map_err(fault)? {
+            let (key, value) = entry.map_err(fault)?;
+            let name = key.value();
+            let secret = master.unwrap32(&name, value.value())?;
+            let space = SpaceId(encode::key(&[&name[..16]]));
+            self.shared.keys.add_space_key(space, SpaceKey::new(&space, secret));
+        }
+        for entry in db.tables.prekeys.iter().map_err(fault)? {
+            let (key, value) = entry.map_err(fault)?;
+            let id = PrekeyId(key.value());
+            self.shared.keys.add_prekey(id, master.unwrap32(&id.0, value.value())?);
+        }
+        for entry in db.tables.transits.iter().map_err(fault)? {
+            let (key, value) = entry.map_err(fault)?;
+            let bytes = master.unwrap(&key.value(), value.value())?;
+            let Some((secret, rest)) = bytes.split_first_chunk::<32>() else { continue };
+            let secret = Arc::new(TransitSecret::new(*secret));
+            let space = SpaceId(encode::key(&[rest]));
+            let peer = crate::db::seq_at_end(rest).0 as u32;
+            self.shared.keys.add_transit(Transit { secret, space, peer });
+        }
+        Ok(())
+    }
+
+    /// The key that new events of a sealed space are sealed under.
+    pub fn current_key(&self, space: &SpaceId) -> Answer<Option<KeyId>> {
+        let db = self.snapshot()?;
+        Ok(db.tables.current_keys.get(space.0).map_err(fault)?.map(|guard| KeyId(guard.value())))
+    }
+
+    /// The custodial signing key of an identity.
+    pub fn custodian(&self, identity: &model::Identity) -> Answer<Option<[u8; 32]>> {
+        let db = self.snapshot()?;
+        let found = db.tables.custodians.get(identity.0).map_err(fault)?;
+        let unwrap = |wrapped: &[u8]| {
+            let name = [b"custodian".as_slice(), &identity.0].concat();
+            self.shared.master.unwrap32(&name, wrapped).map_err(|error| Fault::Broken(error.to_string()))
+        };
+        found.map(|guard| unwrap(guard.value())).transpose()
+    }
+}
+
+fn opening(error: redb::DatabaseError) -> CannotOpen {
+    match error {
+        redb::DatabaseError::DatabaseAlreadyOpen => CannotOpen::Busy,
+        redb::DatabaseError::Storage(redb::StorageError::Io(io)) => {
+            CannotOpen::Store(fault(redb::StorageError::Io(io)))
+        }
+        other => CannotOpen::Damaged(other.to_string()),
+    }
+}
+
+/// Opens the database file; a damaged one may make the engine panic, which is caught and named.
+fn open_database(disk: &dyn Disk, options: &Options) -> Result<Database, CannotOpen> {
+    let mut builder = Builder::new();
+    builder.set_cache_size(options.cache_bytes);
+    let attempt = std::panic::AssertUnwindSafe(|| disk.open_database(&builder));
+    match std::panic::catch_unwind(attempt) {
+        Ok(opened) => opened.map_err(opening),
+        Err(_) => Err(CannotOpen::Damaged("the database engine gave up on it".into())),
+    }
+}

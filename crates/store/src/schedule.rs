@@ -1,0 +1,182 @@
+//! The schedule of groups to hunt for: rows that mirror what is pending.
+
+use crate::batch::Batch;
+use crate::db::{Db, fault};
+use crate::encode;
+use crate::tables::View;
+use engine::fetch::{self, Rhythm, ScheduleRow};
+use engine::reads::{Answer, Reads};
+use model::{Group, Nanos, Need, Seq};
+use redb::ReadableTable as _;
+
+/// How a kind of group is hunted.
+pub fn rhythm(group: &Group) -> Rhythm {
+    match group {
+        Group::Content(..) => Rhythm::Content,
+        Group::Repository(_) | Group::Relays => Rhythm::Git,
+        Group::Space(_) | Group::Author(..) => Rhythm::Space,
+    }
+}
+
+/// How many needs one look at a space's needs goes through.
+const NEEDS_LOOKED_AT_MAX: usize = 10_000;
+
+fn due_key(next: fetch::Nanos, group: &[u8]) -> Vec<u8> {
+    [next.to_be_bytes().as_slice(), group].concat()
+}
+
+impl Batch<'_> {
+    pub(crate) fn want(&mut self, group: &Group, origin: fetch::Origin) -> Answer<()> {
+        let old = self.db.schedule_row(group)?;
+        let new = fetch::on_new_need(old, rhythm(group), origin, self.now.0);
+        self.put_schedule(group, Some(new))
+    }
+
+    /// Writes or removes the row of a group, keeping the order by time beside it.
+    pub fn put_schedule(&mut self, group: &Group, new: Option<ScheduleRow>) -> Answer<()> {
+        let key = group.to_key();
+        let old = self.db.schedule_row(group)?;
+        if old == new {
+            return Ok(());
+        }
+        self.touch();
+        if let Some(old) = old {
+            self.db.tables.schedule_due.remove(due_key(old.next, &key).as_slice()).map_err(fault)?;
+        }
+        match new {
+            Some(row) => {
+                self.db.tables.schedule.insert(key.as_slice(), encode::encode_schedule(&row)).map_err(fault)?;
+                self.db.tables.schedule_due.insert(due_key(row.next, &key).as_slice(), ()).map_err(fault)?;
+            }
+            None => {
+                self.db.tables.schedule.remove(key.as_slice()).map_err(fault)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<V: View> Db<V> {
+    /// The schedule row of a group.
+    pub fn schedule_row(&self, group: &Group) -> Answer<Option<ScheduleRow>> {
+        let found = self.tables.schedule().get(group.to_key().as_slice()).map_err(fault)?;
+        found.map(|guard| encode::decode_schedule(&guard.value())).transpose()
+    }
+
+    /// Groups that are due, earliest first.
+    pub fn due_groups(&self, now: Nanos, most: usize) -> Answer<Vec<(Group, ScheduleRow)>> {
+        let mut due = Vec::new();
+        for entry in self.tables.schedule_due().iter().map_err(fault)?.take(most) {
+            let (key, _) = entry.map_err(fault)?;
+            let Some((next, group)) = key.value().split_first_chunk::<8>() else { continue };
+            if u64::from_be_bytes(*next) > now.0 {
+                break;
+            }
+            let group = Group::from_key(group).map_err(|_| encode::broken("a schedule key"))?;
+            if let Some(row) = self.schedule_row(&group)? {
+                due.push((group, row));
+            }
+        }
+        Ok(due)
+    }
+
+    /// When the first group that is not due yet will be.
+    pub fn next_due(&self, after: Nanos) -> Answer<Option<Nanos>> {
+        let from = due_key(after.0.saturating_add(1), &[]);
+        let mut range = self.tables.schedule_due().range(from.as_slice()..).map_err(fault)?;
+        let Some(entry) = range.next() else { return Ok(None) };
+        let (key, _) = entry.map_err(fault)?;
+        Ok(key.value().first_chunk::<8>().map(|next| Nanos(u64::from_be_bytes(*next))))
+    }
+
+    /// Every row of the schedule.
+    pub fn schedule(&self) -> Answer<Vec<(Group, ScheduleRow)>> {
+        let mut rows = Vec::new();
+        for entry in self.tables.schedule().iter().map_err(fault)? {
+            let (key, value) = entry.map_err(fault)?;
+            let group = Group::from_key(key.value()).map_err(|_| encode::broken("a schedule key"))?;
+            rows.push((group, encode::decode_schedule(&value.value())?));
+        }
+        Ok(rows)
+    }
+
+    /// The unmet needs of a group, collected anew, at most so many.
+    pub fn needs_of(&self, group: &Group, most: usize) -> Answer<Vec<Need>> {
+        match group {
+            Group::Content(space, hash) => self.content_need(*space, hash),
+            Group::Author(space, author) => {
+                let (Some(space), Some(author)) = (self.space_no(space)?, self.author_no(author)?) else {
+                    return Ok(Vec::new());
+                };
+                let prefix: [u8; 8] = encode::key(&[&space.0.to_be_bytes(), &author.0.to_be_bytes()]);
+                let from: [u8; 24] = encode::key(&[&prefix]);
+                let to: [u8; 24] = encode::key(&[&prefix, &[0xff; 16]]);
+                let mut needs = Vec::new();
+                for entry in self.tables.gaps().range(from..=to).map_err(fault)?.take(most) {
+                    let key = entry.map_err(fault)?.0.value();
+                    needs.push(Need::Event(model::EventId(encode::key(&[&key[8..]]))));
+                }
+                Ok(needs)
+            }
+            Group::Space(space) => self.space_needs(space, most),
+            Group::Repository(_) | Group::Relays => Ok(Vec::new()),
+        }
+    }
+
+    fn content_need(&self, space: model::SpaceId, hash: &model::ContentHash) -> Answer<Vec<Need>> {
+        let Some(no) = self.space_no(&space)? else { return Ok(Vec::new()) };
+        let waits = !self.waiting_for_content(no, hash, Seq(0), 1)?.is_empty();
+        Ok(if waits { vec![Need::Content(space, *hash)] } else { Vec::new() })
+    }
+
+    /// Events and keys that events of this space wait for and that are not here themselves. Looks at each need once
+    /// however many wait for it, and at a bounded number of needs.
+    fn space_needs(&self, space: &model::SpaceId, most: usize) -> Answer<Vec<Need>> {
+        let mut needs: Vec<Need> = Vec::new();
+        let mut from = Vec::new();
+        for _ in 0..NEEDS_LOOKED_AT_MAX {
+            let Some(entry) = self.tables.waiting().range(from.as_slice()..).map_err(fault)?.next() else { break };
+            let (key, _) = entry.map_err(fault)?;
+            let need = Need::read_key(&mut model::reader::Reader::new(key.value()))
+                .map_err(|_| encode::broken("a waiting key"))?;
+            if needs.len() >= most || matches!(need, Need::Time(_)) {
+                break;
+            }
+            if self.is_hunted(&need)? && self.is_waited_for_in(space, &need)? {
+                needs.push(need.clone());
+            }
+            from = [need.to_key().as_slice(), &[0xff; 9]].concat();
+        }
+        Ok(needs)
+    }
+
+    fn is_waited_for_in(&self, space: &model::SpaceId, need: &Need) -> Answer<bool> {
+        for seq in self.waiting(need, Seq(0), 8)? {
+            if self.space_of(seq)?.as_ref() == Some(space) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn is_hunted(&self, need: &Need) -> Answer<bool> {
+        Ok(match need {
+            Need::Event(id) => self.seq(id)?.is_none(),
+            Need::Key(_) => true,
+            Need::Time(_) | Need::Content(..) => false,
+            Need::Address { .. } | Need::GitObject { .. } | Need::GitData(_) => false,
+        })
+    }
+
+    /// The space of a known event, opened or not.
+    pub fn space_of(&self, seq: Seq) -> Answer<Option<model::SpaceId>> {
+        let Some(row) = self.event(seq)? else { return Ok(None) };
+        if let Some(meta) = row.meta {
+            return self.space_id(meta.space).map(Some);
+        }
+        Ok(self.kept(seq)?.and_then(|kept| match kept.blob.form() {
+            model::blob::Form::Plain => None,
+            model::blob::Form::Sealed { space, .. } | model::blob::Form::Addressed { space, .. } => Some(space),
+        }))
+    }
+}

@@ -1,0 +1,205 @@
+//! The tables, each a small contract. The data model told as a story:
+//!
+//! A blob that arrives gets the next number and one row in `events`, with its stage, the state of its content, what its
+//! envelope says, and its inline content; `ids` finds the number by id. Spaces and identities get small numbers too.
+//! What an event waits for is a list in its own row and a reverse row in `waiting`; `held` and `held_by_owner` know
+//! since when and on whose account; `ready` is the queue of what was released. An applied event is one row in its
+//! author's order and one in each view it contributes to, and an entry in the `journal`. Larger content has one row per
+//! space in `contents`, with its count of references, and its bytes in `content_bytes` or in a file. Work that is cut
+//! into transactions is a row in `tasks`; groups to hunt for are rows in `schedule`.
+//!
+//! Keys are big-endian and fixed in length, so that they sort as what they mean. Three classes: **source** is what
+//! everything follows from; **view** can be dropped and rebuilt, and is in the digest; **local** is this node's own.
+
+use redb::{ReadOnlyTable, ReadTransaction, ReadableTable, Table, TableDefinition, TableError, WriteTransaction};
+
+/// A key of stamp order: a number of eight bytes, then a stamp.
+pub type NumberStamp = [u8; 32];
+/// A key of stamp order within a space: its number, then a stamp.
+pub type SpaceStamp = [u8; 28];
+/// A key of stamp order under an event id.
+pub type IdStamp = [u8; 40];
+
+macro_rules! tables {
+    ($($(#[$doc:meta])* $class:ident $field:ident: $key:ty => $value:ty = $name:literal;)*) => {
+        /// Every table, open for writing.
+        #[allow(missing_docs)]
+        pub struct Tables<'t> { $(pub $field: Table<'t, $key, $value>,)* }
+
+        /// Every table, as of one moment.
+        #[allow(missing_docs)]
+        pub struct Snapshot { $(pub $field: ReadOnlyTable<$key, $value>,)* }
+
+        /// What can be read from either.
+        pub trait View {
+            $($(#[$doc])* fn $field(&self) -> &impl ReadableTable<$key, $value>;)*
+        }
+
+        impl View for Tables<'_> {
+            $(fn $field(&self) -> &impl ReadableTable<$key, $value> { &self.$field })*
+        }
+
+        impl View for Snapshot {
+            $(fn $field(&self) -> &impl ReadableTable<$key, $value> { &self.$field })*
+        }
+
+        impl<'t> Tables<'t> {
+            /// Opens every table, creating those that are not there yet.
+            pub fn open(transaction: &'t WriteTransaction) -> Result<Tables<'t>, TableError> {
+                Ok(Tables { $($field: transaction.open_table(TableDefinition::new($name))?,)* })
+            }
+        }
+
+        impl Snapshot {
+            /// Opens every table as of this transaction.
+            pub fn open(transaction: &ReadTransaction) -> Result<Snapshot, TableError> {
+                Ok(Snapshot { $($field: transaction.open_table(TableDefinition::new($name))?,)* })
+            }
+        }
+
+        /// Every table with its class, name, and number of rows.
+        pub fn census(view: &impl View) -> Result<Vec<(Class, &'static str, u64)>, redb::StorageError> {
+            use redb::ReadableTableMetadata as _;
+            Ok(vec![$((Class::$class, $name, view.$field().len()?),)*])
+        }
+
+        /// Drops every view. Whoever rebuilds opens the tables again afterwards.
+        pub fn drop_views(transaction: &WriteTransaction) -> Result<(), TableError> {
+            $(if Class::$class == Class::View {
+                let definition: TableDefinition<'_, $key, $value> = TableDefinition::new($name);
+                transaction.delete_table(definition)?;
+            })*
+            Ok(())
+        }
+    };
+}
+
+/// What becomes of a table in a backup, a rebuild and a digest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// What everything follows from.
+    Source,
+    /// Rebuilt from source; in the digest.
+    View,
+    /// This node's own; backed up, never rebuilt.
+    Local,
+}
+
+tables! {
+    /// Number to event: stage, content state, envelope's data, blob, inline content. Appends. Written by every step.
+    Source events: u64 => &'static [u8] = "events_v1";
+    /// Event id to number: the one row in random order. Agrees with `events` both ways.
+    Source ids: [u8; 16] => u64 = "ids_v1";
+    /// Space id to number.
+    Source spaces: [u8; 16] => u32 = "spaces_v1";
+    /// Number to space id.
+    Source space_ids: u32 => [u8; 16] = "space_ids_v1";
+    /// Identity to number.
+    Source authors: [u8; 32] => u32 = "authors_v1";
+    /// Number to identity.
+    Source author_ids: u32 => [u8; 32] = "author_ids_v1";
+    /// (space, hash) to count of references, length and place. Agrees with the states in `events`.
+    Source contents: [u8; 36] => &'static [u8] = "contents_v1";
+    /// (space, hash) to bytes, for content that needs no file of its own.
+    Source content_bytes: [u8; 36] => &'static [u8] = "content_bytes_v1";
+    /// (space, key id) to space key, wrapped under the master key.
+    Source keys: [u8; 32] => &'static [u8] = "keys_v1";
+    /// Prekey id to secret, wrapped.
+    Source prekeys: [u8; 16] => &'static [u8] = "prekeys_v1";
+
+    /// (space, author, stamp) to number: an author's applied events in order.
+    View by_author: NumberStamp => u64 = "by_author_v1";
+    /// Number of a space or member event to the membership it gives.
+    View memberships: u64 => &'static [u8] = "memberships_v1";
+    /// (membership, stamp) to the role that remains, zero for none: counting limits only.
+    View limits: NumberStamp => u8 = "limits_v1";
+    /// (space, stamp) to number of a thread.
+    View threads: SpaceStamp => u64 = "threads_v1";
+    /// (thread, stamp) to number of a message and hints on what else there is of it.
+    View timeline: NumberStamp => [u8; 9] = "timeline_v1";
+    /// (message or post, stamp) to number of a later version.
+    View versions: NumberStamp => u64 = "versions_v1";
+    /// (message, author, stamp) to number of a reaction or its removal.
+    View reactions: [u8; 36] => u64 = "reactions_v1";
+    /// (id answered, stamp) to number of an answer.
+    View replies: IdStamp => u64 = "replies_v1";
+    /// (space, register, stamp) to number of a candidate.
+    View registers: [u8; 49] => u64 = "registers_v1";
+    /// (followed space, follower, stamp) to number of a follow or unfollow.
+    View followers: [u8; 44] => u64 = "followers_v1";
+    /// (space, stamp) to number of a post.
+    View posts: SpaceStamp => u64 = "posts_v1";
+    /// (space, chosen key, stamp) to number of a thread or message.
+    View chosen: [u8; 44] => u64 = "chosen_v1";
+    /// (space, stamp) to number of a file event.
+    View files: SpaceStamp => u64 = "files_v1";
+    /// (target id, stamp) to number of a delete, counting or not.
+    View tombstones: IdStamp => u64 = "tombstones_v1";
+
+    /// (need, number): who waits for what. Agrees with the lists in `events`.
+    Local waiting: &'static [u8] => () = "waiting_v1";
+    /// (received at, number): held events by age.
+    Local held: [u8; 16] => () = "held_v1";
+    /// (owner, number): held events by who answers for them.
+    Local held_by_owner: [u8; 13] => () = "held_by_owner_v1";
+    /// Owner to how many of theirs are held.
+    Local held_counts: [u8; 5] => u64 = "held_counts_v1";
+    /// Numbers of events that POST will look at.
+    Local ready: u64 => () = "ready_v1";
+    /// (space id, number): events carried for others.
+    Local carried: [u8; 24] => () = "carried_v1";
+    /// (space, hash, number): applied events whose content is missing.
+    Local content_waiting: [u8; 44] => () = "content_waiting_v1";
+    /// (space, author, parent): parents known to be missing.
+    Local gaps: [u8; 24] => () = "gaps_v1";
+    /// Work that goes on in later transactions.
+    Local tasks: &'static [u8] => () = "tasks_v1";
+    /// Journal number to entry.
+    Local journal: u64 => [u8; 21] = "journal_v1";
+    /// (space, block of journal numbers): where a space has entries.
+    Local journal_blocks: [u8; 12] => () = "journal_blocks_v1";
+    /// Group to attempts and times.
+    Local schedule: &'static [u8] => [u8; 21] = "schedule_v1";
+    /// (due, group): the schedule in order. Agrees with `schedule`.
+    Local schedule_due: &'static [u8] => () = "schedule_due_v1";
+    /// Refused id to reason and order.
+    Local refused: [u8; 16] => [u8; 9] = "refused_v1";
+    /// Order to refused id, oldest first.
+    Local refused_order: u64 => [u8; 16] = "refused_order_v1";
+    /// Expired id to when and order.
+    Local expired: [u8; 16] => [u8; 16] = "expired_v1";
+    /// Order to expired id, oldest first.
+    Local expired_order: u64 => [u8; 16] = "expired_order_v1";
+    /// (space, author) to what they use, by state.
+    Local usage: [u8; 8] => &'static [u8] = "usage_v1";
+    /// Number of a known event to who brought it again last, and when.
+    Local received_again: u64 => [u8; 13] = "received_again_v1";
+    /// Content files that were forgotten and may be deleted after a moment.
+    Local forgotten_files: [u8; 44] => () = "forgotten_files_v1";
+    /// (unused since, space, hash): content without a reference, by age. Agrees with `contents`.
+    Local unused: [u8; 44] => () = "unused_v1";
+    /// Space ids that somebody here is in.
+    Local joined: [u8; 16] => () = "joined_v1";
+    /// Transit id to secret, space and peer, wrapped.
+    Local transits: [u8; 16] => &'static [u8] = "transits_v1";
+    /// Identity to custodial signing key, wrapped.
+    Local custodians: [u8; 32] => &'static [u8] = "custodians_v1";
+    /// Space id to the id of the key that new events are sealed under.
+    Local current_keys: [u8; 16] => [u8; 16] = "current_keys_v1";
+    /// Word to how often it happened.
+    Local counts: &'static str => u64 = "counts_v1";
+    /// Numbers and bytes that describe the data folder itself: format version, epoch, key check.
+    Local about: &'static str => &'static [u8] = "about_v1";
+}
+
+impl std::fmt::Debug for Tables<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tables")
+    }
+}
+
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Snapshot")
+    }
+}

@@ -1,0 +1,357 @@
+//! What people ask: pages of messages, threads, versions, reactions, profiles, follows, files.
+//!
+//! Views show the winner by stamp, whatever arrived last, and say of content that is not here only that it is not.
+
+use crate::batch::{HINT_REACTIONS, HINT_REPLIES, HINT_VERSIONS, JOURNAL_BLOCK};
+use crate::db::{Db, fault};
+use crate::encode::{self, Entry};
+use crate::tables::View;
+use engine::reads::{Answer, Reads};
+use engine::receive::Keyring as _;
+use engine::rows::{Register, RegisterKey, ThreadField};
+use model::blob::Form;
+use model::content::{Binding, open_content};
+use model::planted::{Bug, is_planted};
+use model::stage::ContentState;
+use model::{AuthorNo, Blob, EventId, Identity, KeyId, Kind, Nanos, Position, Seq, SpaceId, SpaceNo, Stamp};
+use redb::ReadableTable as _;
+
+/// Content as a view shows it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Shown {
+    /// The plain bytes.
+    Here(Vec<u8>),
+    /// Not here: missing or pruned, which look the same.
+    Absent,
+    /// Not of the form that its kind asks for.
+    Invalid,
+    /// Deleted.
+    Deleted(Stamp),
+}
+
+/// A message, post or thread with its latest version.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Message {
+    /// Its number here.
+    pub seq: Seq,
+    /// Its id and place.
+    pub stamp: Stamp,
+    /// Who wrote it.
+    pub author: Identity,
+    /// The stamp of the version that is shown.
+    pub version: Stamp,
+    /// What it says.
+    pub content: Shown,
+    /// Who reacted, with the event that counts.
+    pub reactions: Vec<(Identity, Seq)>,
+    /// How many answers it has.
+    pub replies: u64,
+}
+
+/// A thread and its metadata.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Thread {
+    /// Its number here.
+    pub seq: Seq,
+    /// Its id and time.
+    pub stamp: Stamp,
+    /// Who opened it.
+    pub author: Identity,
+    /// What it was opened with.
+    pub content: Shown,
+    /// The winners of its fields.
+    pub fields: Vec<(ThreadField, Stamp, Shown)>,
+    /// Whether it was deleted softly.
+    pub deleted: bool,
+    /// The greatest time among its updates and messages.
+    pub updated: Nanos,
+}
+
+impl<V: View> Db<V> {
+    /// A page of a thread: the messages before a stamp, ascending, newest last.
+    pub fn timeline(&self, thread: Seq, before: Stamp, most: usize) -> Answer<Vec<Message>> {
+        let range = encode::number_stamp(thread, Stamp::FIRST)..encode::number_stamp(thread, before);
+        let mut page = Vec::with_capacity(most.min(1024));
+        for entry in self.tables.timeline().range(range).map_err(fault)?.rev().take(most) {
+            let (key, value) = entry.map_err(fault)?;
+            let value = value.value();
+            let seq = Seq(value.first_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes)));
+            page.push(self.message(seq, encode::stamp_at_end(&key.value()), value[8])?);
+        }
+        page.reverse();
+        Ok(page)
+    }
+
+    pub(crate) fn message(&self, seq: Seq, stamp: Stamp, hints: u8) -> Answer<Message> {
+        let latest = if hints & HINT_VERSIONS != 0 { self.shown_version(seq)? } else { None };
+        let (version, shown) = latest.unwrap_or((stamp, seq));
+        let author = self.author_of(seq)?;
+        Ok(Message {
+            seq,
+            stamp,
+            author,
+            version,
+            content: self.shown(shown)?,
+            reactions: if hints & HINT_REACTIONS != 0 { self.reactions(seq)? } else { Vec::new() },
+            replies: if hints & HINT_REPLIES != 0 { self.replies(&stamp.id)? } else { 0 },
+        })
+    }
+
+    fn shown_version(&self, seq: Seq) -> Answer<Option<(Stamp, Seq)>> {
+        if is_planted(Bug::LastArrivalWins) {
+            let versions = self.versions(seq, Stamp::FIRST, usize::MAX)?;
+            return Ok(versions.into_iter().max_by_key(|(_, version)| *version));
+        }
+        self.last_version(seq)
+    }
+
+    /// A post or message by number, however it is found.
+    pub fn message_by_seq(&self, seq: Seq) -> Answer<Option<Message>> {
+        let Some(stamp) = self.event(seq)?.and_then(|row| row.stamp()) else { return Ok(None) };
+        self.message(seq, stamp, u8::MAX).map(Some)
+    }
+
+    fn author_of(&self, seq: Seq) -> Answer<Identity> {
+        let author = self.with_event(seq, |parts| parts.row.meta.map(|meta| meta.author))?.flatten();
+        self.identity(author.unwrap_or_default())
+    }
+
+    /// The content of an event as a view shows it.
+    pub fn shown(&self, seq: Seq) -> Answer<Shown> {
+        let found = self.with_event(seq, |parts| {
+            let inline = parts.inline.map(<[u8]>::to_vec);
+            (parts.row.content, parts.row.meta, inline, sealing_key(parts.blob))
+        })?;
+        let Some((state, Some(meta), inline, sealed)) = found else { return Ok(Shown::Absent) };
+        match state {
+            ContentState::Missing | ContentState::Pruned => return Ok(Shown::Absent),
+            ContentState::Invalid => return Ok(Shown::Invalid),
+            ContentState::Deleted { by } => return Ok(Shown::Deleted(by)),
+            ContentState::Processed => {}
+        }
+        let is_inline = meta.content_len <= self.policy.inline_bytes_max;
+        let wire = match inline {
+            Some(bytes) => Some(bytes),
+            None if meta.content_len == 0 => Some(Vec::new()),
+            None => self.content_bytes(meta.space, &meta.content_hash, u64::MAX)?,
+        };
+        let Some(wire) = wire else { return Ok(Shown::Absent) };
+        let Some((space, key)) = sealed.filter(|_| meta.content_len > 0) else { return Ok(Shown::Here(wire)) };
+        let Some(key) = self.space_key(&space, &key) else { return Ok(Shown::Absent) };
+        let binding = match is_inline {
+            true => Binding::Inline { author: self.identity(meta.author)?, at: meta.at },
+            false => Binding::Shared,
+        };
+        Ok(open_content(&key, &wire, binding).map_or(Shown::Absent, Shown::Here))
+    }
+
+    /// Who reacted to a message: for each author the greatest candidate, unless it is a removal.
+    pub fn reactions(&self, target: Seq) -> Answer<Vec<(Identity, Seq)>> {
+        let first = encode::reaction_key(target, AuthorNo(0), Stamp::FIRST);
+        let last = encode::reaction_key(target, AuthorNo(u32::MAX), Stamp::LAST);
+        let mut winners: Vec<(AuthorNo, Seq)> = Vec::new();
+        for entry in self.tables.reactions().range(first..=last).map_err(fault)? {
+            let (key, value) = entry.map_err(fault)?;
+            let author = AuthorNo(u32::from_be_bytes(encode::key(&[&key.value()[8..12]])));
+            match winners.last_mut() {
+                Some(winner) if winner.0 == author => winner.1 = Seq(value.value()),
+                _ => winners.push((author, Seq(value.value()))),
+            }
+        }
+        let mut shown = Vec::new();
+        for (author, seq) in winners {
+            if self.kind_of(seq)? == Some(Kind::Reaction) {
+                shown.push((self.identity(author)?, seq));
+            }
+        }
+        shown.sort();
+        Ok(shown)
+    }
+
+    /// The kind of a known event, if it was opened.
+    pub fn kind_of(&self, seq: Seq) -> Answer<Option<Kind>> {
+        Ok(self.event(seq)?.and_then(|row| row.meta).map(|meta| meta.kind))
+    }
+
+    /// How many answers an event has.
+    pub fn replies(&self, target: &EventId) -> Answer<u64> {
+        let range = encode::id_stamp(target, Stamp::FIRST)..=encode::id_stamp(target, Stamp::LAST);
+        Ok(self.tables.replies().range(range).map_err(fault)?.count() as u64)
+    }
+
+    /// The winner of a register.
+    pub fn register(&self, space: SpaceNo, register: Register) -> Answer<Option<(Stamp, Seq)>> {
+        self.register_winner(&RegisterKey { space, register })
+    }
+
+    /// The threads of a space, in the order of their creation, after a stamp.
+    pub fn threads(&self, space: SpaceNo, after: Stamp, most: usize) -> Answer<Vec<(Stamp, Seq)>> {
+        let (from, to) = (encode::space_stamp(space, after), encode::space_stamp(space, Stamp::LAST));
+        Self::after(self.tables.threads(), from, to, most)
+    }
+
+    /// A thread and its metadata.
+    pub fn thread(&self, seq: Seq) -> Answer<Option<Thread>> {
+        let Some(row) = self.event(seq)? else { return Ok(None) };
+        let (Some(stamp), Some(meta)) = (row.stamp(), row.meta) else { return Ok(None) };
+        let mut updated = stamp.at;
+        let mut fields = Vec::new();
+        for field in ThreadField::UPDATABLE {
+            let register = Register::ThreadField(seq, field.code());
+            if let Some((stamp, winner)) = self.register(meta.space, register)? {
+                updated = updated.max(stamp.at);
+                fields.push((field, stamp, self.shown(winner)?));
+            }
+        }
+        let deleted = self.register(meta.space, Register::ThreadField(seq, ThreadField::Deleted.code()))?;
+        updated = deleted.map_or(updated, |(stamp, _)| updated.max(stamp.at));
+        let range = encode::number_stamp(seq, Stamp::FIRST)..=encode::number_stamp(seq, Stamp::LAST);
+        if let Some(entry) = self.tables.timeline().range(range).map_err(fault)?.next_back() {
+            updated = updated.max(encode::stamp_at_end(&entry.map_err(fault)?.0.value()).at);
+        }
+        let author = self.identity(meta.author)?;
+        let content = self.shown(seq)?;
+        Ok(Some(Thread { seq, stamp, author, content, fields, deleted: deleted.is_some(), updated }))
+    }
+
+    /// Posts of a public space before a stamp, newest first.
+    pub fn posts(&self, space: SpaceNo, before: Stamp, most: usize) -> Answer<Vec<(Stamp, Seq)>> {
+        let range = encode::space_stamp(space, Stamp::FIRST)..encode::space_stamp(space, before);
+        let mut found = Vec::new();
+        for entry in self.tables.posts().range(range).map_err(fault)?.rev().take(most) {
+            let (key, value) = entry.map_err(fault)?;
+            found.push((encode::stamp_at_end(&key.value()), Seq(value.value())));
+        }
+        Ok(found)
+    }
+
+    /// The public spaces that an identity follows.
+    pub fn follows(&self, identity: &Identity) -> Answer<Vec<SpaceId>> {
+        let home = model::crypto::public_space(identity);
+        let (Some(space), Some(author)) = (self.space_no(&home)?, self.author_no(identity)?) else {
+            return Ok(Vec::new());
+        };
+        let bound = |aux: u8, stamp| {
+            let register = Register::Follow(author, model::AuxKey([aux; 16]));
+            encode::register_key(&RegisterKey { space, register }, stamp)
+        };
+        let mut winners: Vec<(SpaceId, Seq)> = Vec::new();
+        let range = bound(0, Stamp::FIRST)..=bound(0xff, Stamp::LAST);
+        for entry in self.tables.registers().range(range).map_err(fault)? {
+            let (key, value) = entry.map_err(fault)?;
+            let followed = SpaceId(encode::key(&[&key.value()[9..25]]));
+            self.keep_follow(&mut winners, followed, Seq(value.value()))?;
+        }
+        self.only_follows(winners)
+    }
+
+    fn keep_follow<T: PartialEq>(&self, winners: &mut Vec<(T, Seq)>, whom: T, seq: Seq) -> Answer<()> {
+        match winners.last_mut() {
+            Some(winner) if winner.0 == whom => {
+                let stays = is_planted(Bug::FollowBeatsUnfollow) && self.kind_of(winner.1)? == Some(Kind::Follow);
+                if !stays {
+                    winner.1 = seq;
+                }
+            }
+            _ => winners.push((whom, seq)),
+        }
+        Ok(())
+    }
+
+    fn only_follows<T>(&self, winners: Vec<(T, Seq)>) -> Answer<Vec<T>> {
+        let mut follows = Vec::new();
+        for (whom, seq) in winners {
+            if self.kind_of(seq)? == Some(Kind::Follow) {
+                follows.push(whom);
+            }
+        }
+        Ok(follows)
+    }
+
+    /// Who follows a public space.
+    pub fn followers(&self, space: &SpaceId) -> Answer<Vec<Identity>> {
+        let from: [u8; 44] = encode::key(&[&space.0]);
+        let to: [u8; 44] = encode::key(&[&space.0, &[0xff; 28]]);
+        let mut winners: Vec<(AuthorNo, Seq)> = Vec::new();
+        for entry in self.tables.followers().range(from..=to).map_err(fault)? {
+            let (key, value) = entry.map_err(fault)?;
+            let follower = AuthorNo(u32::from_be_bytes(encode::key(&[&key.value()[16..20]])));
+            self.keep_follow(&mut winners, follower, Seq(value.value()))?;
+        }
+        let followers = self.only_follows(winners)?;
+        let mut identities = followers.into_iter().map(|no| self.identity(no)).collect::<Answer<Vec<_>>>()?;
+        identities.sort();
+        Ok(identities)
+    }
+
+    /// The latest posts of everyone an identity follows, newest first.
+    pub fn feed(&self, identity: &Identity, before: Stamp, most: usize) -> Answer<Vec<(Stamp, Seq)>> {
+        let mut feed = Vec::new();
+        for space in self.follows(identity)? {
+            if let Some(space) = self.space_no(&space)? {
+                feed.extend(self.posts(space, before, most)?);
+            }
+        }
+        feed.sort_by(|one, other| other.cmp(one));
+        feed.truncate(most);
+        Ok(feed)
+    }
+
+    /// The thread or message behind an id that a client chose: the least that counts.
+    pub fn chosen(&self, space: SpaceNo, id: &str) -> Answer<Option<(Stamp, Seq)>> {
+        let aux = model::crypto::chosen_key(id);
+        let bound = |stamp: Stamp| encode::key::<44>(&[&space.0.to_be_bytes(), &aux.0, &stamp.to_bytes()]);
+        let mut range = self.tables.chosen().range(bound(Stamp::FIRST)..=bound(Stamp::LAST)).map_err(fault)?;
+        let Some(entry) = range.next() else { return Ok(None) };
+        let (key, value) = entry.map_err(fault)?;
+        Ok(Some((encode::stamp_at_end(&key.value()), Seq(value.value()))))
+    }
+
+    /// The files of a space, after a stamp.
+    pub fn files(&self, space: SpaceNo, after: Stamp, most: usize) -> Answer<Vec<(Stamp, Seq)>> {
+        let (from, to) = (encode::space_stamp(space, after), encode::space_stamp(space, Stamp::LAST));
+        Self::after(self.tables.files(), from, to, most)
+    }
+
+    /// Journal entries after a position, of one space or of all. Stops after looking at a bounded number of them.
+    pub fn journal(&self, space: Option<SpaceNo>, after: u64, most: usize) -> Answer<Vec<(u64, Entry)>> {
+        let mut found = Vec::new();
+        let Some(space) = space else {
+            for entry in self.tables.journal().range(after + 1..).map_err(fault)?.take(most) {
+                let (number, value) = entry.map_err(fault)?;
+                found.push((number.value(), encode::decode_entry(&value.value())?));
+            }
+            return Ok(found);
+        };
+        let block = |number: u64| encode::key::<12>(&[&space.0.to_be_bytes(), &number.to_be_bytes()]);
+        let blocks = block((after + 1) / JOURNAL_BLOCK)..=block(u64::MAX);
+        for entry in self.tables.journal_blocks().range(blocks).map_err(fault)? {
+            let first = crate::db::seq_at_end(&entry.map_err(fault)?.0.value()).0 * JOURNAL_BLOCK;
+            let from = first.max(after + 1);
+            for entry in self.tables.journal().range(from..first + JOURNAL_BLOCK).map_err(fault)? {
+                let (number, value) = entry.map_err(fault)?;
+                let entry = encode::decode_entry(&value.value())?;
+                if entry.space == space {
+                    found.push((number.value(), entry));
+                    if found.len() >= most {
+                        return Ok(found);
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The position after which nothing has happened yet.
+    pub fn position(&self) -> Answer<Position> {
+        Ok(Position { epoch: self.epoch()?, number: self.next_position.saturating_sub(1) })
+    }
+}
+
+/// The space and key of a sealed blob, read from its outside.
+fn sealing_key(blob: &[u8]) -> Option<(SpaceId, KeyId)> {
+    match Blob::form_of(blob).ok()? {
+        Form::Sealed { space, key } => Some((space, key)),
+        Form::Plain | Form::Addressed { .. } => None,
+    }
+}
