@@ -11,7 +11,7 @@ use crate::policy::Policy;
 use crate::reads::{Answer, Fault, Reads};
 use crate::rows::{EventRow, JournalKind, Meta, Origin, Place, Task};
 use model::kind::ContentRule;
-use model::limits::{BODY_BYTES_MAX, CHUNK_OVERHEAD_BYTES, RELEASES_PER_TRANSACTION_MAX};
+use model::limits::{BODY_BYTES_MAX, CHUNK_OVERHEAD_BYTES};
 use model::planted::{Bug, is_planted};
 use model::stage::{ContentInput, ContentState, RefChange};
 use model::{Envelope, EventId, Group, Kind, Seq, Stamp, body};
@@ -307,11 +307,11 @@ pub fn recheck_versions(db: &impl Reads, policy: &Policy, target: Seq, after: St
     if after == Stamp::FIRST {
         changes.extend(recheck_deletion(db, policy, target)?);
     }
-    let versions = db.versions(target, after, RELEASES_PER_TRANSACTION_MAX)?;
+    let versions = db.versions(target, after, policy.releases_max)?;
     for (_, seq) in &versions {
         changes.extend(recheck_deletion(db, policy, *seq)?);
     }
-    if let (Some((last, _)), RELEASES_PER_TRANSACTION_MAX) = (versions.last(), versions.len()) {
+    if let (Some((last, _)), true) = (versions.last(), versions.len() == policy.releases_max) {
         changes.push(Change::Task(Turn::Put, Task::Versions(target, *last)));
     }
     Ok(changes)
@@ -334,7 +334,7 @@ pub fn arrived(
     hash: model::ContentHash,
 ) -> Answer<Vec<Change>> {
     let mut changes = vec![Change::Task(Turn::Remove, Task::Content(space, hash))];
-    let mut waiting = db.waiting_for_content(space, &hash, Seq(0), RELEASES_PER_TRANSACTION_MAX)?;
+    let mut waiting = db.waiting_for_content(space, &hash, Seq(0), policy.releases_max)?;
     if is_planted(Bug::ContentForFirstWaiterOnly) {
         waiting.truncate(1);
     }
@@ -347,7 +347,7 @@ pub fn arrived(
             changes.extend(work.finish());
         }
     }
-    if waiting.len() == RELEASES_PER_TRANSACTION_MAX && moved > 0 {
+    if waiting.len() == policy.releases_max && moved > 0 {
         changes.push(Change::Task(Turn::Put, Task::Content(space, hash)));
     }
     Ok(changes)

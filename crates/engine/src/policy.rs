@@ -1,6 +1,6 @@
 //! What a node decides for itself: how much it keeps waiting, and for how long.
 
-use model::limits::{FUTURE_NANOS_MAX, HOLD_NANOS_MAX, INLINE_BYTES_MAX};
+use model::limits::{FUTURE_NANOS_MAX, HOLD_NANOS_MAX, INLINE_BYTES_MAX, RELEASES_PER_TRANSACTION_MAX};
 
 /// Local limits. Two nodes may differ in them and still show the same views of what both keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub struct Policy {
     pub refused_max: u64,
     /// Expired ids that sync skips.
     pub expired_max: u64,
+    /// How many events one transaction wakes or looks at again at most; the rest follow in the next.
+    pub releases_max: usize,
     /// How long content without a reference is kept.
     pub grace_nanos: u64,
     /// How long journal entries are kept.
@@ -44,6 +46,7 @@ impl Default for Policy {
             carried_per_space_max: 100_000,
             refused_max: 100_000,
             expired_max: 100_000,
+            releases_max: RELEASES_PER_TRANSACTION_MAX,
             grace_nanos: 24 * 3600 * 1_000_000_000,
             journal_nanos: 30 * 24 * 3600 * 1_000_000_000,
         }

@@ -8,7 +8,6 @@ use crate::policy::Policy;
 use crate::reads::{Answer, Fault, Reads};
 use crate::rows::{EventRow, JournalKind, Limit, Owner, Task};
 use crate::space::{rules, views};
-use model::limits::RELEASES_PER_TRANSACTION_MAX;
 use model::planted::{Bug, is_planted};
 use model::stage::{Stage, StageInput, Why};
 use model::{AuthorNo, EventId, Kind, Nanos, Need, Seq, SpaceId, SpaceNo, Stamp};
@@ -17,9 +16,10 @@ use model::{AuthorNo, EventId, Kind, Nanos, Need, Seq, SpaceId, SpaceNo, Stamp};
 const WOKEN_AT_ONCE_MAX: usize = 64;
 
 /// What follows when a need is met: those that wait for it are woken, now or as a task.
-pub fn met(db: &impl Reads, need: Need) -> Answer<Vec<Change>> {
-    let waiting = db.waiting(&need, Seq(0), WOKEN_AT_ONCE_MAX + 1)?;
-    if waiting.len() > WOKEN_AT_ONCE_MAX {
+pub fn met(db: &impl Reads, policy: &Policy, need: Need) -> Answer<Vec<Change>> {
+    let at_once = WOKEN_AT_ONCE_MAX.min(policy.releases_max);
+    let waiting = db.waiting(&need, Seq(0), at_once + 1)?;
+    if waiting.len() > at_once {
         return Ok(vec![Change::Task(Turn::Put, Task::Release(need))]);
     }
     wake_all(db, &need, &waiting)
@@ -110,7 +110,7 @@ pub fn refuse(db: &impl Reads, policy: &Policy, work: Work, opened: bool, why: W
     changes.push(Change::Refused(id, why));
     changes.push(Change::Count("refused"));
     if !is_planted(Bug::RefusalDoesNotSpread) {
-        changes.extend(met(db, Need::Event(id))?);
+        changes.extend(met(db, policy, Need::Event(id))?);
     }
     Ok(changes)
 }
@@ -118,26 +118,26 @@ pub fn refuse(db: &impl Reads, policy: &Policy, work: Work, opened: bool, why: W
 /// Does a bounded part of a task; what is left is a task again.
 pub fn run(db: &impl Reads, policy: &Policy, task: Task) -> Answer<Vec<Change>> {
     match task {
-        Task::Release(need) => release(db, need),
+        Task::Release(need) => release(db, policy, need),
         Task::Content(space, hash) => content::arrived(db, policy, space, hash),
-        Task::Rederive(membership, after) => rederive(db, membership, after),
+        Task::Rederive(membership, after) => rederive(db, policy, membership, after),
         Task::Versions(target, after) => content::recheck_versions(db, policy, target, after),
-        Task::Join(space, after) => join(db, space, after),
+        Task::Join(space, after) => join(db, policy, space, after),
     }
 }
 
-fn release(db: &impl Reads, need: Need) -> Answer<Vec<Change>> {
-    let waiting = db.waiting(&need, Seq(0), RELEASES_PER_TRANSACTION_MAX)?;
+fn release(db: &impl Reads, policy: &Policy, need: Need) -> Answer<Vec<Change>> {
+    let waiting = db.waiting(&need, Seq(0), policy.releases_max)?;
     let mut changes = wake_all(db, &need, &waiting)?;
-    let is_last = waiting.len() < RELEASES_PER_TRANSACTION_MAX || is_planted(Bug::ReleaseRestForgotten);
+    let is_last = waiting.len() < policy.releases_max || is_planted(Bug::ReleaseRestForgotten);
     if is_last {
         changes.push(Change::Task(Turn::Remove, Task::Release(need)));
     }
     Ok(changes)
 }
 
-fn join(db: &impl Reads, space: SpaceId, after: Seq) -> Answer<Vec<Change>> {
-    let carried = db.carried(&space, after, RELEASES_PER_TRANSACTION_MAX)?;
+fn join(db: &impl Reads, policy: &Policy, space: SpaceId, after: Seq) -> Answer<Vec<Change>> {
+    let carried = db.carried(&space, after, policy.releases_max)?;
     let mut changes = vec![Change::Task(Turn::Remove, Task::Join(space, after))];
     for seq in &carried {
         let Some(mut row) = db.event(*seq)? else { return Err(no_row(*seq)) };
@@ -146,21 +146,21 @@ fn join(db: &impl Reads, space: SpaceId, after: Seq) -> Answer<Vec<Change>> {
         changes.push(Change::Ready(Turn::Put, *seq));
         changes.push(Change::Row(*seq, Box::new(row)));
     }
-    if let (Some(last), RELEASES_PER_TRANSACTION_MAX) = (carried.last(), carried.len()) {
+    if let (Some(last), true) = (carried.last(), carried.len() == policy.releases_max) {
         changes.push(Change::Task(Turn::Put, Task::Join(space, *last)));
     }
     Ok(changes)
 }
 
 /// Looks again at a bounded number of events that stand on a membership whose interval changed.
-fn rederive(db: &impl Reads, membership: Seq, after: Stamp) -> Answer<Vec<Change>> {
+fn rederive(db: &impl Reads, policy: &Policy, membership: Seq, after: Stamp) -> Answer<Vec<Change>> {
     let mut changes = vec![Change::Task(Turn::Remove, Task::Rederive(membership, after))];
     let Some((space, author)) = member_numbers(db, membership)? else { return Ok(changes) };
-    let events = db.by_author(space, author, after, RELEASES_PER_TRANSACTION_MAX)?;
+    let events = db.by_author(space, author, after, policy.releases_max)?;
     for (stamp, seq) in &events {
         changes.extend(rederive_one(db, membership, *stamp, *seq)?);
     }
-    if let (Some((last, _)), RELEASES_PER_TRANSACTION_MAX) = (events.last(), events.len()) {
+    if let (Some((last, _)), true) = (events.last(), events.len() == policy.releases_max) {
         changes.push(Change::Task(Turn::Put, Task::Rederive(membership, *last)));
     }
     Ok(changes)

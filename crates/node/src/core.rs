@@ -17,7 +17,8 @@ use store::schedule::rhythm;
 use store::{Batch, Store};
 
 /// How much waiting work one transaction does beside its requests.
-const STEPS_PER_BATCH_MAX: usize = model::limits::RELEASES_PER_TRANSACTION_MAX;
+const STEPS_PER_BATCH_MAX: usize = 1000;
+const _: () = assert!(STEPS_PER_BATCH_MAX <= model::limits::RELEASES_PER_TRANSACTION_MAX);
 
 /// What the writer can be asked to do.
 #[derive(Debug, Clone)]
@@ -205,12 +206,22 @@ fn arrive(batch: &mut Batch<'_>, arrival: Arrival) -> Answer<Outcome> {
             Ok(Outcome::Known(seq))
         }
         Stored::New => {
+            let arrival = open_again(batch, arrival);
             let row = chains::new_row(&arrival, setting.now);
             let (opening, verdict) = (arrival.opening.clone(), arrival.verdict);
             let seq = batch.store(arrival, row.clone())?;
             post(batch, Work::new(seq, row), opening, false, verdict)
         }
     }
+}
+
+/// The key may have come since the door looked: only what this transaction sees decides whether to wait for it.
+fn open_again(batch: &Batch<'_>, mut arrival: Arrival) -> Arrival {
+    if !matches!(arrival.opening, Opening::NoKey(..) | Opening::NotOurs(_)) {
+        return arrival;
+    }
+    arrival.opening = receive::open(batch.db(), &arrival.blob);
+    receive::complete(batch.db(), &policy(batch), arrival)
 }
 
 fn post(

@@ -194,20 +194,19 @@ impl<'a> Model<'a> {
             return None;
         }
         let (_, mut role) = self.granted(authority)?;
-        for (limit, cap) in self.limits(authority) {
-            if limit < stamp(made) {
-                role = role.min(cap?);
-            }
+        for (_, cap) in self.limits(authority, stamp(made)) {
+            role = role.min(cap?);
         }
         Some(role)
     }
 
-    fn limits(&self, membership: &Made) -> Vec<(Stamp, Option<MemberRole>)> {
+    /// What ends or lessens a membership before a stamp. Only what is earlier is looked at: that is the induction.
+    fn limits(&self, membership: &Made, before: Stamp) -> Vec<(Stamp, Option<MemberRole>)> {
         let mut limits: Vec<_> = self
             .all()
             .filter(|made| matches!(made.envelope.kind, Kind::Member | Kind::Removal))
             .filter(|made| one(&made.envelope, Role::Target) == Some(membership.id))
-            .filter(|made| self.counts(made))
+            .filter(|made| stamp(made) < before && self.counts(made))
             .map(|made| match made.envelope.payload {
                 Payload::Member { role, .. } => (stamp(made), Some(role)),
                 _ => (stamp(made), None),
@@ -300,7 +299,7 @@ impl<'a> Model<'a> {
         for made in self.all() {
             let Some((member, role)) = self.granted(made) else { continue };
             let limits: Vec<String> = self
-                .limits(made)
+                .limits(made, Stamp::LAST)
                 .iter()
                 .map(|(from, cap)| format!("Limit {{ from: {from:?}, cap: {cap:?} }}"))
                 .collect();

@@ -335,12 +335,14 @@ impl Story<'_> {
     }
 
     fn finish(mut self, nodes: usize) -> World {
+        let lost: Vec<EventId> = (0..self.chance.below(3)).map(|_| self.chance.pick(&self.events).id).collect();
         let mut lies = Vec::new();
         for _ in 0..4 {
             let made = self.chance.pick(&self.events).clone();
-            lies.push(self.lie(&made));
+            if !lost.contains(&made.id) {
+                lies.push(self.lie(&made));
+            }
         }
-        let lost: Vec<EventId> = (0..self.chance.below(3)).map(|_| self.chance.pick(&self.events).id).collect();
         let prekeys: Vec<[u8; 32]> = (0..nodes).map(|_| self.chance.bytes32()).collect();
         let sealed: Vec<Place> =
             self.rooms.iter().map(|room| room.place.clone()).filter(|place| place.key.is_some()).collect();

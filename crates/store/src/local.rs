@@ -75,7 +75,8 @@ impl Batch<'_> {
         }
         due.dedup();
         for need in &due {
-            let changes = release::met(&self.db, need.clone())?;
+            let policy = self.db.policy;
+            let changes = release::met(&self.db, &policy, need.clone())?;
             self.apply(changes)?;
         }
         Ok(due.len())

@@ -107,11 +107,12 @@ fn parents(db: &impl Reads, work: &mut Work, meta: &Meta, envelope: &Envelope) -
 pub(crate) fn respond<R: Reads>(db: &R, passage: Passage) -> Answer<Next> {
     let seq = passage.work.seq;
     let id = passage.work.row.id;
-    let mut woken = met(db, Need::Event(id))?;
+    let policy = passage.setting.policy;
+    let mut woken = met(db, &policy, Need::Event(id))?;
     let envelope = passage.envelope()?;
     if let (Kind::Key, Payload::Key(secret)) = (envelope.kind, &envelope.payload) {
         let key = SpaceKey::new(&envelope.space, *secret).id();
-        woken.extend(met(db, Need::Key(key))?);
+        woken.extend(met(db, &policy, Need::Key(key))?);
     }
     let mut changes = passage.work.finish();
     changes.extend(woken);
