@@ -1,1 +1,16 @@
-fn main() {}
+//! The `anteroom` command: arguments, configuration, logging; the composition root.
+#![allow(missing_docs)]
+
+mod bench;
+
+fn main() -> anyhow::Result<()> {
+    let mut words = std::env::args().skip(1);
+    match words.next().as_deref() {
+        Some("bench") => {
+            let words: Vec<String> = words.collect();
+            let name = words.iter().find(|word| !word.starts_with('-')).cloned();
+            bench::run(name.as_deref(), words.iter().any(|word| word == "--quick"), None)
+        }
+        _ => Ok(()),
+    }
+}

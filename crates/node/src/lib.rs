@@ -11,6 +11,7 @@
 pub mod clock;
 pub mod core;
 pub mod hunter;
+pub mod running;
 
 
 
@@ -18,4 +19,5 @@ pub mod hunter;
 
 pub use clock::Clock;
 pub use core::{Core, Reply, Request};
+pub use running::{Node, NodeOptions, NotDone};
 

@@ -1,0 +1,406 @@
+//! The node as it runs: a writer loop, a hunting loop, and a handle that anyone may clone.
+//!
+//! Requests gather while a commit is under way; the next batch takes all of them. Gather, apply, commit, publish, in
+//! that order. Nothing is answered before its commit.
+
+use crate::clock::Clock;
+use crate::core::{Core, Reply, Request};
+use crate::hunter::{Bounty, Hunter, Order, Source};
+use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use engine::chains;
+use engine::fetch::{DomainLimits, Ticket};
+use engine::reads::{Answer, Fault};
+use engine::receive::Dropped;
+use engine::rows::Origin;
+use model::crypto::content_hash;
+use model::{ContentHash, Nanos, SpaceId};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use store::tables::Snapshot;
+use store::{Db, Store};
+
+/// How a node runs.
+#[derive(Clone, Copy, Debug)]
+pub struct NodeOptions {
+    /// How many requests one transaction takes at most.
+    pub batch_max: usize,
+    /// How many requests may wait before more are turned away.
+    pub queue_max: usize,
+    /// How many requests to sources may be under way in total.
+    pub fetches_max: usize,
+    /// Politeness towards each domain.
+    pub domains: DomainLimits,
+}
+
+impl Default for NodeOptions {
+    fn default() -> NodeOptions {
+        NodeOptions { batch_max: 4096, queue_max: 16_384, fetches_max: 32, domains: DomainLimits::default() }
+    }
+}
+
+/// Why a request was not carried out. Nothing of it happened.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum NotDone {
+    /// Too much waits already.
+    #[error("the node has too much to do right now; try again in a moment")]
+    Busy,
+    /// The disk is full; the node goes on reading.
+    #[error("the disk is full, so the node only reads; free some space and try again")]
+    Full,
+    /// The node has stopped, or is stopping.
+    #[error("the node has stopped")]
+    Stopped,
+    /// It was dropped at the door.
+    #[error(transparent)]
+    Dropped(#[from] Dropped),
+    /// The store failed, and the writer has stopped in order.
+    #[error("the store failed, and the node has stopped writing: {0}")]
+    Failed(String),
+}
+
+type Answerer = Box<dyn FnOnce(Result<Reply, NotDone>) + Send>;
+
+struct Job {
+    request: Request,
+    answer: Answerer,
+}
+
+/// What wakes the hunting loop.
+enum Wake {
+    /// A commit: there may be new needs.
+    Commit,
+    /// A request to a source ended.
+    Ended(Ticket),
+    /// The node stops.
+    Stop,
+}
+
+struct Inner {
+    core: Core,
+    clock: Arc<dyn Clock>,
+    options: NodeOptions,
+    jobs: Sender<Job>,
+    wakes: Sender<Wake>,
+    is_stopping: AtomicBool,
+    is_full: AtomicBool,
+    position: (Mutex<u64>, Condvar),
+}
+
+/// A handle to a running node.
+#[derive(Clone)]
+pub struct Node {
+    inner: Arc<Inner>,
+    threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
+}
+
+impl std::fmt::Debug for Node {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Node({:?})", self.inner.core)
+    }
+}
+
+impl Node {
+    /// Starts the writer and the hunting loop over a store.
+    pub fn start(store: Store, clock: Arc<dyn Clock>, source: Arc<dyn Source>, options: NodeOptions) -> Node {
+        let (jobs, queue) = bounded(options.queue_max);
+        let (wakes, woken) = bounded(1024);
+        let inner = Arc::new(Inner {
+            core: Core::new(store),
+            clock,
+            options,
+            jobs,
+            wakes,
+            is_stopping: AtomicBool::new(false),
+            is_full: AtomicBool::new(false),
+            position: (Mutex::new(0), Condvar::new()),
+        });
+        let (writer, hunter) = (inner.clone(), inner.clone());
+        let threads = vec![
+            std::thread::spawn(move || write_loop(&writer, &queue)),
+            std::thread::spawn(move || hunt_loop(&hunter, &source, &woken)),
+        ];
+        Node { inner, threads: Arc::new(Mutex::new(threads)) }
+    }
+
+    /// The store, for reading.
+    pub fn store(&self) -> &Store {
+        self.inner.core.store()
+    }
+
+    /// A snapshot of now.
+    pub fn snapshot(&self) -> Answer<Db<Snapshot>> {
+        self.store().snapshot()
+    }
+
+    /// The time.
+    pub fn now(&self) -> Nanos {
+        self.inner.clock.now()
+    }
+
+    /// Whether the disk is full, so that the node only reads.
+    pub fn is_full(&self) -> bool {
+        self.inner.is_full.load(Ordering::Relaxed)
+    }
+
+    /// Hands a request to the writer; the answer comes after its commit. Turned away if too much waits.
+    pub fn submit(
+        &self,
+        request: Request,
+        answer: impl FnOnce(Result<Reply, NotDone>) + Send + 'static,
+    ) -> Result<(), NotDone> {
+        self.check_running()?;
+        match self.inner.jobs.try_send(Job { request, answer: Box::new(answer) }) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Full(_)) => Err(NotDone::Busy),
+            Err(TrySendError::Disconnected(_)) => Err(NotDone::Stopped),
+        }
+    }
+
+    /// As [`Node::submit`], but waits for room instead of being turned away: for bulk work that sets its own pace.
+    pub fn submit_patiently(
+        &self,
+        request: Request,
+        answer: impl FnOnce(Result<Reply, NotDone>) + Send + 'static,
+    ) -> Result<(), NotDone> {
+        self.check_running()?;
+        self.inner.jobs.send(Job { request, answer: Box::new(answer) }).map_err(|_| NotDone::Stopped)
+    }
+
+    fn check_running(&self) -> Result<(), NotDone> {
+        if self.inner.is_stopping.load(Ordering::Acquire) { Err(NotDone::Stopped) } else { Ok(()) }
+    }
+
+    /// Hands a request over and waits for its answer.
+    pub fn ask(&self, request: Request) -> Result<Reply, NotDone> {
+        let (sender, receiver) = bounded(1);
+        self.submit_patiently(request, move |answer| {
+            let _ = sender.send(answer);
+        })?;
+        receiver.recv().map_err(|_| NotDone::Stopped)?
+    }
+
+    /// RECEIVE on this thread: parses, opens and checks a blob, ready to be handed to the writer.
+    pub fn receive(&self, blob: Vec<u8>, inline: Option<Vec<u8>>, origin: Origin) -> Result<Request, Dropped> {
+        let store = self.store();
+        let arrival = chains::receive_blob(&**store.keys(), store.policy(), blob, inline, origin)?;
+        Ok(Request::Arrive(Box::new(arrival)))
+    }
+
+    /// RECEIVE on this thread, for a packet from a peer.
+    pub fn receive_packet(&self, packet: &[u8]) -> Result<Request, Dropped> {
+        let store = self.store();
+        let arrival = chains::receive_packet(&**store.keys(), store.policy(), packet)?;
+        Ok(Request::Arrive(Box::new(arrival)))
+    }
+
+    /// Content that came, if its bytes are those that were promised.
+    pub fn receive_content(&self, space: SpaceId, hash: ContentHash, bytes: Vec<u8>) -> Option<Request> {
+        (content_hash(&bytes) == hash).then_some(Request::Deliver(space, hash, bytes))
+    }
+
+    /// Waits until something was committed after that journal number, or so long. Says the latest number.
+    pub fn wait_after(&self, number: u64, at_most: Duration) -> u64 {
+        let (lock, condition) = &self.inner.position;
+        let guard = lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = condition.wait_timeout_while(guard, at_most, |latest| *latest <= number);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Stops in order: what was handed over is finished, then the threads end.
+    pub fn stop(&self) {
+        if self.inner.is_stopping.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let _ = self.inner.wakes.send(Wake::Stop);
+        let _ = self.inner.jobs.send(Job { request: Request::Tick, answer: Box::new(|_| ()) });
+        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// How long the writer sleeps when nothing is asked and nothing is due.
+const IDLE: Duration = Duration::from_secs(3600);
+
+fn write_loop(inner: &Inner, queue: &Receiver<Job>) {
+    let mut has_more = true;
+    loop {
+        let mut jobs = Vec::new();
+        if !has_more {
+            match queue.recv_timeout(sleep_of(inner)) {
+                Ok(job) => jobs.push(job),
+                Err(crossbeam_channel::RecvTimeoutError::Timeout) => {}
+                Err(crossbeam_channel::RecvTimeoutError::Disconnected) => return,
+            }
+        }
+        jobs.extend(queue.try_iter().take(inner.options.batch_max.saturating_sub(jobs.len())));
+        match write_batch(inner, jobs) {
+            Ok(more) => has_more = more,
+            Err(()) => return,
+        }
+        if inner.is_stopping.load(Ordering::Acquire) && queue.is_empty() {
+            return;
+        }
+    }
+}
+
+/// Until the clock alone makes something happen.
+fn sleep_of(inner: &Inner) -> Duration {
+    let next = inner.core.store().snapshot().and_then(|db| db.next_by_clock());
+    match next {
+        Ok(Some(at)) => Duration::from_nanos(at.0.saturating_sub(inner.clock.now().0)).min(IDLE),
+        Ok(None) | Err(_) => IDLE,
+    }
+}
+
+fn write_batch(inner: &Inner, jobs: Vec<Job>) -> Result<bool, ()> {
+    let (requests, answers): (Vec<Request>, Vec<Answerer>) =
+        jobs.into_iter().map(|job| (job.request, job.answer)).unzip();
+    if let Err(fault) = check_room(inner) {
+        return after_fault(inner, &fault, answers);
+    }
+    match inner.core.run(requests, inner.clock.now()) {
+        Ok(done) => {
+            publish(inner);
+            for (answer, reply) in answers.into_iter().zip(done.replies) {
+                answer(Ok(reply));
+            }
+            Ok(done.has_more)
+        }
+        Err(fault) => after_fault(inner, &fault, answers),
+    }
+}
+
+/// A full disk is noticed before the database hits it; room is noticed the same way.
+fn check_room(inner: &Inner) -> Answer<()> {
+    let store = inner.core.store();
+    let free = store.disk().free_bytes().unwrap_or(u64::MAX);
+    if free < store.options().reserve_bytes {
+        return Err(Fault::Full);
+    }
+    if inner.is_full.swap(false, Ordering::Relaxed) {
+        store.reopen().map_err(|why| Fault::Store(why.to_string()))?;
+        tracing::info!("there is room again; the node writes");
+    }
+    Ok(())
+}
+
+/// A full disk means reading only, and trying again with the next request. Any other fault stops the writer in order:
+/// nothing is acknowledged afterwards.
+fn after_fault(inner: &Inner, fault: &Fault, answers: Vec<Answerer>) -> Result<bool, ()> {
+    let (not_done, verdict) = match fault {
+        Fault::Full => {
+            if !inner.is_full.swap(true, Ordering::Relaxed) {
+                tracing::warn!("the disk is full; the node only reads until there is room");
+            }
+            (NotDone::Full, Ok(false))
+        }
+        Fault::Store(what) | Fault::Broken(what) => {
+            tracing::error!(what, "the store failed; the writer stops");
+            inner.is_stopping.store(true, Ordering::Release);
+            let _ = inner.wakes.try_send(Wake::Stop);
+            (NotDone::Failed(what.clone()), Err(()))
+        }
+    };
+    for answer in answers {
+        answer(Err(not_done.clone()));
+    }
+    verdict
+}
+
+fn publish(inner: &Inner) {
+    if let Ok(position) = inner.core.store().snapshot().and_then(|db| db.position()) {
+        let (lock, condition) = &inner.position;
+        *lock.lock().unwrap_or_else(PoisonError::into_inner) = position.number;
+        condition.notify_all();
+    }
+    let _ = inner.wakes.try_send(Wake::Commit);
+}
+
+fn hunt_loop(inner: &Arc<Inner>, source: &Arc<dyn Source>, woken: &Receiver<Wake>) {
+    let mut hunter = Hunter::new(inner.options.domains);
+    let mut under_way = 0;
+    loop {
+        let now = inner.clock.now();
+        let look = |hunter: &mut Hunter| {
+            let db = inner.core.store().snapshot()?;
+            let orders = hunter.look(&db, source.as_ref(), now)?;
+            Ok::<_, Fault>((orders, hunter.wake_at(&db, now)?))
+        };
+        let (orders, wake_at) = look(&mut hunter).unwrap_or_default();
+        under_way += follow(inner, source, orders);
+        let sleep = wake_at.map_or(IDLE, |at| Duration::from_nanos(at.0.saturating_sub(now.0)).min(IDLE));
+        match woken.recv_timeout(sleep) {
+            Ok(Wake::Ended(ticket)) => {
+                under_way -= 1;
+                let now = inner.clock.now();
+                let ended = inner.core.store().snapshot();
+                let orders = ended.and_then(|db| hunter.ended(&db, source.as_ref(), ticket, now));
+                under_way += follow(inner, source, orders.unwrap_or_default());
+            }
+            Ok(Wake::Commit) | Err(crossbeam_channel::RecvTimeoutError::Timeout) => {}
+            Ok(Wake::Stop) | Err(crossbeam_channel::RecvTimeoutError::Disconnected) => return,
+        }
+        if under_way > inner.options.fetches_max {
+            tracing::debug!(under_way, "many requests to sources are under way");
+        }
+    }
+}
+
+/// Carries out orders; says how many requests began.
+fn follow(inner: &Arc<Inner>, source: &Arc<dyn Source>, orders: Vec<Order>) -> usize {
+    let mut begun = 0;
+    for order in orders {
+        match order {
+            Order::Ended { group, expected_next, started_at } => {
+                let request = Request::HuntEnded { group, expected_next, started_at, jitter_permille: 0 };
+                let _ = inner.jobs.try_send(Job { request, answer: Box::new(|_| ()) });
+            }
+            Order::Fetch { ticket, url, needs, .. } => {
+                begun += 1;
+                let (inner, source) = (inner.clone(), source.clone());
+                std::thread::spawn(move || fetch(&inner, source.as_ref(), ticket, &url, &needs));
+            }
+        }
+    }
+    begun
+}
+
+/// Asks one source; what comes is delivered at once, and the end is told after the last of it is committed.
+fn fetch(inner: &Inner, source: &dyn Source, ticket: Ticket, url: &str, needs: &[model::Need]) {
+    let (committed, waiting) = bounded(1024);
+    let mut sent = 0;
+    let result = source.fetch(url, needs, &mut |bounty| {
+        let Some(request) = checked(inner, bounty) else { return };
+        let committed = committed.clone();
+        let answer = Box::new(move |_| {
+            let _ = committed.try_send(());
+        });
+        sent += usize::from(inner.jobs.send(Job { request, answer }).is_ok());
+    });
+    for _ in 0..sent {
+        let _ = waiting.recv_timeout(Duration::from_secs(60));
+    }
+    match result {
+        Ok(()) => tracing::debug!(url, sent, "a source answered"),
+        Err(why) => tracing::debug!(url, %why, "a source did not answer"),
+    }
+    let _ = inner.wakes.send(Wake::Ended(ticket));
+}
+
+fn checked(inner: &Inner, bounty: Bounty) -> Option<Request> {
+    let store = inner.core.store();
+    match bounty {
+        Bounty::Event { blob, inline } => {
+            let arrival =
+                chains::receive_blob(&**store.keys(), store.policy(), blob, inline, Origin::Peer(0)).ok()?;
+            Some(Request::Arrive(Box::new(arrival)))
+        }
+        Bounty::Content { space, hash, bytes } => {
+            (content_hash(&bytes) == hash).then_some(Request::Deliver(space, hash, bytes))
+        }
+    }
+}
