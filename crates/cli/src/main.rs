@@ -9,7 +9,8 @@ fn main() -> anyhow::Result<()> {
         Some("bench") => {
             let words: Vec<String> = words.collect();
             let name = words.iter().find(|word| !word.starts_with('-')).cloned();
-            bench::run(name.as_deref(), words.iter().any(|word| word == "--quick"), None)
+            let dir = words.iter().position(|word| word == "--dir").and_then(|at| words.get(at + 1)).map(Into::into);
+            bench::run(name.as_deref(), words.iter().any(|word| word == "--quick"), dir)
         }
         _ => Ok(()),
     }

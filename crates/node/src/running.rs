@@ -14,7 +14,7 @@ use engine::receive::Dropped;
 use engine::rows::Origin;
 use model::crypto::content_hash;
 use model::{ContentHash, Nanos, SpaceId};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -85,6 +85,7 @@ struct Inner {
     wakes: Sender<Wake>,
     is_stopping: AtomicBool,
     is_full: AtomicBool,
+    commits: AtomicU64,
     position: (Mutex<u64>, Condvar),
 }
 
@@ -114,6 +115,7 @@ impl Node {
             wakes,
             is_stopping: AtomicBool::new(false),
             is_full: AtomicBool::new(false),
+            commits: AtomicU64::new(0),
             position: (Mutex::new(0), Condvar::new()),
         });
         let (writer, hunter) = (inner.clone(), inner.clone());
@@ -142,6 +144,11 @@ impl Node {
     /// Whether the disk is full, so that the node only reads.
     pub fn is_full(&self) -> bool {
         self.inner.is_full.load(Ordering::Relaxed)
+    }
+
+    /// How many batches were committed since the start.
+    pub fn commits(&self) -> u64 {
+        self.inner.commits.load(Ordering::Relaxed)
     }
 
     /// Hands a request to the writer; the answer comes after its commit. Turned away if too much waits.
@@ -312,6 +319,7 @@ fn after_fault(inner: &Inner, fault: &Fault, answers: Vec<Answerer>) -> Result<b
 }
 
 fn publish(inner: &Inner) {
+    inner.commits.fetch_add(1, Ordering::Relaxed);
     if let Ok(position) = inner.core.store().snapshot().and_then(|db| db.position()) {
         let (lock, condition) = &inner.position;
         *lock.lock().unwrap_or_else(PoisonError::into_inner) = position.number;

@@ -44,8 +44,23 @@ enum FileOp {
     Remove(String),
 }
 
+/// One operation that changed a disk, as it was recorded.
+#[derive(Clone, Debug)]
+pub struct Recorded(Change);
+
+#[derive(Clone, Debug)]
+enum Change {
+    /// A database made under another name got its own: it is there wholly or not at all.
+    Adopt(Vec<u8>),
+    Write(WriteOp),
+    Sync,
+    File(FileOp),
+    SyncFolder,
+}
+
 #[derive(Debug, Default)]
 struct State {
+    record: Option<Vec<Recorded>>,
     image: Vec<u8>,
     durable: Vec<u8>,
     unsynced: Vec<WriteOp>,
@@ -168,6 +183,55 @@ impl SimDisk {
         SimDisk { state: Arc::new(Mutex::new(copy)) }
     }
 
+    /// Records every change from now on.
+    pub fn record(&self) {
+        self.lock().record = Some(Vec::new());
+    }
+
+    /// How many changes were recorded so far.
+    pub fn recorded(&self) -> usize {
+        self.lock().record.as_ref().map_or(0, Vec::len)
+    }
+
+    /// What was recorded.
+    pub fn take_record(&self) -> Vec<Recorded> {
+        self.lock().record.take().unwrap_or_default()
+    }
+
+    /// Does again what was recorded on another disk.
+    pub fn replay(&self, recorded: &Recorded) {
+        SimDisk::perform(&mut self.lock(), recorded.0.clone());
+    }
+
+    fn perform(state: &mut State, change: Change) {
+        if let Some(record) = &mut state.record {
+            record.push(Recorded(change.clone()));
+        }
+        match change {
+            Change::Adopt(image) => {
+                state.durable = image.clone();
+                state.image = image;
+                state.unsynced.clear();
+            }
+            Change::Write(op) => {
+                apply(&mut state.image, &op);
+                state.unsynced.push(op);
+            }
+            Change::Sync => {
+                let unsynced = std::mem::take(&mut state.unsynced);
+                unsynced.iter().for_each(|op| apply(&mut state.durable, op));
+            }
+            Change::File(op) => {
+                apply_file(&mut state.files, &op);
+                state.unsynced_files.push(op);
+            }
+            Change::SyncFolder => {
+                let unsynced = std::mem::take(&mut state.unsynced_files);
+                unsynced.iter().for_each(|op| apply_file(&mut state.durable_files, op));
+            }
+        }
+    }
+
     fn step(state: &mut State) -> io::Result<()> {
         if state.is_dead {
             return Err(io::Error::other("the machine has crashed"));
@@ -235,58 +299,56 @@ impl StorageBackend for SimDisk {
     fn set_len(&self, len: u64) -> io::Result<()> {
         let mut state = self.lock();
         SimDisk::change(&mut state)?;
-        let op = WriteOp::Length(len);
-        apply(&mut state.image, &op);
-        state.unsynced.push(op);
+        SimDisk::perform(&mut state, Change::Write(WriteOp::Length(len)));
         Ok(())
     }
 
     fn sync_data(&self) -> io::Result<()> {
         let mut state = self.lock();
         SimDisk::sync(&mut state)?;
-        let unsynced = std::mem::take(&mut state.unsynced);
-        unsynced.iter().for_each(|op| apply(&mut state.durable, op));
+        SimDisk::perform(&mut state, Change::Sync);
         Ok(())
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let mut state = self.lock();
         SimDisk::change(&mut state)?;
-        let op = WriteOp::Write(offset, data.to_vec());
-        apply(&mut state.image, &op);
-        state.unsynced.push(op);
+        SimDisk::perform(&mut state, Change::Write(WriteOp::Write(offset, data.to_vec())));
         Ok(())
     }
 }
 
 impl Disk for SimDisk {
     fn open_database(&self, builder: &Builder) -> Result<Database, DatabaseError> {
+        if self.lock().image.is_empty() {
+            let scratch = SimDisk::new();
+            drop(builder.create_with_backend(scratch.clone())?);
+            let image = scratch.lock().image.clone();
+            let mut state = self.lock();
+            SimDisk::change(&mut state)?;
+            SimDisk::perform(&mut state, Change::Adopt(image));
+        }
         builder.create_with_backend(self.clone())
     }
 
     fn write_temporary(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let mut state = self.lock();
         SimDisk::change(&mut state)?;
-        let op = FileOp::Put(format!("{name}{TEMPORARY}"), bytes.to_vec());
-        apply_file(&mut state.files, &op);
-        state.unsynced_files.push(op);
+        SimDisk::perform(&mut state, Change::File(FileOp::Put(format!("{name}{TEMPORARY}"), bytes.to_vec())));
         Ok(())
     }
 
     fn rename_temporary(&self, name: &str) -> io::Result<()> {
         let mut state = self.lock();
         SimDisk::change(&mut state)?;
-        let op = FileOp::Rename(format!("{name}{TEMPORARY}"), name.to_owned());
-        apply_file(&mut state.files, &op);
-        state.unsynced_files.push(op);
+        SimDisk::perform(&mut state, Change::File(FileOp::Rename(format!("{name}{TEMPORARY}"), name.to_owned())));
         Ok(())
     }
 
     fn sync_folder(&self) -> io::Result<()> {
         let mut state = self.lock();
         SimDisk::sync(&mut state)?;
-        let unsynced = std::mem::take(&mut state.unsynced_files);
-        unsynced.iter().for_each(|op| apply_file(&mut state.durable_files, op));
+        SimDisk::perform(&mut state, Change::SyncFolder);
         Ok(())
     }
 
@@ -297,9 +359,7 @@ impl Disk for SimDisk {
     fn remove_file(&self, name: &str) -> io::Result<()> {
         let mut state = self.lock();
         SimDisk::change(&mut state)?;
-        let op = FileOp::Remove(name.to_owned());
-        apply_file(&mut state.files, &op);
-        state.unsynced_files.push(op);
+        SimDisk::perform(&mut state, Change::File(FileOp::Remove(name.to_owned())));
         Ok(())
     }
 

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 /// A content file is written in steps that survive a crash between any two of them: temporary name, sync, rename,
 /// folder sync; then comes the row that speaks of it.
 pub trait Disk: Send + Sync + std::fmt::Debug + 'static {
-    /// Opens the database, creating it if there is none.
+    /// Opens the database. One that is not there is made under another name and renamed when it is whole, so that a
+    /// crash in between leaves nothing that cannot be opened.
     fn open_database(&self, builder: &Builder) -> Result<Database, DatabaseError>;
     /// Writes a file under a temporary name and syncs it.
     fn write_temporary(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
@@ -58,9 +59,18 @@ impl FolderDisk {
 
 impl Disk for FolderDisk {
     fn open_database(&self, builder: &Builder) -> Result<Database, DatabaseError> {
-        let database = builder.create(self.database_path())?;
-        sync_dir(&self.folder)?;
-        Ok(database)
+        let path = self.database_path();
+        if !path.exists() {
+            let unfinished = path.with_extension("redb.part");
+            if unfinished.exists() {
+                fs::remove_file(&unfinished)?;
+            }
+            drop(builder.create(&unfinished)?);
+            File::open(&unfinished)?.sync_all()?;
+            fs::rename(&unfinished, &path)?;
+            sync_dir(&self.folder)?;
+        }
+        builder.create(path)
     }
 
     fn write_temporary(&self, name: &str, bytes: &[u8]) -> io::Result<()> {

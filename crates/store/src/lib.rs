@@ -7,6 +7,7 @@
 //!
 //! Deliberately absent: decisions about events (the engine's), clocks, threads, the network.
 
+pub mod backup;
 pub mod batch;
 pub mod content;
 pub mod db;

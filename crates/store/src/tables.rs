@@ -63,6 +63,37 @@ macro_rules! tables {
             Ok(vec![$((Class::$class, $name, view.$field().len()?),)*])
         }
 
+        /// Hands every row of every table to a function: the table's name, the bytes of the key and of the value.
+        pub fn export_rows<E: From<redb::StorageError>>(
+            view: &impl View,
+            out: &mut dyn FnMut(&'static str, &[u8], &[u8]) -> Result<(), E>,
+        ) -> Result<(), E> {
+            $(for entry in view.$field().iter()? {
+                let (key, value) = entry?;
+                let (key, value) = (key.value(), value.value());
+                let key = <$key as redb::Value>::as_bytes(&key);
+                out($name, key.as_ref(), <$value as redb::Value>::as_bytes(&value).as_ref())?;
+            })*
+            Ok(())
+        }
+
+        /// Puts back a row that [`export_rows`] handed out. Says whether there is such a table with such rows.
+        pub fn import_row(
+            tables: &mut Tables<'_>,
+            name: &str,
+            key: &[u8],
+            value: &[u8],
+        ) -> Result<bool, redb::StorageError> {
+            match name {
+                $($name if can_hold::<$key>(key) && can_hold::<$value>(value) => {
+                    let key = <$key as redb::Value>::from_bytes(key);
+                    tables.$field.insert(key, <$value as redb::Value>::from_bytes(value))?;
+                    Ok(true)
+                })*
+                _ => Ok(false),
+            }
+        }
+
         /// Drops every view. Whoever rebuilds opens the tables again afterwards.
         pub fn drop_views(transaction: &WriteTransaction) -> Result<(), TableError> {
             $(if Class::$class == Class::View {
@@ -72,6 +103,12 @@ macro_rules! tables {
             Ok(())
         }
     };
+}
+
+/// Whether these bytes can be a key or value of that type; the engine would panic on others.
+fn can_hold<T: redb::Value>(bytes: &[u8]) -> bool {
+    let is_text = T::type_name() == <&str as redb::Value>::type_name();
+    T::fixed_width().is_none_or(|width| width == bytes.len()) && (!is_text || std::str::from_utf8(bytes).is_ok())
 }
 
 /// What becomes of a table in a backup, a rebuild and a digest.

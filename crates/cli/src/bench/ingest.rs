@@ -1,0 +1,105 @@
+//! Signed events per second: verified, durable, in the views, batched as the node does it.
+
+use super::machine::Peak;
+use super::supply::{self, LateClock, Raw, Supply};
+use super::{Scale, bare, figure, print};
+use anyhow::{Result, ensure};
+use engine::rows::{Origin, Outcome};
+use node::hunter::NoSource;
+use node::{Core, Node, NodeOptions, Reply};
+use redb::ReadableTable as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+use store::tables::View as _;
+
+struct Measured {
+    events_per_s: f64,
+    events_per_batch: f64,
+    row_bytes: usize,
+}
+
+/// Runs it.
+pub fn run(scale: &Scale) -> Result<()> {
+    let (base, measured) = if scale.quick { (25_000, 25_000) } else { (1_000_000, 100_000) };
+    let folder = supply::folder(scale.dir.as_deref())?;
+    let supply = Supply::new(None)?;
+    let peak = Peak::default();
+    let mut next = 0;
+    fill(folder.path(), &supply, &mut next, base, &peak)?;
+    let raw = supply.messages(next, measured)?;
+    let verify_per_s = bare::verify_per_s(&raw)?;
+    let small = measure(folder.path(), raw, &peak)?;
+    next += measured;
+    let bare_folder = supply::folder(scale.dir.as_deref())?;
+    let batch = small.events_per_batch as u64;
+    let engine_per_s = bare::engine_per_s(bare_folder.path(), base, measured, batch, small.row_bytes)?;
+    let missing = (10 * base).saturating_sub(next);
+    fill(folder.path(), &supply, &mut next, missing, &peak)?;
+    let large = measure(folder.path(), supply.messages(next, measured)?, &peak)?;
+    print(
+        "ingest",
+        &[
+            figure("stored", base as f64, "events in the store before measuring"),
+            figure("events_per_s", small.events_per_s, "verified, durable and in the views"),
+            figure("events_per_s_10x", large.events_per_s, "the same on ten times the store"),
+            figure("events_per_batch", small.events_per_batch, "per commit, on average"),
+            figure("verify_per_s", verify_per_s, "bare strict verification on all cores"),
+            figure("ratio_verify", small.events_per_s / verify_per_s, "ingest to bare verification"),
+            figure("engine_per_s", engine_per_s, "bare engine writing the same rows"),
+            figure("ratio_engine", small.events_per_s / engine_per_s, "ingest to the bare engine"),
+            figure("slowdown_10x", 1.0 - large.events_per_s / small.events_per_s, "part lost at ten times the size"),
+            figure("rss_mib", peak.mib(), "greatest anonymous memory, the supply included"),
+        ],
+    )
+}
+
+fn fill(folder: &Path, supply: &Supply, next: &mut u64, count: u64, peak: &Peak) -> Result<()> {
+    let core = Core::new(supply::open(folder)?);
+    if *next == 0 {
+        supply::found(&core, supply)?;
+    }
+    supply::fill(&core, supply, *next, count, |done| {
+        peak.look();
+        if done % (128 * supply::CHUNK) == 0 {
+            eprintln!("  filled {done} of {count}");
+        }
+    })?;
+    *next += count;
+    Ok(())
+}
+
+fn measure(folder: &Path, raw: Vec<Raw>, peak: &Peak) -> Result<Measured> {
+    let node = Node::start(supply::open(folder)?, Arc::new(LateClock), Arc::new(NoSource), NodeOptions::default());
+    let applied = Arc::new(AtomicU64::new(0));
+    let count = raw.len() as u64;
+    let begun = Instant::now();
+    let commits = node.commits();
+    std::thread::scope(|scope| {
+        for part in raw.chunks(raw.len().div_ceil(2).max(1)) {
+            let (node, applied) = (&node, &applied);
+            scope.spawn(move || part.iter().try_for_each(|raw| submit(node, raw, applied)));
+        }
+    });
+    node.stop();
+    let elapsed = begun.elapsed().as_secs_f64();
+    peak.look();
+    let done = applied.load(Ordering::Relaxed);
+    ensure!(done == count, "{done} of {count} events were applied");
+    let db = node.snapshot()?;
+    let row_bytes = db.tables().events().last()?.map_or(0, |(_, value)| value.value().len());
+    let batches = (node.commits() - commits).max(1);
+    Ok(Measured { events_per_s: count as f64 / elapsed, events_per_batch: count as f64 / batches as f64, row_bytes })
+}
+
+fn submit(node: &Node, raw: &Raw, applied: &Arc<AtomicU64>) -> Result<()> {
+    let request = node.receive(raw.blob.clone(), raw.inline.clone(), Origin::Import)?;
+    let applied = applied.clone();
+    node.submit_patiently(request, move |answer| {
+        if let Ok(Reply::Outcome(_, Outcome::Applied(_))) = answer {
+            applied.fetch_add(1, Ordering::Relaxed);
+        }
+    })?;
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! Opening a store after a clean stop, and after the process was killed while it wrote.
+
+use super::machine::Peak;
+use super::supply::{self, LateClock, Supply};
+use super::{Scale, figure, print};
+use anyhow::{Context as _, Result, bail};
+use node::{Clock as _, Core};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// The name under which the benchmark starts itself to be killed.
+pub const WRITER: &str = "open-writer";
+
+/// Runs it.
+pub fn run(scale: &Scale) -> Result<()> {
+    let stored = if scale.quick { 50_000 } else { 1_000_000 };
+    let rounds = if scale.quick { 3 } else { 5 };
+    let folder = supply::folder(scale.dir.as_deref())?;
+    let supply = Supply::new(None)?;
+    let peak = Peak::default();
+    {
+        let core = Core::new(supply::open(folder.path())?);
+        supply::found(&core, &supply)?;
+        supply::fill(&core, &supply, 0, stored, |_| peak.look())?;
+    }
+    let clean_ms = (0..rounds).map(|_| open_ms(folder.path())).collect::<Result<Vec<f64>>>()?;
+    let mut killed_ms = Vec::new();
+    for _ in 0..rounds {
+        write_and_kill(folder.path())?;
+        killed_ms.push(open_ms(folder.path())?);
+    }
+    print(
+        "open",
+        &[
+            figure("stored", stored as f64, "messages in the store"),
+            figure("clean_ms", greatest(&clean_ms), "to open after a clean stop, the slowest of a few"),
+            figure("killed_ms", greatest(&killed_ms), "to open after kill -9 while writing, the slowest of a few"),
+            figure("rss_mib", peak.mib(), "greatest anonymous memory, the supply included"),
+        ],
+    )
+}
+
+fn greatest(times: &[f64]) -> f64 {
+    times.iter().copied().fold(0.0, f64::max)
+}
+
+fn open_ms(folder: &Path) -> Result<f64> {
+    let begun = Instant::now();
+    let store = supply::open(folder)?;
+    store.snapshot()?.position()?;
+    Ok(begun.elapsed().as_secs_f64() * 1e3)
+}
+
+/// Starts a process that writes, and kills it in the middle.
+fn write_and_kill(folder: &Path) -> Result<()> {
+    let program = std::env::current_exe().context("this program has no path")?;
+    let mut child = Command::new(program)
+        .args(["bench", WRITER, "--dir"])
+        .arg(folder)
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("the writing process did not start")?;
+    let output = child.stdout.take().context("the writing process has no output")?;
+    let mut lines = BufReader::new(output).lines();
+    for _ in 0..5 {
+        if lines.next().is_none() {
+            bail!("the writing process ended by itself");
+        }
+    }
+    child.kill()?;
+    child.wait()?;
+    Ok(())
+}
+
+/// Writes until it is killed, a line per commit.
+pub fn write_for_ever(folder: &Path) -> Result<()> {
+    let supply = Supply::new(None)?;
+    let core = Core::new(supply::open(folder)?);
+    let mut at = 1_000_000_000 + u64::from(std::process::id()) * 1_000_000;
+    loop {
+        let requests = supply::check(core.store(), supply.messages(at, 500)?)?;
+        core.run(requests, LateClock.now())?;
+        at += 500;
+        println!("{at}");
+        std::io::stdout().flush()?;
+    }
+}

@@ -1,0 +1,44 @@
+//! Releasing a great many held events, their view rows included.
+
+use super::machine::Peak;
+use super::supply::{self, LateClock, Raw, Supply};
+use super::{Scale, figure, print};
+use anyhow::{Result, ensure};
+use engine::reads::Reads as _;
+use node::{Clock as _, Core, Request};
+use std::time::Instant;
+
+/// Runs it: the threads are withheld, messages wait for them, then the threads come.
+pub fn run(scale: &Scale) -> Result<()> {
+    let held = if scale.quick { 50_000 } else { 1_000_000 };
+    let folder = supply::folder(scale.dir.as_deref())?;
+    let mut supply = Supply::new(None)?;
+    let threads: Vec<Raw> = supply.foundation.split_off(supply.foundation.len() - supply.threads.len());
+    let core = Core::new(supply::open(folder.path())?);
+    let peak = Peak::default();
+    supply::found(&core, &supply)?;
+    let begun = Instant::now();
+    supply::fill(&core, &supply, 0, held, |_| peak.look())?;
+    let hold_us = begun.elapsed().as_secs_f64() * 1e6 / held as f64;
+    let waiting = core.store().snapshot()?.held_total()?;
+    ensure!(waiting == held, "{waiting} of {held} events are held");
+    let requests = supply::check(core.store(), threads)?;
+    let begun = Instant::now();
+    let mut has_more = core.run(requests, LateClock.now())?.has_more;
+    while has_more {
+        has_more = core.run(vec![Request::Tick], LateClock.now())?.has_more;
+        peak.look();
+    }
+    let elapsed = begun.elapsed().as_secs_f64();
+    let left = core.store().snapshot()?.held_total()?;
+    ensure!(left == 0, "{left} events are still held");
+    print(
+        "release",
+        &[
+            figure("held", held as f64, "events that waited"),
+            figure("hold_us", hold_us, "to sign, check and hold one"),
+            figure("release_us", elapsed * 1e6 / held as f64, "to release and apply one, view rows included"),
+            figure("rss_mib", peak.mib(), "greatest anonymous memory, the supply included"),
+        ],
+    )
+}
