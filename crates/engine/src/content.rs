@@ -65,12 +65,14 @@ pub struct Work {
     pub row: EventRow,
     /// What else changes.
     pub changes: Vec<Change>,
+    /// Whether the event is being applied: what becomes of its content then is part of that, and no entry of its own.
+    is_being_applied: bool,
 }
 
 impl Work {
     /// Begins with the row as it is.
     pub fn new(seq: Seq, row: EventRow) -> Work {
-        Work { seq, row, changes: Vec::new() }
+        Work { seq, row, changes: Vec::new(), is_being_applied: false }
     }
 
     /// All changes, the row included.
@@ -105,7 +107,7 @@ impl Work {
                 RefChange::GiveBack => self.changes.push(Change::GiveBack(meta.space, meta.content_hash)),
             }
         }
-        if self.row.is_applied() {
+        if self.row.is_applied() && !self.is_being_applied {
             self.wait(&meta, old, new);
             if let Some(kind) = journal_kind(old, new) {
                 self.changes.push(Change::Journal(meta.space, self.seq, kind));
@@ -203,6 +205,7 @@ pub fn settle(
     inline: Option<Verdict>,
 ) -> Answer<()> {
     let meta = work.meta()?;
+    work.is_being_applied = true;
     recheck(db, policy, work)?;
     if work.row.content != ContentState::Missing {
         return Ok(());

@@ -13,4 +13,5 @@ pub mod crash;
 pub mod disk;
 pub mod reference;
 pub mod run;
+pub mod scene;
 pub mod world;

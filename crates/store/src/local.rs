@@ -9,7 +9,7 @@ use engine::reads::{Answer, Reads};
 use engine::rows::Task;
 use engine::{Change, release};
 use model::crypto::{TransitSecret, prekey_id, prekey_public};
-use model::{Identity, Nanos, Need, Seq, SpaceId};
+use model::{ContentHash, Identity, Nanos, Need, Seq, SpaceId, SpaceNo};
 use redb::ReadableTable as _;
 
 impl Batch<'_> {
@@ -180,6 +180,81 @@ impl<V: View> Db<V> {
         }
         files.sort();
         Ok((unused, files))
+    }
+
+    /// Every content with its count of references and whether its bytes are here, in no order that means anything.
+    pub fn contents(&self) -> Answer<Vec<(u64, bool)>> {
+        let mut rows = Vec::new();
+        for entry in self.tables.contents().iter().map_err(fault)? {
+            let row = encode::decode_content(entry.map_err(fault)?.1.value())?;
+            rows.push((row.count, row.place != engine::rows::Place::Absent));
+        }
+        rows.sort();
+        Ok(rows)
+    }
+
+    /// The numbers of known events after one, in order, at most so many.
+    pub fn events_after(&self, after: Seq, most: usize) -> Answer<Vec<Seq>> {
+        let mut numbers = Vec::new();
+        for entry in self.tables.events().range(after.0.saturating_add(1)..).map_err(fault)?.take(most) {
+            numbers.push(Seq(entry.map_err(fault)?.0.value()));
+        }
+        Ok(numbers)
+    }
+
+    /// When an id expired, if that is remembered.
+    pub fn expired_at(&self, id: &model::EventId) -> Answer<Option<Nanos>> {
+        let found = self.tables.expired().get(id.0).map_err(fault)?.map(|guard| guard.value());
+        Ok(found.and_then(|value| value.first_chunk::<8>().map(|at| Nanos(u64::from_be_bytes(*at)))))
+    }
+
+    /// The first need after this one that held events wait for, however many do.
+    pub fn next_need(&self, after: Option<&Need>) -> Answer<Option<Need>> {
+        let from = after.map_or(Vec::new(), |need| [need.to_key().as_slice(), &[0xff; 9]].concat());
+        let Some(entry) = self.tables.waiting().range(from.as_slice()..).map_err(fault)?.next() else {
+            return Ok(None);
+        };
+        let (key, _) = entry.map_err(fault)?;
+        let need = Need::read_key(&mut model::reader::Reader::new(key.value()));
+        need.map(Some).map_err(|_| encode::broken("a waiting key"))
+    }
+
+    /// The first content after this one that applied events miss, however many do.
+    pub fn next_missing(&self, after: Option<(SpaceNo, ContentHash)>) -> Answer<Option<(SpaceNo, ContentHash)>> {
+        let from: [u8; 44] =
+            after.map_or([0; 44], |(space, hash)| encode::key(&[&encode::content_key(space, &hash), &[0xff; 8]]));
+        let Some(entry) = self.tables.content_waiting().range(from..).map_err(fault)?.next() else {
+            return Ok(None);
+        };
+        let key = entry.map_err(fault)?.0.value();
+        Ok(Some(crate::content::split_content_key(&encode::key(&[&key[..36]]))))
+    }
+
+    /// Every space that has a number here, with how many opened events it has and how many bytes of content they name.
+    pub fn spaces(&self) -> Answer<Vec<(SpaceId, u64, u64)>> {
+        let mut spaces = Vec::new();
+        for entry in self.tables.space_ids().iter().map_err(fault)? {
+            let (no, id) = entry.map_err(fault)?;
+            let bound = |author: u32| encode::key::<8>(&[&no.value().to_be_bytes(), &author.to_be_bytes()]);
+            let (mut events, mut bytes) = (0, 0);
+            for entry in self.tables.usage().range(bound(0)..=bound(u32::MAX)).map_err(fault)? {
+                let usage = encode::decode_usage(entry.map_err(fault)?.1.value())?;
+                events += usage.by_state.iter().map(|(events, _)| events).sum::<u64>();
+                bytes += usage.by_state.iter().map(|(_, bytes)| bytes).sum::<u64>();
+            }
+            spaces.push((SpaceId(id.value()), events, bytes));
+        }
+        Ok(spaces)
+    }
+
+    /// How often each counted thing happened.
+    pub fn counts(&self) -> Answer<Vec<(String, u64)>> {
+        let mut counts = Vec::new();
+        for entry in self.tables.counts().iter().map_err(fault)? {
+            let (word, count) = entry.map_err(fault)?;
+            counts.push((word.value().to_owned(), count.value()));
+        }
+        Ok(counts)
     }
 
     /// Whether an event is known, in any stage.

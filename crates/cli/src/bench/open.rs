@@ -4,7 +4,7 @@ use super::machine::Peak;
 use super::supply::{self, LateClock, Supply};
 use super::{Scale, figure, print};
 use anyhow::{Context as _, Result, bail};
-use node::{Clock as _, Core};
+use node::{Clock as _, Core, Reply};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -12,6 +12,8 @@ use std::time::Instant;
 
 /// The name under which the benchmark starts itself to be killed.
 pub const WRITER: &str = "open-writer";
+/// How many events the process that is killed commits at a time.
+const BATCH: u64 = 100;
 
 /// Runs it.
 pub fn run(scale: &Scale) -> Result<()> {
@@ -74,16 +76,21 @@ fn write_and_kill(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes until it is killed, a line per commit.
+/// Writes until it is killed; each line names the events of a commit, after the commit.
 pub fn write_for_ever(folder: &Path) -> Result<()> {
     let supply = Supply::new(None)?;
     let core = Core::new(supply::open(folder)?);
+    supply::found(&core, &supply)?;
     let mut at = 1_000_000_000 + u64::from(std::process::id()) * 1_000_000;
     loop {
-        let requests = supply::check(core.store(), supply.messages(at, 500)?)?;
-        core.run(requests, LateClock.now())?;
-        at += 500;
-        println!("{at}");
+        let requests = supply::check(core.store(), supply.messages(at, BATCH)?)?;
+        let done = core.run(requests, LateClock.now())?;
+        at += BATCH;
+        let ids = done.replies.iter().filter_map(|reply| match reply {
+            Reply::Outcome(id, _) => Some(id.to_string()),
+            _ => None,
+        });
+        println!("{}", ids.collect::<Vec<_>>().join(" "));
         std::io::stdout().flush()?;
     }
 }

@@ -1,0 +1,91 @@
+//! For small sets, every order of arrival; for any set, any order, repetition and batching: the same views.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use anteroom_simulator::cast::Made;
+use anteroom_simulator::chance::Chance;
+use anteroom_simulator::disk::SimDisk;
+use anteroom_simulator::world::World;
+use engine::chains;
+use engine::policy::Policy;
+use engine::rows::Origin;
+use model::Nanos;
+use node::{Core, Request};
+use proptest::prelude::*;
+use std::sync::Arc;
+use store::{MasterKey, Options, Store};
+
+fn digest(world: &World, order: &[&Made], batch: usize) -> String {
+    let policy = Policy { inline_bytes_max: world.inline_max, releases_max: 2, ..Policy::default() };
+    let options = Options { policy, cache_bytes: 1 << 20, reserve_bytes: 0 };
+    let store = Store::open(Arc::new(SimDisk::new()), MasterKey::new(&[1; 32]), options).unwrap();
+    let core = Core::new(store);
+    let now = Nanos(world.end + 3600 * Nanos::SECOND);
+    core.run(vec![Request::AddPrekey(world.prekeys[0], None)], now).unwrap();
+    for part in order.chunks(batch) {
+        let mut requests = Vec::new();
+        for made in part {
+            let keys = core.store().keys().clone();
+            let inline = made.inline(world.inline_max);
+            let arrival = chains::receive_blob(&*keys, &policy, made.blob.clone(), inline, Origin::Import);
+            requests.push(Request::Arrive(Box::new(arrival.unwrap())));
+        }
+        core.run(requests, now).unwrap();
+    }
+    core.settle(now).unwrap();
+    for made in order.iter().filter(|made| !made.wire.is_empty()) {
+        core.run(vec![Request::Deliver(made.envelope.space, made.hash(), made.wire.clone())], now).unwrap();
+    }
+    core.settle(now).unwrap();
+    core.store().snapshot().unwrap().digest().unwrap().to_string()
+}
+
+fn world(seed: u64) -> World {
+    World::new(&mut Chance::new(seed), 1)
+}
+
+fn permutations(count: usize) -> Vec<Vec<usize>> {
+    if count == 0 {
+        return vec![Vec::new()];
+    }
+    let shorter = permutations(count - 1);
+    let insert = |order: &Vec<usize>, at: usize| {
+        let mut longer = order.clone();
+        longer.insert(at, count - 1);
+        longer
+    };
+    shorter.iter().flat_map(|order| (0..count).map(move |at| insert(order, at))).collect()
+}
+
+#[test]
+fn every_order_of_small_sets_shows_the_same() {
+    for seed in 0..8 {
+        let world = world(seed);
+        // The beginning of a story holds its foundation; the rest is drawn from all of it.
+        let mut chance = Chance::new(seed + 100);
+        let mut set: Vec<&Made> = world.key_events[0].iter().chain(world.events.iter().take(3)).collect();
+        while set.len() < 6 {
+            set.push(chance.pick(&world.events));
+        }
+        set.truncate(6);
+        let first = digest(&world, &set, 1);
+        for order in permutations(set.len()) {
+            let order: Vec<&Made> = order.into_iter().map(|at| set[at]).collect();
+            assert_eq!(digest(&world, &order, 6), first, "seed {seed}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+    #[test]
+    fn any_order_repetition_and_batching_shows_the_same(seed in 0..1_000_000u64, shuffle: u64, batch in 1..30usize) {
+        let world = world(seed);
+        let all: Vec<&Made> = world.key_events[0].iter().chain(&world.events).collect();
+        let mut other = all.clone();
+        let mut chance = Chance::new(shuffle);
+        let repeated: Vec<&Made> = all.iter().copied().filter(|_| chance.percent(30)).collect();
+        other.extend(repeated);
+        chance.shuffle(&mut other);
+        prop_assert_eq!(digest(&world, &all, 1000), digest(&world, &other, batch));
+    }
+}

@@ -1,0 +1,89 @@
+//! A hundred thousand events in the worst order: a chain delivered backwards, and a crowd that waits for one need.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use anteroom_simulator::cast::{Author, Made, Text, found, grant, write};
+use anteroom_simulator::disk::SimDisk;
+use anteroom_simulator::world::BEGINNING;
+use engine::chains;
+use engine::reads::Reads as _;
+use engine::rows::Origin;
+use model::envelope::Role;
+use model::payload::MemberRole;
+use model::{Kind, Nanos};
+use node::{Core, Request};
+use std::sync::Arc;
+use store::{MasterKey, Options, Store};
+
+const MANY: u64 = 100_000;
+const NOW: Nanos = Nanos(BEGINNING + 1_000_000_000_000_000);
+
+fn core() -> Core {
+    let options = Options { reserve_bytes: 0, ..Options::default() };
+    Core::new(Store::open(Arc::new(SimDisk::new()), MasterKey::new(&[1; 32]), options).unwrap())
+}
+
+fn deliver<'a>(core: &Core, events: impl Iterator<Item = &'a Made>) {
+    let mut batch = Vec::new();
+    for made in events {
+        let keys = core.store().keys().clone();
+        let inline = made.inline(1024);
+        let arrival = chains::receive_blob(&*keys, core.store().policy(), made.blob.clone(), inline, Origin::Import);
+        batch.push(Request::Arrive(Box::new(arrival.unwrap())));
+        if batch.len() == 4000 {
+            core.run(std::mem::take(&mut batch), NOW).unwrap();
+        }
+    }
+    core.run(batch, NOW).unwrap();
+    core.settle(NOW).unwrap();
+}
+
+fn held(core: &Core) -> u64 {
+    core.store().snapshot().unwrap().held_total().unwrap()
+}
+
+fn applied(core: &Core) -> u64 {
+    core.store().snapshot().unwrap().position().unwrap().number
+}
+
+/// Owners who make the next one owner: each grant stands on the one before.
+fn chain(length: u64) -> Vec<Made> {
+    let (place, founding) = found(&Author::new(0), BEGINNING, 0, None, 1024);
+    let mut events = vec![founding];
+    for number in 1..length {
+        let (giver, taker) = (Author::new(number - 1), Author::new(number));
+        let authority = events.last().map(|made| made.id).unwrap();
+        let text = Text::new(Kind::Member, BEGINNING + number, &[(Role::Authority, authority)], b"");
+        events.push(write(&giver, &place, 1024, text.payload(grant(&taker, MemberRole::Owner))));
+    }
+    events
+}
+
+#[test]
+fn a_chain_of_a_hundred_thousand_delivered_backwards_applies() {
+    let events = chain(MANY);
+    let core = core();
+    deliver(&core, events[1..].iter().rev());
+    assert_eq!((held(&core), applied(&core)), (MANY - 1, 0));
+    deliver(&core, events[..1].iter());
+    assert_eq!(held(&core), 0);
+    assert_eq!(applied(&core), MANY, "one journal entry for each event");
+}
+
+#[test]
+fn a_hundred_thousand_that_wait_for_one_need_apply() {
+    let author = Author::new(0);
+    let (place, founding) = found(&author, BEGINNING, 0, None, 1024);
+    let authority = (Role::Authority, founding.id);
+    let thread = write(&author, &place, 1024, Text::new(Kind::Thread, BEGINNING + 1, &[authority], b"{\"title\":\"t\"}"));
+    let references = [authority, (Role::Thread, thread.id)];
+    let say = |number: u64| {
+        write(&author, &place, 1024, Text::new(Kind::Message, BEGINNING + 2 + number, &references, b"{\"text\":\"hi\"}"))
+    };
+    let messages: Vec<Made> = (0..MANY).map(say).collect();
+    let core = core();
+    deliver(&core, [&founding].into_iter().chain(&messages));
+    assert_eq!(held(&core), MANY);
+    deliver(&core, [&thread].into_iter());
+    assert_eq!(held(&core), 0);
+    assert_eq!(applied(&core), MANY + 2);
+}
