@@ -93,6 +93,17 @@ mod active {
 
     thread_local! {
         static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
+        static WEAK_IDS: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// Makes ids of events on this thread so short that two of them can be made to clash.
+    pub fn weaken_ids(weak: bool) {
+        WEAK_IDS.with(|cell| cell.set(weak));
+    }
+
+    /// Whether ids of events are weak on this thread.
+    pub fn has_weak_ids() -> bool {
+        WEAK_IDS.with(Cell::get)
     }
 
     /// Plants the bug on this thread, or none.
@@ -107,7 +118,14 @@ mod active {
 }
 
 #[cfg(feature = "planted")]
-pub use active::{is_planted, plant};
+pub use active::{has_weak_ids, is_planted, plant, weaken_ids};
+
+/// Whether ids of events are weak: never, in a build without the feature.
+#[cfg(not(feature = "planted"))]
+#[inline(always)]
+pub const fn has_weak_ids() -> bool {
+    false
+}
 
 /// Whether this bug is planted on this thread: never, in a build without the feature.
 #[cfg(not(feature = "planted"))]

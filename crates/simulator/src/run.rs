@@ -49,6 +49,7 @@ struct SimNode {
     acknowledged: BTreeSet<EventId>,
     ever_pruned: BTreeSet<EventId>,
     gets_keys: bool,
+    cut_off: usize,
     now: u64,
 }
 
@@ -99,6 +100,7 @@ impl Run<'_> {
                 acknowledged: BTreeSet::new(),
                 ever_pruned: BTreeSet::new(),
                 gets_keys,
+                cut_off: 0,
                 now: BEGINNING,
             };
             node.open(self.policy)?;
@@ -151,7 +153,13 @@ impl Run<'_> {
     fn live(&mut self) -> Result<(), String> {
         while self.nodes.iter().any(|node| !node.queue.is_empty()) {
             let at = self.chance.below(NODES);
-            match self.chance.below(20) {
+            // A node that is cut off hears nothing and reaches nobody for a while.
+            if self.nodes[at].cut_off > 0 {
+                self.nodes[at].cut_off -= 1;
+                continue;
+            }
+            match self.chance.below(21) {
+                20 => self.nodes[at].cut_off = self.chance.below(20),
                 0 => self.plan_crash(at),
                 1 => self.jump(at),
                 2 => self.prune(at)?,
@@ -300,7 +308,7 @@ impl Run<'_> {
 
     /// Lets a node's fetcher ask the other nodes.
     fn hunt(&mut self, at: usize) -> Result<(), String> {
-        let others = Others { at, world: self.world, lies: self.chance.percent(10) };
+        let others = Others { at, world: self.world, lies: self.chance.percent(10), is_down: self.chance.percent(20) };
         for _ in 0..8 {
             let node = &mut self.nodes[at];
             let Some(core) = &node.core else { return Ok(()) };
@@ -604,6 +612,7 @@ struct Others<'w> {
     at: usize,
     world: &'w World,
     lies: bool,
+    is_down: bool,
 }
 
 impl Others<'_> {
@@ -624,6 +633,9 @@ impl Others<'_> {
     }
 
     fn fetch(&self, _url: &str, needs: &[Need], deliver: &mut dyn FnMut(Bounty)) -> Result<(), Unfetched> {
+        if self.is_down {
+            return Err(Unfetched("nobody answers".into()));
+        }
         needs.iter().filter_map(|need| self.bring(need)).for_each(deliver);
         Ok(())
     }
