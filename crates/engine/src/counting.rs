@@ -59,7 +59,7 @@ pub fn acting_role(db: &impl Reads, authority: Seq, at: Stamp) -> Answer<Option<
         return Ok(None);
     }
     let membership = membership(db, authority)?;
-    Ok(role_at(&membership, &db.limits(authority)?, at))
+    Ok(role_at(&membership, &db.limits(authority, at)?, at))
 }
 
 /// The membership behind a number that is known to be one.

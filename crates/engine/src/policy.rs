@@ -21,6 +21,8 @@ pub struct Policy {
     pub held_max: u64,
     /// Events carried for others, per space.
     pub carried_per_space_max: u64,
+    /// Events carried for others, in total.
+    pub carried_max: u64,
     /// Refused ids that are remembered.
     pub refused_max: u64,
     /// Expired ids that sync skips.
@@ -44,6 +46,7 @@ impl Default for Policy {
             held_per_peer_max: 500_000,
             held_max: 4_000_000,
             carried_per_space_max: 100_000,
+            carried_max: 1_000_000,
             refused_max: 100_000,
             expired_max: 100_000,
             releases_max: RELEASES_PER_TRANSACTION_MAX,

@@ -55,8 +55,8 @@ pub trait Reads {
     fn joined(&self, space: &SpaceId) -> Answer<bool>;
     /// The membership that a space or member event gives.
     fn membership(&self, seq: Seq) -> Answer<Option<Membership>>;
-    /// What ends or lessens a membership, counting, in order.
-    fn limits(&self, membership: Seq) -> Answer<Vec<Limit>>;
+    /// What ends or lessens a membership before a stamp, counting, in order, as far as the first that ends it.
+    fn limits(&self, membership: Seq, before: Stamp) -> Answer<Vec<Limit>>;
     /// Deletes that name this target, counting or not, in order.
     fn tombstones(&self, target: &EventId) -> Answer<Vec<(Stamp, Seq)>>;
     /// The count and place of a content.
@@ -87,6 +87,10 @@ pub trait Reads {
     fn held_total(&self) -> Answer<u64>;
     /// The event of an owner that has waited longest.
     fn oldest_held(&self, owner: Owner) -> Answer<Option<Seq>>;
+    /// How many events are carried in total.
+    fn carried_total(&self) -> Answer<u64>;
+    /// The event that has been carried longest, of whatever space.
+    fn oldest_carried(&self) -> Answer<Option<(SpaceId, Seq)>>;
     /// Carried events of a space, oldest first, after a number.
     fn carried(&self, space: &SpaceId, after: Seq, most: usize) -> Answer<Vec<Seq>>;
     /// How many events of a space are carried.

@@ -217,12 +217,13 @@ impl Node {
 
     /// Stops in order: what was handed over is finished, then the threads end.
     pub fn stop(&self) {
-        if self.inner.is_stopping.swap(true, Ordering::AcqRel) {
+        self.inner.is_stopping.store(true, Ordering::Release);
+        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        if threads.is_empty() {
             return;
         }
         let _ = self.inner.wakes.send(Wake::Stop);
         let _ = self.inner.jobs.send(Job { request: Request::Tick, answer: Box::new(|_| ()) });
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {
             let _ = thread.join();
         }
@@ -271,7 +272,7 @@ fn write_batch(inner: &Inner, jobs: Vec<Job>) -> Result<bool, ()> {
     }
     match inner.core.run(requests, inner.clock.now()) {
         Ok(done) => {
-            publish(inner);
+            publish(inner, done.position);
             for (answer, reply) in answers.into_iter().zip(done.replies) {
                 answer(Ok(reply));
             }
@@ -318,13 +319,11 @@ fn after_fault(inner: &Inner, fault: &Fault, answers: Vec<Answerer>) -> Result<b
     verdict
 }
 
-fn publish(inner: &Inner) {
+fn publish(inner: &Inner, position: u64) {
     inner.commits.fetch_add(1, Ordering::Relaxed);
-    if let Ok(position) = inner.core.store().snapshot().and_then(|db| db.position()) {
-        let (lock, condition) = &inner.position;
-        *lock.lock().unwrap_or_else(PoisonError::into_inner) = position.number;
-        condition.notify_all();
-    }
+    let (lock, condition) = &inner.position;
+    *lock.lock().unwrap_or_else(PoisonError::into_inner) = position;
+    condition.notify_all();
     let _ = inner.wakes.try_send(Wake::Commit);
 }
 
@@ -411,4 +410,11 @@ fn checked(inner: &Inner, bounty: Bounty) -> Option<Request> {
             (content_hash(&bytes) == hash).then_some(Request::Deliver(space, hash, bytes))
         }
     }
+}
+
+/// Lets this thread go behind those that answer somebody: for bulk work such as an import. Where the system does not
+/// allow it, nothing changes.
+pub fn yield_to_readers() {
+    const PATIENCE: i32 = 10;
+    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), PATIENCE);
 }

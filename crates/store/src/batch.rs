@@ -76,6 +76,7 @@ impl<'t> Batch<'t> {
         // Numbers are never given twice, even when the rows that had them are gone.
         batch.next_seq = batch.next_seq.max(batch.db.about_number("next event")?);
         batch.db.next_position = batch.db.about_number("next position")?.max(1);
+        batch.received_again = batch.shared.take_received_again();
         batch.db.held_total = redb::ReadableTableMetadata::len(&batch.db.tables.held).map_err(fault)?;
         Ok(batch)
     }
@@ -138,6 +139,23 @@ impl<'t> Batch<'t> {
         Ok(AuthorNo(number))
     }
 
+    /// Takes back the numbers of a space and an author that were given for an event that is not kept after all.
+    pub fn take_back_numbers(&mut self, space: Option<SpaceId>, author: Option<Identity>) -> Answer<()> {
+        if let Some(space) = space {
+            if let Some(number) = self.db.tables.spaces.remove(space.0).map_err(fault)?.map(|guard| guard.value()) {
+                self.db.tables.space_ids.remove(number).map_err(fault)?;
+                self.next_space = self.next_space.min(number);
+            }
+        }
+        if let Some(author) = author {
+            if let Some(number) = self.db.tables.authors.remove(author.0).map_err(fault)?.map(|guard| guard.value()) {
+                self.db.tables.author_ids.remove(number).map_err(fault)?;
+                self.next_author = self.next_author.min(number);
+            }
+        }
+        Ok(())
+    }
+
     /// The next event that POST should look at, taken from the queue.
     pub fn next_ready(&mut self) -> Answer<Option<Seq>> {
         let first = self.db.tables.ready.first().map_err(fault)?.map(|(key, _)| key.value());
@@ -176,10 +194,7 @@ impl<'t> Batch<'t> {
             }
             Change::Held(turn, owner, seq, since) => self.held(turn, owner, seq, since),
             Change::Ready(turn, seq) => turned(turn, &mut self.db.tables.ready, seq.0),
-            Change::Carried(turn, space, seq) => {
-                let key: [u8; 24] = encode::key(&[&space.0, &seq.0.to_be_bytes()]);
-                turned(turn, &mut self.db.tables.carried, key)
-            }
+            Change::Carried(turn, space, seq) => self.carried(turn, space, seq),
             Change::ContentWaiting(turn, space, hash, seq) => {
                 let key: [u8; 44] = encode::key(&[&encode::content_key(space, &hash), &seq.0.to_be_bytes()]);
                 turned(turn, &mut self.db.tables.content_waiting, key)
@@ -312,6 +327,19 @@ impl<'t> Batch<'t> {
         Ok(())
     }
 
+    fn carried(&mut self, turn: Turn, space: SpaceId, seq: Seq) -> Answer<()> {
+        let key: [u8; 24] = encode::key(&[&space.0, &seq.0.to_be_bytes()]);
+        turned(turn, &mut self.db.tables.carried, key)?;
+        put_or_remove(turn, &mut self.db.tables.carried_order, seq.0, space.0)?;
+        let count = self.db.carried_count(&space)?;
+        let count = match turn {
+            Turn::Put => count + 1,
+            Turn::Remove => count.saturating_sub(1),
+        };
+        let turn = if count > 0 { Turn::Put } else { Turn::Remove };
+        put_or_remove(turn, &mut self.db.tables.carried_counts, space.0, count)
+    }
+
     fn use_up(&mut self, turn: Turn, space: SpaceNo, author: AuthorNo, state: ContentState, len: u64) -> Answer<()> {
         let key = encode::key(&[&space.0.to_be_bytes(), &author.0.to_be_bytes()]);
         let mut usage: Usage = self.db.usage_row(&key)?;
@@ -423,6 +451,11 @@ impl<'t> Batch<'t> {
         *self.counts.entry("bug").or_default() += 1;
         tracing::error!(what, "an invariant was broken");
         if cfg!(any(debug_assertions, feature = "planted")) { Err(Fault::Broken(what.into())) } else { Ok(()) }
+    }
+
+    /// Nothing is committed: what was only noted waits for the next batch.
+    pub(crate) fn set_aside(mut self) {
+        self.shared.keep_received_again(std::mem::take(&mut self.received_again));
     }
 
     /// Writes everything gathered. What it answers is published after the commit.

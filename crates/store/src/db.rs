@@ -134,6 +134,19 @@ impl<V: View> Db<V> {
         }
     }
 
+    /// Everything that ends or lessens a membership before a stamp, counting, in order.
+    pub(crate) fn all_limits(&self, membership: Seq, before: Stamp) -> Answer<Vec<Limit>> {
+        let from = encode::number_stamp(membership, Stamp::FIRST);
+        let to = encode::number_stamp(membership, before);
+        let mut limits = Vec::new();
+        for entry in self.tables.limits().range(from..to).map_err(storage)? {
+            let (key, value) = entry.map_err(storage)?;
+            let cap = MemberRole::from_code(value.value());
+            limits.push(Limit { from: encode::stamp_at_end(&key.value()), cap });
+        }
+        Ok(limits)
+    }
+
     /// What an author uses in a space.
     pub fn usage(&self, space: SpaceNo, author: AuthorNo) -> Answer<Usage> {
         let key = encode::key(&[&space.0.to_be_bytes(), &author.0.to_be_bytes()]);
@@ -216,14 +229,10 @@ impl<V: View> Reads for Db<V> {
         found.map(|guard| encode::decode_membership(guard.value())).transpose()
     }
 
-    fn limits(&self, membership: Seq) -> Answer<Vec<Limit>> {
-        let from = encode::number_stamp(membership, Stamp::FIRST);
-        let to = encode::number_stamp(membership, Stamp::LAST);
-        let mut limits = Vec::new();
-        for entry in self.tables.limits().range(from..=to).map_err(storage)? {
-            let (key, value) = entry.map_err(storage)?;
-            let cap = MemberRole::from_code(value.value());
-            limits.push(Limit { from: encode::stamp_at_end(&key.value()), cap });
+    fn limits(&self, membership: Seq, before: Stamp) -> Answer<Vec<Limit>> {
+        let mut limits = self.all_limits(membership, before)?;
+        if let Some(end) = limits.iter().position(|limit| limit.cap.is_none()) {
+            limits.truncate(end + 1);
         }
         Ok(limits)
     }
@@ -349,8 +358,16 @@ impl<V: View> Reads for Db<V> {
     }
 
     fn carried_count(&self, space: &SpaceId) -> Answer<u64> {
-        let most = usize::try_from(self.policy.carried_per_space_max).unwrap_or(usize::MAX);
-        Ok(self.carried(space, Seq(0), most)?.len() as u64)
+        Ok(self.tables.carried_counts().get(space.0).map_err(storage)?.map_or(0, |guard| guard.value()))
+    }
+
+    fn carried_total(&self) -> Answer<u64> {
+        redb::ReadableTableMetadata::len(self.tables.carried_order()).map_err(storage)
+    }
+
+    fn oldest_carried(&self) -> Answer<Option<(SpaceId, Seq)>> {
+        let first = self.tables.carried_order().first().map_err(storage)?;
+        Ok(first.map(|(seq, space)| (SpaceId(space.value()), Seq(seq.value()))))
     }
 
     fn is_gap(&self, space: SpaceNo, author: AuthorNo, parent: &EventId) -> Answer<bool> {

@@ -67,7 +67,7 @@ impl<V: View> Db<V> {
             let membership = encode::decode_membership(value.value())?;
             let Some(row) = self.event(seq)? else { return Err(encode::broken("a membership's event")) };
             let (Some(stamp), Some(meta)) = (row.stamp(), &row.meta) else { continue };
-            let limits: Vec<String> = self.limits(seq)?.iter().map(|limit| format!("{:?}", limit)).collect();
+            let limits: Vec<String> = self.all_limits(seq, Stamp::LAST)?.iter().map(|limit| format!("{:?}", limit)).collect();
             out(format!(
                 "member {} {stamp} {} {} counts={} limits={}",
                 self.space_id(meta.space)?,

@@ -13,7 +13,8 @@ use engine::receive::Transit;
 use model::crypto::{SpaceKey, TransitSecret};
 use model::{KeyId, Nanos, PrekeyId, SpaceId};
 use redb::{Builder, Database, ReadableDatabase as _, ReadableTable as _, WriteTransaction};
-use std::sync::{Arc, RwLock};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// The version of the data folder that this release writes. Numbered migrations lead to it.
 pub const FORMAT: u64 = 1;
@@ -61,6 +62,24 @@ pub(crate) struct Shared {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) master: MasterKey,
     pub(crate) policy: Policy,
+    received_again: Mutex<BTreeMap<u64, [u8; 13]>>,
+}
+
+/// More repetitions than this are not noted until something commits.
+const RECEIVED_AGAIN_MAX: usize = 10_000;
+
+impl Shared {
+    /// What was noted without a commit of its own.
+    pub(crate) fn take_received_again(&self) -> BTreeMap<u64, [u8; 13]> {
+        std::mem::take(&mut *self.received_again.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn keep_received_again(&self, mut noted: BTreeMap<u64, [u8; 13]>) {
+        while noted.len() > RECEIVED_AGAIN_MAX {
+            noted.pop_first();
+        }
+        *self.received_again.lock().unwrap_or_else(PoisonError::into_inner) = noted;
+    }
 }
 
 impl std::fmt::Debug for Shared {
@@ -86,7 +105,8 @@ impl Store {
     /// Opens what is on the disk, or begins there.
     pub fn open(disk: Arc<dyn Disk>, master: MasterKey, options: Options) -> Result<Store, CannotOpen> {
         let database = open_database(disk.as_ref(), &options)?;
-        let shared = Shared { keys: Arc::new(Keys::default()), disk, master, policy: options.policy };
+        let keys = Arc::new(Keys::default());
+        let shared = Shared { keys, disk, master, policy: options.policy, received_again: Mutex::default() };
         let store = Store { database: RwLock::new(Arc::new(database)), shared: Arc::new(shared), options };
         store.migrate()?;
         store.load_keys()?;
@@ -150,7 +170,7 @@ impl Store {
         let mut batch = Batch::begin(self.shared.clone(), &transaction, now)?;
         let answer = work(&mut batch)?;
         if !batch.is_changed() {
-            drop(batch);
+            batch.set_aside();
             transaction.abort().map_err(fault)?;
             return Ok(answer);
         }

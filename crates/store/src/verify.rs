@@ -41,6 +41,7 @@ struct Check<'a> {
     held: u64,
     content_waiting: u64,
     ready: u64,
+    carried: u64,
     groups: HashSet<Group>,
     at_rest: bool,
 }
@@ -61,6 +62,7 @@ impl Store {
             held: 0,
             content_waiting: 0,
             ready: 0,
+            carried: 0,
             groups: HashSet::new(),
         };
         check.events()?;
@@ -131,6 +133,7 @@ impl Check<'_> {
                 self.journal(seq, *position)
             }
             Stage::Carried => {
+                self.carried += 1;
                 let carried = match db.space_of(seq)? {
                     Some(space) => db.carried(&space, Seq(seq.0 - 1), 1)?.first() == Some(&seq),
                     None => false,
@@ -222,6 +225,8 @@ impl Check<'_> {
             ("held events by age", tables.held.len().map_err(fault)?, self.held),
             ("held events by owner", tables.held_by_owner.len().map_err(fault)?, self.held),
             ("events waiting for content", tables.content_waiting.len().map_err(fault)?, self.content_waiting),
+            ("carried events", tables.carried.len().map_err(fault)?, self.carried),
+            ("carried events by age", tables.carried_order.len().map_err(fault)?, self.carried),
             ("ready events", tables.ready.len().map_err(fault)?, self.ready),
             ("owners of held events", tables.held_counts.len().map_err(fault)?, self.owners.len() as u64),
         ];

@@ -43,10 +43,16 @@ pub(crate) fn open<R: Reads>(db: &R, mut passage: Passage) -> Answer<Next> {
 fn carry<R: Reads>(db: &R, passage: Passage, space: SpaceId) -> Answer<Next> {
     let mut work = passage.work;
     let seq = work.seq;
-    if db.carried_count(&space)? >= passage.setting.policy.carried_per_space_max
-        && let Some(oldest) = db.carried(&space, Seq(0), 1)?.first()
-    {
-        work.changes.extend(release::drop_carried(db, &space, *oldest, passage.setting.now)?);
+    let policy = passage.setting.policy;
+    let too_many = if db.carried_count(&space)? >= policy.carried_per_space_max {
+        db.carried(&space, Seq(0), 1)?.first().map(|oldest| (space, *oldest))
+    } else if db.carried_total()? >= policy.carried_max {
+        db.oldest_carried()?
+    } else {
+        None
+    };
+    if let Some((space, oldest)) = too_many {
+        work.changes.extend(release::drop_carried(db, &space, oldest, passage.setting.now)?);
     }
     work.row.stage = work.row.stage.next(StageInput::Carry).map_err(|edge| Fault::Broken(edge.to_string()))?;
     work.changes.push(Change::Carried(Turn::Put, space, seq));
