@@ -132,7 +132,7 @@ impl Node {
     }
 
     /// A snapshot of now.
-    pub fn snapshot(&self) -> Answer<Db<Snapshot>> {
+    pub fn snapshot(&self) -> Answer<Arc<Db<Snapshot>>> {
         self.store().snapshot()
     }
 

@@ -91,6 +91,7 @@ impl std::fmt::Debug for Shared {
 /// An open data folder.
 pub struct Store {
     database: RwLock<Arc<Database>>,
+    latest: RwLock<Option<Arc<Db<Snapshot>>>>,
     pub(crate) shared: Arc<Shared>,
     options: Options,
 }
@@ -107,7 +108,12 @@ impl Store {
         let database = open_database(disk.as_ref(), &options)?;
         let keys = Arc::new(Keys::default());
         let shared = Shared { keys, disk, master, policy: options.policy, received_again: Mutex::default() };
-        let store = Store { database: RwLock::new(Arc::new(database)), shared: Arc::new(shared), options };
+        let store = Store {
+            database: RwLock::new(Arc::new(database)),
+            latest: RwLock::new(None),
+            shared: Arc::new(shared),
+            options,
+        };
         store.migrate()?;
         store.load_keys()?;
         Ok(store)
@@ -139,6 +145,7 @@ impl Store {
 
     /// Opens the database again after a write failed for want of room. Snapshots taken before stay as they are.
     pub fn reopen(&self) -> Result<(), CannotOpen> {
+        self.forget_snapshot();
         let mut slot = self.database.write().unwrap_or_else(std::sync::PoisonError::into_inner);
         // The old one must let go of the file before the new one can have it; readers that still use it keep it busy.
         let placeholder = Builder::new().create_with_backend(redb::backends::InMemoryBackend::new()).map_err(opening)?;
@@ -147,8 +154,26 @@ impl Store {
         Ok(())
     }
 
-    /// Reads as of now, without waiting for the writer.
-    pub fn snapshot(&self) -> Answer<Db<Snapshot>> {
+    /// Reads as of the latest commit, without waiting for the writer. All readers between two commits share one.
+    pub fn snapshot(&self) -> Answer<Arc<Db<Snapshot>>> {
+        if let Some(latest) = &*self.latest.read().unwrap_or_else(PoisonError::into_inner) {
+            return Ok(latest.clone());
+        }
+        let mut slot = self.latest.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(latest) = &*slot {
+            return Ok(latest.clone());
+        }
+        let opened = Arc::new(self.open_snapshot()?);
+        *slot = Some(opened.clone());
+        Ok(opened)
+    }
+
+    /// What readers share is of before a commit: the next one opens anew.
+    fn forget_snapshot(&self) {
+        *self.latest.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn open_snapshot(&self) -> Answer<Db<Snapshot>> {
         let transaction = self.database().begin_read().map_err(fault)?;
         let mut db = Db {
             tables: Snapshot::open(&transaction).map_err(fault)?,
@@ -177,6 +202,7 @@ impl Store {
         let keys = batch.finish()?;
         transaction.commit().map_err(fault)?;
         self.shared.keys.absorb(keys);
+        self.forget_snapshot();
         Ok(answer)
     }
 
@@ -193,6 +219,7 @@ impl Store {
         let transaction = self.begin()?;
         let answer = work(&transaction)?;
         transaction.commit().map_err(fault)?;
+        self.forget_snapshot();
         Ok(answer)
     }
 
@@ -204,6 +231,7 @@ impl Store {
 
     /// Checks every page of the database against its checksums.
     pub fn check_pages(&mut self) -> Result<bool, CannotOpen> {
+        self.forget_snapshot();
         let slot = self.database.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
         match Arc::get_mut(slot) {
             Some(database) => database.check_integrity().map_err(opening),
@@ -213,6 +241,7 @@ impl Store {
 
     /// Gives unused pages back to the file system.
     pub fn compact(&mut self) -> Result<bool, CannotOpen> {
+        self.forget_snapshot();
         let slot = self.database.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
         match Arc::get_mut(slot) {
             Some(database) => database.compact().map_err(|error| CannotOpen::Damaged(error.to_string())),

@@ -91,6 +91,7 @@ fn while_writing(store: Store, supply: &Supply, stored: u64, seconds: u64) -> Re
     let is_over = AtomicBool::new(false);
     let read = std::thread::scope(|scope| {
         scope.spawn(|| {
+            node::running::yield_to_readers();
             for raw in raw {
                 if is_over.load(Ordering::Relaxed) {
                     break;
