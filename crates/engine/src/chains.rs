@@ -30,7 +30,9 @@ pub struct Setting {
 /// RECEIVE, for a packet from a peer.
 pub fn receive_packet(keyring: &impl Keyring, policy: &Policy, bytes: &[u8]) -> Result<Arrival, Dropped> {
     let (carried, transit) = receive::unwrap(keyring, bytes)?;
-    let origin = transit.as_ref().map_or(Origin::Peer(0), |transit| Origin::Peer(transit.peer));
+    let origin = transit
+        .as_ref()
+        .map_or(Origin::Peer(0), |transit| Origin::Peer(transit.peer));
     let arrival = receive::parse(keyring, policy, carried.blob, Some(carried.inline), origin)?;
     receive::gate(arrival, transit.as_ref())
 }
@@ -70,8 +72,12 @@ pub fn store(db: &impl Reads, setting: &Setting, arrival: &Arrival) -> Answer<St
 }
 
 fn known(db: &impl Reads, setting: &Setting, arrival: &Arrival, seq: Seq) -> Answer<Stored> {
-    let Some(row) = db.event(seq)? else { return Err(Fault::Broken(format!("{seq} has an id but no row"))) };
-    let Some(kept) = db.kept(seq)? else { return Err(Fault::Broken(format!("{seq} has an id but no blob"))) };
+    let Some(row) = db.event(seq)? else {
+        return Err(Fault::Broken(format!("{seq} has an id but no row")));
+    };
+    let Some(kept) = db.kept(seq)? else {
+        return Err(Fault::Broken(format!("{seq} has an id but no blob")));
+    };
     if kept.blob.bytes() != arrival.blob.bytes() {
         return Ok(Stored::Away(Outcome::TurnedAway(TurnedAway::Clash)));
     }
@@ -130,6 +136,7 @@ impl Passage {
 
 /// Whether the next step follows.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one lives at a time, and moving it costs less than a box")]
 pub enum Next {
     /// Go on.
     On(Passage),
@@ -154,18 +161,21 @@ pub fn post<R: Reads>(db: &R, passage: Passage) -> Answer<(Outcome, Vec<Change>)
             Next::End(outcome, changes) => return Ok((outcome, changes)),
         }
     }
-    Err(Fault::Broken(format!("{} passed POST without an outcome", passage.work.seq)))
+    Err(Fault::Broken(format!(
+        "{} passed POST without an outcome",
+        passage.work.seq
+    )))
 }
 
 /// What a rebuild puts back for an applied event: whether it counts, and its rows. It never reflects or wakes.
-pub fn rebuild_one(
-    db: &impl Reads,
-    seq: Seq,
-    row: &EventRow,
-    envelope: &Verified,
-) -> Answer<(bool, Vec<Change>)> {
-    let Some(mut meta) = row.meta.clone() else { return Err(Fault::Broken(format!("{seq} is applied but closed"))) };
-    let stamp = model::Stamp { at: meta.at, id: row.id };
+pub fn rebuild_one(db: &impl Reads, seq: Seq, row: &EventRow, envelope: &Verified) -> Answer<(bool, Vec<Change>)> {
+    let Some(mut meta) = row.meta.clone() else {
+        return Err(Fault::Broken(format!("{seq} is applied but closed")));
+    };
+    let stamp = model::Stamp {
+        at: meta.at,
+        id: row.id,
+    };
     let counts = crate::counting::counts(db, &meta, stamp)?;
     meta.counts = counts;
     Ok((counts, steps::apply::standing_rows(db, seq, &meta, envelope, stamp)?))

@@ -72,7 +72,12 @@ pub struct Work {
 impl Work {
     /// Begins with the row as it is.
     pub fn new(seq: Seq, row: EventRow) -> Work {
-        Work { seq, row, changes: Vec::new(), is_being_applied: false }
+        Work {
+            seq,
+            row,
+            changes: Vec::new(),
+            is_being_applied: false,
+        }
     }
 
     /// All changes, the row included.
@@ -82,14 +87,19 @@ impl Work {
     }
 
     fn meta(&self) -> Answer<Meta> {
-        self.row.meta.clone().ok_or_else(|| Fault::Broken(format!("{} has content but was not opened", self.seq)))
+        self.row
+            .meta
+            .clone()
+            .ok_or_else(|| Fault::Broken(format!("{} has content but was not opened", self.seq)))
     }
 
     /// Moves the content of the event, if the input changes anything. Says whether it did.
     pub fn content(&mut self, policy: &Policy, input: ContentInput) -> Answer<bool> {
         let meta = self.meta()?;
         let old = self.row.content;
-        let Some((new, mut references)) = old.next(input) else { return Ok(false) };
+        let Some((new, mut references)) = old.next(input) else {
+            return Ok(false);
+        };
         if is_planted(Bug::ForgottenGiveBack) && matches!(input, ContentInput::Delete(_)) {
             references = RefChange::Keep;
         }
@@ -102,7 +112,8 @@ impl Work {
             match references {
                 RefChange::Keep => {}
                 RefChange::Take => {
-                    self.changes.push(Change::Take(meta.space, meta.content_hash, meta.content_len));
+                    self.changes
+                        .push(Change::Take(meta.space, meta.content_hash, meta.content_len));
                 }
                 RefChange::GiveBack => self.changes.push(Change::GiveBack(meta.space, meta.content_hash)),
             }
@@ -133,7 +144,8 @@ impl Work {
             (_, ContentState::Missing) => Turn::Put,
             _ => return,
         };
-        self.changes.push(Change::ContentWaiting(turn, meta.space, meta.content_hash, self.seq));
+        self.changes
+            .push(Change::ContentWaiting(turn, meta.space, meta.content_hash, self.seq));
     }
 }
 
@@ -154,8 +166,12 @@ pub fn deleting(db: &impl Reads, id: &EventId, meta: &Meta) -> Answer<Option<Sta
     if meta.kind != Kind::Edit || meta.subject == Seq(0) {
         return Ok(own);
     }
-    let Some(target) = db.event(meta.subject)? else { return Ok(own) };
-    let Some(target_meta) = &target.meta else { return Ok(own) };
+    let Some(target) = db.event(meta.subject)? else {
+        return Ok(own);
+    };
+    let Some(target_meta) = &target.meta else {
+        return Ok(own);
+    };
     let covering = least_delete(db, &target.id, target_meta)?;
     Ok(match (own, covering) {
         (Some(one), Some(other)) => Some(one.min(other)),
@@ -184,9 +200,16 @@ pub fn begin(db: &impl Reads, policy: &Policy, work: &mut Work) -> Answer<()> {
         Some(by) => ContentState::Deleted { by },
         None => ContentState::Missing,
     };
-    work.changes.push(Change::Usage(Turn::Put, meta.space, meta.author, work.row.content, meta.content_len));
+    work.changes.push(Change::Usage(
+        Turn::Put,
+        meta.space,
+        meta.author,
+        work.row.content,
+        meta.content_len,
+    ));
     if deleted.is_none() && meta.content_len > policy.inline_bytes_max {
-        work.changes.push(Change::Take(meta.space, meta.content_hash, meta.content_len));
+        work.changes
+            .push(Change::Take(meta.space, meta.content_hash, meta.content_len));
     }
     if deleted.is_some() && work.row.has_inline {
         work.row.has_inline = false;
@@ -214,7 +237,12 @@ pub fn settle(
         Some(Verdict::Fits) => work.content(policy, ContentInput::Arrived)?,
         Some(Verdict::Unfit) => work.content(policy, ContentInput::Unfit)?,
         None => {
-            work.changes.push(Change::ContentWaiting(Turn::Put, meta.space, meta.content_hash, work.seq));
+            work.changes.push(Change::ContentWaiting(
+                Turn::Put,
+                meta.space,
+                meta.content_hash,
+                work.seq,
+            ));
             let group = Group::Content(envelope.space, meta.content_hash);
             work.changes.push(Change::Wanted(group, fetch_origin(work.row.origin)));
             true
@@ -246,7 +274,11 @@ fn find(
         return Ok(Some(Verdict::Unfit));
     }
     if meta.content_len <= policy.inline_bytes_max {
-        return if work.row.has_inline && inline.is_none() { judge_inline(db, work, envelope) } else { Ok(inline) };
+        return if work.row.has_inline && inline.is_none() {
+            judge_inline(db, work, envelope)
+        } else {
+            Ok(inline)
+        };
     }
     match db.content(meta.space, &meta.content_hash)? {
         Some(row) if row.place != Place::Absent && row.len != meta.content_len => Ok(Some(Verdict::Unfit)),
@@ -266,7 +298,10 @@ fn judge_stored(db: &impl Reads, meta: &Meta, envelope: &Envelope) -> Answer<Ver
     }
     match db.content_bytes(meta.space, &meta.content_hash, meta.content_len)? {
         Some(wire) => judge_wire(db, envelope, &wire),
-        None => Err(Fault::Broken(format!("content {} has a place but no bytes", meta.content_hash))),
+        None => Err(Fault::Broken(format!(
+            "content {} has a place but no bytes",
+            meta.content_hash
+        ))),
     }
 }
 
@@ -293,7 +328,9 @@ pub fn recheck(db: &impl Reads, policy: &Policy, work: &mut Work) -> Answer<bool
 
 /// Looks again at a known event after a delete of it started or stopped counting.
 pub fn recheck_deletion(db: &impl Reads, policy: &Policy, seq: Seq) -> Answer<Vec<Change>> {
-    let Some(row) = db.event(seq)? else { return Ok(Vec::new()) };
+    let Some(row) = db.event(seq)? else {
+        return Ok(Vec::new());
+    };
     let mut work = Work::new(seq, row);
     if work.row.meta.is_none() || !recheck(db, policy, &mut work)? {
         return Ok(Vec::new());
@@ -324,8 +361,12 @@ pub fn recheck_versions(db: &impl Reads, policy: &Policy, target: Seq, after: St
 fn want(db: &impl Reads, work: &mut Work) -> Answer<()> {
     let meta = work.meta()?;
     let space = db.space_id(meta.space)?;
-    work.changes.push(Change::Wanted(Group::Content(space, meta.content_hash), fetch_origin(work.row.origin)));
-    work.changes.push(Change::Task(Turn::Put, Task::Content(meta.space, meta.content_hash)));
+    work.changes.push(Change::Wanted(
+        Group::Content(space, meta.content_hash),
+        fetch_origin(work.row.origin),
+    ));
+    work.changes
+        .push(Change::Task(Turn::Put, Task::Content(meta.space, meta.content_hash)));
     Ok(())
 }
 
@@ -357,7 +398,9 @@ pub fn arrived(
 }
 
 fn arrive_for(db: &impl Reads, policy: &Policy, work: &mut Work) -> Answer<bool> {
-    let Some(envelope) = db.opened(work.seq)? else { return Ok(false) };
+    let Some(envelope) = db.opened(work.seq)? else {
+        return Ok(false);
+    };
     match find(db, policy, work, &envelope, None)? {
         Some(Verdict::Fits) => work.content(policy, ContentInput::Arrived),
         Some(Verdict::Unfit) => work.content(policy, ContentInput::Unfit),
@@ -366,14 +409,10 @@ fn arrive_for(db: &impl Reads, policy: &Policy, work: &mut Work) -> Answer<bool>
 }
 
 /// Inline bytes that came for an event whose content was missing. The hash was compared with the envelope's.
-pub fn inline_arrived(
-    db: &impl Reads,
-    policy: &Policy,
-    seq: Seq,
-    row: EventRow,
-    wire: &[u8],
-) -> Answer<Vec<Change>> {
-    let Some(meta) = row.meta.clone() else { return Ok(Vec::new()) };
+pub fn inline_arrived(db: &impl Reads, policy: &Policy, seq: Seq, row: EventRow, wire: &[u8]) -> Answer<Vec<Change>> {
+    let Some(meta) = row.meta.clone() else {
+        return Ok(Vec::new());
+    };
     let wanted = row.content == ContentState::Missing && !row.has_inline;
     if !wanted || meta.content_len > policy.inline_bytes_max || meta.content_len != wire.len() as u64 {
         return Ok(Vec::new());
@@ -385,7 +424,9 @@ pub fn inline_arrived(
     work.row.has_inline = true;
     work.changes.push(Change::Inline(seq, Some(wire.to_vec())));
     if work.row.is_applied() {
-        let Some(envelope) = db.opened(seq)? else { return Ok(Vec::new()) };
+        let Some(envelope) = db.opened(seq)? else {
+            return Ok(Vec::new());
+        };
         match judge_wire(db, &envelope, wire)? {
             Verdict::Fits => work.content(policy, ContentInput::Arrived)?,
             Verdict::Unfit => work.content(policy, ContentInput::Unfit)?,
@@ -405,7 +446,9 @@ pub enum Pruned {
 
 /// Drops the content of an event here, by local policy.
 pub fn prune(db: &impl Reads, policy: &Policy, seq: Seq) -> Answer<(Pruned, Vec<Change>)> {
-    let Some(row) = db.event(seq)? else { return Ok((Pruned::Nothing("not known"), Vec::new())) };
+    let Some(row) = db.event(seq)? else {
+        return Ok((Pruned::Nothing("not known"), Vec::new()));
+    };
     let why = row.content.word();
     let mut work = Work::new(seq, row);
     match &work.row.meta {
@@ -421,7 +464,9 @@ pub fn prune(db: &impl Reads, policy: &Policy, seq: Seq) -> Answer<(Pruned, Vec<
 
 /// Wants pruned content back.
 pub fn want_back(db: &impl Reads, policy: &Policy, seq: Seq) -> Answer<Vec<Change>> {
-    let Some(row) = db.event(seq)? else { return Ok(Vec::new()) };
+    let Some(row) = db.event(seq)? else {
+        return Ok(Vec::new());
+    };
     let mut work = Work::new(seq, row);
     if work.row.meta.is_none() || !work.content(policy, ContentInput::Want)? {
         return Ok(Vec::new());

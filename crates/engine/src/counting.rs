@@ -54,7 +54,9 @@ pub fn role_at(membership: &Membership, limits: &[Limit], at: Stamp) -> Option<M
 
 /// The role in which an event acted: that of its authority at its stamp, if the authority itself counts.
 pub fn acting_role(db: &impl Reads, authority: Seq, at: Stamp) -> Answer<Option<MemberRole>> {
-    let Some(row) = db.event(authority)? else { return Ok(None) };
+    let Some(row) = db.event(authority)? else {
+        return Ok(None);
+    };
     if !row.is_applied() || !row.meta.as_ref().is_some_and(|meta| meta.counts) {
         return Ok(None);
     }
@@ -64,7 +66,8 @@ pub fn acting_role(db: &impl Reads, authority: Seq, at: Stamp) -> Answer<Option<
 
 /// The membership behind a number that is known to be one.
 pub fn membership(db: &impl Reads, seq: Seq) -> Answer<Membership> {
-    db.membership(seq)?.ok_or_else(|| Fault::Broken(format!("{seq} is an authority without a membership")))
+    db.membership(seq)?
+        .ok_or_else(|| Fault::Broken(format!("{seq} is an authority without a membership")))
 }
 
 /// Whether an applied event counts.
@@ -76,7 +79,9 @@ pub fn counts(db: &impl Reads, meta: &Meta, at: Stamp) -> Answer<bool> {
     if is_planted(Bug::RemovedAdminGrantHonoured) && meta.kind == Kind::Member {
         return Ok(true);
     }
-    let Some(role) = acting_role(db, meta.authority, at)? else { return Ok(false) };
+    let Some(role) = acting_role(db, meta.authority, at)? else {
+        return Ok(false);
+    };
     Ok(act(db, meta)?.is_permitted(role))
 }
 
@@ -100,7 +105,8 @@ pub fn act(db: &impl Reads, meta: &Meta) -> Answer<Act> {
 }
 
 fn subject(db: &impl Reads, meta: &Meta) -> Answer<EventRow> {
-    db.event(meta.subject)?.ok_or_else(|| Fault::Broken(format!("{} is a subject without a row", meta.subject)))
+    db.event(meta.subject)?
+        .ok_or_else(|| Fault::Broken(format!("{} is a subject without a row", meta.subject)))
 }
 
 /// What a member event does: gives a role, perhaps in place of another.
@@ -114,7 +120,9 @@ fn grant(db: &impl Reads, meta: &Meta) -> Answer<Act> {
 
 /// Whether a delete reaches a target: it counts, and its author wrote the target or was an admin at the time.
 pub fn delete_reaches(db: &impl Reads, delete: Seq, at: Stamp, target: &Meta) -> Answer<bool> {
-    let Some(meta) = db.event(delete)?.and_then(|row| row.meta) else { return Ok(false) };
+    let Some(meta) = db.event(delete)?.and_then(|row| row.meta) else {
+        return Ok(false);
+    };
     if meta.space != target.space || !target.kind.is_deletable() {
         return Ok(false);
     }
@@ -139,12 +147,25 @@ mod tests {
     use model::{EventId, Identity, Nanos};
 
     fn stamp(at: u64) -> Stamp {
-        Stamp { at: Nanos(at), id: EventId([0; 16]) }
+        Stamp {
+            at: Nanos(at),
+            id: EventId([0; 16]),
+        }
     }
 
     fn role(limits: &[(u64, Option<MemberRole>)], at: u64) -> Option<MemberRole> {
-        let membership = Membership { member: Identity::ZERO, role: MemberRole::Admin, sealed: false };
-        let limits: Vec<Limit> = limits.iter().map(|(at, cap)| Limit { from: stamp(*at), cap: *cap }).collect();
+        let membership = Membership {
+            member: Identity::ZERO,
+            role: MemberRole::Admin,
+            sealed: false,
+        };
+        let limits: Vec<Limit> = limits
+            .iter()
+            .map(|(at, cap)| Limit {
+                from: stamp(*at),
+                cap: *cap,
+            })
+            .collect();
         role_at(&membership, &limits, stamp(at))
     }
 
@@ -154,7 +175,14 @@ mod tests {
         assert_eq!(role(&[(9, None)], 5), Some(MemberRole::Admin));
         assert_eq!(role(&[(4, None)], 5), None);
         assert_eq!(role(&[(4, Some(MemberRole::Member))], 5), Some(MemberRole::Member));
-        assert_eq!(role(&[(4, Some(MemberRole::Owner))], 5), Some(MemberRole::Admin), "a replacement gives nothing");
-        assert_eq!(role(&[(3, Some(MemberRole::Reader)), (4, Some(MemberRole::Member))], 5), Some(MemberRole::Reader));
+        assert_eq!(
+            role(&[(4, Some(MemberRole::Owner))], 5),
+            Some(MemberRole::Admin),
+            "a replacement gives nothing"
+        );
+        assert_eq!(
+            role(&[(3, Some(MemberRole::Reader)), (4, Some(MemberRole::Member))], 5),
+            Some(MemberRole::Reader)
+        );
     }
 }

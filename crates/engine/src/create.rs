@@ -99,9 +99,13 @@ fn wrap(
     content: Vec<u8>,
 ) -> Result<Arrival, CannotCreate> {
     let wire = match seal {
-        Seal::Key(key) => {
-            seal_content(key, &content, policy.inline_bytes_max, envelope.author, envelope.created_at)
-        }
+        Seal::Key(key) => seal_content(
+            key,
+            &content,
+            policy.inline_bytes_max,
+            envelope.author,
+            envelope.created_at,
+        ),
         Seal::Plain | Seal::Prekey(_) => content,
     };
     envelope.content_len = wire.len() as u64;
@@ -124,8 +128,15 @@ fn wrap(
 
 /// Content that is not inline stays beside the arrival, for the caller to store first.
 fn complete_local(keyring: &impl Keyring, policy: &Policy, arrival: Arrival) -> Arrival {
-    let is_inline = arrival.inline.as_ref().is_some_and(|wire| wire.len() as u64 <= policy.inline_bytes_max);
-    if is_inline { complete(keyring, policy, arrival) } else { arrival }
+    let is_inline = arrival
+        .inline
+        .as_ref()
+        .is_some_and(|wire| wire.len() as u64 <= policy.inline_bytes_max);
+    if is_inline {
+        complete(keyring, policy, arrival)
+    } else {
+        arrival
+    }
 }
 
 fn time(db: &impl Reads, policy: &Policy, now: Nanos, envelope: &Envelope) -> Answer<Result<Nanos, EventId>> {
@@ -136,7 +147,9 @@ fn time(db: &impl Reads, policy: &Policy, now: Nanos, envelope: &Envelope) -> An
             Some(seq) => db.event(seq)?.filter(|row| row.is_applied()).map(|row| (seq, row)),
             None => None,
         };
-        let Some((seq, row)) = row else { return Ok(Err(reference.id)) };
+        let Some((seq, row)) = row else {
+            return Ok(Err(reference.id));
+        };
         if let Some(meta) = &row.meta {
             at = at.max(meta.at.plus(1));
         }
@@ -202,6 +215,9 @@ fn last_own(
     let (Some(space), Some(author)) = (db.space_no(&envelope.space)?, db.author_no(&envelope.author)?) else {
         return Ok(Vec::new());
     };
-    let upto = Stamp { at: now.plus(policy.future_nanos), id: EventId([0xff; 16]) };
+    let upto = Stamp {
+        at: now.plus(policy.future_nanos),
+        id: EventId([0xff; 16]),
+    };
     db.last_by_author(space, author, upto, most)
 }

@@ -42,6 +42,7 @@ impl std::fmt::Debug for dyn Keyring {
 
 /// What opening a blob came to.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all of them are opened")]
 pub enum Opening {
     /// Opened and checked.
     Opened(Verified),
@@ -141,19 +142,34 @@ pub fn parse(
 ) -> Result<Arrival, Dropped> {
     let blob = Blob::parse(blob)?;
     let inline = inline.filter(|bytes| !bytes.is_empty());
-    if inline.as_ref().is_some_and(|bytes| bytes.len() as u64 > policy.inline_bytes_max) {
+    if inline
+        .as_ref()
+        .is_some_and(|bytes| bytes.len() as u64 > policy.inline_bytes_max)
+    {
         return Err(Dropped::Inline);
     }
     let opening = match open(keyring, &blob) {
         Opening::Bad(why) => return Err(Dropped::Blob(why)),
         opening => opening,
     };
-    Ok(complete(keyring, policy, Arrival { blob, opening, inline, verdict: None, origin }))
+    Ok(complete(
+        keyring,
+        policy,
+        Arrival {
+            blob,
+            opening,
+            inline,
+            verdict: None,
+            origin,
+        },
+    ))
 }
 
 /// Checks inline content against the opened envelope; bytes that are not those that were signed for are left out.
 pub fn complete(keyring: &impl Keyring, policy: &Policy, mut arrival: Arrival) -> Arrival {
-    let Opening::Opened(envelope) = &arrival.opening else { return arrival };
+    let Opening::Opened(envelope) = &arrival.opening else {
+        return arrival;
+    };
     let Some(wire) = &arrival.inline else { return arrival };
     if envelope.content_len > policy.inline_bytes_max || !is_content_of(envelope, wire) {
         arrival.inline = None;

@@ -35,9 +35,14 @@ fn wake_all(db: &impl Reads, need: &Need, waiting: &[Seq]) -> Answer<Vec<Change>
 
 fn wake(db: &impl Reads, need: &Need, seq: Seq) -> Answer<Vec<Change>> {
     let mut changes = vec![Change::Waiting(Turn::Remove, need.clone(), seq)];
-    let Some(mut row) = db.event(seq)? else { return Err(no_row(seq)) };
+    let Some(mut row) = db.event(seq)? else {
+        return Err(no_row(seq));
+    };
     let owner = owner_of(&row);
-    row.stage = row.stage.next(StageInput::Met(need.clone())).map_err(|edge| Fault::Broken(edge.to_string()))?;
+    row.stage = row
+        .stage
+        .next(StageInput::Met(need.clone()))
+        .map_err(|edge| Fault::Broken(edge.to_string()))?;
     if row.stage == Stage::Ready {
         changes.push(Change::Held(Turn::Remove, owner, seq, row.received_at));
         changes.push(Change::Ready(Turn::Put, seq));
@@ -62,11 +67,21 @@ pub fn owner_of(row: &EventRow) -> Owner {
 pub(crate) fn withdraw(policy: &Policy, seq: Seq, row: &EventRow) -> Vec<Change> {
     let mut changes = Vec::new();
     if let Stage::Held { unmet } = &row.stage {
-        changes.extend(unmet.iter().map(|need| Change::Waiting(Turn::Remove, need.clone(), seq)));
+        changes.extend(
+            unmet
+                .iter()
+                .map(|need| Change::Waiting(Turn::Remove, need.clone(), seq)),
+        );
         changes.push(Change::Held(Turn::Remove, owner_of(row), seq, row.received_at));
     }
     if let Some(meta) = &row.meta {
-        changes.push(Change::Usage(Turn::Remove, meta.space, meta.author, row.content, meta.content_len));
+        changes.push(Change::Usage(
+            Turn::Remove,
+            meta.space,
+            meta.author,
+            row.content,
+            meta.content_len,
+        ));
         if row.content.holds_reference() && meta.content_len > policy.inline_bytes_max {
             changes.push(Change::GiveBack(meta.space, meta.content_hash));
         }
@@ -76,8 +91,13 @@ pub(crate) fn withdraw(policy: &Policy, seq: Seq, row: &EventRow) -> Vec<Change>
 
 /// Ends the wait of an event: nothing of it is kept, and it may come again.
 pub fn expire(db: &impl Reads, policy: &Policy, seq: Seq, now: Nanos) -> Answer<Vec<Change>> {
-    let Some(row) = db.event(seq)? else { return Err(no_row(seq)) };
-    row.stage.clone().next(StageInput::Expire).map_err(|edge| Fault::Broken(edge.to_string()))?;
+    let Some(row) = db.event(seq)? else {
+        return Err(no_row(seq));
+    };
+    row.stage
+        .clone()
+        .next(StageInput::Expire)
+        .map_err(|edge| Fault::Broken(edge.to_string()))?;
     let mut changes = withdraw(policy, seq, &row);
     if is_planted(Bug::ExpiredStillKnown) {
         changes.push(Change::Refused(row.id, Why::NeedsRefused));
@@ -90,7 +110,9 @@ pub fn expire(db: &impl Reads, policy: &Policy, seq: Seq, now: Nanos) -> Answer<
 
 /// Ends the carrying of an event, by quota.
 pub fn drop_carried(db: &impl Reads, space: &SpaceId, seq: Seq, now: Nanos) -> Answer<Vec<Change>> {
-    let Some(row) = db.event(seq)? else { return Err(no_row(seq)) };
+    let Some(row) = db.event(seq)? else {
+        return Err(no_row(seq));
+    };
     Ok(vec![
         Change::Carried(Turn::Remove, *space, seq),
         Change::Forget(seq, row.id),
@@ -140,8 +162,13 @@ fn join(db: &impl Reads, policy: &Policy, space: SpaceId, after: Seq) -> Answer<
     let carried = db.carried(&space, after, policy.releases_max)?;
     let mut changes = vec![Change::Task(Turn::Remove, Task::Join(space, after))];
     for seq in &carried {
-        let Some(mut row) = db.event(*seq)? else { return Err(no_row(*seq)) };
-        row.stage = row.stage.next(StageInput::Wake).map_err(|edge| Fault::Broken(edge.to_string()))?;
+        let Some(mut row) = db.event(*seq)? else {
+            return Err(no_row(*seq));
+        };
+        row.stage = row
+            .stage
+            .next(StageInput::Wake)
+            .map_err(|edge| Fault::Broken(edge.to_string()))?;
         changes.push(Change::Carried(Turn::Remove, space, *seq));
         changes.push(Change::Ready(Turn::Put, *seq));
         changes.push(Change::Row(*seq, Box::new(row)));
@@ -155,7 +182,9 @@ fn join(db: &impl Reads, policy: &Policy, space: SpaceId, after: Seq) -> Answer<
 /// Looks again at a bounded number of events that stand on a membership whose interval changed.
 fn rederive(db: &impl Reads, policy: &Policy, membership: Seq, after: Stamp) -> Answer<Vec<Change>> {
     let mut changes = vec![Change::Task(Turn::Remove, Task::Rederive(membership, after))];
-    let Some((space, author)) = member_numbers(db, membership)? else { return Ok(changes) };
+    let Some((space, author)) = member_numbers(db, membership)? else {
+        return Ok(changes);
+    };
     let events = db.by_author(space, author, after, policy.releases_max)?;
     for (stamp, seq) in &events {
         changes.extend(rederive_one(db, membership, *stamp, *seq)?);
@@ -167,14 +196,20 @@ fn rederive(db: &impl Reads, policy: &Policy, membership: Seq, after: Stamp) -> 
 }
 
 fn member_numbers(db: &impl Reads, membership: Seq) -> Answer<Option<(SpaceNo, AuthorNo)>> {
-    let (Some(member), Some(row)) = (db.membership(membership)?, db.event(membership)?) else { return Ok(None) };
+    let (Some(member), Some(row)) = (db.membership(membership)?, db.event(membership)?) else {
+        return Ok(None);
+    };
     let author = db.author_no(&member.member)?;
     Ok(row.meta.map(|meta| meta.space).zip(author))
 }
 
 fn rederive_one(db: &impl Reads, membership: Seq, stamp: Stamp, seq: Seq) -> Answer<Vec<Change>> {
-    let Some(row) = db.event(seq)? else { return Err(no_row(seq)) };
-    let Some(mut meta) = row.meta.clone() else { return Err(no_row(seq)) };
+    let Some(row) = db.event(seq)? else {
+        return Err(no_row(seq));
+    };
+    let Some(mut meta) = row.meta.clone() else {
+        return Err(no_row(seq));
+    };
     if meta.authority != membership {
         return Ok(Vec::new());
     }
@@ -189,12 +224,25 @@ fn rederive_one(db: &impl Reads, membership: Seq, stamp: Stamp, seq: Seq) -> Ans
     }
     meta.counts = now_counts;
     let turn = if now_counts { Turn::Put } else { Turn::Remove };
-    let kind = if now_counts { JournalKind::Shown } else { JournalKind::Hidden };
-    let Some(envelope) = db.opened(seq)? else { return Err(no_row(seq)) };
-    changes.extend(views::rows(&meta, &envelope).into_iter().map(|view| Change::View(turn, view, stamp, seq)));
+    let kind = if now_counts {
+        JournalKind::Shown
+    } else {
+        JournalKind::Hidden
+    };
+    let Some(envelope) = db.opened(seq)? else {
+        return Err(no_row(seq));
+    };
+    changes.extend(
+        views::rows(&meta, &envelope)
+            .into_iter()
+            .map(|view| Change::View(turn, view, stamp, seq)),
+    );
     changes.push(Change::Journal(meta.space, seq, kind));
     changes.extend(consequences(&meta, turn, stamp, seq));
-    let row = EventRow { meta: Some(meta), ..row };
+    let row = EventRow {
+        meta: Some(meta),
+        ..row
+    };
     changes.push(Change::Row(seq, Box::new(row)));
     Ok(changes)
 }
@@ -206,7 +254,14 @@ pub fn consequences(meta: &crate::rows::Meta, turn: Turn, stamp: Stamp, seq: Seq
         changes.push(Change::Task(Turn::Put, Task::Rederive(seq, Stamp::FIRST)));
     }
     if matches!(meta.kind, Kind::Member | Kind::Removal) && meta.subject != Seq(0) {
-        changes.push(Change::Limit(turn, meta.subject, Limit { from: stamp, cap: meta.grants }));
+        changes.push(Change::Limit(
+            turn,
+            meta.subject,
+            Limit {
+                from: stamp,
+                cap: meta.grants,
+            },
+        ));
         changes.push(Change::Task(Turn::Put, Task::Rederive(meta.subject, stamp)));
     }
     changes
@@ -214,8 +269,12 @@ pub fn consequences(meta: &crate::rows::Meta, turn: Turn, stamp: Stamp, seq: Seq
 
 /// A delete came, or what it may reach changed: its target is looked at again, in a step of its own.
 pub fn deletion_changed(db: &impl Reads, delete: Seq) -> Answer<Vec<Change>> {
-    let Some(envelope) = db.opened(delete)? else { return Ok(Vec::new()) };
-    let Some(target) = rules::deleted_target(&envelope) else { return Ok(Vec::new()) };
+    let Some(envelope) = db.opened(delete)? else {
+        return Ok(Vec::new());
+    };
+    let Some(target) = rules::deleted_target(&envelope) else {
+        return Ok(Vec::new());
+    };
     recheck_task(db, &target)
 }
 

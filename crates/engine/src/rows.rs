@@ -67,7 +67,10 @@ impl EventRow {
 
     /// Its place in the order of events, once opened.
     pub fn stamp(&self) -> Option<Stamp> {
-        self.meta.as_ref().map(|meta| Stamp { at: meta.at, id: self.id })
+        self.meta.as_ref().map(|meta| Stamp {
+            at: meta.at,
+            id: self.id,
+        })
     }
 }
 
@@ -167,8 +170,12 @@ pub enum ThreadField {
 
 impl ThreadField {
     /// Every field that an update can write.
-    pub const UPDATABLE: [ThreadField; 4] =
-        [ThreadField::Title, ThreadField::Metadata, ThreadField::Participants, ThreadField::Pins];
+    pub const UPDATABLE: [ThreadField; 4] = [
+        ThreadField::Title,
+        ThreadField::Metadata,
+        ThreadField::Participants,
+        ThreadField::Pins,
+    ];
 
     /// The byte that stands for it.
     pub fn code(self) -> u8 {

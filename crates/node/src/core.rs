@@ -61,6 +61,8 @@ pub enum Request {
     AddTransit([u8; 32], SpaceId, u32),
     /// Keep the signing key of a custodial identity.
     AddCustodian(Identity, [u8; 32]),
+    /// Note that a door dropped something so many times, for that reason.
+    Dropped(&'static str, u64),
     /// Nothing: wake what the clock wakes, and go on with what waits.
     Tick,
 }
@@ -135,11 +137,20 @@ impl Core {
             }
             batch.wake_by_clock(STEPS_PER_BATCH_MAX)?;
             batch.expire_old(STEPS_PER_BATCH_MAX)?;
+            tidy_up(batch)?;
             let has_more = go_on(batch, STEPS_PER_BATCH_MAX)?;
-            Ok(Done { replies, has_more, position: batch.db().next_position()?.saturating_sub(1) })
+            Ok(Done {
+                replies,
+                has_more,
+                position: batch.db().next_position()?.saturating_sub(1),
+            })
         });
         match done {
-            Err(_) if !early.is_empty() => Ok(Done { replies: early, has_more: false, position: 0 }),
+            Err(_) if !early.is_empty() => Ok(Done {
+                replies: early,
+                has_more: false,
+                position: 0,
+            }),
             other => other,
         }
     }
@@ -180,14 +191,21 @@ fn handle(batch: &mut Batch<'_>, request: Request) -> Answer<Reply> {
         }
         Request::RetryEvent(id) => retry_event(batch, &id),
         Request::RetryNeed(need) => retry_need(batch, &need),
-        Request::HuntEnded { group, expected_next, started_at, jitter_permille } => {
-            hunt_ended(batch, &group, expected_next, started_at, jitter_permille)
-        }
+        Request::HuntEnded {
+            group,
+            expected_next,
+            started_at,
+            jitter_permille,
+        } => hunt_ended(batch, &group, expected_next, started_at, jitter_permille),
         Request::Collect => collect(batch),
         Request::AddPrekey(secret, space) => batch.add_prekey(secret, space).map(|()| Reply::Done),
         Request::AddSpaceKey(space, secret) => batch.add_space_key(space, secret).map(|()| Reply::Done),
         Request::AddTransit(secret, space, peer) => batch.add_transit(secret, space, peer).map(|()| Reply::Done),
         Request::AddCustodian(identity, secret) => batch.add_custodian(&identity, &secret).map(|()| Reply::Done),
+        Request::Dropped(word, times) => {
+            batch.count(word, times);
+            Ok(Reply::Done)
+        }
         Request::Tick => Ok(Reply::Done),
     }
 }
@@ -197,7 +215,10 @@ fn policy(batch: &Batch<'_>) -> engine::Policy {
 }
 
 fn setting(batch: &Batch<'_>) -> Setting {
-    Setting { now: batch.now(), policy: policy(batch) }
+    Setting {
+        now: batch.now(),
+        policy: policy(batch),
+    }
 }
 
 /// STORE, then POST.
@@ -239,15 +260,34 @@ fn post(
     let (mut new_space, mut new_author) = (None, None);
     let numbers = match &opening {
         Opening::Opened(envelope) => {
-            new_space = batch.db().space_no(&envelope.space)?.is_none().then_some(envelope.space);
-            new_author = batch.db().author_no(&envelope.author)?.is_none().then_some(envelope.author);
-            (batch.number_space(&envelope.space)?, batch.number_author(&envelope.author)?)
+            new_space = batch
+                .db()
+                .space_no(&envelope.space)?
+                .is_none()
+                .then_some(envelope.space);
+            new_author = batch
+                .db()
+                .author_no(&envelope.author)?
+                .is_none()
+                .then_some(envelope.author);
+            (
+                batch.number_space(&envelope.space)?,
+                batch.number_author(&envelope.author)?,
+            )
         }
         Opening::NoKey(..) | Opening::NotOurs(_) | Opening::Bad(_) => Default::default(),
     };
     let setting = setting(batch);
-    let passage =
-        Passage { setting, work, opening, was_opened, verdict, numbers, found: Vec::new(), standing: None };
+    let passage = Passage {
+        setting,
+        work,
+        opening,
+        was_opened,
+        verdict,
+        numbers,
+        found: Vec::new(),
+        standing: None,
+    };
     let (outcome, changes) = chains::post(batch.db(), passage)?;
     batch.apply(changes)?;
     if matches!(outcome, Outcome::Refused(_) | Outcome::TurnedAway(_)) {
@@ -292,7 +332,11 @@ fn post_again(batch: &mut Batch<'_>, seq: Seq) -> Answer<()> {
     let opening = if was_opened {
         match batch.db().opened(seq)? {
             Some(envelope) => Opening::Opened(envelope),
-            None => return Err(Fault::Broken(format!("{seq} was opened once and cannot be opened again"))),
+            None => {
+                return Err(Fault::Broken(format!(
+                    "{seq} was opened once and cannot be opened again"
+                )));
+            }
         }
     } else {
         receive::open(batch.db(), &kept.blob)
@@ -304,7 +348,9 @@ fn post_again(batch: &mut Batch<'_>, seq: Seq) -> Answer<()> {
 
 /// Inline bytes that came with a blob nobody could open may turn out not to be those that were signed for.
 fn drop_foreign_inline(work: &mut Work, opening: &Opening, inline: Option<&[u8]>, was_opened: bool) {
-    let (Opening::Opened(envelope), Some(wire), false) = (opening, inline, was_opened) else { return };
+    let (Opening::Opened(envelope), Some(wire), false) = (opening, inline, was_opened) else {
+        return;
+    };
     if !receive::is_content_of(envelope, wire) {
         work.row.has_inline = false;
         work.changes.push(engine::Change::Inline(work.seq, None));
@@ -319,8 +365,12 @@ fn make(batch: &mut Batch<'_>, author: &SigningKey, draft: Draft) -> Answer<Resu
         Err(why) => return Ok(Err(why)),
     };
     let id = arrival.blob.id();
-    let large = arrival.inline.take_if(|wire| wire.len() as u64 > policy.inline_bytes_max);
-    let Opening::Opened(envelope) = &arrival.opening else { return Err(Fault::Broken("created unopened".into())) };
+    let large = arrival
+        .inline
+        .take_if(|wire| wire.len() as u64 > policy.inline_bytes_max);
+    let Opening::Opened(envelope) = &arrival.opening else {
+        return Err(Fault::Broken("created unopened".into()));
+    };
     let (space, hash) = (envelope.space, envelope.content_hash);
     let outcome = arrive(batch, arrival)?;
     match outcome {
@@ -336,7 +386,10 @@ fn make(batch: &mut Batch<'_>, author: &SigningKey, draft: Draft) -> Answer<Resu
             let changes = release::expire(batch.db(), &policy, seq, batch.now())?;
             batch.apply(changes)?;
             let needs: Vec<String> = needs.iter().map(Need::to_string).collect();
-            Ok(Err(CannotCreate::NotApplied(format!("it would wait for {}", needs.join(", ")))))
+            Ok(Err(CannotCreate::NotApplied(format!(
+                "it would wait for {}",
+                needs.join(", ")
+            ))))
         }
         // The author's own event for someone else's prekey is kept for them.
         Outcome::Carried(_) | Outcome::Known(_) => Ok(Ok(id)),
@@ -345,24 +398,38 @@ fn make(batch: &mut Batch<'_>, author: &SigningKey, draft: Draft) -> Answer<Resu
 }
 
 fn prune(batch: &mut Batch<'_>, id: &EventId) -> Answer<Reply> {
-    let Some(seq) = batch.db().seq(id)? else { return Ok(Reply::Pruned(Pruned::Nothing("not known"))) };
+    let Some(seq) = batch.db().seq(id)? else {
+        return Ok(Reply::Pruned(Pruned::Nothing("not known")));
+    };
     let (pruned, changes) = content::prune(batch.db(), &policy(batch), seq)?;
     batch.apply(changes)?;
     Ok(Reply::Pruned(pruned))
 }
 
 fn retry_event(batch: &mut Batch<'_>, id: &EventId) -> Answer<Reply> {
-    let Some(seq) = batch.db().seq(id)? else { return Ok(Reply::Done) };
-    let Some(row) = batch.db().event(seq)? else { return Ok(Reply::Done) };
+    let Some(seq) = batch.db().seq(id)? else {
+        return Ok(Reply::Done);
+    };
+    let Some(row) = batch.db().event(seq)? else {
+        return Ok(Reply::Done);
+    };
     let space = batch.db().space_of(seq)?;
     if let Stage::Held { unmet } = row.stage.clone() {
         let mut work = Work::new(seq, row);
         let owner = release::owner_of(&work.row);
-        work.row.stage =
-            work.row.stage.next(StageInput::Wake).map_err(|edge| Fault::Broken(edge.to_string()))?;
+        work.row.stage = work
+            .row
+            .stage
+            .next(StageInput::Wake)
+            .map_err(|edge| Fault::Broken(edge.to_string()))?;
         let put = |need: &Need| engine::Change::Waiting(engine::change::Turn::Remove, need.clone(), seq);
         work.changes.extend(unmet.iter().map(put));
-        work.changes.push(engine::Change::Held(engine::change::Turn::Remove, owner, seq, work.row.received_at));
+        work.changes.push(engine::Change::Held(
+            engine::change::Turn::Remove,
+            owner,
+            seq,
+            work.row.received_at,
+        ));
         work.changes.push(engine::Change::Ready(engine::change::Turn::Put, seq));
         batch.apply(work.finish())?;
         for group in unmet.iter().filter_map(|need| Group::of(need, space?)) {
@@ -391,7 +458,11 @@ fn retry_need(batch: &mut Batch<'_>, need: &Need) -> Answer<Reply> {
 
 fn hunt_now(batch: &mut Batch<'_>, group: &Group) -> Answer<()> {
     let now = batch.now().0;
-    let row = batch.db().schedule_row(group)?.unwrap_or(ScheduleRow { attempts: 0, last: None, next: now });
+    let row = batch.db().schedule_row(group)?.unwrap_or(ScheduleRow {
+        attempts: 0,
+        last: None,
+        next: now,
+    });
     batch.put_schedule(group, Some(fetch::on_retry(row, now)))
 }
 
@@ -402,7 +473,9 @@ fn hunt_ended(
     started_at: Nanos,
     jitter_permille: u16,
 ) -> Answer<Reply> {
-    let Some(row) = batch.db().schedule_row(group)? else { return Ok(Reply::Done) };
+    let Some(row) = batch.db().schedule_row(group)? else {
+        return Ok(Reply::Done);
+    };
     let pending = !batch.db().needs_of(group, 1)?.is_empty();
     let now = batch.now().0;
     let (next, started) = (expected_next.0, started_at.0);
@@ -411,10 +484,18 @@ fn hunt_ended(
     Ok(Reply::Done)
 }
 
+/// What time alone asks for: files that an earlier commit forgot go, content whose grace is over is forgotten, and the
+/// journal's oldest entries are trimmed.
+fn tidy_up(batch: &mut Batch<'_>) -> Answer<()> {
+    batch.delete_forgotten(STEPS_PER_BATCH_MAX)?;
+    batch.forget_unused(STEPS_PER_BATCH_MAX)?;
+    batch.trim_journal(STEPS_PER_BATCH_MAX)?;
+    Ok(())
+}
+
 fn collect(batch: &mut Batch<'_>) -> Answer<Reply> {
     let deleted = batch.delete_forgotten(STEPS_PER_BATCH_MAX)? + batch.delete_strays()?;
     let forgotten = batch.forget_unused(STEPS_PER_BATCH_MAX)?;
-    batch.trim_journal(STEPS_PER_BATCH_MAX)?;
     Ok(Reply::Collected { forgotten, deleted })
 }
 

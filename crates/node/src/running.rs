@@ -14,6 +14,7 @@ use engine::receive::Dropped;
 use engine::rows::Origin;
 use model::crypto::content_hash;
 use model::{ContentHash, Nanos, SpaceId};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -36,7 +37,12 @@ pub struct NodeOptions {
 
 impl Default for NodeOptions {
     fn default() -> NodeOptions {
-        NodeOptions { batch_max: 4096, queue_max: 16_384, fetches_max: 32, domains: DomainLimits::default() }
+        NodeOptions {
+            batch_max: 4096,
+            queue_max: 16_384,
+            fetches_max: 32,
+            domains: DomainLimits::default(),
+        }
     }
 }
 
@@ -86,7 +92,24 @@ struct Inner {
     is_stopping: AtomicBool,
     is_full: AtomicBool,
     commits: AtomicU64,
+    dropped: Mutex<BTreeMap<&'static str, u64>>,
     position: (Mutex<u64>, Condvar),
+}
+
+impl Inner {
+    /// What a door drops is counted by reason; the count is written with whatever commits next. The log hears of the
+    /// first, the second, the fourth and so on, so that a flood does not fill it.
+    fn count_dropped<T>(&self, received: Result<T, Dropped>) -> Result<T, Dropped> {
+        if let Err(why) = &received {
+            let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
+            let count = dropped.entry(why.word()).or_default();
+            *count += 1;
+            if count.is_power_of_two() {
+                tracing::debug!(reason = why.word(), count, %why, "dropped at the door");
+            }
+        }
+        received
+    }
 }
 
 /// A handle to a running node.
@@ -116,6 +139,7 @@ impl Node {
             is_stopping: AtomicBool::new(false),
             is_full: AtomicBool::new(false),
             commits: AtomicU64::new(0),
+            dropped: Mutex::default(),
             position: (Mutex::new(0), Condvar::new()),
         });
         let (writer, hunter) = (inner.clone(), inner.clone());
@@ -123,7 +147,10 @@ impl Node {
             std::thread::spawn(move || write_loop(&writer, &queue)),
             std::thread::spawn(move || hunt_loop(&hunter, &source, &woken)),
         ];
-        Node { inner, threads: Arc::new(Mutex::new(threads)) }
+        Node {
+            inner,
+            threads: Arc::new(Mutex::new(threads)),
+        }
     }
 
     /// The store, for reading.
@@ -158,7 +185,10 @@ impl Node {
         answer: impl FnOnce(Result<Reply, NotDone>) + Send + 'static,
     ) -> Result<(), NotDone> {
         self.check_running()?;
-        match self.inner.jobs.try_send(Job { request, answer: Box::new(answer) }) {
+        match self.inner.jobs.try_send(Job {
+            request,
+            answer: Box::new(answer),
+        }) {
             Ok(()) => Ok(()),
             Err(TrySendError::Full(_)) => Err(NotDone::Busy),
             Err(TrySendError::Disconnected(_)) => Err(NotDone::Stopped),
@@ -172,11 +202,21 @@ impl Node {
         answer: impl FnOnce(Result<Reply, NotDone>) + Send + 'static,
     ) -> Result<(), NotDone> {
         self.check_running()?;
-        self.inner.jobs.send(Job { request, answer: Box::new(answer) }).map_err(|_| NotDone::Stopped)
+        self.inner
+            .jobs
+            .send(Job {
+                request,
+                answer: Box::new(answer),
+            })
+            .map_err(|_| NotDone::Stopped)
     }
 
     fn check_running(&self) -> Result<(), NotDone> {
-        if self.inner.is_stopping.load(Ordering::Acquire) { Err(NotDone::Stopped) } else { Ok(()) }
+        if self.inner.is_stopping.load(Ordering::Acquire) {
+            Err(NotDone::Stopped)
+        } else {
+            Ok(())
+        }
     }
 
     /// Hands a request over and waits for its answer.
@@ -191,15 +231,15 @@ impl Node {
     /// RECEIVE on this thread: parses, opens and checks a blob, ready to be handed to the writer.
     pub fn receive(&self, blob: Vec<u8>, inline: Option<Vec<u8>>, origin: Origin) -> Result<Request, Dropped> {
         let store = self.store();
-        let arrival = chains::receive_blob(&**store.keys(), store.policy(), blob, inline, origin)?;
-        Ok(Request::Arrive(Box::new(arrival)))
+        let received = chains::receive_blob(&**store.keys(), store.policy(), blob, inline, origin);
+        self.inner.count_dropped(received).map(|arrival| Request::Arrive(Box::new(arrival)))
     }
 
     /// RECEIVE on this thread, for a packet from a peer.
     pub fn receive_packet(&self, packet: &[u8]) -> Result<Request, Dropped> {
         let store = self.store();
-        let arrival = chains::receive_packet(&**store.keys(), store.policy(), packet)?;
-        Ok(Request::Arrive(Box::new(arrival)))
+        let received = chains::receive_packet(&**store.keys(), store.policy(), packet);
+        self.inner.count_dropped(received).map(|arrival| Request::Arrive(Box::new(arrival)))
     }
 
     /// Content that came, if its bytes are those that were promised.
@@ -223,13 +263,18 @@ impl Node {
             return;
         }
         let _ = self.inner.wakes.send(Wake::Stop);
-        let _ = self.inner.jobs.send(Job { request: Request::Tick, answer: Box::new(|_| ()) });
+        let _ = self.inner.jobs.send(Job {
+            request: Request::Tick,
+            answer: Box::new(|_| ()),
+        });
         for thread in threads {
             let _ = thread.join();
         }
     }
 }
 
+/// How often a full disk is looked at again.
+const WAIT_FOR_ROOM: Duration = Duration::from_secs(1);
 /// How long the writer sleeps when nothing is asked and nothing is due.
 const IDLE: Duration = Duration::from_secs(3600);
 
@@ -244,7 +289,11 @@ fn write_loop(inner: &Inner, queue: &Receiver<Job>) {
                 Err(crossbeam_channel::RecvTimeoutError::Disconnected) => return,
             }
         }
-        jobs.extend(queue.try_iter().take(inner.options.batch_max.saturating_sub(jobs.len())));
+        jobs.extend(
+            queue
+                .try_iter()
+                .take(inner.options.batch_max.saturating_sub(jobs.len())),
+        );
         match write_batch(inner, jobs) {
             Ok(more) => has_more = more,
             Err(()) => return,
@@ -257,6 +306,9 @@ fn write_loop(inner: &Inner, queue: &Receiver<Job>) {
 
 /// Until the clock alone makes something happen.
 fn sleep_of(inner: &Inner) -> Duration {
+    if inner.is_full.load(Ordering::Relaxed) {
+        return WAIT_FOR_ROOM;
+    }
     let next = inner.core.store().snapshot().and_then(|db| db.next_by_clock());
     match next {
         Ok(Some(at)) => Duration::from_nanos(at.0.saturating_sub(inner.clock.now().0)).min(IDLE),
@@ -267,6 +319,9 @@ fn sleep_of(inner: &Inner) -> Duration {
 fn write_batch(inner: &Inner, jobs: Vec<Job>) -> Result<bool, ()> {
     let (requests, answers): (Vec<Request>, Vec<Answerer>) =
         jobs.into_iter().map(|job| (job.request, job.answer)).unzip();
+    let mut requests = requests;
+    let dropped = std::mem::take(&mut *inner.dropped.lock().unwrap_or_else(PoisonError::into_inner));
+    requests.extend(dropped.into_iter().map(|(word, times)| Request::Dropped(word, times)));
     if let Err(fault) = check_room(inner) {
         return after_fault(inner, &fault, answers);
     }
@@ -362,9 +417,21 @@ fn follow(inner: &Arc<Inner>, source: &Arc<dyn Source>, orders: Vec<Order>) -> u
     let mut begun = 0;
     for order in orders {
         match order {
-            Order::Ended { group, expected_next, started_at } => {
-                let request = Request::HuntEnded { group, expected_next, started_at, jitter_permille: 0 };
-                let _ = inner.jobs.try_send(Job { request, answer: Box::new(|_| ()) });
+            Order::Ended {
+                group,
+                expected_next,
+                started_at,
+            } => {
+                let request = Request::HuntEnded {
+                    group,
+                    expected_next,
+                    started_at,
+                    jitter_permille: 0,
+                };
+                let _ = inner.jobs.try_send(Job {
+                    request,
+                    answer: Box::new(|_| ()),
+                });
             }
             Order::Fetch { ticket, url, needs, .. } => {
                 begun += 1;
@@ -402,8 +469,7 @@ fn checked(inner: &Inner, bounty: Bounty) -> Option<Request> {
     let store = inner.core.store();
     match bounty {
         Bounty::Event { blob, inline } => {
-            let arrival =
-                chains::receive_blob(&**store.keys(), store.policy(), blob, inline, Origin::Peer(0)).ok()?;
+            let arrival = chains::receive_blob(&**store.keys(), store.policy(), blob, inline, Origin::Peer(0)).ok()?;
             Some(Request::Arrive(Box::new(arrival)))
         }
         Bounty::Content { space, hash, bytes } => {

@@ -11,42 +11,53 @@ fn check(text: &str, want: Expect) {
 
 #[test]
 fn normal_arrival() {
-    check("t: thread | a: say t hi | arrive t a | content t a", expect![[r#"
+    check(
+        "t: thread | a: say t hi | arrive t a | content t a",
+        expect![[r#"
         content t: Stored
         content a: Stored
         t: applied processed
         a: applied processed
         thread t [a shows a: {"text":"hi"}]
         references: [(1, false), (1, true), (1, true)]
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn events_without_content_are_processed_at_once() {
-    check("t: thread | a: say t hi | d: delete a | arrive t a d", expect![[r#"
+    check(
+        "t: thread | a: say t hi | d: delete a | arrive t a d",
+        expect![[r#"
         t: applied missing
         a: applied deleted
         d: applied processed
         thread t [a shows a: deleted by d]
         references: [(1, false), (1, false)]
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn event_before_content_and_needs_last() {
-    check("t: thread | a: say t hi | b: edit a hey | arrive b a t | content b", expect![[r#"
+    check(
+        "t: thread | a: say t hi | b: edit a hey | arrive b a t | content b",
+        expect![[r#"
         content b: Stored
         t: applied missing
         a: applied missing
         b: applied processed
         thread t [a shows b: {"text":"hey"}]
         references: [(1, false), (1, false), (1, false), (1, true)]
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn content_before_its_event_is_not_wanted_yet() {
-    check("t: thread | a: say t hi | content a | arrive t a | content a a", expect![[r#"
+    check(
+        "t: thread | a: say t hi | content a | arrive t a | content a a",
+        expect![[r#"
         content a: Unwanted
         content a: Stored
         content a: Known
@@ -54,31 +65,38 @@ fn content_before_its_event_is_not_wanted_yet() {
         a: applied processed
         thread t [a shows a: {"text":"hi"}]
         references: [(1, false), (1, false), (1, true)]
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn delete_before_target() {
-    check("t: thread | a: say t hi | d: delete a | arrive t d a | content a", expect![[r#"
+    check(
+        "t: thread | a: say t hi | d: delete a | arrive t d a | content a",
+        expect![[r#"
         content a: Unwanted
         t: applied missing
         a: applied deleted
         d: applied processed
         thread t [a shows a: deleted by d]
         references: [(1, false), (1, false)]
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn delete_while_missing() {
-    check("t: thread | a: say t hi | d: delete a | arrive t a d | content a", expect![[r#"
+    check(
+        "t: thread | a: say t hi | d: delete a | arrive t a d | content a",
+        expect![[r#"
         content a: Unwanted
         t: applied missing
         a: applied deleted
         d: applied processed
         thread t [a shows a: deleted by d]
         references: [(1, false), (1, false)]
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -135,14 +153,17 @@ fn the_last_reference_lets_the_content_go_after_its_grace() {
 
 #[test]
 fn invalid_content_and_its_delete() {
-    check("t: thread | a: raw t nonsense | arrive t a | content a | d: delete a | arrive d", expect![[r#"
+    check(
+        "t: thread | a: raw t nonsense | arrive t a | content a | d: delete a | arrive d",
+        expect![[r#"
         content a: Stored
         t: applied missing
         a: applied deleted
         d: applied processed
         thread t [a shows a: deleted by d]
         references: [(0, true), (1, false), (1, false)]
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -167,7 +188,9 @@ fn prune_then_delete_and_delete_then_prune() {
 
 #[test]
 fn pruned_content_can_be_wanted_back() {
-    check("t: thread | a: say t hi | arrive t a | content a | prune a | want a | content a", expect![[r#"
+    check(
+        "t: thread | a: say t hi | arrive t a | content a | prune a | want a | content a",
+        expect![[r#"
         content a: Stored
         prune a: Dropped
         content a: Known
@@ -175,19 +198,23 @@ fn pruned_content_can_be_wanted_back() {
         a: applied processed
         thread t [a shows a: {"text":"hi"}]
         references: [(1, false), (1, false), (1, true)]
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn two_deletes_of_one_target_the_least_counts() {
-    check("t: thread | a: say t hi | d: delete a | e: delete a | arrive t a e d", expect![[r#"
+    check(
+        "t: thread | a: say t hi | d: delete a | e: delete a | arrive t a e d",
+        expect![[r#"
         t: applied missing
         a: applied deleted
         d: applied processed
         e: applied processed
         thread t [a shows a: deleted by d]
         references: [(1, false), (1, false)]
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -262,7 +289,9 @@ fn a_replacement_ends_only_what_the_new_role_lacks() {
 
 #[test]
 fn the_greatest_version_shows_whatever_came_last() {
-    check("t: thread | a: say t 1 | b: edit a 2 | c: edit a 3 | arrive t a c b | content a b c", expect![[r#"
+    check(
+        "t: thread | a: say t 1 | b: edit a 2 | c: edit a 3 | arrive t a c b | content a b c",
+        expect![[r#"
         content a: Stored
         content b: Stored
         content c: Stored
@@ -272,7 +301,8 @@ fn the_greatest_version_shows_whatever_came_last() {
         c: applied processed
         thread t [a shows c: {"text":"3"}]
         references: [(1, false), (1, false), (1, true), (1, true), (1, true)]
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -296,61 +326,80 @@ fn reactions_replace_each_other_and_replies_count() {
 
 #[test]
 fn a_later_unfollow_wins_in_any_order() {
-    check("f: follow ann | u: unfollow ann | g: follow root | arrive u f g", expect![[r#"
+    check(
+        "f: follow ann | u: unfollow ann | g: follow root | arrive u f g",
+        expect![[r#"
         f: applied processed
         u: applied processed
         g: applied processed
         references: [(1, false)]
         bob follows root
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn needs_of_refused_events_are_refused() {
-    check("t: thread at 1 | a: say t hi | b: edit a hey | arrive b a t", expect![[r#"
+    check(
+        "t: thread at 1 | a: say t hi | b: edit a hey | arrive b a t",
+        expect![[r#"
         t: refused: a needed reference is not strictly earlier
         a: refused: it needs an event that was refused
         b: refused: it needs an event that was refused
         references: [(1, false)]
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn the_future_is_held() {
-    check("p: post soon at 1000400 | arrive p | later 90", expect![[r#"
+    check(
+        "p: post soon at 1000400 | arrive p | later 90",
+        expect![[r#"
         p: held missing
         references: [(1, false), (1, false)]
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn the_future_is_released_by_the_clock() {
-    check("p: post soon at 1000400 | arrive p | later 90 | later 20", expect![[r#"
+    check(
+        "p: post soon at 1000400 | arrive p | later 90 | later 20",
+        expect![[r#"
         p: applied missing
         references: [(1, false), (1, false)]
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_wait_ends_and_the_event_may_come_again() {
-    check("t: thread | a: say t hi | arrive a | later 2592002 | arrive t a", expect![[r#"
+    check(
+        "t: thread | a: say t hi | arrive a | later 2592002 | arrive t a",
+        expect![[r#"
         t: applied missing
         a: applied missing
         thread t [a shows a: absent]
         references: [(1, false), (1, false), (1, false)]
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn the_offender_s_own_go_first() {
-    let policy = Policy { held_per_author_max: 2, ..Policy::default() };
+    let policy = Policy {
+        held_per_author_max: 2,
+        ..Policy::default()
+    };
     expect![[r#"
         t: not here
         a: not here
         b: held missing
         c: held missing
         x: held missing
-    "#]].assert_eq(&play_with(
+    "#]]
+    .assert_eq(&play_with(
         "t: thread | a: say t 1 | b: say t 2 | c: say t 3 | x: say t 4 by ann | arrive a b x c",
         policy,
     ));

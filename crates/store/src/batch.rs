@@ -103,7 +103,14 @@ impl<'t> Batch<'t> {
         self.is_changed = true;
         self.db.tables.ids.insert(arrival.blob.id().0, seq.0).map_err(fault)?;
         let blob = arrival.blob.bytes().to_vec();
-        self.db.pending.rows.insert(seq.0, PendingRow { row, blob, inline: arrival.inline });
+        self.db.pending.rows.insert(
+            seq.0,
+            PendingRow {
+                row,
+                blob,
+                inline: arrival.inline,
+            },
+        );
         Ok(seq)
     }
 
@@ -142,13 +149,15 @@ impl<'t> Batch<'t> {
     /// Takes back the numbers of a space and an author that were given for an event that is not kept after all.
     pub fn take_back_numbers(&mut self, space: Option<SpaceId>, author: Option<Identity>) -> Answer<()> {
         if let Some(space) = space {
-            if let Some(number) = self.db.tables.spaces.remove(space.0).map_err(fault)?.map(|guard| guard.value()) {
+            let removed = self.db.tables.spaces.remove(space.0).map_err(fault)?.map(|guard| guard.value());
+            if let Some(number) = removed {
                 self.db.tables.space_ids.remove(number).map_err(fault)?;
                 self.next_space = self.next_space.min(number);
             }
         }
         if let Some(author) = author {
-            if let Some(number) = self.db.tables.authors.remove(author.0).map_err(fault)?.map(|guard| guard.value()) {
+            let removed = self.db.tables.authors.remove(author.0).map_err(fault)?.map(|guard| guard.value());
+            if let Some(number) = removed {
                 self.db.tables.author_ids.remove(number).map_err(fault)?;
                 self.next_author = self.next_author.min(number);
             }
@@ -209,7 +218,12 @@ impl<'t> Batch<'t> {
             }
             Change::Membership(seq, membership) => {
                 let bytes = encode::encode_membership(&membership);
-                self.db.tables.memberships.insert(seq.0, bytes.as_slice()).map_err(fault).map(drop)
+                self.db
+                    .tables
+                    .memberships
+                    .insert(seq.0, bytes.as_slice())
+                    .map_err(fault)
+                    .map(drop)
             }
             Change::Limit(turn, membership, limit) => {
                 let key = encode::number_stamp(membership, limit.from);
@@ -227,9 +241,7 @@ impl<'t> Batch<'t> {
                 turned(turn, &mut self.db.tables.gaps, key)
             }
             Change::Journal(space, seq, kind) => self.journal(space, seq, kind),
-            Change::Task(turn, task) => {
-                turned(turn, &mut self.db.tables.tasks, encode::encode_task(&task).as_slice())
-            }
+            Change::Task(turn, task) => turned(turn, &mut self.db.tables.tasks, encode::encode_task(&task).as_slice()),
             Change::Wanted(group, origin) => {
                 self.wanted.insert(group, origin);
                 Ok(())
@@ -253,7 +265,11 @@ impl<'t> Batch<'t> {
             };
             self.db.pending.rows.insert(seq.0, row);
         }
-        self.db.pending.rows.get_mut(&seq.0).ok_or_else(|| Fault::Broken("a pending row is gone".into()))
+        self.db
+            .pending
+            .rows
+            .get_mut(&seq.0)
+            .ok_or_else(|| Fault::Broken("a pending row is gone".into()))
     }
 
     fn put_row(&mut self, seq: Seq, row: EventRow) -> Answer<()> {
@@ -286,7 +302,9 @@ impl<'t> Batch<'t> {
         while redb::ReadableTableMetadata::len(&self.db.tables.refused_order).map_err(fault)?
             > self.db.policy.refused_max
         {
-            let Some(oldest) = pop_first(&mut self.db.tables.refused_order)? else { break };
+            let Some(oldest) = pop_first(&mut self.db.tables.refused_order)? else {
+                break;
+            };
             self.db.tables.refused.remove(oldest).map_err(fault)?;
         }
         Ok(())
@@ -295,7 +313,14 @@ impl<'t> Batch<'t> {
     fn remember_expired(&mut self, id: EventId, at: Nanos) -> Answer<()> {
         let order = self.next_expired;
         self.next_expired += 1;
-        if let Some(old) = self.db.tables.expired.get(id.0).map_err(fault)?.map(|guard| guard.value()) {
+        if let Some(old) = self
+            .db
+            .tables
+            .expired
+            .get(id.0)
+            .map_err(fault)?
+            .map(|guard| guard.value())
+        {
             let old = crate::db::seq_at_end(&old).0;
             self.db.tables.expired_order.remove(old).map_err(fault)?;
         }
@@ -305,7 +330,9 @@ impl<'t> Batch<'t> {
         while redb::ReadableTableMetadata::len(&self.db.tables.expired_order).map_err(fault)?
             > self.db.policy.expired_max
         {
-            let Some(oldest) = pop_first(&mut self.db.tables.expired_order)? else { break };
+            let Some(oldest) = pop_first(&mut self.db.tables.expired_order)? else {
+                break;
+            };
             self.db.tables.expired.remove(oldest).map_err(fault)?;
         }
         Ok(())
@@ -354,12 +381,20 @@ impl<'t> Batch<'t> {
 
     fn view(&mut self, turn: Turn, row: ViewRow, stamp: Stamp, seq: Seq) -> Answer<()> {
         match row {
-            ViewRow::Thread { space } => {
-                put_or_remove(turn, &mut self.db.tables.threads, encode::space_stamp(space, stamp), seq.0)
-            }
+            ViewRow::Thread { space } => put_or_remove(
+                turn,
+                &mut self.db.tables.threads,
+                encode::space_stamp(space, stamp),
+                seq.0,
+            ),
             ViewRow::Timeline { thread } => self.timeline(turn, thread, stamp, seq),
             ViewRow::Version { target } => {
-                put_or_remove(turn, &mut self.db.tables.versions, encode::number_stamp(target, stamp), seq.0)?;
+                put_or_remove(
+                    turn,
+                    &mut self.db.tables.versions,
+                    encode::number_stamp(target, stamp),
+                    seq.0,
+                )?;
                 self.hint(target, HINT_VERSIONS)
             }
             ViewRow::Reaction { target, author } => {
@@ -368,29 +403,43 @@ impl<'t> Batch<'t> {
                 self.hint(target, HINT_REACTIONS)
             }
             ViewRow::Reply { target } => {
-                put_or_remove(turn, &mut self.db.tables.replies, encode::id_stamp(&target, stamp), seq.0)?;
+                put_or_remove(
+                    turn,
+                    &mut self.db.tables.replies,
+                    encode::id_stamp(&target, stamp),
+                    seq.0,
+                )?;
                 match self.db.seq(&target)? {
                     Some(target) => self.hint(target, HINT_REPLIES),
                     None => Ok(()),
                 }
             }
-            ViewRow::Register(key) => {
-                put_or_remove(turn, &mut self.db.tables.registers, encode::register_key(&key, stamp), seq.0)
-            }
+            ViewRow::Register(key) => put_or_remove(
+                turn,
+                &mut self.db.tables.registers,
+                encode::register_key(&key, stamp),
+                seq.0,
+            ),
             ViewRow::Follower { followee, follower } => {
                 let key: [u8; 44] = encode::key(&[&followee.0, &follower.0.to_be_bytes(), &stamp.to_bytes()]);
                 put_or_remove(turn, &mut self.db.tables.followers, key, seq.0)
             }
-            ViewRow::Post { space } => {
-                put_or_remove(turn, &mut self.db.tables.posts, encode::space_stamp(space, stamp), seq.0)
-            }
+            ViewRow::Post { space } => put_or_remove(
+                turn,
+                &mut self.db.tables.posts,
+                encode::space_stamp(space, stamp),
+                seq.0,
+            ),
             ViewRow::Chosen { space, key } => {
                 let key: [u8; 44] = encode::key(&[&space.0.to_be_bytes(), &key.0, &stamp.to_bytes()]);
                 put_or_remove(turn, &mut self.db.tables.chosen, key, seq.0)
             }
-            ViewRow::File { space } => {
-                put_or_remove(turn, &mut self.db.tables.files, encode::space_stamp(space, stamp), seq.0)
-            }
+            ViewRow::File { space } => put_or_remove(
+                turn,
+                &mut self.db.tables.files,
+                encode::space_stamp(space, stamp),
+                seq.0,
+            ),
         }
     }
 
@@ -399,23 +448,57 @@ impl<'t> Batch<'t> {
         if turn == Turn::Put {
             // Answers need not wait for what they answer; versions and reactions may be here when a message that was
             // hidden is shown again.
-            let replies = self.db.tables.replies.range(all_of(&stamp.id)).map_err(fault)?.next().is_some();
+            let replies = self
+                .db
+                .tables
+                .replies
+                .range(all_of(&stamp.id))
+                .map_err(fault)?
+                .next()
+                .is_some();
             hints |= if replies { HINT_REPLIES } else { 0 };
-            hints |= if self.db.last_version(seq)?.is_some() { HINT_VERSIONS } else { 0 };
+            hints |= if self.db.last_version(seq)?.is_some() {
+                HINT_VERSIONS
+            } else {
+                0
+            };
             let first = encode::reaction_key(seq, AuthorNo(0), Stamp::FIRST);
             let last = encode::reaction_key(seq, AuthorNo(u32::MAX), Stamp::LAST);
-            let reactions = self.db.tables.reactions.range(first..=last).map_err(fault)?.next().is_some();
+            let reactions = self
+                .db
+                .tables
+                .reactions
+                .range(first..=last)
+                .map_err(fault)?
+                .next()
+                .is_some();
             hints |= if reactions { HINT_REACTIONS } else { 0 };
         }
         let value = encode::key(&[&seq.0.to_be_bytes(), &[hints]]);
-        put_or_remove(turn, &mut self.db.tables.timeline, encode::number_stamp(thread, stamp), value)
+        put_or_remove(
+            turn,
+            &mut self.db.tables.timeline,
+            encode::number_stamp(thread, stamp),
+            value,
+        )
     }
 
     fn hint(&mut self, target: Seq, hint: u8) -> Answer<()> {
-        let Some(row) = self.db.event(target)? else { return Ok(()) };
-        let (Some(meta), Some(stamp)) = (&row.meta, row.stamp()) else { return Ok(()) };
+        let Some(row) = self.db.event(target)? else {
+            return Ok(());
+        };
+        let (Some(meta), Some(stamp)) = (&row.meta, row.stamp()) else {
+            return Ok(());
+        };
         let key = encode::number_stamp(meta.subject, stamp);
-        let Some(mut value) = self.db.tables.timeline.get(key).map_err(fault)?.map(|guard| guard.value()) else {
+        let Some(mut value) = self
+            .db
+            .tables
+            .timeline
+            .get(key)
+            .map_err(fault)?
+            .map(|guard| guard.value())
+        else {
             return Ok(());
         };
         if value[8] & hint == 0 {
@@ -439,23 +522,43 @@ impl<'t> Batch<'t> {
     fn journal(&mut self, space: SpaceNo, seq: Seq, kind: JournalKind) -> Answer<()> {
         let number = self.db.next_position;
         self.db.next_position += 1;
-        let entry = Entry { space, seq, kind, at: self.now };
-        self.db.tables.journal.insert(number, encode::encode_entry(&entry)).map_err(fault)?;
+        let entry = Entry {
+            space,
+            seq,
+            kind,
+            at: self.now,
+        };
+        self.db
+            .tables
+            .journal
+            .insert(number, encode::encode_entry(&entry))
+            .map_err(fault)?;
         let block = encode::key(&[&space.0.to_be_bytes(), &(number / JOURNAL_BLOCK).to_be_bytes()]);
         self.journal_blocks.insert(block, ());
         Ok(())
+    }
+
+    /// Counts something that happened so many times.
+    pub fn count(&mut self, word: &'static str, times: u64) {
+        *self.counts.entry(word).or_default() += times;
+        self.is_changed = true;
     }
 
     /// Something happened that cannot: it stops tests, and is counted and logged in a release.
     pub(crate) fn bug(&mut self, what: &'static str) -> Answer<()> {
         *self.counts.entry("bug").or_default() += 1;
         tracing::error!(what, "an invariant was broken");
-        if cfg!(any(debug_assertions, feature = "planted")) { Err(Fault::Broken(what.into())) } else { Ok(()) }
+        if cfg!(any(debug_assertions, feature = "planted")) {
+            Err(Fault::Broken(what.into()))
+        } else {
+            Ok(())
+        }
     }
 
     /// Nothing is committed: what was only noted waits for the next batch.
     pub(crate) fn set_aside(mut self) {
-        self.shared.keep_received_again(std::mem::take(&mut self.received_again));
+        self.shared
+            .keep_received_again(std::mem::take(&mut self.received_again));
     }
 
     /// Writes everything gathered. What it answers is published after the commit.
@@ -468,7 +571,11 @@ impl<'t> Batch<'t> {
             if usage == Usage::default() {
                 self.db.tables.usage.remove(key).map_err(fault)?;
             } else {
-                self.db.tables.usage.insert(key, encode::encode_usage(&usage).as_slice()).map_err(fault)?;
+                self.db
+                    .tables
+                    .usage
+                    .insert(key, encode::encode_usage(&usage).as_slice())
+                    .map_err(fault)?;
             }
         }
         for (key, count) in std::mem::take(&mut self.db.pending.held_counts) {
@@ -485,7 +592,13 @@ impl<'t> Batch<'t> {
             self.db.tables.journal_blocks.insert(key, ()).map_err(fault)?;
         }
         for (word, count) in std::mem::take(&mut self.counts) {
-            let before = self.db.tables.counts.get(word).map_err(fault)?.map_or(0, |guard| guard.value());
+            let before = self
+                .db
+                .tables
+                .counts
+                .get(word)
+                .map_err(fault)?
+                .map_or(0, |guard| guard.value());
             self.db.tables.counts.insert(word, before + count).map_err(fault)?;
         }
         for (group, origin) in std::mem::take(&mut self.wanted) {
@@ -498,7 +611,11 @@ impl<'t> Batch<'t> {
             ("next expired", self.next_expired),
         ];
         for (name, number) in numbers {
-            self.db.tables.about.insert(name, number.to_be_bytes().as_slice()).map_err(fault)?;
+            self.db
+                .tables
+                .about
+                .insert(name, number.to_be_bytes().as_slice())
+                .map_err(fault)?;
         }
         Ok(std::mem::take(&mut self.db.pending.keys))
     }

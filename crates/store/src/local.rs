@@ -47,9 +47,16 @@ impl Batch<'_> {
         let transit = TransitSecret::new(secret);
         let bytes = [secret.as_slice(), &space.0, &u64::from(peer).to_be_bytes()].concat();
         let wrapped = self.shared.master.wrap(&transit.id().0, &bytes);
-        self.db.tables.transits.insert(transit.id().0, wrapped.as_slice()).map_err(fault)?;
+        self.db
+            .tables
+            .transits
+            .insert(transit.id().0, wrapped.as_slice())
+            .map_err(fault)?;
         let secret = std::sync::Arc::new(transit);
-        self.db.pending.keys.add_transit(engine::receive::Transit { secret, space, peer });
+        self.db
+            .pending
+            .keys
+            .add_transit(engine::receive::Transit { secret, space, peer });
         Ok(())
     }
 
@@ -58,14 +65,25 @@ impl Batch<'_> {
         self.touch();
         let name = [b"custodian".as_slice(), &identity.0].concat();
         let wrapped = self.shared.master.wrap(&name, secret);
-        self.db.tables.custodians.insert(identity.0, wrapped.as_slice()).map_err(fault)?;
+        self.db
+            .tables
+            .custodians
+            .insert(identity.0, wrapped.as_slice())
+            .map_err(fault)?;
         Ok(())
     }
 
     /// Wakes what waited for a moment that has passed.
     pub fn wake_by_clock(&mut self, most: usize) -> Answer<usize> {
         let mut due = Vec::new();
-        for entry in self.db.tables.waiting.range([Need::TIME_TAG].as_slice()..).map_err(fault)?.take(most) {
+        for entry in self
+            .db
+            .tables
+            .waiting
+            .range([Need::TIME_TAG].as_slice()..)
+            .map_err(fault)?
+            .take(most)
+        {
             let (key, _) = entry.map_err(fault)?;
             let mut reader = model::reader::Reader::new(key.value());
             match Need::read_key(&mut reader) {
@@ -107,35 +125,69 @@ impl Batch<'_> {
         let mut old = Vec::new();
         for entry in self.db.tables.journal.iter().map_err(fault)?.take(most) {
             let (number, value) = entry.map_err(fault)?;
-            if encode::decode_entry(&value.value())?.at >= before {
+            let entry = encode::decode_entry(&value.value())?;
+            if entry.at >= before {
                 break;
             }
-            old.push(number.value());
+            old.push((number.value(), entry.space));
         }
-        for number in &old {
+        for (number, _) in &old {
             self.db.tables.journal.remove(number).map_err(fault)?;
         }
         if !old.is_empty() {
             self.touch();
+            self.trim_blocks(&old)?;
         }
         Ok(old.len())
+    }
+
+    /// A block of the journal's index goes when the last of its numbers has gone.
+    fn trim_blocks(&mut self, trimmed: &[(u64, model::SpaceNo)]) -> Answer<()> {
+        let first = self.db.tables.journal.first().map_err(fault)?.map_or(u64::MAX, |(number, _)| number.value());
+        for (number, space) in trimmed {
+            let block = number / crate::batch::JOURNAL_BLOCK;
+            if block < first / crate::batch::JOURNAL_BLOCK {
+                let key: [u8; 12] = encode::key(&[&space.0.to_be_bytes(), &block.to_be_bytes()]);
+                self.db.tables.journal_blocks.remove(key).map_err(fault)?;
+            }
+        }
+        Ok(())
     }
 }
 
 impl<V: View> Db<V> {
-    /// When something next happens by the clock alone: a time need is met, or a wait ends.
+    /// When something next happens by the clock alone: a time need is met, a wait ends, or content is collected.
     pub fn next_by_clock(&self) -> Answer<Option<Nanos>> {
         let mut next: Option<Nanos> = None;
         let mut sooner = |at: Nanos| next = Some(next.map_or(at, |other| other.min(at)));
-        if let Some(entry) = self.tables.waiting().range([Need::TIME_TAG].as_slice()..).map_err(fault)?.next() {
+        if let Some(entry) = self
+            .tables
+            .waiting()
+            .range([Need::TIME_TAG].as_slice()..)
+            .map_err(fault)?
+            .next()
+        {
             let (key, _) = entry.map_err(fault)?;
             if let Ok(Need::Time(at)) = Need::read_key(&mut model::reader::Reader::new(key.value())) {
                 sooner(at);
             }
         }
-        if let Some((key, ())) = self.tables.held().first().map_err(fault)?.map(|(key, _)| (key.value(), ())) {
+        if let Some((key, ())) = self
+            .tables
+            .held()
+            .first()
+            .map_err(fault)?
+            .map(|(key, _)| (key.value(), ()))
+        {
             let since = key.first_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes));
             sooner(Nanos(since).plus(self.policy.hold_nanos + 1));
+        }
+        if let Some(key) = self.tables.unused().first().map_err(fault)?.map(|(key, _)| key.value()) {
+            let since = key.first_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+            sooner(Nanos(since).plus(self.policy.grace_nanos));
+        }
+        if self.tables.forgotten_files().first().map_err(fault)?.is_some() {
+            sooner(Nanos(0));
         }
         Ok(next)
     }
@@ -196,7 +248,13 @@ impl<V: View> Db<V> {
     /// The numbers of known events after one, in order, at most so many.
     pub fn events_after(&self, after: Seq, most: usize) -> Answer<Vec<Seq>> {
         let mut numbers = Vec::new();
-        for entry in self.tables.events().range(after.0.saturating_add(1)..).map_err(fault)?.take(most) {
+        for entry in self
+            .tables
+            .events()
+            .range(after.0.saturating_add(1)..)
+            .map_err(fault)?
+            .take(most)
+        {
             numbers.push(Seq(entry.map_err(fault)?.0.value()));
         }
         Ok(numbers)
@@ -204,7 +262,12 @@ impl<V: View> Db<V> {
 
     /// When an id expired, if that is remembered.
     pub fn expired_at(&self, id: &model::EventId) -> Answer<Option<Nanos>> {
-        let found = self.tables.expired().get(id.0).map_err(fault)?.map(|guard| guard.value());
+        let found = self
+            .tables
+            .expired()
+            .get(id.0)
+            .map_err(fault)?
+            .map(|guard| guard.value());
         Ok(found.and_then(|value| value.first_chunk::<8>().map(|at| Nanos(u64::from_be_bytes(*at)))))
     }
 
@@ -221,8 +284,9 @@ impl<V: View> Db<V> {
 
     /// The first content after this one that applied events miss, however many do.
     pub fn next_missing(&self, after: Option<(SpaceNo, ContentHash)>) -> Answer<Option<(SpaceNo, ContentHash)>> {
-        let from: [u8; 44] =
-            after.map_or([0; 44], |(space, hash)| encode::key(&[&encode::content_key(space, &hash), &[0xff; 8]]));
+        let from: [u8; 44] = after.map_or([0; 44], |(space, hash)| {
+            encode::key(&[&encode::content_key(space, &hash), &[0xff; 8]])
+        });
         let Some(entry) = self.tables.content_waiting().range(from..).map_err(fault)?.next() else {
             return Ok(None);
         };

@@ -45,7 +45,11 @@ pub(crate) fn rebuild<'t>(
             from = last + 1;
             for (stamp, seq) in chunk.1 {
                 count += 1;
-                if tier == 0 { founding.push((stamp, seq)) } else { put_back(&mut batch, seq)? }
+                if tier == 0 {
+                    founding.push((stamp, seq))
+                } else {
+                    put_back(&mut batch, seq)?
+                }
             }
             progress(count);
         }
@@ -57,8 +61,11 @@ pub(crate) fn rebuild<'t>(
     Ok((batch, count))
 }
 
+/// The last number that was looked at, and the events that were found.
+type Chunk = (Option<u64>, Vec<(Stamp, Seq)>);
+
 /// The applied events of a tier among the next thousand, and the last number looked at.
-fn applied_of_tier(batch: &Batch<'_>, tier: u8, from: u64) -> Answer<(Option<u64>, Vec<(Stamp, Seq)>)> {
+fn applied_of_tier(batch: &Batch<'_>, tier: u8, from: u64) -> Answer<Chunk> {
     let mut last = None;
     let mut found = Vec::new();
     for entry in batch.db.tables.events.range(from..).map_err(fault)?.take(1000) {
@@ -81,7 +88,10 @@ fn put_back(batch: &mut Batch<'_>, seq: Seq) -> Answer<()> {
     batch.apply(changes)?;
     if let Some(mut meta) = row.meta.clone().filter(|meta| meta.counts != counts) {
         meta.counts = counts;
-        let row = EventRow { meta: Some(meta), ..row };
+        let row = EventRow {
+            meta: Some(meta),
+            ..row
+        };
         batch.apply(vec![engine::Change::Row(seq, Box::new(row))])?;
     }
     Ok(())

@@ -83,7 +83,11 @@ impl<V: View> Db<V> {
     }
 
     pub(crate) fn message(&self, seq: Seq, stamp: Stamp, hints: u8) -> Answer<Message> {
-        let latest = if hints & HINT_VERSIONS != 0 { self.shown_version(seq)? } else { None };
+        let latest = if hints & HINT_VERSIONS != 0 {
+            self.shown_version(seq)?
+        } else {
+            None
+        };
         let (version, shown) = latest.unwrap_or((stamp, seq));
         let author = self.author_of(seq)?;
         Ok(Message {
@@ -92,8 +96,16 @@ impl<V: View> Db<V> {
             author,
             version,
             content: self.shown(shown)?,
-            reactions: if hints & HINT_REACTIONS != 0 { self.reactions(seq)? } else { Vec::new() },
-            replies: if hints & HINT_REPLIES != 0 { self.replies(&stamp.id)? } else { 0 },
+            reactions: if hints & HINT_REACTIONS != 0 {
+                self.reactions(seq)?
+            } else {
+                Vec::new()
+            },
+            replies: if hints & HINT_REPLIES != 0 {
+                self.replies(&stamp.id)?
+            } else {
+                0
+            },
         })
     }
 
@@ -107,12 +119,16 @@ impl<V: View> Db<V> {
 
     /// A post or message by number, however it is found.
     pub fn message_by_seq(&self, seq: Seq) -> Answer<Option<Message>> {
-        let Some(stamp) = self.event(seq)?.and_then(|row| row.stamp()) else { return Ok(None) };
+        let Some(stamp) = self.event(seq)?.and_then(|row| row.stamp()) else {
+            return Ok(None);
+        };
         self.message(seq, stamp, u8::MAX).map(Some)
     }
 
     fn author_of(&self, seq: Seq) -> Answer<Identity> {
-        let author = self.with_event(seq, |parts| parts.row.meta.map(|meta| meta.author))?.flatten();
+        let author = self
+            .with_event(seq, |parts| parts.row.meta.map(|meta| meta.author))?
+            .flatten();
         self.identity(author.unwrap_or_default())
     }
 
@@ -122,7 +138,9 @@ impl<V: View> Db<V> {
             let inline = parts.inline.map(<[u8]>::to_vec);
             (parts.row.content, parts.row.meta, inline, sealing_key(parts.blob))
         })?;
-        let Some((state, Some(meta), inline, sealed)) = found else { return Ok(Shown::Absent) };
+        let Some((state, Some(meta), inline, sealed)) = found else {
+            return Ok(Shown::Absent);
+        };
         match state {
             ContentState::Missing | ContentState::Pruned => return Ok(Shown::Absent),
             ContentState::Invalid => return Ok(Shown::Invalid),
@@ -136,10 +154,17 @@ impl<V: View> Db<V> {
             None => self.content_bytes(meta.space, &meta.content_hash, u64::MAX)?,
         };
         let Some(wire) = wire else { return Ok(Shown::Absent) };
-        let Some((space, key)) = sealed.filter(|_| meta.content_len > 0) else { return Ok(Shown::Here(wire)) };
-        let Some(key) = self.space_key(&space, &key) else { return Ok(Shown::Absent) };
+        let Some((space, key)) = sealed.filter(|_| meta.content_len > 0) else {
+            return Ok(Shown::Here(wire));
+        };
+        let Some(key) = self.space_key(&space, &key) else {
+            return Ok(Shown::Absent);
+        };
         let binding = match is_inline {
-            true => Binding::Inline { author: self.identity(meta.author)?, at: meta.at },
+            true => Binding::Inline {
+                author: self.identity(meta.author)?,
+                at: meta.at,
+            },
             false => Binding::Shared,
         };
         Ok(open_content(&key, &wire, binding).map_or(Shown::Absent, Shown::Here))
@@ -186,14 +211,19 @@ impl<V: View> Db<V> {
 
     /// The threads of a space, in the order of their creation, after a stamp.
     pub fn threads(&self, space: SpaceNo, after: Stamp, most: usize) -> Answer<Vec<(Stamp, Seq)>> {
-        let (from, to) = (encode::space_stamp(space, after), encode::space_stamp(space, Stamp::LAST));
+        let (from, to) = (
+            encode::space_stamp(space, after),
+            encode::space_stamp(space, Stamp::LAST),
+        );
         Self::after(self.tables.threads(), from, to, most)
     }
 
     /// A thread and its metadata.
     pub fn thread(&self, seq: Seq) -> Answer<Option<Thread>> {
         let Some(row) = self.event(seq)? else { return Ok(None) };
-        let (Some(stamp), Some(meta)) = (row.stamp(), row.meta) else { return Ok(None) };
+        let (Some(stamp), Some(meta)) = (row.stamp(), row.meta) else {
+            return Ok(None);
+        };
         let mut updated = stamp.at;
         let mut fields = Vec::new();
         for field in ThreadField::UPDATABLE {
@@ -211,7 +241,21 @@ impl<V: View> Db<V> {
         }
         let author = self.identity(meta.author)?;
         let content = self.shown(seq)?;
-        Ok(Some(Thread { seq, stamp, author, content, fields, deleted: deleted.is_some(), updated }))
+        Ok(Some(Thread {
+            seq,
+            stamp,
+            author,
+            content,
+            fields,
+            deleted: deleted.is_some(),
+            updated,
+        }))
+    }
+
+    /// The message up to which an author has read a thread.
+    pub fn read_position(&self, space: SpaceNo, author: AuthorNo, thread: Seq) -> Answer<Option<EventId>> {
+        let Some((_, marker)) = self.register(space, Register::ReadMarker(author, thread))? else { return Ok(None) };
+        Ok(self.opened(marker)?.and_then(|envelope| envelope.reference(model::Role::Target)))
     }
 
     /// Posts of a public space before a stamp, newest first.
@@ -279,7 +323,10 @@ impl<V: View> Db<V> {
             self.keep_follow(&mut winners, follower, Seq(value.value()))?;
         }
         let followers = self.only_follows(winners)?;
-        let mut identities = followers.into_iter().map(|no| self.identity(no)).collect::<Answer<Vec<_>>>()?;
+        let mut identities = followers
+            .into_iter()
+            .map(|no| self.identity(no))
+            .collect::<Answer<Vec<_>>>()?;
         identities.sort();
         Ok(identities)
     }
@@ -301,7 +348,11 @@ impl<V: View> Db<V> {
     pub fn chosen(&self, space: SpaceNo, id: &str) -> Answer<Option<(Stamp, Seq)>> {
         let aux = model::crypto::chosen_key(id);
         let bound = |stamp: Stamp| encode::key::<44>(&[&space.0.to_be_bytes(), &aux.0, &stamp.to_bytes()]);
-        let mut range = self.tables.chosen().range(bound(Stamp::FIRST)..=bound(Stamp::LAST)).map_err(fault)?;
+        let mut range = self
+            .tables
+            .chosen()
+            .range(bound(Stamp::FIRST)..=bound(Stamp::LAST))
+            .map_err(fault)?;
         let Some(entry) = range.next() else { return Ok(None) };
         let (key, value) = entry.map_err(fault)?;
         Ok(Some((encode::stamp_at_end(&key.value()), Seq(value.value()))))
@@ -309,7 +360,10 @@ impl<V: View> Db<V> {
 
     /// The files of a space, after a stamp.
     pub fn files(&self, space: SpaceNo, after: Stamp, most: usize) -> Answer<Vec<(Stamp, Seq)>> {
-        let (from, to) = (encode::space_stamp(space, after), encode::space_stamp(space, Stamp::LAST));
+        let (from, to) = (
+            encode::space_stamp(space, after),
+            encode::space_stamp(space, Stamp::LAST),
+        );
         Self::after(self.tables.files(), from, to, most)
     }
 
@@ -328,7 +382,12 @@ impl<V: View> Db<V> {
         for entry in self.tables.journal_blocks().range(blocks).map_err(fault)? {
             let first = crate::db::seq_at_end(&entry.map_err(fault)?.0.value()).0 * JOURNAL_BLOCK;
             let from = first.max(after + 1);
-            for entry in self.tables.journal().range(from..first + JOURNAL_BLOCK).map_err(fault)? {
+            for entry in self
+                .tables
+                .journal()
+                .range(from..first + JOURNAL_BLOCK)
+                .map_err(fault)?
+            {
                 let (number, value) = entry.map_err(fault)?;
                 let entry = encode::decode_entry(&value.value())?;
                 if entry.space == space {
@@ -344,7 +403,10 @@ impl<V: View> Db<V> {
 
     /// The position after which nothing has happened yet.
     pub fn position(&self) -> Answer<Position> {
-        Ok(Position { epoch: self.epoch()?, number: self.next_position.saturating_sub(1) })
+        Ok(Position {
+            epoch: self.epoch()?,
+            number: self.next_position.saturating_sub(1),
+        })
     }
 }
 

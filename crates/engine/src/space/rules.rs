@@ -60,20 +60,42 @@ enum Target {
 }
 
 fn shape(kind: Kind) -> Shape {
-    let plain = |target| Shape { thread: false, target, attachments: false };
+    let plain = |target| Shape {
+        thread: false,
+        target,
+        attachments: false,
+    };
     match kind {
         Kind::Space | Kind::Settings | Kind::Device | Kind::Prekey | Kind::Key => plain(Target::None),
         Kind::Profile | Kind::Thread | Kind::File | Kind::Follow | Kind::Unfollow => plain(Target::None),
         Kind::Member => plain(Target::Perhaps(&[Kind::Member])),
         Kind::Removal => plain(Target::One(&[Kind::Member, Kind::Space])),
-        Kind::ThreadUpdate | Kind::ThreadDelete => Shape { thread: true, target: Target::None, attachments: false },
-        Kind::Message => Shape { thread: true, target: Target::None, attachments: true },
-        Kind::Post => Shape { thread: false, target: Target::None, attachments: true },
-        Kind::Edit => {
-            Shape { thread: false, target: Target::One(&[Kind::Message, Kind::Post]), attachments: true }
-        }
+        Kind::ThreadUpdate | Kind::ThreadDelete => Shape {
+            thread: true,
+            target: Target::None,
+            attachments: false,
+        },
+        Kind::Message => Shape {
+            thread: true,
+            target: Target::None,
+            attachments: true,
+        },
+        Kind::Post => Shape {
+            thread: false,
+            target: Target::None,
+            attachments: true,
+        },
+        Kind::Edit => Shape {
+            thread: false,
+            target: Target::One(&[Kind::Message, Kind::Post]),
+            attachments: true,
+        },
         Kind::Reaction | Kind::ReactionRemoval => plain(Target::One(&[Kind::Message])),
-        Kind::ReadMarker => Shape { thread: true, target: Target::One(&[Kind::Message]), attachments: false },
+        Kind::ReadMarker => Shape {
+            thread: true,
+            target: Target::One(&[Kind::Message]),
+            attachments: false,
+        },
         Kind::Delete => plain(Target::Unseen),
         Kind::Unknown(_) => plain(Target::None),
     }
@@ -97,7 +119,9 @@ pub fn validate(db: &impl Reads, event: &Examined<'_>) -> Answer<Result<Standing
 fn check_references(event: &Examined<'_>) -> Result<(), Why> {
     let envelope = event.envelope;
     for found in event.found {
-        let Some(meta) = &found.row.meta else { return Err(Why::Reference) };
+        let Some(meta) = &found.row.meta else {
+            return Err(Why::Reference);
+        };
         if meta.space != event.space {
             return Err(Why::Reference);
         }
@@ -122,7 +146,11 @@ fn check_references(event: &Examined<'_>) -> Result<(), Why> {
 }
 
 fn count(envelope: &Envelope, role: Role) -> usize {
-    envelope.references.iter().filter(|reference| reference.role == role).count()
+    envelope
+        .references
+        .iter()
+        .filter(|reference| reference.role == role)
+        .count()
 }
 
 fn check_role(event: &Examined<'_>, role: Role, exactly: usize, kinds: &[Kind]) -> Result<(), Why> {
@@ -162,7 +190,11 @@ fn check_aux(envelope: &Envelope) -> Result<(), Why> {
 /// Founding a space, carrying a key, and writing in one's own public space stand on nobody's grant.
 fn without_authority(event: &Examined<'_>) -> Option<Result<Standing, Why>> {
     let envelope = event.envelope;
-    let standing = |subject| Standing { authority: Seq(0), subject, grants: None };
+    let standing = |subject| Standing {
+        authority: Seq(0),
+        subject,
+        grants: None,
+    };
     let authorities = count(envelope, Role::Authority);
     match envelope.kind {
         Kind::Space => Some(check_founding(envelope).map(|()| standing(Seq(0)))),
@@ -178,14 +210,20 @@ fn without_authority(event: &Examined<'_>) -> Option<Result<Standing, Why>> {
 }
 
 fn check_founding(envelope: &Envelope) -> Result<(), Why> {
-    let Payload::Space { sealed } = envelope.payload else { return Err(Why::SpaceId) };
+    let Payload::Space { sealed } = envelope.payload else {
+        return Err(Why::SpaceId);
+    };
     if count(envelope, Role::Authority) > 0 {
         return Err(Why::Authority);
     }
     if envelope.space != space_id(&envelope.author, &envelope.aux, sealed) {
         return Err(Why::SpaceId);
     }
-    if sealed == envelope.key.is_zero() { Err(Why::Sealing) } else { Ok(()) }
+    if sealed == envelope.key.is_zero() {
+        Err(Why::Sealing)
+    } else {
+        Ok(())
+    }
 }
 
 fn belongs_in_public(kind: Kind) -> bool {
@@ -206,8 +244,12 @@ fn belongs_among_members(kind: Kind) -> bool {
 fn with_authority(db: &impl Reads, event: &Examined<'_>) -> Answer<Result<Standing, Why>> {
     let envelope = event.envelope;
     let mut authorities = event.found.iter().filter(|found| found.role == Role::Authority);
-    let (Some(found), None) = (authorities.next(), authorities.next()) else { return Ok(Err(Why::Authority)) };
-    let Some(membership) = db.membership(found.seq)? else { return Ok(Err(Why::NotTheirs)) };
+    let (Some(found), None) = (authorities.next(), authorities.next()) else {
+        return Ok(Err(Why::Authority));
+    };
+    let Some(membership) = db.membership(found.seq)? else {
+        return Ok(Err(Why::NotTheirs));
+    };
     if membership.member != envelope.author {
         return Ok(Err(Why::NotTheirs));
     }
@@ -217,7 +259,11 @@ fn with_authority(db: &impl Reads, event: &Examined<'_>) -> Answer<Result<Standi
     if membership.sealed == envelope.key.is_zero() {
         return Ok(Err(Why::Sealing));
     }
-    let standing = Standing { authority: found.seq, subject: target(event), grants: granted(envelope) };
+    let standing = Standing {
+        authority: found.seq,
+        subject: target(event),
+        grants: granted(envelope),
+    };
     let meta = meta_of(event, &standing);
     if let Err(why) = check_target(db, event, &meta)? {
         return Ok(Err(why));
@@ -248,7 +294,11 @@ fn check_target(db: &impl Reads, event: &Examined<'_>, meta: &Meta) -> Answer<Re
         }
         Kind::ReadMarker => {
             let target = target_row(event)?;
-            let thread = event.found.iter().find(|found| found.role == Role::Thread).map(|found| found.seq);
+            let thread = event
+                .found
+                .iter()
+                .find(|found| found.role == Role::Thread)
+                .map(|found| found.seq);
             target.meta.as_ref().map(|other| other.subject) == thread
         }
         _ => true,
@@ -258,13 +308,21 @@ fn check_target(db: &impl Reads, event: &Examined<'_>, meta: &Meta) -> Answer<Re
 
 fn target_row<'a>(event: &Examined<'a>) -> Answer<&'a EventRow> {
     let found = event.found.iter().find(|found| found.role == Role::Target);
-    found.map(|found| &found.row).ok_or_else(|| Fault::Broken("a needed target was not found".into()))
+    found
+        .map(|found| &found.row)
+        .ok_or_else(|| Fault::Broken("a needed target was not found".into()))
 }
 
 /// What an event belongs to: the thread of a message or update, otherwise what it changes. The thread of a read marker
 /// is its subject too; its target is found by the winner's envelope.
 fn target(event: &Examined<'_>) -> Seq {
-    let of = |role| event.found.iter().find(|found| found.role == role).map(|found| found.seq);
+    let of = |role| {
+        event
+            .found
+            .iter()
+            .find(|found| found.role == role)
+            .map(|found| found.seq)
+    };
     of(Role::Thread).or_else(|| of(Role::Target)).unwrap_or(Seq(0))
 }
 
@@ -288,7 +346,11 @@ pub fn meta_of(event: &Examined<'_>, standing: &Standing) -> Meta {
 /// The membership that a founding or member event gives.
 pub fn membership_of(db: &impl Reads, envelope: &Envelope, authority: Seq) -> Answer<Option<Membership>> {
     Ok(match envelope.payload {
-        Payload::Space { sealed } => Some(Membership { member: envelope.author, role: MemberRole::Owner, sealed }),
+        Payload::Space { sealed } => Some(Membership {
+            member: envelope.author,
+            role: MemberRole::Owner,
+            sealed,
+        }),
         Payload::Member { member, role } => {
             let sealed = crate::counting::membership(db, authority)?.sealed;
             Some(Membership { member, role, sealed })
@@ -299,5 +361,9 @@ pub fn membership_of(db: &impl Reads, envelope: &Envelope, authority: Seq) -> An
 
 /// What a delete names.
 pub fn deleted_target(envelope: &Envelope) -> Option<EventId> {
-    if envelope.kind == Kind::Delete { envelope.reference(Role::Target) } else { None }
+    if envelope.kind == Kind::Delete {
+        envelope.reference(Role::Target)
+    } else {
+        None
+    }
 }

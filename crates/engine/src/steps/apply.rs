@@ -4,14 +4,14 @@ use crate::chains::{Next, Passage};
 use crate::change::{Change, Turn};
 use crate::content;
 use crate::content::Work;
-use crate::counting::counts;
+use crate::counting::{counts, membership};
 use crate::fetch;
 use crate::reads::{Answer, Fault, Reads};
 use crate::release::{consequences, met, recheck_task};
 use crate::rows::{JournalKind, Meta, Outcome, Task};
 use crate::space::{rules, views};
 use model::crypto::SpaceKey;
-use model::payload::Payload;
+use model::payload::{MemberRole, Payload};
 use model::planted::{Bug, is_planted};
 use model::stage::StageInput;
 use model::{Envelope, EventId, Group, Kind, Need, Seq, Stamp};
@@ -25,15 +25,21 @@ pub(crate) fn reflect<R: Reads>(_db: &R, passage: Passage) -> Answer<Next> {
 pub(crate) fn apply<R: Reads>(db: &R, mut passage: Passage) -> Answer<Next> {
     let envelope = passage.envelope()?.clone();
     let work = &mut passage.work;
-    let Some(mut meta) = work.row.meta.clone() else { return Err(Fault::Broken("applied without meta".into())) };
-    let stamp = Stamp { at: meta.at, id: work.row.id };
+    let Some(mut meta) = work.row.meta.clone() else {
+        return Err(Fault::Broken("applied without meta".into()));
+    };
+    let stamp = Stamp {
+        at: meta.at,
+        id: work.row.id,
+    };
     meta.counts = counts(db, &meta, stamp)?;
     work.row.meta = Some(meta.clone());
     let position = db.next_position()?;
     let stage = work.row.stage.clone().next(StageInput::Apply(position));
     work.row.stage = stage.map_err(|edge| Fault::Broken(edge.to_string()))?;
     if !is_planted(Bug::JournalEntryMissing) || passage.was_opened {
-        work.changes.push(Change::Journal(meta.space, work.seq, JournalKind::Applied));
+        work.changes
+            .push(Change::Journal(meta.space, work.seq, JournalKind::Applied));
     }
     effects(db, work, &meta, &envelope, stamp)?;
     parents(db, work, &meta, &envelope)?;
@@ -48,7 +54,8 @@ fn effects(db: &impl Reads, work: &mut Work, meta: &Meta, envelope: &Envelope, s
         work.changes.push(Change::Key(envelope.space, secret));
         work.changes.push(Change::Joined(envelope.space));
         if !db.carried(&envelope.space, Seq(0), 1)?.is_empty() {
-            work.changes.push(Change::Task(Turn::Put, Task::Join(envelope.space, Seq(0))));
+            work.changes
+                .push(Change::Task(Turn::Put, Task::Join(envelope.space, Seq(0))));
         }
     }
     if let Some(target) = rules::deleted_target(envelope) {
@@ -58,9 +65,19 @@ fn effects(db: &impl Reads, work: &mut Work, meta: &Meta, envelope: &Envelope, s
         // Nothing can stand on a membership before it is applied, so a new grant changes nobody's standing by itself.
         let own = |change: &Change| matches!(change, Change::Task(_, Task::Rederive(other, _)) if *other == seq);
         let others = consequences(meta, Turn::Put, stamp, seq).into_iter();
-        work.changes.extend(others.filter(|change| !own(change) && !matches!(change, Change::Limit(..))));
+        work.changes
+            .extend(others.filter(|change| !own(change) && !matches!(change, Change::Limit(..))));
     }
     Ok(())
+}
+
+/// Whether a delete can reach its target at all: a stranger's delete of a known target leaves no row, so that nobody can
+/// pile them up.
+fn may_ever_reach(db: &impl Reads, delete: &Meta, target: &EventId) -> Answer<bool> {
+    let Some(seq) = db.seq(target)? else { return Ok(true) };
+    let Some(target) = db.event(seq)?.and_then(|row| row.meta) else { return Ok(true) };
+    let is_admin = delete.authority != Seq(0) && membership(db, delete.authority)?.role >= MemberRole::Admin;
+    Ok(target.author == delete.author || is_admin)
 }
 
 /// The rows of an applied event that can be dropped and rebuilt: its place in its author's order, the membership, limit
@@ -76,7 +93,9 @@ pub(crate) fn standing_rows(
     if let Some(membership) = rules::membership_of(db, envelope, meta.authority)? {
         changes.push(Change::Membership(seq, membership));
     }
-    if let Some(target) = rules::deleted_target(envelope) {
+    if let Some(target) = rules::deleted_target(envelope)
+        && may_ever_reach(db, meta, &target)?
+    {
         changes.push(Change::Tombstone(target, stamp, seq));
     }
     if meta.counts {
@@ -92,13 +111,15 @@ pub(crate) fn standing_rows(
 fn parents(db: &impl Reads, work: &mut Work, meta: &Meta, envelope: &Envelope) -> Answer<()> {
     for parent in envelope.parents.iter().filter(|parent| **parent != EventId::ZERO) {
         if db.seq(parent)?.is_none() && db.refused(parent)?.is_none() {
-            work.changes.push(Change::Gap(Turn::Put, meta.space, meta.author, *parent));
+            work.changes
+                .push(Change::Gap(Turn::Put, meta.space, meta.author, *parent));
             let group = Group::Author(envelope.space, envelope.author);
             work.changes.push(Change::Wanted(group, fetch::Origin::PeerOrRelay));
         }
     }
     if db.is_gap(meta.space, meta.author, &work.row.id)? {
-        work.changes.push(Change::Gap(Turn::Remove, meta.space, meta.author, work.row.id));
+        work.changes
+            .push(Change::Gap(Turn::Remove, meta.space, meta.author, work.row.id));
     }
     Ok(())
 }

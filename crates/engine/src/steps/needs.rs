@@ -44,10 +44,18 @@ enum Lookup {
 
 fn look_up<R: Reads>(db: &R, reference: &Reference) -> Answer<Lookup> {
     let Some(seq) = db.seq(&reference.id)? else {
-        return Ok(if db.refused(&reference.id)?.is_some() { Lookup::Refused } else { Lookup::Unmet });
+        return Ok(if db.refused(&reference.id)?.is_some() {
+            Lookup::Refused
+        } else {
+            Lookup::Unmet
+        });
     };
     match db.event(seq)? {
-        Some(row) if is_met(db, &row)? => Ok(Lookup::Applied(Box::new(Found { role: reference.role, seq, row }))),
+        Some(row) if is_met(db, &row)? => Ok(Lookup::Applied(Box::new(Found {
+            role: reference.role,
+            seq,
+            row,
+        }))),
         Some(_) | None => Ok(Lookup::Unmet),
     }
 }

@@ -18,8 +18,17 @@ pub(crate) fn open<R: Reads>(db: &R, mut passage: Passage) -> Answer<Next> {
         Opening::Opened(_) if passage.was_opened => Ok(Next::On(passage)),
         Opening::Opened(envelope) => {
             let (space, author) = passage.numbers;
-            let examined = Examined { envelope, space, author, found: &[] };
-            let standing = Standing { authority: Seq(0), subject: Seq(0), grants: None };
+            let examined = Examined {
+                envelope,
+                space,
+                author,
+                found: &[],
+            };
+            let standing = Standing {
+                authority: Seq(0),
+                subject: Seq(0),
+                grants: None,
+            };
             passage.work.row.meta = Some(meta_of(&examined, &standing));
             content::begin(db, &passage.setting.policy, &mut passage.work)?;
             Ok(Next::On(passage))
@@ -52,9 +61,14 @@ fn carry<R: Reads>(db: &R, passage: Passage, space: SpaceId) -> Answer<Next> {
         None
     };
     if let Some((space, oldest)) = too_many {
-        work.changes.extend(release::drop_carried(db, &space, oldest, passage.setting.now)?);
+        work.changes
+            .extend(release::drop_carried(db, &space, oldest, passage.setting.now)?);
     }
-    work.row.stage = work.row.stage.next(StageInput::Carry).map_err(|edge| Fault::Broken(edge.to_string()))?;
+    work.row.stage = work
+        .row
+        .stage
+        .next(StageInput::Carry)
+        .map_err(|edge| Fault::Broken(edge.to_string()))?;
     work.changes.push(Change::Carried(Turn::Put, space, seq));
     Ok(Next::End(Outcome::Carried(seq), work.finish()))
 }
