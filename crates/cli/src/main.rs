@@ -1,17 +1,63 @@
 //! The `anteroom` command: arguments, configuration, logging; the composition root.
-#![allow(missing_docs)]
+//!
+//! [`arguments`] says what can be asked, [`config`] where settings come from, and [`commands`] has one file per
+//! command. Every command answers with a value that can be shown as text or as one JSON document; every failure says
+//! what was tried and what to do. Only this crate reads the real clock, prints, and ends the process.
 
+mod arguments;
+// The benchmarks say `pub` among themselves, as a crate of their own would.
+#[allow(unreachable_pub)]
 mod bench;
+mod clock;
+mod commands;
+mod config;
+mod context;
+mod failure;
+mod folder;
+mod key_file;
+mod logging;
+mod output;
+mod progress;
+mod signals;
+mod words;
 
-fn main() -> anyhow::Result<()> {
-    let mut words = std::env::args().skip(1);
-    match words.next().as_deref() {
-        Some("bench") => {
-            let words: Vec<String> = words.collect();
-            let name = words.iter().find(|word| !word.starts_with('-')).cloned();
-            let dir = words.iter().position(|word| word == "--dir").and_then(|at| words.get(at + 1)).map(Into::into);
-            bench::run(name.as_deref(), words.iter().any(|word| word == "--quick"), dir)
-        }
-        _ => Ok(()),
+use arguments::Arguments;
+use clap::Parser as _;
+use clap::error::ErrorKind;
+use context::Context;
+use failure::Failure;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return misunderstood(&error),
+    };
+    let json = arguments.global.json;
+    let run = || {
+        let context = Context::new(&arguments.global)?;
+        commands::run(&context, arguments.command)
+    };
+    match run() {
+        Ok(code) => code,
+        Err(failure) => output::fail(json, &failure),
     }
+}
+
+/// Help and versions are answers; everything else that clap says is a failure.
+fn misunderstood(error: &clap::Error) -> ExitCode {
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        return match output::write(&error.render().to_string()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => output::fail(false, &failure),
+        };
+    }
+    let wants_json = std::env::args_os().any(|word| word == "--json");
+    let text = error.render().to_string();
+    if wants_json {
+        let what = text.trim().trim_start_matches("error: ").to_owned();
+        return output::fail(true, &Failure::new(what, "run `anteroom help` to see what can be asked"));
+    }
+    output::complain(&text);
+    ExitCode::from(2)
 }

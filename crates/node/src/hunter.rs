@@ -103,7 +103,9 @@ impl fetch::Plan<Group> for Plan<'_> {
 impl Hunter {
     /// A session that keeps to those limits.
     pub fn new(limits: DomainLimits) -> Hunter {
-        Hunter { hunts: Hunts::new(limits) }
+        Hunter {
+            hunts: Hunts::new(limits),
+        }
     }
 
     /// Looks at the schedule and the clock.
@@ -128,13 +130,29 @@ impl Hunter {
         let mut orders = Vec::new();
         while let Some(output) = self.hunts.take() {
             orders.push(match output {
-                Output::Start { ticket, group, url, domain: _ } => {
+                Output::Start {
+                    ticket,
+                    group,
+                    url,
+                    domain: _,
+                } => {
                     let needs = db.needs_of(&group, NEEDS_PER_REQUEST_MAX)?;
-                    Order::Fetch { ticket, group, url, needs }
+                    Order::Fetch {
+                        ticket,
+                        group,
+                        url,
+                        needs,
+                    }
                 }
-                Output::HuntEnded { group, expected_next, started_at } => {
-                    Order::Ended { group, expected_next: Nanos(expected_next), started_at: Nanos(started_at) }
-                }
+                Output::HuntEnded {
+                    group,
+                    expected_next,
+                    started_at,
+                } => Order::Ended {
+                    group,
+                    expected_next: Nanos(expected_next),
+                    started_at: Nanos(started_at),
+                },
             });
         }
         Ok(orders)

@@ -8,8 +8,10 @@
 //! This is the only crate that spawns threads.
 
 
+pub mod bundle;
 pub mod clock;
 pub mod core;
+pub mod explain;
 pub mod hunter;
 pub mod running;
 

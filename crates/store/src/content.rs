@@ -31,7 +31,11 @@ pub fn write_file(disk: &dyn Disk, space: &SpaceId, hash: &ContentHash, bytes: &
     let write = || {
         disk.write_temporary(&name, bytes)?;
         disk.rename_temporary(&name)?;
-        if is_planted(Bug::MissingDirectorySync) { Ok(()) } else { disk.sync_folder() }
+        if is_planted(Bug::MissingDirectorySync) {
+            Ok(())
+        } else {
+            disk.sync_folder()
+        }
     };
     write().map_err(|error: std::io::Error| disk_fault(&error))
 }
@@ -50,13 +54,19 @@ pub enum Delivered {
 impl Batch<'_> {
     /// Delivers content whose hash was checked.
     pub fn deliver(&mut self, space: &SpaceId, hash: &ContentHash, bytes: &[u8]) -> Answer<Delivered> {
-        let Some(no) = self.db.space_no(space)? else { return Ok(Delivered::Unwanted) };
+        let Some(no) = self.db.space_no(space)? else {
+            return Ok(Delivered::Unwanted);
+        };
         let inline_waits = !self.db.waiting_for_content(no, hash, model::Seq(0), 1)?.is_empty();
         if bytes.len() as u64 <= self.db.policy.inline_bytes_max {
             if inline_waits {
                 self.deliver_inline(no, hash, bytes)?;
             }
-            return Ok(if inline_waits { Delivered::Stored } else { Delivered::Unwanted });
+            return Ok(if inline_waits {
+                Delivered::Stored
+            } else {
+                Delivered::Unwanted
+            });
         }
         let row = match self.db.content(no, hash)? {
             None => return Ok(Delivered::Unwanted),
@@ -65,7 +75,11 @@ impl Batch<'_> {
         };
         // The first to refer to a hash says how long it is; those that say otherwise are judged unfit one by one.
         let len = bytes.len() as u64;
-        let place = if len <= self.db.policy.row_content_bytes_max { Place::Row } else { Place::File };
+        let place = if len <= self.db.policy.row_content_bytes_max {
+            Place::Row
+        } else {
+            Place::File
+        };
         if place == Place::Row {
             let key = encode::content_key(no, hash);
             self.db.tables.content_bytes.insert(key, bytes).map_err(fault)?;
@@ -94,7 +108,11 @@ impl Batch<'_> {
 
     pub(crate) fn put_content(&mut self, space: SpaceNo, hash: &ContentHash, row: &ContentRow) -> Answer<()> {
         let key = encode::content_key(space, hash);
-        self.db.tables.contents.insert(key, encode::encode_content(row).as_slice()).map_err(fault)?;
+        self.db
+            .tables
+            .contents
+            .insert(key, encode::encode_content(row).as_slice())
+            .map_err(fault)?;
         Ok(())
     }
 
@@ -106,7 +124,11 @@ impl Batch<'_> {
             unused_since: Nanos(0),
         });
         if row.count == 0 && row.unused_since != Nanos(0) && !is_planted(Bug::CollectReferenced) {
-            self.db.tables.unused.remove(unused_key(row.unused_since, space, hash)).map_err(fault)?;
+            self.db
+                .tables
+                .unused
+                .remove(unused_key(row.unused_since, space, hash))
+                .map_err(fault)?;
             row.unused_since = Nanos(0);
         }
         row.count += 1;
@@ -122,12 +144,20 @@ impl Batch<'_> {
         }
         row.count -= 1;
         if row.count == 0 && row.place == Place::Absent {
-            self.db.tables.contents.remove(encode::content_key(space, hash)).map_err(fault)?;
+            self.db
+                .tables
+                .contents
+                .remove(encode::content_key(space, hash))
+                .map_err(fault)?;
             return Ok(());
         }
         if row.count == 0 {
             row.unused_since = self.now.max(Nanos(1));
-            self.db.tables.unused.insert(unused_key(row.unused_since, space, hash), ()).map_err(fault)?;
+            self.db
+                .tables
+                .unused
+                .insert(unused_key(row.unused_since, space, hash), ())
+                .map_err(fault)?;
         }
         self.put_content(space, hash, &row)
     }
@@ -137,7 +167,10 @@ impl Batch<'_> {
     pub fn forget_unused(&mut self, most: usize) -> Answer<usize> {
         let before = self.now.minus(self.db.policy.grace_nanos);
         let mut due = Vec::new();
-        for entry in redb::ReadableTable::iter(&self.db.tables.unused).map_err(fault)?.take(most) {
+        for entry in redb::ReadableTable::iter(&self.db.tables.unused)
+            .map_err(fault)?
+            .take(most)
+        {
             let key = entry.map_err(fault)?.0.value();
             if key[..8] > before.0.to_be_bytes()[..] {
                 break;
@@ -155,7 +188,9 @@ impl Batch<'_> {
         self.db.tables.unused.remove(key).map_err(fault)?;
         let content: [u8; 36] = encode::key(&[&key[8..]]);
         let (space, hash) = split_content_key(&content);
-        let Some(row) = self.db.content(space, &hash)? else { return Ok(()) };
+        let Some(row) = self.db.content(space, &hash)? else {
+            return Ok(());
+        };
         if row.count > 0 && !is_planted(Bug::CollectReferenced) {
             return self.bug("content in use was listed as unused");
         }
@@ -178,13 +213,19 @@ impl Batch<'_> {
     /// Deletes files that an earlier commit forgot, unless they are spoken of again. Says how many are gone.
     pub fn delete_forgotten(&mut self, most: usize) -> Answer<usize> {
         let mut keys = Vec::new();
-        for entry in redb::ReadableTable::iter(&self.db.tables.forgotten_files).map_err(fault)?.take(most) {
+        for entry in redb::ReadableTable::iter(&self.db.tables.forgotten_files)
+            .map_err(fault)?
+            .take(most)
+        {
             keys.push(entry.map_err(fault)?.0.value());
         }
         for key in &keys {
             self.touch();
             let (space, hash) = split_content_key(&encode::key(&[&key[8..]]));
-            let spoken_of = self.db.content(space, &hash)?.is_some_and(|row| row.place == Place::File);
+            let spoken_of = self
+                .db
+                .content(space, &hash)?
+                .is_some_and(|row| row.place == Place::File);
             if !spoken_of {
                 let name = file_name(&self.db.space_id(space)?, &hash);
                 self.db.disk.remove_file(&name).map_err(|error| disk_fault(&error))?;
@@ -207,9 +248,15 @@ impl Batch<'_> {
     }
 
     fn is_spoken_of(&self, name: &str) -> Answer<bool> {
-        let Some((space, hash)) = name.split_once('-') else { return Ok(false) };
-        let (Ok(space), Ok(hash)) = (space.parse(), hash.parse()) else { return Ok(false) };
-        let Some(no) = self.db.space_no(&space)? else { return Ok(false) };
+        let Some((space, hash)) = name.split_once('-') else {
+            return Ok(false);
+        };
+        let (Ok(space), Ok(hash)) = (space.parse(), hash.parse()) else {
+            return Ok(false);
+        };
+        let Some(no) = self.db.space_no(&space)? else {
+            return Ok(false);
+        };
         Ok(self.db.content(no, &hash)?.is_some_and(|row| row.place == Place::File))
     }
 }

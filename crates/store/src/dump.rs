@@ -65,9 +65,17 @@ impl<V: View> Db<V> {
             let (key, value) = entry.map_err(fault)?;
             let seq = Seq(key.value());
             let membership = encode::decode_membership(value.value())?;
-            let Some(row) = self.event(seq)? else { return Err(encode::broken("a membership's event")) };
-            let (Some(stamp), Some(meta)) = (row.stamp(), &row.meta) else { continue };
-            let limits: Vec<String> = self.all_limits(seq, Stamp::LAST)?.iter().map(|limit| format!("{:?}", limit)).collect();
+            let Some(row) = self.event(seq)? else {
+                return Err(encode::broken("a membership's event"));
+            };
+            let (Some(stamp), Some(meta)) = (row.stamp(), &row.meta) else {
+                continue;
+            };
+            let limits: Vec<String> = self
+                .all_limits(seq, Stamp::LAST)?
+                .iter()
+                .map(|limit| format!("{:?}", limit))
+                .collect();
             out(format!(
                 "member {} {stamp} {} {} counts={} limits={}",
                 self.space_id(meta.space)?,
@@ -84,7 +92,9 @@ impl<V: View> Db<V> {
         for entry in self.tables.threads().iter().map_err(fault)? {
             let (key, value) = entry.map_err(fault)?;
             let space = self.space_id(SpaceNo(u32::from_be_bytes(encode::key(&[&key.value()[..4]]))))?;
-            let Some(thread) = self.thread(Seq(value.value()))? else { continue };
+            let Some(thread) = self.thread(Seq(value.value()))? else {
+                continue;
+            };
             let fields: Vec<String> = thread
                 .fields
                 .iter()
@@ -127,7 +137,9 @@ impl<V: View> Db<V> {
         hints: u8,
         out: &mut impl FnMut(String),
     ) -> Answer<()> {
-        let Some(stamp) = self.event(seq)?.and_then(|row| row.stamp()) else { return Ok(()) };
+        let Some(stamp) = self.event(seq)?.and_then(|row| row.stamp()) else {
+            return Ok(());
+        };
         let message = self.message(seq, stamp, hints)?;
         let mut versions = Vec::new();
         for (stamp, version) in self.versions(seq, Stamp::FIRST, usize::MAX)? {
@@ -135,7 +147,11 @@ impl<V: View> Db<V> {
         }
         let mut reactions = Vec::new();
         for (who, reaction) in &message.reactions {
-            reactions.push(format!("{who}:{}/{}", self.id_of(*reaction)?, content_text(&self.shown(*reaction)?)));
+            reactions.push(format!(
+                "{who}:{}/{}",
+                self.id_of(*reaction)?,
+                content_text(&self.shown(*reaction)?)
+            ));
         }
         out(format!(
             "{word} {place} {stamp} {} shows={}/{} first={} versions=[{}] reactions=[{}] replies={}",
@@ -163,11 +179,7 @@ impl<V: View> Db<V> {
         last.map_or(Ok(()), |winner| self.dump_register(winner, out))
     }
 
-    fn dump_register(
-        &self,
-        (key, stamp, seq): ([u8; 25], Stamp, Seq),
-        out: &mut impl FnMut(String),
-    ) -> Answer<()> {
+    fn dump_register(&self, (key, stamp, seq): ([u8; 25], Stamp, Seq), out: &mut impl FnMut(String)) -> Answer<()> {
         let space = self.space_id(SpaceNo(u32::from_be_bytes(encode::key(&[&key[..4]]))))?;
         let author = || self.identity(AuthorNo(u32::from_be_bytes(encode::key(&[&key[5..9]]))));
         let subject = match key[4] {
@@ -185,7 +197,10 @@ impl<V: View> Db<V> {
             // Follows are listed with their verdict below.
             _ => return Ok(()),
         };
-        out(format!("register {space} {subject} {stamp} {}", content_text(&self.shown(seq)?)));
+        out(format!(
+            "register {space} {subject} {stamp} {}",
+            content_text(&self.shown(seq)?)
+        ));
         Ok(())
     }
 
@@ -194,7 +209,10 @@ impl<V: View> Db<V> {
             let (key, value) = entry.map_err(fault)?;
             let space = self.space_id(SpaceNo(u32::from_be_bytes(encode::key(&[&key.value()[..4]]))))?;
             let stamp = encode::stamp_at_end(&key.value());
-            out(format!("file {space} {stamp} {}", content_text(&self.shown(Seq(value.value()))?)));
+            out(format!(
+                "file {space} {stamp} {}",
+                content_text(&self.shown(Seq(value.value()))?)
+            ));
         }
         self.dump_chosen(out)?;
         self.dump_follows(out)
@@ -239,6 +257,7 @@ impl<V: View> Db<V> {
 
     /// The id of a known event.
     pub fn id_of(&self, seq: Seq) -> Answer<EventId> {
-        self.with_event(seq, |parts| parts.row.id)?.ok_or_else(|| encode::broken("an event number"))
+        self.with_event(seq, |parts| parts.row.id)?
+            .ok_or_else(|| encode::broken("an event number"))
     }
 }

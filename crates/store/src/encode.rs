@@ -131,7 +131,11 @@ pub(crate) fn encode_event(row: &EventRow, blob: &[u8], inline: Option<&[u8]>) -
     let mut flags = 0;
     flags |= if inline.is_some() { FLAG_INLINE } else { 0 };
     flags |= if row.meta.is_some() { FLAG_OPENED } else { 0 };
-    flags |= if row.meta.as_ref().is_some_and(|meta| meta.counts) { FLAG_COUNTS } else { 0 };
+    flags |= if row.meta.as_ref().is_some_and(|meta| meta.counts) {
+        FLAG_COUNTS
+    } else {
+        0
+    };
     out.extend([ROW_VERSION, flags]);
     out.extend(row.id.0);
     out.extend(encode_origin(row.origin));
@@ -213,11 +217,23 @@ fn decode_parts(bytes: &[u8]) -> Result<EventParts<'_>, TooShort> {
     let stage = decode_stage(&mut reader)?;
     let content = decode_state(&mut reader)?;
     let counts = flags & FLAG_COUNTS != 0;
-    let meta = if flags & FLAG_OPENED != 0 { Some(decode_meta(&mut reader, counts)?) } else { None };
+    let meta = if flags & FLAG_OPENED != 0 {
+        Some(decode_meta(&mut reader, counts)?)
+    } else {
+        None
+    };
     let length = usize::from(reader.u16()?);
     let blob = reader.bytes(length)?;
     let inline = (flags & FLAG_INLINE != 0).then(|| reader.rest());
-    let row = EventRow { id, stage, content, has_inline: inline.is_some(), origin, received_at, meta };
+    let row = EventRow {
+        id,
+        stage,
+        content,
+        has_inline: inline.is_some(),
+        origin,
+        received_at,
+        meta,
+    };
     Ok(EventParts { row, blob, inline })
 }
 
@@ -232,7 +248,9 @@ fn decode_stage(reader: &mut Reader<'_>) -> Result<Stage, TooShort> {
             }
             Stage::Held { unmet }
         }
-        2 => Stage::Applied { position: reader.u64()? },
+        2 => Stage::Applied {
+            position: reader.u64()?,
+        },
         3 => Stage::Carried,
         _ => return Err(TooShort),
     })
@@ -244,7 +262,9 @@ fn decode_state(reader: &mut Reader<'_>) -> Result<ContentState, TooShort> {
         1 => ContentState::Processed,
         2 => ContentState::Invalid,
         3 => ContentState::Pruned,
-        4 => ContentState::Deleted { by: Stamp::from_bytes(reader.array()?) },
+        4 => ContentState::Deleted {
+            by: Stamp::from_bytes(reader.array()?),
+        },
         _ => return Err(TooShort),
     })
 }
@@ -276,7 +296,11 @@ pub(crate) fn decode_membership(bytes: &[u8]) -> Answer<Membership> {
         let _version = reader.u8().ok()?;
         let role = MemberRole::from_code(reader.u8().ok()?)?;
         let sealed = reader.u8().ok()? == 1;
-        Some(Membership { member: Identity(reader.array().ok()?), role, sealed })
+        Some(Membership {
+            member: Identity(reader.array().ok()?),
+            role,
+            sealed,
+        })
     };
     read().ok_or_else(|| broken("a membership row"))
 }
@@ -304,7 +328,12 @@ pub(crate) fn decode_content(bytes: &[u8]) -> Answer<ContentRow> {
             2 => Place::File,
             _ => return Err(TooShort),
         };
-        Ok(ContentRow { place, count: reader.u64()?, len: reader.u64()?, unused_since: reader.nanos()? })
+        Ok(ContentRow {
+            place,
+            count: reader.u64()?,
+            len: reader.u64()?,
+            unused_since: reader.nanos()?,
+        })
     };
     read().map_err(|_| broken("a content row"))
 }
@@ -389,7 +418,12 @@ pub struct Entry {
 }
 
 pub(crate) fn encode_entry(entry: &Entry) -> [u8; 21] {
-    key(&[&entry.space.0.to_be_bytes(), &entry.seq.0.to_be_bytes(), &[entry.kind.code()], &entry.at.0.to_be_bytes()])
+    key(&[
+        &entry.space.0.to_be_bytes(),
+        &entry.seq.0.to_be_bytes(),
+        &[entry.kind.code()],
+        &entry.at.0.to_be_bytes(),
+    ])
 }
 
 pub(crate) fn decode_entry(bytes: &[u8; 21]) -> Answer<Entry> {
@@ -398,14 +432,24 @@ pub(crate) fn decode_entry(bytes: &[u8; 21]) -> Answer<Entry> {
         let space = SpaceNo(reader.u32().ok()?);
         let seq = Seq(reader.u64().ok()?);
         let kind = engine::rows::JournalKind::from_code(reader.u8().ok()?)?;
-        Some(Entry { space, seq, kind, at: reader.nanos().ok()? })
+        Some(Entry {
+            space,
+            seq,
+            kind,
+            at: reader.nanos().ok()?,
+        })
     };
     read().ok_or_else(|| broken("a journal entry"))
 }
 
 pub(crate) fn encode_schedule(row: &engine::fetch::ScheduleRow) -> [u8; 21] {
     let last = row.last.map_or(0, |last| last.max(1));
-    key(&[&[ROW_VERSION], &row.attempts.to_be_bytes(), &last.to_be_bytes(), &row.next.to_be_bytes()])
+    key(&[
+        &[ROW_VERSION],
+        &row.attempts.to_be_bytes(),
+        &last.to_be_bytes(),
+        &row.next.to_be_bytes(),
+    ])
 }
 
 pub(crate) fn decode_schedule(bytes: &[u8; 21]) -> Answer<engine::fetch::ScheduleRow> {
@@ -414,7 +458,11 @@ pub(crate) fn decode_schedule(bytes: &[u8; 21]) -> Answer<engine::fetch::Schedul
         let _version = reader.u8()?;
         let attempts = reader.u32()?;
         let last = reader.u64()?;
-        Ok::<_, TooShort>(engine::fetch::ScheduleRow { attempts, last: (last > 0).then_some(last), next: reader.u64()? })
+        Ok::<_, TooShort>(engine::fetch::ScheduleRow {
+            attempts,
+            last: (last > 0).then_some(last),
+            next: reader.u64()?,
+        })
     };
     read().map_err(|_| broken("a schedule row"))
 }

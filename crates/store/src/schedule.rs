@@ -41,12 +41,24 @@ impl Batch<'_> {
         }
         self.touch();
         if let Some(old) = old {
-            self.db.tables.schedule_due.remove(due_key(old.next, &key).as_slice()).map_err(fault)?;
+            self.db
+                .tables
+                .schedule_due
+                .remove(due_key(old.next, &key).as_slice())
+                .map_err(fault)?;
         }
         match new {
             Some(row) => {
-                self.db.tables.schedule.insert(key.as_slice(), encode::encode_schedule(&row)).map_err(fault)?;
-                self.db.tables.schedule_due.insert(due_key(row.next, &key).as_slice(), ()).map_err(fault)?;
+                self.db
+                    .tables
+                    .schedule
+                    .insert(key.as_slice(), encode::encode_schedule(&row))
+                    .map_err(fault)?;
+                self.db
+                    .tables
+                    .schedule_due
+                    .insert(due_key(row.next, &key).as_slice(), ())
+                    .map_err(fault)?;
             }
             None => {
                 self.db.tables.schedule.remove(key.as_slice()).map_err(fault)?;
@@ -68,7 +80,9 @@ impl<V: View> Db<V> {
         let mut due = Vec::new();
         for entry in self.tables.schedule_due().iter().map_err(fault)?.take(most) {
             let (key, _) = entry.map_err(fault)?;
-            let Some((next, group)) = key.value().split_first_chunk::<8>() else { continue };
+            let Some((next, group)) = key.value().split_first_chunk::<8>() else {
+                continue;
+            };
             if u64::from_be_bytes(*next) > now.0 {
                 break;
             }
@@ -86,7 +100,10 @@ impl<V: View> Db<V> {
         let mut range = self.tables.schedule_due().range(from.as_slice()..).map_err(fault)?;
         let Some(entry) = range.next() else { return Ok(None) };
         let (key, _) = entry.map_err(fault)?;
-        Ok(key.value().first_chunk::<8>().map(|next| Nanos(u64::from_be_bytes(*next))))
+        Ok(key
+            .value()
+            .first_chunk::<8>()
+            .map(|next| Nanos(u64::from_be_bytes(*next))))
     }
 
     /// Every row of the schedule.
@@ -124,9 +141,15 @@ impl<V: View> Db<V> {
     }
 
     fn content_need(&self, space: model::SpaceId, hash: &model::ContentHash) -> Answer<Vec<Need>> {
-        let Some(no) = self.space_no(&space)? else { return Ok(Vec::new()) };
+        let Some(no) = self.space_no(&space)? else {
+            return Ok(Vec::new());
+        };
         let waits = !self.waiting_for_content(no, hash, Seq(0), 1)?.is_empty();
-        Ok(if waits { vec![Need::Content(space, *hash)] } else { Vec::new() })
+        Ok(if waits {
+            vec![Need::Content(space, *hash)]
+        } else {
+            Vec::new()
+        })
     }
 
     /// Events and keys that events of this space wait for and that are not here themselves. Looks at each need once
@@ -135,7 +158,9 @@ impl<V: View> Db<V> {
         let mut needs: Vec<Need> = Vec::new();
         let mut from = Vec::new();
         for _ in 0..NEEDS_LOOKED_AT_MAX {
-            let Some(entry) = self.tables.waiting().range(from.as_slice()..).map_err(fault)?.next() else { break };
+            let Some(entry) = self.tables.waiting().range(from.as_slice()..).map_err(fault)?.next() else {
+                break;
+            };
             let (key, _) = entry.map_err(fault)?;
             let need = Need::read_key(&mut model::reader::Reader::new(key.value()))
                 .map_err(|_| encode::broken("a waiting key"))?;

@@ -185,6 +185,10 @@ tables! {
     Local ready: u64 => () = "ready_v1";
     /// (space id, number): events carried for others.
     Local carried: [u8; 24] => () = "carried_v1";
+    /// Number of a carried event to its space id: the oldest goes first. Agrees with `carried`.
+    Local carried_order: u64 => [u8; 16] = "carried_order_v1";
+    /// Space id to how many of its events are carried.
+    Local carried_counts: [u8; 16] => u64 = "carried_counts_v1";
     /// (space, hash, number): applied events whose content is missing.
     Local content_waiting: [u8; 44] => () = "content_waiting_v1";
     /// (space, author, parent): parents known to be missing.

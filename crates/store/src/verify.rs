@@ -128,7 +128,9 @@ impl Check<'_> {
             }
             Stage::Applied { position } => {
                 let next = db.next_position()?;
-                self.require(*position < next, || format!("{seq}: applied at {position}, beyond the journal"));
+                self.require(*position < next, || {
+                    format!("{seq}: applied at {position}, beyond the journal")
+                });
                 self.require(row.meta.is_some(), || format!("{seq}: applied but never opened"));
                 self.journal(seq, *position)
             }
@@ -150,12 +152,26 @@ impl Check<'_> {
 
     /// Entries are trimmed by age, but one that is there speaks of its event.
     fn journal(&mut self, seq: Seq, position: u64) -> Answer<()> {
-        let found = self.db.tables.journal().get(position).map_err(fault)?.map(|guard| guard.value());
+        let found = self
+            .db
+            .tables
+            .journal()
+            .get(position)
+            .map_err(fault)?
+            .map(|guard| guard.value());
         let fits = match found {
             Some(bytes) => encode::decode_entry(&bytes)?.seq == seq,
-            None => self.db.tables.journal().first().map_err(fault)?.is_none_or(|(first, _)| first.value() > position),
+            None => self
+                .db
+                .tables
+                .journal()
+                .first()
+                .map_err(fault)?
+                .is_none_or(|(first, _)| first.value() > position),
         };
-        self.require(fits, || format!("{seq}: its journal entry {position} is missing or speaks of another event"));
+        self.require(fits, || {
+            format!("{seq}: its journal entry {position} is missing or speaks of another event")
+        });
         Ok(())
     }
 
@@ -184,7 +200,9 @@ impl Check<'_> {
                 },
                 _ => false,
             };
-            self.require(!met || !self.at_rest, || format!("{seq}: waits for {need}, which is here"));
+            self.require(!met || !self.at_rest, || {
+                format!("{seq}: waits for {need}, which is here")
+            });
             if let Some(space) = space {
                 self.groups.extend(Group::of(need, space));
             }
@@ -199,18 +217,30 @@ impl Check<'_> {
         *slot = (slot.0 + 1, slot.1 + meta.content_len);
         let shared = meta.content_len > db.policy.inline_bytes_max;
         if shared && row.content.holds_reference() {
-            *self.counts.entry(encode::content_key(meta.space, &meta.content_hash)).or_default() += 1;
+            *self
+                .counts
+                .entry(encode::content_key(meta.space, &meta.content_hash))
+                .or_default() += 1;
         }
         if row.content == ContentState::Missing && row.is_applied() {
             self.content_waiting += 1;
             let waits = db.waiting_for_content(meta.space, &meta.content_hash, Seq(seq.0 - 1), 1)?;
-            self.require(waits.first() == Some(&seq), || format!("{seq}: misses content that does not know"));
-            let here = db.content(meta.space, &meta.content_hash)?.is_some_and(|row| row.place != Place::Absent);
-            self.require(!(here && self.at_rest), || format!("{seq}: misses content that is here"));
-            self.groups.insert(Group::Content(db.space_id(meta.space)?, meta.content_hash));
+            self.require(waits.first() == Some(&seq), || {
+                format!("{seq}: misses content that does not know")
+            });
+            let here = db
+                .content(meta.space, &meta.content_hash)?
+                .is_some_and(|row| row.place != Place::Absent);
+            self.require(!(here && self.at_rest), || {
+                format!("{seq}: misses content that is here")
+            });
+            self.groups
+                .insert(Group::Content(db.space_id(meta.space)?, meta.content_hash));
         }
         let needs_inline = row.content == ContentState::Processed && !shared && meta.content_len > 0;
-        self.require(!needs_inline || row.has_inline, || format!("{seq}: its inline content is gone"));
+        self.require(!needs_inline || row.has_inline, || {
+            format!("{seq}: its inline content is gone")
+        });
         self.require(row.content.holds_reference() || !row.has_inline, || {
             format!("{seq}: {} but its inline content is still here", row.content.word())
         });
@@ -221,21 +251,49 @@ impl Check<'_> {
         use redb::ReadableTableMetadata as _;
         let tables = &self.db.tables;
         let pairs = [
-            ("reverse rows of needs", tables.waiting.len().map_err(fault)?, self.waiting),
+            (
+                "reverse rows of needs",
+                tables.waiting.len().map_err(fault)?,
+                self.waiting,
+            ),
             ("held events by age", tables.held.len().map_err(fault)?, self.held),
-            ("held events by owner", tables.held_by_owner.len().map_err(fault)?, self.held),
-            ("events waiting for content", tables.content_waiting.len().map_err(fault)?, self.content_waiting),
+            (
+                "held events by owner",
+                tables.held_by_owner.len().map_err(fault)?,
+                self.held,
+            ),
+            (
+                "events waiting for content",
+                tables.content_waiting.len().map_err(fault)?,
+                self.content_waiting,
+            ),
             ("carried events", tables.carried.len().map_err(fault)?, self.carried),
-            ("carried events by age", tables.carried_order.len().map_err(fault)?, self.carried),
+            (
+                "carried events by age",
+                tables.carried_order.len().map_err(fault)?,
+                self.carried,
+            ),
             ("ready events", tables.ready.len().map_err(fault)?, self.ready),
-            ("owners of held events", tables.held_counts.len().map_err(fault)?, self.owners.len() as u64),
+            (
+                "owners of held events",
+                tables.held_counts.len().map_err(fault)?,
+                self.owners.len() as u64,
+            ),
         ];
         for (what, rows, counted) in pairs {
-            self.require(rows == counted, || format!("{rows} rows of {what}, but {counted} counted"));
+            self.require(rows == counted, || {
+                format!("{rows} rows of {what}, but {counted} counted")
+            });
         }
         for (owner, counted) in self.owners.clone() {
-            let stored = tables.held_counts.get(owner).map_err(fault)?.map_or(0, |guard| guard.value());
-            self.require(stored == counted, || format!("an owner has {counted} held, but {stored} are noted"));
+            let stored = tables
+                .held_counts
+                .get(owner)
+                .map_err(fault)?
+                .map_or(0, |guard| guard.value());
+            self.require(stored == counted, || {
+                format!("an owner has {counted} held, but {stored} are noted")
+            });
         }
         Ok(())
     }
@@ -252,13 +310,25 @@ impl Check<'_> {
             self.require(row.count == counted, || {
                 format!("content {hash}: {} references noted, {counted} counted", row.count)
             });
-            self.require(row.count > 0 || row.place != Place::Absent, || format!("content {hash}: a row for nothing"));
-            let unused = db.tables.unused().get(unused_key(row.unused_since, space, &hash)).map_err(fault)?.is_some();
-            self.require(unused == (row.count == 0), || format!("content {hash}: wrongly listed as used or unused"));
+            self.require(row.count > 0 || row.place != Place::Absent, || {
+                format!("content {hash}: a row for nothing")
+            });
+            let unused = db
+                .tables
+                .unused()
+                .get(unused_key(row.unused_since, space, &hash))
+                .map_err(fault)?
+                .is_some();
+            self.require(unused == (row.count == 0), || {
+                format!("content {hash}: wrongly listed as used or unused")
+            });
             self.bytes(space, &hash, row.place, row.len)?;
         }
         for (key, _) in counts {
-            self.wrong(format!("content {}: referred to without a row", split_content_key(&key).1));
+            self.wrong(format!(
+                "content {}: referred to without a row",
+                split_content_key(&key).1
+            ));
         }
         Ok(())
     }
@@ -281,16 +351,22 @@ impl Check<'_> {
             let (key, value) = entry.map_err(fault)?;
             let stored = encode::decode_usage(value.value())?;
             let recount = counted.remove(&key.value()).unwrap_or_default();
-            self.require(stored == recount, || format!("usage {stored:?} noted, {recount:?} counted"));
+            self.require(stored == recount, || {
+                format!("usage {stored:?} noted, {recount:?} counted")
+            });
         }
-        self.require(counted.is_empty(), || format!("{} authors without a usage row", counted.len()));
+        self.require(counted.is_empty(), || {
+            format!("{} authors without a usage row", counted.len())
+        });
         Ok(())
     }
 
     fn schedule(&mut self) -> Answer<()> {
         let rows = self.db.schedule()?;
         let due = redb::ReadableTableMetadata::len(self.db.tables.schedule_due()).map_err(fault)?;
-        self.require(rows.len() as u64 == due, || format!("{} groups scheduled, {due} by time", rows.len()));
+        self.require(rows.len() as u64 == due, || {
+            format!("{} groups scheduled, {due} by time", rows.len())
+        });
         let scheduled: HashSet<Group> = rows.into_iter().map(|(group, _)| group).collect();
         for group in self.groups.clone() {
             let hunted = scheduled.contains(&group) || self.db.needs_of(&group, 1)?.is_empty();
@@ -309,7 +385,9 @@ impl Check<'_> {
             let (batch, _) = rebuild(store.shared.clone(), transaction, now, &mut |_| ())?;
             batch.db.digest()
         })?;
-        self.require(before == after, || format!("the views have digest {before}, rebuilt they have {after}"));
+        self.require(before == after, || {
+            format!("the views have digest {before}, rebuilt they have {after}")
+        });
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Instant;
 
 /// Strict verifications per second on all cores, and nothing else.
-pub fn verify_per_s(raw: &[Raw]) -> Result<f64> {
+pub(crate) fn verify_per_s(raw: &[Raw]) -> Result<f64> {
     let blobs: Vec<Blob> = raw.iter().map(|raw| Ok(Blob::parse(raw.blob.clone())?)).collect::<Result<_>>()?;
     let begun = Instant::now();
     in_parallel(blobs.len() as u64, |number| {
@@ -27,7 +27,7 @@ const JOURNAL: TableDefinition<'_, u64, [u8; 21]> = TableDefinition::new("journa
 const USAGE: TableDefinition<'_, [u8; 8], &[u8]> = TableDefinition::new("usage");
 
 /// Rows per second of a bare engine that writes what an ordinary message writes, on a store of that many events.
-pub fn engine_per_s(folder: &Path, stored: u64, measured: u64, batch: u64, row_bytes: usize) -> Result<f64> {
+pub(crate) fn engine_per_s(folder: &Path, stored: u64, measured: u64, batch: u64, row_bytes: usize) -> Result<f64> {
     let database = Database::builder().set_cache_size(192 << 20).create(folder.join("bare.redb"))?;
     let mut at = 0;
     while at < stored {

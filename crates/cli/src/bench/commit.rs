@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Runs it.
-pub fn run(scale: &Scale) -> Result<()> {
+pub(crate) fn run(scale: &Scale) -> Result<()> {
     let count = if scale.quick { 500 } else { 5000 };
     let folder = supply::folder(scale.dir.as_deref())?;
     let supply = Supply::new(None)?;

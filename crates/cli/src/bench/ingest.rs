@@ -21,7 +21,7 @@ struct Measured {
 }
 
 /// Runs it.
-pub fn run(scale: &Scale) -> Result<()> {
+pub(crate) fn run(scale: &Scale) -> Result<()> {
     let (base, measured) = if scale.quick { (25_000, 25_000) } else { (1_000_000, 100_000) };
     let folder = supply::folder(scale.dir.as_deref())?;
     let supply = Supply::new(None)?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Processor and cores.
-pub fn description() -> String {
+pub(crate) fn description() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("");
     let model = model.trim_start_matches(['\t', ' ', ':']);
@@ -21,16 +21,16 @@ fn anonymous_mib() -> u64 {
 
 /// The greatest anonymous resident memory seen at the moments that were looked at.
 #[derive(Clone, Debug, Default)]
-pub struct Peak(Arc<AtomicU64>);
+pub(crate) struct Peak(Arc<AtomicU64>);
 
 impl Peak {
     /// Looks now.
-    pub fn look(&self) {
+    pub(crate) fn look(&self) {
         self.0.fetch_max(anonymous_mib(), Ordering::Relaxed);
     }
 
     /// The greatest so far, in MiB.
-    pub fn mib(&self) -> f64 {
+    pub(crate) fn mib(&self) -> f64 {
         self.look();
         self.0.load(Ordering::Relaxed) as f64
     }

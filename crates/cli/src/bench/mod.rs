@@ -16,19 +16,19 @@ use anyhow::{Result, bail};
 use std::path::PathBuf;
 
 /// The benchmarks, in the order in which they run.
-pub const NAMES: [&str; 5] = ["ingest", "release", "timeline", "open", "commit"];
+pub(crate) const NAMES: [&str; 5] = ["ingest", "release", "timeline", "open", "commit"];
 
 /// How a benchmark runs.
 #[derive(Debug)]
-pub struct Scale {
+pub(crate) struct Scale {
     /// Smaller stores, done within a minute.
-    pub quick: bool,
+    pub(crate) quick: bool,
     /// Where the stores are made; a folder of its own below the system's temporary one if none.
-    pub dir: Option<PathBuf>,
+    pub(crate) dir: Option<PathBuf>,
 }
 
 /// Runs one benchmark, or all of them.
-pub fn run(name: Option<&str>, quick: bool, dir: Option<PathBuf>) -> Result<()> {
+pub(crate) fn run(name: Option<&str>, quick: bool, dir: Option<PathBuf>) -> Result<()> {
     let scale = Scale { quick, dir };
     match name {
         Some("ingest") => ingest::run(&scale),
@@ -44,19 +44,19 @@ pub fn run(name: Option<&str>, quick: bool, dir: Option<PathBuf>) -> Result<()> 
 
 /// A row of the table and a field of the JSON line.
 #[derive(Debug)]
-pub struct Figure {
+pub(crate) struct Figure {
     name: &'static str,
     value: f64,
     meaning: &'static str,
 }
 
 /// A figure with its meaning.
-pub fn figure(name: &'static str, value: f64, meaning: &'static str) -> Figure {
+pub(crate) fn figure(name: &'static str, value: f64, meaning: &'static str) -> Figure {
     Figure { name, value, meaning }
 }
 
 /// Prints the table and the JSON line.
-pub fn print(bench: &str, figures: &[Figure]) -> Result<()> {
+pub(crate) fn print(bench: &str, figures: &[Figure]) -> Result<()> {
     println!("{bench} on {}", machine::description());
     for figure in figures {
         println!("  {:24} {:>14.3}  {}", figure.name, figure.value, figure.meaning);

@@ -11,12 +11,12 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// The name under which the benchmark starts itself to be killed.
-pub const WRITER: &str = "open-writer";
+pub(crate) const WRITER: &str = "open-writer";
 /// How many events the process that is killed commits at a time.
 const BATCH: u64 = 100;
 
 /// Runs it.
-pub fn run(scale: &Scale) -> Result<()> {
+pub(crate) fn run(scale: &Scale) -> Result<()> {
     let stored = if scale.quick { 50_000 } else { 1_000_000 };
     let rounds = if scale.quick { 3 } else { 5 };
     let folder = supply::folder(scale.dir.as_deref())?;
@@ -77,7 +77,7 @@ fn write_and_kill(folder: &Path) -> Result<()> {
 }
 
 /// Writes until it is killed; each line names the events of a commit, after the commit.
-pub fn write_for_ever(folder: &Path) -> Result<()> {
+pub(crate) fn write_for_ever(folder: &Path) -> Result<()> {
     let supply = Supply::new(None)?;
     let core = Core::new(supply::open(folder)?);
     supply::found(&core, &supply)?;

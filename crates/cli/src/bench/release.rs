@@ -9,7 +9,7 @@ use node::{Clock as _, Core, Request};
 use std::time::Instant;
 
 /// Runs it: the threads are withheld, messages wait for them, then the threads come.
-pub fn run(scale: &Scale) -> Result<()> {
+pub(crate) fn run(scale: &Scale) -> Result<()> {
     let held = if scale.quick { 50_000 } else { 1_000_000 };
     let folder = supply::folder(scale.dir.as_deref())?;
     let mut supply = Supply::new(None)?;

@@ -16,26 +16,26 @@ use store::{FolderDisk, MasterKey, Options, Store};
 /// When the first event was made.
 const BEGINNING: u64 = 1_700_000_000_000_000_000;
 /// How many events are signed, checked and written at a time.
-pub const CHUNK: u64 = 8192;
+pub(crate) const CHUNK: u64 = 8192;
 const AUTHORS: u64 = 1000;
 const THREADS: u64 = 100;
 
 /// A blob and its inline content.
 #[derive(Clone, Debug)]
-pub struct Raw {
-    pub blob: Vec<u8>,
-    pub inline: Option<Vec<u8>>,
+pub(crate) struct Raw {
+    pub(crate) blob: Vec<u8>,
+    pub(crate) inline: Option<Vec<u8>>,
 }
 
 /// A space, its members and its threads.
 #[derive(Debug)]
-pub struct Supply {
-    pub space: SpaceId,
-    pub key: Option<Arc<SpaceKey>>,
+pub(crate) struct Supply {
+    pub(crate) space: SpaceId,
+    pub(crate) key: Option<Arc<SpaceKey>>,
     authors: Vec<(SigningKey, EventId)>,
-    pub threads: Vec<EventId>,
+    pub(crate) threads: Vec<EventId>,
     /// The events that the others stand on, in order.
-    pub foundation: Vec<Raw>,
+    pub(crate) foundation: Vec<Raw>,
 }
 
 fn signing_key(number: u64) -> SigningKey {
@@ -46,7 +46,7 @@ fn signing_key(number: u64) -> SigningKey {
 
 impl Supply {
     /// A space, sealed under this secret or open.
-    pub fn new(sealed: Option<[u8; 32]>) -> Result<Supply> {
+    pub(crate) fn new(sealed: Option<[u8; 32]>) -> Result<Supply> {
         let owner = signing_key(0);
         let identity = Identity(owner.verifying_key().to_bytes());
         let aux = AuxKey([9; 16]);
@@ -101,7 +101,7 @@ impl Supply {
     }
 
     /// The message of that number; it needs its author's membership and its thread, and perhaps one more event.
-    pub fn message(&self, number: u64) -> Result<Raw> {
+    pub(crate) fn message(&self, number: u64) -> Result<Raw> {
         let (author, membership) = &self.authors[(number.wrapping_mul(2_654_435_761) % AUTHORS) as usize];
         let thread = self.threads[(number % THREADS) as usize];
         let at = Nanos(BEGINNING + 1_000_000 + number * 1000);
@@ -114,13 +114,13 @@ impl Supply {
     }
 
     /// Messages of a range of numbers, signed on all cores.
-    pub fn messages(&self, from: u64, count: u64) -> Result<Vec<Raw>> {
+    pub(crate) fn messages(&self, from: u64, count: u64) -> Result<Vec<Raw>> {
         in_parallel(count, |number| self.message(from + number))
     }
 }
 
 /// Makes so many things on all cores, in order.
-pub fn in_parallel<T: Send>(count: u64, make: impl Fn(u64) -> Result<T> + Sync) -> Result<Vec<T>> {
+pub(crate) fn in_parallel<T: Send>(count: u64, make: impl Fn(u64) -> Result<T> + Sync) -> Result<Vec<T>> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let share = count.div_ceil(cores).max(1);
     std::thread::scope(|scope| {
@@ -139,7 +139,7 @@ pub fn in_parallel<T: Send>(count: u64, make: impl Fn(u64) -> Result<T> + Sync) 
 
 /// A clock after all events of the supply.
 #[derive(Debug)]
-pub struct LateClock;
+pub(crate) struct LateClock;
 
 impl Clock for LateClock {
     fn now(&self) -> Nanos {
@@ -148,13 +148,13 @@ impl Clock for LateClock {
 }
 
 /// Opens a store in a folder.
-pub fn open(folder: &Path) -> Result<Store> {
+pub(crate) fn open(folder: &Path) -> Result<Store> {
     let disk = Arc::new(FolderDisk::new(folder)?);
     Ok(Store::open(disk, MasterKey::new(&[1; 32]), Options::default())?)
 }
 
 /// Checks raw events on all cores, as the doors do.
-pub fn check(store: &Store, raw: Vec<Raw>) -> Result<Vec<Request>> {
+pub(crate) fn check(store: &Store, raw: Vec<Raw>) -> Result<Vec<Request>> {
     in_parallel(raw.len() as u64, |number| {
         let raw = raw[number as usize].clone();
         let (keys, policy) = (&**store.keys(), store.policy());
@@ -164,13 +164,13 @@ pub fn check(store: &Store, raw: Vec<Raw>) -> Result<Vec<Request>> {
 }
 
 /// A folder that is removed at the end.
-pub fn folder(dir: Option<&Path>) -> Result<tempfile::TempDir> {
+pub(crate) fn folder(dir: Option<&Path>) -> Result<tempfile::TempDir> {
     let dir = dir.map_or_else(std::env::temp_dir, Path::to_owned);
     tempfile::Builder::new().prefix("anteroom-bench").tempdir_in(dir).context("no folder for the benchmark's store")
 }
 
 /// Puts the foundation of a supply into a store.
-pub fn found(core: &Core, supply: &Supply) -> Result<()> {
+pub(crate) fn found(core: &Core, supply: &Supply) -> Result<()> {
     if let Some(key) = &supply.key {
         core.run(vec![Request::AddSpaceKey(supply.space, *key.secret())], LateClock.now())?;
     }
@@ -181,7 +181,7 @@ pub fn found(core: &Core, supply: &Supply) -> Result<()> {
 }
 
 /// Fills a store with messages, a chunk at a time: the next is signed and checked while one is written.
-pub fn fill(core: &Core, supply: &Supply, from: u64, count: u64, mut tell: impl FnMut(u64)) -> Result<()> {
+pub(crate) fn fill(core: &Core, supply: &Supply, from: u64, count: u64, mut tell: impl FnMut(u64)) -> Result<()> {
     let (sender, receiver) = std::sync::mpsc::sync_channel::<Result<Vec<Request>>>(1);
     std::thread::scope(|scope| {
         scope.spawn(move || {

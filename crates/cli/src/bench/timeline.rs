@@ -18,7 +18,7 @@ use store::Store;
 const PAGE: usize = 50;
 
 /// Runs it.
-pub fn run(scale: &Scale) -> Result<()> {
+pub(crate) fn run(scale: &Scale) -> Result<()> {
     let stored = if scale.quick { 50_000 } else { 1_000_000 };
     let seconds = if scale.quick { 3 } else { 10 };
     let peak = Peak::default();

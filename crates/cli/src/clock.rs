@@ -1,0 +1,16 @@
+//! The real clock. Nowhere else is the time read.
+
+use model::Nanos;
+use node::Clock;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The clock of the machine.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Nanos {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+    }
+}

@@ -1,0 +1,54 @@
+//! `anteroom collect`: forget what nobody refers to.
+
+use super::Done;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::folder::{self, Access};
+use crate::words::count;
+use clap::Args;
+use node::{Clock as _, Core, Reply, Request};
+use serde::Serialize;
+use std::fmt;
+use std::process::ExitCode;
+
+/// Forget content that nobody refers to any more, after its grace period, and delete its files
+#[derive(Debug, Args)]
+pub(crate) struct Collect;
+
+#[derive(Debug, Serialize)]
+struct Answer {
+    forgotten: usize,
+    deleted: usize,
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let contents = count(self.forgotten as u64, "content");
+        writeln!(f, "{contents} forgotten, {} deleted", count(self.deleted as u64, "file"))
+    }
+}
+
+impl Collect {
+    pub(super) fn run(&self, context: &Context) -> Done {
+        let (store, _lock) = folder::open(context, Access::Write)?;
+        let core = Core::new(store);
+        let mut answer = Answer { forgotten: 0, deleted: 0 };
+        // Each turn is bounded, and files go in the turn after the one that forgets them.
+        loop {
+            let done = core.run(vec![Request::Collect], context.clock.now())?;
+            match done.replies.as_slice() {
+                [Reply::Collected { forgotten: 0, deleted: 0 }] => break,
+                [Reply::Collected { forgotten, deleted }] => {
+                    answer.forgotten += forgotten;
+                    answer.deleted += deleted;
+                }
+                other => {
+                    let what = format!("the collection was answered with {other:?}");
+                    return Err(Failure::new(what, "run `anteroom verify`"));
+                }
+            }
+        }
+        context.show(&answer)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,77 @@
+//! One file per command. Each reads its arguments, does its work through the libraries, and shows one answer.
+
+mod backup;
+mod bench;
+mod collect;
+mod completions;
+mod config;
+mod explain;
+mod export;
+mod held;
+mod import;
+mod init;
+mod man;
+mod prune;
+mod rebuild_views;
+mod restore;
+mod retry;
+mod show;
+mod start;
+mod status;
+mod verify;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use clap::Subcommand;
+use std::process::ExitCode;
+
+/// What a command comes to: a code to exit with, or a failure that is told.
+pub(crate) type Done = Result<ExitCode, Failure>;
+
+/// What can be asked. The first line of each is its help.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Init(init::Init),
+    Import(import::Import),
+    Export(export::Export),
+    Status(status::Status),
+    Held(held::Held),
+    Explain(explain::Explain),
+    Show(show::Show),
+    Retry(retry::Retry),
+    Prune(prune::Prune),
+    Collect(collect::Collect),
+    Verify(verify::Verify),
+    RebuildViews(rebuild_views::RebuildViews),
+    Backup(backup::Backup),
+    Restore(restore::Restore),
+    Config(config::ShowConfig),
+    Bench(bench::Bench),
+    Completions(completions::Completions),
+    Man(man::Man),
+}
+
+/// Does what was asked; without a command, runs the node.
+pub(crate) fn run(context: &Context, command: Option<Command>) -> Done {
+    let Some(command) = command else { return start::run(context) };
+    match command {
+        Command::Init(command) => command.run(context),
+        Command::Import(command) => command.run(context),
+        Command::Export(command) => command.run(context),
+        Command::Status(command) => command.run(context),
+        Command::Held(command) => command.run(context),
+        Command::Explain(command) => command.run(context),
+        Command::Show(command) => command.run(context),
+        Command::Retry(command) => command.run(context),
+        Command::Prune(command) => command.run(context),
+        Command::Collect(command) => command.run(context),
+        Command::Verify(command) => command.run(context),
+        Command::RebuildViews(command) => command.run(context),
+        Command::Backup(command) => command.run(context),
+        Command::Restore(command) => command.run(context),
+        Command::Config(command) => command.run(context),
+        Command::Bench(command) => command.run(context),
+        Command::Completions(command) => command.run(context),
+        Command::Man(command) => command.run(context),
+    }
+}

@@ -1,0 +1,57 @@
+//! A configuration file with every setting, its meaning and its default, made from the doc comments.
+
+use super::SECTIONS;
+use std::fmt::Write as _;
+
+/// The sample: every line that sets something is commented out.
+pub(crate) fn sample() -> String {
+    let mut text = String::from(
+        "# Anteroom: every setting with its default. Remove the # in front of what you change.\n\
+         # Flags come before the environment, the environment before this file.\n\
+         # The environment's name of store.cache_mib is ANTEROOM_STORE_CACHE_MIB, and so on.\n\n\
+         # Where everything is kept. A path is relative to the folder of this file.\n\
+         # data_dir = \"./anteroom-data\"\n\n\
+         # The file with the master key; master.key in the data folder if it is not set.\n\
+         # master_key = \"/etc/anteroom/master.key\"\n\n\
+         # How much to log: error, warn, info, debug, trace, or a filter.\n\
+         # log = \"info\"\n",
+    );
+    for section in SECTIONS {
+        text.push('\n');
+        section.doc.iter().for_each(|line| text.push_str(&format!("#{line}\n")));
+        let _ = writeln!(text, "[{}]", section.name);
+        for setting in section.settings {
+            setting.doc.iter().for_each(|line| text.push_str(&format!("#{line}\n")));
+            let _ = writeln!(text, "# From {} to {}.", setting.least, setting.most);
+            let _ = writeln!(text, "# {} = {}", setting.name, setting.default);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load::keys_of;
+
+    #[test]
+    fn the_sample_is_a_configuration_file_that_changes_nothing() {
+        let table: toml::Table = sample().parse().expect("TOML");
+        assert!(keys_of(&table).expect("known keys").is_empty());
+    }
+
+    #[test]
+    fn with_every_setting_put_in_it_says_the_defaults() {
+        let uncommented: Vec<String> = sample()
+            .lines()
+            .filter_map(|line| match line.strip_prefix("# ") {
+                Some(rest) if rest.contains(" = ") => Some(rest.to_owned()),
+                Some(_) => None,
+                None => Some(line.to_owned()),
+            })
+            .collect();
+        let table: toml::Table = uncommented.join("\n").parse().expect("TOML");
+        let settings: usize = SECTIONS.iter().map(|section| section.settings.len()).sum();
+        assert_eq!(keys_of(&table).expect("known keys").len(), settings + 3);
+    }
+}

@@ -1,0 +1,111 @@
+//! What went wrong, and what whoever asked can do about it.
+
+use engine::reads::Fault;
+use node::NotDone;
+use node::bundle::{CannotExport, CannotImport};
+use store::CannotOpen;
+use store::backup::{CannotBackUp, CannotRestore};
+
+/// Why a command did not do what was asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// It has a name.
+    Named {
+        /// What was tried and what happened.
+        what: String,
+        /// What to do about it.
+        what_to_do: String,
+        /// What was done before it went wrong, for those who read JSON.
+        so_far: Option<serde_json::Value>,
+    },
+    /// Whoever read our output has gone. Nothing is said.
+    Closed,
+}
+
+impl Failure {
+    pub(crate) fn new(what: impl Into<String>, what_to_do: impl Into<String>) -> Failure {
+        Failure::Named { what: what.into(), what_to_do: what_to_do.into(), so_far: None }
+    }
+
+    /// The same, with what was done before.
+    pub(crate) fn after(self, done: &impl serde::Serialize) -> Failure {
+        match self {
+            Failure::Named { what, what_to_do, .. } => {
+                Failure::Named { what, what_to_do, so_far: serde_json::to_value(done).ok() }
+            }
+            Failure::Closed => Failure::Closed,
+        }
+    }
+
+    /// A failure of reading or writing a file.
+    pub(crate) fn file(doing: &str, path: &std::path::Path, why: &std::io::Error) -> Failure {
+        let what_to_do = match why.kind() {
+            std::io::ErrorKind::NotFound => "check the path",
+            std::io::ErrorKind::PermissionDenied => "check who may read and write there",
+            std::io::ErrorKind::IsADirectory => "pass a file, not a folder",
+            std::io::ErrorKind::StorageFull => "free some disk space",
+            _ => "check the path and the disk",
+        };
+        Failure::new(format!("cannot {doing} {}: {why}", path.display()), what_to_do)
+    }
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Failure {
+        let what_to_do = match fault {
+            Fault::Store(_) => "check the disk, then try again",
+            Fault::Full => "free some disk space, then try again",
+            Fault::Broken(_) => "run `anteroom verify`, and restore a backup if it finds problems",
+        };
+        Failure::new(fault.to_string(), what_to_do)
+    }
+}
+
+impl From<CannotOpen> for Failure {
+    fn from(why: CannotOpen) -> Failure {
+        let what_to_do = match &why {
+            CannotOpen::Newer(_) => "use the release that wrote it, or a newer one",
+            CannotOpen::Busy => "stop the other process first, or use another --data-dir",
+            CannotOpen::WrongKey(_) => {
+                "pass the right key with --master-key, or recreate it with `anteroom init --recover`"
+            }
+            CannotOpen::Damaged(_) => "restore a backup into another folder, and keep this one until that has worked",
+            CannotOpen::Store(_) => "check the disk, then try again",
+        };
+        Failure::new(why.to_string(), what_to_do)
+    }
+}
+
+impl From<NotDone> for Failure {
+    fn from(why: NotDone) -> Failure {
+        let what_to_do = match &why {
+            NotDone::Busy => "try again in a moment",
+            NotDone::Full => "free some disk space, then try again",
+            NotDone::Stopped => "start again",
+            NotDone::Dropped(_) => "check what was handed over",
+            NotDone::Failed(_) => "check the disk and run `anteroom verify`",
+        };
+        Failure::new(why.to_string(), what_to_do)
+    }
+}
+
+macro_rules! from_errors_that_say_what_to_do {
+    ($($error:ty),*) => {$(
+        impl From<$error> for Failure {
+            fn from(why: $error) -> Failure {
+                Failure::new(why.to_string(), why.what_to_do())
+            }
+        }
+    )*};
+}
+
+from_errors_that_say_what_to_do!(CannotImport, CannotBackUp, CannotRestore);
+
+impl From<CannotExport> for Failure {
+    fn from(why: CannotExport) -> Failure {
+        match &why {
+            CannotExport::Write(io) if io.kind() == std::io::ErrorKind::BrokenPipe => Failure::Closed,
+            CannotExport::Write(_) | CannotExport::Store(_) => Failure::new(why.to_string(), why.what_to_do()),
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Everyday stories: making a folder, bringing events in and out, asking what waits, looking after it all.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::Home;
+use common::world::{World, bundle, everything, sealed};
+use std::os::unix::fs::PermissionsExt as _;
+
+#[test]
+fn init_makes_a_key_that_only_its_owner_can_read_and_tells_how_to_get_it_back() {
+    let home = Home::new();
+    let ran = home.run(&["init"]).good();
+    let groups: Vec<&str> = ran
+        .out
+        .split_whitespace()
+        .filter(|word| word.len() == 4 && word.chars().all(|c| c.is_ascii_hexdigit()))
+        .collect();
+    assert_eq!(groups.len(), 16, "{}", ran.out);
+    let key = home.data().join("master.key");
+    assert_eq!(std::fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
+    home.run(&["init"]).bad(&["has a master key already", "another --data-dir"]);
+    home.run(&["status"]).good();
+
+    // The key is lost, and comes back from the text; another text is refused.
+    std::fs::remove_file(&key).unwrap();
+    home.run(&["status"]).bad(&["there is no master key at", "--recover"]);
+    home.run(&["init"]).bad(&["has a database but its master key is not at", "init --recover TEXT"]);
+    home.run(&["init", "--recover", &"0".repeat(64)]).bad(&["is not that of", "no key file was written"]);
+    home.run(&["init", "--recover", "hello"]).bad(&["a recovery text has 64 digits"]);
+    assert!(!key.exists());
+    home.feed(&["init", "--recover", "-"], groups.join("\n").as_bytes()).good();
+    home.run(&["status"]).good();
+}
+
+#[test]
+fn what_is_exported_and_imported_elsewhere_shows_the_same() {
+    let (_, events, bytes) = everything();
+    let home = Home::ready();
+    home.write("in.bundle", &bytes);
+    let imported = home.json(&["import", "in.bundle"]);
+    assert_eq!(imported["records"], events.len() as u64 + 2);
+    assert_eq!((&imported["contents"], &imported["waiting"]), (&2.into(), &1.into()));
+    let status = home.json(&["status"]);
+    let stages = &status["stages"];
+    assert_eq!((&stages["applied"], &stages["held"]), (&(events.len() as u64 - 1).into(), &1.into()));
+    assert_eq!(status["sizes"]["content_files"], 1);
+
+    let exported = home.json(&["export", "--out", "out.bundle"]);
+    assert_eq!((&exported["events"], &exported["contents"]), (&(events.len() as u64).into(), &2.into()));
+    let other = Home::with(&home.read("out.bundle"));
+    assert_eq!(other.digest(), home.digest());
+    home.run(&["verify"]).good();
+    other.run(&["verify"]).good();
+    home.run(&["export", "--out", "out.bundle"]).bad(&["is there already"]);
+}
+
+#[test]
+fn importing_again_changes_nothing_and_says_so() {
+    let (_, events, bytes) = everything();
+    let home = Home::with(&bytes);
+    let digest = home.digest();
+    home.write("in.bundle", &bytes);
+    let again = home.json(&["import", "in.bundle"]);
+    assert_eq!((&again["known"], &again["contents_known"]), (&(events.len() as u64).into(), &2.into()));
+    assert_eq!(again["applied"], 0);
+    assert_eq!(home.digest(), digest);
+}
+
+#[test]
+fn an_import_that_was_cut_off_is_resumed_by_importing_the_whole() {
+    let (_, _, bytes) = everything();
+    let home = Home::ready();
+    home.import(&bytes[..bytes.len() / 4]).bad(&[
+        "the bundle ends too early at byte",
+        "run import again",
+        "records read",
+    ]);
+    home.import(&bytes).good();
+    assert_eq!(home.digest(), Home::with(&bytes).digest());
+}
+
+#[test]
+fn damaged_and_foreign_bundles_are_named() {
+    let (_, _, bytes) = everything();
+    let home = Home::ready();
+    home.import(b"PK\x03\x04 something else").bad(&["this is not an anteroom bundle"]);
+    home.import(b"").bad(&["this is not an anteroom bundle"]);
+    let mut newer = bytes.clone();
+    newer[15] = 9;
+    home.import(&newer).bad(&["version 9", "newer release"]);
+    let mut flipped = bytes.clone();
+    flipped[300] ^= 1;
+    home.import(&flipped).bad(&["the checksum of the bundle is wrong", "dropped at the door", "at byte "]);
+    home.run(&["import", "."]).bad(&["cannot read the bundle .", "pass a file, not a folder"]);
+    home.run(&["import", "nowhere"]).bad(&["cannot read the bundle nowhere", "check the path"]);
+}
+
+#[test]
+fn an_export_of_one_space_or_of_what_came_later_is_smaller() {
+    let (mut one, mut two) = (World::new(), World::numbered(2));
+    let home = Home::with(&bundle(&one.foundation()));
+    let last = home.json(&["export", "--out", "first"])["last"].as_u64().unwrap();
+    let message = two.message(&two.thread.clone(), "later");
+    home.import(&bundle(&[two.foundation(), vec![message]].concat())).good();
+    let later = home.json(&["export", "--out", "later", "--after", &last.to_string()]);
+    assert_eq!((&later["events"], &later["last"]), (&4.into(), &(last + 4).into()));
+    let space = home.json(&["export", "--out", "one", "--space", &one.space.to_string()]);
+    assert_eq!(space["events"], 3);
+    home.run(&["export", "--out", "x", "--space", &"0".repeat(32)]).bad(&["nothing of a space"]);
+    let beyond = home.json(&["export", "--out", "none", "--after", &u64::MAX.to_string()]);
+    assert_eq!(beyond["events"], 0);
+    drop(one.make_thread("unused"));
+}
+
+#[test]
+fn what_waits_is_listed_explained_and_applied_when_its_need_comes() {
+    let mut world = World::new();
+    let missing = world.make_thread("missing");
+    let early = world.message(&missing, "too early");
+    let home = Home::with(&bundle(&[world.foundation(), vec![early.clone()]].concat()));
+    let need = format!("event:{}", missing.id);
+
+    let held = home.json(&["held"]);
+    assert_eq!(
+        (&held["held"], &held["needs"][0]["need"], &held["needs"][0]["waiting"]),
+        (&1.into(), &need.clone().into(), &1.into())
+    );
+    home.run(&["held", "--kind", "content"]).good();
+    assert!(home.run(&["held"]).good().out.contains(&need));
+
+    let explained = home.json(&["explain", &early.id()]);
+    assert_eq!((&explained["stage"], &explained["needs"][0]["state"]), (&"held".into(), &"absent".into()));
+    assert_eq!(explained["needs"][0]["hunted"]["group"], format!("space:{}", world.space));
+    let told = home.run(&["explain", &early.id()]).good().out;
+    for text in ["is held", &need, "not here", "hunted with space:", "its wait ends"] {
+        assert!(told.contains(text), "{text:?} is not in {told}");
+    }
+    let unknown = home.json(&["explain", &missing.id()]);
+    assert_eq!((&unknown["stage"], &unknown["waiters"]["first"][0]), (&"unknown".into(), &early.id().into()));
+
+    assert_eq!(home.json(&["retry", &early.id()])["stage"], "held");
+    home.run(&["retry", &need]).good();
+    home.import(&bundle(std::slice::from_ref(&missing))).good();
+    assert_eq!(home.json(&["explain", &early.id()])["stage"], "applied");
+    home.run(&["retry", &need]).bad(&["nothing waits for"]);
+    assert!(home.run(&["held"]).good().out.contains("no event is held"));
+}
+
+#[test]
+fn chains_of_waiting_are_followed_to_their_end() {
+    let mut world = World::new();
+    let thread = world.make_thread("missing");
+    let message = world.message(&thread, "waits");
+    let mut events = world.foundation();
+    // Without its membership the thread waits too, and the message waits for a thread that waits.
+    events.remove(1);
+    let home = Home::with(&bundle(&[events, vec![thread.clone(), message.clone()]].concat()));
+    let explained = home.json(&["explain", &message.id()]);
+    let needs = explained["needs"].as_array().unwrap();
+    let through = needs.iter().find(|need| need["need"] == format!("event:{}", thread.id)).unwrap();
+    assert_eq!(through["state"], "held");
+    assert_eq!(through["needs"][0]["need"], format!("event:{}", world.membership.id));
+    assert_eq!(through["needs"][0]["state"], "absent");
+}
+
+#[test]
+fn an_explanation_names_who_ended_a_right_and_who_deleted() {
+    let mut world = World::new();
+    let thread = world.thread.clone();
+    let before = world.message(&thread, "before");
+    let delete = world.delete(&before);
+    let removal = world.removal();
+    let after = world.message(&thread, "after");
+    let events = vec![before.clone(), delete.clone(), removal.clone(), after.clone()];
+    let home = Home::with(&bundle(&[world.foundation(), events].concat()));
+    let fallen = home.json(&["explain", &after.id()]);
+    assert_eq!((&fallen["counts"], &fallen["not_counting"]["by"]), (&false.into(), &removal.id().into()));
+    let deleted = home.json(&["explain", &before.id()]);
+    assert_eq!((&deleted["counts"], &deleted["content"]["deleted_by"]), (&true.into(), &delete.id().into()));
+    assert!(home.run(&["explain", &after.id()]).good().out.contains(&format!("ended by event {}", removal.id)));
+}
+
+#[test]
+fn an_event_is_shown_without_tricks_and_unknown_ones_are_named() {
+    let mut world = World::new();
+    let thread = world.thread.clone();
+    let message = world.message(&thread, "hello \u{9b}2J");
+    let home = Home::with(&bundle(&[world.foundation(), vec![message.clone()]].concat()));
+    let shown = home.json(&["show", &message.id()]);
+    assert_eq!((&shown["stage"], &shown["envelope"]["kind"]), (&"applied".into(), &"message".into()));
+    assert_eq!(shown["body"]["json"]["text"], "hello \u{9b}2J");
+    let told = home.run(&["show", &message.id()]).good().out;
+    assert!(told.contains("hello \\u{9b}2J"), "{told}");
+    home.run(&["show", &"ab".repeat(16)]).bad(&["there is no event abab", "check the id"]);
+    home.run(&["show", "xyz"]).bad(&["32 hexadecimal digits"]);
+    home.run(&["prune", &"ab".repeat(16)]).bad(&[]);
+}
+
+#[test]
+fn pruned_content_is_collected_after_its_grace() {
+    let mut world = World::new();
+    let large = world.unknown(&[1; 100_000]);
+    let home = Home::with(&bundle(&[world.foundation(), vec![large.clone()]].concat()));
+    let files = || home.json(&["status"])["sizes"]["content_files"].clone();
+    assert_eq!(files(), 1);
+    assert_eq!(home.json(&["prune", &large.id()])["pruned"][0]["dropped"], true);
+    assert_eq!(home.json(&["prune", &large.id()])["pruned"][0]["why_not"], "pruned");
+    assert_eq!(home.json(&["collect"])["forgotten"], 0);
+    assert_eq!(home.json(&["--set", "store.grace_hours=0", "collect"])["forgotten"], 1);
+    assert_eq!(files(), 0);
+    home.run(&["verify"]).good();
+}
+
+#[test]
+fn verify_finds_what_is_missing_and_exits_with_1() {
+    let (_, _, bytes) = everything();
+    let home = Home::with(&bytes);
+    let file = std::fs::read_dir(home.data().join("content")).unwrap().next().unwrap().unwrap();
+    std::fs::remove_file(file.path()).unwrap();
+    let ran = home.run(&["verify"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.out.contains("its bytes are missing or changed"), "{}", ran.out);
+}
+
+#[test]
+fn rebuilt_views_have_the_same_digest() {
+    let (_, events, bytes) = everything();
+    let home = Home::with(&bytes);
+    let before = home.digest();
+    let rebuilt = home.json(&["rebuild-views"]);
+    assert_eq!((&rebuilt["changed"], &rebuilt["events"]), (&false.into(), &(events.len() as u64 - 1).into()));
+    assert_eq!(rebuilt["digest"], before);
+    assert_eq!(home.digest(), before);
+}
+
+#[test]
+fn what_nobody_here_can_open_is_carried_and_passed_on() {
+    let event = sealed();
+    let home = Home::with(&bundle(std::slice::from_ref(&event)));
+    let explained = home.json(&["explain", &event.id()]);
+    assert_eq!((&explained["stage"], &explained["space"]), (&"carried".into(), &event.space.to_string().into()));
+    assert!(home.run(&["show", &event.id()]).good().out.contains("cannot be opened here"));
+    let space = event.space.to_string();
+    assert_eq!(home.json(&["export", "--out", "out.bundle", "--space", &space])["events"], 1);
+    let other = Home::with(&home.read("out.bundle"));
+    assert_eq!(other.json(&["status"])["stages"]["carried"], 1);
+    home.run(&["verify"]).good();
+}

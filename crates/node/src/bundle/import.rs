@@ -1,0 +1,243 @@
+//! Import: a bundle is read on one thread, checked on two, and handed to the writer, which sets the pace.
+//!
+//! What is known already is skipped before its signature is checked, so importing a bundle again is quick: that is how
+//! an import is resumed. Contents wait until everything before them has settled, because content that nobody refers to
+//! yet is not kept.
+
+use super::format::{BadBundle, BundleReader, Record};
+use super::pace::{Pace, Place};
+use super::tally::{Imported, Known, Tally};
+use crate::core::{Reply, Request};
+use crate::running::{Node, NotDone};
+use crossbeam_channel::{Receiver, Sender, bounded};
+use engine::reads::{Answer, Fault, Reads as _};
+use engine::rows::Origin;
+use model::crypto::event_id;
+use model::stage::ContentState;
+use std::io::Read;
+use std::sync::Arc;
+use store::Db;
+use store::tables::Snapshot;
+
+const CHECKERS: usize = 2;
+/// Records between the reader and the checkers.
+const QUEUE_MAX: usize = 256;
+/// How many records a checker looks up in one snapshot before it takes a fresh one.
+const LOOKS_PER_SNAPSHOT: u32 = 1024;
+
+/// How far an import is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Progress {
+    /// Records read.
+    pub records: u64,
+    /// Bytes read.
+    pub bytes: u64,
+}
+
+/// Why an import did not come to its end. What was counted is kept.
+#[derive(Debug, thiserror::Error)]
+pub enum CannotImport {
+    /// The bundle is not fit.
+    #[error(transparent)]
+    Bundle(#[from] BadBundle),
+    /// The node could not take more.
+    #[error("the import stopped at byte {at}: {why}")]
+    Node {
+        /// The first record that was not taken.
+        at: u64,
+        /// Why not.
+        why: NotDone,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] Fault),
+    /// Whoever watched it asked it to stop.
+    #[error("the import was interrupted at byte {at}")]
+    Interrupted {
+        /// How far it was.
+        at: u64,
+    },
+}
+
+impl CannotImport {
+    /// What whoever asked for it can do.
+    pub fn what_to_do(&self) -> &'static str {
+        match self {
+            CannotImport::Bundle(why) => why.what_to_do(),
+            CannotImport::Node { why: NotDone::Full, .. } => {
+                "free some disk space, then run import again; what was read before is kept and skipped quickly"
+            }
+            CannotImport::Node { .. } | CannotImport::Store(_) => "run `anteroom verify`, then import again",
+            CannotImport::Interrupted { .. } => "run import again; what was read before is kept and skipped quickly",
+        }
+    }
+}
+
+/// Imports a bundle into a running node. The function that watches is told how far it is after each record, and says
+/// whether to go on. Answers with what became of the records, and whether that was all of them.
+pub fn import(
+    node: &Node,
+    input: impl Read,
+    watch: &mut dyn FnMut(Progress) -> bool,
+) -> (Imported, Result<(), CannotImport>) {
+    let run = Run { node, pace: Arc::default(), tally: Arc::default() };
+    let (records, queue) = bounded(QUEUE_MAX);
+    let read = std::thread::scope(|scope| {
+        for _ in 0..CHECKERS {
+            let queue = queue.clone();
+            scope.spawn(|| run.check(queue));
+        }
+        drop(queue);
+        run.read(input, records, watch)
+    });
+    let settled = run.settle();
+    let mut tally = run.tally.lock();
+    tally.imported.waiting = node.snapshot().map_or(0, |db| db.held_total().unwrap_or(0));
+    let failure = tally.failure.take().map_or(Ok(()), |(at, why)| Err(CannotImport::Node { at, why }));
+    (std::mem::take(&mut tally.imported), failure.and(read).and(settled))
+}
+
+/// A record on its way to the checkers.
+struct Job {
+    at: u64,
+    record: Record,
+    place: Place,
+}
+
+struct Run<'a> {
+    node: &'a Node,
+    pace: Arc<Pace>,
+    tally: Arc<Tally>,
+}
+
+impl Run<'_> {
+    fn read(
+        &self,
+        input: impl Read,
+        records: Sender<Job>,
+        watch: &mut dyn FnMut(Progress) -> bool,
+    ) -> Result<(), CannotImport> {
+        let mut reader = BundleReader::new(input)?;
+        let mut is_settled = true;
+        loop {
+            let next = reader.next_record();
+            let bytes = reader.at();
+            self.tally.lock().imported.bytes = bytes;
+            let Some((at, record)) = next? else { return Ok(()) };
+            match record {
+                Record::Event { .. } => is_settled = false,
+                Record::Content { .. } if !is_settled => {
+                    self.settle()?;
+                    is_settled = true;
+                }
+                Record::Content { .. } => {}
+            }
+            let Some(place) = self.pace.enter(bytes - at, &|| self.is_over()) else { return Ok(()) };
+            if records.send(Job { at, record, place }).is_err() || self.tally.lock().failure.is_some() {
+                return Ok(());
+            }
+            let records = self.tally.count_record();
+            if !watch(Progress { records, bytes }) {
+                return Err(CannotImport::Interrupted { at: bytes });
+            }
+        }
+    }
+
+    /// Whether nothing more will be answered.
+    fn is_over(&self) -> bool {
+        let probe = self.node.submit(Request::Tick, |_| ());
+        matches!(probe, Err(NotDone::Stopped)) || self.tally.lock().failure.is_some()
+    }
+
+    /// Waits until everything that was read is committed and nothing is left that could go on by itself.
+    fn settle(&self) -> Result<(), CannotImport> {
+        loop {
+            if !self.pace.drain(&|| self.is_over()) || self.tally.lock().failure.is_some() {
+                return Ok(());
+            }
+            if self.node.snapshot()?.is_at_rest()? {
+                return Ok(());
+            }
+            let Some(place) = self.pace.enter(0, &|| self.is_over()) else { return Ok(()) };
+            self.submit(self.tally.lock().imported.bytes, Request::Tick, place);
+        }
+    }
+
+    fn check(&self, queue: Receiver<Job>) {
+        let mut looks = Looks { node: self.node, snapshot: None, left: 0 };
+        for job in queue {
+            if self.tally.lock().failure.is_none() {
+                self.check_one(&mut looks, job);
+            }
+        }
+    }
+
+    fn check_one(&self, looks: &mut Looks<'_>, Job { at, record, place }: Job) {
+        match looks.known(&record) {
+            // A fault here shows in the writer as well, which names it.
+            Ok(None) | Err(_) => {}
+            Ok(Some(known)) => return self.tally.count_known(known),
+        }
+        match record {
+            Record::Event { blob, inline } => match self.node.receive(blob, Some(inline), Origin::Import) {
+                Ok(request) => self.submit(at, request, place),
+                Err(why) => self.tally.count_dropped(at, why.word(), why.to_string()),
+            },
+            Record::Content { space, hash, bytes } => match self.node.receive_content(space, hash, bytes) {
+                Some(request) => self.submit(at, request, place),
+                None => self.tally.count_dropped(at, "content", format!("its bytes are not those of {hash}")),
+            },
+        }
+    }
+
+    fn submit(&self, at: u64, request: Request, place: Place) {
+        let tally = self.tally.clone();
+        let answer = move |reply: Result<Reply, NotDone>| {
+            match reply {
+                Ok(reply) => tally.count_reply(&reply),
+                Err(why) => tally.fail(at, why),
+            }
+            drop(place);
+        };
+        if let Err(why) = self.node.submit_patiently(request, answer) {
+            self.tally.fail(at, why);
+        }
+    }
+}
+
+/// A checker's view of what is here, refreshed now and then.
+struct Looks<'a> {
+    node: &'a Node,
+    snapshot: Option<Arc<Db<Snapshot>>>,
+    left: u32,
+}
+
+impl Looks<'_> {
+    fn known(&mut self, record: &Record) -> Answer<Option<Known>> {
+        if self.left == 0 {
+            self.snapshot = Some(self.node.snapshot()?);
+            self.left = LOOKS_PER_SNAPSHOT;
+        }
+        self.left -= 1;
+        match (&self.snapshot, record) {
+            (Some(db), Record::Event { blob, inline }) => known_event(db, blob, inline),
+            (Some(db), Record::Content { space, hash, .. }) => {
+                let Some(space) = db.space_no(space)? else { return Ok(None) };
+                let content = db.content(space, hash)?;
+                Ok(content.filter(|row| row.place != engine::rows::Place::Absent).map(|_| Known::Content))
+            }
+            (None, _) => Ok(None),
+        }
+    }
+}
+
+fn known_event(db: &Db<Snapshot>, blob: &[u8], inline: &[u8]) -> Answer<Option<Known>> {
+    let id = event_id(blob);
+    if let Some(why) = db.refused(&id)? {
+        return Ok(Some(Known::Refused(why)));
+    }
+    let Some(seq) = db.seq(&id)? else { return Ok(None) };
+    let (Some(row), Some(kept)) = (db.event(seq)?, db.kept(seq)?) else { return Ok(None) };
+    let wants_inline = row.content == ContentState::Missing && !row.has_inline && !inline.is_empty();
+    Ok((kept.blob.bytes() == blob && !wants_inline).then_some(Known::Event))
+}

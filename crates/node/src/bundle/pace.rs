@@ -1,0 +1,72 @@
+//! The pace of an import: how much of it may be under way, and when nothing is.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Records under way hold at most this much, and at most one record more.
+const BYTES_UNDER_WAY_MAX: u64 = 96 << 20;
+/// How often whoever waits looks whether waiting still makes sense.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// What is under way.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    records: u64,
+    bytes: u64,
+}
+
+/// The place of one record under way. It is given back when the record was answered, or forgotten on the way.
+#[derive(Debug)]
+pub(super) struct Place {
+    pace: Arc<Pace>,
+    bytes: u64,
+}
+
+impl Pace {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for room and takes a place; none if that became pointless.
+    pub(super) fn enter(self: &Arc<Pace>, bytes: u64, is_pointless: &dyn Fn() -> bool) -> Option<Place> {
+        self.wait(is_pointless, |state| state.bytes >= BYTES_UNDER_WAY_MAX).then(|| {
+            let mut state = self.lock();
+            state.records += 1;
+            state.bytes += bytes;
+            Place { pace: self.clone(), bytes }
+        })
+    }
+
+    /// Waits until nothing is under way. Says whether it came to that before it became pointless.
+    pub(super) fn drain(&self, is_pointless: &dyn Fn() -> bool) -> bool {
+        self.wait(is_pointless, |state| state.records > 0)
+    }
+
+    fn wait(&self, is_pointless: &dyn Fn() -> bool, must_wait: impl Fn(&State) -> bool) -> bool {
+        let mut state = self.lock();
+        while must_wait(&state) {
+            let (guard, waited) = self.changed.wait_timeout(state, PATIENCE).unwrap_or_else(PoisonError::into_inner);
+            state = guard;
+            if waited.timed_out() && is_pointless() {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut state = self.pace.lock();
+        state.records -= 1;
+        state.bytes -= self.bytes;
+        drop(state);
+        self.pace.changed.notify_all();
+    }
+}

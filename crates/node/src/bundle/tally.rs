@@ -1,0 +1,135 @@
+//! What became of the records of a bundle, counted by whoever answers.
+
+use crate::core::Reply;
+use crate::running::NotDone;
+use engine::rows::{Outcome, TurnedAway};
+use model::stage::Why;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use store::content::Delivered;
+
+/// How many dropped records are described, not only counted.
+const DESCRIBED_MAX: usize = 10;
+
+/// A record that was dropped at the door.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct DroppedRecord {
+    /// The byte of the bundle at which it begins.
+    pub at: u64,
+    /// Why.
+    pub why: String,
+}
+
+/// What became of the records of a bundle, each counted as it came in.
+#[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize)]
+pub struct Imported {
+    /// Records read.
+    pub records: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// Events that were applied at once.
+    pub applied: u64,
+    /// Events that were held at first; most are applied as soon as what they need has come.
+    pub held: u64,
+    /// Events that are carried for others.
+    pub carried: u64,
+    /// Events that were refused, by reason.
+    pub refused: BTreeMap<String, u64>,
+    /// Events that were here already.
+    pub known: u64,
+    /// Events that were turned away, by reason.
+    pub turned_away: BTreeMap<&'static str, u64>,
+    /// Contents that were stored.
+    pub contents: u64,
+    /// Contents that were here already.
+    pub contents_known: u64,
+    /// Contents that no event here refers to, which are not kept.
+    pub contents_unwanted: u64,
+    /// Records that were dropped at the door, by reason.
+    pub dropped: BTreeMap<&'static str, u64>,
+    /// The first of them.
+    pub first_dropped: Vec<DroppedRecord>,
+    /// Events that met a broken rule and were left alone.
+    pub parked: u64,
+    /// How many events wait here when the import is over, whoever brought them.
+    pub waiting: u64,
+}
+
+/// Something that need not be checked, because the store has an answer already.
+pub(super) enum Known {
+    Event,
+    Refused(Why),
+    Content,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    inner: Mutex<Counts>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub(super) imported: Imported,
+    pub(super) failure: Option<(u64, NotDone)>,
+}
+
+impl Tally {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Counts> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn count_record(&self) -> u64 {
+        let mut counts = self.lock();
+        counts.imported.records += 1;
+        counts.imported.records
+    }
+
+    pub(super) fn count_known(&self, known: Known) {
+        let imported = &mut self.lock().imported;
+        match known {
+            Known::Event => imported.known += 1,
+            Known::Refused(why) => *imported.refused.entry(why.to_string()).or_default() += 1,
+            Known::Content => imported.contents_known += 1,
+        }
+    }
+
+    pub(super) fn count_dropped(&self, at: u64, word: &'static str, why: String) {
+        let imported = &mut self.lock().imported;
+        *imported.dropped.entry(word).or_default() += 1;
+        if imported.first_dropped.len() < DESCRIBED_MAX {
+            imported.first_dropped.push(DroppedRecord { at, why });
+        }
+    }
+
+    pub(super) fn count_reply(&self, reply: &Reply) {
+        let imported = &mut self.lock().imported;
+        match reply {
+            Reply::Outcome(_, outcome) => count_outcome(imported, outcome),
+            Reply::Delivered(Delivered::Stored) => imported.contents += 1,
+            Reply::Delivered(Delivered::Known) => imported.contents_known += 1,
+            Reply::Delivered(Delivered::Unwanted) => imported.contents_unwanted += 1,
+            Reply::Parked(_) => imported.parked += 1,
+            Reply::Created(_) | Reply::Pruned(_) | Reply::Collected { .. } | Reply::Done => {}
+        }
+    }
+
+    pub(super) fn fail(&self, at: u64, why: NotDone) {
+        self.lock().failure.get_or_insert((at, why));
+    }
+}
+
+fn count_outcome(imported: &mut Imported, outcome: &Outcome) {
+    match outcome {
+        Outcome::Applied(_) => imported.applied += 1,
+        Outcome::Held(..) => imported.held += 1,
+        Outcome::Carried(_) => imported.carried += 1,
+        Outcome::Known(_) => imported.known += 1,
+        Outcome::Refused(why) => *imported.refused.entry(why.to_string()).or_default() += 1,
+        Outcome::TurnedAway(TurnedAway::Clash) => {
+            *imported.turned_away.entry("another event has the same id").or_default() += 1;
+        }
+        Outcome::TurnedAway(TurnedAway::NoRoom) => {
+            *imported.turned_away.entry("no room for more that waits").or_default() += 1;
+        }
+    }
+}
