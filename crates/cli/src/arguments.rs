@@ -43,7 +43,7 @@ pub(crate) struct Global {
     /// Log as JSON lines
     #[arg(long, global = true)]
     pub(crate) log_json: bool,
-    /// Answer with one JSON document; failures too, on standard error
+    /// Answer with one JSON document; failures too, on standard error. The log is off unless --log is given
     #[arg(long, global = true)]
     pub(crate) json: bool,
 }

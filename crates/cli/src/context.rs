@@ -30,7 +30,9 @@ impl Context {
             environment: &|name| std::env::var_os(name),
         };
         let loaded = load(&given)?;
-        logging::start(&loaded.log, global.log_json)?;
+        // Who reads JSON wants one document, not the log around it, unless both were asked for.
+        let filter = if global.json && loaded.is_default("log") { "off" } else { &loaded.log };
+        logging::start(filter, global.log_json)?;
         for (name, _) in std::env::vars_os() {
             if let Some(warning) = name.to_str().and_then(unknown_variable) {
                 tracing::warn!("{warning}");

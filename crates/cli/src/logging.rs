@@ -1,17 +1,29 @@
 //! The log goes to standard error: for people, or as JSON lines.
 
 use crate::failure::Failure;
+use std::io::IsTerminal as _;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 /// Starts logging at this level or filter.
 pub(crate) fn start(filter: &str, as_json: bool) -> Result<(), Failure> {
-    let parsed = EnvFilter::try_new(filter).map_err(|why| {
-        let what_to_do = "pass --log error, warn, info, debug or trace, or a filter such as anteroom_node=debug";
-        Failure::new(format!("{filter:?} is not a log level or filter: {why}"), what_to_do)
+    let parsed = parse(filter).ok_or_else(|| {
+        let what_to_do = "pass --log off, error, warn, info, debug or trace, or a filter such as anteroom_node=debug";
+        Failure::new(format!("{filter:?} is not a log level or filter"), what_to_do)
     })?;
-    let builder =
-        tracing_subscriber::fmt().with_env_filter(parsed).with_writer(std::io::stderr).log_internal_errors(false);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(parsed)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .log_internal_errors(false);
     // Only tests of this crate could have started it before, and then it goes on as it is.
     let _ = if as_json { builder.json().try_init() } else { builder.with_target(false).try_init() };
     Ok(())
+}
+
+/// A single word is a level: the library would take any other one for the name of something that logs.
+fn parse(filter: &str) -> Option<EnvFilter> {
+    let is_level = filter.parse::<LevelFilter>().is_ok();
+    let is_filter = filter.contains('=');
+    if is_level || is_filter { EnvFilter::try_new(filter).ok() } else { None }
 }

@@ -55,8 +55,10 @@ fn misunderstood(error: &clap::Error) -> ExitCode {
     let wants_json = std::env::args_os().any(|word| word == "--json");
     let text = error.render().to_string();
     if wants_json {
-        let what = text.trim().trim_start_matches("error: ").to_owned();
-        return output::fail(true, &Failure::new(what, "run `anteroom help` to see what can be asked"));
+        // The first paragraph is what is wrong; the rest is how to use the command.
+        let first = text.trim().trim_start_matches("error: ").split("\n\n").next().unwrap_or_default();
+        let what: Vec<&str> = first.split_whitespace().collect();
+        return output::fail(true, &Failure::new(what.join(" "), "run `anteroom help` to see what can be asked"));
     }
     output::complain(&text);
     ExitCode::from(2)

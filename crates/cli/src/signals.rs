@@ -25,6 +25,7 @@ impl Signals {
             if flag.swap(true, Ordering::AcqRel) {
                 std::process::exit(INTERRUPTED);
             }
+            tracing::debug!("asked to stop");
             let _ = wake.send(());
         };
         ctrlc::set_handler(handler)

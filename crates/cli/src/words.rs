@@ -1,6 +1,7 @@
 //! Numbers, moments and sizes as people read them.
 
 use model::Nanos;
+use node::explain::Hunted;
 
 /// A moment as `2026-03-21 17:04:09 UTC`.
 pub(crate) fn moment(nanos: u64) -> String {
@@ -39,6 +40,22 @@ pub(crate) fn moment_from(now: u64, at: u64) -> String {
         format!("{} ({} ago)", moment(at), span(now - at))
     } else {
         format!("{} (in {})", moment(at), span(at - now))
+    }
+}
+
+/// How a hunt goes: what was tried, and when it is tried next.
+pub(crate) fn hunt(now: u64, hunted: &Hunted) -> String {
+    let tried = match (hunted.attempts, hunted.last) {
+        (0, _) | (_, None) => "not tried yet".to_owned(),
+        (attempts, Some(last)) => {
+            let attempts = count(u64::from(attempts), "attempt");
+            format!("{attempts} so far, the last {}", moment_from(now, last))
+        }
+    };
+    if hunted.next <= now {
+        format!("{tried}; due as soon as the node runs")
+    } else {
+        format!("{tried}; next {}", moment_from(now, hunted.next))
     }
 }
 

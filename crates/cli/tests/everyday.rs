@@ -76,6 +76,10 @@ fn an_import_that_was_cut_off_is_resumed_by_importing_the_whole() {
         "run import again",
         "records read",
     ]);
+    let failed = home.feed(&["--json", "import", "-"], &bytes[..bytes.len() / 2]);
+    let document: serde_json::Value = serde_json::from_str(&failed.err).unwrap();
+    assert!(document["error"].as_str().unwrap().contains("was cut off"), "{document}");
+    assert!(document["so_far"]["known"].as_u64() > Some(0), "{document}");
     home.import(&bytes).good();
     assert_eq!(home.digest(), Home::with(&bytes).digest());
 }
@@ -94,6 +98,37 @@ fn damaged_and_foreign_bundles_are_named() {
     home.import(&flipped).bad(&["the checksum of the bundle is wrong", "dropped at the door", "at byte "]);
     home.run(&["import", "."]).bad(&["cannot read the bundle .", "pass a file, not a folder"]);
     home.run(&["import", "nowhere"]).bad(&["cannot read the bundle nowhere", "check the path"]);
+}
+
+#[test]
+fn records_that_prove_nothing_are_dropped_and_invalid_events_refused() {
+    let mut world = World::new();
+    let invalid = world.invalid();
+    let mut writer = node::bundle::BundleWriter::new(Vec::new()).unwrap();
+    writer.event(b"", b"").unwrap();
+    writer.event(&[0; 300], &[1; 1024]).unwrap();
+    writer.event(&[9; 300], b"").unwrap();
+    for made in world.foundation() {
+        writer.event(&made.blob, &made.content).unwrap();
+    }
+    writer.event(&invalid.blob, &invalid.content).unwrap();
+    writer.content(&world.space, &invalid.hash(), b"other bytes").unwrap();
+    writer.content(&world.space, &model::crypto::content_hash(b"nobody asked"), b"nobody asked").unwrap();
+    let home = Home::ready();
+    home.write("in.bundle", &writer.finish().unwrap());
+    let imported = home.json(&["import", "in.bundle"]);
+    assert_eq!((&imported["dropped"]["blob"], &imported["dropped"]["version"]), (&2.into(), &1.into()), "{imported}");
+    assert_eq!((&imported["dropped"]["content"], &imported["contents_unwanted"]), (&1.into(), &1.into()));
+    assert_eq!(imported["first_dropped"].as_array().unwrap().len(), 4);
+    let refused = imported["refused"].as_object().unwrap();
+    assert_eq!(refused.values().map(|count| count.as_u64().unwrap()).sum::<u64>(), 1, "{imported}");
+    let explained = home.json(&["explain", &invalid.id()]);
+    assert_eq!(
+        (&explained["stage"], refused.keys().next()),
+        (&"refused".into(), explained["why"].as_str().map(String::from).as_ref())
+    );
+    home.run(&["show", &invalid.id()]).bad(&["it was refused, because"]);
+    home.run(&["verify"]).good();
 }
 
 #[test]

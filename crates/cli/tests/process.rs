@@ -146,13 +146,17 @@ fn an_import_that_is_interrupted_says_how_far_it_got() {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     let mut said = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    while !line.contains("reading the bundle") {
-        line.clear();
-        assert!(said.read_line(&mut line).unwrap() > 0, "it ended too early");
-    }
+    let mut wait_for = |text: &str| {
+        let mut line = String::new();
+        while !line.contains(text) {
+            line.clear();
+            assert!(said.read_line(&mut line).unwrap() > 0, "it ended too early");
+        }
+    };
+    wait_for("reading the bundle");
     // It is asked while it waits for more, and sees that as soon as more comes.
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    wait_for("asked to stop");
     let _ = input.write_all(&bytes);
     drop(input);
     let mut rest = String::new();

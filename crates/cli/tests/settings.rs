@@ -70,7 +70,18 @@ fn wrong_settings_are_named_with_what_was_meant() {
     home.run(&["--set", "store.cache_mib", "config"]).bad(&["does not set anything", "KEY=VALUE"]);
     home.run(&["--set", "store.cach=1", "config"]).bad(&["there is no setting store.cach", "did you mean"]);
     home.run(&["--set", "store.cache_mib=99999999999999999999", "config"]).bad(&["is not a number"]);
-    home.run(&["--log", "[", "config"]).bad(&["is not a log level or filter"]);
+    for log in ["[", "loud", "a=b=c", "x=loud"] {
+        home.run(&["--log", log, "config"]).bad(&["is not a log level or filter", "debug"]);
+    }
+    home.run(&["--log", "anteroom_node=debug,warn", "config"]).good();
+}
+
+#[test]
+fn a_variable_that_sets_nothing_is_warned_of() {
+    let home = Home::new();
+    let output = home.command(&["config"]).env("ANTEROOM_CACHE_MIB", "1").output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && said.contains("did you mean ANTEROOM_STORE_CACHE_MIB?"), "{said}");
 }
 
 #[test]

@@ -30,9 +30,7 @@ pub struct Setting {
 /// RECEIVE, for a packet from a peer.
 pub fn receive_packet(keyring: &impl Keyring, policy: &Policy, bytes: &[u8]) -> Result<Arrival, Dropped> {
     let (carried, transit) = receive::unwrap(keyring, bytes)?;
-    let origin = transit
-        .as_ref()
-        .map_or(Origin::Peer(0), |transit| Origin::Peer(transit.peer));
+    let origin = transit.as_ref().map_or(Origin::Peer(0), |transit| Origin::Peer(transit.peer));
     let arrival = receive::parse(keyring, policy, carried.blob, Some(carried.inline), origin)?;
     receive::gate(arrival, transit.as_ref())
 }
@@ -161,10 +159,7 @@ pub fn post<R: Reads>(db: &R, passage: Passage) -> Answer<(Outcome, Vec<Change>)
             Next::End(outcome, changes) => return Ok((outcome, changes)),
         }
     }
-    Err(Fault::Broken(format!(
-        "{} passed POST without an outcome",
-        passage.work.seq
-    )))
+    Err(Fault::Broken(format!("{} passed POST without an outcome", passage.work.seq)))
 }
 
 /// What a rebuild puts back for an applied event: whether it counts, and its rows. It never reflects or wakes.
@@ -172,10 +167,7 @@ pub fn rebuild_one(db: &impl Reads, seq: Seq, row: &EventRow, envelope: &Verifie
     let Some(mut meta) = row.meta.clone() else {
         return Err(Fault::Broken(format!("{seq} is applied but closed")));
     };
-    let stamp = model::Stamp {
-        at: meta.at,
-        id: row.id,
-    };
+    let stamp = model::Stamp { at: meta.at, id: row.id };
     let counts = crate::counting::counts(db, &meta, stamp)?;
     meta.counts = counts;
     Ok((counts, steps::apply::standing_rows(db, seq, &meta, envelope, stamp)?))

@@ -27,8 +27,8 @@ pub enum Change {
     Refused(EventId, Why),
     /// An expired id is remembered for sync to skip, bounded.
     Expired(EventId, Nanos),
-    /// An event waits for a need, or does not any more.
-    Waiting(Turn, Need, Seq),
+    /// An event of a space waits for a need, or does not any more.
+    Waiting(Turn, Need, Seq, Option<SpaceId>),
     /// An event is among the held of an owner, until a deadline, or is not any more.
     Held(Turn, Owner, Seq, Nanos),
     /// An event is ready for POST, or not any more.
@@ -51,6 +51,8 @@ pub enum Change {
     Membership(Seq, Membership),
     /// A counting limit of a membership.
     Limit(Turn, Seq, Limit),
+    /// An edit, counting or not, by its target: a delete of the target reaches all of them.
+    Edit(Seq, Stamp, Seq),
     /// A delete, counting or not, by its target.
     Tombstone(EventId, Stamp, Seq),
     /// A space key that came.

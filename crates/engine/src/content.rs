@@ -72,12 +72,7 @@ pub struct Work {
 impl Work {
     /// Begins with the row as it is.
     pub fn new(seq: Seq, row: EventRow) -> Work {
-        Work {
-            seq,
-            row,
-            changes: Vec::new(),
-            is_being_applied: false,
-        }
+        Work { seq, row, changes: Vec::new(), is_being_applied: false }
     }
 
     /// All changes, the row included.
@@ -87,10 +82,7 @@ impl Work {
     }
 
     fn meta(&self) -> Answer<Meta> {
-        self.row
-            .meta
-            .clone()
-            .ok_or_else(|| Fault::Broken(format!("{} has content but was not opened", self.seq)))
+        self.row.meta.clone().ok_or_else(|| Fault::Broken(format!("{} has content but was not opened", self.seq)))
     }
 
     /// Moves the content of the event, if the input changes anything. Says whether it did.
@@ -112,8 +104,7 @@ impl Work {
             match references {
                 RefChange::Keep => {}
                 RefChange::Take => {
-                    self.changes
-                        .push(Change::Take(meta.space, meta.content_hash, meta.content_len));
+                    self.changes.push(Change::Take(meta.space, meta.content_hash, meta.content_len));
                 }
                 RefChange::GiveBack => self.changes.push(Change::GiveBack(meta.space, meta.content_hash)),
             }
@@ -144,8 +135,7 @@ impl Work {
             (_, ContentState::Missing) => Turn::Put,
             _ => return,
         };
-        self.changes
-            .push(Change::ContentWaiting(turn, meta.space, meta.content_hash, self.seq));
+        self.changes.push(Change::ContentWaiting(turn, meta.space, meta.content_hash, self.seq));
     }
 }
 
@@ -191,25 +181,14 @@ fn least_delete(db: &impl Reads, id: &EventId, meta: &Meta) -> Answer<Option<Sta
 /// The state in which the content of a newly opened event begins. Takes the reference unless it is deleted already.
 pub fn begin(db: &impl Reads, policy: &Policy, work: &mut Work) -> Answer<()> {
     let meta = work.meta()?;
-    let deleted = if is_planted(Bug::DeleteBeforeTargetForgotten) {
-        None
-    } else {
-        deleting(db, &work.row.id, &meta)?
-    };
+    let deleted = if is_planted(Bug::DeleteBeforeTargetForgotten) { None } else { deleting(db, &work.row.id, &meta)? };
     work.row.content = match deleted {
         Some(by) => ContentState::Deleted { by },
         None => ContentState::Missing,
     };
-    work.changes.push(Change::Usage(
-        Turn::Put,
-        meta.space,
-        meta.author,
-        work.row.content,
-        meta.content_len,
-    ));
+    work.changes.push(Change::Usage(Turn::Put, meta.space, meta.author, work.row.content, meta.content_len));
     if deleted.is_none() && meta.content_len > policy.inline_bytes_max {
-        work.changes
-            .push(Change::Take(meta.space, meta.content_hash, meta.content_len));
+        work.changes.push(Change::Take(meta.space, meta.content_hash, meta.content_len));
     }
     if deleted.is_some() && work.row.has_inline {
         work.row.has_inline = false;
@@ -237,12 +216,7 @@ pub fn settle(
         Some(Verdict::Fits) => work.content(policy, ContentInput::Arrived)?,
         Some(Verdict::Unfit) => work.content(policy, ContentInput::Unfit)?,
         None => {
-            work.changes.push(Change::ContentWaiting(
-                Turn::Put,
-                meta.space,
-                meta.content_hash,
-                work.seq,
-            ));
+            work.changes.push(Change::ContentWaiting(Turn::Put, meta.space, meta.content_hash, work.seq));
             let group = Group::Content(envelope.space, meta.content_hash);
             work.changes.push(Change::Wanted(group, fetch_origin(work.row.origin)));
             true
@@ -274,10 +248,13 @@ fn find(
         return Ok(Some(Verdict::Unfit));
     }
     if meta.content_len <= policy.inline_bytes_max {
-        return if work.row.has_inline && inline.is_none() {
-            judge_inline(db, work, envelope)
-        } else {
-            Ok(inline)
+        return match inline {
+            None if work.row.has_inline => judge_inline(db, work, envelope),
+            // Bytes of that hash are here and longer than this event says: it lies about their length.
+            None if db.content(meta.space, &meta.content_hash)?.is_some_and(|row| row.place != Place::Absent) => {
+                Ok(Some(Verdict::Unfit))
+            }
+            verdict => Ok(verdict),
         };
     }
     match db.content(meta.space, &meta.content_hash)? {
@@ -298,10 +275,7 @@ fn judge_stored(db: &impl Reads, meta: &Meta, envelope: &Envelope) -> Answer<Ver
     }
     match db.content_bytes(meta.space, &meta.content_hash, meta.content_len)? {
         Some(wire) => judge_wire(db, envelope, &wire),
-        None => Err(Fault::Broken(format!(
-            "content {} has a place but no bytes",
-            meta.content_hash
-        ))),
+        None => Err(Fault::Broken(format!("content {} has a place but no bytes", meta.content_hash))),
     }
 }
 
@@ -347,7 +321,7 @@ pub fn recheck_versions(db: &impl Reads, policy: &Policy, target: Seq, after: St
     if after == Stamp::FIRST {
         changes.extend(recheck_deletion(db, policy, target)?);
     }
-    let versions = db.versions(target, after, policy.releases_max)?;
+    let versions = db.edits(target, after, policy.releases_max)?;
     for (_, seq) in &versions {
         changes.extend(recheck_deletion(db, policy, *seq)?);
     }
@@ -361,12 +335,8 @@ pub fn recheck_versions(db: &impl Reads, policy: &Policy, target: Seq, after: St
 fn want(db: &impl Reads, work: &mut Work) -> Answer<()> {
     let meta = work.meta()?;
     let space = db.space_id(meta.space)?;
-    work.changes.push(Change::Wanted(
-        Group::Content(space, meta.content_hash),
-        fetch_origin(work.row.origin),
-    ));
-    work.changes
-        .push(Change::Task(Turn::Put, Task::Content(meta.space, meta.content_hash)));
+    work.changes.push(Change::Wanted(Group::Content(space, meta.content_hash), fetch_origin(work.row.origin)));
+    work.changes.push(Change::Task(Turn::Put, Task::Content(meta.space, meta.content_hash, Seq(0))));
     Ok(())
 }
 
@@ -376,23 +346,22 @@ pub fn arrived(
     policy: &Policy,
     space: model::SpaceNo,
     hash: model::ContentHash,
+    after: Seq,
 ) -> Answer<Vec<Change>> {
-    let mut changes = vec![Change::Task(Turn::Remove, Task::Content(space, hash))];
-    let mut waiting = db.waiting_for_content(space, &hash, Seq(0), policy.releases_max)?;
+    let mut changes = vec![Change::Task(Turn::Remove, Task::Content(space, hash, after))];
+    let mut waiting = db.waiting_for_content(space, &hash, after, policy.releases_max)?;
     if is_planted(Bug::ContentForFirstWaiterOnly) {
         waiting.truncate(1);
     }
-    let mut moved = 0;
     for seq in &waiting {
         let Some(row) = db.event(*seq)? else { continue };
         let mut work = Work::new(*seq, row);
         if arrive_for(db, policy, &mut work)? {
-            moved += 1;
             changes.extend(work.finish());
         }
     }
-    if waiting.len() == policy.releases_max && moved > 0 {
-        changes.push(Change::Task(Turn::Put, Task::Content(space, hash)));
+    if let (Some(last), true) = (waiting.last(), waiting.len() == policy.releases_max) {
+        changes.push(Change::Task(Turn::Put, Task::Content(space, hash, *last)));
     }
     Ok(changes)
 }

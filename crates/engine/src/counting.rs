@@ -66,8 +66,7 @@ pub fn acting_role(db: &impl Reads, authority: Seq, at: Stamp) -> Answer<Option<
 
 /// The membership behind a number that is known to be one.
 pub fn membership(db: &impl Reads, seq: Seq) -> Answer<Membership> {
-    db.membership(seq)?
-        .ok_or_else(|| Fault::Broken(format!("{seq} is an authority without a membership")))
+    db.membership(seq)?.ok_or_else(|| Fault::Broken(format!("{seq} is an authority without a membership")))
 }
 
 /// Whether an applied event counts.
@@ -105,8 +104,7 @@ pub fn act(db: &impl Reads, meta: &Meta) -> Answer<Act> {
 }
 
 fn subject(db: &impl Reads, meta: &Meta) -> Answer<EventRow> {
-    db.event(meta.subject)?
-        .ok_or_else(|| Fault::Broken(format!("{} is a subject without a row", meta.subject)))
+    db.event(meta.subject)?.ok_or_else(|| Fault::Broken(format!("{} is a subject without a row", meta.subject)))
 }
 
 /// What a member event does: gives a role, perhaps in place of another.
@@ -147,25 +145,12 @@ mod tests {
     use model::{EventId, Identity, Nanos};
 
     fn stamp(at: u64) -> Stamp {
-        Stamp {
-            at: Nanos(at),
-            id: EventId([0; 16]),
-        }
+        Stamp { at: Nanos(at), id: EventId([0; 16]) }
     }
 
     fn role(limits: &[(u64, Option<MemberRole>)], at: u64) -> Option<MemberRole> {
-        let membership = Membership {
-            member: Identity::ZERO,
-            role: MemberRole::Admin,
-            sealed: false,
-        };
-        let limits: Vec<Limit> = limits
-            .iter()
-            .map(|(at, cap)| Limit {
-                from: stamp(*at),
-                cap: *cap,
-            })
-            .collect();
+        let membership = Membership { member: Identity::ZERO, role: MemberRole::Admin, sealed: false };
+        let limits: Vec<Limit> = limits.iter().map(|(at, cap)| Limit { from: stamp(*at), cap: *cap }).collect();
         role_at(&membership, &limits, stamp(at))
     }
 
@@ -175,14 +160,7 @@ mod tests {
         assert_eq!(role(&[(9, None)], 5), Some(MemberRole::Admin));
         assert_eq!(role(&[(4, None)], 5), None);
         assert_eq!(role(&[(4, Some(MemberRole::Member))], 5), Some(MemberRole::Member));
-        assert_eq!(
-            role(&[(4, Some(MemberRole::Owner))], 5),
-            Some(MemberRole::Admin),
-            "a replacement gives nothing"
-        );
-        assert_eq!(
-            role(&[(3, Some(MemberRole::Reader)), (4, Some(MemberRole::Member))], 5),
-            Some(MemberRole::Reader)
-        );
+        assert_eq!(role(&[(4, Some(MemberRole::Owner))], 5), Some(MemberRole::Admin), "a replacement gives nothing");
+        assert_eq!(role(&[(3, Some(MemberRole::Reader)), (4, Some(MemberRole::Member))], 5), Some(MemberRole::Reader));
     }
 }

@@ -3,6 +3,8 @@
 //! Its time is the greatest of now, one after each needed reference, one after the current winner of the register it
 //! writes, and one after the author's last, so that an edit made by a slow clock still wins.
 
+use crate::content::{Verdict, judge};
+use crate::counting::acting_role;
 use crate::policy::Policy;
 use crate::reads::{Answer, Reads};
 use crate::receive::{Arrival, Keyring, Opening, complete};
@@ -52,6 +54,12 @@ pub enum CannotCreate {
     /// It refers to something that is not applied here.
     #[error("it refers to {0}, which is not here yet")]
     Reference(EventId),
+    /// The content is not what the kind asks for.
+    #[error("its content is not what a {0} asks for: a JSON object of at most 64 KiB, or nothing")]
+    Content(Kind),
+    /// The membership it stands on has ended, or does not reach so far any more.
+    #[error("the membership it stands on is not in force any more")]
+    NoRight,
     /// The envelope breaks a rule of the format.
     #[error(transparent)]
     Envelope(#[from] BadEnvelope),
@@ -72,6 +80,9 @@ pub fn create(
     author: &SigningKey,
     draft: Draft,
 ) -> Answer<Result<Arrival, CannotCreate>> {
+    if judge(draft.kind, &draft.content) != Verdict::Fits {
+        return Ok(Err(CannotCreate::Content(draft.kind)));
+    }
     let identity = Identity(author.verifying_key().to_bytes());
     let mut envelope = Envelope::new(draft.kind, now, draft.space, identity);
     envelope.aux = draft.aux;
@@ -86,8 +97,23 @@ pub fn create(
         Ok(at) => envelope.created_at = at,
         Err(missing) => return Ok(Err(CannotCreate::Reference(missing))),
     }
+    if !is_in_force(db, &envelope)? {
+        return Ok(Err(CannotCreate::NoRight));
+    }
     envelope.parents = parents(db, policy, now, &envelope)?;
     Ok(wrap(keyring, policy, author, envelope, &draft.seal, draft.content))
+}
+
+/// Whether the membership that a draft stands on is in force at its time, if it names one.
+fn is_in_force(db: &impl Reads, envelope: &Envelope) -> Answer<bool> {
+    let Some(authority) = envelope.reference(Role::Authority) else { return Ok(true) };
+    let Some(seq) = db.seq(&authority)? else { return Ok(false) };
+    let at = Stamp { at: envelope.created_at, id: EventId([0xff; 16]) };
+    // Whether it is a membership at all, and the author's, is for validation to say.
+    match db.membership(seq)? {
+        Some(_) => Ok(acting_role(db, seq, at)?.is_some_and(|role| role >= envelope.kind.least_role())),
+        None => Ok(true),
+    }
 }
 
 fn wrap(
@@ -99,13 +125,7 @@ fn wrap(
     content: Vec<u8>,
 ) -> Result<Arrival, CannotCreate> {
     let wire = match seal {
-        Seal::Key(key) => seal_content(
-            key,
-            &content,
-            policy.inline_bytes_max,
-            envelope.author,
-            envelope.created_at,
-        ),
+        Seal::Key(key) => seal_content(key, &content, policy.inline_bytes_max, envelope.author, envelope.created_at),
         Seal::Plain | Seal::Prekey(_) => content,
     };
     envelope.content_len = wire.len() as u64;
@@ -128,15 +148,8 @@ fn wrap(
 
 /// Content that is not inline stays beside the arrival, for the caller to store first.
 fn complete_local(keyring: &impl Keyring, policy: &Policy, arrival: Arrival) -> Arrival {
-    let is_inline = arrival
-        .inline
-        .as_ref()
-        .is_some_and(|wire| wire.len() as u64 <= policy.inline_bytes_max);
-    if is_inline {
-        complete(keyring, policy, arrival)
-    } else {
-        arrival
-    }
+    let is_inline = arrival.inline.as_ref().is_some_and(|wire| wire.len() as u64 <= policy.inline_bytes_max);
+    if is_inline { complete(keyring, policy, arrival) } else { arrival }
 }
 
 fn time(db: &impl Reads, policy: &Policy, now: Nanos, envelope: &Envelope) -> Answer<Result<Nanos, EventId>> {
@@ -215,9 +228,6 @@ fn last_own(
     let (Some(space), Some(author)) = (db.space_no(&envelope.space)?, db.author_no(&envelope.author)?) else {
         return Ok(Vec::new());
     };
-    let upto = Stamp {
-        at: now.plus(policy.future_nanos),
-        id: EventId([0xff; 16]),
-    };
+    let upto = Stamp { at: now.plus(policy.future_nanos), id: EventId([0xff; 16]) };
     db.last_by_author(space, author, upto, most)
 }

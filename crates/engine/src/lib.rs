@@ -8,8 +8,8 @@
 //! which right when; [`content`] moves content between its states; [`release`] wakes what waited; [`create`] makes new
 //! events; [`receive`] takes in what others send; [`fetch`] decides whom to ask for what, and when.
 
-pub mod change;
 pub mod chains;
+pub mod change;
 pub mod content;
 pub mod counting;
 pub mod create;

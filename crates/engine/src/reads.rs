@@ -69,6 +69,8 @@ pub trait Reads {
     fn waiting(&self, need: &Need, after: Seq, most: usize) -> Answer<Vec<Seq>>;
     /// Applied events whose content is missing, from a number on.
     fn waiting_for_content(&self, space: SpaceNo, hash: &ContentHash, after: Seq, most: usize) -> Answer<Vec<Seq>>;
+    /// Edits of a message or post, counting or not, after a stamp.
+    fn edits(&self, target: Seq, after: Stamp, most: usize) -> Answer<Vec<(Stamp, Seq)>>;
     /// Versions of a message or post, after a stamp.
     fn versions(&self, target: Seq, after: Stamp, most: usize) -> Answer<Vec<(Stamp, Seq)>>;
     /// Applied events of an author in a space, after a stamp.
@@ -97,6 +99,8 @@ pub trait Reads {
     fn carried_count(&self, space: &SpaceId) -> Answer<u64>;
     /// Whether a parent of that author is known to be missing.
     fn is_gap(&self, space: SpaceNo, author: AuthorNo, parent: &EventId) -> Answer<bool>;
+    /// The least stamp from which events of some membership are to be looked at again, leaving out one such task.
+    fn next_rederive(&self, but: (Seq, Stamp)) -> Answer<Option<Stamp>>;
     /// The number that the next journal entry will get.
     fn next_position(&self) -> Answer<u64>;
 }

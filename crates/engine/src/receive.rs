@@ -142,27 +142,14 @@ pub fn parse(
 ) -> Result<Arrival, Dropped> {
     let blob = Blob::parse(blob)?;
     let inline = inline.filter(|bytes| !bytes.is_empty());
-    if inline
-        .as_ref()
-        .is_some_and(|bytes| bytes.len() as u64 > policy.inline_bytes_max)
-    {
+    if inline.as_ref().is_some_and(|bytes| bytes.len() as u64 > policy.inline_bytes_max) {
         return Err(Dropped::Inline);
     }
     let opening = match open(keyring, &blob) {
         Opening::Bad(why) => return Err(Dropped::Blob(why)),
         opening => opening,
     };
-    Ok(complete(
-        keyring,
-        policy,
-        Arrival {
-            blob,
-            opening,
-            inline,
-            verdict: None,
-            origin,
-        },
-    ))
+    Ok(complete(keyring, policy, Arrival { blob, opening, inline, verdict: None, origin }))
 }
 
 /// Checks inline content against the opened envelope; bytes that are not those that were signed for are left out.

@@ -8,6 +8,7 @@ use crate::policy::Policy;
 use crate::reads::{Answer, Fault, Reads};
 use crate::rows::{EventRow, JournalKind, Limit, Owner, Task};
 use crate::space::{rules, views};
+use model::blob::Form;
 use model::planted::{Bug, is_planted};
 use model::stage::{Stage, StageInput, Why};
 use model::{AuthorNo, EventId, Kind, Nanos, Need, Seq, SpaceId, SpaceNo, Stamp};
@@ -34,17 +35,13 @@ fn wake_all(db: &impl Reads, need: &Need, waiting: &[Seq]) -> Answer<Vec<Change>
 }
 
 fn wake(db: &impl Reads, need: &Need, seq: Seq) -> Answer<Vec<Change>> {
-    let mut changes = vec![Change::Waiting(Turn::Remove, need.clone(), seq)];
-    let Some(mut row) = db.event(seq)? else {
-        return Err(no_row(seq));
-    };
-    let owner = owner_of(&row);
-    row.stage = row
-        .stage
-        .next(StageInput::Met(need.clone()))
-        .map_err(|edge| Fault::Broken(edge.to_string()))?;
+    let Some(mut row) = db.event(seq)? else { return Err(no_row(seq)) };
+    let space = space_of(db, seq, &row)?;
+    let mut changes = vec![Change::Waiting(Turn::Remove, need.clone(), seq, space)];
+    let (owner, since) = (owner_of(&row), held_since(&row));
+    row.stage = row.stage.next(StageInput::Met(need.clone())).map_err(|edge| Fault::Broken(edge.to_string()))?;
     if row.stage == Stage::Ready {
-        changes.push(Change::Held(Turn::Remove, owner, seq, row.received_at));
+        changes.push(Change::Held(Turn::Remove, owner, seq, since));
         changes.push(Change::Ready(Turn::Put, seq));
     }
     changes.push(Change::Row(seq, Box::new(row)));
@@ -63,30 +60,40 @@ pub fn owner_of(row: &EventRow) -> Owner {
     }
 }
 
+/// Since when an event is held.
+pub fn held_since(row: &EventRow) -> Nanos {
+    match &row.stage {
+        Stage::Held { since, .. } => *since,
+        Stage::Ready | Stage::Applied { .. } | Stage::Carried | Stage::Refused { .. } | Stage::Expired => Nanos(0),
+    }
+}
+
+/// The space of a known event: from its envelope if it was opened, otherwise from the outside of its blob.
+pub fn space_of(db: &impl Reads, seq: Seq, row: &EventRow) -> Answer<Option<SpaceId>> {
+    if let Some(meta) = &row.meta {
+        return db.space_id(meta.space).map(Some);
+    }
+    Ok(db.kept(seq)?.and_then(|kept| match kept.blob.form() {
+        Form::Plain => None,
+        Form::Sealed { space, .. } | Form::Addressed { space, .. } => Some(space),
+    }))
+}
+
 /// Takes an event out of everything that says it waits, and gives back what it holds.
-pub(crate) fn withdraw(policy: &Policy, seq: Seq, row: &EventRow) -> Vec<Change> {
+pub(crate) fn withdraw(db: &impl Reads, policy: &Policy, seq: Seq, row: &EventRow) -> Answer<Vec<Change>> {
     let mut changes = Vec::new();
-    if let Stage::Held { unmet } = &row.stage {
-        changes.extend(
-            unmet
-                .iter()
-                .map(|need| Change::Waiting(Turn::Remove, need.clone(), seq)),
-        );
-        changes.push(Change::Held(Turn::Remove, owner_of(row), seq, row.received_at));
+    if let Stage::Held { unmet, since } = &row.stage {
+        let space = space_of(db, seq, row)?;
+        changes.extend(unmet.iter().map(|need| Change::Waiting(Turn::Remove, need.clone(), seq, space)));
+        changes.push(Change::Held(Turn::Remove, owner_of(row), seq, *since));
     }
     if let Some(meta) = &row.meta {
-        changes.push(Change::Usage(
-            Turn::Remove,
-            meta.space,
-            meta.author,
-            row.content,
-            meta.content_len,
-        ));
+        changes.push(Change::Usage(Turn::Remove, meta.space, meta.author, row.content, meta.content_len));
         if row.content.holds_reference() && meta.content_len > policy.inline_bytes_max {
             changes.push(Change::GiveBack(meta.space, meta.content_hash));
         }
     }
-    changes
+    Ok(changes)
 }
 
 /// Ends the wait of an event: nothing of it is kept, and it may come again.
@@ -94,11 +101,8 @@ pub fn expire(db: &impl Reads, policy: &Policy, seq: Seq, now: Nanos) -> Answer<
     let Some(row) = db.event(seq)? else {
         return Err(no_row(seq));
     };
-    row.stage
-        .clone()
-        .next(StageInput::Expire)
-        .map_err(|edge| Fault::Broken(edge.to_string()))?;
-    let mut changes = withdraw(policy, seq, &row);
+    row.stage.clone().next(StageInput::Expire).map_err(|edge| Fault::Broken(edge.to_string()))?;
+    let mut changes = withdraw(db, policy, seq, &row)?;
     if is_planted(Bug::ExpiredStillKnown) {
         changes.push(Change::Refused(row.id, Why::NeedsRefused));
     }
@@ -126,7 +130,7 @@ pub fn refuse(db: &impl Reads, policy: &Policy, work: Work, opened: bool, why: W
     let id = work.row.id;
     let mut changes = work.changes;
     if opened {
-        changes.extend(withdraw(policy, work.seq, &work.row));
+        changes.extend(withdraw(db, policy, work.seq, &work.row)?);
     }
     changes.push(Change::Forget(work.seq, id));
     changes.push(Change::Refused(id, why));
@@ -141,7 +145,7 @@ pub fn refuse(db: &impl Reads, policy: &Policy, work: Work, opened: bool, why: W
 pub fn run(db: &impl Reads, policy: &Policy, task: Task) -> Answer<Vec<Change>> {
     match task {
         Task::Release(need) => release(db, policy, need),
-        Task::Content(space, hash) => content::arrived(db, policy, space, hash),
+        Task::Content(space, hash, after) => content::arrived(db, policy, space, hash, after),
         Task::Rederive(membership, after) => rederive(db, policy, membership, after),
         Task::Versions(target, after) => content::recheck_versions(db, policy, target, after),
         Task::Join(space, after) => join(db, policy, space, after),
@@ -165,10 +169,7 @@ fn join(db: &impl Reads, policy: &Policy, space: SpaceId, after: Seq) -> Answer<
         let Some(mut row) = db.event(*seq)? else {
             return Err(no_row(*seq));
         };
-        row.stage = row
-            .stage
-            .next(StageInput::Wake)
-            .map_err(|edge| Fault::Broken(edge.to_string()))?;
+        row.stage = row.stage.next(StageInput::Wake).map_err(|edge| Fault::Broken(edge.to_string()))?;
         changes.push(Change::Carried(Turn::Remove, space, *seq));
         changes.push(Change::Ready(Turn::Put, *seq));
         changes.push(Change::Row(*seq, Box::new(row)));
@@ -179,18 +180,31 @@ fn join(db: &impl Reads, policy: &Policy, space: SpaceId, after: Seq) -> Answer<
     Ok(changes)
 }
 
-/// Looks again at a bounded number of events that stand on a membership whose interval changed.
+/// Looks again at events that stand on a membership whose interval changed, a bounded number at a time. All such work
+/// goes on in the order of stamps, whichever membership it belongs to: it stops where another task is due first, and
+/// after an event whose change concerns others. What an event depends on is then settled before it is looked at, and it
+/// is looked at once.
 fn rederive(db: &impl Reads, policy: &Policy, membership: Seq, after: Stamp) -> Answer<Vec<Change>> {
     let mut changes = vec![Change::Task(Turn::Remove, Task::Rederive(membership, after))];
-    let Some((space, author)) = member_numbers(db, membership)? else {
-        return Ok(changes);
-    };
+    let Some((space, author)) = member_numbers(db, membership)? else { return Ok(changes) };
+    let horizon = db.next_rederive((membership, after))?.unwrap_or(Stamp::LAST);
     let events = db.by_author(space, author, after, policy.releases_max)?;
+    let mut last = None;
     for (stamp, seq) in &events {
-        changes.extend(rederive_one(db, membership, *stamp, *seq)?);
+        if last.is_some() && *stamp > horizon {
+            break;
+        }
+        last = Some(*stamp);
+        let further = rederive_one(db, membership, *stamp, *seq)?;
+        let concerns_others = further.iter().any(|change| matches!(change, Change::Task(_, Task::Rederive(..))));
+        changes.extend(further);
+        if concerns_others {
+            break;
+        }
     }
-    if let (Some((last, _)), true) = (events.last(), events.len() == policy.releases_max) {
-        changes.push(Change::Task(Turn::Put, Task::Rederive(membership, *last)));
+    let is_done = events.len() < policy.releases_max && last == events.last().map(|(stamp, _)| *stamp);
+    if let (Some(last), false) = (last, is_done) {
+        changes.push(Change::Task(Turn::Put, Task::Rederive(membership, last)));
     }
     Ok(changes)
 }
@@ -215,6 +229,9 @@ fn rederive_one(db: &impl Reads, membership: Seq, stamp: Stamp, seq: Seq) -> Ans
     }
     let now_counts = counts(db, &meta, stamp)?;
     let mut changes = Vec::new();
+    if meta.kind == Kind::Edit && now_counts != meta.counts {
+        changes.push(Change::Task(Turn::Put, Task::Versions(seq, Stamp::FIRST)));
+    }
     if meta.kind == Kind::Delete {
         // Even where it still counts, it may have lost the rank to reach what others wrote.
         changes.extend(deletion_changed(db, seq)?);
@@ -224,25 +241,14 @@ fn rederive_one(db: &impl Reads, membership: Seq, stamp: Stamp, seq: Seq) -> Ans
     }
     meta.counts = now_counts;
     let turn = if now_counts { Turn::Put } else { Turn::Remove };
-    let kind = if now_counts {
-        JournalKind::Shown
-    } else {
-        JournalKind::Hidden
-    };
+    let kind = if now_counts { JournalKind::Shown } else { JournalKind::Hidden };
     let Some(envelope) = db.opened(seq)? else {
         return Err(no_row(seq));
     };
-    changes.extend(
-        views::rows(&meta, &envelope)
-            .into_iter()
-            .map(|view| Change::View(turn, view, stamp, seq)),
-    );
+    changes.extend(views::rows(&meta, &envelope).into_iter().map(|view| Change::View(turn, view, stamp, seq)));
     changes.push(Change::Journal(meta.space, seq, kind));
     changes.extend(consequences(&meta, turn, stamp, seq));
-    let row = EventRow {
-        meta: Some(meta),
-        ..row
-    };
+    let row = EventRow { meta: Some(meta), ..row };
     changes.push(Change::Row(seq, Box::new(row)));
     Ok(changes)
 }
@@ -251,17 +257,11 @@ fn rederive_one(db: &impl Reads, membership: Seq, stamp: Stamp, seq: Seq) -> Ans
 pub fn consequences(meta: &crate::rows::Meta, turn: Turn, stamp: Stamp, seq: Seq) -> Vec<Change> {
     let mut changes = Vec::new();
     if meta.kind == Kind::Member {
-        changes.push(Change::Task(Turn::Put, Task::Rederive(seq, Stamp::FIRST)));
+        // Whatever stands on it is later than the grant itself.
+        changes.push(Change::Task(Turn::Put, Task::Rederive(seq, stamp)));
     }
     if matches!(meta.kind, Kind::Member | Kind::Removal) && meta.subject != Seq(0) {
-        changes.push(Change::Limit(
-            turn,
-            meta.subject,
-            Limit {
-                from: stamp,
-                cap: meta.grants,
-            },
-        ));
+        changes.push(Change::Limit(turn, meta.subject, Limit { from: stamp, cap: meta.grants }));
         changes.push(Change::Task(Turn::Put, Task::Rederive(meta.subject, stamp)));
     }
     changes

@@ -67,10 +67,7 @@ impl EventRow {
 
     /// Its place in the order of events, once opened.
     pub fn stamp(&self) -> Option<Stamp> {
-        self.meta.as_ref().map(|meta| Stamp {
-            at: meta.at,
-            id: self.id,
-        })
+        self.meta.as_ref().map(|meta| Stamp { at: meta.at, id: self.id })
     }
 }
 
@@ -170,12 +167,8 @@ pub enum ThreadField {
 
 impl ThreadField {
     /// Every field that an update can write.
-    pub const UPDATABLE: [ThreadField; 4] = [
-        ThreadField::Title,
-        ThreadField::Metadata,
-        ThreadField::Participants,
-        ThreadField::Pins,
-    ];
+    pub const UPDATABLE: [ThreadField; 4] =
+        [ThreadField::Title, ThreadField::Metadata, ThreadField::Participants, ThreadField::Pins];
 
     /// The byte that stands for it.
     pub fn code(self) -> u8 {
@@ -218,6 +211,8 @@ pub enum ViewRow {
     },
     /// A message of a thread.
     Timeline {
+        /// The space.
+        space: SpaceNo,
         /// The thread.
         thread: Seq,
     },
@@ -235,6 +230,8 @@ pub enum ViewRow {
     },
     /// An answer to an event, which need not be here.
     Reply {
+        /// The space of both: an answer counts where it is said.
+        space: SpaceNo,
         /// What it answers.
         target: EventId,
     },
@@ -325,8 +322,8 @@ impl JournalKind {
 pub enum Task {
     /// Wake what waits for an event, key or time.
     Release(model::Need),
-    /// Process content for those that wait for it.
-    Content(SpaceNo, ContentHash),
+    /// Process content for those that wait for it, after a number.
+    Content(SpaceNo, ContentHash, Seq),
     /// Look again at the events that stand on a membership, from a stamp on.
     Rederive(Seq, Stamp),
     /// Look again at the content of a target's versions, after a stamp.
@@ -359,4 +356,6 @@ pub enum TurnedAway {
     Clash,
     /// There is no room for more that waits.
     NoRoom,
+    /// What is inside has a version that this release does not know.
+    Version,
 }

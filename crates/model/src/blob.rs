@@ -46,6 +46,18 @@ pub enum BadBlob {
     Envelope(#[from] BadEnvelope),
 }
 
+impl BadBlob {
+    /// Whether a later release may know what this one does not.
+    pub fn is_unknown_version(&self) -> bool {
+        match self {
+            BadBlob::Version(_) => true,
+            BadBlob::Envelope(BadEnvelope::Version(_) | BadEnvelope::Flags(_) | BadEnvelope::Role(_)) => true,
+            BadBlob::Envelope(_) | BadBlob::Short | BadBlob::Long | BadBlob::Cipher(_) => false,
+            BadBlob::Header | BadBlob::Resealed => false,
+        }
+    }
+}
+
 /// What the outside of a blob tells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
@@ -140,14 +152,14 @@ impl Blob {
     /// Opens with the space key and checks everything.
     pub fn check_sealed(&self, key: &SpaceKey) -> Result<Verified, BadBlob> {
         let (space, bytes) = self.open_sealed(key)?;
-        fits(Verified::check(&bytes)?, Some((space, key.id().0)))
+        fits(Verified::check(&bytes)?, Some(Wrapped { space, key: key.id().0, addressed: false }))
     }
 
     /// Opens with the prekey's secret and checks everything.
     pub fn check_addressed(&self, secret: &[u8; 32]) -> Result<Verified, BadBlob> {
         let (space, bytes) = self.open_addressed(secret)?;
         let prekey = prekey_id(&prekey_public(secret));
-        fits(Verified::check(&bytes)?, Some((space, prekey.0)))
+        fits(Verified::check(&bytes)?, Some(Wrapped { space, key: prekey.0, addressed: true }))
     }
 
     /// The envelope of a plain blob that was checked before it was kept.
@@ -236,24 +248,27 @@ fn parse_form(bytes: &[u8]) -> Result<Form, BadBlob> {
         return Err(BadBlob::Short);
     };
     Ok(match form {
-        SEALED => Form::Sealed {
-            space: SpaceId(*space),
-            key: KeyId(*key),
-        },
-        ADDRESSED => Form::Addressed {
-            space: SpaceId(*space),
-            prekey: PrekeyId(*key),
-        },
+        SEALED => Form::Sealed { space: SpaceId(*space), key: KeyId(*key) },
+        ADDRESSED => Form::Addressed { space: SpaceId(*space), prekey: PrekeyId(*key) },
         _ => Form::Plain,
     })
 }
 
+/// What the outside of a blob says of its inside.
+struct Wrapped {
+    space: SpaceId,
+    key: [u8; 16],
+    addressed: bool,
+}
+
 /// One envelope has one blob: the header must name the space and key that the envelope names, and key events travel
 /// addressed, everything else does not.
-fn fits(envelope: Verified, header: Option<(SpaceId, [u8; 16])>) -> Result<Verified, BadBlob> {
+fn fits(envelope: Verified, header: Option<Wrapped>) -> Result<Verified, BadBlob> {
     let fits = match header {
-        None => envelope.key.is_zero(),
-        Some((space, key)) => envelope.space == space && envelope.key.0 == key,
+        None => envelope.key.is_zero() && envelope.kind != Kind::Key,
+        Some(Wrapped { space, key, addressed }) => {
+            envelope.space == space && envelope.key.0 == key && addressed == (envelope.kind == Kind::Key)
+        }
     };
     if fits { Ok(envelope) } else { Err(BadBlob::Header) }
 }

@@ -28,10 +28,7 @@ impl Binding {
     /// The binding of an envelope's content, given the greatest length that is inline.
     pub fn of(envelope: &Envelope, inline_max: u64) -> Binding {
         if envelope.content_len <= inline_max {
-            Binding::Inline {
-                author: envelope.author,
-                at: envelope.created_at,
-            }
+            Binding::Inline { author: envelope.author, at: envelope.created_at }
         } else {
             Binding::Shared
         }
@@ -60,11 +57,7 @@ pub fn sealed_len(plain_len: u64) -> u64 {
 /// Seals content of a sealed space. Empty content stays empty.
 pub fn seal_content(key: &SpaceKey, plain: &[u8], inline_max: u64, author: Identity, at: Nanos) -> Vec<u8> {
     let inline = sealed_len(plain.len() as u64) <= inline_max;
-    let binding = if inline {
-        Binding::Inline { author, at }
-    } else {
-        Binding::Shared
-    };
+    let binding = if inline { Binding::Inline { author, at } } else { Binding::Shared };
     let count = plain.len().div_ceil(CHUNK_BYTES);
     let mut wire = Vec::with_capacity(sealed_len(plain.len() as u64) as usize);
     for (index, chunk) in plain.chunks(CHUNK_BYTES).enumerate() {
@@ -153,10 +146,7 @@ mod tests {
         let plain: Vec<u8> = (0..CHUNK_BYTES + 10).map(|n| n as u8).collect();
         let wire = seal_content(&key(), &plain, 1024, WHO, Nanos(1));
         let second = &wire[CHUNK_BYTES + CHUNK_OVERHEAD_BYTES..];
-        assert_eq!(
-            open_chunk(&key(), Binding::Shared, 1, true, second).as_deref(),
-            Ok(&plain[CHUNK_BYTES..])
-        );
+        assert_eq!(open_chunk(&key(), Binding::Shared, 1, true, second).as_deref(), Ok(&plain[CHUNK_BYTES..]));
     }
 
     proptest! {

@@ -42,12 +42,7 @@ pub fn event_id(blob: &[u8]) -> EventId {
 
 /// The id of a space, from who created it, the auxiliary key of the creating event, and whether it is sealed.
 pub fn space_id(creator: &Identity, key: &AuxKey, sealed: bool) -> SpaceId {
-    SpaceId(hash16(&[
-        b"anteroom space v1\0",
-        &creator.0,
-        &key.0,
-        &[u8::from(sealed)],
-    ]))
+    SpaceId(hash16(&[b"anteroom space v1\0", &creator.0, &key.0, &[u8::from(sealed)]]))
 }
 
 /// The public space of an identity, which has no creating event.
@@ -222,24 +217,14 @@ pub fn open_box(secret: &[u8; 32], header: &[u8], sealed: &[u8]) -> Result<([u8;
 /// Encrypts bytes under a key that is used for this one purpose.
 pub fn seal(key: &[u8; 32], nonce: &[u8; NONCE_BYTES], header: &[u8], bytes: &[u8]) -> Vec<u8> {
     // The cipher fails only beyond 256 GiB, and every caller bounds what it hands over far below.
-    let payload = AeadPayload {
-        msg: bytes,
-        aad: header,
-    };
-    XChaCha20Poly1305::new(key.into())
-        .encrypt(nonce.into(), payload)
-        .unwrap_or_default()
+    let payload = AeadPayload { msg: bytes, aad: header };
+    XChaCha20Poly1305::new(key.into()).encrypt(nonce.into(), payload).unwrap_or_default()
 }
 
 /// Decrypts bytes, if neither they nor the header were changed.
 pub fn open(key: &[u8; 32], nonce: &[u8; NONCE_BYTES], header: &[u8], bytes: &[u8]) -> Result<Vec<u8>, CannotOpen> {
-    let payload = AeadPayload {
-        msg: bytes,
-        aad: header,
-    };
-    XChaCha20Poly1305::new(key.into())
-        .decrypt(nonce.into(), payload)
-        .map_err(|_| CannotOpen)
+    let payload = AeadPayload { msg: bytes, aad: header };
+    XChaCha20Poly1305::new(key.into()).decrypt(nonce.into(), payload).map_err(|_| CannotOpen)
 }
 
 fn keyed_nonce(key: &[u8; 32], parts: &[&[u8]]) -> [u8; NONCE_BYTES] {
@@ -276,10 +261,7 @@ mod tests {
         let secret = [5; 32];
         let sealed = seal_box(&[9; 32], &prekey_public(&secret), b"head", b"hello").expect("sealed");
         let (public, opened) = open_box(&secret, b"head", &sealed).expect("opened");
-        assert_eq!(
-            (public, opened.as_slice()),
-            (prekey_public(&[9; 32]), b"hello".as_slice())
-        );
+        assert_eq!((public, opened.as_slice()), (prekey_public(&[9; 32]), b"hello".as_slice()));
         assert!(open_box(&[6; 32], b"head", &sealed).is_err());
         assert!(open_box(&secret, b"hea", &sealed).is_err());
     }
@@ -292,10 +274,7 @@ mod tests {
     #[test]
     fn ids_of_different_things_differ() {
         let who = Identity([1; 32]);
-        assert_ne!(
-            space_id(&who, &AuxKey([2; 16]), true),
-            space_id(&who, &AuxKey([2; 16]), false)
-        );
+        assert_ne!(space_id(&who, &AuxKey([2; 16]), true), space_id(&who, &AuxKey([2; 16]), false));
         assert_eq!(public_space(&who), space_id(&who, &AuxKey::ZERO, false));
     }
 }

@@ -168,22 +168,16 @@ impl Envelope {
 
     /// The first reference in that role.
     pub fn reference(&self, role: Role) -> Option<EventId> {
-        self.references
-            .iter()
-            .find(|reference| reference.role == role)
-            .map(|reference| reference.id)
+        self.references.iter().find(|reference| reference.role == role).map(|reference| reference.id)
     }
 
     /// The references that must be applied before this can be.
     pub fn needed_references(&self) -> impl Iterator<Item = Reference> + '_ {
-        self.references
-            .iter()
-            .copied()
-            .filter(|reference| match reference.role {
-                Role::Authority | Role::Thread | Role::Attachment => true,
-                Role::Target => self.kind != Kind::Delete,
-                Role::ReplyTo | Role::Mention => false,
-            })
+        self.references.iter().copied().filter(|reference| match reference.role {
+            Role::Authority | Role::Thread | Role::Attachment => true,
+            Role::Target => self.kind != Kind::Delete,
+            Role::ReplyTo | Role::Mention => false,
+        })
     }
 
     /// Signs it, which also puts the references in order.
@@ -302,10 +296,7 @@ fn decode_references(reader: &mut Reader<'_>) -> Result<Vec<Reference>, BadEnvel
     for _ in 0..count {
         let code = reader.u8()?;
         let role = Role::from_code(code).ok_or(BadEnvelope::Role(code))?;
-        let reference = Reference {
-            role,
-            id: EventId(reader.array()?),
-        };
+        let reference = Reference { role, id: EventId(reader.array()?) };
         if references.last().is_some_and(|last| *last >= reference) {
             return Err(BadEnvelope::Unsorted);
         }
@@ -333,19 +324,13 @@ impl Verified {
         let unsigned = &bytes[..bytes.len().saturating_sub(SIGNATURE_BYTES)];
         key.verify_strict(&signed_text(unsigned), &Signature::from_bytes(&signature))
             .map_err(|_| BadEnvelope::Signature)?;
-        Ok(Verified {
-            envelope,
-            bytes: bytes.to_vec(),
-        })
+        Ok(Verified { envelope, bytes: bytes.to_vec() })
     }
 
     /// Decodes bytes that this node checked before it kept them, as their row in the store says.
     pub fn kept(bytes: &[u8]) -> Result<Verified, BadEnvelope> {
         let (envelope, _) = Envelope::decode(bytes)?;
-        Ok(Verified {
-            envelope,
-            bytes: bytes.to_vec(),
-        })
+        Ok(Verified { envelope, bytes: bytes.to_vec() })
     }
 
     /// What was signed.

@@ -163,15 +163,9 @@ impl Stamp {
     /// The number of bytes of its key form.
     pub const LEN: usize = 24;
     /// Before every event.
-    pub const FIRST: Stamp = Stamp {
-        at: Nanos(0),
-        id: EventId::ZERO,
-    };
+    pub const FIRST: Stamp = Stamp { at: Nanos(0), id: EventId::ZERO };
     /// After every event.
-    pub const LAST: Stamp = Stamp {
-        at: Nanos(u64::MAX),
-        id: EventId([0xff; 16]),
-    };
+    pub const LAST: Stamp = Stamp { at: Nanos(u64::MAX), id: EventId([0xff; 16]) };
 
     /// The bytes, which sort as the stamps do.
     pub fn to_bytes(self) -> [u8; Stamp::LEN] {
@@ -187,10 +181,7 @@ impl Stamp {
         let mut id = [0; 16];
         at.copy_from_slice(&bytes[..8]);
         id.copy_from_slice(&bytes[8..]);
-        Stamp {
-            at: Nanos(u64::from_be_bytes(at)),
-            id: EventId(id),
-        }
+        Stamp { at: Nanos(u64::from_be_bytes(at)), id: EventId(id) }
     }
 }
 
@@ -227,10 +218,7 @@ impl FromStr for Position {
     fn from_str(text: &str) -> Result<Position, BadPosition> {
         let parse = || {
             let (epoch, number) = text.split_once('-')?;
-            Some(Position {
-                epoch: epoch.parse().ok()?,
-                number: number.parse().ok()?,
-            })
+            Some(Position { epoch: epoch.parse().ok()?, number: number.parse().ok()? })
         };
         parse().ok_or(BadPosition)
     }
@@ -254,28 +242,15 @@ mod tests {
 
     #[test]
     fn ids_refuse_other_lengths_and_uppercase() {
-        for text in [
-            "",
-            "ab",
-            &"a".repeat(31),
-            &"a".repeat(33),
-            &"A".repeat(32),
-            &"g".repeat(32),
-        ] {
+        for text in ["", "ab", &"a".repeat(31), &"a".repeat(33), &"A".repeat(32), &"g".repeat(32)] {
             assert!(text.parse::<EventId>().is_err(), "{text}");
         }
     }
 
     #[test]
     fn stamps_sort_as_their_bytes() {
-        let early = Stamp {
-            at: Nanos(5),
-            id: EventId([9; 16]),
-        };
-        let late = Stamp {
-            at: Nanos(256),
-            id: EventId([1; 16]),
-        };
+        let early = Stamp { at: Nanos(5), id: EventId([9; 16]) };
+        let late = Stamp { at: Nanos(256), id: EventId([1; 16]) };
         assert!(early < late && early.to_bytes() < late.to_bytes());
         assert_eq!(Stamp::from_bytes(late.to_bytes()), late);
     }

@@ -42,10 +42,7 @@ pub const JSON_DEPTH_MAX: usize = 64;
 /// Identifier and author of a Nostr address, and names of repositories.
 pub const IDENTIFIER_BYTES_MAX: usize = 256;
 
-const _: () = assert!(
-    BLOB_BYTES_MAX < u16::MAX as usize,
-    "a packet writes the length of its blob in two bytes"
-);
+const _: () = assert!(BLOB_BYTES_MAX < u16::MAX as usize, "a packet writes the length of its blob in two bytes");
 const _: () = assert!(INLINE_BYTES_MAX < CHUNK_BYTES as u64, "inline content is one chunk");
 const _: () = assert!(BODY_BYTES_MAX as u64 <= CONTENT_BYTES_MAX, "a body is content");
 const _: () = assert!(ENVELOPE_BYTES_MIN < ENVELOPE_BYTES_MAX, "an envelope fits");

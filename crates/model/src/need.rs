@@ -63,11 +63,7 @@ impl Need {
         match self {
             Need::Event(id) => tagged(1, &[&id.0]),
             Need::Key(id) => tagged(2, &[&id.0]),
-            Need::Address {
-                kind,
-                author,
-                identifier,
-            } => {
+            Need::Address { kind, author, identifier } => {
                 let length = (identifier.len() as u16).to_be_bytes();
                 tagged(3, &[&kind.to_be_bytes(), &author.0, &length, identifier.as_bytes()])
             }
@@ -92,16 +88,9 @@ impl Need {
             3 => {
                 let kind = reader.u16()?;
                 let author = Identity(reader.array()?);
-                Need::Address {
-                    kind,
-                    author,
-                    identifier: read_identifier(reader)?,
-                }
+                Need::Address { kind, author, identifier: read_identifier(reader)? }
             }
-            4 => Need::GitObject {
-                repository: read_identifier(reader)?,
-                oid: reader.array()?,
-            },
+            4 => Need::GitObject { repository: read_identifier(reader)?, oid: reader.array()? },
             5 => Need::GitData(read_identifier(reader)?),
             Need::TIME_TAG => Need::Time(reader.nanos()?),
             7 => Need::Content(SpaceId(reader.array()?), ContentHash(reader.array()?)),
@@ -154,11 +143,7 @@ impl fmt::Display for Need {
         match self {
             Need::Event(id) => write!(f, "event:{id}"),
             Need::Key(id) => write!(f, "key:{id}"),
-            Need::Address {
-                kind,
-                author,
-                identifier,
-            } => write!(f, "address:{kind}:{author}:{identifier}"),
+            Need::Address { kind, author, identifier } => write!(f, "address:{kind}:{author}:{identifier}"),
             Need::GitObject { repository, oid } => write!(f, "git:{}:{repository}", hex::encode(oid)),
             Need::GitData(repository) => write!(f, "repository:{repository}"),
             Need::Time(at) => write!(f, "time:{}", at.0),
@@ -185,10 +170,7 @@ impl FromStr for Need {
                 let (oid, repository) = rest.split_once(':').ok_or(BadNeed)?;
                 let mut bytes = [0; 20];
                 hex::decode_to_slice(oid, &mut bytes).map_err(|_| BadNeed)?;
-                Need::GitObject {
-                    repository: bounded(repository)?,
-                    oid: bytes,
-                }
+                Need::GitObject { repository: bounded(repository)?, oid: bytes }
             }
             "address" => parse_address(rest)?,
             _ => return Err(BadNeed),
@@ -210,11 +192,7 @@ fn parse_address(rest: &str) -> Result<Need, BadNeed> {
 }
 
 fn bounded(text: &str) -> Result<String, BadNeed> {
-    if text.is_empty() || text.len() > IDENTIFIER_BYTES_MAX {
-        Err(BadNeed)
-    } else {
-        Ok(text.to_owned())
-    }
+    if text.is_empty() || text.len() > IDENTIFIER_BYTES_MAX { Err(BadNeed) } else { Ok(text.to_owned()) }
 }
 
 /// What the fetcher works on: all needs that one hunt can meet together.
@@ -268,11 +246,7 @@ impl Group {
             5 => Group::Relays,
             _ => return Err(BadNeed),
         };
-        if reader.rest().is_empty() {
-            Ok(group)
-        } else {
-            Err(BadNeed)
-        }
+        if reader.rest().is_empty() { Ok(group) } else { Err(BadNeed) }
     }
 }
 
@@ -296,15 +270,8 @@ mod tests {
         vec![
             Need::Event(EventId([1; 16])),
             Need::Key(KeyId([2; 16])),
-            Need::Address {
-                kind: 30617,
-                author: Identity([3; 32]),
-                identifier: "a:b".into(),
-            },
-            Need::GitObject {
-                repository: "r".into(),
-                oid: [4; 20],
-            },
+            Need::Address { kind: 30617, author: Identity([3; 32]), identifier: "a:b".into() },
+            Need::GitObject { repository: "r".into(), oid: [4; 20] },
             Need::GitData("repo".into()),
             Need::Time(Nanos(77)),
             Need::Content(SpaceId([5; 16]), ContentHash([6; 32])),
@@ -336,16 +303,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_not_a_need() {
-        for text in [
-            "",
-            "event",
-            "event:zz",
-            "time:-1",
-            "content:aa",
-            "git:aa:x",
-            "repository:",
-            "moon:1",
-        ] {
+        for text in ["", "event", "event:zz", "time:-1", "content:aa", "git:aa:x", "repository:", "moon:1"] {
             assert_eq!(text.parse::<Need>(), Err(BadNeed), "{text}");
         }
     }

@@ -105,14 +105,9 @@ fn encode(carried: &Carried) -> Result<Vec<u8>, BadPacket> {
 
 fn decode(bytes: &[u8]) -> Result<Carried, BadPacket> {
     let (length, rest) = bytes.split_first_chunk::<2>().ok_or(BadPacket::Length)?;
-    let (blob, inline) = rest
-        .split_at_checked(usize::from(u16::from_be_bytes(*length)))
-        .ok_or(BadPacket::Length)?;
+    let (blob, inline) = rest.split_at_checked(usize::from(u16::from_be_bytes(*length))).ok_or(BadPacket::Length)?;
     if inline.len() > INLINE_WIRE_BYTES_MAX {
         return Err(BadPacket::Length);
     }
-    Ok(Carried {
-        blob: blob.to_vec(),
-        inline: inline.to_vec(),
-    })
+    Ok(Carried { blob: blob.to_vec(), inline: inline.to_vec() })
 }

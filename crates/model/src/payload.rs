@@ -160,11 +160,7 @@ impl Payload {
             _ if bytes.is_empty() => Payload::None,
             _ => return Err(BadPayload::Unexpected),
         };
-        if reader.rest().is_empty() {
-            Ok(payload)
-        } else {
-            Err(BadPayload::Length)
-        }
+        if reader.rest().is_empty() { Ok(payload) } else { Err(BadPayload::Length) }
     }
 }
 
@@ -174,10 +170,7 @@ mod tests {
 
     #[test]
     fn payloads_read_back_and_tolerate_nothing_else() {
-        let member = Payload::Member {
-            member: Identity([7; 32]),
-            role: MemberRole::Admin,
-        };
+        let member = Payload::Member { member: Identity([7; 32]), role: MemberRole::Admin };
         for (kind, payload) in [
             (Kind::Space, Payload::Space { sealed: true }),
             (Kind::Member, member),

@@ -3,7 +3,7 @@
 //! Every stage has a name, and every pair of stage and input is spelled out; a forbidden edge is a bug, reported as
 //! [`Forbidden`] and never taken.
 
-use crate::ids::Stamp;
+use crate::ids::{Nanos, Stamp};
 use crate::need::Need;
 use std::fmt;
 
@@ -90,6 +90,8 @@ pub enum Stage {
     Held {
         /// What it waits for, sorted.
         unmet: Vec<Need>,
+        /// Since when.
+        since: Nanos,
     },
     /// Its last need was met; POST will look at it again.
     Ready,
@@ -113,7 +115,7 @@ pub enum Stage {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StageInput {
     /// POST found needs unmet.
-    Hold(Vec<Need>),
+    Hold(Vec<Need>, Nanos),
     /// A need was met.
     Met(Need),
     /// POST applied it.
@@ -142,10 +144,10 @@ impl Stage {
         use Stage::*;
         use StageInput as In;
         match (self, input) {
-            (Ready | Held { .. }, In::Hold(unmet)) if !unmet.is_empty() => Ok(Held { unmet }),
-            (Held { mut unmet }, In::Met(need)) => {
+            (Ready | Held { .. }, In::Hold(unmet, since)) if !unmet.is_empty() => Ok(Held { unmet, since }),
+            (Held { mut unmet, since }, In::Met(need)) => {
                 unmet.retain(|other| *other != need);
-                Ok(if unmet.is_empty() { Ready } else { Held { unmet } })
+                Ok(if unmet.is_empty() { Ready } else { Held { unmet, since } })
             }
             // A need met twice, or met for what is past waiting, is normal: arrivals repeat.
             (stage @ (Ready | Applied { .. } | Carried), In::Met(_)) => Ok(stage),
@@ -155,15 +157,15 @@ impl Stage {
             (Ready, In::Carry) => Ok(Carried),
             (Carried | Held { .. }, In::Wake) => Ok(Ready),
             (stage @ (Ready | Applied { .. }), In::Wake) => Ok(stage),
-            (stage @ (Ready | Held { .. }), input @ In::Hold(_)) => forbidden(&stage, &input),
-            (stage @ (Applied { .. } | Carried), input @ In::Hold(_)) => forbidden(&stage, &input),
+            (stage @ (Ready | Held { .. }), input @ In::Hold(..)) => forbidden(&stage, &input),
+            (stage @ (Applied { .. } | Carried), input @ In::Hold(..)) => forbidden(&stage, &input),
             (stage @ (Held { .. } | Applied { .. } | Carried), input @ In::Apply(_)) => forbidden(&stage, &input),
             (stage @ Applied { .. }, input @ In::Refuse(_)) => forbidden(&stage, &input),
             (stage @ (Ready | Applied { .. }), input @ In::Expire) => forbidden(&stage, &input),
             (stage @ (Held { .. } | Applied { .. } | Carried), input @ In::Carry) => forbidden(&stage, &input),
             (
                 stage @ (Refused { .. } | Expired),
-                input @ (In::Hold(_) | In::Met(_) | In::Apply(_) | In::Refuse(_) | In::Expire | In::Carry | In::Wake),
+                input @ (In::Hold(..) | In::Met(_) | In::Apply(_) | In::Refuse(_) | In::Expire | In::Carry | In::Wake),
             ) => forbidden(&stage, &input),
         }
     }
@@ -182,10 +184,7 @@ impl Stage {
 }
 
 fn forbidden<T>(stage: &Stage, input: &impl fmt::Debug) -> Result<T, Forbidden> {
-    Err(Forbidden {
-        from: stage.word().to_owned(),
-        input: format!("{input:?}"),
-    })
+    Err(Forbidden { from: stage.word().to_owned(), input: format!("{input:?}") })
 }
 
 /// Where the content of an event stands.
@@ -281,14 +280,12 @@ impl ContentState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::{EventId, Nanos};
+    use crate::ids::EventId;
     use proptest::prelude::*;
 
     fn stages() -> Vec<Stage> {
         vec![
-            Stage::Held {
-                unmet: vec![Need::Time(Nanos(1)), Need::Time(Nanos(2))],
-            },
+            Stage::Held { unmet: vec![Need::Time(Nanos(1)), Need::Time(Nanos(2))], since: Nanos(0) },
             Stage::Ready,
             Stage::Applied { position: 1 },
             Stage::Refused { why: Why::Role },
@@ -312,41 +309,18 @@ mod tests {
     fn every_edge_of_an_event() {
         let need = || Need::Time(Nanos(1));
         let check = |input, want: &str| assert_eq!(edges(&input), want, "{input:?}");
-        check(
-            StageInput::Hold(vec![need()]),
-            "held>held ready>held applied| refused| expired| carried|",
-        );
-        check(
-            StageInput::Met(need()),
-            "held>held ready>ready applied>applied refused| expired| carried>carried",
-        );
-        check(
-            StageInput::Apply(7),
-            "held| ready>applied applied| refused| expired| carried|",
-        );
-        check(
-            StageInput::Refuse(Why::Role),
-            "held>refused ready>refused applied| refused| expired| carried>refused",
-        );
-        check(
-            StageInput::Expire,
-            "held>expired ready| applied| refused| expired| carried>expired",
-        );
-        check(
-            StageInput::Carry,
-            "held| ready>carried applied| refused| expired| carried|",
-        );
-        check(
-            StageInput::Wake,
-            "held>ready ready>ready applied>applied refused| expired| carried>ready",
-        );
+        check(StageInput::Hold(vec![need()], Nanos(0)), "held>held ready>held applied| refused| expired| carried|");
+        check(StageInput::Met(need()), "held>held ready>ready applied>applied refused| expired| carried>carried");
+        check(StageInput::Apply(7), "held| ready>applied applied| refused| expired| carried|");
+        check(StageInput::Refuse(Why::Role), "held>refused ready>refused applied| refused| expired| carried>refused");
+        check(StageInput::Expire, "held>expired ready| applied| refused| expired| carried>expired");
+        check(StageInput::Carry, "held| ready>carried applied| refused| expired| carried|");
+        check(StageInput::Wake, "held>ready ready>ready applied>applied refused| expired| carried>ready");
     }
 
     #[test]
     fn the_last_need_makes_it_ready() {
-        let held = Stage::Held {
-            unmet: vec![Need::Time(Nanos(1))],
-        };
+        let held = Stage::Held { unmet: vec![Need::Time(Nanos(1))], since: Nanos(0) };
         assert_eq!(held.next(StageInput::Met(Need::Time(Nanos(1)))), Ok(Stage::Ready));
     }
 
@@ -359,10 +333,7 @@ mod tests {
     }
 
     fn content_input() -> impl Strategy<Value = ContentInput> {
-        let by = (1..4u64).prop_map(|at| Stamp {
-            at: Nanos(at),
-            id: EventId([0; 16]),
-        });
+        let by = (1..4u64).prop_map(|at| Stamp { at: Nanos(at), id: EventId([0; 16]) });
         prop_oneof![
             Just(ContentInput::Arrived),
             Just(ContentInput::Unfit),

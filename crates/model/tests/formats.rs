@@ -34,18 +34,9 @@ fn message(key: KeyId) -> Verified {
     envelope.aux = model::crypto::chosen_key("first");
     envelope.parents[0] = EventId([4; 16]);
     envelope.references = vec![
-        Reference {
-            role: Role::Thread,
-            id: EventId([2; 16]),
-        },
-        Reference {
-            role: Role::Authority,
-            id: EventId([1; 16]),
-        },
-        Reference {
-            role: Role::ReplyTo,
-            id: EventId([3; 16]),
-        },
+        Reference { role: Role::Thread, id: EventId([2; 16]) },
+        Reference { role: Role::Authority, id: EventId([1; 16]) },
+        Reference { role: Role::ReplyTo, id: EventId([3; 16]) },
     ];
     envelope.sign(&author()).unwrap()
 }
@@ -59,14 +50,8 @@ fn key_event() -> Verified {
 
 fn member_event() -> Verified {
     let mut envelope = Envelope::new(Kind::Member, Nanos(1_700_000_000_000_000_002), SPACE, Identity::ZERO);
-    envelope.payload = Payload::Member {
-        member: Identity([9; 32]),
-        role: MemberRole::Admin,
-    };
-    envelope.references = vec![Reference {
-        role: Role::Authority,
-        id: EventId([1; 16]),
-    }];
+    envelope.payload = Payload::Member { member: Identity([9; 32]), role: MemberRole::Admin };
+    envelope.references = vec![Reference { role: Role::Authority, id: EventId([1; 16]) }];
     envelope.sign(&author()).unwrap()
 }
 
@@ -90,28 +75,13 @@ fn golden_vectors() {
     golden_blob("blob-plain", &Blob::plain(&message(KeyId::ZERO)).unwrap());
     golden_blob("blob-member", &Blob::plain(&member_event()).unwrap());
     golden_blob("blob-sealed", &Blob::seal(&message(key().id()), &key()).unwrap());
-    golden_blob(
-        "blob-addressed",
-        &Blob::address(&key_event(), &prekey_public(&PREKEY_SECRET)).unwrap(),
-    );
+    golden_blob("blob-addressed", &Blob::address(&key_event(), &prekey_public(&PREKEY_SECRET)).unwrap());
     let transit = TransitSecret::new([0x33; 32]);
-    golden(
-        "packet-transit",
-        hex::encode(packet::wrap(&transit, [5; 24], &carried()).unwrap()),
-    );
+    golden("packet-transit", hex::encode(packet::wrap(&transit, [5; 24], &carried()).unwrap()));
     let first = packet::wrap_first([6; 32], &prekey_public(&PREKEY_SECRET), &carried()).unwrap();
     golden("packet-first", hex::encode(first));
     let who = Identity([3; 32]);
-    golden(
-        "content-inline",
-        hex::encode(content::seal_content(
-            &key(),
-            b"{\"text\":\"hello\"}",
-            1024,
-            who,
-            Nanos(5),
-        )),
-    );
+    golden("content-inline", hex::encode(content::seal_content(&key(), b"{\"text\":\"hello\"}", 1024, who, Nanos(5))));
     let shared = content::seal_content(&key(), &[1; 2000], 1024, who, Nanos(5));
     golden("content-shared", model::crypto::content_hash(&shared).to_string());
     golden(
@@ -131,13 +101,7 @@ fn golden_vectors() {
 #[test]
 fn what_was_made_opens() {
     let sealed = Blob::seal(&message(key().id()), &key()).unwrap();
-    assert_eq!(
-        sealed.form(),
-        Form::Sealed {
-            space: SPACE,
-            key: key().id()
-        }
-    );
+    assert_eq!(sealed.form(), Form::Sealed { space: SPACE, key: key().id() });
     assert_eq!(sealed.check_sealed(&key()).unwrap(), message(key().id()));
     let addressed = Blob::address(&key_event(), &prekey_public(&PREKEY_SECRET)).unwrap();
     assert_eq!(addressed.check_addressed(&PREKEY_SECRET).unwrap(), key_event());
@@ -152,11 +116,7 @@ fn one_envelope_has_one_blob() {
     let envelope = message(key().id());
     let again = Blob::seal_with_nonce(&envelope, &key(), [1; 24]).unwrap();
     assert_eq!(again.check_sealed(&key()), Err(BadBlob::Resealed));
-    assert_eq!(
-        Blob::plain(&envelope),
-        Err(BadBlob::Header),
-        "an envelope that names a key has no plain form"
-    );
+    assert_eq!(Blob::plain(&envelope), Err(BadBlob::Header), "an envelope that names a key has no plain form");
     let plain = [&[0], envelope.bytes()].concat();
     assert_eq!(Blob::parse(plain).unwrap().check_plain(), Err(BadBlob::Header));
 }
@@ -173,22 +133,15 @@ fn unknown_versions_are_refused_by_name() {
     bytes[0] = 1;
     bytes[1] = 0x80;
     assert_eq!(Verified::check(&bytes), Err(BadEnvelope::Flags(0x80)));
-    assert_eq!(
-        packet::parse(&[vec![8], vec![0; 100]].concat()),
-        Err(BadPacket::Version(8))
-    );
+    assert_eq!(packet::parse(&[vec![8], vec![0; 100]].concat()), Err(BadPacket::Version(8)));
 }
 
 #[test]
 fn every_flipped_byte_is_refused() {
     let plain = Blob::plain(&message(KeyId::ZERO)).unwrap();
-    every_flip(plain.bytes(), |bytes| {
-        Blob::parse(bytes).is_ok_and(|blob| blob.check_plain().is_ok())
-    });
+    every_flip(plain.bytes(), |bytes| Blob::parse(bytes).is_ok_and(|blob| blob.check_plain().is_ok()));
     let sealed = Blob::seal(&message(key().id()), &key()).unwrap();
-    every_flip(sealed.bytes(), |bytes| {
-        Blob::parse(bytes).is_ok_and(|blob| blob.check_sealed(&key()).is_ok())
-    });
+    every_flip(sealed.bytes(), |bytes| Blob::parse(bytes).is_ok_and(|blob| blob.check_sealed(&key()).is_ok()));
     let addressed = Blob::address(&key_event(), &prekey_public(&PREKEY_SECRET)).unwrap();
     every_flip(addressed.bytes(), |bytes| {
         Blob::parse(bytes).is_ok_and(|blob| blob.check_addressed(&PREKEY_SECRET).is_ok())
@@ -225,12 +178,7 @@ fn envelopes_are_bounded() {
     assert_eq!(with(|e| e.created_at = Nanos(1 << 63)), Err(BadEnvelope::Time));
     assert_eq!(with(|e| e.content_len = u64::MAX), Err(BadEnvelope::ContentLength));
     let many = |e: &mut Envelope| {
-        e.references = (0..65)
-            .map(|n| Reference {
-                role: Role::Mention,
-                id: EventId([n; 16]),
-            })
-            .collect();
+        e.references = (0..65).map(|n| Reference { role: Role::Mention, id: EventId([n; 16]) }).collect();
     };
     assert_eq!(with(many), Err(BadEnvelope::References));
 }
@@ -242,11 +190,7 @@ fn weak_keys_and_foreign_signatures_are_refused() {
     bytes[author_at..author_at + 32].fill(0);
     assert_eq!(Verified::check(&bytes), Err(BadEnvelope::Signature));
     bytes[author_at] = 1;
-    assert_eq!(
-        Verified::check(&bytes),
-        Err(BadEnvelope::Signature),
-        "a key of small order"
-    );
+    assert_eq!(Verified::check(&bytes), Err(BadEnvelope::Signature), "a key of small order");
 }
 
 proptest! {

@@ -3,12 +3,13 @@
 use ed25519_dalek::SigningKey;
 use engine::chains::{self, Passage, Setting, Stored};
 use engine::content::{self, Pruned, Work};
-use engine::create::{CannotCreate, Draft, create};
+use engine::create::{CannotCreate, Draft, Seal, create};
 use engine::fetch::{self, ScheduleRow};
 use engine::reads::{Answer, Fault, Reads};
 use engine::receive::{self, Arrival, Opening};
 use engine::release;
 use engine::rows::{Origin, Outcome, Task};
+use model::crypto::content_hash;
 use model::planted::{Bug, is_planted};
 use model::stage::StageInput;
 use model::{ContentHash, EventId, Group, Identity, Nanos, Need, Seq, SpaceId, Stage};
@@ -139,18 +140,10 @@ impl Core {
             batch.expire_old(STEPS_PER_BATCH_MAX)?;
             tidy_up(batch)?;
             let has_more = go_on(batch, STEPS_PER_BATCH_MAX)?;
-            Ok(Done {
-                replies,
-                has_more,
-                position: batch.db().next_position()?.saturating_sub(1),
-            })
+            Ok(Done { replies, has_more, position: batch.db().next_position()?.saturating_sub(1) })
         });
         match done {
-            Err(_) if !early.is_empty() => Ok(Done {
-                replies: early,
-                has_more: false,
-                position: 0,
-            }),
+            Err(_) if !early.is_empty() => Ok(Done { replies: early, has_more: false, position: 0 }),
             other => other,
         }
     }
@@ -191,12 +184,9 @@ fn handle(batch: &mut Batch<'_>, request: Request) -> Answer<Reply> {
         }
         Request::RetryEvent(id) => retry_event(batch, &id),
         Request::RetryNeed(need) => retry_need(batch, &need),
-        Request::HuntEnded {
-            group,
-            expected_next,
-            started_at,
-            jitter_permille,
-        } => hunt_ended(batch, &group, expected_next, started_at, jitter_permille),
+        Request::HuntEnded { group, expected_next, started_at, jitter_permille } => {
+            hunt_ended(batch, &group, expected_next, started_at, jitter_permille)
+        }
         Request::Collect => collect(batch),
         Request::AddPrekey(secret, space) => batch.add_prekey(secret, space).map(|()| Reply::Done),
         Request::AddSpaceKey(space, secret) => batch.add_space_key(space, secret).map(|()| Reply::Done),
@@ -215,10 +205,7 @@ fn policy(batch: &Batch<'_>) -> engine::Policy {
 }
 
 fn setting(batch: &Batch<'_>) -> Setting {
-    Setting {
-        now: batch.now(),
-        policy: policy(batch),
-    }
+    Setting { now: batch.now(), policy: policy(batch) }
 }
 
 /// STORE, then POST.
@@ -260,34 +247,14 @@ fn post(
     let (mut new_space, mut new_author) = (None, None);
     let numbers = match &opening {
         Opening::Opened(envelope) => {
-            new_space = batch
-                .db()
-                .space_no(&envelope.space)?
-                .is_none()
-                .then_some(envelope.space);
-            new_author = batch
-                .db()
-                .author_no(&envelope.author)?
-                .is_none()
-                .then_some(envelope.author);
-            (
-                batch.number_space(&envelope.space)?,
-                batch.number_author(&envelope.author)?,
-            )
+            new_space = batch.db().space_no(&envelope.space)?.is_none().then_some(envelope.space);
+            new_author = batch.db().author_no(&envelope.author)?.is_none().then_some(envelope.author);
+            (batch.number_space(&envelope.space)?, batch.number_author(&envelope.author)?)
         }
         Opening::NoKey(..) | Opening::NotOurs(_) | Opening::Bad(_) => Default::default(),
     };
     let setting = setting(batch);
-    let passage = Passage {
-        setting,
-        work,
-        opening,
-        was_opened,
-        verdict,
-        numbers,
-        found: Vec::new(),
-        standing: None,
-    };
+    let passage = Passage { setting, work, opening, was_opened, verdict, numbers, found: Vec::new(), standing: None };
     let (outcome, changes) = chains::post(batch.db(), passage)?;
     batch.apply(changes)?;
     if matches!(outcome, Outcome::Refused(_) | Outcome::TurnedAway(_)) {
@@ -296,27 +263,36 @@ fn post(
     Ok(outcome)
 }
 
-/// A released event re-enters POST at its first step. Says whether anything is left to do.
-fn go_on(batch: &mut Batch<'_>, steps: usize) -> Answer<bool> {
-    for _ in 0..steps {
-        let step = if let Some(task) = batch.next_task()? {
-            run_task(batch, task)
-        } else if let Some(seq) = batch.next_ready()? {
-            post_again(batch, seq)
-        } else {
-            return Ok(false);
+/// Goes on with what waits, tasks and released events in turn, until nothing is left or the transaction has changed
+/// enough events. Says whether anything is left. A released event re-enters POST at its first step.
+fn go_on(batch: &mut Batch<'_>, most: usize) -> Answer<bool> {
+    let mut changed = 0;
+    let mut is_tasks_turn = true;
+    while changed < most {
+        let (task, ready) = (batch.next_task()?, batch.has_ready()?);
+        let step = match (task, ready) {
+            (Some(task), false) => run_task(batch, task),
+            (Some(task), true) if is_tasks_turn => run_task(batch, task),
+            (_, true) => post_again(batch).map(|()| 1),
+            (None, false) => return Ok(false),
         };
+        is_tasks_turn = !is_tasks_turn;
         match step {
             Err(Fault::Broken(what)) if !STOPS_ON_BUGS => tracing::error!(what, "a waiting event was parked"),
-            other => other?,
+            other => changed += other?,
         }
     }
     Ok(true)
 }
 
-fn run_task(batch: &mut Batch<'_>, task: Task) -> Answer<()> {
+/// Does a part of a task. Says how many events it changed, at least one.
+fn run_task(batch: &mut Batch<'_>, task: Task) -> Answer<usize> {
     match release::run(batch.db(), &policy(batch), task.clone()) {
-        Ok(changes) => batch.apply(changes),
+        Ok(changes) => {
+            let rows = changes.iter().filter(|change| matches!(change, engine::Change::Row(..))).count();
+            batch.apply(changes)?;
+            Ok(rows.max(1))
+        }
         Err(fault) => {
             batch.apply(vec![engine::Change::Task(engine::change::Turn::Remove, task)])?;
             Err(fault)
@@ -324,7 +300,8 @@ fn run_task(batch: &mut Batch<'_>, task: Task) -> Answer<()> {
     }
 }
 
-fn post_again(batch: &mut Batch<'_>, seq: Seq) -> Answer<()> {
+fn post_again(batch: &mut Batch<'_>) -> Answer<()> {
+    let Some(seq) = batch.next_ready()? else { return Ok(()) };
     let (Some(row), Some(kept)) = (batch.db().event(seq)?, batch.db().kept(seq)?) else {
         return Err(Fault::Broken(format!("{seq} is ready but has no row")));
     };
@@ -333,9 +310,7 @@ fn post_again(batch: &mut Batch<'_>, seq: Seq) -> Answer<()> {
         match batch.db().opened(seq)? {
             Some(envelope) => Opening::Opened(envelope),
             None => {
-                return Err(Fault::Broken(format!(
-                    "{seq} was opened once and cannot be opened again"
-                )));
+                return Err(Fault::Broken(format!("{seq} was opened once and cannot be opened again")));
             }
         }
     } else {
@@ -360,23 +335,23 @@ fn drop_foreign_inline(work: &mut Work, opening: &Opening, inline: Option<&[u8]>
 /// CREATE, then STORE and POST at once: what was made is applied, or it fails with a name.
 fn make(batch: &mut Batch<'_>, author: &SigningKey, draft: Draft) -> Answer<Result<EventId, CannotCreate>> {
     let policy = policy(batch);
+    let is_for_another = matches!(draft.seal, Seal::Prekey(_));
+    let space = draft.space;
     let mut arrival = match create(batch.db(), batch.db(), &policy, batch.now(), author, draft)? {
         Ok(arrival) => arrival,
         Err(why) => return Ok(Err(why)),
     };
     let id = arrival.blob.id();
-    let large = arrival
-        .inline
-        .take_if(|wire| wire.len() as u64 > policy.inline_bytes_max);
-    let Opening::Opened(envelope) = &arrival.opening else {
-        return Err(Fault::Broken("created unopened".into()));
-    };
-    let (space, hash) = (envelope.space, envelope.content_hash);
+    if is_for_another {
+        // Only what can be opened again is applied; a key for somebody else's prekey is carried for them.
+        arrival.opening = receive::open(batch.db(), &arrival.blob);
+    }
+    let large = arrival.inline.take_if(|wire| wire.len() as u64 > policy.inline_bytes_max);
     let outcome = arrive(batch, arrival)?;
     match outcome {
         Outcome::Applied(_) => {
             if let Some(wire) = large {
-                batch.deliver(&space, &hash, &wire)?;
+                batch.deliver(&space, &content_hash(&wire), &wire)?;
             }
             Ok(Ok(id))
         }
@@ -386,10 +361,7 @@ fn make(batch: &mut Batch<'_>, author: &SigningKey, draft: Draft) -> Answer<Resu
             let changes = release::expire(batch.db(), &policy, seq, batch.now())?;
             batch.apply(changes)?;
             let needs: Vec<String> = needs.iter().map(Need::to_string).collect();
-            Ok(Err(CannotCreate::NotApplied(format!(
-                "it would wait for {}",
-                needs.join(", ")
-            ))))
+            Ok(Err(CannotCreate::NotApplied(format!("it would wait for {}", needs.join(", ")))))
         }
         // The author's own event for someone else's prekey is kept for them.
         Outcome::Carried(_) | Outcome::Known(_) => Ok(Ok(id)),
@@ -414,22 +386,13 @@ fn retry_event(batch: &mut Batch<'_>, id: &EventId) -> Answer<Reply> {
         return Ok(Reply::Done);
     };
     let space = batch.db().space_of(seq)?;
-    if let Stage::Held { unmet } = row.stage.clone() {
+    if let Stage::Held { unmet, since } = row.stage.clone() {
         let mut work = Work::new(seq, row);
         let owner = release::owner_of(&work.row);
-        work.row.stage = work
-            .row
-            .stage
-            .next(StageInput::Wake)
-            .map_err(|edge| Fault::Broken(edge.to_string()))?;
-        let put = |need: &Need| engine::Change::Waiting(engine::change::Turn::Remove, need.clone(), seq);
+        work.row.stage = work.row.stage.next(StageInput::Wake).map_err(|edge| Fault::Broken(edge.to_string()))?;
+        let put = |need: &Need| engine::Change::Waiting(engine::change::Turn::Remove, need.clone(), seq, space);
         work.changes.extend(unmet.iter().map(put));
-        work.changes.push(engine::Change::Held(
-            engine::change::Turn::Remove,
-            owner,
-            seq,
-            work.row.received_at,
-        ));
+        work.changes.push(engine::Change::Held(engine::change::Turn::Remove, owner, seq, since));
         work.changes.push(engine::Change::Ready(engine::change::Turn::Put, seq));
         batch.apply(work.finish())?;
         for group in unmet.iter().filter_map(|need| Group::of(need, space?)) {
@@ -458,11 +421,7 @@ fn retry_need(batch: &mut Batch<'_>, need: &Need) -> Answer<Reply> {
 
 fn hunt_now(batch: &mut Batch<'_>, group: &Group) -> Answer<()> {
     let now = batch.now().0;
-    let row = batch.db().schedule_row(group)?.unwrap_or(ScheduleRow {
-        attempts: 0,
-        last: None,
-        next: now,
-    });
+    let row = batch.db().schedule_row(group)?.unwrap_or(ScheduleRow { attempts: 0, last: None, next: now });
     batch.put_schedule(group, Some(fetch::on_retry(row, now)))
 }
 

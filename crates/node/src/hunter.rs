@@ -5,6 +5,7 @@
 
 use engine::fetch::{self, DomainLimits, Hunts, Input, Output, Ticket};
 use engine::reads::Answer;
+use std::collections::BTreeSet;
 use model::{ContentHash, Group, Nanos, Need, SpaceId};
 use store::Db;
 use store::tables::Snapshot;
@@ -82,6 +83,7 @@ pub enum Order {
 #[derive(Debug)]
 pub struct Hunter {
     hunts: Hunts<Group>,
+    ending: BTreeSet<Group>,
 }
 
 struct Plan<'a> {
@@ -103,16 +105,14 @@ impl fetch::Plan<Group> for Plan<'_> {
 impl Hunter {
     /// A session that keeps to those limits.
     pub fn new(limits: DomainLimits) -> Hunter {
-        Hunter {
-            hunts: Hunts::new(limits),
-        }
+        Hunter { hunts: Hunts::new(limits), ending: BTreeSet::new() }
     }
 
     /// Looks at the schedule and the clock.
     pub fn look(&mut self, db: &Db<Snapshot>, source: &dyn Places, now: Nanos) -> Answer<Vec<Order>> {
         let plan = Plan { db, source };
         for (group, row) in db.due_groups(now, GROUPS_PER_LOOK_MAX)? {
-            if !self.hunts.is_hunting(&group) {
+            if !self.hunts.is_hunting(&group) && !self.ending.contains(&group) {
                 self.hunts.hear(&plan, Input::Due { group, next: row.next }, now.0);
             }
         }
@@ -130,32 +130,22 @@ impl Hunter {
         let mut orders = Vec::new();
         while let Some(output) = self.hunts.take() {
             orders.push(match output {
-                Output::Start {
-                    ticket,
-                    group,
-                    url,
-                    domain: _,
-                } => {
+                Output::Start { ticket, group, url, domain: _ } => {
                     let needs = db.needs_of(&group, NEEDS_PER_REQUEST_MAX)?;
-                    Order::Fetch {
-                        ticket,
-                        group,
-                        url,
-                        needs,
-                    }
+                    Order::Fetch { ticket, group, url, needs }
                 }
-                Output::HuntEnded {
-                    group,
-                    expected_next,
-                    started_at,
-                } => Order::Ended {
-                    group,
-                    expected_next: Nanos(expected_next),
-                    started_at: Nanos(started_at),
-                },
+                Output::HuntEnded { group, expected_next, started_at } => {
+                    self.ending.insert(group.clone());
+                    Order::Ended { group, expected_next: Nanos(expected_next), started_at: Nanos(started_at) }
+                }
             });
         }
         Ok(orders)
+    }
+
+    /// The end of a hunt was written into the schedule, or will never be: until then its old row would look due.
+    pub fn settled(&mut self, group: &Group) {
+        self.ending.remove(group);
     }
 
     /// When to look again if nothing happens before: a row comes due, or a domain's window frees a slot.

@@ -7,7 +7,6 @@
 //!
 //! This is the only crate that spawns threads.
 
-
 pub mod bundle;
 pub mod clock;
 pub mod core;
@@ -15,11 +14,6 @@ pub mod explain;
 pub mod hunter;
 pub mod running;
 
-
-
-
-
 pub use clock::Clock;
 pub use core::{Core, Reply, Request};
 pub use running::{Node, NodeOptions, NotDone};
-

@@ -6,15 +6,16 @@
 use crate::clock::Clock;
 use crate::core::{Core, Reply, Request};
 use crate::hunter::{Bounty, Hunter, Order, Source};
-use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
+use crossbeam_channel::{Receiver, SendTimeoutError, Sender, TrySendError, bounded};
 use engine::chains;
 use engine::fetch::{DomainLimits, Ticket};
 use engine::reads::{Answer, Fault};
 use engine::receive::Dropped;
 use engine::rows::Origin;
 use model::crypto::content_hash;
-use model::{ContentHash, Nanos, SpaceId};
-use std::collections::BTreeMap;
+use model::blob::Form;
+use model::{ContentHash, Group, Nanos, Need, SpaceId};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -37,12 +38,7 @@ pub struct NodeOptions {
 
 impl Default for NodeOptions {
     fn default() -> NodeOptions {
-        NodeOptions {
-            batch_max: 4096,
-            queue_max: 16_384,
-            fetches_max: 32,
-            domains: DomainLimits::default(),
-        }
+        NodeOptions { batch_max: 4096, queue_max: 16_384, fetches_max: 32, domains: DomainLimits::default() }
     }
 }
 
@@ -79,6 +75,8 @@ enum Wake {
     Commit,
     /// A request to a source ended.
     Ended(Ticket),
+    /// The end of a hunt was written.
+    Settled(Group),
     /// The node stops.
     Stop,
 }
@@ -88,8 +86,11 @@ struct Inner {
     clock: Arc<dyn Clock>,
     options: NodeOptions,
     jobs: Sender<Job>,
+    queue: Receiver<Job>,
     wakes: Sender<Wake>,
     is_stopping: AtomicBool,
+    has_ended: AtomicBool,
+    needs_reopening: AtomicBool,
     is_full: AtomicBool,
     commits: AtomicU64,
     dropped: Mutex<BTreeMap<&'static str, u64>>,
@@ -97,6 +98,29 @@ struct Inner {
 }
 
 impl Inner {
+    /// Hands a job over, waiting for room.
+    fn send(&self, mut job: Job) -> Result<(), NotDone> {
+        loop {
+            let sent = self.jobs.send_timeout(job, LOOK_FOR_THE_END);
+            self.answer_if_ended();
+            match sent {
+                Ok(()) => return Ok(()),
+                Err(SendTimeoutError::Timeout(back)) => job = back,
+                Err(SendTimeoutError::Disconnected(_)) => return Err(NotDone::Stopped),
+            }
+        }
+    }
+
+    /// Once the writer has ended, whoever hands something over answers what is left, so that nobody waits for ever:
+    /// either the writer's last look saw it, or this one does.
+    fn answer_if_ended(&self) {
+        if self.has_ended.load(Ordering::SeqCst) {
+            for job in self.queue.try_iter() {
+                (job.answer)(Err(NotDone::Stopped));
+            }
+        }
+    }
+
     /// What a door drops is counted by reason; the count is written with whatever commits next. The log hears of the
     /// first, the second, the fourth and so on, so that a flood does not fill it.
     fn count_dropped<T>(&self, received: Result<T, Dropped>) -> Result<T, Dropped> {
@@ -135,8 +159,11 @@ impl Node {
             clock,
             options,
             jobs,
+            queue: queue.clone(),
             wakes,
             is_stopping: AtomicBool::new(false),
+            has_ended: AtomicBool::new(false),
+            needs_reopening: AtomicBool::new(false),
             is_full: AtomicBool::new(false),
             commits: AtomicU64::new(0),
             dropped: Mutex::default(),
@@ -144,13 +171,14 @@ impl Node {
         });
         let (writer, hunter) = (inner.clone(), inner.clone());
         let threads = vec![
-            std::thread::spawn(move || write_loop(&writer, &queue)),
+            std::thread::spawn(move || {
+                write_loop(&writer, &queue);
+                writer.has_ended.store(true, Ordering::SeqCst);
+                writer.answer_if_ended();
+            }),
             std::thread::spawn(move || hunt_loop(&hunter, &source, &woken)),
         ];
-        Node {
-            inner,
-            threads: Arc::new(Mutex::new(threads)),
-        }
+        Node { inner, threads: Arc::new(Mutex::new(threads)) }
     }
 
     /// The store, for reading.
@@ -185,10 +213,9 @@ impl Node {
         answer: impl FnOnce(Result<Reply, NotDone>) + Send + 'static,
     ) -> Result<(), NotDone> {
         self.check_running()?;
-        match self.inner.jobs.try_send(Job {
-            request,
-            answer: Box::new(answer),
-        }) {
+        let sent = self.inner.jobs.try_send(Job { request, answer: Box::new(answer) });
+        self.inner.answer_if_ended();
+        match sent {
             Ok(()) => Ok(()),
             Err(TrySendError::Full(_)) => Err(NotDone::Busy),
             Err(TrySendError::Disconnected(_)) => Err(NotDone::Stopped),
@@ -202,21 +229,11 @@ impl Node {
         answer: impl FnOnce(Result<Reply, NotDone>) + Send + 'static,
     ) -> Result<(), NotDone> {
         self.check_running()?;
-        self.inner
-            .jobs
-            .send(Job {
-                request,
-                answer: Box::new(answer),
-            })
-            .map_err(|_| NotDone::Stopped)
+        self.inner.send(Job { request, answer: Box::new(answer) })
     }
 
     fn check_running(&self) -> Result<(), NotDone> {
-        if self.inner.is_stopping.load(Ordering::Acquire) {
-            Err(NotDone::Stopped)
-        } else {
-            Ok(())
-        }
+        if self.inner.is_stopping.load(Ordering::Acquire) { Err(NotDone::Stopped) } else { Ok(()) }
     }
 
     /// Hands a request over and waits for its answer.
@@ -263,10 +280,7 @@ impl Node {
             return;
         }
         let _ = self.inner.wakes.send(Wake::Stop);
-        let _ = self.inner.jobs.send(Job {
-            request: Request::Tick,
-            answer: Box::new(|_| ()),
-        });
+        let _ = self.inner.send(Job { request: Request::Tick, answer: Box::new(|_| ()) });
         for thread in threads {
             let _ = thread.join();
         }
@@ -275,6 +289,8 @@ impl Node {
 
 /// How often a full disk is looked at again.
 const WAIT_FOR_ROOM: Duration = Duration::from_secs(1);
+/// How often someone who waits for room looks whether the writer still runs.
+const LOOK_FOR_THE_END: Duration = Duration::from_millis(200);
 /// How long the writer sleeps when nothing is asked and nothing is due.
 const IDLE: Duration = Duration::from_secs(3600);
 
@@ -282,18 +298,14 @@ fn write_loop(inner: &Inner, queue: &Receiver<Job>) {
     let mut has_more = true;
     loop {
         let mut jobs = Vec::new();
-        if !has_more {
+        if !has_more || inner.is_full.load(Ordering::Relaxed) {
             match queue.recv_timeout(sleep_of(inner)) {
                 Ok(job) => jobs.push(job),
                 Err(crossbeam_channel::RecvTimeoutError::Timeout) => {}
                 Err(crossbeam_channel::RecvTimeoutError::Disconnected) => return,
             }
         }
-        jobs.extend(
-            queue
-                .try_iter()
-                .take(inner.options.batch_max.saturating_sub(jobs.len())),
-        );
+        jobs.extend(queue.try_iter().take(inner.options.batch_max.saturating_sub(jobs.len())));
         match write_batch(inner, jobs) {
             Ok(more) => has_more = more,
             Err(()) => return,
@@ -320,11 +332,11 @@ fn write_batch(inner: &Inner, jobs: Vec<Job>) -> Result<bool, ()> {
     let (requests, answers): (Vec<Request>, Vec<Answerer>) =
         jobs.into_iter().map(|job| (job.request, job.answer)).unzip();
     let mut requests = requests;
-    let dropped = std::mem::take(&mut *inner.dropped.lock().unwrap_or_else(PoisonError::into_inner));
-    requests.extend(dropped.into_iter().map(|(word, times)| Request::Dropped(word, times)));
     if let Err(fault) = check_room(inner) {
         return after_fault(inner, &fault, answers);
     }
+    let dropped = std::mem::take(&mut *inner.dropped.lock().unwrap_or_else(PoisonError::into_inner));
+    requests.extend(dropped.into_iter().map(|(word, times)| Request::Dropped(word, times)));
     match inner.core.run(requests, inner.clock.now()) {
         Ok(done) => {
             publish(inner, done.position);
@@ -333,7 +345,11 @@ fn write_batch(inner: &Inner, jobs: Vec<Job>) -> Result<bool, ()> {
             }
             Ok(done.has_more)
         }
-        Err(fault) => after_fault(inner, &fault, answers),
+        Err(fault) => {
+            // A write that failed half way leaves the database unusable until it is opened again.
+            inner.needs_reopening.store(true, Ordering::Relaxed);
+            after_fault(inner, &fault, answers)
+        }
     }
 }
 
@@ -344,8 +360,14 @@ fn check_room(inner: &Inner) -> Answer<()> {
     if free < store.options().reserve_bytes {
         return Err(Fault::Full);
     }
+    if inner.needs_reopening.load(Ordering::Relaxed) {
+        if let Err(why) = store.reopen() {
+            tracing::warn!(%why, "the database cannot be opened again yet");
+            return Err(Fault::Full);
+        }
+        inner.needs_reopening.store(false, Ordering::Relaxed);
+    }
     if inner.is_full.swap(false, Ordering::Relaxed) {
-        store.reopen().map_err(|why| Fault::Store(why.to_string()))?;
         tracing::info!("there is room again; the node writes");
     }
     Ok(())
@@ -359,7 +381,7 @@ fn after_fault(inner: &Inner, fault: &Fault, answers: Vec<Answerer>) -> Result<b
             if !inner.is_full.swap(true, Ordering::Relaxed) {
                 tracing::warn!("the disk is full; the node only reads until there is room");
             }
-            (NotDone::Full, Ok(false))
+            (NotDone::Full, Ok(true))
         }
         Fault::Store(what) | Fault::Broken(what) => {
             tracing::error!(what, "the store failed; the writer stops");
@@ -384,96 +406,117 @@ fn publish(inner: &Inner, position: u64) {
 
 fn hunt_loop(inner: &Arc<Inner>, source: &Arc<dyn Source>, woken: &Receiver<Wake>) {
     let mut hunter = Hunter::new(inner.options.domains);
+    let mut waiting: VecDeque<Order> = VecDeque::new();
     let mut under_way = 0;
     loop {
         let now = inner.clock.now();
-        let look = |hunter: &mut Hunter| {
+        let mut look = || {
             let db = inner.core.store().snapshot()?;
             let orders = hunter.look(&db, source.as_ref(), now)?;
             Ok::<_, Fault>((orders, hunter.wake_at(&db, now)?))
         };
-        let (orders, wake_at) = look(&mut hunter).unwrap_or_default();
-        under_way += follow(inner, source, orders);
+        let (orders, wake_at) = look().unwrap_or_default();
+        waiting.extend(orders);
+        begin(inner, source, &mut waiting, &mut under_way);
         let sleep = wake_at.map_or(IDLE, |at| Duration::from_nanos(at.0.saturating_sub(now.0)).min(IDLE));
         match woken.recv_timeout(sleep) {
             Ok(Wake::Ended(ticket)) => {
                 under_way -= 1;
                 let now = inner.clock.now();
-                let ended = inner.core.store().snapshot();
-                let orders = ended.and_then(|db| hunter.ended(&db, source.as_ref(), ticket, now));
-                under_way += follow(inner, source, orders.unwrap_or_default());
+                let db = inner.core.store().snapshot();
+                let orders = db.and_then(|db| hunter.ended(&db, source.as_ref(), ticket, now));
+                waiting.extend(orders.unwrap_or_default());
             }
+            Ok(Wake::Settled(group)) => hunter.settled(&group),
             Ok(Wake::Commit) | Err(crossbeam_channel::RecvTimeoutError::Timeout) => {}
             Ok(Wake::Stop) | Err(crossbeam_channel::RecvTimeoutError::Disconnected) => return,
         }
-        if under_way > inner.options.fetches_max {
-            tracing::debug!(under_way, "many requests to sources are under way");
+    }
+}
+
+/// Carries out orders, as many requests at a time as are allowed.
+fn begin(inner: &Arc<Inner>, source: &Arc<dyn Source>, waiting: &mut VecDeque<Order>, under_way: &mut usize) {
+    while let Some(order) = waiting.pop_front() {
+        match order {
+            Order::Ended { group, expected_next, started_at } => {
+                let settled = Settled { inner: inner.clone(), group: group.clone() };
+                let request = Request::HuntEnded { group, expected_next, started_at, jitter_permille: 0 };
+                let _ = inner.jobs.try_send(Job { request, answer: Box::new(move |_| drop(settled)) });
+            }
+            Order::Fetch { .. } if *under_way >= inner.options.fetches_max => {
+                waiting.push_front(order);
+                return;
+            }
+            Order::Fetch { ticket, url, needs, .. } => {
+                *under_way += 1;
+                let (ended, source) = (Ended { inner: inner.clone(), ticket }, source.clone());
+                // If no thread can be had, the request ends at once, and its hunt goes on elsewhere.
+                let work = move || fetch(&ended.inner, source.as_ref(), &url, &needs);
+                if let Err(why) = std::thread::Builder::new().spawn(work) {
+                    tracing::warn!(%why, "no thread for a request to a source");
+                }
+            }
         }
     }
 }
 
-/// Carries out orders; says how many requests began.
-fn follow(inner: &Arc<Inner>, source: &Arc<dyn Source>, orders: Vec<Order>) -> usize {
-    let mut begun = 0;
-    for order in orders {
-        match order {
-            Order::Ended {
-                group,
-                expected_next,
-                started_at,
-            } => {
-                let request = Request::HuntEnded {
-                    group,
-                    expected_next,
-                    started_at,
-                    jitter_permille: 0,
-                };
-                let _ = inner.jobs.try_send(Job {
-                    request,
-                    answer: Box::new(|_| ()),
-                });
-            }
-            Order::Fetch { ticket, url, needs, .. } => {
-                begun += 1;
-                let (inner, source) = (inner.clone(), source.clone());
-                std::thread::spawn(move || fetch(&inner, source.as_ref(), ticket, &url, &needs));
-            }
-        }
+/// Tells that a request ended, however it did.
+struct Ended {
+    inner: Arc<Inner>,
+    ticket: Ticket,
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.inner.wakes.send(Wake::Ended(self.ticket));
     }
-    begun
+}
+
+/// Tells that the end of a hunt was written, or will not be.
+struct Settled {
+    inner: Arc<Inner>,
+    group: Group,
+}
+
+impl Drop for Settled {
+    fn drop(&mut self) {
+        let _ = self.inner.wakes.try_send(Wake::Settled(self.group.clone()));
+    }
 }
 
 /// Asks one source; what comes is delivered at once, and the end is told after the last of it is committed.
-fn fetch(inner: &Inner, source: &dyn Source, ticket: Ticket, url: &str, needs: &[model::Need]) {
-    let (committed, waiting) = bounded(1024);
-    let mut sent = 0;
+fn fetch(inner: &Inner, source: &dyn Source, url: &str, needs: &[Need]) {
+    let (committing, all_committed) = bounded::<()>(0);
+    let mut brought = 0;
     let result = source.fetch(url, needs, &mut |bounty| {
-        let Some(request) = checked(inner, bounty) else { return };
-        let committed = committed.clone();
-        let answer = Box::new(move |_| {
-            let _ = committed.try_send(());
-        });
-        sent += usize::from(inner.jobs.send(Job { request, answer }).is_ok());
+        let Some(request) = checked(inner, needs, bounty) else { return };
+        let committing = committing.clone();
+        let answer = Box::new(move |_| drop(committing));
+        brought += usize::from(inner.send(Job { request, answer }).is_ok());
     });
-    for _ in 0..sent {
-        let _ = waiting.recv_timeout(Duration::from_secs(60));
-    }
+    drop(committing);
+    // Nothing is ever sent: it ends when the last answer has let go of its end.
+    let _ = all_committed.recv();
     match result {
-        Ok(()) => tracing::debug!(url, sent, "a source answered"),
+        Ok(()) => tracing::debug!(url, brought, "a source answered"),
         Err(why) => tracing::debug!(url, %why, "a source did not answer"),
     }
-    let _ = inner.wakes.send(Wake::Ended(ticket));
 }
 
-fn checked(inner: &Inner, bounty: Bounty) -> Option<Request> {
+/// A source brings what it was asked for, or a key; nothing else is believed.
+fn checked(inner: &Inner, needs: &[Need], bounty: Bounty) -> Option<Request> {
     let store = inner.core.store();
     match bounty {
         Bounty::Event { blob, inline } => {
-            let arrival = chains::receive_blob(&**store.keys(), store.policy(), blob, inline, Origin::Peer(0)).ok()?;
-            Some(Request::Arrive(Box::new(arrival)))
+            let received = chains::receive_blob(&**store.keys(), store.policy(), blob, inline, Origin::Peer(0));
+            let arrival = inner.count_dropped(received).ok()?;
+            let asked_for = needs.contains(&Need::Event(arrival.blob.id()));
+            let is_key = matches!(arrival.blob.form(), Form::Addressed { .. });
+            (asked_for || is_key).then(|| Request::Arrive(Box::new(arrival)))
         }
         Bounty::Content { space, hash, bytes } => {
-            (content_hash(&bytes) == hash).then_some(Request::Deliver(space, hash, bytes))
+            let asked_for = needs.contains(&Need::Content(space, hash));
+            (asked_for && content_hash(&bytes) == hash).then_some(Request::Deliver(space, hash, bytes))
         }
     }
 }

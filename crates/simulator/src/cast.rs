@@ -23,10 +23,7 @@ impl Author {
         let mut secret = [7; 32];
         secret[..8].copy_from_slice(&number.to_be_bytes());
         let key = SigningKey::from_bytes(&secret);
-        Author {
-            identity: Identity(key.verifying_key().to_bytes()),
-            key,
-        }
+        Author { identity: Identity(key.verifying_key().to_bytes()), key }
     }
 
     /// Their public space.
@@ -91,19 +88,8 @@ pub struct Text<'a> {
 impl<'a> Text<'a> {
     /// A text of that kind and time that refers to these.
     pub fn new(kind: Kind, at: u64, references: &[(Role, EventId)], content: &'a [u8]) -> Text<'a> {
-        let references = references
-            .iter()
-            .copied()
-            .filter(|(_, id)| *id != EventId::ZERO)
-            .collect();
-        Text {
-            kind,
-            at,
-            aux: AuxKey::ZERO,
-            payload: Payload::None,
-            references,
-            content,
-        }
+        let references = references.iter().copied().filter(|(_, id)| *id != EventId::ZERO).collect();
+        Text { kind, at, aux: AuxKey::ZERO, payload: Payload::None, references, content }
     }
 
     /// The same with an auxiliary key.
@@ -122,11 +108,7 @@ pub fn write(author: &Author, place: &Place, inline_max: u64, text: Text<'_>) ->
     let mut envelope = Envelope::new(text.kind, Nanos(text.at), place.space, author.identity);
     envelope.aux = text.aux;
     envelope.payload = text.payload;
-    envelope.references = text
-        .references
-        .into_iter()
-        .map(|(role, id)| Reference { role, id })
-        .collect();
+    envelope.references = text.references.into_iter().map(|(role, id)| Reference { role, id }).collect();
     let wire = match &place.key {
         Some(key) => {
             envelope.key = key.id();
@@ -142,29 +124,16 @@ pub fn write(author: &Author, place: &Place, inline_max: u64, text: Text<'_>) ->
         None => Blob::plain(&signed),
     };
     let blob = blob.expect("a well-formed blob");
-    Made {
-        id: blob.id(),
-        envelope: signed,
-        blob: blob.bytes().to_vec(),
-        wire,
-        plain: text.content.to_vec(),
-    }
+    Made { id: blob.id(), envelope: signed, blob: blob.bytes().to_vec(), wire, plain: text.content.to_vec() }
 }
 
 /// The founding of a space.
 pub fn found(author: &Author, at: u64, number: u8, sealed: Option<[u8; 32]>, inline_max: u64) -> (Place, Made) {
     let aux = AuxKey([number + 1; 16]);
     let space = space_id(&author.identity, &aux, sealed.is_some());
-    let place = Place {
-        space,
-        key: sealed.map(|secret| Arc::new(SpaceKey::new(&space, secret))),
-    };
-    let payload = Payload::Space {
-        sealed: sealed.is_some(),
-    };
-    let text = Text::new(Kind::Space, at, &[], br#"{"name":"home"}"#)
-        .aux(aux)
-        .payload(payload);
+    let place = Place { space, key: sealed.map(|secret| Arc::new(SpaceKey::new(&space, secret))) };
+    let payload = Payload::Space { sealed: sealed.is_some() };
+    let text = Text::new(Kind::Space, at, &[], br#"{"name":"home"}"#).aux(aux).payload(payload);
     let made = write(author, &place, inline_max, text);
     (place, made)
 }
@@ -178,21 +147,12 @@ pub fn send_key(author: &Author, place: &Place, at: u64, prekey_secret: &[u8; 32
     envelope.payload = Payload::Key(secret);
     let signed = envelope.sign(&author.key).expect("a well-formed envelope");
     let blob = Blob::address(&signed, &public).expect("a well-formed blob");
-    Made {
-        id: blob.id(),
-        envelope: signed,
-        blob: blob.bytes().to_vec(),
-        wire: Vec::new(),
-        plain: Vec::new(),
-    }
+    Made { id: blob.id(), envelope: signed, blob: blob.bytes().to_vec(), wire: Vec::new(), plain: Vec::new() }
 }
 
 /// A grant.
 pub fn grant(member: &Author, role: MemberRole) -> Payload {
-    Payload::Member {
-        member: member.identity,
-        role,
-    }
+    Payload::Member { member: member.identity, role }
 }
 
 /// The auxiliary key of an id that a client chose.

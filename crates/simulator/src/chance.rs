@@ -7,10 +7,7 @@ pub struct Chance(u64);
 impl Chance {
     /// The stream of that seed.
     pub fn new(seed: u64) -> Chance {
-        Chance(
-            seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)
-                .wrapping_add(0x1234_5678_9ABC_DEF1),
-        )
+        Chance(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(0x1234_5678_9ABC_DEF1))
     }
 
     /// The next number.
@@ -24,11 +21,7 @@ impl Chance {
 
     /// A number below a bound; zero for a bound of zero.
     pub fn below(&mut self, bound: usize) -> usize {
-        if bound == 0 {
-            0
-        } else {
-            (self.next_u64() % bound as u64) as usize
-        }
+        if bound == 0 { 0 } else { (self.next_u64() % bound as u64) as usize }
     }
 
     /// True in so many of a hundred cases.

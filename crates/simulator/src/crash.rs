@@ -33,11 +33,7 @@ impl std::fmt::Debug for Script {
 }
 
 fn open(disk: &SimDisk, policy: Policy) -> Result<Store, String> {
-    let options = Options {
-        policy,
-        cache_bytes: 4 << 20,
-        reserve_bytes: 0,
-    };
+    let options = Options { policy, cache_bytes: 4 << 20, reserve_bytes: 0 };
     Store::open(Arc::new(disk.clone()), MasterKey::new(&[42; 32]), options).map_err(|why| why.to_string())
 }
 
@@ -54,13 +50,7 @@ impl Script {
         let disk = SimDisk::new();
         disk.record();
         let core = Core::new(open(&disk, policy).expect("an empty disk opens"));
-        let mut script = Script {
-            record: Vec::new(),
-            acknowledged: Vec::new(),
-            policy,
-            now: Nanos(0),
-            commits: 0,
-        };
+        let mut script = Script { record: Vec::new(), acknowledged: Vec::new(), policy, now: Nanos(0), commits: 0 };
         let mut seed = 0;
         while script.commits < commits_min {
             seed += 1;

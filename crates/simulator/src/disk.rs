@@ -155,9 +155,7 @@ impl SimDisk {
             Loss::Dropped => 0,
             Loss::Torn => chance.below(state.unsynced_files.len() + 1),
         };
-        state.unsynced_files[..kept]
-            .iter()
-            .for_each(|op| apply_file(&mut files, op));
+        state.unsynced_files[..kept].iter().for_each(|op| apply_file(&mut files, op));
         let state = State {
             image: durable.clone(),
             durable,
@@ -166,9 +164,7 @@ impl SimDisk {
             generation: state.generation + 1,
             ..State::default()
         };
-        SimDisk {
-            state: Arc::new(Mutex::new(state)),
-        }
+        SimDisk { state: Arc::new(Mutex::new(state)) }
     }
 
     /// A copy as of now, unsynced writes included as such.
@@ -184,9 +180,7 @@ impl SimDisk {
             generation: state.generation,
             ..State::default()
         };
-        SimDisk {
-            state: Arc::new(Mutex::new(copy)),
-        }
+        SimDisk { state: Arc::new(Mutex::new(copy)) }
     }
 
     /// Records every change from now on.
@@ -276,10 +270,7 @@ fn survive(op: &WriteOp, loss: Loss, chance: &mut Chance) -> Option<WriteOp> {
             0 => Some(op.clone()),
             1 => None,
             // A torn write stops at a sector.
-            _ => Some(WriteOp::Write(
-                *offset,
-                data[..(chance.below(data.len() + 1) / 512) * 512].to_vec(),
-            )),
+            _ => Some(WriteOp::Write(*offset, data[..(chance.below(data.len() + 1) / 512) * 512].to_vec())),
         },
         (Loss::Torn, WriteOp::Length(_)) => chance.percent(50).then(|| op.clone()),
     }
@@ -343,20 +334,14 @@ impl Disk for SimDisk {
     fn write_temporary(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let mut state = self.lock();
         SimDisk::change(&mut state)?;
-        SimDisk::perform(
-            &mut state,
-            Change::File(FileOp::Put(format!("{name}{TEMPORARY}"), bytes.to_vec())),
-        );
+        SimDisk::perform(&mut state, Change::File(FileOp::Put(format!("{name}{TEMPORARY}"), bytes.to_vec())));
         Ok(())
     }
 
     fn rename_temporary(&self, name: &str) -> io::Result<()> {
         let mut state = self.lock();
         SimDisk::change(&mut state)?;
-        SimDisk::perform(
-            &mut state,
-            Change::File(FileOp::Rename(format!("{name}{TEMPORARY}"), name.to_owned())),
-        );
+        SimDisk::perform(&mut state, Change::File(FileOp::Rename(format!("{name}{TEMPORARY}"), name.to_owned())));
         Ok(())
     }
 
@@ -368,11 +353,7 @@ impl Disk for SimDisk {
     }
 
     fn read_file(&self, name: &str) -> io::Result<Vec<u8>> {
-        self.lock()
-            .files
-            .get(name)
-            .cloned()
-            .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+        self.lock().files.get(name).cloned().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
     }
 
     fn remove_file(&self, name: &str) -> io::Result<()> {

@@ -20,19 +20,11 @@ pub struct Model<'a> {
 }
 
 fn stamp(made: &Made) -> Stamp {
-    Stamp {
-        at: made.envelope.created_at,
-        id: made.id,
-    }
+    Stamp { at: made.envelope.created_at, id: made.id }
 }
 
 fn refs(envelope: &Envelope, role: Role) -> Vec<EventId> {
-    envelope
-        .references
-        .iter()
-        .filter(|reference| reference.role == role)
-        .map(|reference| reference.id)
-        .collect()
+    envelope.references.iter().filter(|reference| reference.role == role).map(|reference| reference.id).collect()
 }
 
 fn one(envelope: &Envelope, role: Role) -> Option<EventId> {
@@ -43,12 +35,7 @@ impl<'a> Model<'a> {
     /// The model of these events; `here` says whether the content of an event is here.
     pub fn new(events: impl Iterator<Item = &'a Made>, here: &'a dyn Fn(&Made) -> bool) -> Model<'a> {
         let events = events.map(|made| (made.id, made)).collect();
-        Model {
-            events,
-            here,
-            valid: RefCell::default(),
-            counts: RefCell::default(),
-        }
+        Model { events, here, valid: RefCell::default(), counts: RefCell::default() }
     }
 
     fn get(&self, id: EventId) -> Option<&'a Made> {
@@ -56,10 +43,7 @@ impl<'a> Model<'a> {
     }
 
     fn needed(&self, made: &Made) -> Option<Vec<(Role, &'a Made)>> {
-        made.envelope
-            .needed_references()
-            .map(|r| Some((r.role, self.get(r.id)?)))
-            .collect()
+        made.envelope.needed_references().map(|r| Some((r.role, self.get(r.id)?))).collect()
     }
 
     /// Whether an event is ever applied.
@@ -80,11 +64,7 @@ impl<'a> Model<'a> {
             return false;
         }
         let kinds = |role: Role| -> Vec<Kind> {
-            needed
-                .iter()
-                .filter(|(r, _)| *r == role)
-                .map(|(_, other)| other.envelope.kind)
-                .collect()
+            needed.iter().filter(|(r, _)| *r == role).map(|(_, other)| other.envelope.kind).collect()
         };
         let (threads, targets, files) = (kinds(Role::Thread), kinds(Role::Target), kinds(Role::Attachment));
         let none: Vec<Kind> = Vec::new();
@@ -130,14 +110,7 @@ impl<'a> Model<'a> {
             return authorities.is_empty();
         }
         if authorities.is_empty() {
-            let kinds = [
-                Kind::Post,
-                Kind::Follow,
-                Kind::Unfollow,
-                Kind::Profile,
-                Kind::Device,
-                Kind::Prekey,
-            ];
+            let kinds = [Kind::Post, Kind::Follow, Kind::Unfollow, Kind::Profile, Kind::Device, Kind::Prekey];
             let others = [Kind::File, Kind::Edit, Kind::Delete];
             let fits = kinds.contains(&e.kind) || others.contains(&e.kind) || matches!(e.kind, Kind::Unknown(_));
             return e.space == public_space(&e.author) && fits && e.key.is_zero();
@@ -158,10 +131,7 @@ impl<'a> Model<'a> {
     }
 
     fn target_fits(&self, e: &Envelope, needed: &[(Role, &'a Made)]) -> bool {
-        let target = needed
-            .iter()
-            .find(|(role, _)| *role == Role::Target)
-            .map(|(_, made)| *made);
+        let target = needed.iter().find(|(role, _)| *role == Role::Target).map(|(_, made)| *made);
         match (e.kind, target) {
             (Kind::Member, Some(old)) => {
                 let Payload::Member { member, .. } = e.payload else {
@@ -186,9 +156,7 @@ impl<'a> Model<'a> {
     fn is_sealed(&self, made: &Made) -> bool {
         match made.envelope.payload {
             Payload::Space { sealed } => sealed,
-            _ => one(&made.envelope, Role::Authority)
-                .and_then(|id| self.get(id))
-                .is_some_and(|a| self.is_sealed(a)),
+            _ => one(&made.envelope, Role::Authority).and_then(|id| self.get(id)).is_some_and(|a| self.is_sealed(a)),
         }
     }
 
@@ -198,11 +166,7 @@ impl<'a> Model<'a> {
         let target = one(e, Role::Target).and_then(|id| self.events.get(&id).copied());
         let owner_of = |made: Option<&Made>| made.map(|made| made.envelope.author);
         let own_or_admin = |other: Option<&Made>| {
-            let least = if owner_of(other) == Some(e.author) {
-                MemberRole::Member
-            } else {
-                MemberRole::Admin
-            };
+            let least = if owner_of(other) == Some(e.author) { MemberRole::Member } else { MemberRole::Admin };
             role >= least
         };
         match e.kind {
@@ -274,10 +238,8 @@ impl<'a> Model<'a> {
     }
 
     fn counting(&self, kinds: &[Kind]) -> Vec<&'a Made> {
-        let mut found: Vec<_> = self
-            .all()
-            .filter(|made| kinds.contains(&made.envelope.kind) && self.counts(made))
-            .collect();
+        let mut found: Vec<_> =
+            self.all().filter(|made| kinds.contains(&made.envelope.kind) && self.counts(made)).collect();
         found.sort_by_key(|made| stamp(made));
         found
     }
@@ -327,26 +289,15 @@ impl<'a> Model<'a> {
         self.register_lines(&mut lines);
         self.follow_lines(&mut lines);
         for file in self.counting(&[Kind::File]) {
-            lines.insert(format!(
-                "file {} {} {}",
-                file.envelope.space,
-                stamp(file),
-                self.content(file)
-            ));
+            lines.insert(format!("file {} {} {}", file.envelope.space, stamp(file), self.content(file)));
         }
         let mut chosen: BTreeMap<(SpaceId, AuxKey), Stamp> = BTreeMap::new();
         for made in self.counting(&[Kind::Thread, Kind::Message]) {
             if made.envelope.aux != AuxKey::ZERO {
-                chosen
-                    .entry((made.envelope.space, made.envelope.aux))
-                    .or_insert(stamp(made));
+                chosen.entry((made.envelope.space, made.envelope.aux)).or_insert(stamp(made));
             }
         }
-        lines.extend(
-            chosen
-                .iter()
-                .map(|((space, aux), stamp)| format!("chosen {space} {aux} {stamp}")),
-        );
+        lines.extend(chosen.iter().map(|((space, aux), stamp)| format!("chosen {space} {aux} {stamp}")));
         lines
     }
 
@@ -377,7 +328,8 @@ impl<'a> Model<'a> {
             let changes: Vec<_> = changes.iter().filter(belongs).copied().collect();
             let mut fields = Vec::new();
             for (code, name) in [(1, "title"), (2, "metadata"), (3, "participants"), (4, "pins")] {
-                let is_field = |made: &&&Made| made.envelope.kind == Kind::ThreadUpdate && made.envelope.aux.0[15] == code;
+                let is_field =
+                    |made: &&&Made| made.envelope.kind == Kind::ThreadUpdate && made.envelope.aux.0[15] == code;
                 let winner = changes.iter().rfind(is_field);
                 fields.extend(winner.map(|made| format!("{name}={}/{}", stamp(made), self.content(made))));
             }
@@ -385,11 +337,7 @@ impl<'a> Model<'a> {
             let messages = self.counting(&[Kind::Message]);
             let times = messages.iter().filter(belongs).map(|made| made.envelope.created_at);
             let winners = self.field_winner_times(&changes);
-            let updated = times
-                .chain(winners)
-                .chain([thread.envelope.created_at])
-                .max()
-                .unwrap_or(Nanos(0));
+            let updated = times.chain(winners).chain([thread.envelope.created_at]).max().unwrap_or(Nanos(0));
             lines.insert(format!(
                 "thread {} {} {} {} [{}] deleted={deleted} updated={updated}",
                 thread.envelope.space,
@@ -422,18 +370,14 @@ impl<'a> Model<'a> {
                 Kind::Post => ("post", EventId(made.envelope.space.0)),
                 _ => ("message", one(&made.envelope, Role::Thread).unwrap_or(EventId::ZERO)),
             };
-            let versions: Vec<String> = versions
-                .iter()
-                .map(|made| format!("{}/{}", stamp(made), self.content(made)))
-                .collect();
-            let shown: Vec<String> = winners
-                .iter()
-                .map(|(who, made)| format!("{who}:{}/{}", made.id, self.content(made)))
-                .collect();
-            let replies = answers
-                .iter()
-                .filter(|other| refs(&other.envelope, Role::ReplyTo).contains(&made.id))
-                .count();
+            let versions: Vec<String> =
+                versions.iter().map(|made| format!("{}/{}", stamp(made), self.content(made))).collect();
+            let shown: Vec<String> =
+                winners.iter().map(|(who, made)| format!("{who}:{}/{}", made.id, self.content(made))).collect();
+            let answers_here = |other: &&&Made| {
+                other.envelope.space == made.envelope.space && refs(&other.envelope, Role::ReplyTo).contains(&made.id)
+            };
+            let replies = answers.iter().filter(answers_here).count();
             lines.insert(format!(
                 "{word} {place} {} {} shows={}/{} first={} versions=[{}] reactions=[{}] replies={replies}",
                 stamp(made),
@@ -449,14 +393,8 @@ impl<'a> Model<'a> {
 
     fn register_lines(&self, lines: &mut BTreeSet<String>) {
         let mut winners: BTreeMap<(SpaceId, String), &Made> = BTreeMap::new();
-        let kinds = [
-            Kind::Settings,
-            Kind::Profile,
-            Kind::Device,
-            Kind::ReadMarker,
-            Kind::ThreadUpdate,
-            Kind::ThreadDelete,
-        ];
+        let kinds =
+            [Kind::Settings, Kind::Profile, Kind::Device, Kind::ReadMarker, Kind::ThreadUpdate, Kind::ThreadDelete];
         for made in self.counting(&kinds) {
             let e = made.envelope.envelope();
             let thread = one(e, Role::Thread).unwrap_or(EventId::ZERO);
@@ -471,11 +409,7 @@ impl<'a> Model<'a> {
             winners.insert((e.space, subject), made);
         }
         for ((space, subject), made) in winners {
-            lines.insert(format!(
-                "register {space} {subject} {} {}",
-                stamp(made),
-                self.content(made)
-            ));
+            lines.insert(format!("register {space} {subject} {} {}", stamp(made), self.content(made)));
         }
     }
 
@@ -488,19 +422,13 @@ impl<'a> Model<'a> {
         let spaces: BTreeSet<SpaceId> = winners.keys().map(|(_, space)| *space).collect();
         let follows = |author: Identity, space: SpaceId| winners.get(&(author, space)) == Some(&Kind::Follow);
         for author in &authors {
-            let list: Vec<String> = spaces
-                .iter()
-                .filter(|space| follows(*author, **space))
-                .map(SpaceId::to_string)
-                .collect();
+            let list: Vec<String> =
+                spaces.iter().filter(|space| follows(*author, **space)).map(SpaceId::to_string).collect();
             lines.insert(format!("follows {author} [{}]", list.join(" ")));
         }
         for space in &spaces {
-            let list: Vec<String> = authors
-                .iter()
-                .filter(|author| follows(**author, *space))
-                .map(Identity::to_string)
-                .collect();
+            let list: Vec<String> =
+                authors.iter().filter(|author| follows(**author, *space)).map(Identity::to_string).collect();
             lines.insert(format!("followers {space} [{}]", list.join(" ")));
         }
     }
@@ -511,14 +439,10 @@ fn fits_json(kind: Kind, plain: &[u8]) -> bool {
         return false;
     };
     match kind {
-        Kind::Reaction => value["reaction"]
-            .as_str()
-            .is_some_and(|text| !text.is_empty() && text.len() <= 64),
+        Kind::Reaction => value["reaction"].as_str().is_some_and(|text| !text.is_empty() && text.len() <= 64),
         Kind::File => {
             value["name"].is_string() && value["type"].is_string() && value["size"].is_u64() && {
-                value["hash"]
-                    .as_str()
-                    .is_some_and(|hash| hash.parse::<model::ContentHash>().is_ok())
+                value["hash"].as_str().is_some_and(|hash| hash.parse::<model::ContentHash>().is_ok())
             }
         }
         _ => true,

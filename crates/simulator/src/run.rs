@@ -72,13 +72,7 @@ pub fn run(seed: u64, telling: Telling) -> Result<(), String> {
         releases_max: 1 + chance.below(3),
         ..Policy::default()
     };
-    let mut run = Run {
-        world: &world,
-        chance,
-        nodes: Vec::new(),
-        policy,
-        telling,
-    };
+    let mut run = Run { world: &world, chance, nodes: Vec::new(), policy, telling };
     run.begin()?;
     run.live()?;
     run.heal()?;
@@ -122,13 +116,7 @@ impl Run<'_> {
     }
 
     fn spaces(&self) -> Vec<SpaceId> {
-        self.world
-            .events
-            .iter()
-            .map(|made| made.envelope.space)
-            .collect::<BTreeSet<_>>()
-            .into_iter()
-            .collect()
+        self.world.events.iter().map(|made| made.envelope.space).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// In which order a node gets things: random, reversed or needs last; some twice, some not at all for now.
@@ -202,21 +190,14 @@ impl Run<'_> {
 
     fn prune(&mut self, at: usize) -> Result<(), String> {
         let made = self.chance.pick(&self.world.events);
-        let request = if self.chance.percent(80) {
-            Request::Prune(made.id)
-        } else {
-            Request::Want(made.id)
-        };
+        let request = if self.chance.percent(80) { Request::Prune(made.id) } else { Request::Want(made.id) };
         self.ask(at, vec![request])
     }
 
     fn retry(&mut self, at: usize) -> Result<(), String> {
         let id = self.chance.pick(&self.world.events).id;
-        let request = if self.chance.percent(50) {
-            Request::RetryEvent(id)
-        } else {
-            Request::RetryNeed(Need::Event(id))
-        };
+        let request =
+            if self.chance.percent(50) { Request::RetryEvent(id) } else { Request::RetryNeed(Need::Event(id)) };
         self.ask(at, vec![request])
     }
 
@@ -244,17 +225,11 @@ impl Run<'_> {
         let (blob, inline, space) = match item {
             Item::Event(index) => {
                 let made = &self.world.events[index];
-                (
-                    made.blob.clone(),
-                    made.inline(self.world.inline_max),
-                    Some(made.envelope.space),
-                )
+                (made.blob.clone(), made.inline(self.world.inline_max), Some(made.envelope.space))
             }
             Item::Key(index) => {
                 let made = &self.world.key_events[at][index];
-                return node
-                    .gets_keys
-                    .then(|| arrive(&keys, &self.policy, made.blob.clone(), None))?;
+                return node.gets_keys.then(|| arrive(&keys, &self.policy, made.blob.clone(), None))?;
             }
             Item::Lie(index) => {
                 let (blob, inline) = self.world.lies[index].clone();
@@ -273,10 +248,7 @@ impl Run<'_> {
         match (by_packet, number) {
             (true, Some(number)) => {
                 let secret = TransitSecret::new(transit_secret(number));
-                let carried = Carried {
-                    blob,
-                    inline: inline.unwrap_or_default(),
-                };
+                let carried = Carried { blob, inline: inline.unwrap_or_default() };
                 let packet = packet::wrap(&secret, [number as u8; 24], &carried).ok()?;
                 let arrival = chains::receive_packet(&*keys, &self.policy, &packet).ok()?;
                 Some(Request::Arrive(Box::new(arrival)))
@@ -317,9 +289,7 @@ impl Run<'_> {
                 continue;
             };
             let made = self.world.events.iter().find(|made| made.id == *id);
-            let opens_at = made.map_or(0, |made| {
-                made.envelope.created_at.0.saturating_sub(self.policy.future_nanos)
-            });
+            let opens_at = made.map_or(0, |made| made.envelope.created_at.0.saturating_sub(self.policy.future_nanos));
             if opens_at > node.now {
                 return Err(format!("node {at} applied {id} before its time"));
             }
@@ -340,20 +310,12 @@ impl Run<'_> {
 
     /// Lets a node's fetcher ask the other nodes.
     fn hunt(&mut self, at: usize) -> Result<(), String> {
-        let others = Others {
-            at,
-            world: self.world,
-            lies: self.chance.percent(10),
-            is_down: self.chance.percent(20),
-        };
+        let others = Others { at, world: self.world, lies: self.chance.percent(10), is_down: self.chance.percent(20) };
         for _ in 0..8 {
             let node = &mut self.nodes[at];
             let Some(core) = &node.core else { return Ok(()) };
             let Ok(db) = core.store().snapshot() else { return Ok(()) };
-            let orders = node
-                .hunter
-                .look(&db, &others, Nanos(node.now))
-                .map_err(|fault| fault.to_string())?;
+            let orders = node.hunter.look(&db, &others, Nanos(node.now)).map_err(|fault| fault.to_string())?;
             drop(db);
             if orders.is_empty() {
                 return Ok(());
@@ -369,19 +331,12 @@ impl Run<'_> {
 
     fn follow(&mut self, at: usize, others: &Others<'_>, order: Order) -> Result<bool, String> {
         match order {
-            Order::Ended {
-                group,
-                expected_next,
-                started_at,
-            } => self.ask_or_crash(
-                at,
-                vec![Request::HuntEnded {
-                    group,
-                    expected_next,
-                    started_at,
-                    jitter_permille: 0,
-                }],
-            ),
+            Order::Ended { group, expected_next, started_at } => {
+                let ended = Request::HuntEnded { group: group.clone(), expected_next, started_at, jitter_permille: 0 };
+                let crashed = self.ask_or_crash(at, vec![ended])?;
+                self.nodes[at].hunter.settled(&group);
+                Ok(crashed)
+            }
             Order::Fetch { ticket, url, needs, .. } => {
                 let mut requests = Vec::new();
                 let node = &self.nodes[at];
@@ -397,10 +352,8 @@ impl Run<'_> {
                 let node = &mut self.nodes[at];
                 let Some(core) = &node.core else { return Ok(true) };
                 let db = core.store().snapshot().map_err(|fault| fault.to_string())?;
-                let further = node
-                    .hunter
-                    .ended(&db, others, ticket, Nanos(node.now))
-                    .map_err(|fault| fault.to_string())?;
+                let further =
+                    node.hunter.ended(&db, others, ticket, Nanos(node.now)).map_err(|fault| fault.to_string())?;
                 drop(db);
                 for order in further {
                     if self.follow(at, others, order)? {
@@ -510,18 +463,12 @@ fn difference(node: usize, want: &BTreeSet<String>, have: &BTreeSet<String>) -> 
     }
     let missing: Vec<&String> = want.difference(have).take(3).collect();
     let extra: Vec<&String> = have.difference(want).take(3).collect();
-    Err(format!(
-        "node {node} shows something else\n  expected {missing:#?}\n  shown {extra:#?}"
-    ))
+    Err(format!("node {node} shows something else\n  expected {missing:#?}\n  shown {extra:#?}"))
 }
 
 impl SimNode {
     fn open(&mut self, policy: Policy) -> Result<(), String> {
-        let options = Options {
-            policy,
-            cache_bytes: 4 << 20,
-            reserve_bytes: 0,
-        };
+        let options = Options { policy, cache_bytes: 4 << 20, reserve_bytes: 0 };
         let disk = Arc::new(self.disk.clone());
         let store = Store::open(disk, MasterKey::new(&MASTER), options).map_err(|why| why.to_string())?;
         self.core = Some(Core::new(store));
@@ -582,11 +529,7 @@ impl SimNode {
     }
 
     fn verify(&self) -> Result<(), String> {
-        let report = self
-            .core()?
-            .store()
-            .verify(Nanos(self.now))
-            .map_err(|fault| fault.to_string())?;
+        let report = self.core()?.store().verify(Nanos(self.now)).map_err(|fault| fault.to_string())?;
         match report.problems.first() {
             Some(problem) => Err(format!("node {}: {problem}", self.index)),
             None => Ok(()),
@@ -608,11 +551,7 @@ impl SimNode {
             let db = self.core().map_err(Fault::Broken)?.store().snapshot()?;
             let mut pruned = BTreeSet::new();
             for seq in db.all_events()? {
-                pruned.extend(
-                    db.event(seq)?
-                        .filter(|row| row.content == ContentState::Pruned)
-                        .map(|row| row.id),
-                );
+                pruned.extend(db.event(seq)?.filter(|row| row.content == ContentState::Pruned).map(|row| row.id));
             }
             Ok(pruned)
         };
@@ -670,10 +609,7 @@ impl SimNode {
             return Err(format!("node {}: {unused} contents outlived their grace", self.index));
         }
         if files != on_disk {
-            return Err(format!(
-                "node {}: files {on_disk:?}, rows speak of {files:?}",
-                self.index
-            ));
+            return Err(format!("node {}: files {on_disk:?}, rows speak of {files:?}", self.index));
         }
         Ok(())
     }
@@ -694,26 +630,12 @@ impl Others<'_> {
         match need {
             Need::Event(id) if !world.lost.contains(id) => {
                 let made = world.events.iter().find(|made| made.id == *id)?;
-                Some(Bounty::Event {
-                    blob: made.blob.clone(),
-                    inline: made.inline(world.inline_max),
-                })
+                Some(Bounty::Event { blob: made.blob.clone(), inline: made.inline(world.inline_max) })
             }
             Need::Content(space, hash) => {
-                let made = world
-                    .events
-                    .iter()
-                    .find(|made| made.hash() == *hash && made.envelope.space == *space)?;
-                let bytes = if self.lies {
-                    vec![0; made.wire.len()]
-                } else {
-                    made.wire.clone()
-                };
-                Some(Bounty::Content {
-                    space: *space,
-                    hash: *hash,
-                    bytes,
-                })
+                let made = world.events.iter().find(|made| made.hash() == *hash && made.envelope.space == *space)?;
+                let bytes = if self.lies { vec![0; made.wire.len()] } else { made.wire.clone() };
+                Some(Bounty::Content { space: *space, hash: *hash, bytes })
             }
             _ => None,
         }
@@ -730,10 +652,7 @@ impl Others<'_> {
 
 impl node::hunter::Places for Others<'_> {
     fn places(&self, _group: &Group) -> Vec<fetch::Source> {
-        let place = |number: usize| fetch::Source {
-            url: format!("peer-{number}"),
-            domain: format!("peer-{number}"),
-        };
+        let place = |number: usize| fetch::Source { url: format!("peer-{number}"), domain: format!("peer-{number}") };
         (0..NODES).filter(|number| *number != self.at).map(place).collect()
     }
 }

@@ -48,21 +48,13 @@ fn person(name: &str) -> Author {
 
 /// Plays a scene and says what is shown in the end.
 pub fn play(text: &str) -> String {
-    let policy = Policy {
-        inline_bytes_max: 0,
-        row_content_bytes_max: 40,
-        ..Policy::default()
-    };
+    let policy = Policy { inline_bytes_max: 0, row_content_bytes_max: 40, ..Policy::default() };
     play_with(text, policy)
 }
 
 /// As [`play`], with local limits.
 pub fn play_with(text: &str, policy: Policy) -> String {
-    let options = Options {
-        policy,
-        cache_bytes: 4 << 20,
-        reserve_bytes: 0,
-    };
+    let options = Options { policy, cache_bytes: 4 << 20, reserve_bytes: 0 };
     let store = Store::open(Arc::new(SimDisk::new()), MasterKey::new(&[1; 32]), options).expect("an empty disk");
     let (place, founding) = found(&person("root"), BEGINNING, 0, None, policy.inline_bytes_max);
     let mut scene = Scene {
@@ -95,14 +87,7 @@ impl Scene {
         text.at = at.map_or(self.time, |at| BEGINNING + at * SECOND);
         let author = person(by);
         let public = matches!(text.kind, Kind::Post | Kind::Follow | Kind::Unfollow);
-        let place = if public {
-            Place {
-                space: author.home(),
-                key: None,
-            }
-        } else {
-            self.place.clone()
-        };
+        let place = if public { Place { space: author.home(), key: None } } else { self.place.clone() };
         if !public {
             text.references.push((Role::Authority, self.memberships[by]));
         }
@@ -110,11 +95,7 @@ impl Scene {
     }
 
     fn ask(&mut self, request: Request) -> Vec<Reply> {
-        let replies = self
-            .core
-            .run(vec![request], Nanos(self.now))
-            .expect("a healthy disk")
-            .replies;
+        let replies = self.core.run(vec![request], Nanos(self.now)).expect("a healthy disk").replies;
         self.core.settle(Nanos(self.now)).expect("a healthy disk");
         replies
     }
@@ -176,11 +157,7 @@ impl Scene {
         let (first, text) = rest.split_once(' ').unwrap_or((rest, ""));
         let by = by.unwrap_or("bob");
         let id = |scene: &Scene, name: &str| {
-            scene
-                .made
-                .get(name)
-                .map(|made| made.id)
-                .unwrap_or_else(|| panic!("no event {name}"))
+            scene.made.get(name).map(|made| made.id).unwrap_or_else(|| panic!("no event {name}"))
         };
         let field = |name: &str, text: &str| format!("{{\"{name}\":\"{text}\"}}").into_bytes();
         let body = field("text", text);
@@ -197,11 +174,7 @@ impl Scene {
             }
             "raw" => {
                 let thread = id(self, first);
-                self.write(
-                    by,
-                    Text::new(Kind::Message, 0, &[(Role::Thread, thread)], text.as_bytes()),
-                    at,
-                )
+                self.write(by, Text::new(Kind::Message, 0, &[(Role::Thread, thread)], text.as_bytes()), at)
             }
             "edit" => {
                 let target = id(self, first);
@@ -209,19 +182,11 @@ impl Scene {
             }
             "react" => {
                 let target = id(self, first);
-                self.write(
-                    by,
-                    Text::new(Kind::Reaction, 0, &[(Role::Target, target)], &field("reaction", text)),
-                    at,
-                )
+                self.write(by, Text::new(Kind::Reaction, 0, &[(Role::Target, target)], &field("reaction", text)), at)
             }
             "unreact" => {
                 let target = id(self, first);
-                self.write(
-                    by,
-                    Text::new(Kind::ReactionRemoval, 0, &[(Role::Target, target)], b""),
-                    at,
-                )
+                self.write(by, Text::new(Kind::ReactionRemoval, 0, &[(Role::Target, target)], b""), at)
             }
             "delete" => {
                 let target = id(self, first);
@@ -280,10 +245,7 @@ impl Scene {
         }
         for who in PEOPLE {
             let follows = db.follows(&person(who).identity).expect("a read");
-            let names: Vec<&str> = PEOPLE
-                .into_iter()
-                .filter(|other| follows.contains(&person(other).home()))
-                .collect();
+            let names: Vec<&str> = PEOPLE.into_iter().filter(|other| follows.contains(&person(other).home())).collect();
             if !names.is_empty() {
                 let _ = writeln!(out, "{who} follows {}", names.join(" "));
             }
@@ -295,10 +257,7 @@ impl Scene {
 
     fn tell_threads(&self, db: &store::Db<store::tables::Snapshot>, out: &mut String) {
         let name_of = |id: EventId| {
-            self.made
-                .iter()
-                .find(|(_, made)| made.id == id)
-                .map_or("?".to_owned(), |(name, _)| name.clone())
+            self.made.iter().find(|(_, made)| made.id == id).map_or("?".to_owned(), |(name, _)| name.clone())
         };
         let Some(space) = db.space_no(&self.place.space).expect("a read") else {
             return;
@@ -319,11 +278,7 @@ impl Scene {
                     } else {
                         format!(" +{}", message.reactions.len())
                     };
-                    let replies = if message.replies == 0 {
-                        String::new()
-                    } else {
-                        format!(" re{}", message.replies)
-                    };
+                    let replies = if message.replies == 0 { String::new() } else { format!(" re{}", message.replies) };
                     format!(
                         "{} shows {}: {text}{reactions}{replies}",
                         name_of(message.stamp.id),

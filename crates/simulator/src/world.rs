@@ -56,9 +56,7 @@ impl World {
     pub fn new(chance: &mut Chance, nodes: usize) -> World {
         let inline_max = if chance.percent(50) { 1024 } else { 0 };
         let authors: Vec<Author> = (0..5).map(Author::new).collect();
-        let big = (0..3)
-            .map(|n| body("text", &format!("{n}").repeat(1500 + 2000 * n)))
-            .collect();
+        let big = (0..3).map(|n| body("text", &format!("{n}").repeat(1500 + 2000 * n))).collect();
         let mut story = Story {
             chance,
             authors,
@@ -94,14 +92,7 @@ impl Story<'_> {
             self.events.push(made);
             let members = vec![(0, founding, at)];
             let (threads, messages, files) = (Vec::new(), Vec::new(), Vec::new());
-            self.rooms.push(Room {
-                place,
-                members,
-                threads,
-                messages,
-                files,
-                targets: Vec::new(),
-            });
+            self.rooms.push(Room { place, members, threads, messages, files, targets: Vec::new() });
             for (member, role) in [(1, MemberRole::Admin), (2, MemberRole::Member)] {
                 self.grant(number as usize, (0, founding, at), member, role, None);
             }
@@ -117,11 +108,7 @@ impl Story<'_> {
     /// A time for an event that refers to something as late as this: usually now, sometimes long ago.
     fn time_after(&mut self, after: u64) -> u64 {
         let now = self.later().max(after + 1);
-        if self.chance.percent(25) {
-            after + 1 + self.chance.next_u64() % (now - after)
-        } else {
-            now
-        }
+        if self.chance.percent(25) { after + 1 + self.chance.next_u64() % (now - after) } else { now }
     }
 
     fn content(&mut self) -> Vec<u8> {
@@ -152,11 +139,7 @@ impl Story<'_> {
         references.extend(old.map(|old| (Role::Target, old.0)));
         let payload = grant(&self.authors[member], role);
         let place = self.rooms[room].place.clone();
-        let id = self.put(
-            by.0,
-            &place,
-            Text::new(Kind::Member, at, &references, b"").payload(payload),
-        );
+        let id = self.put(by.0, &place, Text::new(Kind::Member, at, &references, b"").payload(payload));
         self.rooms[room].members.push((member, id, at));
     }
 
@@ -176,16 +159,12 @@ impl Story<'_> {
             13 => self.small(room, by),
             14 | 15 => {
                 let member = self.chance.below(self.authors.len());
-                let role = *self
-                    .chance
-                    .pick(&[MemberRole::Reader, MemberRole::Member, MemberRole::Admin]);
+                let role = *self.chance.pick(&[MemberRole::Reader, MemberRole::Member, MemberRole::Admin]);
                 self.grant(room, by, member, role, None);
             }
             16 => {
                 let old = *self.chance.pick(&self.rooms[room].members.clone());
-                let role = *self
-                    .chance
-                    .pick(&[MemberRole::Reader, MemberRole::Member, MemberRole::Admin]);
+                let role = *self.chance.pick(&[MemberRole::Reader, MemberRole::Member, MemberRole::Admin]);
                 self.grant(room, by, old.0, role, Some((old.1, old.2)));
             }
             17 | 18 => self.remove(room, by),
@@ -206,17 +185,9 @@ impl Story<'_> {
     fn open_thread(&mut self, room: usize, by: (usize, EventId, u64)) {
         let at = self.time_after(by.2);
         let place = self.rooms[room].place.clone();
-        let aux = if self.chance.percent(30) {
-            chosen("general")
-        } else {
-            AuxKey::ZERO
-        };
+        let aux = if self.chance.percent(30) { chosen("general") } else { AuxKey::ZERO };
         let content = self.content();
-        let id = self.put(
-            by.0,
-            &place,
-            Text::new(Kind::Thread, at, &[(Role::Authority, by.1)], &content).aux(aux),
-        );
+        let id = self.put(by.0, &place, Text::new(Kind::Thread, at, &[(Role::Authority, by.1)], &content).aux(aux));
         self.rooms[room].threads.push((id, at));
         self.rooms[room].targets.push(id);
     }
@@ -240,17 +211,9 @@ impl Story<'_> {
             references.push((Role::Attachment, file.0));
         }
         let place = self.rooms[room].place.clone();
-        let aux = if self.chance.percent(20) {
-            chosen("same")
-        } else {
-            AuxKey::ZERO
-        };
+        let aux = if self.chance.percent(20) { chosen("same") } else { AuxKey::ZERO };
         let content = self.content();
-        let id = self.put(
-            by.0,
-            &place,
-            Text::new(Kind::Message, at, &references, &content).aux(aux),
-        );
+        let id = self.put(by.0, &place, Text::new(Kind::Message, at, &references, &content).aux(aux));
         self.rooms[room].messages.push((id, thread.0, at, by.0));
         self.rooms[room].targets.push(id);
     }
@@ -264,11 +227,7 @@ impl Story<'_> {
         let Some(message) = self.pick_message(room) else {
             return self.say(room, by);
         };
-        let own = self.rooms[room]
-            .members
-            .iter()
-            .find(|member| member.0 == message.3)
-            .copied();
+        let own = self.rooms[room].members.iter().find(|member| member.0 == message.3).copied();
         let by = if self.chance.percent(80) { own.unwrap_or(by) } else { by };
         let at = self.time_after(by.2.max(message.2));
         let place = self.rooms[room].place.clone();
@@ -287,11 +246,7 @@ impl Story<'_> {
         let references = [(Role::Authority, by.1), (Role::Target, message.0)];
         let text = body("reaction", ["+1", "heart", ""][self.chance.below(3)]);
         let removal = self.chance.percent(30);
-        let (kind, content) = if removal {
-            (Kind::ReactionRemoval, &b""[..])
-        } else {
-            (Kind::Reaction, &text[..])
-        };
+        let (kind, content) = if removal { (Kind::ReactionRemoval, &b""[..]) } else { (Kind::Reaction, &text[..]) };
         self.put(by.0, &place, Text::new(kind, at, &references, content));
     }
 
@@ -309,11 +264,7 @@ impl Story<'_> {
         }
         let field = *self.chance.pick(&ThreadField::UPDATABLE);
         let content = self.content();
-        self.put(
-            by.0,
-            &place,
-            Text::new(Kind::ThreadUpdate, at, &references, &content).aux(field.aux()),
-        );
+        self.put(by.0, &place, Text::new(Kind::ThreadUpdate, at, &references, &content).aux(field.aux()));
     }
 
     fn delete(&mut self, room: usize, by: (usize, EventId, u64)) {
@@ -333,16 +284,8 @@ impl Story<'_> {
         let place = self.rooms[room].place.clone();
         let content = self.content();
         let kind = *self.chance.pick(&[Kind::Settings, Kind::Profile, Kind::Device]);
-        let aux = if kind == Kind::Device {
-            AuxKey([1 + self.chance.below(2) as u8; 16])
-        } else {
-            AuxKey::ZERO
-        };
-        self.put(
-            by.0,
-            &place,
-            Text::new(kind, at, &[(Role::Authority, by.1)], &content).aux(aux),
-        );
+        let aux = if kind == Kind::Device { AuxKey([1 + self.chance.below(2) as u8; 16]) } else { AuxKey::ZERO };
+        self.put(by.0, &place, Text::new(kind, at, &[(Role::Authority, by.1)], &content).aux(aux));
     }
 
     fn read(&mut self, room: usize, by: (usize, EventId, u64)) {
@@ -351,11 +294,7 @@ impl Story<'_> {
         };
         let at = self.time_after(by.2.max(message.2));
         let place = self.rooms[room].place.clone();
-        let references = [
-            (Role::Authority, by.1),
-            (Role::Thread, message.1),
-            (Role::Target, message.0),
-        ];
+        let references = [(Role::Authority, by.1), (Role::Thread, message.1), (Role::Target, message.0)];
         self.put(by.0, &place, Text::new(Kind::ReadMarker, at, &references, b""));
     }
 
@@ -366,11 +305,7 @@ impl Story<'_> {
             "hash": "ab".repeat(32), "name": "cat.png", "size": 5, "type": "image/png"
         });
         let content = model::body::encode(&manifest).expect("a manifest");
-        let id = self.put(
-            by.0,
-            &place,
-            Text::new(Kind::File, at, &[(Role::Authority, by.1)], &content),
-        );
+        let id = self.put(by.0, &place, Text::new(Kind::File, at, &[(Role::Authority, by.1)], &content));
         self.rooms[room].files.push((id, at));
         self.rooms[room].targets.push(id);
     }
@@ -379,19 +314,12 @@ impl Story<'_> {
         let at = self.time_after(by.2);
         let place = self.rooms[room].place.clone();
         let content = self.content();
-        self.put(
-            by.0,
-            &place,
-            Text::new(Kind::Unknown(999), at, &[(Role::Authority, by.1)], &content),
-        );
+        self.put(by.0, &place, Text::new(Kind::Unknown(999), at, &[(Role::Authority, by.1)], &content));
     }
 
     fn act_in_public(&mut self) {
         let author = self.chance.below(self.authors.len());
-        let place = Place {
-            space: self.authors[author].home(),
-            key: None,
-        };
+        let place = Place { space: self.authors[author].home(), key: None };
         let own: Vec<_> = self.posts.iter().filter(|post| post.0 == author).copied().collect();
         let action = self.chance.below(8);
         let content = self.content();
@@ -404,20 +332,12 @@ impl Story<'_> {
             (3, false) => {
                 let post = *self.chance.pick(&own);
                 let at = self.time_after(post.2);
-                self.put(
-                    author,
-                    &place,
-                    Text::new(Kind::Edit, at, &[(Role::Target, post.1)], &content),
-                );
+                self.put(author, &place, Text::new(Kind::Edit, at, &[(Role::Target, post.1)], &content));
             }
             (4, false) => {
                 let post = *self.chance.pick(&own);
                 let at = self.later();
-                self.put(
-                    author,
-                    &place,
-                    Text::new(Kind::Delete, at, &[(Role::Target, post.1)], b""),
-                );
+                self.put(author, &place, Text::new(Kind::Delete, at, &[(Role::Target, post.1)], b""));
             }
             _ => {
                 let at = self.time_after(BEGINNING);
@@ -429,9 +349,7 @@ impl Story<'_> {
     }
 
     fn finish(mut self, nodes: usize) -> World {
-        let lost: Vec<EventId> = (0..self.chance.below(3))
-            .map(|_| self.chance.pick(&self.events).id)
-            .collect();
+        let lost: Vec<EventId> = (0..self.chance.below(3)).map(|_| self.chance.pick(&self.events).id).collect();
         let mut lies = Vec::new();
         for _ in 0..4 {
             let made = self.chance.pick(&self.events).clone();
@@ -440,42 +358,22 @@ impl Story<'_> {
             }
         }
         let prekeys: Vec<[u8; 32]> = (0..nodes).map(|_| self.chance.bytes32()).collect();
-        let sealed: Vec<Place> = self
-            .rooms
-            .iter()
-            .map(|room| room.place.clone())
-            .filter(|place| place.key.is_some())
-            .collect();
+        let sealed: Vec<Place> =
+            self.rooms.iter().map(|room| room.place.clone()).filter(|place| place.key.is_some()).collect();
         let key_events = prekeys
             .iter()
-            .map(|prekey| {
-                sealed
-                    .iter()
-                    .map(|place| send_key(&self.authors[0], place, self.now, prekey))
-                    .collect()
-            })
+            .map(|prekey| sealed.iter().map(|place| send_key(&self.authors[0], place, self.now, prekey)).collect())
             .collect();
         // Something of the future, which waits for the clock.
         if let (true, Some(post)) = (self.chance.percent(50), self.posts.first().copied()) {
-            let place = Place {
-                space: self.authors[post.0].home(),
-                key: None,
-            };
+            let place = Place { space: self.authors[post.0].home(), key: None };
             self.now += 3600 * SECOND;
             let (at, content) = (self.now, self.content());
             self.put(post.0, &place, Text::new(Kind::Post, at, &[], &content));
         }
         let mut seen = std::collections::BTreeSet::new();
         self.events.retain(|made| seen.insert(made.id));
-        World {
-            inline_max: self.inline_max,
-            events: self.events,
-            lost,
-            lies,
-            prekeys,
-            key_events,
-            end: self.now,
-        }
+        World { inline_max: self.inline_max, events: self.events, lost, lies, prekeys, key_events, end: self.now }
     }
 
     fn lie(&mut self, made: &Made) -> (Vec<u8>, Option<Vec<u8>>) {
@@ -495,10 +393,7 @@ impl Story<'_> {
                 (blob, inline)
             }
             // The right blob with the wrong content beside it.
-            _ => (
-                made.blob.clone(),
-                Some(vec![7; made.wire.len().clamp(1, 1024)]).filter(|_| self.inline_max > 0),
-            ),
+            _ => (made.blob.clone(), Some(vec![7; made.wire.len().clamp(1, 1024)]).filter(|_| self.inline_max > 0)),
         }
     }
 }

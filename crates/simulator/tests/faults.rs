@@ -22,30 +22,16 @@ impl Clock for FixedClock {
 }
 
 fn start(disk: &SimDisk, reserve_bytes: u64) -> Node {
-    let options = Options {
-        reserve_bytes,
-        cache_bytes: 4 << 20,
-        ..Options::default()
-    };
+    let options = Options { reserve_bytes, cache_bytes: 4 << 20, ..Options::default() };
     let store = Store::open(Arc::new(disk.clone()), MasterKey::new(&[1; 32]), options).unwrap();
     Node::start(store, Arc::new(FixedClock), Arc::new(NoSource), NodeOptions::default())
 }
 
 fn post(node: &Node, number: u64) -> (EventId, Result<Reply, NotDone>) {
     let author = Author::new(1);
-    let place = Place {
-        space: author.home(),
-        key: None,
-    };
-    let made = write(
-        &author,
-        &place,
-        1024,
-        Text::new(Kind::Post, NOW - 1000 + number, &[], br#"{"text":"hi"}"#),
-    );
-    let request = node
-        .receive(made.blob.clone(), made.inline(1024), Origin::Import)
-        .unwrap();
+    let place = Place { space: author.home(), key: None };
+    let made = write(&author, &place, 1024, Text::new(Kind::Post, NOW - 1000 + number, &[], br#"{"text":"hi"}"#));
+    let request = node.receive(made.blob.clone(), made.inline(1024), Origin::Import).unwrap();
     (made.id, node.ask(request))
 }
 
@@ -96,10 +82,7 @@ fn any_other_fault_stops_the_writer_and_acknowledges_nothing_afterwards() {
         assert!(matches!(answer, Err(NotDone::Stopped)), "{trouble:?}: {answer:?}");
         drop(node);
         let node = start(&disk, 0);
-        assert!(
-            is_known(&node, &first),
-            "what was acknowledged is there after a restart"
-        );
+        assert!(is_known(&node, &first), "what was acknowledged is there after a restart");
         node.stop();
     }
 }
@@ -109,8 +92,5 @@ fn a_key_that_is_not_the_folder_s_is_named() {
     let disk = SimDisk::new();
     start(&disk, 0).stop();
     let wrong = Store::open(Arc::new(disk), MasterKey::new(&[2; 32]), Options::default());
-    assert_eq!(
-        wrong.unwrap_err().to_string(),
-        "the master key does not open this data folder"
-    );
+    assert_eq!(wrong.unwrap_err().to_string(), "the master key does not open this data folder");
 }

@@ -388,10 +388,7 @@ fn a_wait_ends_and_the_event_may_come_again() {
 
 #[test]
 fn the_offender_s_own_go_first() {
-    let policy = Policy {
-        held_per_author_max: 2,
-        ..Policy::default()
-    };
+    let policy = Policy { held_per_author_max: 2, ..Policy::default() };
     expect![[r#"
         t: not here
         a: not here

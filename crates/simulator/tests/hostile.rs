@@ -29,11 +29,7 @@ struct Fixture {
 }
 
 fn fixture(policy: Policy) -> Fixture {
-    let options = Options {
-        policy,
-        cache_bytes: 4 << 20,
-        reserve_bytes: 0,
-    };
+    let options = Options { policy, cache_bytes: 4 << 20, reserve_bytes: 0 };
     let store = Store::open(Arc::new(SimDisk::new()), MasterKey::new(&[1; 32]), options).unwrap();
     let core = Core::new(store);
     core.run(vec![Request::AddPrekey(PREKEY, None)], NOW).unwrap();
@@ -44,13 +40,7 @@ impl Fixture {
     fn send(&self, blob: &[u8], inline: Option<Vec<u8>>) -> Result<Outcome, Dropped> {
         let keys = self.core.store().keys().clone();
         let arrival = chains::receive_blob(&*keys, &self.policy, blob.to_vec(), inline, Origin::Peer(3))?;
-        match self
-            .core
-            .run(vec![Request::Arrive(Box::new(arrival))], NOW)
-            .unwrap()
-            .replies
-            .remove(0)
-        {
+        match self.core.run(vec![Request::Arrive(Box::new(arrival))], NOW).unwrap().replies.remove(0) {
             Reply::Outcome(_, outcome) => Ok(outcome),
             other => panic!("{other:?}"),
         }
@@ -77,16 +67,8 @@ impl Fixture {
 
 fn post(at: u64, text: &str) -> Made {
     let author = Author::new(1);
-    let place = Place {
-        space: author.home(),
-        key: None,
-    };
-    write(
-        &author,
-        &place,
-        1024,
-        Text::new(Kind::Post, BEGINNING + at, &[], text.as_bytes()),
-    )
+    let place = Place { space: author.home(), key: None };
+    write(&author, &place, 1024, Text::new(Kind::Post, BEGINNING + at, &[], text.as_bytes()))
 }
 
 #[test]
@@ -95,15 +77,9 @@ fn a_wrong_signature_is_dropped_at_the_door_and_not_stored() {
     let made = post(1, "{\"text\":\"hi\"}");
     let mut blob = made.blob.clone();
     *blob.last_mut().unwrap() ^= 1;
-    assert_eq!(
-        node.send(&blob, None),
-        Err(Dropped::Blob(BadBlob::Envelope(BadEnvelope::Signature)))
-    );
+    assert_eq!(node.send(&blob, None), Err(Dropped::Blob(BadBlob::Envelope(BadEnvelope::Signature))));
     assert_eq!(node.stored(), 0);
-    assert!(
-        matches!(node.send_made(&made), Outcome::Applied(_)),
-        "the honest one is not hurt by it"
-    );
+    assert!(matches!(node.send_made(&made), Outcome::Applied(_)), "the honest one is not hurt by it");
     node.verify();
 }
 
@@ -129,10 +105,7 @@ fn two_blobs_with_one_id_the_first_stays() {
     let node = fixture(Policy::default());
     model::planted::weaken_ids(true);
     let first = post(1, "{\"text\":\"first\"}");
-    let second = (2..10_000)
-        .map(|at| post(at, "{\"text\":\"second\"}"))
-        .find(|made| made.id == first.id)
-        .unwrap();
+    let second = (2..10_000).map(|at| post(at, "{\"text\":\"second\"}")).find(|made| made.id == first.id).unwrap();
     assert!(matches!(node.send_made(&first), Outcome::Applied(_)));
     assert_eq!(node.send_made(&second), Outcome::TurnedAway(TurnedAway::Clash));
     assert!(matches!(node.send_made(&first), Outcome::Known(_)));
@@ -151,10 +124,7 @@ fn an_envelope_sealed_again_is_not_another_event() {
     // Before the key is here nobody can tell; when it comes, the second is refused.
     assert!(matches!(node.send(again.bytes(), None), Ok(Outcome::Carried(_))));
     assert!(matches!(node.send_made(&founding), Outcome::Carried(_)));
-    assert!(matches!(
-        node.send_made(&send_key(&author, &place, BEGINNING, &PREKEY)),
-        Outcome::Applied(_)
-    ));
+    assert!(matches!(node.send_made(&send_key(&author, &place, BEGINNING, &PREKEY)), Outcome::Applied(_)));
     node.verify();
     let db = node.core.store().snapshot().unwrap();
     assert_eq!(db.refused(&again.id()).unwrap(), Some(Why::Blob));
@@ -171,10 +141,7 @@ fn wrong_inline_content_does_not_hurt_its_event() {
     let lie = vec![b'x'; made.wire.len()];
     assert!(matches!(node.send(&made.blob, Some(lie)), Ok(Outcome::Applied(_))));
     assert_eq!(node.content_of(&made.id), "missing");
-    assert!(
-        matches!(node.send_made(&made), Outcome::Known(_)),
-        "the right bytes come with a repetition"
-    );
+    assert!(matches!(node.send_made(&made), Outcome::Known(_)), "the right bytes come with a repetition");
     assert_eq!(node.content_of(&made.id), "processed");
     node.verify();
 }
@@ -184,25 +151,14 @@ fn packets_are_dropped_without_a_secret_or_through_the_wrong_gate() {
     let node = fixture(Policy::default());
     let made = post(1, "{\"text\":\"hi\"}");
     let secret = [7; 32];
-    let carried = Carried {
-        blob: made.blob.clone(),
-        inline: made.wire.clone(),
-    };
+    let carried = Carried { blob: made.blob.clone(), inline: made.wire.clone() };
     let packet = packet::wrap(&TransitSecret::new(secret), [1; 24], &carried).unwrap();
     let receive = |packet: &[u8]| chains::receive_packet(&**node.core.store().keys(), &node.policy, packet);
     assert_eq!(receive(&packet).unwrap_err(), Dropped::Secret);
-    node.core
-        .run(vec![Request::AddTransit(secret, Author::new(2).home(), 1)], NOW)
-        .unwrap();
-    assert_eq!(
-        receive(&packet).unwrap_err(),
-        Dropped::Gate,
-        "the secret is for another space"
-    );
+    node.core.run(vec![Request::AddTransit(secret, Author::new(2).home(), 1)], NOW).unwrap();
+    assert_eq!(receive(&packet).unwrap_err(), Dropped::Gate, "the secret is for another space");
     let other = [8; 32];
-    node.core
-        .run(vec![Request::AddTransit(other, made.envelope.space, 1)], NOW)
-        .unwrap();
+    node.core.run(vec![Request::AddTransit(other, made.envelope.space, 1)], NOW).unwrap();
     let packet = packet::wrap(&TransitSecret::new(other), [1; 24], &carried).unwrap();
     assert!(receive(&packet).is_ok());
     for at in 0..packet.len() {
@@ -221,41 +177,13 @@ fn what_breaks_a_rule_is_refused_by_name_and_remembered() {
     let authority = (Role::Authority, founding.id);
     let body: &[u8] = b"{\"title\":\"t\"}";
     let cases = [
-        (
-            &stranger,
-            Text::new(Kind::Thread, BEGINNING + 5, &[authority], body),
-            Why::NotTheirs,
-        ),
-        (
-            &stranger,
-            Text::new(Kind::Thread, BEGINNING + 5, &[], body),
-            Why::Authority,
-        ),
-        (
-            &owner,
-            Text::new(Kind::Thread, BEGINNING, &[authority], body),
-            Why::Order,
-        ),
-        (
-            &owner,
-            Text::new(Kind::Message, BEGINNING + 5, &[authority], body),
-            Why::Reference,
-        ),
-        (
-            &owner,
-            Text::new(Kind::Post, BEGINNING + 5, &[authority], body),
-            Why::Place,
-        ),
-        (
-            &owner,
-            Text::new(Kind::Device, BEGINNING + 5, &[authority], body),
-            Why::AuxKey,
-        ),
-        (
-            &owner,
-            Text::new(Kind::ThreadUpdate, BEGINNING + 5, &[authority], body),
-            Why::Reference,
-        ),
+        (&stranger, Text::new(Kind::Thread, BEGINNING + 5, &[authority], body), Why::NotTheirs),
+        (&stranger, Text::new(Kind::Thread, BEGINNING + 5, &[], body), Why::Authority),
+        (&owner, Text::new(Kind::Thread, BEGINNING, &[authority], body), Why::Order),
+        (&owner, Text::new(Kind::Message, BEGINNING + 5, &[authority], body), Why::Reference),
+        (&owner, Text::new(Kind::Post, BEGINNING + 5, &[authority], body), Why::Place),
+        (&owner, Text::new(Kind::Device, BEGINNING + 5, &[authority], body), Why::AuxKey),
+        (&owner, Text::new(Kind::ThreadUpdate, BEGINNING + 5, &[authority], body), Why::Reference),
     ];
     for (author, text, why) in cases {
         let made = write(author, &place, 1024, text);
@@ -263,12 +191,7 @@ fn what_breaks_a_rule_is_refused_by_name_and_remembered() {
         assert_eq!(node.send_made(&made), Outcome::Refused(why), "remembered");
     }
     let foreign = Text::new(Kind::Space, BEGINNING + 9, &[], body).aux(model::AuxKey([7; 16]));
-    let made = write(
-        &stranger,
-        &place,
-        1024,
-        foreign.payload(Payload::Space { sealed: false }),
-    );
+    let made = write(&stranger, &place, 1024, foreign.payload(Payload::Space { sealed: false }));
     assert_eq!(node.send_made(&made), Outcome::Refused(Why::SpaceId));
     assert_eq!(node.stored(), 1);
     node.verify();
@@ -276,26 +199,13 @@ fn what_breaks_a_rule_is_refused_by_name_and_remembered() {
 
 #[test]
 fn needs_that_never_come_are_bounded() {
-    let policy = Policy {
-        held_per_author_max: 10,
-        held_max: 15,
-        refused_max: 5,
-        ..Policy::default()
-    };
+    let policy = Policy { held_per_author_max: 10, held_max: 15, refused_max: 5, ..Policy::default() };
     let node = fixture(policy);
     for number in 0..40u64 {
         let author = Author::new(number % 4);
-        let place = Place {
-            space: author.home(),
-            key: None,
-        };
+        let place = Place { space: author.home(), key: None };
         let nowhere = EventId([number as u8 + 1; 16]);
-        let text = Text::new(
-            Kind::Edit,
-            BEGINNING + number,
-            &[(Role::Target, nowhere)],
-            b"{\"text\":\"x\"}",
-        );
+        let text = Text::new(Kind::Edit, BEGINNING + number, &[(Role::Target, nowhere)], b"{\"text\":\"x\"}");
         node.send_made(&write(&author, &place, 1024, text));
         assert!(node.core.store().snapshot().unwrap().held_total().unwrap() <= 15);
     }

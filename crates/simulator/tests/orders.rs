@@ -15,16 +15,8 @@ use std::sync::Arc;
 use store::{MasterKey, Options, Store};
 
 fn digest(world: &World, order: &[&Made], batch: usize) -> String {
-    let policy = Policy {
-        inline_bytes_max: world.inline_max,
-        releases_max: 2,
-        ..Policy::default()
-    };
-    let options = Options {
-        policy,
-        cache_bytes: 1 << 20,
-        reserve_bytes: 0,
-    };
+    let policy = Policy { inline_bytes_max: world.inline_max, releases_max: 2, ..Policy::default() };
+    let options = Options { policy, cache_bytes: 1 << 20, reserve_bytes: 0 };
     let store = Store::open(Arc::new(SimDisk::new()), MasterKey::new(&[1; 32]), options).unwrap();
     let core = Core::new(store);
     let now = Nanos(world.end + 3600 * Nanos::SECOND);
@@ -41,11 +33,7 @@ fn digest(world: &World, order: &[&Made], batch: usize) -> String {
     }
     core.settle(now).unwrap();
     for made in order.iter().filter(|made| !made.wire.is_empty()) {
-        core.run(
-            vec![Request::Deliver(made.envelope.space, made.hash(), made.wire.clone())],
-            now,
-        )
-        .unwrap();
+        core.run(vec![Request::Deliver(made.envelope.space, made.hash(), made.wire.clone())], now).unwrap();
     }
     core.settle(now).unwrap();
     core.store().snapshot().unwrap().digest().unwrap().to_string()
@@ -65,10 +53,7 @@ fn permutations(count: usize) -> Vec<Vec<usize>> {
         longer.insert(at, count - 1);
         longer
     };
-    shorter
-        .iter()
-        .flat_map(|order| (0..count).map(move |at| insert(order, at)))
-        .collect()
+    shorter.iter().flat_map(|order| (0..count).map(move |at| insert(order, at))).collect()
 }
 
 #[test]

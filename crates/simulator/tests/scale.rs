@@ -18,10 +18,7 @@ const MANY: u64 = 100_000;
 const NOW: Nanos = Nanos(BEGINNING + 1_000_000_000_000_000);
 
 fn core() -> Core {
-    let options = Options {
-        reserve_bytes: 0,
-        ..Options::default()
-    };
+    let options = Options { reserve_bytes: 0, ..Options::default() };
     Core::new(Store::open(Arc::new(SimDisk::new()), MasterKey::new(&[1; 32]), options).unwrap())
 }
 
@@ -56,12 +53,7 @@ fn chain(length: u64) -> Vec<Made> {
         let (giver, taker) = (Author::new(number - 1), Author::new(number));
         let authority = events.last().map(|made| made.id).unwrap();
         let text = Text::new(Kind::Member, BEGINNING + number, &[(Role::Authority, authority)], b"");
-        events.push(write(
-            &giver,
-            &place,
-            1024,
-            text.payload(grant(&taker, MemberRole::Owner)),
-        ));
+        events.push(write(&giver, &place, 1024, text.payload(grant(&taker, MemberRole::Owner))));
     }
     events
 }
@@ -82,12 +74,8 @@ fn a_hundred_thousand_that_wait_for_one_need_apply() {
     let author = Author::new(0);
     let (place, founding) = found(&author, BEGINNING, 0, None, 1024);
     let authority = (Role::Authority, founding.id);
-    let thread = write(
-        &author,
-        &place,
-        1024,
-        Text::new(Kind::Thread, BEGINNING + 1, &[authority], b"{\"title\":\"t\"}"),
-    );
+    let thread =
+        write(&author, &place, 1024, Text::new(Kind::Thread, BEGINNING + 1, &[authority], b"{\"title\":\"t\"}"));
     let references = [authority, (Role::Thread, thread.id)];
     let say = |number: u64| {
         write(

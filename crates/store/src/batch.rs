@@ -15,7 +15,7 @@ use engine::rows::{EventRow, JournalKind, Origin, Owner, Task, ViewRow};
 use engine::{Change, receive::Arrival};
 use model::crypto::SpaceKey;
 use model::stage::{ContentState, Why};
-use model::{AuthorNo, EventId, Group, Identity, Nanos, Seq, SpaceId, SpaceNo, Stamp};
+use model::{AuthorNo, EventId, Group, Identity, Nanos, Need, Seq, SpaceId, SpaceNo, Stamp};
 use redb::{ReadableTable, WriteTransaction};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -103,14 +103,7 @@ impl<'t> Batch<'t> {
         self.is_changed = true;
         self.db.tables.ids.insert(arrival.blob.id().0, seq.0).map_err(fault)?;
         let blob = arrival.blob.bytes().to_vec();
-        self.db.pending.rows.insert(
-            seq.0,
-            PendingRow {
-                row,
-                blob,
-                inline: arrival.inline,
-            },
-        );
+        self.db.pending.rows.insert(seq.0, PendingRow { row, blob, inline: arrival.inline });
         Ok(seq)
     }
 
@@ -175,6 +168,11 @@ impl<'t> Batch<'t> {
         Ok(first.map(Seq))
     }
 
+    /// Whether any event is ready.
+    pub fn has_ready(&self) -> Answer<bool> {
+        Ok(self.db.tables.ready.first().map_err(fault)?.is_some())
+    }
+
     /// The next task.
     pub fn next_task(&self) -> Answer<Option<Task>> {
         let first = self.db.tables.tasks.first().map_err(fault)?;
@@ -197,10 +195,7 @@ impl<'t> Batch<'t> {
             Change::Forget(seq, id) => self.forget(seq, id),
             Change::Refused(id, why) => self.remember_refused(id, why),
             Change::Expired(id, at) => self.remember_expired(id, at),
-            Change::Waiting(turn, need, seq) => {
-                let key = [need.to_key().as_slice(), &seq.0.to_be_bytes()].concat();
-                turned(turn, &mut self.db.tables.waiting, key.as_slice())
-            }
+            Change::Waiting(turn, need, seq, space) => self.waiting(turn, &need, seq, space),
             Change::Held(turn, owner, seq, since) => self.held(turn, owner, seq, since),
             Change::Ready(turn, seq) => turned(turn, &mut self.db.tables.ready, seq.0),
             Change::Carried(turn, space, seq) => self.carried(turn, space, seq),
@@ -218,17 +213,16 @@ impl<'t> Batch<'t> {
             }
             Change::Membership(seq, membership) => {
                 let bytes = encode::encode_membership(&membership);
-                self.db
-                    .tables
-                    .memberships
-                    .insert(seq.0, bytes.as_slice())
-                    .map_err(fault)
-                    .map(drop)
+                self.db.tables.memberships.insert(seq.0, bytes.as_slice()).map_err(fault).map(drop)
             }
             Change::Limit(turn, membership, limit) => {
                 let key = encode::number_stamp(membership, limit.from);
                 let cap = limit.cap.map_or(0, model::payload::MemberRole::code);
                 put_or_remove(turn, &mut self.db.tables.limits, key, cap)
+            }
+            Change::Edit(target, stamp, seq) => {
+                let key = encode::number_stamp(target, stamp);
+                self.db.tables.edits.insert(key, seq.0).map_err(fault).map(drop)
             }
             Change::Tombstone(target, stamp, seq) => {
                 let key = encode::id_stamp(&target, stamp);
@@ -243,7 +237,11 @@ impl<'t> Batch<'t> {
             Change::Journal(space, seq, kind) => self.journal(space, seq, kind),
             Change::Task(turn, task) => turned(turn, &mut self.db.tables.tasks, encode::encode_task(&task).as_slice()),
             Change::Wanted(group, origin) => {
-                self.wanted.insert(group, origin);
+                // Whoever wants it sooner decides when the hunt begins.
+                let kept = self.wanted.entry(group).or_insert(origin);
+                if origin == fetch::Origin::PeerOrRelay {
+                    *kept = origin;
+                }
                 Ok(())
             }
             Change::Count(word) => {
@@ -265,11 +263,7 @@ impl<'t> Batch<'t> {
             };
             self.db.pending.rows.insert(seq.0, row);
         }
-        self.db
-            .pending
-            .rows
-            .get_mut(&seq.0)
-            .ok_or_else(|| Fault::Broken("a pending row is gone".into()))
+        self.db.pending.rows.get_mut(&seq.0).ok_or_else(|| Fault::Broken("a pending row is gone".into()))
     }
 
     fn put_row(&mut self, seq: Seq, row: EventRow) -> Answer<()> {
@@ -313,14 +307,7 @@ impl<'t> Batch<'t> {
     fn remember_expired(&mut self, id: EventId, at: Nanos) -> Answer<()> {
         let order = self.next_expired;
         self.next_expired += 1;
-        if let Some(old) = self
-            .db
-            .tables
-            .expired
-            .get(id.0)
-            .map_err(fault)?
-            .map(|guard| guard.value())
-        {
+        if let Some(old) = self.db.tables.expired.get(id.0).map_err(fault)?.map(|guard| guard.value()) {
             let old = crate::db::seq_at_end(&old).0;
             self.db.tables.expired_order.remove(old).map_err(fault)?;
         }
@@ -354,6 +341,26 @@ impl<'t> Batch<'t> {
         Ok(())
     }
 
+    /// The reverse row of a need, and how many of the space wait for it: what hunts of that space ask for.
+    fn waiting(&mut self, turn: Turn, need: &Need, seq: Seq, space: Option<SpaceId>) -> Answer<()> {
+        let key = need.to_key();
+        let row = [key.as_slice(), &seq.0.to_be_bytes()].concat();
+        turned(turn, &mut self.db.tables.waiting, row.as_slice())?;
+        let (Some(space), Need::Event(_) | Need::Key(_)) = (space, need) else { return Ok(()) };
+        let hunted = [space.0.as_slice(), &key].concat();
+        let count = self.db.tables.hunted.get(hunted.as_slice()).map_err(fault)?.map_or(0, |guard| guard.value());
+        let count = match turn {
+            Turn::Put => count + 1,
+            Turn::Remove => count.saturating_sub(1),
+        };
+        if count > 0 {
+            self.db.tables.hunted.insert(hunted.as_slice(), count).map_err(fault)?;
+        } else {
+            self.db.tables.hunted.remove(hunted.as_slice()).map_err(fault)?;
+        }
+        Ok(())
+    }
+
     fn carried(&mut self, turn: Turn, space: SpaceId, seq: Seq) -> Answer<()> {
         let key: [u8; 24] = encode::key(&[&space.0, &seq.0.to_be_bytes()]);
         turned(turn, &mut self.db.tables.carried, key)?;
@@ -381,20 +388,12 @@ impl<'t> Batch<'t> {
 
     fn view(&mut self, turn: Turn, row: ViewRow, stamp: Stamp, seq: Seq) -> Answer<()> {
         match row {
-            ViewRow::Thread { space } => put_or_remove(
-                turn,
-                &mut self.db.tables.threads,
-                encode::space_stamp(space, stamp),
-                seq.0,
-            ),
-            ViewRow::Timeline { thread } => self.timeline(turn, thread, stamp, seq),
+            ViewRow::Thread { space } => {
+                put_or_remove(turn, &mut self.db.tables.threads, encode::space_stamp(space, stamp), seq.0)
+            }
+            ViewRow::Timeline { space, thread } => self.timeline(turn, space, thread, stamp, seq),
             ViewRow::Version { target } => {
-                put_or_remove(
-                    turn,
-                    &mut self.db.tables.versions,
-                    encode::number_stamp(target, stamp),
-                    seq.0,
-                )?;
+                put_or_remove(turn, &mut self.db.tables.versions, encode::number_stamp(target, stamp), seq.0)?;
                 self.hint(target, HINT_VERSIONS)
             }
             ViewRow::Reaction { target, author } => {
@@ -402,85 +401,49 @@ impl<'t> Batch<'t> {
                 put_or_remove(turn, &mut self.db.tables.reactions, key, seq.0)?;
                 self.hint(target, HINT_REACTIONS)
             }
-            ViewRow::Reply { target } => {
-                put_or_remove(
-                    turn,
-                    &mut self.db.tables.replies,
-                    encode::id_stamp(&target, stamp),
-                    seq.0,
-                )?;
+            ViewRow::Reply { space, target } => {
+                put_or_remove(turn, &mut self.db.tables.replies, encode::reply_key(space, &target, stamp), seq.0)?;
                 match self.db.seq(&target)? {
                     Some(target) => self.hint(target, HINT_REPLIES),
                     None => Ok(()),
                 }
             }
-            ViewRow::Register(key) => put_or_remove(
-                turn,
-                &mut self.db.tables.registers,
-                encode::register_key(&key, stamp),
-                seq.0,
-            ),
+            ViewRow::Register(key) => {
+                put_or_remove(turn, &mut self.db.tables.registers, encode::register_key(&key, stamp), seq.0)
+            }
             ViewRow::Follower { followee, follower } => {
                 let key: [u8; 44] = encode::key(&[&followee.0, &follower.0.to_be_bytes(), &stamp.to_bytes()]);
                 put_or_remove(turn, &mut self.db.tables.followers, key, seq.0)
             }
-            ViewRow::Post { space } => put_or_remove(
-                turn,
-                &mut self.db.tables.posts,
-                encode::space_stamp(space, stamp),
-                seq.0,
-            ),
+            ViewRow::Post { space } => {
+                put_or_remove(turn, &mut self.db.tables.posts, encode::space_stamp(space, stamp), seq.0)
+            }
             ViewRow::Chosen { space, key } => {
                 let key: [u8; 44] = encode::key(&[&space.0.to_be_bytes(), &key.0, &stamp.to_bytes()]);
                 put_or_remove(turn, &mut self.db.tables.chosen, key, seq.0)
             }
-            ViewRow::File { space } => put_or_remove(
-                turn,
-                &mut self.db.tables.files,
-                encode::space_stamp(space, stamp),
-                seq.0,
-            ),
+            ViewRow::File { space } => {
+                put_or_remove(turn, &mut self.db.tables.files, encode::space_stamp(space, stamp), seq.0)
+            }
         }
     }
 
-    fn timeline(&mut self, turn: Turn, thread: Seq, stamp: Stamp, seq: Seq) -> Answer<()> {
+    fn timeline(&mut self, turn: Turn, space: SpaceNo, thread: Seq, stamp: Stamp, seq: Seq) -> Answer<()> {
         let mut hints = 0;
         if turn == Turn::Put {
             // Answers need not wait for what they answer; versions and reactions may be here when a message that was
             // hidden is shown again.
-            let replies = self
-                .db
-                .tables
-                .replies
-                .range(all_of(&stamp.id))
-                .map_err(fault)?
-                .next()
-                .is_some();
+            let answers = encode::reply_key(space, &stamp.id, Stamp::FIRST)..=encode::reply_key(space, &stamp.id, Stamp::LAST);
+            let replies = self.db.tables.replies.range(answers).map_err(fault)?.next().is_some();
             hints |= if replies { HINT_REPLIES } else { 0 };
-            hints |= if self.db.last_version(seq)?.is_some() {
-                HINT_VERSIONS
-            } else {
-                0
-            };
+            hints |= if self.db.last_version(seq)?.is_some() { HINT_VERSIONS } else { 0 };
             let first = encode::reaction_key(seq, AuthorNo(0), Stamp::FIRST);
             let last = encode::reaction_key(seq, AuthorNo(u32::MAX), Stamp::LAST);
-            let reactions = self
-                .db
-                .tables
-                .reactions
-                .range(first..=last)
-                .map_err(fault)?
-                .next()
-                .is_some();
+            let reactions = self.db.tables.reactions.range(first..=last).map_err(fault)?.next().is_some();
             hints |= if reactions { HINT_REACTIONS } else { 0 };
         }
         let value = encode::key(&[&seq.0.to_be_bytes(), &[hints]]);
-        put_or_remove(
-            turn,
-            &mut self.db.tables.timeline,
-            encode::number_stamp(thread, stamp),
-            value,
-        )
+        put_or_remove(turn, &mut self.db.tables.timeline, encode::number_stamp(thread, stamp), value)
     }
 
     fn hint(&mut self, target: Seq, hint: u8) -> Answer<()> {
@@ -491,14 +454,7 @@ impl<'t> Batch<'t> {
             return Ok(());
         };
         let key = encode::number_stamp(meta.subject, stamp);
-        let Some(mut value) = self
-            .db
-            .tables
-            .timeline
-            .get(key)
-            .map_err(fault)?
-            .map(|guard| guard.value())
-        else {
+        let Some(mut value) = self.db.tables.timeline.get(key).map_err(fault)?.map(|guard| guard.value()) else {
             return Ok(());
         };
         if value[8] & hint == 0 {
@@ -514,7 +470,6 @@ impl<'t> Batch<'t> {
         let wrapped = self.shared.master.wrap(&name, &secret);
         let row: [u8; 32] = encode::key(&[&name]);
         self.db.tables.keys.insert(row, wrapped.as_slice()).map_err(fault)?;
-        self.db.tables.current_keys.insert(space.0, key.id().0).map_err(fault)?;
         self.db.pending.keys.add_space_key(space, key);
         Ok(())
     }
@@ -522,17 +477,8 @@ impl<'t> Batch<'t> {
     fn journal(&mut self, space: SpaceNo, seq: Seq, kind: JournalKind) -> Answer<()> {
         let number = self.db.next_position;
         self.db.next_position += 1;
-        let entry = Entry {
-            space,
-            seq,
-            kind,
-            at: self.now,
-        };
-        self.db
-            .tables
-            .journal
-            .insert(number, encode::encode_entry(&entry))
-            .map_err(fault)?;
+        let entry = Entry { space, seq, kind, at: self.now };
+        self.db.tables.journal.insert(number, encode::encode_entry(&entry)).map_err(fault)?;
         let block = encode::key(&[&space.0.to_be_bytes(), &(number / JOURNAL_BLOCK).to_be_bytes()]);
         self.journal_blocks.insert(block, ());
         Ok(())
@@ -548,17 +494,12 @@ impl<'t> Batch<'t> {
     pub(crate) fn bug(&mut self, what: &'static str) -> Answer<()> {
         *self.counts.entry("bug").or_default() += 1;
         tracing::error!(what, "an invariant was broken");
-        if cfg!(any(debug_assertions, feature = "planted")) {
-            Err(Fault::Broken(what.into()))
-        } else {
-            Ok(())
-        }
+        if cfg!(any(debug_assertions, feature = "planted")) { Err(Fault::Broken(what.into())) } else { Ok(()) }
     }
 
     /// Nothing is committed: what was only noted waits for the next batch.
     pub(crate) fn set_aside(mut self) {
-        self.shared
-            .keep_received_again(std::mem::take(&mut self.received_again));
+        self.shared.keep_received_again(std::mem::take(&mut self.received_again));
     }
 
     /// Writes everything gathered. What it answers is published after the commit.
@@ -571,11 +512,7 @@ impl<'t> Batch<'t> {
             if usage == Usage::default() {
                 self.db.tables.usage.remove(key).map_err(fault)?;
             } else {
-                self.db
-                    .tables
-                    .usage
-                    .insert(key, encode::encode_usage(&usage).as_slice())
-                    .map_err(fault)?;
+                self.db.tables.usage.insert(key, encode::encode_usage(&usage).as_slice()).map_err(fault)?;
             }
         }
         for (key, count) in std::mem::take(&mut self.db.pending.held_counts) {
@@ -592,13 +529,7 @@ impl<'t> Batch<'t> {
             self.db.tables.journal_blocks.insert(key, ()).map_err(fault)?;
         }
         for (word, count) in std::mem::take(&mut self.counts) {
-            let before = self
-                .db
-                .tables
-                .counts
-                .get(word)
-                .map_err(fault)?
-                .map_or(0, |guard| guard.value());
+            let before = self.db.tables.counts.get(word).map_err(fault)?.map_or(0, |guard| guard.value());
             self.db.tables.counts.insert(word, before + count).map_err(fault)?;
         }
         for (group, origin) in std::mem::take(&mut self.wanted) {
@@ -611,18 +542,10 @@ impl<'t> Batch<'t> {
             ("next expired", self.next_expired),
         ];
         for (name, number) in numbers {
-            self.db
-                .tables
-                .about
-                .insert(name, number.to_be_bytes().as_slice())
-                .map_err(fault)?;
+            self.db.tables.about.insert(name, number.to_be_bytes().as_slice()).map_err(fault)?;
         }
         Ok(std::mem::take(&mut self.db.pending.keys))
     }
-}
-
-fn all_of(id: &EventId) -> std::ops::RangeInclusive<[u8; 40]> {
-    encode::id_stamp(id, Stamp::FIRST)..=encode::id_stamp(id, Stamp::LAST)
 }
 
 /// Puts or removes a row that says all in its key.

@@ -31,11 +31,7 @@ pub fn write_file(disk: &dyn Disk, space: &SpaceId, hash: &ContentHash, bytes: &
     let write = || {
         disk.write_temporary(&name, bytes)?;
         disk.rename_temporary(&name)?;
-        if is_planted(Bug::MissingDirectorySync) {
-            Ok(())
-        } else {
-            disk.sync_folder()
-        }
+        if is_planted(Bug::MissingDirectorySync) { Ok(()) } else { disk.sync_folder() }
     };
     write().map_err(|error: std::io::Error| disk_fault(&error))
 }
@@ -62,11 +58,7 @@ impl Batch<'_> {
             if inline_waits {
                 self.deliver_inline(no, hash, bytes)?;
             }
-            return Ok(if inline_waits {
-                Delivered::Stored
-            } else {
-                Delivered::Unwanted
-            });
+            return Ok(if inline_waits { Delivered::Stored } else { Delivered::Unwanted });
         }
         let row = match self.db.content(no, hash)? {
             None => return Ok(Delivered::Unwanted),
@@ -75,11 +67,7 @@ impl Batch<'_> {
         };
         // The first to refer to a hash says how long it is; those that say otherwise are judged unfit one by one.
         let len = bytes.len() as u64;
-        let place = if len <= self.db.policy.row_content_bytes_max {
-            Place::Row
-        } else {
-            Place::File
-        };
+        let place = if len <= self.db.policy.row_content_bytes_max { Place::Row } else { Place::File };
         if place == Place::Row {
             let key = encode::content_key(no, hash);
             self.db.tables.content_bytes.insert(key, bytes).map_err(fault)?;
@@ -87,7 +75,7 @@ impl Batch<'_> {
             write_file(self.db.disk.as_ref(), space, hash, bytes)?;
         }
         self.put_content(no, hash, &ContentRow { place, len, ..row })?;
-        self.apply(vec![Change::Task(Turn::Put, Task::Content(no, *hash))])?;
+        self.apply(vec![Change::Task(Turn::Put, Task::Content(no, *hash, model::Seq(0)))])?;
         Ok(Delivered::Stored)
     }
 
@@ -108,11 +96,7 @@ impl Batch<'_> {
 
     pub(crate) fn put_content(&mut self, space: SpaceNo, hash: &ContentHash, row: &ContentRow) -> Answer<()> {
         let key = encode::content_key(space, hash);
-        self.db
-            .tables
-            .contents
-            .insert(key, encode::encode_content(row).as_slice())
-            .map_err(fault)?;
+        self.db.tables.contents.insert(key, encode::encode_content(row).as_slice()).map_err(fault)?;
         Ok(())
     }
 
@@ -124,11 +108,7 @@ impl Batch<'_> {
             unused_since: Nanos(0),
         });
         if row.count == 0 && row.unused_since != Nanos(0) && !is_planted(Bug::CollectReferenced) {
-            self.db
-                .tables
-                .unused
-                .remove(unused_key(row.unused_since, space, hash))
-                .map_err(fault)?;
+            self.db.tables.unused.remove(unused_key(row.unused_since, space, hash)).map_err(fault)?;
             row.unused_since = Nanos(0);
         }
         row.count += 1;
@@ -144,20 +124,12 @@ impl Batch<'_> {
         }
         row.count -= 1;
         if row.count == 0 && row.place == Place::Absent {
-            self.db
-                .tables
-                .contents
-                .remove(encode::content_key(space, hash))
-                .map_err(fault)?;
+            self.db.tables.contents.remove(encode::content_key(space, hash)).map_err(fault)?;
             return Ok(());
         }
         if row.count == 0 {
             row.unused_since = self.now.max(Nanos(1));
-            self.db
-                .tables
-                .unused
-                .insert(unused_key(row.unused_since, space, hash), ())
-                .map_err(fault)?;
+            self.db.tables.unused.insert(unused_key(row.unused_since, space, hash), ()).map_err(fault)?;
         }
         self.put_content(space, hash, &row)
     }
@@ -167,10 +139,7 @@ impl Batch<'_> {
     pub fn forget_unused(&mut self, most: usize) -> Answer<usize> {
         let before = self.now.minus(self.db.policy.grace_nanos);
         let mut due = Vec::new();
-        for entry in redb::ReadableTable::iter(&self.db.tables.unused)
-            .map_err(fault)?
-            .take(most)
-        {
+        for entry in redb::ReadableTable::iter(&self.db.tables.unused).map_err(fault)?.take(most) {
             let key = entry.map_err(fault)?.0.value();
             if key[..8] > before.0.to_be_bytes()[..] {
                 break;
@@ -213,19 +182,13 @@ impl Batch<'_> {
     /// Deletes files that an earlier commit forgot, unless they are spoken of again. Says how many are gone.
     pub fn delete_forgotten(&mut self, most: usize) -> Answer<usize> {
         let mut keys = Vec::new();
-        for entry in redb::ReadableTable::iter(&self.db.tables.forgotten_files)
-            .map_err(fault)?
-            .take(most)
-        {
+        for entry in redb::ReadableTable::iter(&self.db.tables.forgotten_files).map_err(fault)?.take(most) {
             keys.push(entry.map_err(fault)?.0.value());
         }
         for key in &keys {
             self.touch();
             let (space, hash) = split_content_key(&encode::key(&[&key[8..]]));
-            let spoken_of = self
-                .db
-                .content(space, &hash)?
-                .is_some_and(|row| row.place == Place::File);
+            let spoken_of = self.db.content(space, &hash)?.is_some_and(|row| row.place == Place::File);
             if !spoken_of {
                 let name = file_name(&self.db.space_id(space)?, &hash);
                 self.db.disk.remove_file(&name).map_err(|error| disk_fault(&error))?;

@@ -7,7 +7,7 @@ use crate::tables::View;
 use engine::policy::Policy;
 use engine::reads::{Answer, Fault, Kept, Reads};
 use engine::receive::{self, Keyring, Transit};
-use engine::rows::{ContentRow, EventRow, Limit, Membership, Owner, Place, RegisterKey};
+use engine::rows::{ContentRow, EventRow, Limit, Membership, Owner, Place, RegisterKey, Task};
 use model::crypto::SpaceKey;
 use model::payload::MemberRole;
 use model::stage::Why;
@@ -68,10 +68,7 @@ impl<V> std::fmt::Debug for Db<V> {
 
 impl<V> Keyring for Db<V> {
     fn space_key(&self, space: &SpaceId, key: &KeyId) -> Option<Arc<SpaceKey>> {
-        self.pending
-            .keys
-            .space_key(space, key)
-            .or_else(|| self.keys.space_key(space, key))
+        self.pending.keys.space_key(space, key).or_else(|| self.keys.space_key(space, key))
     }
 
     fn prekey(&self, prekey: &PrekeyId) -> Option<[u8; 32]> {
@@ -98,11 +95,7 @@ impl<V: View> Db<V> {
     pub(crate) fn with_event<T>(&self, seq: Seq, read: impl FnOnce(encode::EventParts<'_>) -> T) -> Answer<Option<T>> {
         if let Some(pending) = self.pending.rows.get(&seq.0) {
             let row = pending.row.clone();
-            return Ok(Some(read(encode::EventParts {
-                row,
-                blob: &pending.blob,
-                inline: pending.inline.as_deref(),
-            })));
+            return Ok(Some(read(encode::EventParts { row, blob: &pending.blob, inline: pending.inline.as_deref() })));
         }
         match self.tables.events().get(seq.0).map_err(storage)? {
             Some(guard) => Ok(Some(read(encode::decode_event(guard.value())?))),
@@ -141,18 +134,23 @@ impl<V: View> Db<V> {
         }
     }
 
-    /// Everything that ends or lessens a membership before a stamp, counting, in order.
-    pub(crate) fn all_limits(&self, membership: Seq, before: Stamp) -> Answer<Vec<Limit>> {
+    /// What ends or lessens a membership before a stamp, counting, in order, as far as the first that is enough.
+    pub(crate) fn limits_before(
+        &self,
+        membership: Seq,
+        before: Stamp,
+        is_enough: impl Fn(&Limit) -> bool,
+    ) -> Answer<Vec<Limit>> {
         let from = encode::number_stamp(membership, Stamp::FIRST);
         let to = encode::number_stamp(membership, before);
         let mut limits = Vec::new();
         for entry in self.tables.limits().range(from..to).map_err(storage)? {
             let (key, value) = entry.map_err(storage)?;
             let cap = MemberRole::from_code(value.value());
-            limits.push(Limit {
-                from: encode::stamp_at_end(&key.value()),
-                cap,
-            });
+            limits.push(Limit { from: encode::stamp_at_end(&key.value()), cap });
+            if limits.last().is_some_and(&is_enough) {
+                break;
+            }
         }
         Ok(limits)
     }
@@ -175,12 +173,7 @@ impl<V: View> Db<V> {
 
     /// A number or text that describes the data folder.
     pub(crate) fn about(&self, name: &str) -> Answer<Option<Vec<u8>>> {
-        Ok(self
-            .tables
-            .about()
-            .get(name)
-            .map_err(storage)?
-            .map(|guard| guard.value().to_vec()))
+        Ok(self.tables.about().get(name).map_err(storage)?.map(|guard| guard.value().to_vec()))
     }
 
     /// A number that describes the data folder; zero where it is not said.
@@ -192,12 +185,7 @@ impl<V: View> Db<V> {
 
 impl<V: View> Reads for Db<V> {
     fn seq(&self, id: &EventId) -> Answer<Option<Seq>> {
-        Ok(self
-            .tables
-            .ids()
-            .get(id.0)
-            .map_err(storage)?
-            .map(|guard| Seq(guard.value())))
+        Ok(self.tables.ids().get(id.0).map_err(storage)?.map(|guard| Seq(guard.value())))
     }
 
     fn event(&self, seq: Seq) -> Answer<Option<EventRow>> {
@@ -207,10 +195,7 @@ impl<V: View> Reads for Db<V> {
     fn kept(&self, seq: Seq) -> Answer<Option<Kept>> {
         let kept = self.with_event(seq, |parts| {
             let blob = Blob::parse(parts.blob.to_vec()).map_err(|_| broken("a blob"))?;
-            Ok(Kept {
-                blob,
-                inline: parts.inline.map(<[u8]>::to_vec),
-            })
+            Ok(Kept { blob, inline: parts.inline.map(<[u8]>::to_vec) })
         })?;
         kept.transpose()
     }
@@ -227,34 +212,20 @@ impl<V: View> Reads for Db<V> {
 
     fn space_id(&self, space: SpaceNo) -> Answer<SpaceId> {
         let found = self.tables.space_ids().get(space.0).map_err(storage)?;
-        found
-            .map(|guard| SpaceId(guard.value()))
-            .ok_or_else(|| broken("a space number"))
+        found.map(|guard| SpaceId(guard.value())).ok_or_else(|| broken("a space number"))
     }
 
     fn identity(&self, author: AuthorNo) -> Answer<Identity> {
         let found = self.tables.author_ids().get(author.0).map_err(storage)?;
-        found
-            .map(|guard| Identity(guard.value()))
-            .ok_or_else(|| broken("an author number"))
+        found.map(|guard| Identity(guard.value())).ok_or_else(|| broken("an author number"))
     }
 
     fn space_no(&self, space: &SpaceId) -> Answer<Option<SpaceNo>> {
-        Ok(self
-            .tables
-            .spaces()
-            .get(space.0)
-            .map_err(storage)?
-            .map(|guard| SpaceNo(guard.value())))
+        Ok(self.tables.spaces().get(space.0).map_err(storage)?.map(|guard| SpaceNo(guard.value())))
     }
 
     fn author_no(&self, identity: &Identity) -> Answer<Option<AuthorNo>> {
-        Ok(self
-            .tables
-            .authors()
-            .get(identity.0)
-            .map_err(storage)?
-            .map(|guard| AuthorNo(guard.value())))
+        Ok(self.tables.authors().get(identity.0).map_err(storage)?.map(|guard| AuthorNo(guard.value())))
     }
 
     fn joined(&self, space: &SpaceId) -> Answer<bool> {
@@ -267,27 +238,16 @@ impl<V: View> Reads for Db<V> {
     }
 
     fn limits(&self, membership: Seq, before: Stamp) -> Answer<Vec<Limit>> {
-        let mut limits = self.all_limits(membership, before)?;
-        if let Some(end) = limits.iter().position(|limit| limit.cap.is_none()) {
-            limits.truncate(end + 1);
-        }
-        Ok(limits)
+        self.limits_before(membership, before, |limit| limit.cap.is_none())
     }
 
     fn tombstones(&self, target: &EventId) -> Answer<Vec<(Stamp, Seq)>> {
-        let (from, to) = (
-            encode::id_stamp(target, Stamp::FIRST),
-            encode::id_stamp(target, Stamp::LAST),
-        );
+        let (from, to) = (encode::id_stamp(target, Stamp::FIRST), encode::id_stamp(target, Stamp::LAST));
         Self::after(self.tables.tombstones(), from, to, usize::MAX)
     }
 
     fn content(&self, space: SpaceNo, hash: &ContentHash) -> Answer<Option<ContentRow>> {
-        let found = self
-            .tables
-            .contents()
-            .get(encode::content_key(space, hash))
-            .map_err(storage)?;
+        let found = self.tables.contents().get(encode::content_key(space, hash)).map_err(storage)?;
         found.map(|guard| encode::decode_content(guard.value())).transpose()
     }
 
@@ -295,52 +255,28 @@ impl<V: View> Reads for Db<V> {
         match self.content(space, hash)? {
             Some(row) if row.len > most => Ok(None),
             Some(ContentRow { place: Place::Row, .. }) => {
-                let found = self
-                    .tables
-                    .content_bytes()
-                    .get(encode::content_key(space, hash))
-                    .map_err(storage)?;
+                let found = self.tables.content_bytes().get(encode::content_key(space, hash)).map_err(storage)?;
                 Ok(found.map(|guard| guard.value().to_vec()))
             }
             Some(ContentRow { place: Place::File, .. }) => {
                 let name = crate::content::file_name(&self.space_id(space)?, hash);
-                self.disk
-                    .read_file(&name)
-                    .map(Some)
-                    .map_err(|error| Fault::Store(error.to_string()))
+                self.disk.read_file(&name).map(Some).map_err(|error| Fault::Store(error.to_string()))
             }
-            Some(ContentRow {
-                place: Place::Absent, ..
-            })
-            | None => Ok(None),
+            Some(ContentRow { place: Place::Absent, .. }) | None => Ok(None),
         }
     }
 
     fn open_content(&self, envelope: &Envelope, wire: &[u8]) -> Answer<Option<Vec<u8>>> {
-        Ok(receive::plain_content(
-            self,
-            self.policy.inline_bytes_max,
-            envelope,
-            wire,
-        ))
+        Ok(receive::plain_content(self, self.policy.inline_bytes_max, envelope, wire))
     }
 
     fn waiting(&self, need: &Need, after: Seq, most: usize) -> Answer<Vec<Seq>> {
         let prefix = need.to_key();
         let from = [prefix.as_slice(), &after.0.to_be_bytes()].concat();
         let to = [prefix.as_slice(), &[0xff; 8]].concat();
-        let bounds = (
-            std::ops::Bound::Excluded(from.as_slice()),
-            std::ops::Bound::Included(to.as_slice()),
-        );
+        let bounds = (std::ops::Bound::Excluded(from.as_slice()), std::ops::Bound::Included(to.as_slice()));
         let mut found = Vec::new();
-        for entry in self
-            .tables
-            .waiting()
-            .range::<&[u8]>(bounds)
-            .map_err(storage)?
-            .take(most)
-        {
+        for entry in self.tables.waiting().range::<&[u8]>(bounds).map_err(storage)?.take(most) {
             found.push(seq_at_end(entry.map_err(storage)?.0.value()));
         }
         Ok(found)
@@ -348,36 +284,38 @@ impl<V: View> Reads for Db<V> {
 
     fn waiting_for_content(&self, space: SpaceNo, hash: &ContentHash, after: Seq, most: usize) -> Answer<Vec<Seq>> {
         let key = |seq: u64| encode::key::<44>(&[&space.0.to_be_bytes(), &hash.0, &seq.to_be_bytes()]);
-        let bounds = (
-            std::ops::Bound::Excluded(key(after.0)),
-            std::ops::Bound::Included(key(u64::MAX)),
-        );
+        let bounds = (std::ops::Bound::Excluded(key(after.0)), std::ops::Bound::Included(key(u64::MAX)));
         let mut found = Vec::new();
-        for entry in self
-            .tables
-            .content_waiting()
-            .range::<[u8; 44]>(bounds)
-            .map_err(storage)?
-            .take(most)
-        {
+        for entry in self.tables.content_waiting().range::<[u8; 44]>(bounds).map_err(storage)?.take(most) {
             found.push(seq_at_end(&entry.map_err(storage)?.0.value()));
         }
         Ok(found)
     }
 
+    fn edits(&self, target: Seq, after: Stamp, most: usize) -> Answer<Vec<(Stamp, Seq)>> {
+        let (from, to) = (encode::number_stamp(target, after), encode::number_stamp(target, Stamp::LAST));
+        Self::after(self.tables.edits(), from, to, most)
+    }
+
+    fn next_rederive(&self, but: (Seq, Stamp)) -> Answer<Option<Stamp>> {
+        let (from, to) = encode::rederive_range();
+        for entry in self.tables.tasks().range(from.as_slice()..to.as_slice()).map_err(storage)?.take(2) {
+            if let Task::Rederive(membership, after) = encode::decode_task(entry.map_err(storage)?.0.value())?
+                && (membership, after) != but
+            {
+                return Ok(Some(after));
+            }
+        }
+        Ok(None)
+    }
+
     fn versions(&self, target: Seq, after: Stamp, most: usize) -> Answer<Vec<(Stamp, Seq)>> {
-        let (from, to) = (
-            encode::number_stamp(target, after),
-            encode::number_stamp(target, Stamp::LAST),
-        );
+        let (from, to) = (encode::number_stamp(target, after), encode::number_stamp(target, Stamp::LAST));
         Self::after(self.tables.versions(), from, to, most)
     }
 
     fn by_author(&self, space: SpaceNo, author: AuthorNo, after: Stamp, most: usize) -> Answer<Vec<(Stamp, Seq)>> {
-        let (from, to) = (
-            encode::author_stamp(space, author, after),
-            encode::author_stamp(space, author, Stamp::LAST),
-        );
+        let (from, to) = (encode::author_stamp(space, author, after), encode::author_stamp(space, author, Stamp::LAST));
         Self::after(self.tables.by_author(), from, to, most)
     }
 
@@ -385,14 +323,7 @@ impl<V: View> Reads for Db<V> {
         let from = encode::author_stamp(space, author, Stamp::FIRST);
         let to = encode::author_stamp(space, author, upto);
         let mut found = Vec::new();
-        for entry in self
-            .tables
-            .by_author()
-            .range(from..=to)
-            .map_err(storage)?
-            .rev()
-            .take(most)
-        {
+        for entry in self.tables.by_author().range(from..=to).map_err(storage)?.rev().take(most) {
             let (key, value) = entry.map_err(storage)?;
             found.push((encode::stamp_at_end(&key.value()), Seq(value.value())));
         }
@@ -400,26 +331,18 @@ impl<V: View> Reads for Db<V> {
     }
 
     fn register_winner(&self, key: &RegisterKey) -> Answer<Option<(Stamp, Seq)>> {
-        let (from, to) = (
-            encode::register_key(key, Stamp::FIRST),
-            encode::register_key(key, Stamp::LAST),
-        );
+        let (from, to) = (encode::register_key(key, Stamp::FIRST), encode::register_key(key, Stamp::LAST));
         Self::last(self.tables.registers(), from, to)
     }
 
     fn last_version(&self, target: Seq) -> Answer<Option<(Stamp, Seq)>> {
-        let (from, to) = (
-            encode::number_stamp(target, Stamp::FIRST),
-            encode::number_stamp(target, Stamp::LAST),
-        );
+        let (from, to) = (encode::number_stamp(target, Stamp::FIRST), encode::number_stamp(target, Stamp::LAST));
         Self::last(self.tables.versions(), from, to)
     }
 
     fn reaction_winner(&self, target: Seq, author: AuthorNo) -> Answer<Option<(Stamp, Seq)>> {
-        let (from, to) = (
-            encode::reaction_key(target, author, Stamp::FIRST),
-            encode::reaction_key(target, author, Stamp::LAST),
-        );
+        let (from, to) =
+            (encode::reaction_key(target, author, Stamp::FIRST), encode::reaction_key(target, author, Stamp::LAST));
         Self::last(self.tables.reactions(), from, to)
     }
 
@@ -428,12 +351,7 @@ impl<V: View> Reads for Db<V> {
         if let Some(count) = self.pending.held_counts.get(&key) {
             return Ok(*count);
         }
-        Ok(self
-            .tables
-            .held_counts()
-            .get(key)
-            .map_err(storage)?
-            .map_or(0, |guard| guard.value()))
+        Ok(self.tables.held_counts().get(key).map_err(storage)?.map_or(0, |guard| guard.value()))
     }
 
     fn held_total(&self) -> Answer<u64> {
@@ -443,13 +361,7 @@ impl<V: View> Reads for Db<V> {
     fn oldest_held(&self, owner: Owner) -> Answer<Option<Seq>> {
         let owner = encode::owner_key(owner);
         let key = |seq: u64| encode::key::<13>(&[&owner, &seq.to_be_bytes()]);
-        match self
-            .tables
-            .held_by_owner()
-            .range(key(0)..=key(u64::MAX))
-            .map_err(storage)?
-            .next()
-        {
+        match self.tables.held_by_owner().range(key(0)..=key(u64::MAX)).map_err(storage)?.next() {
             Some(entry) => Ok(Some(seq_at_end(&entry.map_err(storage)?.0.value()))),
             None => Ok(None),
         }
@@ -457,30 +369,16 @@ impl<V: View> Reads for Db<V> {
 
     fn carried(&self, space: &SpaceId, after: Seq, most: usize) -> Answer<Vec<Seq>> {
         let key = |seq: u64| encode::key::<24>(&[&space.0, &seq.to_be_bytes()]);
-        let bounds = (
-            std::ops::Bound::Excluded(key(after.0)),
-            std::ops::Bound::Included(key(u64::MAX)),
-        );
+        let bounds = (std::ops::Bound::Excluded(key(after.0)), std::ops::Bound::Included(key(u64::MAX)));
         let mut found = Vec::new();
-        for entry in self
-            .tables
-            .carried()
-            .range::<[u8; 24]>(bounds)
-            .map_err(storage)?
-            .take(most)
-        {
+        for entry in self.tables.carried().range::<[u8; 24]>(bounds).map_err(storage)?.take(most) {
             found.push(seq_at_end(&entry.map_err(storage)?.0.value()));
         }
         Ok(found)
     }
 
     fn carried_count(&self, space: &SpaceId) -> Answer<u64> {
-        Ok(self
-            .tables
-            .carried_counts()
-            .get(space.0)
-            .map_err(storage)?
-            .map_or(0, |guard| guard.value()))
+        Ok(self.tables.carried_counts().get(space.0).map_err(storage)?.map_or(0, |guard| guard.value()))
     }
 
     fn carried_total(&self) -> Answer<u64> {

@@ -44,10 +44,7 @@ impl FolderDisk {
     pub fn new(folder: &Path) -> io::Result<FolderDisk> {
         let content = folder.join("content");
         fs::create_dir_all(&content)?;
-        Ok(FolderDisk {
-            folder: folder.to_owned(),
-            content,
-        })
+        Ok(FolderDisk { folder: folder.to_owned(), content })
     }
 
     /// The path of the database file.

@@ -71,11 +71,8 @@ impl<V: View> Db<V> {
             let (Some(stamp), Some(meta)) = (row.stamp(), &row.meta) else {
                 continue;
             };
-            let limits: Vec<String> = self
-                .all_limits(seq, Stamp::LAST)?
-                .iter()
-                .map(|limit| format!("{:?}", limit))
-                .collect();
+            let limits: Vec<String> =
+                self.limits_before(seq, Stamp::LAST, |_| false)?.iter().map(|limit| format!("{:?}", limit)).collect();
             out(format!(
                 "member {} {stamp} {} {} counts={} limits={}",
                 self.space_id(meta.space)?,
@@ -147,11 +144,7 @@ impl<V: View> Db<V> {
         }
         let mut reactions = Vec::new();
         for (who, reaction) in &message.reactions {
-            reactions.push(format!(
-                "{who}:{}/{}",
-                self.id_of(*reaction)?,
-                content_text(&self.shown(*reaction)?)
-            ));
+            reactions.push(format!("{who}:{}/{}", self.id_of(*reaction)?, content_text(&self.shown(*reaction)?)));
         }
         out(format!(
             "{word} {place} {stamp} {} shows={}/{} first={} versions=[{}] reactions=[{}] replies={}",
@@ -197,10 +190,7 @@ impl<V: View> Db<V> {
             // Follows are listed with their verdict below.
             _ => return Ok(()),
         };
-        out(format!(
-            "register {space} {subject} {stamp} {}",
-            content_text(&self.shown(seq)?)
-        ));
+        out(format!("register {space} {subject} {stamp} {}", content_text(&self.shown(seq)?)));
         Ok(())
     }
 
@@ -209,10 +199,7 @@ impl<V: View> Db<V> {
             let (key, value) = entry.map_err(fault)?;
             let space = self.space_id(SpaceNo(u32::from_be_bytes(encode::key(&[&key.value()[..4]]))))?;
             let stamp = encode::stamp_at_end(&key.value());
-            out(format!(
-                "file {space} {stamp} {}",
-                content_text(&self.shown(Seq(value.value()))?)
-            ));
+            out(format!("file {space} {stamp} {}", content_text(&self.shown(Seq(value.value()))?)));
         }
         self.dump_chosen(out)?;
         self.dump_follows(out)
@@ -257,7 +244,6 @@ impl<V: View> Db<V> {
 
     /// The id of a known event.
     pub fn id_of(&self, seq: Seq) -> Answer<EventId> {
-        self.with_event(seq, |parts| parts.row.id)?
-            .ok_or_else(|| encode::broken("an event number"))
+        self.with_event(seq, |parts| parts.row.id)?.ok_or_else(|| encode::broken("an event number"))
     }
 }

@@ -44,6 +44,10 @@ pub(crate) fn id_stamp(id: &EventId, stamp: Stamp) -> [u8; 40] {
     key(&[&id.0, &stamp.to_bytes()])
 }
 
+pub(crate) fn reply_key(space: SpaceNo, id: &EventId, stamp: Stamp) -> [u8; 44] {
+    key(&[&space.0.to_be_bytes(), &id.0, &stamp.to_bytes()])
+}
+
 pub(crate) fn content_key(space: SpaceNo, hash: &ContentHash) -> [u8; 36] {
     key(&[&space.0.to_be_bytes(), &hash.0])
 }
@@ -131,11 +135,7 @@ pub(crate) fn encode_event(row: &EventRow, blob: &[u8], inline: Option<&[u8]>) -
     let mut flags = 0;
     flags |= if inline.is_some() { FLAG_INLINE } else { 0 };
     flags |= if row.meta.is_some() { FLAG_OPENED } else { 0 };
-    flags |= if row.meta.as_ref().is_some_and(|meta| meta.counts) {
-        FLAG_COUNTS
-    } else {
-        0
-    };
+    flags |= if row.meta.as_ref().is_some_and(|meta| meta.counts) { FLAG_COUNTS } else { 0 };
     out.extend([ROW_VERSION, flags]);
     out.extend(row.id.0);
     out.extend(encode_origin(row.origin));
@@ -154,8 +154,9 @@ pub(crate) fn encode_event(row: &EventRow, blob: &[u8], inline: Option<&[u8]>) -
 fn encode_stage(stage: &Stage, out: &mut Vec<u8>) {
     match stage {
         Stage::Ready => out.push(0),
-        Stage::Held { unmet } => {
+        Stage::Held { unmet, since } => {
             out.push(1);
+            out.extend(since.0.to_be_bytes());
             out.extend((unmet.len() as u16).to_be_bytes());
             unmet.iter().for_each(|need| out.extend(need.to_key()));
         }
@@ -217,23 +218,11 @@ fn decode_parts(bytes: &[u8]) -> Result<EventParts<'_>, TooShort> {
     let stage = decode_stage(&mut reader)?;
     let content = decode_state(&mut reader)?;
     let counts = flags & FLAG_COUNTS != 0;
-    let meta = if flags & FLAG_OPENED != 0 {
-        Some(decode_meta(&mut reader, counts)?)
-    } else {
-        None
-    };
+    let meta = if flags & FLAG_OPENED != 0 { Some(decode_meta(&mut reader, counts)?) } else { None };
     let length = usize::from(reader.u16()?);
     let blob = reader.bytes(length)?;
     let inline = (flags & FLAG_INLINE != 0).then(|| reader.rest());
-    let row = EventRow {
-        id,
-        stage,
-        content,
-        has_inline: inline.is_some(),
-        origin,
-        received_at,
-        meta,
-    };
+    let row = EventRow { id, stage, content, has_inline: inline.is_some(), origin, received_at, meta };
     Ok(EventParts { row, blob, inline })
 }
 
@@ -241,16 +230,15 @@ fn decode_stage(reader: &mut Reader<'_>) -> Result<Stage, TooShort> {
     Ok(match reader.u8()? {
         0 => Stage::Ready,
         1 => {
+            let since = reader.nanos()?;
             let count = usize::from(reader.u16()?);
             let mut unmet = Vec::with_capacity(count.min(128));
             for _ in 0..count {
                 unmet.push(Need::read_key(reader).map_err(|_| TooShort)?);
             }
-            Stage::Held { unmet }
+            Stage::Held { unmet, since }
         }
-        2 => Stage::Applied {
-            position: reader.u64()?,
-        },
+        2 => Stage::Applied { position: reader.u64()? },
         3 => Stage::Carried,
         _ => return Err(TooShort),
     })
@@ -262,9 +250,7 @@ fn decode_state(reader: &mut Reader<'_>) -> Result<ContentState, TooShort> {
         1 => ContentState::Processed,
         2 => ContentState::Invalid,
         3 => ContentState::Pruned,
-        4 => ContentState::Deleted {
-            by: Stamp::from_bytes(reader.array()?),
-        },
+        4 => ContentState::Deleted { by: Stamp::from_bytes(reader.array()?) },
         _ => return Err(TooShort),
     })
 }
@@ -296,11 +282,7 @@ pub(crate) fn decode_membership(bytes: &[u8]) -> Answer<Membership> {
         let _version = reader.u8().ok()?;
         let role = MemberRole::from_code(reader.u8().ok()?)?;
         let sealed = reader.u8().ok()? == 1;
-        Some(Membership {
-            member: Identity(reader.array().ok()?),
-            role,
-            sealed,
-        })
+        Some(Membership { member: Identity(reader.array().ok()?), role, sealed })
     };
     read().ok_or_else(|| broken("a membership row"))
 }
@@ -328,12 +310,7 @@ pub(crate) fn decode_content(bytes: &[u8]) -> Answer<ContentRow> {
             2 => Place::File,
             _ => return Err(TooShort),
         };
-        Ok(ContentRow {
-            place,
-            count: reader.u64()?,
-            len: reader.u64()?,
-            unused_since: reader.nanos()?,
-        })
+        Ok(ContentRow { place, count: reader.u64()?, len: reader.u64()?, unused_since: reader.nanos()? })
     };
     read().map_err(|_| broken("a content row"))
 }
@@ -342,11 +319,17 @@ pub(crate) fn encode_task(task: &Task) -> Vec<u8> {
     let join = |code: u8, parts: &[&[u8]]| [&[code], parts.concat().as_slice()].concat();
     match task {
         Task::Release(need) => join(1, &[&need.to_key()]),
-        Task::Content(space, hash) => join(2, &[&space.0.to_be_bytes(), &hash.0]),
-        Task::Rederive(membership, after) => join(3, &[&membership.0.to_be_bytes(), &after.to_bytes()]),
+        Task::Content(space, hash, after) => join(2, &[&space.0.to_be_bytes(), &hash.0, &after.0.to_be_bytes()]),
+        // By stamp, so that the earliest is settled first and each event is looked at once.
+        Task::Rederive(membership, after) => join(3, &[&after.to_bytes(), &membership.0.to_be_bytes()]),
         Task::Versions(target, after) => join(4, &[&target.0.to_be_bytes(), &after.to_bytes()]),
         Task::Join(space, after) => join(5, &[&space.0, &after.0.to_be_bytes()]),
     }
+}
+
+/// The keys of all tasks that look again at events.
+pub(crate) fn rederive_range() -> (Vec<u8>, Vec<u8>) {
+    (vec![3], vec![4])
 }
 
 pub(crate) fn decode_task(bytes: &[u8]) -> Answer<Task> {
@@ -354,8 +337,11 @@ pub(crate) fn decode_task(bytes: &[u8]) -> Answer<Task> {
         let mut reader = Reader::new(bytes);
         Ok(match reader.u8()? {
             1 => Task::Release(Need::read_key(&mut reader).map_err(|_| TooShort)?),
-            2 => Task::Content(SpaceNo(reader.u32()?), ContentHash(reader.array()?)),
-            3 => Task::Rederive(Seq(reader.u64()?), Stamp::from_bytes(reader.array()?)),
+            2 => Task::Content(SpaceNo(reader.u32()?), ContentHash(reader.array()?), Seq(reader.u64()?)),
+            3 => {
+                let after = Stamp::from_bytes(reader.array()?);
+                Task::Rederive(Seq(reader.u64()?), after)
+            }
             4 => Task::Versions(Seq(reader.u64()?), Stamp::from_bytes(reader.array()?)),
             5 => Task::Join(SpaceId(reader.array()?), Seq(reader.u64()?)),
             _ => return Err(TooShort),
@@ -418,12 +404,7 @@ pub struct Entry {
 }
 
 pub(crate) fn encode_entry(entry: &Entry) -> [u8; 21] {
-    key(&[
-        &entry.space.0.to_be_bytes(),
-        &entry.seq.0.to_be_bytes(),
-        &[entry.kind.code()],
-        &entry.at.0.to_be_bytes(),
-    ])
+    key(&[&entry.space.0.to_be_bytes(), &entry.seq.0.to_be_bytes(), &[entry.kind.code()], &entry.at.0.to_be_bytes()])
 }
 
 pub(crate) fn decode_entry(bytes: &[u8; 21]) -> Answer<Entry> {
@@ -432,24 +413,14 @@ pub(crate) fn decode_entry(bytes: &[u8; 21]) -> Answer<Entry> {
         let space = SpaceNo(reader.u32().ok()?);
         let seq = Seq(reader.u64().ok()?);
         let kind = engine::rows::JournalKind::from_code(reader.u8().ok()?)?;
-        Some(Entry {
-            space,
-            seq,
-            kind,
-            at: reader.nanos().ok()?,
-        })
+        Some(Entry { space, seq, kind, at: reader.nanos().ok()? })
     };
     read().ok_or_else(|| broken("a journal entry"))
 }
 
 pub(crate) fn encode_schedule(row: &engine::fetch::ScheduleRow) -> [u8; 21] {
     let last = row.last.map_or(0, |last| last.max(1));
-    key(&[
-        &[ROW_VERSION],
-        &row.attempts.to_be_bytes(),
-        &last.to_be_bytes(),
-        &row.next.to_be_bytes(),
-    ])
+    key(&[&[ROW_VERSION], &row.attempts.to_be_bytes(), &last.to_be_bytes(), &row.next.to_be_bytes()])
 }
 
 pub(crate) fn decode_schedule(bytes: &[u8; 21]) -> Answer<engine::fetch::ScheduleRow> {

@@ -62,22 +62,14 @@ impl Keyring for Keys {
 impl std::fmt::Debug for Keys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let inner = self.read();
-        write!(
-            f,
-            "Keys({} space keys, {} prekeys)",
-            inner.spaces.len(),
-            inner.prekeys.len()
-        )
+        write!(f, "Keys({} space keys, {} prekeys)", inner.spaces.len(), inner.prekeys.len())
     }
 }
 
 impl Keys {
     /// Takes over everything another keyring holds.
     pub fn absorb(&self, other: Keys) {
-        let other = other
-            .inner
-            .into_inner()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let other = other.inner.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         if other.spaces.is_empty() && other.prekeys.is_empty() && other.transits.is_empty() {
             return;
         }

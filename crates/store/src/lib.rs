@@ -16,8 +16,8 @@ pub mod dump;
 
 mod encode;
 pub mod keyring;
-pub mod master;
 pub mod local;
+pub mod master;
 mod open;
 
 pub mod rebuild;
@@ -29,7 +29,7 @@ pub mod views;
 pub use batch::Batch;
 pub use db::Db;
 pub use disk::{Disk, FolderDisk};
+pub use encode::{Entry, Usage};
 pub use keyring::Keys;
 pub use master::MasterKey;
-pub use encode::{Entry, Usage};
 pub use open::{CannotOpen, FORMAT, Options, Store};

@@ -33,6 +33,8 @@ impl Batch<'_> {
     /// Adds a space key that was made here.
     pub fn add_space_key(&mut self, space: SpaceId, secret: [u8; 32]) -> Answer<()> {
         let key = model::crypto::SpaceKey::new(&space, secret).id();
+        // Only a key that was made here is written under: a received one merely opens.
+        self.db.tables.current_keys.insert(space.0, key.0).map_err(fault)?;
         self.apply(vec![
             Change::Key(space, secret),
             Change::Joined(space),
@@ -47,16 +49,9 @@ impl Batch<'_> {
         let transit = TransitSecret::new(secret);
         let bytes = [secret.as_slice(), &space.0, &u64::from(peer).to_be_bytes()].concat();
         let wrapped = self.shared.master.wrap(&transit.id().0, &bytes);
-        self.db
-            .tables
-            .transits
-            .insert(transit.id().0, wrapped.as_slice())
-            .map_err(fault)?;
+        self.db.tables.transits.insert(transit.id().0, wrapped.as_slice()).map_err(fault)?;
         let secret = std::sync::Arc::new(transit);
-        self.db
-            .pending
-            .keys
-            .add_transit(engine::receive::Transit { secret, space, peer });
+        self.db.pending.keys.add_transit(engine::receive::Transit { secret, space, peer });
         Ok(())
     }
 
@@ -65,25 +60,14 @@ impl Batch<'_> {
         self.touch();
         let name = [b"custodian".as_slice(), &identity.0].concat();
         let wrapped = self.shared.master.wrap(&name, secret);
-        self.db
-            .tables
-            .custodians
-            .insert(identity.0, wrapped.as_slice())
-            .map_err(fault)?;
+        self.db.tables.custodians.insert(identity.0, wrapped.as_slice()).map_err(fault)?;
         Ok(())
     }
 
     /// Wakes what waited for a moment that has passed.
     pub fn wake_by_clock(&mut self, most: usize) -> Answer<usize> {
         let mut due = Vec::new();
-        for entry in self
-            .db
-            .tables
-            .waiting
-            .range([Need::TIME_TAG].as_slice()..)
-            .map_err(fault)?
-            .take(most)
-        {
+        for entry in self.db.tables.waiting.range([Need::TIME_TAG].as_slice()..).map_err(fault)?.take(most) {
             let (key, _) = entry.map_err(fault)?;
             let mut reader = model::reader::Reader::new(key.value());
             match Need::read_key(&mut reader) {
@@ -160,25 +144,13 @@ impl<V: View> Db<V> {
     pub fn next_by_clock(&self) -> Answer<Option<Nanos>> {
         let mut next: Option<Nanos> = None;
         let mut sooner = |at: Nanos| next = Some(next.map_or(at, |other| other.min(at)));
-        if let Some(entry) = self
-            .tables
-            .waiting()
-            .range([Need::TIME_TAG].as_slice()..)
-            .map_err(fault)?
-            .next()
-        {
+        if let Some(entry) = self.tables.waiting().range([Need::TIME_TAG].as_slice()..).map_err(fault)?.next() {
             let (key, _) = entry.map_err(fault)?;
             if let Ok(Need::Time(at)) = Need::read_key(&mut model::reader::Reader::new(key.value())) {
                 sooner(at);
             }
         }
-        if let Some((key, ())) = self
-            .tables
-            .held()
-            .first()
-            .map_err(fault)?
-            .map(|(key, _)| (key.value(), ()))
-        {
+        if let Some((key, ())) = self.tables.held().first().map_err(fault)?.map(|(key, _)| (key.value(), ())) {
             let since = key.first_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes));
             sooner(Nanos(since).plus(self.policy.hold_nanos + 1));
         }
@@ -248,13 +220,7 @@ impl<V: View> Db<V> {
     /// The numbers of known events after one, in order, at most so many.
     pub fn events_after(&self, after: Seq, most: usize) -> Answer<Vec<Seq>> {
         let mut numbers = Vec::new();
-        for entry in self
-            .tables
-            .events()
-            .range(after.0.saturating_add(1)..)
-            .map_err(fault)?
-            .take(most)
-        {
+        for entry in self.tables.events().range(after.0.saturating_add(1)..).map_err(fault)?.take(most) {
             numbers.push(Seq(entry.map_err(fault)?.0.value()));
         }
         Ok(numbers)
@@ -262,12 +228,7 @@ impl<V: View> Db<V> {
 
     /// When an id expired, if that is remembered.
     pub fn expired_at(&self, id: &model::EventId) -> Answer<Option<Nanos>> {
-        let found = self
-            .tables
-            .expired()
-            .get(id.0)
-            .map_err(fault)?
-            .map(|guard| guard.value());
+        let found = self.tables.expired().get(id.0).map_err(fault)?.map(|guard| guard.value());
         Ok(found.and_then(|value| value.first_chunk::<8>().map(|at| Nanos(u64::from_be_bytes(*at)))))
     }
 
@@ -284,9 +245,8 @@ impl<V: View> Db<V> {
 
     /// The first content after this one that applied events miss, however many do.
     pub fn next_missing(&self, after: Option<(SpaceNo, ContentHash)>) -> Answer<Option<(SpaceNo, ContentHash)>> {
-        let from: [u8; 44] = after.map_or([0; 44], |(space, hash)| {
-            encode::key(&[&encode::content_key(space, &hash), &[0xff; 8]])
-        });
+        let from: [u8; 44] =
+            after.map_or([0; 44], |(space, hash)| encode::key(&[&encode::content_key(space, &hash), &[0xff; 8]]));
         let Some(entry) = self.tables.content_waiting().range(from..).map_err(fault)?.next() else {
             return Ok(None);
         };

@@ -65,9 +65,7 @@ impl MasterKey {
             return Err(WrongKey);
         }
         let cipher = XChaCha20Poly1305::new((&self.wrap).into());
-        cipher
-            .decrypt(nonce.into(), Payload { msg: sealed, aad: name })
-            .map_err(|_| WrongKey)
+        cipher.decrypt(nonce.into(), Payload { msg: sealed, aad: name }).map_err(|_| WrongKey)
     }
 
     /// As [`MasterKey::unwrap`], for secrets of 32 bytes.

@@ -52,11 +52,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options {
-            policy: Policy::default(),
-            cache_bytes: 192 << 20,
-            reserve_bytes: 64 << 20,
-        }
+        Options { policy: Policy::default(), cache_bytes: 192 << 20, reserve_bytes: 64 << 20 }
     }
 }
 
@@ -111,13 +107,7 @@ impl Store {
     pub fn open(disk: Arc<dyn Disk>, master: MasterKey, options: Options) -> Result<Store, CannotOpen> {
         let database = open_database(disk.as_ref(), &options)?;
         let keys = Arc::new(Keys::default());
-        let shared = Shared {
-            keys,
-            disk,
-            master,
-            policy: options.policy,
-            received_again: Mutex::default(),
-        };
+        let shared = Shared { keys, disk, master, policy: options.policy, received_again: Mutex::default() };
         let store = Store {
             database: RwLock::new(Arc::new(database)),
             latest: RwLock::new(None),
@@ -150,10 +140,7 @@ impl Store {
     }
 
     fn database(&self) -> Arc<Database> {
-        self.database
-            .read()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .clone()
+        self.database.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
     /// Opens the database again after a write failed for want of room. Snapshots taken before stay as they are.
@@ -161,9 +148,8 @@ impl Store {
         self.forget_snapshot();
         let mut slot = self.database.write().unwrap_or_else(std::sync::PoisonError::into_inner);
         // The old one must let go of the file before the new one can have it; readers that still use it keep it busy.
-        let placeholder = Builder::new()
-            .create_with_backend(redb::backends::InMemoryBackend::new())
-            .map_err(opening)?;
+        let placeholder =
+            Builder::new().create_with_backend(redb::backends::InMemoryBackend::new()).map_err(opening)?;
         drop(std::mem::replace(&mut *slot, Arc::new(placeholder)));
         *slot = Arc::new(open_database(self.shared.disk.as_ref(), &self.options)?);
         Ok(())
@@ -247,10 +233,7 @@ impl Store {
     /// Checks every page of the database against its checksums.
     pub fn check_pages(&mut self) -> Result<bool, CannotOpen> {
         self.forget_snapshot();
-        let slot = self
-            .database
-            .get_mut()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let slot = self.database.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
         match Arc::get_mut(slot) {
             Some(database) => database.check_integrity().map_err(opening),
             None => Err(CannotOpen::Busy),
@@ -260,14 +243,9 @@ impl Store {
     /// Gives unused pages back to the file system.
     pub fn compact(&mut self) -> Result<bool, CannotOpen> {
         self.forget_snapshot();
-        let slot = self
-            .database
-            .get_mut()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let slot = self.database.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
         match Arc::get_mut(slot) {
-            Some(database) => database
-                .compact()
-                .map_err(|error| CannotOpen::Damaged(error.to_string())),
+            Some(database) => database.compact().map_err(|error| CannotOpen::Damaged(error.to_string())),
             None => Err(CannotOpen::Busy),
         }
     }
@@ -278,29 +256,17 @@ impl Store {
         let begun = self.write_raw(|transaction| {
             let mut tables = Tables::open(transaction).map_err(fault)?;
             let read = |tables: &Tables<'_>, name| -> Answer<Option<Vec<u8>>> {
-                Ok(tables
-                    .about
-                    .get(name)
-                    .map_err(fault)?
-                    .map(|guard| guard.value().to_vec()))
+                Ok(tables.about.get(name).map_err(fault)?.map(|guard| guard.value().to_vec()))
             };
             let format = read(&tables, "format")?;
             let stored = read(&tables, "key check")?;
             if format.is_none() {
-                tables
-                    .about
-                    .insert("format", FORMAT.to_be_bytes().as_slice())
-                    .map_err(fault)?;
-                tables
-                    .about
-                    .insert("epoch", 1u64.to_be_bytes().as_slice())
-                    .map_err(fault)?;
+                tables.about.insert("format", FORMAT.to_be_bytes().as_slice()).map_err(fault)?;
+                tables.about.insert("epoch", 1u64.to_be_bytes().as_slice()).map_err(fault)?;
                 tables.about.insert("key check", check.as_slice()).map_err(fault)?;
                 return Ok((FORMAT, check.to_vec()));
             }
-            let format = format
-                .and_then(|bytes| bytes.try_into().ok())
-                .map_or(u64::MAX, u64::from_be_bytes);
+            let format = format.and_then(|bytes| bytes.try_into().ok()).map_or(u64::MAX, u64::from_be_bytes);
             Ok((format, stored.unwrap_or_default()))
         })?;
         match begun {
@@ -342,12 +308,7 @@ impl Store {
     /// The key that new events of a sealed space are sealed under.
     pub fn current_key(&self, space: &SpaceId) -> Answer<Option<KeyId>> {
         let db = self.snapshot()?;
-        Ok(db
-            .tables
-            .current_keys
-            .get(space.0)
-            .map_err(fault)?
-            .map(|guard| KeyId(guard.value())))
+        Ok(db.tables.current_keys.get(space.0).map_err(fault)?.map(|guard| KeyId(guard.value())))
     }
 
     /// The custodial signing key of an identity.
@@ -356,10 +317,7 @@ impl Store {
         let found = db.tables.custodians.get(identity.0).map_err(fault)?;
         let unwrap = |wrapped: &[u8]| {
             let name = [b"custodian".as_slice(), &identity.0].concat();
-            self.shared
-                .master
-                .unwrap32(&name, wrapped)
-                .map_err(|error| Fault::Broken(error.to_string()))
+            self.shared.master.unwrap32(&name, wrapped).map_err(|error| Fault::Broken(error.to_string()))
         };
         found.map(|guard| unwrap(guard.value())).transpose()
     }

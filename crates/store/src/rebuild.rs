@@ -45,11 +45,7 @@ pub(crate) fn rebuild<'t>(
             from = last + 1;
             for (stamp, seq) in chunk.1 {
                 count += 1;
-                if tier == 0 {
-                    founding.push((stamp, seq))
-                } else {
-                    put_back(&mut batch, seq)?
-                }
+                if tier == 0 { founding.push((stamp, seq)) } else { put_back(&mut batch, seq)? }
             }
             progress(count);
         }
@@ -88,10 +84,7 @@ fn put_back(batch: &mut Batch<'_>, seq: Seq) -> Answer<()> {
     batch.apply(changes)?;
     if let Some(mut meta) = row.meta.clone().filter(|meta| meta.counts != counts) {
         meta.counts = counts;
-        let row = EventRow {
-            meta: Some(meta),
-            ..row
-        };
+        let row = EventRow { meta: Some(meta), ..row };
         batch.apply(vec![engine::Change::Row(seq, Box::new(row))])?;
     }
     Ok(())

@@ -18,7 +18,7 @@ pub fn rhythm(group: &Group) -> Rhythm {
     }
 }
 
-/// How many needs one look at a space's needs goes through.
+/// How many needs of a space one look goes through.
 const NEEDS_LOOKED_AT_MAX: usize = 10_000;
 
 fn due_key(next: fetch::Nanos, group: &[u8]) -> Vec<u8> {
@@ -41,24 +41,12 @@ impl Batch<'_> {
         }
         self.touch();
         if let Some(old) = old {
-            self.db
-                .tables
-                .schedule_due
-                .remove(due_key(old.next, &key).as_slice())
-                .map_err(fault)?;
+            self.db.tables.schedule_due.remove(due_key(old.next, &key).as_slice()).map_err(fault)?;
         }
         match new {
             Some(row) => {
-                self.db
-                    .tables
-                    .schedule
-                    .insert(key.as_slice(), encode::encode_schedule(&row))
-                    .map_err(fault)?;
-                self.db
-                    .tables
-                    .schedule_due
-                    .insert(due_key(row.next, &key).as_slice(), ())
-                    .map_err(fault)?;
+                self.db.tables.schedule.insert(key.as_slice(), encode::encode_schedule(&row)).map_err(fault)?;
+                self.db.tables.schedule_due.insert(due_key(row.next, &key).as_slice(), ()).map_err(fault)?;
             }
             None => {
                 self.db.tables.schedule.remove(key.as_slice()).map_err(fault)?;
@@ -100,10 +88,7 @@ impl<V: View> Db<V> {
         let mut range = self.tables.schedule_due().range(from.as_slice()..).map_err(fault)?;
         let Some(entry) = range.next() else { return Ok(None) };
         let (key, _) = entry.map_err(fault)?;
-        Ok(key
-            .value()
-            .first_chunk::<8>()
-            .map(|next| Nanos(u64::from_be_bytes(*next))))
+        Ok(key.value().first_chunk::<8>().map(|next| Nanos(u64::from_be_bytes(*next))))
     }
 
     /// Every row of the schedule.
@@ -145,43 +130,31 @@ impl<V: View> Db<V> {
             return Ok(Vec::new());
         };
         let waits = !self.waiting_for_content(no, hash, Seq(0), 1)?.is_empty();
-        Ok(if waits {
-            vec![Need::Content(space, *hash)]
-        } else {
-            Vec::new()
-        })
+        Ok(if waits { vec![Need::Content(space, *hash)] } else { Vec::new() })
     }
 
-    /// Events and keys that events of this space wait for and that are not here themselves. Looks at each need once
-    /// however many wait for it, and at a bounded number of needs.
+    /// Events and keys that events of this space wait for and that are not here themselves. Where there are more than
+    /// one request can ask for, each attempt begins at another place, so that nobody can crowd the others out.
     fn space_needs(&self, space: &model::SpaceId, most: usize) -> Answer<Vec<Need>> {
-        let mut needs: Vec<Need> = Vec::new();
-        let mut from = Vec::new();
-        for _ in 0..NEEDS_LOOKED_AT_MAX {
-            let Some(entry) = self.tables.waiting().range(from.as_slice()..).map_err(fault)?.next() else {
-                break;
-            };
-            let (key, _) = entry.map_err(fault)?;
-            let need = Need::read_key(&mut model::reader::Reader::new(key.value()))
-                .map_err(|_| encode::broken("a waiting key"))?;
-            if needs.len() >= most || matches!(need, Need::Time(_)) {
-                break;
+        let attempts = self.schedule_row(&Group::Space(*space))?.map_or(0, |row| row.attempts);
+        let from = [space.0.as_slice(), &[1, (attempts.wrapping_mul(97) % 256) as u8]].concat();
+        let to = [space.0.as_slice(), &[0xff]].concat();
+        let mut needs = Vec::new();
+        let ranges = [(from.as_slice(), to.as_slice()), (space.0.as_slice(), from.as_slice())];
+        for (from, to) in ranges {
+            for entry in self.tables.hunted().range::<&[u8]>(from..to).map_err(fault)?.take(NEEDS_LOOKED_AT_MAX) {
+                let (key, _) = entry.map_err(fault)?;
+                let mut reader = model::reader::Reader::new(key.value().get(16..).unwrap_or_default());
+                let need = Need::read_key(&mut reader).map_err(|_| encode::broken("a hunted key"))?;
+                if needs.len() < most && self.is_hunted(&need)? {
+                    needs.push(need);
+                }
+                if needs.len() >= most {
+                    return Ok(needs);
+                }
             }
-            if self.is_hunted(&need)? && self.is_waited_for_in(space, &need)? {
-                needs.push(need.clone());
-            }
-            from = [need.to_key().as_slice(), &[0xff; 9]].concat();
         }
         Ok(needs)
-    }
-
-    fn is_waited_for_in(&self, space: &model::SpaceId, need: &Need) -> Answer<bool> {
-        for seq in self.waiting(need, Seq(0), 8)? {
-            if self.space_of(seq)?.as_ref() == Some(space) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 
     fn is_hunted(&self, need: &Need) -> Answer<bool> {

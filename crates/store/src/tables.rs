@@ -156,10 +156,12 @@ tables! {
     View timeline: NumberStamp => [u8; 9] = "timeline_v1";
     /// (message or post, stamp) to number of a later version.
     View versions: NumberStamp => u64 = "versions_v1";
+    /// (message or post, stamp) to number of an edit, counting or not.
+    View edits: NumberStamp => u64 = "edits_v1";
     /// (message, author, stamp) to number of a reaction or its removal.
     View reactions: [u8; 36] => u64 = "reactions_v1";
-    /// (id answered, stamp) to number of an answer.
-    View replies: IdStamp => u64 = "replies_v1";
+    /// (space, id answered, stamp) to number of an answer in that space.
+    View replies: [u8; 44] => u64 = "replies_v1";
     /// (space, register, stamp) to number of a candidate.
     View registers: [u8; 49] => u64 = "registers_v1";
     /// (followed space, follower, stamp) to number of a follow or unfollow.
@@ -175,7 +177,9 @@ tables! {
 
     /// (need, number): who waits for what. Agrees with the lists in `events`.
     Local waiting: &'static [u8] => () = "waiting_v1";
-    /// (received at, number): held events by age.
+    /// (space, need) to how many of its events wait for it: what hunts of that space ask for. Agrees with `waiting`.
+    Local hunted: &'static [u8] => u64 = "hunted_v1";
+    /// (held since, number): held events by age.
     Local held: [u8; 16] => () = "held_v1";
     /// (owner, number): held events by who answers for them.
     Local held_by_owner: [u8; 13] => () = "held_by_owner_v1";

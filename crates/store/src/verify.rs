@@ -42,6 +42,7 @@ struct Check<'a> {
     content_waiting: u64,
     ready: u64,
     carried: u64,
+    hunted: HashMap<Vec<u8>, u64>,
     groups: HashSet<Group>,
     at_rest: bool,
 }
@@ -63,6 +64,7 @@ impl Store {
             content_waiting: 0,
             ready: 0,
             carried: 0,
+            hunted: HashMap::new(),
             groups: HashSet::new(),
         };
         check.events()?;
@@ -119,7 +121,7 @@ impl Check<'_> {
     fn stage(&mut self, seq: Seq, row: &EventRow) -> Answer<()> {
         let db = self.db;
         match &row.stage {
-            Stage::Held { unmet } => self.held_event(seq, row, unmet),
+            Stage::Held { unmet, since } => self.held_event(seq, row, unmet, *since),
             Stage::Ready => {
                 self.ready += 1;
                 let queued = db.tables.ready().get(seq.0).map_err(fault)?.is_some();
@@ -128,9 +130,7 @@ impl Check<'_> {
             }
             Stage::Applied { position } => {
                 let next = db.next_position()?;
-                self.require(*position < next, || {
-                    format!("{seq}: applied at {position}, beyond the journal")
-                });
+                self.require(*position < next, || format!("{seq}: applied at {position}, beyond the journal"));
                 self.require(row.meta.is_some(), || format!("{seq}: applied but never opened"));
                 self.journal(seq, *position)
             }
@@ -152,36 +152,22 @@ impl Check<'_> {
 
     /// Entries are trimmed by age, but one that is there speaks of its event.
     fn journal(&mut self, seq: Seq, position: u64) -> Answer<()> {
-        let found = self
-            .db
-            .tables
-            .journal()
-            .get(position)
-            .map_err(fault)?
-            .map(|guard| guard.value());
+        let found = self.db.tables.journal().get(position).map_err(fault)?.map(|guard| guard.value());
         let fits = match found {
             Some(bytes) => encode::decode_entry(&bytes)?.seq == seq,
-            None => self
-                .db
-                .tables
-                .journal()
-                .first()
-                .map_err(fault)?
-                .is_none_or(|(first, _)| first.value() > position),
+            None => self.db.tables.journal().first().map_err(fault)?.is_none_or(|(first, _)| first.value() > position),
         };
-        self.require(fits, || {
-            format!("{seq}: its journal entry {position} is missing or speaks of another event")
-        });
+        self.require(fits, || format!("{seq}: its journal entry {position} is missing or speaks of another event"));
         Ok(())
     }
 
-    fn held_event(&mut self, seq: Seq, row: &EventRow, unmet: &[Need]) -> Answer<()> {
+    fn held_event(&mut self, seq: Seq, row: &EventRow, unmet: &[Need], since: Nanos) -> Answer<()> {
         let db = self.db;
         self.held += 1;
         self.require(!unmet.is_empty(), || format!("{seq}: held for nothing"));
         let owner = owner_of(row);
         *self.owners.entry(encode::owner_key(owner)).or_default() += 1;
-        let by_age: [u8; 16] = encode::key(&[&row.received_at.0.to_be_bytes(), &seq.0.to_be_bytes()]);
+        let by_age: [u8; 16] = encode::key(&[&since.0.to_be_bytes(), &seq.0.to_be_bytes()]);
         let listed = db.tables.held().get(by_age).map_err(fault)?.is_some();
         self.require(listed, || format!("{seq}: held but not listed by age"));
         let space = db.space_of(seq)?;
@@ -200,11 +186,12 @@ impl Check<'_> {
                 },
                 _ => false,
             };
-            self.require(!met || !self.at_rest, || {
-                format!("{seq}: waits for {need}, which is here")
-            });
+            self.require(!met || !self.at_rest, || format!("{seq}: waits for {need}, which is here"));
             if let Some(space) = space {
                 self.groups.extend(Group::of(need, space));
+                if matches!(need, Need::Event(_) | Need::Key(_)) {
+                    *self.hunted.entry([space.0.as_slice(), &need.to_key()].concat()).or_default() += 1;
+                }
             }
         }
         Ok(())
@@ -217,30 +204,18 @@ impl Check<'_> {
         *slot = (slot.0 + 1, slot.1 + meta.content_len);
         let shared = meta.content_len > db.policy.inline_bytes_max;
         if shared && row.content.holds_reference() {
-            *self
-                .counts
-                .entry(encode::content_key(meta.space, &meta.content_hash))
-                .or_default() += 1;
+            *self.counts.entry(encode::content_key(meta.space, &meta.content_hash)).or_default() += 1;
         }
         if row.content == ContentState::Missing && row.is_applied() {
             self.content_waiting += 1;
             let waits = db.waiting_for_content(meta.space, &meta.content_hash, Seq(seq.0 - 1), 1)?;
-            self.require(waits.first() == Some(&seq), || {
-                format!("{seq}: misses content that does not know")
-            });
-            let here = db
-                .content(meta.space, &meta.content_hash)?
-                .is_some_and(|row| row.place != Place::Absent);
-            self.require(!(here && self.at_rest), || {
-                format!("{seq}: misses content that is here")
-            });
-            self.groups
-                .insert(Group::Content(db.space_id(meta.space)?, meta.content_hash));
+            self.require(waits.first() == Some(&seq), || format!("{seq}: misses content that does not know"));
+            let here = db.content(meta.space, &meta.content_hash)?.is_some_and(|row| row.place != Place::Absent);
+            self.require(!(here && self.at_rest), || format!("{seq}: misses content that is here"));
+            self.groups.insert(Group::Content(db.space_id(meta.space)?, meta.content_hash));
         }
         let needs_inline = row.content == ContentState::Processed && !shared && meta.content_len > 0;
-        self.require(!needs_inline || row.has_inline, || {
-            format!("{seq}: its inline content is gone")
-        });
+        self.require(!needs_inline || row.has_inline, || format!("{seq}: its inline content is gone"));
         self.require(row.content.holds_reference() || !row.has_inline, || {
             format!("{seq}: {} but its inline content is still here", row.content.word())
         });
@@ -251,49 +226,27 @@ impl Check<'_> {
         use redb::ReadableTableMetadata as _;
         let tables = &self.db.tables;
         let pairs = [
-            (
-                "reverse rows of needs",
-                tables.waiting.len().map_err(fault)?,
-                self.waiting,
-            ),
+            ("reverse rows of needs", tables.waiting.len().map_err(fault)?, self.waiting),
             ("held events by age", tables.held.len().map_err(fault)?, self.held),
-            (
-                "held events by owner",
-                tables.held_by_owner.len().map_err(fault)?,
-                self.held,
-            ),
-            (
-                "events waiting for content",
-                tables.content_waiting.len().map_err(fault)?,
-                self.content_waiting,
-            ),
+            ("held events by owner", tables.held_by_owner.len().map_err(fault)?, self.held),
+            ("events waiting for content", tables.content_waiting.len().map_err(fault)?, self.content_waiting),
             ("carried events", tables.carried.len().map_err(fault)?, self.carried),
-            (
-                "carried events by age",
-                tables.carried_order.len().map_err(fault)?,
-                self.carried,
-            ),
+            ("carried events by age", tables.carried_order.len().map_err(fault)?, self.carried),
             ("ready events", tables.ready.len().map_err(fault)?, self.ready),
-            (
-                "owners of held events",
-                tables.held_counts.len().map_err(fault)?,
-                self.owners.len() as u64,
-            ),
+            ("owners of held events", tables.held_counts.len().map_err(fault)?, self.owners.len() as u64),
         ];
         for (what, rows, counted) in pairs {
-            self.require(rows == counted, || {
-                format!("{rows} rows of {what}, but {counted} counted")
-            });
+            self.require(rows == counted, || format!("{rows} rows of {what}, but {counted} counted"));
+        }
+        let (hunted, waited_for) = (tables.hunted.len().map_err(fault)?, self.hunted.len() as u64);
+        self.require(hunted == waited_for, || format!("{hunted} needs are hunted, but others are waited for"));
+        for (key, counted) in std::mem::take(&mut self.hunted) {
+            let stored = tables.hunted.get(key.as_slice()).map_err(fault)?.map_or(0, |guard| guard.value());
+            self.require(stored == counted, || format!("a need has {counted} waiting, but {stored} are noted"));
         }
         for (owner, counted) in self.owners.clone() {
-            let stored = tables
-                .held_counts
-                .get(owner)
-                .map_err(fault)?
-                .map_or(0, |guard| guard.value());
-            self.require(stored == counted, || {
-                format!("an owner has {counted} held, but {stored} are noted")
-            });
+            let stored = tables.held_counts.get(owner).map_err(fault)?.map_or(0, |guard| guard.value());
+            self.require(stored == counted, || format!("an owner has {counted} held, but {stored} are noted"));
         }
         Ok(())
     }
@@ -310,25 +263,13 @@ impl Check<'_> {
             self.require(row.count == counted, || {
                 format!("content {hash}: {} references noted, {counted} counted", row.count)
             });
-            self.require(row.count > 0 || row.place != Place::Absent, || {
-                format!("content {hash}: a row for nothing")
-            });
-            let unused = db
-                .tables
-                .unused()
-                .get(unused_key(row.unused_since, space, &hash))
-                .map_err(fault)?
-                .is_some();
-            self.require(unused == (row.count == 0), || {
-                format!("content {hash}: wrongly listed as used or unused")
-            });
+            self.require(row.count > 0 || row.place != Place::Absent, || format!("content {hash}: a row for nothing"));
+            let unused = db.tables.unused().get(unused_key(row.unused_since, space, &hash)).map_err(fault)?.is_some();
+            self.require(unused == (row.count == 0), || format!("content {hash}: wrongly listed as used or unused"));
             self.bytes(space, &hash, row.place, row.len)?;
         }
         for (key, _) in counts {
-            self.wrong(format!(
-                "content {}: referred to without a row",
-                split_content_key(&key).1
-            ));
+            self.wrong(format!("content {}: referred to without a row", split_content_key(&key).1));
         }
         Ok(())
     }
@@ -351,22 +292,16 @@ impl Check<'_> {
             let (key, value) = entry.map_err(fault)?;
             let stored = encode::decode_usage(value.value())?;
             let recount = counted.remove(&key.value()).unwrap_or_default();
-            self.require(stored == recount, || {
-                format!("usage {stored:?} noted, {recount:?} counted")
-            });
+            self.require(stored == recount, || format!("usage {stored:?} noted, {recount:?} counted"));
         }
-        self.require(counted.is_empty(), || {
-            format!("{} authors without a usage row", counted.len())
-        });
+        self.require(counted.is_empty(), || format!("{} authors without a usage row", counted.len()));
         Ok(())
     }
 
     fn schedule(&mut self) -> Answer<()> {
         let rows = self.db.schedule()?;
         let due = redb::ReadableTableMetadata::len(self.db.tables.schedule_due()).map_err(fault)?;
-        self.require(rows.len() as u64 == due, || {
-            format!("{} groups scheduled, {due} by time", rows.len())
-        });
+        self.require(rows.len() as u64 == due, || format!("{} groups scheduled, {due} by time", rows.len()));
         let scheduled: HashSet<Group> = rows.into_iter().map(|(group, _)| group).collect();
         for group in self.groups.clone() {
             let hunted = scheduled.contains(&group) || self.db.needs_of(&group, 1)?.is_empty();
@@ -385,9 +320,7 @@ impl Check<'_> {
             let (batch, _) = rebuild(store.shared.clone(), transaction, now, &mut |_| ())?;
             batch.db.digest()
         })?;
-        self.require(before == after, || {
-            format!("the views have digest {before}, rebuilt they have {after}")
-        });
+        self.require(before == after, || format!("the views have digest {before}, rebuilt they have {after}"));
         Ok(())
     }
 }

@@ -83,29 +83,17 @@ impl<V: View> Db<V> {
     }
 
     pub(crate) fn message(&self, seq: Seq, stamp: Stamp, hints: u8) -> Answer<Message> {
-        let latest = if hints & HINT_VERSIONS != 0 {
-            self.shown_version(seq)?
-        } else {
-            None
-        };
+        let latest = if hints & HINT_VERSIONS != 0 { self.shown_version(seq)? } else { None };
         let (version, shown) = latest.unwrap_or((stamp, seq));
-        let author = self.author_of(seq)?;
+        let (space, author) = self.writer_of(seq)?;
         Ok(Message {
             seq,
             stamp,
             author,
             version,
             content: self.shown(shown)?,
-            reactions: if hints & HINT_REACTIONS != 0 {
-                self.reactions(seq)?
-            } else {
-                Vec::new()
-            },
-            replies: if hints & HINT_REPLIES != 0 {
-                self.replies(&stamp.id)?
-            } else {
-                0
-            },
+            reactions: if hints & HINT_REACTIONS != 0 { self.reactions(seq)? } else { Vec::new() },
+            replies: if hints & HINT_REPLIES != 0 { self.replies(space, &stamp.id)? } else { 0 },
         })
     }
 
@@ -125,11 +113,10 @@ impl<V: View> Db<V> {
         self.message(seq, stamp, u8::MAX).map(Some)
     }
 
-    fn author_of(&self, seq: Seq) -> Answer<Identity> {
-        let author = self
-            .with_event(seq, |parts| parts.row.meta.map(|meta| meta.author))?
-            .flatten();
-        self.identity(author.unwrap_or_default())
+    fn writer_of(&self, seq: Seq) -> Answer<(SpaceNo, Identity)> {
+        let meta = self.with_event(seq, |parts| parts.row.meta.map(|meta| (meta.space, meta.author)))?.flatten();
+        let (space, author) = meta.unwrap_or_default();
+        Ok((space, self.identity(author)?))
     }
 
     /// The content of an event as a view shows it.
@@ -161,10 +148,7 @@ impl<V: View> Db<V> {
             return Ok(Shown::Absent);
         };
         let binding = match is_inline {
-            true => Binding::Inline {
-                author: self.identity(meta.author)?,
-                at: meta.at,
-            },
+            true => Binding::Inline { author: self.identity(meta.author)?, at: meta.at },
             false => Binding::Shared,
         };
         Ok(open_content(&key, &wire, binding).map_or(Shown::Absent, Shown::Here))
@@ -198,9 +182,9 @@ impl<V: View> Db<V> {
         Ok(self.event(seq)?.and_then(|row| row.meta).map(|meta| meta.kind))
     }
 
-    /// How many answers an event has.
-    pub fn replies(&self, target: &EventId) -> Answer<u64> {
-        let range = encode::id_stamp(target, Stamp::FIRST)..=encode::id_stamp(target, Stamp::LAST);
+    /// How many answers an event has in its space.
+    pub fn replies(&self, space: SpaceNo, target: &EventId) -> Answer<u64> {
+        let range = encode::reply_key(space, target, Stamp::FIRST)..=encode::reply_key(space, target, Stamp::LAST);
         Ok(self.tables.replies().range(range).map_err(fault)?.count() as u64)
     }
 
@@ -211,10 +195,7 @@ impl<V: View> Db<V> {
 
     /// The threads of a space, in the order of their creation, after a stamp.
     pub fn threads(&self, space: SpaceNo, after: Stamp, most: usize) -> Answer<Vec<(Stamp, Seq)>> {
-        let (from, to) = (
-            encode::space_stamp(space, after),
-            encode::space_stamp(space, Stamp::LAST),
-        );
+        let (from, to) = (encode::space_stamp(space, after), encode::space_stamp(space, Stamp::LAST));
         Self::after(self.tables.threads(), from, to, most)
     }
 
@@ -241,15 +222,7 @@ impl<V: View> Db<V> {
         }
         let author = self.identity(meta.author)?;
         let content = self.shown(seq)?;
-        Ok(Some(Thread {
-            seq,
-            stamp,
-            author,
-            content,
-            fields,
-            deleted: deleted.is_some(),
-            updated,
-        }))
+        Ok(Some(Thread { seq, stamp, author, content, fields, deleted: deleted.is_some(), updated }))
     }
 
     /// The message up to which an author has read a thread.
@@ -323,10 +296,7 @@ impl<V: View> Db<V> {
             self.keep_follow(&mut winners, follower, Seq(value.value()))?;
         }
         let followers = self.only_follows(winners)?;
-        let mut identities = followers
-            .into_iter()
-            .map(|no| self.identity(no))
-            .collect::<Answer<Vec<_>>>()?;
+        let mut identities = followers.into_iter().map(|no| self.identity(no)).collect::<Answer<Vec<_>>>()?;
         identities.sort();
         Ok(identities)
     }
@@ -348,11 +318,7 @@ impl<V: View> Db<V> {
     pub fn chosen(&self, space: SpaceNo, id: &str) -> Answer<Option<(Stamp, Seq)>> {
         let aux = model::crypto::chosen_key(id);
         let bound = |stamp: Stamp| encode::key::<44>(&[&space.0.to_be_bytes(), &aux.0, &stamp.to_bytes()]);
-        let mut range = self
-            .tables
-            .chosen()
-            .range(bound(Stamp::FIRST)..=bound(Stamp::LAST))
-            .map_err(fault)?;
+        let mut range = self.tables.chosen().range(bound(Stamp::FIRST)..=bound(Stamp::LAST)).map_err(fault)?;
         let Some(entry) = range.next() else { return Ok(None) };
         let (key, value) = entry.map_err(fault)?;
         Ok(Some((encode::stamp_at_end(&key.value()), Seq(value.value()))))
@@ -360,10 +326,7 @@ impl<V: View> Db<V> {
 
     /// The files of a space, after a stamp.
     pub fn files(&self, space: SpaceNo, after: Stamp, most: usize) -> Answer<Vec<(Stamp, Seq)>> {
-        let (from, to) = (
-            encode::space_stamp(space, after),
-            encode::space_stamp(space, Stamp::LAST),
-        );
+        let (from, to) = (encode::space_stamp(space, after), encode::space_stamp(space, Stamp::LAST));
         Self::after(self.tables.files(), from, to, most)
     }
 
@@ -371,23 +334,18 @@ impl<V: View> Db<V> {
     pub fn journal(&self, space: Option<SpaceNo>, after: u64, most: usize) -> Answer<Vec<(u64, Entry)>> {
         let mut found = Vec::new();
         let Some(space) = space else {
-            for entry in self.tables.journal().range(after + 1..).map_err(fault)?.take(most) {
+            for entry in self.tables.journal().range(after.saturating_add(1)..).map_err(fault)?.take(most) {
                 let (number, value) = entry.map_err(fault)?;
                 found.push((number.value(), encode::decode_entry(&value.value())?));
             }
             return Ok(found);
         };
         let block = |number: u64| encode::key::<12>(&[&space.0.to_be_bytes(), &number.to_be_bytes()]);
-        let blocks = block((after + 1) / JOURNAL_BLOCK)..=block(u64::MAX);
+        let blocks = block(after.saturating_add(1) / JOURNAL_BLOCK)..=block(u64::MAX);
         for entry in self.tables.journal_blocks().range(blocks).map_err(fault)? {
-            let first = crate::db::seq_at_end(&entry.map_err(fault)?.0.value()).0 * JOURNAL_BLOCK;
-            let from = first.max(after + 1);
-            for entry in self
-                .tables
-                .journal()
-                .range(from..first + JOURNAL_BLOCK)
-                .map_err(fault)?
-            {
+            let first = crate::db::seq_at_end(&entry.map_err(fault)?.0.value()).0.saturating_mul(JOURNAL_BLOCK);
+            let from = first.max(after.saturating_add(1));
+            for entry in self.tables.journal().range(from..first.saturating_add(JOURNAL_BLOCK)).map_err(fault)? {
                 let (number, value) = entry.map_err(fault)?;
                 let entry = encode::decode_entry(&value.value())?;
                 if entry.space == space {
@@ -403,10 +361,7 @@ impl<V: View> Db<V> {
 
     /// The position after which nothing has happened yet.
     pub fn position(&self) -> Answer<Position> {
-        Ok(Position {
-            epoch: self.epoch()?,
-            number: self.next_position.saturating_sub(1),
-        })
+        Ok(Position { epoch: self.epoch()?, number: self.next_position.saturating_sub(1) })
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Done;
 use crate::context::Context;
 use crate::folder;
-use crate::words::{count, moment_from, size, span};
+use crate::words::{count, hunt, moment_from, size, span};
 use clap::Args;
 use model::{EventId, Need};
 use node::explain::{Applied, Explanation, Hunted, NeedState, NotCounting, Standing, Unmet, explain};
@@ -60,7 +60,10 @@ impl fmt::Display for Answer {
             writeln!(f, "it came {at}, {}, as number {} ({kind})", arrival.through, arrival.number)?;
         }
         match standing {
-            Standing::Held { until, needs, cycles } => write_held(f, self.now, *until, needs, cycles)?,
+            Standing::Held { since, until, needs, cycles } => {
+                writeln!(f, "it waits since {}", moment_from(self.now, *since))?;
+                write_held(f, self.now, *until, needs, cycles)?;
+            }
             Standing::Applied(applied) => write_applied(f, self.now, applied)?,
             Standing::Unknown | Standing::Refused { .. } | Standing::Expired { .. } => {}
             Standing::Ready | Standing::Carried { .. } => {}
@@ -120,12 +123,7 @@ fn waiting(unmet: &Unmet) -> String {
 
 fn write_hunted(f: &mut fmt::Formatter<'_>, now: u64, hunted: Option<&Hunted>, indent: &str) -> fmt::Result {
     let Some(hunted) = hunted else { return Ok(()) };
-    let last = match hunted.last {
-        Some(at) => format!("the last {}", moment_from(now, at)),
-        None => "none yet".to_owned(),
-    };
-    let attempts = count(u64::from(hunted.attempts), "attempt");
-    writeln!(f, "{indent}hunted with {}: {attempts}, {last}; next {}", hunted.group, moment_from(now, hunted.next))
+    writeln!(f, "{indent}hunted with {}: {}", hunted.group, hunt(now, hunted))
 }
 
 fn write_applied(f: &mut fmt::Formatter<'_>, now: u64, applied: &Applied) -> fmt::Result {

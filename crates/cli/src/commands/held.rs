@@ -3,7 +3,7 @@
 use super::Done;
 use crate::context::Context;
 use crate::folder;
-use crate::words::{count, moment_from};
+use crate::words::{count, hunt, moment_from, tame};
 use clap::Args;
 use model::SpaceId;
 use node::explain::{HeldFilter, HeldList, HeldNeed, held};
@@ -62,16 +62,13 @@ impl fmt::Display for Answer {
 }
 
 fn write_need(f: &mut fmt::Formatter<'_>, held: &HeldNeed, now: u64) -> fmt::Result {
-    writeln!(f, "{}", crate::words::tame(&held.need.to_string()))?;
+    writeln!(f, "{}", tame(&held.need.to_string()))?;
     let more = if held.and_more { " or more" } else { "" };
     let waiting = count(held.waiting, "event");
     let verb = if held.waiting == 1 { "waits" } else { "wait" };
     writeln!(f, "  {waiting}{more} {verb} for it, since {}", moment_from(now, held.since))?;
     match &held.hunted {
-        Some(hunted) => {
-            let attempts = count(u64::from(hunted.attempts), "attempt");
-            writeln!(f, "  {attempts} so far, next {}", moment_from(now, hunted.next))
-        }
+        Some(hunted) => writeln!(f, "  {}", hunt(now, hunted)),
         None => match &held.need {
             model::Need::Time(at) => writeln!(f, "  met by the clock {}", moment_from(now, at.0)),
             _ => writeln!(f, "  not hunted"),

@@ -7,7 +7,7 @@ use crate::folder::{self, Access};
 use crate::output;
 use crate::progress::Bar;
 use crate::signals::Signals;
-use crate::words::count;
+use crate::words::{count, size};
 use clap::Args;
 use node::Node;
 use node::bundle::{Imported, Progress, import};
@@ -82,7 +82,7 @@ fn open(path: &Path) -> Result<(Box<dyn Read>, Option<u64>), Failure> {
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let imported = &self.0;
-        writeln!(f, "{} read, {} bytes", count(imported.records, "record"), imported.bytes)?;
+        writeln!(f, "{} read, {}", count(imported.records, "record"), size(imported.bytes))?;
         let counts = [
             ("applied", imported.applied),
             ("held on arrival", imported.held),

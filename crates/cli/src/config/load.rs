@@ -65,6 +65,13 @@ pub(crate) struct Loaded {
     pub(crate) values: Vec<Value>,
 }
 
+impl Loaded {
+    /// Whether nobody said what a setting is.
+    pub(crate) fn is_default(&self, key: &str) -> bool {
+        self.values.iter().any(|value| value.key == key && value.origin == Origin::Default)
+    }
+}
+
 /// Puts together what is in force.
 pub(crate) fn load(given: &Given<'_>) -> Result<Loaded, Failure> {
     let mut layers = Layers::new(given)?;

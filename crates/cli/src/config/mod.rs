@@ -108,6 +108,8 @@ sections! {
     }
     /// Politeness towards those who are asked for what is missing.
     fetch: FetchSettings {
+        /// Requests under way at the same time, to whomever.
+        requests_max = 32 in 1..=10_000;
         /// Requests to one domain at the same time.
         domain_in_flight_max = 5 in 1..=1000;
         /// Requests to one domain within a minute.
@@ -151,12 +153,12 @@ impl Config {
         NodeOptions {
             batch_max: self.writer.batch_max as usize,
             queue_max: self.writer.queue_max as usize,
+            fetches_max: self.fetch.requests_max as usize,
             domains: DomainLimits {
                 in_flight_max: small(self.fetch.domain_in_flight_max),
                 starts_per_window_max: small(self.fetch.domain_starts_per_minute_max),
                 window: 60 * Nanos::SECOND,
             },
-            ..NodeOptions::default()
         }
     }
 }
@@ -177,6 +179,7 @@ mod tests {
         assert_eq!((options.cache_bytes, options.reserve_bytes), (library.cache_bytes, library.reserve_bytes));
         let (options, library) = (config.node_options(), NodeOptions::default());
         assert_eq!((options.batch_max, options.queue_max), (library.batch_max, library.queue_max));
+        assert_eq!(options.fetches_max, library.fetches_max);
         assert_eq!(options.domains, library.domains);
     }
 

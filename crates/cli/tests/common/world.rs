@@ -110,6 +110,11 @@ impl World {
         self.by_member(Kind::Message, &[(Role::Thread, thread.id)], content.as_bytes())
     }
 
+    /// A message that names no thread, which is never valid.
+    pub fn invalid(&mut self) -> Made {
+        self.by_member(Kind::Message, &[], br#"{"text":"lost"}"#)
+    }
+
     /// Something of a kind that this release does not know, with as much content as wanted.
     pub fn unknown(&mut self, content: &[u8]) -> Made {
         self.by_member(Kind::Unknown(999), &[], content)

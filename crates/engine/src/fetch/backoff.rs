@@ -37,18 +37,8 @@ const JITTER_PERMILLE_MAX: u16 = 100;
 /// No growth is computed further than this; the assertions below show that none needs to be.
 const STEPS_MAX: u32 = 32;
 
-const CONTENT: Growth = Growth {
-    first: MINUTE,
-    times: 3,
-    over: 2,
-    longest: 24 * HOUR,
-};
-const GIT: Growth = Growth {
-    first: 20 * SECOND,
-    times: 2,
-    over: 1,
-    longest: 2 * MINUTE,
-};
+const CONTENT: Growth = Growth { first: MINUTE, times: 3, over: 2, longest: 24 * HOUR };
+const GIT: Growth = Growth { first: 20 * SECOND, times: 2, over: 1, longest: 2 * MINUTE };
 
 const _: () = assert!(CONTENT.after(STEPS_MAX) == CONTENT.longest);
 const _: () = assert!(GIT.after(STEPS_MAX) == GIT.longest);
@@ -90,21 +80,13 @@ impl Growth {
     const fn after(&self, steps: u32) -> Nanos {
         let steps = if steps < STEPS_MAX { steps } else { STEPS_MAX };
         let grown = self.first as u128 * (self.times as u128).pow(steps) / (self.over as u128).pow(steps);
-        if grown < self.longest as u128 {
-            grown as Nanos
-        } else {
-            self.longest
-        }
+        if grown < self.longest as u128 { grown as Nanos } else { self.longest }
     }
 }
 
 /// How often the delay has grown by this attempt; the first attempt has the first delay.
 fn steps(attempts: u32, off_by_one: Bug) -> u32 {
-    if is_planted(off_by_one) {
-        attempts
-    } else {
-        attempts.saturating_sub(1)
-    }
+    if is_planted(off_by_one) { attempts } else { attempts.saturating_sub(1) }
 }
 
 #[cfg(test)]

@@ -22,11 +22,7 @@ pub struct DomainLimits {
 
 impl Default for DomainLimits {
     fn default() -> Self {
-        DomainLimits {
-            in_flight_max: 5,
-            starts_per_window_max: 30,
-            window: MINUTE,
-        }
+        DomainLimits { in_flight_max: 5, starts_per_window_max: 30, window: MINUTE }
     }
 }
 
@@ -130,13 +126,7 @@ impl<G: Ord + Clone> Domain<G> {
             return;
         }
         self.turns.push_back(group.clone());
-        self.queue.insert(
-            group,
-            Queued {
-                tried,
-                state: QueuedState::Waiting,
-            },
-        );
+        self.queue.insert(group, Queued { tried, state: QueuedState::Waiting });
     }
 
     /// Starts the request of the group whose turn it is, if the domain can take one. `choose` names the next URL of a
@@ -192,11 +182,7 @@ impl<G: Ord + Clone> Domain<G> {
         for start in &mut self.starts {
             *start = now.min(*start);
         }
-        while self
-            .starts
-            .front()
-            .is_some_and(|start| start.saturating_add(limits.window) <= now)
-        {
+        while self.starts.front().is_some_and(|start| start.saturating_add(limits.window) <= now) {
             self.starts.pop_front();
         }
     }
@@ -240,11 +226,7 @@ mod tests {
     use super::*;
     use expect_test::{Expect, expect};
 
-    const LIMITS: DomainLimits = DomainLimits {
-        in_flight_max: 2,
-        starts_per_window_max: 3,
-        window: 60,
-    };
+    const LIMITS: DomainLimits = DomainLimits { in_flight_max: 2, starts_per_window_max: 3, window: 60 };
 
     /// Tells a story of `time:happening` words and compares the capacity after each.
     fn check(story: &str, expected: Expect) {
@@ -319,11 +301,7 @@ mod tests {
         let mut domain = Domain::default();
         domain.enqueue('a', BTreeSet::new());
         domain.enqueue('b', BTreeSet::new());
-        let limits = DomainLimits {
-            in_flight_max: 1,
-            starts_per_window_max: 9,
-            window: 60,
-        };
+        let limits = DomainLimits { in_flight_max: 1, starts_per_window_max: 9, window: 60 };
         let mut order = String::new();
         while let Some((group, url)) = domain.start_next(&limits, 0, first_untried_of_three) {
             order += &format!("{group}{url} ");
@@ -335,10 +313,7 @@ mod tests {
     }
 
     fn first_untried_of_three(_group: &char, tried: &BTreeSet<String>) -> Option<String> {
-        ["1", "2", "3"]
-            .into_iter()
-            .find(|url| !tried.contains(*url))
-            .map(str::to_owned)
+        ["1", "2", "3"].into_iter().find(|url| !tried.contains(*url)).map(str::to_owned)
     }
 
     #[test]
@@ -353,11 +328,7 @@ mod tests {
 
     #[test]
     fn limits_of_zero_count_as_one() {
-        let limits = DomainLimits {
-            in_flight_max: 0,
-            starts_per_window_max: 0,
-            window: 60,
-        };
+        let limits = DomainLimits { in_flight_max: 0, starts_per_window_max: 0, window: 60 };
         let mut domain = Domain::<char>::default();
         assert_eq!(domain.capacity(&limits, 0), Capacity::Now);
         domain.start(0);

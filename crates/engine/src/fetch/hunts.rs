@@ -83,10 +83,7 @@ impl<G: Ord + Clone + Debug> Hunts<G> {
         if is_planted(Bug::WindowWakesNobody) {
             return None;
         }
-        self.domains
-            .values()
-            .filter_map(|domain| domain.wake_at(&self.limits, now))
-            .min()
+        self.domains.values().filter_map(|domain| domain.wake_at(&self.limits, now)).min()
     }
 
     /// Whether the group is being hunted. A group that merely waits in the queues of domains is not.
@@ -106,8 +103,7 @@ impl<G: Ord + Clone + Debug> Hunts<G> {
 
     /// Which groups are in the queue of which domain.
     pub fn queued(&self) -> impl Iterator<Item = (&str, &G)> {
-        self.domains()
-            .flat_map(|(name, domain)| domain.queued().map(move |group| (name, group)))
+        self.domains().flat_map(|(name, domain)| domain.queued().map(move |group| (name, group)))
     }
 
     /// Whether nothing is hunted, queued, in flight or to be taken.
@@ -125,12 +121,8 @@ impl<G: Ord + Clone + Debug> Hunts<G> {
             !domain.is_forgettable()
         });
         let freed = |domain: &Domain<G>| domain.wake_at(&limits, now).is_some_and(|at| at <= now);
-        let names: Vec<String> = self
-            .domains
-            .iter()
-            .filter(|(_, domain)| freed(domain))
-            .map(|(name, _)| name.clone())
-            .collect();
+        let names: Vec<String> =
+            self.domains.iter().filter(|(_, domain)| freed(domain)).map(|(name, _)| name.clone()).collect();
         for name in names {
             self.run_queue(plan, &name, now);
         }
@@ -140,11 +132,7 @@ impl<G: Ord + Clone + Debug> Hunts<G> {
         if self.is_hunting(&group) {
             return;
         }
-        let hunt = Hunt {
-            expected_next: next,
-            started_at: now,
-            tried: BTreeSet::new(),
-        };
+        let hunt = Hunt { expected_next: next, started_at: now, tried: BTreeSet::new() };
         self.hunts.insert(group.clone(), hunt);
         self.advance(plan, &group, now);
     }
@@ -179,11 +167,7 @@ impl<G: Ord + Clone + Debug> Hunts<G> {
                     hunt.tried.insert(source.clone());
                 }
                 self.domain(&source.domain).start(now);
-                self.issue(Request {
-                    group: group.clone(),
-                    source,
-                    asker: Asker::Hunt,
-                });
+                self.issue(Request { group: group.clone(), source, asker: Asker::Hunt });
             }
             Step::End { busy } => self.end_hunt(plan, group, busy, now),
         }
@@ -217,16 +201,8 @@ impl<G: Ord + Clone + Debug> Hunts<G> {
             self.domain(&name).enqueue(group.clone(), hunt.tried_at(&name));
             self.run_queue(plan, &name, now);
         }
-        let Hunt {
-            expected_next,
-            started_at,
-            tried: _,
-        } = hunt;
-        self.outputs.push_back(Output::HuntEnded {
-            group: group.clone(),
-            expected_next,
-            started_at,
-        });
+        let Hunt { expected_next, started_at, tried: _ } = hunt;
+        self.outputs.push_back(Output::HuntEnded { group: group.clone(), expected_next, started_at });
     }
 
     /// Starts what the domain can take, in turn, until it is busy or nobody waits.
@@ -234,21 +210,11 @@ impl<G: Ord + Clone + Debug> Hunts<G> {
         let limits = self.limits;
         let choose = |group: &G, tried: &BTreeSet<String>| {
             let here = |source: &Source| source.domain == name && !tried.contains(&source.url);
-            unmet_sources(plan, group)
-                .into_iter()
-                .find(here)
-                .map(|source| source.url)
+            unmet_sources(plan, group).into_iter().find(here).map(|source| source.url)
         };
         while let Some((group, url)) = self.domain(name).start_next(&limits, now, choose) {
-            let source = Source {
-                url,
-                domain: name.to_owned(),
-            };
-            self.issue(Request {
-                group,
-                source,
-                asker: Asker::Queue,
-            });
+            let source = Source { url, domain: name.to_owned() };
+            self.issue(Request { group, source, asker: Asker::Queue });
         }
     }
 
@@ -257,12 +223,7 @@ impl<G: Ord + Clone + Debug> Hunts<G> {
         self.tickets_given += 1;
         let ticket = Ticket::new(self.tickets_given);
         let Source { url, domain } = request.source.clone();
-        self.outputs.push_back(Output::Start {
-            ticket,
-            group: request.group.clone(),
-            url,
-            domain,
-        });
+        self.outputs.push_back(Output::Start { ticket, group: request.group.clone(), url, domain });
         self.requests.insert(ticket, request);
     }
 
@@ -277,11 +238,7 @@ impl Hunt {
         if is_planted(Bug::TriedUrlForgotten) {
             return BTreeSet::new();
         }
-        self.tried
-            .iter()
-            .filter(|source| source.domain == domain)
-            .map(|source| source.url.clone())
-            .collect()
+        self.tried.iter().filter(|source| source.domain == domain).map(|source| source.url.clone()).collect()
     }
 }
 

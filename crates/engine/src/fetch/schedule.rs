@@ -30,17 +30,11 @@ pub struct ScheduleRow {
 pub fn on_new_need(row: Option<ScheduleRow>, rhythm: Rhythm, origin: Origin, now: Nanos) -> ScheduleRow {
     let wanted = now.saturating_add(first_delay(rhythm, origin));
     match (row, rhythm) {
-        (None, Rhythm::Content | Rhythm::Git | Rhythm::Space) => ScheduleRow {
-            attempts: 0,
-            last: None,
-            next: wanted,
-        },
+        (None, Rhythm::Content | Rhythm::Git | Rhythm::Space) => ScheduleRow { attempts: 0, last: None, next: wanted },
         (Some(row), Rhythm::Content) => row,
-        (Some(row), Rhythm::Git | Rhythm::Space) => ScheduleRow {
-            attempts: 0,
-            last: row.last,
-            next: row.next.clamp(now, wanted),
-        },
+        (Some(row), Rhythm::Git | Rhythm::Space) => {
+            ScheduleRow { attempts: 0, last: row.last, next: row.next.clamp(now, wanted) }
+        }
     }
 }
 
@@ -66,18 +60,11 @@ pub fn on_hunt_ended(
         return None;
     }
     if row.next != expected_next {
-        return Some(ScheduleRow {
-            next: row.next.max(now),
-            ..*row
-        });
+        return Some(ScheduleRow { next: row.next.max(now), ..*row });
     }
     let attempts = row.attempts.saturating_add(1);
     let rest = shortened(backoff(rhythm, attempts), jitter_permille);
-    Some(ScheduleRow {
-        attempts,
-        last: Some(attempted_at),
-        next: now.saturating_add(rest),
-    })
+    Some(ScheduleRow { attempts, last: Some(attempted_at), next: now.saturating_add(rest) })
 }
 
 #[cfg(test)]
@@ -206,19 +193,8 @@ mod tests {
 
     #[test]
     fn attempts_and_times_stay_at_their_greatest_value() {
-        let row = ScheduleRow {
-            attempts: u32::MAX,
-            last: None,
-            next: Nanos::MAX,
-        };
+        let row = ScheduleRow { attempts: u32::MAX, last: None, next: Nanos::MAX };
         let ended = on_hunt_ended(&row, Nanos::MAX, true, Rhythm::Git, 0, Nanos::MAX, 0);
-        assert_eq!(
-            ended,
-            Some(ScheduleRow {
-                attempts: u32::MAX,
-                last: Some(0),
-                next: Nanos::MAX
-            })
-        );
+        assert_eq!(ended, Some(ScheduleRow { attempts: u32::MAX, last: Some(0), next: Nanos::MAX }));
     }
 }

@@ -60,42 +60,18 @@ enum Target {
 }
 
 fn shape(kind: Kind) -> Shape {
-    let plain = |target| Shape {
-        thread: false,
-        target,
-        attachments: false,
-    };
+    let plain = |target| Shape { thread: false, target, attachments: false };
     match kind {
         Kind::Space | Kind::Settings | Kind::Device | Kind::Prekey | Kind::Key => plain(Target::None),
         Kind::Profile | Kind::Thread | Kind::File | Kind::Follow | Kind::Unfollow => plain(Target::None),
         Kind::Member => plain(Target::Perhaps(&[Kind::Member])),
         Kind::Removal => plain(Target::One(&[Kind::Member, Kind::Space])),
-        Kind::ThreadUpdate | Kind::ThreadDelete => Shape {
-            thread: true,
-            target: Target::None,
-            attachments: false,
-        },
-        Kind::Message => Shape {
-            thread: true,
-            target: Target::None,
-            attachments: true,
-        },
-        Kind::Post => Shape {
-            thread: false,
-            target: Target::None,
-            attachments: true,
-        },
-        Kind::Edit => Shape {
-            thread: false,
-            target: Target::One(&[Kind::Message, Kind::Post]),
-            attachments: true,
-        },
+        Kind::ThreadUpdate | Kind::ThreadDelete => Shape { thread: true, target: Target::None, attachments: false },
+        Kind::Message => Shape { thread: true, target: Target::None, attachments: true },
+        Kind::Post => Shape { thread: false, target: Target::None, attachments: true },
+        Kind::Edit => Shape { thread: false, target: Target::One(&[Kind::Message, Kind::Post]), attachments: true },
         Kind::Reaction | Kind::ReactionRemoval => plain(Target::One(&[Kind::Message])),
-        Kind::ReadMarker => Shape {
-            thread: true,
-            target: Target::One(&[Kind::Message]),
-            attachments: false,
-        },
+        Kind::ReadMarker => Shape { thread: true, target: Target::One(&[Kind::Message]), attachments: false },
         Kind::Delete => plain(Target::Unseen),
         Kind::Unknown(_) => plain(Target::None),
     }
@@ -146,11 +122,7 @@ fn check_references(event: &Examined<'_>) -> Result<(), Why> {
 }
 
 fn count(envelope: &Envelope, role: Role) -> usize {
-    envelope
-        .references
-        .iter()
-        .filter(|reference| reference.role == role)
-        .count()
+    envelope.references.iter().filter(|reference| reference.role == role).count()
 }
 
 fn check_role(event: &Examined<'_>, role: Role, exactly: usize, kinds: &[Kind]) -> Result<(), Why> {
@@ -190,11 +162,7 @@ fn check_aux(envelope: &Envelope) -> Result<(), Why> {
 /// Founding a space, carrying a key, and writing in one's own public space stand on nobody's grant.
 fn without_authority(event: &Examined<'_>) -> Option<Result<Standing, Why>> {
     let envelope = event.envelope;
-    let standing = |subject| Standing {
-        authority: Seq(0),
-        subject,
-        grants: None,
-    };
+    let standing = |subject| Standing { authority: Seq(0), subject, grants: None };
     let authorities = count(envelope, Role::Authority);
     match envelope.kind {
         Kind::Space => Some(check_founding(envelope).map(|()| standing(Seq(0)))),
@@ -219,11 +187,7 @@ fn check_founding(envelope: &Envelope) -> Result<(), Why> {
     if envelope.space != space_id(&envelope.author, &envelope.aux, sealed) {
         return Err(Why::SpaceId);
     }
-    if sealed == envelope.key.is_zero() {
-        Err(Why::Sealing)
-    } else {
-        Ok(())
-    }
+    if sealed == envelope.key.is_zero() { Err(Why::Sealing) } else { Ok(()) }
 }
 
 fn belongs_in_public(kind: Kind) -> bool {
@@ -259,11 +223,7 @@ fn with_authority(db: &impl Reads, event: &Examined<'_>) -> Answer<Result<Standi
     if membership.sealed == envelope.key.is_zero() {
         return Ok(Err(Why::Sealing));
     }
-    let standing = Standing {
-        authority: found.seq,
-        subject: target(event),
-        grants: granted(envelope),
-    };
+    let standing = Standing { authority: found.seq, subject: target(event), grants: granted(envelope) };
     let meta = meta_of(event, &standing);
     if let Err(why) = check_target(db, event, &meta)? {
         return Ok(Err(why));
@@ -294,11 +254,7 @@ fn check_target(db: &impl Reads, event: &Examined<'_>, meta: &Meta) -> Answer<Re
         }
         Kind::ReadMarker => {
             let target = target_row(event)?;
-            let thread = event
-                .found
-                .iter()
-                .find(|found| found.role == Role::Thread)
-                .map(|found| found.seq);
+            let thread = event.found.iter().find(|found| found.role == Role::Thread).map(|found| found.seq);
             target.meta.as_ref().map(|other| other.subject) == thread
         }
         _ => true,
@@ -308,21 +264,13 @@ fn check_target(db: &impl Reads, event: &Examined<'_>, meta: &Meta) -> Answer<Re
 
 fn target_row<'a>(event: &Examined<'a>) -> Answer<&'a EventRow> {
     let found = event.found.iter().find(|found| found.role == Role::Target);
-    found
-        .map(|found| &found.row)
-        .ok_or_else(|| Fault::Broken("a needed target was not found".into()))
+    found.map(|found| &found.row).ok_or_else(|| Fault::Broken("a needed target was not found".into()))
 }
 
 /// What an event belongs to: the thread of a message or update, otherwise what it changes. The thread of a read marker
 /// is its subject too; its target is found by the winner's envelope.
 fn target(event: &Examined<'_>) -> Seq {
-    let of = |role| {
-        event
-            .found
-            .iter()
-            .find(|found| found.role == role)
-            .map(|found| found.seq)
-    };
+    let of = |role| event.found.iter().find(|found| found.role == role).map(|found| found.seq);
     of(Role::Thread).or_else(|| of(Role::Target)).unwrap_or(Seq(0))
 }
 
@@ -346,11 +294,7 @@ pub fn meta_of(event: &Examined<'_>, standing: &Standing) -> Meta {
 /// The membership that a founding or member event gives.
 pub fn membership_of(db: &impl Reads, envelope: &Envelope, authority: Seq) -> Answer<Option<Membership>> {
     Ok(match envelope.payload {
-        Payload::Space { sealed } => Some(Membership {
-            member: envelope.author,
-            role: MemberRole::Owner,
-            sealed,
-        }),
+        Payload::Space { sealed } => Some(Membership { member: envelope.author, role: MemberRole::Owner, sealed }),
         Payload::Member { member, role } => {
             let sealed = crate::counting::membership(db, authority)?.sealed;
             Some(Membership { member, role, sealed })
@@ -361,9 +305,5 @@ pub fn membership_of(db: &impl Reads, envelope: &Envelope, authority: Seq) -> An
 
 /// What a delete names.
 pub fn deleted_target(envelope: &Envelope) -> Option<EventId> {
-    if envelope.kind == Kind::Delete {
-        envelope.reference(Role::Target)
-    } else {
-        None
-    }
+    if envelope.kind == Kind::Delete { envelope.reference(Role::Target) } else { None }
 }

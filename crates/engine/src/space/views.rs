@@ -16,48 +16,33 @@ pub fn rows(meta: &Meta, envelope: &Envelope) -> Vec<ViewRow> {
         Kind::Thread => vec![ViewRow::Thread { space: meta.space }],
         Kind::ThreadUpdate => vec![thread_field(meta, envelope.aux.0[15])],
         Kind::ThreadDelete => vec![thread_field(meta, ThreadField::Deleted.code())],
-        Kind::Message => vec![ViewRow::Timeline { thread: meta.subject }],
+        Kind::Message => vec![ViewRow::Timeline { space: meta.space, thread: meta.subject }],
         Kind::Edit => vec![ViewRow::Version { target: meta.subject }],
         Kind::Reaction | Kind::ReactionRemoval => {
-            vec![ViewRow::Reaction {
-                target: meta.subject,
-                author: meta.author,
-            }]
+            vec![ViewRow::Reaction { target: meta.subject, author: meta.author }]
         }
         Kind::ReadMarker => vec![register(meta, Register::ReadMarker(meta.author, meta.subject))],
         Kind::Post => vec![ViewRow::Post { space: meta.space }],
         Kind::Follow | Kind::Unfollow => vec![
             register(meta, Register::Follow(meta.author, envelope.aux)),
-            ViewRow::Follower {
-                followee: SpaceId(envelope.aux.0),
-                follower: meta.author,
-            },
+            ViewRow::Follower { followee: SpaceId(envelope.aux.0), follower: meta.author },
         ],
         Kind::File => vec![ViewRow::File { space: meta.space }],
         Kind::Space | Kind::Member | Kind::Removal | Kind::Prekey | Kind::Key => Vec::new(),
         Kind::Delete | Kind::Unknown(_) => Vec::new(),
     };
     if matches!(meta.kind, Kind::Thread | Kind::Message) && !envelope.aux.is_zero() {
-        rows.push(ViewRow::Chosen {
-            space: meta.space,
-            key: envelope.aux,
-        });
+        rows.push(ViewRow::Chosen { space: meta.space, key: envelope.aux });
     }
     if matches!(meta.kind, Kind::Message | Kind::Post) {
-        let replies = envelope
-            .references
-            .iter()
-            .filter(|reference| reference.role == Role::ReplyTo);
-        rows.extend(replies.map(|reference| ViewRow::Reply { target: reference.id }));
+        let replies = envelope.references.iter().filter(|reference| reference.role == Role::ReplyTo);
+        rows.extend(replies.map(|reference| ViewRow::Reply { space: meta.space, target: reference.id }));
     }
     rows
 }
 
 fn register(meta: &Meta, register: Register) -> ViewRow {
-    ViewRow::Register(RegisterKey {
-        space: meta.space,
-        register,
-    })
+    ViewRow::Register(RegisterKey { space: meta.space, register })
 }
 
 fn thread_field(meta: &Meta, field: u8) -> ViewRow {

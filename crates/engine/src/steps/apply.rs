@@ -28,18 +28,14 @@ pub(crate) fn apply<R: Reads>(db: &R, mut passage: Passage) -> Answer<Next> {
     let Some(mut meta) = work.row.meta.clone() else {
         return Err(Fault::Broken("applied without meta".into()));
     };
-    let stamp = Stamp {
-        at: meta.at,
-        id: work.row.id,
-    };
+    let stamp = Stamp { at: meta.at, id: work.row.id };
     meta.counts = counts(db, &meta, stamp)?;
     work.row.meta = Some(meta.clone());
     let position = db.next_position()?;
     let stage = work.row.stage.clone().next(StageInput::Apply(position));
     work.row.stage = stage.map_err(|edge| Fault::Broken(edge.to_string()))?;
     if !is_planted(Bug::JournalEntryMissing) || passage.was_opened {
-        work.changes
-            .push(Change::Journal(meta.space, work.seq, JournalKind::Applied));
+        work.changes.push(Change::Journal(meta.space, work.seq, JournalKind::Applied));
     }
     effects(db, work, &meta, &envelope, stamp)?;
     parents(db, work, &meta, &envelope)?;
@@ -53,9 +49,8 @@ fn effects(db: &impl Reads, work: &mut Work, meta: &Meta, envelope: &Envelope, s
     if let Payload::Key(secret) = envelope.payload {
         work.changes.push(Change::Key(envelope.space, secret));
         work.changes.push(Change::Joined(envelope.space));
-        if !db.carried(&envelope.space, Seq(0), 1)?.is_empty() {
-            work.changes
-                .push(Change::Task(Turn::Put, Task::Join(envelope.space, Seq(0))));
+        if !db.joined(&envelope.space)? && !db.carried(&envelope.space, Seq(0), 1)?.is_empty() {
+            work.changes.push(Change::Task(Turn::Put, Task::Join(envelope.space, Seq(0))));
         }
     }
     if let Some(target) = rules::deleted_target(envelope) {
@@ -65,8 +60,7 @@ fn effects(db: &impl Reads, work: &mut Work, meta: &Meta, envelope: &Envelope, s
         // Nothing can stand on a membership before it is applied, so a new grant changes nobody's standing by itself.
         let own = |change: &Change| matches!(change, Change::Task(_, Task::Rederive(other, _)) if *other == seq);
         let others = consequences(meta, Turn::Put, stamp, seq).into_iter();
-        work.changes
-            .extend(others.filter(|change| !own(change) && !matches!(change, Change::Limit(..))));
+        work.changes.extend(others.filter(|change| !own(change) && !matches!(change, Change::Limit(..))));
     }
     Ok(())
 }
@@ -77,7 +71,7 @@ fn may_ever_reach(db: &impl Reads, delete: &Meta, target: &EventId) -> Answer<bo
     let Some(seq) = db.seq(target)? else { return Ok(true) };
     let Some(target) = db.event(seq)?.and_then(|row| row.meta) else { return Ok(true) };
     let is_admin = delete.authority != Seq(0) && membership(db, delete.authority)?.role >= MemberRole::Admin;
-    Ok(target.author == delete.author || is_admin)
+    Ok(target.space == delete.space && (target.author == delete.author || is_admin))
 }
 
 /// The rows of an applied event that can be dropped and rebuilt: its place in its author's order, the membership, limit
@@ -92,6 +86,9 @@ pub(crate) fn standing_rows(
     let mut changes = vec![Change::ByAuthor(meta.space, meta.author, stamp, seq)];
     if let Some(membership) = rules::membership_of(db, envelope, meta.authority)? {
         changes.push(Change::Membership(seq, membership));
+    }
+    if meta.kind == Kind::Edit {
+        changes.push(Change::Edit(meta.subject, stamp, seq));
     }
     if let Some(target) = rules::deleted_target(envelope)
         && may_ever_reach(db, meta, &target)?
@@ -111,15 +108,13 @@ pub(crate) fn standing_rows(
 fn parents(db: &impl Reads, work: &mut Work, meta: &Meta, envelope: &Envelope) -> Answer<()> {
     for parent in envelope.parents.iter().filter(|parent| **parent != EventId::ZERO) {
         if db.seq(parent)?.is_none() && db.refused(parent)?.is_none() {
-            work.changes
-                .push(Change::Gap(Turn::Put, meta.space, meta.author, *parent));
+            work.changes.push(Change::Gap(Turn::Put, meta.space, meta.author, *parent));
             let group = Group::Author(envelope.space, envelope.author);
             work.changes.push(Change::Wanted(group, fetch::Origin::PeerOrRelay));
         }
     }
     if db.is_gap(meta.space, meta.author, &work.row.id)? {
-        work.changes
-            .push(Change::Gap(Turn::Remove, meta.space, meta.author, work.row.id));
+        work.changes.push(Change::Gap(Turn::Remove, meta.space, meta.author, work.row.id));
     }
     Ok(())
 }

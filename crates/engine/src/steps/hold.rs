@@ -24,22 +24,17 @@ pub(crate) fn hold<R: Reads>(db: &R, passage: Passage, space: SpaceId, mut unmet
     if db.held_count(owner)? >= most || db.held_total()? >= policy.held_max {
         match db.oldest_held(owner)? {
             Some(oldest) => work.changes.extend(expire(db, &policy, oldest, now)?),
-            None => return Ok(turn_away(&policy, passage.was_opened, work)),
+            None => return turn_away(db, &policy, passage.was_opened, work),
         }
     }
-    work.row.stage = work
-        .row
-        .stage
-        .next(StageInput::Hold(unmet.clone()))
-        .map_err(|edge| Fault::Broken(edge.to_string()))?;
+    work.row.stage =
+        work.row.stage.next(StageInput::Hold(unmet.clone(), now)).map_err(|edge| Fault::Broken(edge.to_string()))?;
     let seq = work.seq;
-    work.changes
-        .push(Change::Held(Turn::Put, owner, seq, work.row.received_at));
+    work.changes.push(Change::Held(Turn::Put, owner, seq, now));
     let origin = fetch_origin(work.row.origin);
     for need in &unmet {
-        work.changes.push(Change::Waiting(Turn::Put, need.clone(), seq));
-        work.changes
-            .extend(Group::of(need, space).map(|group| Change::Wanted(group, origin)));
+        work.changes.push(Change::Waiting(Turn::Put, need.clone(), seq, Some(space)));
+        work.changes.extend(Group::of(need, space).map(|group| Change::Wanted(group, origin)));
     }
     work.changes.push(Change::Count("held"));
     Ok(Next::End(Outcome::Held(seq, unmet), work.finish()))
@@ -47,13 +42,9 @@ pub(crate) fn hold<R: Reads>(db: &R, passage: Passage, space: SpaceId, mut unmet
 
 /// There is no room and nothing of this owner to end: what just came is not kept. What it took in this passage is left
 /// out; what it took in an earlier one is given back.
-fn turn_away(policy: &Policy, was_opened: bool, work: Work) -> Next {
-    let mut changes = if was_opened {
-        withdraw(policy, work.seq, &work.row)
-    } else {
-        Vec::new()
-    };
+fn turn_away(db: &impl Reads, policy: &Policy, was_opened: bool, work: Work) -> Answer<Next> {
+    let mut changes = if was_opened { withdraw(db, policy, work.seq, &work.row)? } else { Vec::new() };
     changes.push(Change::Forget(work.seq, work.row.id));
     changes.push(Change::Count("no-room"));
-    Next::End(Outcome::TurnedAway(TurnedAway::NoRoom), changes)
+    Ok(Next::End(Outcome::TurnedAway(TurnedAway::NoRoom), changes))
 }

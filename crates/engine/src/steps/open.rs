@@ -6,7 +6,7 @@ use crate::content;
 use crate::reads::{Answer, Fault, Reads};
 use crate::receive::Opening;
 use crate::release;
-use crate::rows::Outcome;
+use crate::rows::{Outcome, TurnedAway};
 use crate::space::rules::{Examined, Standing, meta_of};
 use crate::steps::hold::hold;
 use model::stage::{StageInput, Why};
@@ -18,17 +18,8 @@ pub(crate) fn open<R: Reads>(db: &R, mut passage: Passage) -> Answer<Next> {
         Opening::Opened(_) if passage.was_opened => Ok(Next::On(passage)),
         Opening::Opened(envelope) => {
             let (space, author) = passage.numbers;
-            let examined = Examined {
-                envelope,
-                space,
-                author,
-                found: &[],
-            };
-            let standing = Standing {
-                authority: Seq(0),
-                subject: Seq(0),
-                grants: None,
-            };
+            let examined = Examined { envelope, space, author, found: &[] };
+            let standing = Standing { authority: Seq(0), subject: Seq(0), grants: None };
             passage.work.row.meta = Some(meta_of(&examined, &standing));
             content::begin(db, &passage.setting.policy, &mut passage.work)?;
             Ok(Next::On(passage))
@@ -41,6 +32,11 @@ pub(crate) fn open<R: Reads>(db: &R, mut passage: Passage) -> Answer<Next> {
         Opening::NoKey(space, _) | Opening::NotOurs(space) => {
             let space = *space;
             carry(db, passage, space)
+        }
+        // A later release may know it: nothing of it is remembered, and it refuses nothing else.
+        Opening::Bad(why) if why.is_unknown_version() => {
+            let changes = vec![Change::Forget(passage.work.seq, passage.work.row.id), Change::Count("version")];
+            Ok(Next::End(Outcome::TurnedAway(TurnedAway::Version), changes))
         }
         Opening::Bad(_) => {
             let changes = release::refuse(db, &passage.setting.policy, passage.work, false, Why::Blob)?;
@@ -61,14 +57,9 @@ fn carry<R: Reads>(db: &R, passage: Passage, space: SpaceId) -> Answer<Next> {
         None
     };
     if let Some((space, oldest)) = too_many {
-        work.changes
-            .extend(release::drop_carried(db, &space, oldest, passage.setting.now)?);
+        work.changes.extend(release::drop_carried(db, &space, oldest, passage.setting.now)?);
     }
-    work.row.stage = work
-        .row
-        .stage
-        .next(StageInput::Carry)
-        .map_err(|edge| Fault::Broken(edge.to_string()))?;
+    work.row.stage = work.row.stage.next(StageInput::Carry).map_err(|edge| Fault::Broken(edge.to_string()))?;
     work.changes.push(Change::Carried(Turn::Put, space, seq));
     Ok(Next::End(Outcome::Carried(seq), work.finish()))
 }

@@ -10,12 +10,7 @@ use crate::space::rules::{self, Examined};
 pub(crate) fn validate<R: Reads>(db: &R, mut passage: Passage) -> Answer<Next> {
     let (space, author) = passage.numbers;
     let envelope = passage.envelope()?;
-    let examined = Examined {
-        envelope,
-        space,
-        author,
-        found: &passage.found,
-    };
+    let examined = Examined { envelope, space, author, found: &passage.found };
     match rules::validate(db, &examined)? {
         Ok(standing) => {
             passage.work.row.meta = Some(rules::meta_of(&examined, &standing));

@@ -125,11 +125,13 @@ fn count_outcome(imported: &mut Imported, outcome: &Outcome) {
         Outcome::Carried(_) => imported.carried += 1,
         Outcome::Known(_) => imported.known += 1,
         Outcome::Refused(why) => *imported.refused.entry(why.to_string()).or_default() += 1,
-        Outcome::TurnedAway(TurnedAway::Clash) => {
-            *imported.turned_away.entry("another event has the same id").or_default() += 1;
-        }
-        Outcome::TurnedAway(TurnedAway::NoRoom) => {
-            *imported.turned_away.entry("no room for more that waits").or_default() += 1;
+        Outcome::TurnedAway(why) => {
+            let why = match why {
+                TurnedAway::Clash => "another event has the same id",
+                TurnedAway::NoRoom => "no room for more that waits",
+                TurnedAway::Version => "this release does not know its version",
+            };
+            *imported.turned_away.entry(why).or_default() += 1;
         }
     }
 }

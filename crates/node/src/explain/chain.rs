@@ -27,7 +27,7 @@ pub struct Unmet {
     pub state: NeedState,
     /// How many events wait for it.
     pub waiting: u64,
-    /// When the first of them came.
+    /// Since when the first of them waits.
     pub since: u64,
     /// When it is hunted; none for what is here already, and for what only time brings.
     pub hunted: Option<Hunted>,
@@ -156,7 +156,7 @@ fn event_state(db: &Db<Snapshot>, id: &EventId) -> Answer<(NeedState, Vec<Need>)
         return Ok((if refused { NeedState::Refused } else { NeedState::Absent }, Vec::new()));
     };
     Ok(match row.stage {
-        Stage::Held { unmet } => (NeedState::Held, unmet),
+        Stage::Held { unmet, .. } => (NeedState::Held, unmet),
         Stage::Ready => (NeedState::Ready, Vec::new()),
         Stage::Applied { .. } => (NeedState::Met, Vec::new()),
         Stage::Carried => (NeedState::Carried, Vec::new()),

@@ -66,6 +66,8 @@ pub enum Standing {
     },
     /// It waits.
     Held {
+        /// Since when.
+        since: u64,
         /// When the wait ends if nothing comes.
         until: u64,
         /// What for.
@@ -123,9 +125,9 @@ pub fn explain(db: &Db<Snapshot>, id: &EventId) -> Answer<Explanation> {
         return Ok(Explanation { id: *id, standing: absent(db, id)?, arrival: None, waiters });
     };
     let standing = match &row.stage {
-        Stage::Held { unmet } => {
+        Stage::Held { unmet, since } => {
             let (needs, cycles) = chain::follow(db, id, seq, unmet)?;
-            Standing::Held { until: row.received_at.plus(db.policy().hold_nanos).0, needs, cycles }
+            Standing::Held { since: since.0, until: since.plus(db.policy().hold_nanos).0, needs, cycles }
         }
         Stage::Ready => Standing::Ready,
         Stage::Carried => Standing::Carried { space: db.space_of(seq)?.map(|space| space.to_string()) },

@@ -2,6 +2,7 @@
 
 use super::text;
 use engine::reads::{Answer, Reads as _};
+use model::stage::Stage;
 use model::{Group, Need, Seq, SpaceId};
 use serde::Serialize;
 use store::Db;
@@ -48,7 +49,7 @@ pub struct HeldNeed {
     pub waiting: u64,
     /// Whether there may be more than were counted.
     pub and_more: bool,
-    /// When the first of them came.
+    /// Since when the first of them waits.
     pub since: u64,
     /// When it is hunted; none for what only time or a person brings.
     pub hunted: Option<Hunted>,
@@ -133,8 +134,13 @@ fn add(
     Ok(true)
 }
 
-/// When the first of them came: numbers are given in order of arrival.
+/// Since when the first of them waits: numbers are given in order of arrival.
 pub(super) fn oldest(db: &Db<Snapshot>, waiting: &[Seq]) -> Answer<u64> {
     let Some(first) = waiting.first() else { return Ok(0) };
-    Ok(db.event(*first)?.map_or(0, |row| row.received_at.0))
+    Ok(db.event(*first)?.map_or(0, |row| match row.stage {
+        Stage::Held { since, .. } => since.0,
+        Stage::Ready | Stage::Applied { .. } | Stage::Refused { .. } | Stage::Expired | Stage::Carried => {
+            row.received_at.0
+        }
+    }))
 }

@@ -12,10 +12,7 @@ use store::{FolderDisk, MasterKey, Options, Store};
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().collect();
-    let rounds = words
-        .iter()
-        .position(|word| word == "--rounds")
-        .and_then(|at| words.get(at + 1)?.parse().ok());
+    let rounds = words.iter().position(|word| word == "--rounds").and_then(|at| words.get(at + 1)?.parse().ok());
     let rounds: u64 = rounds.unwrap_or(5);
     let folder = std::env::temp_dir().join(format!("anteroom-kill-{}", std::process::id()));
     let result = (0..rounds).try_fold(0, |total, round| kill_once(&folder, round).map(|count| total + count));
@@ -70,10 +67,7 @@ fn kill_once(folder: &Path, round: u64) -> Result<usize, String> {
 
 fn check(folder: &Path, acknowledged: &[EventId]) -> Result<(), String> {
     let disk = Arc::new(FolderDisk::new(folder).map_err(|error| error.to_string())?);
-    let options = Options {
-        policy: Policy::default(),
-        ..Options::default()
-    };
+    let options = Options { policy: Policy::default(), ..Options::default() };
     let store = Store::open(disk, MasterKey::new(&[1; 32]), options).map_err(|why| why.to_string())?;
     let db = store.snapshot().map_err(|fault| fault.to_string())?;
     for id in acknowledged {

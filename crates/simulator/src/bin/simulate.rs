@@ -42,13 +42,9 @@ fn main() -> ExitCode {
 }
 
 fn parse(mut words: impl Iterator<Item = String>) -> Result<Arguments, String> {
-    let mut arguments = Arguments {
-        seeds: 100,
-        ..Arguments::default()
-    };
+    let mut arguments = Arguments { seeds: 100, ..Arguments::default() };
     let number = |word: Option<String>, name: &str| {
-        word.and_then(|word| word.parse().ok())
-            .ok_or(format!("{name} takes a number"))
+        word.and_then(|word| word.parse().ok()).ok_or(format!("{name} takes a number"))
     };
     while let Some(word) = words.next() {
         match word.as_str() {
@@ -119,11 +115,7 @@ fn search(from: u64, seeds: u64) -> bool {
         println!("seed {seed}: {what}\n  replay: cargo xtask simulate --seed {seed}");
     }
     println!("{} seeds from {from} in {:.1} s", seeds, begun.elapsed().as_secs_f64());
-    println!(
-        "simulation: {} passed, {} failed",
-        seeds - failures.len() as u64,
-        failures.len()
-    );
+    println!("simulation: {} passed, {} failed", seeds - failures.len() as u64, failures.len());
     failures.is_empty()
 }
 
@@ -138,11 +130,8 @@ fn catch_all(bugs: &[Bug]) -> bool {
         for _ in 0..workers() {
             scope.spawn(|| {
                 while let Some(bug) = bugs.get(next.fetch_add(1, Ordering::Relaxed) as usize) {
-                    let found = (0..PLANTED_SEEDS).find_map(|seed| {
-                        attempt(seed, Some(*bug), Telling::default())
-                            .err()
-                            .map(|what| (seed, what))
-                    });
+                    let found = (0..PLANTED_SEEDS)
+                        .find_map(|seed| attempt(seed, Some(*bug), Telling::default()).err().map(|what| (seed, what)));
                     caught.lock().unwrap().push((*bug, found));
                 }
             });
@@ -154,11 +143,7 @@ fn catch_all(bugs: &[Bug]) -> bool {
         match found {
             Some((seed, what)) => {
                 let line = what.lines().next().unwrap_or_default();
-                println!(
-                    "{:28} caught at seed {seed:3}: {}",
-                    bug.name(),
-                    line.chars().take(110).collect::<String>()
-                );
+                println!("{:28} caught at seed {seed:3}: {}", bug.name(), line.chars().take(110).collect::<String>());
             }
             None => println!("{:28} NOT CAUGHT within {PLANTED_SEEDS} seeds", bug.name()),
         }

@@ -41,9 +41,7 @@ pub(super) fn check(chance: &mut Chance) -> Result<(), String> {
         }
         for origin in ORIGINS {
             let delay = first_delay(rhythm, origin);
-            ensure(delay == expected_delay(rhythm, origin), || {
-                format!("{rhythm:?} {origin:?} waits {delay} first")
-            })?;
+            ensure(delay == expected_delay(rhythm, origin), || format!("{rhythm:?} {origin:?} waits {delay} first"))?;
         }
     }
     Ok(())
@@ -75,13 +73,9 @@ pub(super) fn is_jittered(rest: Nanos, expected: Nanos) -> bool {
 
 fn check_rest(chance: &mut Chance, rhythm: Rhythm, attempts: u32) -> Result<(), String> {
     let (rest, expected) = (backoff(rhythm, attempts), expected_rest(rhythm, attempts));
-    ensure(rest == expected, || {
-        format!("{rhythm:?} rests {rest} after attempt {attempts}, not {expected}")
-    })?;
+    ensure(rest == expected, || format!("{rhythm:?} rests {rest} after attempt {attempts}, not {expected}"))?;
     let jitter = chance.number() as u16;
     let short = shortened(rest, jitter);
-    ensure(is_jittered(short, rest), || {
-        format!("jitter {jitter} makes {short} of {rest}")
-    })?;
+    ensure(is_jittered(short, rest), || format!("jitter {jitter} makes {short} of {rest}"))?;
     ensure(shortened(rest, 0) == rest, || format!("no jitter changes {rest}"))
 }

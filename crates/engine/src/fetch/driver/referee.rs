@@ -56,10 +56,7 @@ impl Referee {
     }
 
     pub(super) fn see_hunt_end(&mut self, group: Group) -> Result<(), String> {
-        let busy = self
-            .in_flight
-            .values()
-            .any(|request| request.group == group && request.asker == Asker::Hunt);
+        let busy = self.in_flight.values().any(|request| request.group == group && request.asker == Asker::Hunt);
         ensure(!busy, || format!("the hunt for {group} ends during its own request"))?;
         // The group may have left a queue just before and joined it anew, behind others.
         self.went_ahead.retain(|(_, waiting), _| *waiting != group);
@@ -86,9 +83,7 @@ impl Referee {
     ) -> Result<(), String> {
         let Request { group, source, asker } = &request;
         ensure(plan.pending(group), || format!("{group} is asked for without a need"))?;
-        ensure(plan.sources(group).contains(source), || {
-            format!("{source:?} is not a source of {group}")
-        })?;
+        ensure(plan.sources(group).contains(source), || format!("{source:?} is not a source of {group}"))?;
         self.check_one_at_a_time(&request)?;
         self.check_not_asked_before(&request)?;
         match asker {
@@ -115,9 +110,7 @@ impl Referee {
             let room_at = self.window_has_room_at(domain);
             ensure(room_at > now, || format!("{group} waits at {domain}, which is free"))?;
             let woken = hunts.wake_at(now).is_some_and(|at| at <= room_at);
-            ensure(woken, || {
-                format!("nobody wakes {group} when {domain} has room at {room_at}")
-            })?;
+            ensure(woken, || format!("nobody wakes {group} when {domain} has room at {room_at}"))?;
         }
         self.check_turns(waiting)
     }
@@ -131,27 +124,18 @@ impl Referee {
             return Ok(());
         }
         let forgotten = plan.sources(&group).into_iter().find(|source| !asked.contains(source));
-        ensure(forgotten.is_none(), || {
-            format!("{group} was never asked for at {forgotten:?}")
-        })
+        ensure(forgotten.is_none(), || format!("{group} was never asked for at {forgotten:?}"))
     }
 
     /// A group has one request in flight per domain, and its hunt has one at all.
     fn check_one_at_a_time(&self, request: &Request) -> Result<(), String> {
         let group = request.group;
-        ensure(!self.is_asking(group, &request.source.domain), || {
-            format!("{request:?} is the second at its domain")
-        })?;
+        ensure(!self.is_asking(group, &request.source.domain), || format!("{request:?} is the second at its domain"))?;
         match request.asker {
             Asker::Queue => Ok(()),
             Asker::Hunt => {
-                let other = self
-                    .in_flight
-                    .values()
-                    .find(|other| other.group == group && other.asker == Asker::Hunt);
-                ensure(other.is_none(), || {
-                    format!("the hunt for {group} makes two requests at once")
-                })
+                let other = self.in_flight.values().find(|other| other.group == group && other.asker == Asker::Hunt);
+                ensure(other.is_none(), || format!("the hunt for {group} makes two requests at once"))
             }
         }
     }
@@ -162,13 +146,8 @@ impl Referee {
         match asker {
             Asker::Queue => {}
             Asker::Hunt => {
-                let fresh = self
-                    .hunting
-                    .get_mut(group)
-                    .is_some_and(|asked| asked.insert(source.clone()));
-                ensure(fresh, || {
-                    format!("the hunt for {group} asks {source:?} twice, or after its end")
-                })?;
+                let fresh = self.hunting.get_mut(group).is_some_and(|asked| asked.insert(source.clone()));
+                ensure(fresh, || format!("the hunt for {group} asks {source:?} twice, or after its end"))?;
             }
         }
         if let Some(asked) = self.asked_since.get_mut(group) {
@@ -177,9 +156,7 @@ impl Referee {
         let asked = self.times_asked.entry((*group, source.clone())).or_default();
         *asked += 1;
         let begun = self.hunts_begun.get(group).copied().unwrap_or_default();
-        ensure(*asked <= begun, || {
-            format!("{begun} hunts for {group} asked {source:?} {asked} times")
-        })
+        ensure(*asked <= begun, || format!("{begun} hunts for {group} asked {source:?} {asked} times"))
     }
 
     /// Counts the turn against everybody who goes on waiting at the domain.
@@ -197,9 +174,7 @@ impl Referee {
         self.went_ahead.retain(|place, _| waiting.contains(place));
         for ((domain, group), ahead) in &self.went_ahead {
             let unfair = ahead.iter().find(|(_, turns)| **turns > 1);
-            ensure(unfair.is_none(), || {
-                format!("{unfair:?} turns at {domain} go ahead of {group}")
-            })?;
+            ensure(unfair.is_none(), || format!("{unfair:?} turns at {domain} go ahead of {group}"))?;
         }
         for place in waiting {
             self.went_ahead.entry(place).or_default();
@@ -209,36 +184,25 @@ impl Referee {
 
     fn check_limits(&self, domain: &str, now: Nanos) -> Result<(), String> {
         let in_flight = self.in_flight_at(domain);
-        ensure(in_flight <= self.limits.in_flight_max as usize, || {
-            format!("{in_flight} in flight at {domain}")
-        })?;
+        ensure(in_flight <= self.limits.in_flight_max as usize, || format!("{in_flight} in flight at {domain}"))?;
         let starts = self.starts.get(domain).into_iter().flatten();
         let recent = starts.filter(|start| *start + self.limits.window > now).count();
         let recent_max = self.limits.starts_per_window_max as usize;
-        ensure(recent <= recent_max, || {
-            format!("{recent} starts in one window of {domain}")
-        })
+        ensure(recent <= recent_max, || format!("{recent} starts in one window of {domain}"))
     }
 
     fn is_asking(&self, group: Group, domain: &str) -> bool {
-        self.in_flight
-            .values()
-            .any(|request| request.group == group && request.source.domain == domain)
+        self.in_flight.values().any(|request| request.group == group && request.source.domain == domain)
     }
 
     fn in_flight_at(&self, domain: &str) -> usize {
-        self.in_flight
-            .values()
-            .filter(|request| request.source.domain == domain)
-            .count()
+        self.in_flight.values().filter(|request| request.source.domain == domain).count()
     }
 
     /// When the start that is as many places from the latest as the window has slots leaves the window.
     fn window_has_room_at(&self, domain: &str) -> Nanos {
         let starts = self.starts.get(domain).map(Vec::as_slice).unwrap_or_default();
         let blocking = starts.len().checked_sub(self.limits.starts_per_window_max as usize);
-        blocking
-            .and_then(|index| starts.get(index))
-            .map_or(0, |start| start + self.limits.window)
+        blocking.and_then(|index| starts.get(index)).map_or(0, |start| start + self.limits.window)
     }
 }

@@ -10,11 +10,7 @@ const STEPS: u32 = 40;
 
 pub(super) fn check(chance: &mut Chance) -> Result<(), String> {
     let rhythm = chance.pick(RHYTHMS);
-    let mut life = Life {
-        rhythm,
-        row: None,
-        now: chance.between(0, 1_000 * SECOND),
-    };
+    let mut life = Life { rhythm, row: None, now: chance.between(0, 1_000 * SECOND) };
     for _ in 0..STEPS {
         life.now += chance.between(1, 100 * SECOND);
         match life.row {
@@ -46,36 +42,19 @@ impl Life {
         let wanted = self.now + expected_delay(self.rhythm, origin);
         let row = on_new_need(self.row, self.rhythm, origin, self.now);
         let expected = match (self.row, self.rhythm) {
-            (None, _) => ScheduleRow {
-                attempts: 0,
-                last: None,
-                next: wanted,
-            },
+            (None, _) => ScheduleRow { attempts: 0, last: None, next: wanted },
             (Some(before), Rhythm::Content) => before,
-            (Some(before), _) if before.next <= self.now => ScheduleRow {
-                attempts: 0,
-                next: self.now,
-                ..before
-            },
-            (Some(before), _) => ScheduleRow {
-                attempts: 0,
-                next: before.next.min(wanted),
-                ..before
-            },
+            (Some(before), _) if before.next <= self.now => ScheduleRow { attempts: 0, next: self.now, ..before },
+            (Some(before), _) => ScheduleRow { attempts: 0, next: before.next.min(wanted), ..before },
         };
-        ensure(row == expected, || {
-            format!("a need made {row:?} of {:?}, not {expected:?}", self.row)
-        })?;
+        ensure(row == expected, || format!("a need made {row:?} of {:?}, not {expected:?}", self.row))?;
         self.row = Some(row);
         Ok(())
     }
 
     fn retry(&mut self, before: ScheduleRow) -> Result<(), String> {
         let row = on_retry(before, self.now);
-        let expected = ScheduleRow {
-            next: self.now,
-            ..before
-        };
+        let expected = ScheduleRow { next: self.now, ..before };
         ensure(row == expected, || format!("a retry made {row:?} of {before:?}"))?;
         self.row = Some(row);
         Ok(())
@@ -96,9 +75,7 @@ impl Life {
         let jitter = chance.between(0, 200) as u16;
         self.row = on_hunt_ended(&before, due.next, pending, self.rhythm, began, self.now, jitter);
         match (pending, interrupted && before != due) {
-            (false, _) => ensure(self.row.is_none(), || {
-                "a group with nothing pending stays scheduled".to_owned()
-            }),
+            (false, _) => ensure(self.row.is_none(), || "a group with nothing pending stays scheduled".to_owned()),
             (true, true) => self.was_left_alone(before),
             (true, false) => self.was_moved_on(before, began),
         }
@@ -106,13 +83,8 @@ impl Life {
 
     /// After a hunt during which somebody set another time.
     fn was_left_alone(&self, before: ScheduleRow) -> Result<(), String> {
-        let expected = ScheduleRow {
-            next: before.next.max(self.now),
-            ..before
-        };
-        ensure(self.row == Some(expected), || {
-            format!("an interrupted hunt made {:?} of {before:?}", self.row)
-        })
+        let expected = ScheduleRow { next: before.next.max(self.now), ..before };
+        ensure(self.row == Some(expected), || format!("an interrupted hunt made {:?} of {before:?}", self.row))
     }
 
     /// After a hunt that nobody interrupted.
@@ -121,9 +93,6 @@ impl Life {
         let Some(row) = self.row else { return Err(complaint()) };
         let rest = row.next.saturating_sub(self.now);
         let counted = row.attempts == before.attempts + 1 && row.last == Some(began);
-        ensure(
-            counted && is_jittered(rest, expected_rest(self.rhythm, row.attempts)),
-            complaint,
-        )
+        ensure(counted && is_jittered(rest, expected_rest(self.rhythm, row.attempts)), complaint)
     }
 }

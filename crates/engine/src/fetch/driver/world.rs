@@ -91,10 +91,7 @@ impl<'a> World<'a> {
             starts_per_window_max: chance.between(1, 5) as u32,
             window: chance.between(5, 60) * SECOND,
         };
-        let town = Town {
-            pending: BTreeSet::new(),
-            sources: random_sources(chance),
-        };
+        let town = Town { pending: BTreeSet::new(), sources: random_sources(chance) };
         let rhythm = chance.pick(RHYTHMS);
         let mut world = World {
             chance,
@@ -133,13 +130,8 @@ impl<'a> World<'a> {
     /// The earliest thing that moves the world, if anything still does.
     fn next_moment(&self) -> Option<(Nanos, Wake)> {
         let agenda = self.agenda.keys().next().map(|(at, _)| (*at, Wake::Agenda));
-        let idle = self
-            .rows
-            .iter()
-            .filter(|(group, row)| row.next <= LAST_DUE && !self.hunts.is_hunting(group));
-        let due = idle
-            .map(|(group, row)| (row.next, Wake::Due(*group, row.next)))
-            .min_by_key(|(at, _)| *at);
+        let idle = self.rows.iter().filter(|(group, row)| row.next <= LAST_DUE && !self.hunts.is_hunting(group));
+        let due = idle.map(|(group, row)| (row.next, Wake::Due(*group, row.next))).min_by_key(|(at, _)| *at);
         let window = self.hunts.wake_at(self.now).map(|at| (at, Wake::Window));
         [agenda, due, window].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
@@ -193,17 +185,8 @@ impl<'a> World<'a> {
         self.hunts.hear(&self.town, input, self.now);
         while let Some(output) = self.hunts.take() {
             match output {
-                Output::Start {
-                    ticket,
-                    group,
-                    url,
-                    domain,
-                } => self.start(ticket, group, Source { url, domain })?,
-                Output::HuntEnded {
-                    group,
-                    expected_next,
-                    started_at,
-                } => {
+                Output::Start { ticket, group, url, domain } => self.start(ticket, group, Source { url, domain })?,
+                Output::HuntEnded { group, expected_next, started_at } => {
                     self.end_hunt(group, expected_next, started_at)?;
                 }
             }
@@ -212,31 +195,18 @@ impl<'a> World<'a> {
     }
 
     fn start(&mut self, ticket: Ticket, group: Group, source: Source) -> Result<(), String> {
-        let asker = self
-            .hunts
-            .requests()
-            .find(|(other, _)| *other == ticket)
-            .map(|(_, request)| request.asker);
-        let request = Request {
-            group,
-            source,
-            asker: asker.unwrap_or(Asker::Hunt),
-        };
+        let asker = self.hunts.requests().find(|(other, _)| *other == ticket).map(|(_, request)| request.asker);
+        let request = Request { group, source, asker: asker.unwrap_or(Asker::Hunt) };
         self.referee.see_start(ticket, request, &self.town, self.now)?;
         let ends_at = self.now + self.chance.between(0, 20) * SECOND;
-        let outcome = if self.chance.one_in(8) {
-            Outcome::MetAll
-        } else {
-            Outcome::MetNothing
-        };
+        let outcome = if self.chance.one_in(8) { Outcome::MetAll } else { Outcome::MetNothing };
         self.agree(ends_at, Happening::Ended(ticket, outcome));
         if self.chance.one_in(4) {
             let repeated_at = ends_at + self.chance.between(0, SECOND);
             self.agree(repeated_at, Happening::Ended(ticket, outcome));
         }
         if self.chance.one_in(8) && self.hunts.is_hunting(&group) {
-            self.hunts
-                .hear(&self.town, Input::Due { group, next: self.now }, self.now);
+            self.hunts.hear(&self.town, Input::Due { group, next: self.now }, self.now);
         }
         Ok(())
     }
@@ -257,15 +227,11 @@ impl<'a> World<'a> {
 
     /// At rest nothing is left over, and whatever is pending has been asked for everywhere.
     fn check_rest(&self) -> Result<(), String> {
-        ensure(self.hunts.is_quiet(), || {
-            format!("at rest something is left: {:?}", self.hunts)
-        })?;
+        ensure(self.hunts.is_quiet(), || format!("at rest something is left: {:?}", self.hunts))?;
         for group in self.town.sources.keys() {
             self.referee.check_all_asked(*group, &self.town)?;
             let scheduled = self.rows.contains_key(group);
-            ensure(scheduled || !self.town.pending(group), || {
-                format!("{group} is pending but not scheduled")
-            })?;
+            ensure(scheduled || !self.town.pending(group), || format!("{group} is pending but not scheduled"))?;
         }
         Ok(())
     }
@@ -274,9 +240,7 @@ impl<'a> World<'a> {
 fn random_sources(chance: &mut Chance) -> BTreeMap<Group, Vec<Source>> {
     let domains = chance.between(1, 4);
     let groups = chance.between(1, 5) as u8;
-    (0..groups)
-        .map(|group| (char::from(b'a' + group), random_urls(chance, domains)))
-        .collect()
+    (0..groups).map(|group| (char::from(b'a' + group), random_urls(chance, domains))).collect()
 }
 
 fn random_urls(chance: &mut Chance, domains: u64) -> Vec<Source> {
@@ -284,10 +248,7 @@ fn random_urls(chance: &mut Chance, domains: u64) -> Vec<Source> {
     (0..urls)
         .map(|_| {
             let domain = format!("{}.org", chance.between(1, domains));
-            Source {
-                url: format!("https://{domain}/{}", chance.between(1, 5)),
-                domain,
-            }
+            Source { url: format!("https://{domain}/{}", chance.between(1, 5)), domain }
         })
         .collect()
 }

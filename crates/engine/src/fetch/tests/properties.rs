@@ -4,11 +4,7 @@ use super::super::{Nanos, Origin, Rhythm, ScheduleRow, backoff, driver, on_hunt_
 use proptest::prelude::*;
 
 fn config() -> ProptestConfig {
-    ProptestConfig {
-        cases: 256,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
+    ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() }
 }
 
 fn rhythm() -> impl Strategy<Value = Rhythm> {

@@ -282,10 +282,7 @@ fn a_long_list_of_sources_is_cut() {
     let urls: Vec<String> = (0..70).map(|number| format!("d{number}/1")).collect();
     let ends: Vec<String> = (1..=64).map(|ticket| format!("end {ticket}")).collect();
     let mut teller = Teller::default();
-    for sentence in [format!("a: {}", urls.join(" ")), "due a".to_owned()]
-        .iter()
-        .chain(&ends)
-    {
+    for sentence in [format!("a: {}", urls.join(" ")), "due a".to_owned()].iter().chain(&ends) {
         teller.tell(sentence);
     }
     let last_line = teller.transcript.lines().last().unwrap_or_default();

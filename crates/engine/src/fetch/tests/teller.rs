@@ -116,36 +116,19 @@ impl Teller {
         let mut told = Vec::new();
         while let Some(output) = self.hunts.take() {
             told.push(match output {
-                Output::Start {
-                    ticket,
-                    group,
-                    url,
-                    domain: _,
-                } => {
+                Output::Start { ticket, group, url, domain: _ } => {
                     self.tickets.push(ticket);
                     format!("{}: {group} {url}", self.tickets.len())
                 }
                 Output::HuntEnded { group, .. } => format!("hunt for {group} over"),
             });
         }
-        if told.is_empty() {
-            "nothing".to_owned()
-        } else {
-            told.join(", ")
-        }
+        if told.is_empty() { "nothing".to_owned() } else { told.join(", ") }
     }
 
     fn queued(&self) -> String {
-        let places: Vec<String> = self
-            .hunts
-            .queued()
-            .map(|(domain, group)| format!("{group} at {domain}"))
-            .collect();
-        if places.is_empty() {
-            "nobody".to_owned()
-        } else {
-            places.join(", ")
-        }
+        let places: Vec<String> = self.hunts.queued().map(|(domain, group)| format!("{group} at {domain}")).collect();
+        if places.is_empty() { "nobody".to_owned() } else { places.join(", ") }
     }
 }
 
