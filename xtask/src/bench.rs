@@ -22,10 +22,7 @@ pub(crate) struct Bench {
 pub(crate) fn run(bench: &Bench) -> Result<()> {
     run_command(&mut cargo(&["build", "--release", "-p", "anteroom-cli"]))?;
     let binary = binary();
-    for name in BENCHES
-        .into_iter()
-        .filter(|name| bench.name.as_deref().is_none_or(|only| only == *name))
-    {
+    for name in BENCHES.into_iter().filter(|name| bench.name.as_deref().is_none_or(|only| only == *name)) {
         let mut command = program(&binary.to_string_lossy(), &["bench", name]);
         run_command(command.args(bench.quick.then_some("--quick")))?;
     }

@@ -8,16 +8,7 @@ use std::time::{Duration, Instant};
 /// Runs every step in order and stops at the first that fails.
 pub(crate) fn run() -> Result<()> {
     step("format", || run_command(&mut cargo(&["fmt", "--all", "--check"])))?;
-    step("clippy", || {
-        run_command(&mut cargo(&[
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "-D",
-            "warnings",
-        ]))
-    })?;
+    step("clippy", || run_command(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])))?;
     step("tidy", || tidy::run(&tidy::Tidy::default()))?;
     step("test", || test::run(&test::Test::default()))
 }

@@ -23,10 +23,7 @@ pub(crate) fn run(fuzz: &Fuzz) -> Result<()> {
     let listed = output(&mut program("cargo", &["+nightly", "fuzz", "list"]))?;
     let seconds = format!("-max_total_time={}", fuzz.seconds);
     for target in chosen(&listed, fuzz.target.as_deref())? {
-        run_command(&mut program(
-            "cargo",
-            &["+nightly", "fuzz", "run", target, "--", &seconds],
-        ))?;
+        run_command(&mut program("cargo", &["+nightly", "fuzz", "run", target, "--", &seconds]))?;
     }
     Ok(())
 }
@@ -40,19 +37,12 @@ fn ensure_available() -> Result<()> {
         succeeds(&mut program("cargo", &["+nightly", "fuzz", "--version"])),
         "fuzzing needs cargo-fuzz; install it with `cargo install cargo-fuzz --locked`"
     );
-    ensure!(
-        root().join("fuzz/Cargo.toml").exists(),
-        "there are no fuzz targets yet: fuzz/Cargo.toml is missing"
-    );
+    ensure!(root().join("fuzz/Cargo.toml").exists(), "there are no fuzz targets yet: fuzz/Cargo.toml is missing");
     Ok(())
 }
 
 fn chosen<'a>(listed: &'a str, only: Option<&str>) -> Result<Vec<&'a str>> {
-    let targets: Vec<&str> = listed
-        .lines()
-        .map(str::trim)
-        .filter(|target| !target.is_empty())
-        .collect();
+    let targets: Vec<&str> = listed.lines().map(str::trim).filter(|target| !target.is_empty()).collect();
     let Some(only) = only else { return Ok(targets) };
     match targets.iter().find(|target| **target == only) {
         Some(target) => Ok(vec![target]),
@@ -76,10 +66,6 @@ mod tests {
     fn targets_are_chosen_by_name() {
         check("envelope\nblob\n", None, "envelope blob");
         check("envelope\nblob\n", Some("blob"), "blob");
-        check(
-            "envelope\nblob\n",
-            Some("bolb"),
-            "there is no fuzz target `bolb`; there are: envelope, blob",
-        );
+        check("envelope\nblob\n", Some("bolb"), "there is no fuzz target `bolb`; there are: envelope, blob");
     }
 }

@@ -88,10 +88,7 @@ mod tests {
 
     #[test]
     fn mistakes_are_refused() {
-        check(
-            "xtask bench everything",
-            "possible values: ingest, release, timeline, open, commit",
-        );
+        check("xtask bench everything", "possible values: ingest, release, timeline, open, commit");
         check("xtask simulate --seed 7 --seeds 10", "cannot be used with");
         check("xtask test --fast --seeds 10", "cannot be used with");
     }

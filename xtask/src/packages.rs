@@ -9,10 +9,7 @@ struct Package {
     program: &'static str,
 }
 
-const NEEDED: &[Package] = &[Package {
-    name: "git",
-    program: "git",
-}];
+const NEEDED: &[Package] = &[Package { name: "git", program: "git" }];
 
 /// How this user may install packages.
 #[derive(Clone, Copy, Debug)]
@@ -24,11 +21,7 @@ enum Means {
 
 /// Installs the needed packages that are missing, and does nothing at all when none is.
 pub(crate) fn install_missing() -> Result<()> {
-    let missing: Vec<&str> = NEEDED
-        .iter()
-        .filter(|package| !is_present(package))
-        .map(|package| package.name)
-        .collect();
+    let missing: Vec<&str> = NEEDED.iter().filter(|package| !is_present(package)).map(|package| package.name).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -47,14 +40,7 @@ fn is_present(package: &Package) -> bool {
 }
 
 fn is_installed(name: &str) -> bool {
-    let mut query = program(
-        "sh",
-        &[
-            "-c",
-            "dpkg-query --show --showformat='${Status}' \"$0\" 2>&1 || true",
-            name,
-        ],
-    );
+    let mut query = program("sh", &["-c", "dpkg-query --show --showformat='${Status}' \"$0\" 2>&1 || true", name]);
     output(&mut query).is_ok_and(|status| status.contains("install ok installed"))
 }
 
@@ -88,11 +74,7 @@ mod tests {
 
     fn check(missing: &[&str], means: Means, expected: &str) {
         let answer = match install_commands(missing, means) {
-            Ok(commands) => commands
-                .iter()
-                .map(|words| words.join(" "))
-                .collect::<Vec<_>>()
-                .join("; "),
+            Ok(commands) => commands.iter().map(|words| words.join(" ")).collect::<Vec<_>>().join("; "),
             Err(error) => error.to_string(),
         };
         assert_eq!(answer, expected);
@@ -101,11 +83,7 @@ mod tests {
     #[test]
     fn installing_follows_what_the_user_may_do() {
         check(&["git"], Means::Root, "apt-get update; apt-get install -y git");
-        check(
-            &["git", "jq"],
-            Means::Sudo,
-            "sudo apt-get update; sudo apt-get install -y git jq",
-        );
+        check(&["git", "jq"], Means::Sudo, "sudo apt-get update; sudo apt-get install -y git jq");
         check(
             &["git"],
             Means::Nothing,

@@ -57,11 +57,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
         return Ok(());
     }
     let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
-    Err(Failed {
-        what: format!("`{shown}` failed: {status}"),
-        code,
-    }
-    .into())
+    Err(Failed { what: format!("`{shown}` failed: {status}"), code }.into())
 }
 
 /// Whether the command can be started and succeeds; its output is dropped.
@@ -73,19 +69,14 @@ pub(crate) fn succeeds(command: &mut Command) -> bool {
 /// What the command prints; its errors go to our own.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let shown = show(command);
-    let output = command
-        .stderr(Stdio::inherit())
-        .output()
-        .with_context(|| format!("cannot start `{shown}`"))?;
+    let output = command.stderr(Stdio::inherit()).output().with_context(|| format!("cannot start `{shown}`"))?;
     anyhow::ensure!(output.status.success(), "`{shown}` failed: {}", output.status);
     String::from_utf8(output.stdout).with_context(|| format!("`{shown}` printed something that is not UTF-8"))
 }
 
 fn show(command: &Command) -> String {
     // The full path to a toolchain's cargo helps nobody who wants to repeat the command.
-    let name = Path::new(command.get_program())
-        .file_name()
-        .unwrap_or(command.get_program());
+    let name = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
     let words = std::iter::once(name).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
@@ -106,11 +97,7 @@ mod tests {
     fn other_errors_end_with_one() {
         let code = exit_code(&anyhow::anyhow!("no disk"));
         assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::from(1)));
-        let context = anyhow::Error::from(Failed {
-            what: "step".into(),
-            code: 4,
-        })
-        .context("while testing");
+        let context = anyhow::Error::from(Failed { what: "step".into(), code: 4 }).context("while testing");
         assert_eq!(format!("{:?}", exit_code(&context)), format!("{:?}", ExitCode::from(4)));
     }
 
@@ -125,9 +112,6 @@ mod tests {
 
     #[test]
     fn commands_are_shown_without_their_folder() {
-        assert_eq!(
-            show(&program("/somewhere/bin/cargo", &["fmt", "--all"])),
-            "cargo fmt --all"
-        );
+        assert_eq!(show(&program("/somewhere/bin/cargo", &["fmt", "--all"])), "cargo fmt --all");
     }
 }

@@ -27,29 +27,19 @@ pub(crate) struct Simulate {
 impl Simulate {
     /// A run over that many seeds, without planted bugs.
     pub(crate) fn over_seeds(seeds: u64) -> Self {
-        Simulate {
-            seeds: Some(seeds),
-            ..Simulate::default()
-        }
+        Simulate { seeds: Some(seeds), ..Simulate::default() }
     }
 
     /// A run that proves each planted bug is caught.
     pub(crate) fn planted() -> Self {
-        Simulate {
-            planted: true,
-            ..Simulate::default()
-        }
+        Simulate { planted: true, ..Simulate::default() }
     }
 
     fn arguments(&self) -> Vec<String> {
         let mut arguments = Vec::new();
         let numbers = [("--seeds", self.seeds), ("--from", self.from), ("--seed", self.seed)];
         for (name, number) in numbers {
-            arguments.extend(
-                number
-                    .into_iter()
-                    .flat_map(|number| [name.to_owned(), number.to_string()]),
-            );
+            arguments.extend(number.into_iter().flat_map(|number| [name.to_owned(), number.to_string()]));
         }
         if self.planted {
             arguments.push("--planted".to_owned());
@@ -79,20 +69,9 @@ mod tests {
         check(Simulate::over_seeds(2000), "--seeds 2000");
         check(Simulate::planted(), "--planted");
         check(
-            Simulate {
-                seed: Some(7),
-                bug: Some("LostWakeUp".into()),
-                ..Simulate::default()
-            },
+            Simulate { seed: Some(7), bug: Some("LostWakeUp".into()), ..Simulate::default() },
             "--seed 7 --bug LostWakeUp",
         );
-        check(
-            Simulate {
-                seeds: Some(10),
-                from: Some(3),
-                ..Simulate::default()
-            },
-            "--seeds 10 --from 3",
-        );
+        check(Simulate { seeds: Some(10), from: Some(3), ..Simulate::default() }, "--seeds 10 --from 3");
     }
 }

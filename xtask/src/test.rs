@@ -25,11 +25,7 @@ pub(crate) struct Test {
 
 impl Default for Test {
     fn default() -> Self {
-        Test {
-            seeds: SEEDS_DEFAULT,
-            kills: KILLS_DEFAULT,
-            fast: false,
-        }
+        Test { seeds: SEEDS_DEFAULT, kills: KILLS_DEFAULT, fast: false }
     }
 }
 
@@ -55,14 +51,5 @@ fn run_crate_tests() -> Result<()> {
 
 fn run_kill_test(rounds: u64) -> Result<()> {
     let rounds = rounds.to_string();
-    run_command(&mut cargo(&[
-        "run",
-        "-p",
-        "anteroom-simulator",
-        "--bin",
-        "kill",
-        "--",
-        "--rounds",
-        &rounds,
-    ]))
+    run_command(&mut cargo(&["run", "-p", "anteroom-simulator", "--bin", "kill", "--", "--rounds", &rounds]))
 }

@@ -43,11 +43,7 @@ pub(crate) struct Violation {
 
 impl Violation {
     fn new(path: &str, line: usize, what: impl Into<String>) -> Self {
-        Violation {
-            path: path.to_owned(),
-            line,
-            what: what.into(),
-        }
+        Violation { path: path.to_owned(), line, what: what.into() }
     }
 }
 
@@ -70,16 +66,8 @@ pub(crate) fn run(tidy: &Tidy) -> Result<()> {
     }
     match violations.len() {
         0 => Ok(()),
-        1 => Err(Failed {
-            what: "tidy found 1 violation".to_owned(),
-            code: 1,
-        }
-        .into()),
-        count => Err(Failed {
-            what: format!("tidy found {count} violations"),
-            code: 1,
-        }
-        .into()),
+        1 => Err(Failed { what: "tidy found 1 violation".to_owned(), code: 1 }.into()),
+        count => Err(Failed { what: format!("tidy found {count} violations"), code: 1 }.into()),
     }
 }
 
@@ -91,11 +79,7 @@ fn violations(root: &Path, sources: &[Source]) -> Result<Vec<Violation>> {
     violations.extend(sources.iter().flat_map(calls::check));
     violations.extend(ratchet::check(&lengths::over_aim(sources), &read_ratchet(root)?));
     violations.extend(options::check(sources));
-    violations.extend(
-        words::load(root)?
-            .iter()
-            .flat_map(|(path, text)| words::check(path, text)),
-    );
+    violations.extend(words::load(root)?.iter().flat_map(|(path, text)| words::check(path, text)));
     violations.sort();
     Ok(violations)
 }

@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 /// Why a text is not an identifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{what} is {want} hexadecimal digits, and this is not: {got:?}")]
+#[error("{got:?} is not {what}, which is {want} hexadecimal digits in lower case")]
 pub struct BadId {
     /// Which identifier was expected.
     pub what: &'static str,
@@ -19,7 +19,7 @@ pub struct BadId {
 }
 
 macro_rules! byte_ids {
-    ($($(#[$doc:meta])* $name:ident($len:literal, $word:literal);)*) => {$(
+    ($($(#[$doc:meta])* $name:ident($len:literal, $word:literal, $article:literal);)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(pub [u8; $len]);
@@ -61,7 +61,7 @@ macro_rules! byte_ids {
                 match hex::decode_to_slice(text, &mut bytes) {
                     Ok(()) if text.bytes().all(|b| !b.is_ascii_uppercase()) => Ok($name(bytes)),
                     _ => Err(BadId {
-                        what: concat!("a ", $word, " id"),
+                        what: $article,
                         want: 2 * $len,
                         got: text.chars().take(80).collect(),
                     }),
@@ -73,21 +73,21 @@ macro_rules! byte_ids {
 
 byte_ids! {
     /// The id of an event: BLAKE2b-128 of its blob.
-    EventId(16, "event");
+    EventId(16, "event", "an event id");
     /// The id of a space.
-    SpaceId(16, "space");
+    SpaceId(16, "space", "a space id");
     /// An identity: an ed25519 public key.
-    Identity(32, "identity");
+    Identity(32, "identity", "an identity");
     /// The id of a space key.
-    KeyId(16, "key");
+    KeyId(16, "key", "a key id");
     /// The id of a prekey.
-    PrekeyId(16, "prekey");
+    PrekeyId(16, "prekey", "a prekey id");
     /// The id of a transit secret.
-    TransitId(16, "transit");
+    TransitId(16, "transit", "a transit id");
     /// BLAKE3 of content as it travels.
-    ContentHash(32, "content");
+    ContentHash(32, "content", "a content hash");
     /// The auxiliary key of an envelope; zero for none.
-    AuxKey(16, "aux");
+    AuxKey(16, "aux", "an auxiliary key");
 }
 
 macro_rules! numbers {

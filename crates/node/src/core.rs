@@ -420,6 +420,9 @@ fn retry_need(batch: &mut Batch<'_>, need: &Need) -> Answer<Reply> {
 }
 
 fn hunt_now(batch: &mut Batch<'_>, group: &Group) -> Answer<()> {
+    if batch.db().needs_of(group, 1)?.is_empty() {
+        return Ok(());
+    }
     let now = batch.now().0;
     let row = batch.db().schedule_row(group)?.unwrap_or(ScheduleRow { attempts: 0, last: None, next: now });
     batch.put_schedule(group, Some(fetch::on_retry(row, now)))

@@ -5,8 +5,8 @@
 
 use engine::fetch::{self, DomainLimits, Hunts, Input, Output, Ticket};
 use engine::reads::Answer;
-use std::collections::BTreeSet;
 use model::{ContentHash, Group, Nanos, Need, SpaceId};
+use std::collections::BTreeSet;
 use store::Db;
 use store::tables::Snapshot;
 

@@ -12,6 +12,7 @@ pub mod clock;
 pub mod core;
 pub mod explain;
 pub mod hunter;
+mod hunting;
 pub mod running;
 
 pub use clock::Clock;

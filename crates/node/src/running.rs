@@ -5,7 +5,8 @@
 
 use crate::clock::Clock;
 use crate::core::{Core, Reply, Request};
-use crate::hunter::{Bounty, Hunter, Order, Source};
+use crate::hunter::Source;
+use crate::hunting;
 use crossbeam_channel::{Receiver, SendTimeoutError, Sender, TrySendError, bounded};
 use engine::chains;
 use engine::fetch::{DomainLimits, Ticket};
@@ -13,9 +14,8 @@ use engine::reads::{Answer, Fault};
 use engine::receive::Dropped;
 use engine::rows::Origin;
 use model::crypto::content_hash;
-use model::blob::Form;
-use model::{ContentHash, Group, Nanos, Need, SpaceId};
-use std::collections::{BTreeMap, VecDeque};
+use model::{ContentHash, Group, Nanos, SpaceId};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -62,15 +62,15 @@ pub enum NotDone {
     Failed(String),
 }
 
-type Answerer = Box<dyn FnOnce(Result<Reply, NotDone>) + Send>;
+pub(crate) type Answerer = Box<dyn FnOnce(Result<Reply, NotDone>) + Send>;
 
-struct Job {
-    request: Request,
-    answer: Answerer,
+pub(crate) struct Job {
+    pub(crate) request: Request,
+    pub(crate) answer: Answerer,
 }
 
 /// What wakes the hunting loop.
-enum Wake {
+pub(crate) enum Wake {
     /// A commit: there may be new needs.
     Commit,
     /// A request to a source ended.
@@ -81,25 +81,26 @@ enum Wake {
     Stop,
 }
 
-struct Inner {
-    core: Core,
-    clock: Arc<dyn Clock>,
-    options: NodeOptions,
-    jobs: Sender<Job>,
-    queue: Receiver<Job>,
-    wakes: Sender<Wake>,
-    is_stopping: AtomicBool,
-    has_ended: AtomicBool,
-    needs_reopening: AtomicBool,
-    is_full: AtomicBool,
-    commits: AtomicU64,
-    dropped: Mutex<BTreeMap<&'static str, u64>>,
-    position: (Mutex<u64>, Condvar),
+/// What the handle and the loops share.
+pub(crate) struct Inner {
+    pub(crate) core: Core,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) options: NodeOptions,
+    pub(crate) jobs: Sender<Job>,
+    pub(crate) queue: Receiver<Job>,
+    pub(crate) wakes: Sender<Wake>,
+    pub(crate) is_stopping: AtomicBool,
+    pub(crate) has_ended: AtomicBool,
+    pub(crate) needs_reopening: AtomicBool,
+    pub(crate) is_full: AtomicBool,
+    pub(crate) commits: AtomicU64,
+    pub(crate) dropped: Mutex<BTreeMap<&'static str, u64>>,
+    pub(crate) position: (Mutex<u64>, Condvar),
 }
 
 impl Inner {
     /// Hands a job over, waiting for room.
-    fn send(&self, mut job: Job) -> Result<(), NotDone> {
+    pub(crate) fn send(&self, mut job: Job) -> Result<(), NotDone> {
         loop {
             let sent = self.jobs.send_timeout(job, LOOK_FOR_THE_END);
             self.answer_if_ended();
@@ -123,7 +124,7 @@ impl Inner {
 
     /// What a door drops is counted by reason; the count is written with whatever commits next. The log hears of the
     /// first, the second, the fourth and so on, so that a flood does not fill it.
-    fn count_dropped<T>(&self, received: Result<T, Dropped>) -> Result<T, Dropped> {
+    pub(crate) fn count_dropped<T>(&self, received: Result<T, Dropped>) -> Result<T, Dropped> {
         if let Err(why) = &received {
             let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
             let count = dropped.entry(why.word()).or_default();
@@ -169,6 +170,8 @@ impl Node {
             dropped: Mutex::default(),
             position: (Mutex::new(0), Condvar::new()),
         });
+        // What a crash left between a file and its row is cleared away first.
+        let _ = inner.jobs.try_send(Job { request: Request::Collect, answer: Box::new(|_| ()) });
         let (writer, hunter) = (inner.clone(), inner.clone());
         let threads = vec![
             std::thread::spawn(move || {
@@ -176,7 +179,7 @@ impl Node {
                 writer.has_ended.store(true, Ordering::SeqCst);
                 writer.answer_if_ended();
             }),
-            std::thread::spawn(move || hunt_loop(&hunter, &source, &woken)),
+            std::thread::spawn(move || hunting::hunt_loop(&hunter, &source, &woken)),
         ];
         Node { inner, threads: Arc::new(Mutex::new(threads)) }
     }
@@ -292,7 +295,7 @@ const WAIT_FOR_ROOM: Duration = Duration::from_secs(1);
 /// How often someone who waits for room looks whether the writer still runs.
 const LOOK_FOR_THE_END: Duration = Duration::from_millis(200);
 /// How long the writer sleeps when nothing is asked and nothing is due.
-const IDLE: Duration = Duration::from_secs(3600);
+pub(crate) const IDLE: Duration = Duration::from_secs(3600);
 
 fn write_loop(inner: &Inner, queue: &Receiver<Job>) {
     let mut has_more = true;
@@ -402,123 +405,6 @@ fn publish(inner: &Inner, position: u64) {
     *lock.lock().unwrap_or_else(PoisonError::into_inner) = position;
     condition.notify_all();
     let _ = inner.wakes.try_send(Wake::Commit);
-}
-
-fn hunt_loop(inner: &Arc<Inner>, source: &Arc<dyn Source>, woken: &Receiver<Wake>) {
-    let mut hunter = Hunter::new(inner.options.domains);
-    let mut waiting: VecDeque<Order> = VecDeque::new();
-    let mut under_way = 0;
-    loop {
-        let now = inner.clock.now();
-        let mut look = || {
-            let db = inner.core.store().snapshot()?;
-            let orders = hunter.look(&db, source.as_ref(), now)?;
-            Ok::<_, Fault>((orders, hunter.wake_at(&db, now)?))
-        };
-        let (orders, wake_at) = look().unwrap_or_default();
-        waiting.extend(orders);
-        begin(inner, source, &mut waiting, &mut under_way);
-        let sleep = wake_at.map_or(IDLE, |at| Duration::from_nanos(at.0.saturating_sub(now.0)).min(IDLE));
-        match woken.recv_timeout(sleep) {
-            Ok(Wake::Ended(ticket)) => {
-                under_way -= 1;
-                let now = inner.clock.now();
-                let db = inner.core.store().snapshot();
-                let orders = db.and_then(|db| hunter.ended(&db, source.as_ref(), ticket, now));
-                waiting.extend(orders.unwrap_or_default());
-            }
-            Ok(Wake::Settled(group)) => hunter.settled(&group),
-            Ok(Wake::Commit) | Err(crossbeam_channel::RecvTimeoutError::Timeout) => {}
-            Ok(Wake::Stop) | Err(crossbeam_channel::RecvTimeoutError::Disconnected) => return,
-        }
-    }
-}
-
-/// Carries out orders, as many requests at a time as are allowed.
-fn begin(inner: &Arc<Inner>, source: &Arc<dyn Source>, waiting: &mut VecDeque<Order>, under_way: &mut usize) {
-    while let Some(order) = waiting.pop_front() {
-        match order {
-            Order::Ended { group, expected_next, started_at } => {
-                let settled = Settled { inner: inner.clone(), group: group.clone() };
-                let request = Request::HuntEnded { group, expected_next, started_at, jitter_permille: 0 };
-                let _ = inner.jobs.try_send(Job { request, answer: Box::new(move |_| drop(settled)) });
-            }
-            Order::Fetch { .. } if *under_way >= inner.options.fetches_max => {
-                waiting.push_front(order);
-                return;
-            }
-            Order::Fetch { ticket, url, needs, .. } => {
-                *under_way += 1;
-                let (ended, source) = (Ended { inner: inner.clone(), ticket }, source.clone());
-                // If no thread can be had, the request ends at once, and its hunt goes on elsewhere.
-                let work = move || fetch(&ended.inner, source.as_ref(), &url, &needs);
-                if let Err(why) = std::thread::Builder::new().spawn(work) {
-                    tracing::warn!(%why, "no thread for a request to a source");
-                }
-            }
-        }
-    }
-}
-
-/// Tells that a request ended, however it did.
-struct Ended {
-    inner: Arc<Inner>,
-    ticket: Ticket,
-}
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        let _ = self.inner.wakes.send(Wake::Ended(self.ticket));
-    }
-}
-
-/// Tells that the end of a hunt was written, or will not be.
-struct Settled {
-    inner: Arc<Inner>,
-    group: Group,
-}
-
-impl Drop for Settled {
-    fn drop(&mut self) {
-        let _ = self.inner.wakes.try_send(Wake::Settled(self.group.clone()));
-    }
-}
-
-/// Asks one source; what comes is delivered at once, and the end is told after the last of it is committed.
-fn fetch(inner: &Inner, source: &dyn Source, url: &str, needs: &[Need]) {
-    let (committing, all_committed) = bounded::<()>(0);
-    let mut brought = 0;
-    let result = source.fetch(url, needs, &mut |bounty| {
-        let Some(request) = checked(inner, needs, bounty) else { return };
-        let committing = committing.clone();
-        let answer = Box::new(move |_| drop(committing));
-        brought += usize::from(inner.send(Job { request, answer }).is_ok());
-    });
-    drop(committing);
-    // Nothing is ever sent: it ends when the last answer has let go of its end.
-    let _ = all_committed.recv();
-    match result {
-        Ok(()) => tracing::debug!(url, brought, "a source answered"),
-        Err(why) => tracing::debug!(url, %why, "a source did not answer"),
-    }
-}
-
-/// A source brings what it was asked for, or a key; nothing else is believed.
-fn checked(inner: &Inner, needs: &[Need], bounty: Bounty) -> Option<Request> {
-    let store = inner.core.store();
-    match bounty {
-        Bounty::Event { blob, inline } => {
-            let received = chains::receive_blob(&**store.keys(), store.policy(), blob, inline, Origin::Peer(0));
-            let arrival = inner.count_dropped(received).ok()?;
-            let asked_for = needs.contains(&Need::Event(arrival.blob.id()));
-            let is_key = matches!(arrival.blob.form(), Form::Addressed { .. });
-            (asked_for || is_key).then(|| Request::Arrive(Box::new(arrival)))
-        }
-        Bounty::Content { space, hash, bytes } => {
-            let asked_for = needs.contains(&Need::Content(space, hash));
-            (asked_for && content_hash(&bytes) == hash).then_some(Request::Deliver(space, hash, bytes))
-        }
-    }
 }
 
 /// Lets this thread go behind those that answer somebody: for bulk work such as an import. Where the system does not

@@ -11,13 +11,13 @@ use crate::tables::Tables;
 use engine::change::Turn;
 use engine::fetch;
 use engine::reads::{Answer, Fault, Reads};
-use engine::rows::{EventRow, JournalKind, Origin, Owner, Task, ViewRow};
+use engine::rows::{EventRow, JournalKind, Origin, Task};
 use engine::{Change, receive::Arrival};
 use model::crypto::SpaceKey;
-use model::stage::{ContentState, Why};
-use model::{AuthorNo, EventId, Group, Identity, Nanos, Need, Seq, SpaceId, SpaceNo, Stamp};
+use model::stage::ContentState;
+use model::{AuthorNo, EventId, Group, Identity, Nanos, Seq, SpaceId, SpaceNo};
 use redb::{ReadableTable, WriteTransaction};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// How many journal numbers share one row of the index by space.
@@ -37,11 +37,13 @@ pub struct Batch<'t> {
     next_seq: u64,
     next_space: u32,
     next_author: u32,
-    next_refused: u64,
-    next_expired: u64,
+    pub(crate) next_refused: u64,
+    pub(crate) next_expired: u64,
     wanted: BTreeMap<Group, fetch::Origin>,
     counts: BTreeMap<&'static str, u64>,
     journal_blocks: BTreeMap<[u8; 12], ()>,
+    pub(crate) forgotten_now: BTreeSet<[u8; 44]>,
+    pub(crate) perhaps_met: BTreeSet<Group>,
     received_again: BTreeMap<u64, [u8; 13]>,
     pub(crate) is_changed: bool,
 }
@@ -70,6 +72,8 @@ impl<'t> Batch<'t> {
             wanted: BTreeMap::new(),
             counts: BTreeMap::new(),
             journal_blocks: BTreeMap::new(),
+            forgotten_now: BTreeSet::new(),
+            perhaps_met: BTreeSet::new(),
             received_again: BTreeMap::new(),
             is_changed: false,
         };
@@ -201,6 +205,9 @@ impl<'t> Batch<'t> {
             Change::Carried(turn, space, seq) => self.carried(turn, space, seq),
             Change::ContentWaiting(turn, space, hash, seq) => {
                 let key: [u8; 44] = encode::key(&[&encode::content_key(space, &hash), &seq.0.to_be_bytes()]);
+                if turn == Turn::Remove {
+                    self.perhaps_met.insert(Group::Content(self.db.space_id(space)?, hash));
+                }
                 turned(turn, &mut self.db.tables.content_waiting, key)
             }
             Change::Take(space, hash, len) => self.take(space, &hash, len),
@@ -232,6 +239,9 @@ impl<'t> Batch<'t> {
             Change::Joined(space) => self.db.tables.joined.insert(space.0, ()).map_err(fault).map(drop),
             Change::Gap(turn, space, author, parent) => {
                 let key: [u8; 24] = encode::key(&[&space.0.to_be_bytes(), &author.0.to_be_bytes(), &parent.0]);
+                if turn == Turn::Remove {
+                    self.perhaps_met.insert(Group::Author(self.db.space_id(space)?, self.db.identity(author)?));
+                }
                 turned(turn, &mut self.db.tables.gaps, key)
             }
             Change::Journal(space, seq, kind) => self.journal(space, seq, kind),
@@ -287,93 +297,6 @@ impl<'t> Batch<'t> {
         Ok(())
     }
 
-    fn remember_refused(&mut self, id: EventId, why: Why) -> Answer<()> {
-        let order = self.next_refused;
-        self.next_refused += 1;
-        let value = encode::key(&[&[why.code()], &order.to_be_bytes()]);
-        self.db.tables.refused.insert(id.0, value).map_err(fault)?;
-        self.db.tables.refused_order.insert(order, id.0).map_err(fault)?;
-        while redb::ReadableTableMetadata::len(&self.db.tables.refused_order).map_err(fault)?
-            > self.db.policy.refused_max
-        {
-            let Some(oldest) = pop_first(&mut self.db.tables.refused_order)? else {
-                break;
-            };
-            self.db.tables.refused.remove(oldest).map_err(fault)?;
-        }
-        Ok(())
-    }
-
-    fn remember_expired(&mut self, id: EventId, at: Nanos) -> Answer<()> {
-        let order = self.next_expired;
-        self.next_expired += 1;
-        if let Some(old) = self.db.tables.expired.get(id.0).map_err(fault)?.map(|guard| guard.value()) {
-            let old = crate::db::seq_at_end(&old).0;
-            self.db.tables.expired_order.remove(old).map_err(fault)?;
-        }
-        let value = encode::key(&[&at.0.to_be_bytes(), &order.to_be_bytes()]);
-        self.db.tables.expired.insert(id.0, value).map_err(fault)?;
-        self.db.tables.expired_order.insert(order, id.0).map_err(fault)?;
-        while redb::ReadableTableMetadata::len(&self.db.tables.expired_order).map_err(fault)?
-            > self.db.policy.expired_max
-        {
-            let Some(oldest) = pop_first(&mut self.db.tables.expired_order)? else {
-                break;
-            };
-            self.db.tables.expired.remove(oldest).map_err(fault)?;
-        }
-        Ok(())
-    }
-
-    fn held(&mut self, turn: Turn, owner: Owner, seq: Seq, since: Nanos) -> Answer<()> {
-        let by_age: [u8; 16] = encode::key(&[&since.0.to_be_bytes(), &seq.0.to_be_bytes()]);
-        let owner_key = encode::owner_key(owner);
-        let by_owner: [u8; 13] = encode::key(&[&owner_key, &seq.0.to_be_bytes()]);
-        let count = self.db.held_count(owner)?;
-        turned(turn, &mut self.db.tables.held, by_age)?;
-        turned(turn, &mut self.db.tables.held_by_owner, by_owner)?;
-        let (count, total) = match turn {
-            Turn::Put => (count + 1, self.db.held_total + 1),
-            Turn::Remove => (count.saturating_sub(1), self.db.held_total.saturating_sub(1)),
-        };
-        self.db.pending.held_counts.insert(owner_key, count);
-        self.db.held_total = total;
-        Ok(())
-    }
-
-    /// The reverse row of a need, and how many of the space wait for it: what hunts of that space ask for.
-    fn waiting(&mut self, turn: Turn, need: &Need, seq: Seq, space: Option<SpaceId>) -> Answer<()> {
-        let key = need.to_key();
-        let row = [key.as_slice(), &seq.0.to_be_bytes()].concat();
-        turned(turn, &mut self.db.tables.waiting, row.as_slice())?;
-        let (Some(space), Need::Event(_) | Need::Key(_)) = (space, need) else { return Ok(()) };
-        let hunted = [space.0.as_slice(), &key].concat();
-        let count = self.db.tables.hunted.get(hunted.as_slice()).map_err(fault)?.map_or(0, |guard| guard.value());
-        let count = match turn {
-            Turn::Put => count + 1,
-            Turn::Remove => count.saturating_sub(1),
-        };
-        if count > 0 {
-            self.db.tables.hunted.insert(hunted.as_slice(), count).map_err(fault)?;
-        } else {
-            self.db.tables.hunted.remove(hunted.as_slice()).map_err(fault)?;
-        }
-        Ok(())
-    }
-
-    fn carried(&mut self, turn: Turn, space: SpaceId, seq: Seq) -> Answer<()> {
-        let key: [u8; 24] = encode::key(&[&space.0, &seq.0.to_be_bytes()]);
-        turned(turn, &mut self.db.tables.carried, key)?;
-        put_or_remove(turn, &mut self.db.tables.carried_order, seq.0, space.0)?;
-        let count = self.db.carried_count(&space)?;
-        let count = match turn {
-            Turn::Put => count + 1,
-            Turn::Remove => count.saturating_sub(1),
-        };
-        let turn = if count > 0 { Turn::Put } else { Turn::Remove };
-        put_or_remove(turn, &mut self.db.tables.carried_counts, space.0, count)
-    }
-
     fn use_up(&mut self, turn: Turn, space: SpaceNo, author: AuthorNo, state: ContentState, len: u64) -> Answer<()> {
         let key = encode::key(&[&space.0.to_be_bytes(), &author.0.to_be_bytes()]);
         let mut usage: Usage = self.db.usage_row(&key)?;
@@ -383,84 +306,6 @@ impl<'t> Batch<'t> {
             Turn::Remove => (slot.0.saturating_sub(1), slot.1.saturating_sub(len)),
         };
         self.db.pending.usage.insert(key, usage);
-        Ok(())
-    }
-
-    fn view(&mut self, turn: Turn, row: ViewRow, stamp: Stamp, seq: Seq) -> Answer<()> {
-        match row {
-            ViewRow::Thread { space } => {
-                put_or_remove(turn, &mut self.db.tables.threads, encode::space_stamp(space, stamp), seq.0)
-            }
-            ViewRow::Timeline { space, thread } => self.timeline(turn, space, thread, stamp, seq),
-            ViewRow::Version { target } => {
-                put_or_remove(turn, &mut self.db.tables.versions, encode::number_stamp(target, stamp), seq.0)?;
-                self.hint(target, HINT_VERSIONS)
-            }
-            ViewRow::Reaction { target, author } => {
-                let key = encode::reaction_key(target, author, stamp);
-                put_or_remove(turn, &mut self.db.tables.reactions, key, seq.0)?;
-                self.hint(target, HINT_REACTIONS)
-            }
-            ViewRow::Reply { space, target } => {
-                put_or_remove(turn, &mut self.db.tables.replies, encode::reply_key(space, &target, stamp), seq.0)?;
-                match self.db.seq(&target)? {
-                    Some(target) => self.hint(target, HINT_REPLIES),
-                    None => Ok(()),
-                }
-            }
-            ViewRow::Register(key) => {
-                put_or_remove(turn, &mut self.db.tables.registers, encode::register_key(&key, stamp), seq.0)
-            }
-            ViewRow::Follower { followee, follower } => {
-                let key: [u8; 44] = encode::key(&[&followee.0, &follower.0.to_be_bytes(), &stamp.to_bytes()]);
-                put_or_remove(turn, &mut self.db.tables.followers, key, seq.0)
-            }
-            ViewRow::Post { space } => {
-                put_or_remove(turn, &mut self.db.tables.posts, encode::space_stamp(space, stamp), seq.0)
-            }
-            ViewRow::Chosen { space, key } => {
-                let key: [u8; 44] = encode::key(&[&space.0.to_be_bytes(), &key.0, &stamp.to_bytes()]);
-                put_or_remove(turn, &mut self.db.tables.chosen, key, seq.0)
-            }
-            ViewRow::File { space } => {
-                put_or_remove(turn, &mut self.db.tables.files, encode::space_stamp(space, stamp), seq.0)
-            }
-        }
-    }
-
-    fn timeline(&mut self, turn: Turn, space: SpaceNo, thread: Seq, stamp: Stamp, seq: Seq) -> Answer<()> {
-        let mut hints = 0;
-        if turn == Turn::Put {
-            // Answers need not wait for what they answer; versions and reactions may be here when a message that was
-            // hidden is shown again.
-            let answers = encode::reply_key(space, &stamp.id, Stamp::FIRST)..=encode::reply_key(space, &stamp.id, Stamp::LAST);
-            let replies = self.db.tables.replies.range(answers).map_err(fault)?.next().is_some();
-            hints |= if replies { HINT_REPLIES } else { 0 };
-            hints |= if self.db.last_version(seq)?.is_some() { HINT_VERSIONS } else { 0 };
-            let first = encode::reaction_key(seq, AuthorNo(0), Stamp::FIRST);
-            let last = encode::reaction_key(seq, AuthorNo(u32::MAX), Stamp::LAST);
-            let reactions = self.db.tables.reactions.range(first..=last).map_err(fault)?.next().is_some();
-            hints |= if reactions { HINT_REACTIONS } else { 0 };
-        }
-        let value = encode::key(&[&seq.0.to_be_bytes(), &[hints]]);
-        put_or_remove(turn, &mut self.db.tables.timeline, encode::number_stamp(thread, stamp), value)
-    }
-
-    fn hint(&mut self, target: Seq, hint: u8) -> Answer<()> {
-        let Some(row) = self.db.event(target)? else {
-            return Ok(());
-        };
-        let (Some(meta), Some(stamp)) = (&row.meta, row.stamp()) else {
-            return Ok(());
-        };
-        let key = encode::number_stamp(meta.subject, stamp);
-        let Some(mut value) = self.db.tables.timeline.get(key).map_err(fault)?.map(|guard| guard.value()) else {
-            return Ok(());
-        };
-        if value[8] & hint == 0 {
-            value[8] |= hint;
-            self.db.tables.timeline.insert(key, value).map_err(fault)?;
-        }
         Ok(())
     }
 
@@ -535,6 +380,12 @@ impl<'t> Batch<'t> {
         for (group, origin) in std::mem::take(&mut self.wanted) {
             self.want(&group, origin)?;
         }
+        // A group with nothing pending leaves the schedule with the commit that met its last need.
+        for group in std::mem::take(&mut self.perhaps_met) {
+            if self.db.schedule_row(&group)?.is_some() && self.db.needs_of(&group, 1)?.is_empty() {
+                self.put_schedule(&group, None)?;
+            }
+        }
         let numbers = [
             ("next event", self.next_seq),
             ("next position", self.db.next_position),
@@ -549,7 +400,7 @@ impl<'t> Batch<'t> {
 }
 
 /// Puts or removes a row that says all in its key.
-fn turned<'k, K: redb::Key + 'static>(
+pub(crate) fn turned<'k, K: redb::Key + 'static>(
     turn: Turn,
     table: &mut redb::Table<'_, K, ()>,
     key: impl std::borrow::Borrow<K::SelfType<'k>>,
@@ -562,7 +413,7 @@ fn turned<'k, K: redb::Key + 'static>(
 }
 
 /// Puts or removes a row with a value.
-fn put_or_remove<'k, K: redb::Key + 'static, V>(
+pub(crate) fn put_or_remove<'k, K: redb::Key + 'static, V>(
     turn: Turn,
     table: &mut redb::Table<'_, K, V>,
     key: impl std::borrow::Borrow<K::SelfType<'k>>,
@@ -576,10 +427,6 @@ where
         Turn::Remove => table.remove(key).map_err(fault)?.is_some(),
     };
     Ok(())
-}
-
-fn pop_first(table: &mut redb::Table<'_, u64, [u8; 16]>) -> Answer<Option<[u8; 16]>> {
-    Ok(table.pop_first().map_err(fault)?.map(|(_, value)| value.value()))
 }
 
 fn last_number(table: &impl ReadableTable<u64, &'static [u8]>) -> Answer<u64> {

@@ -171,6 +171,7 @@ impl Batch<'_> {
             Place::File => {
                 let key: [u8; 44] = encode::key(&[&self.now.0.to_be_bytes(), &content]);
                 self.db.tables.forgotten_files.insert(key, ()).map_err(fault)?;
+                self.forgotten_now.insert(key);
             }
             Place::Absent => {}
         }
@@ -183,7 +184,11 @@ impl Batch<'_> {
     pub fn delete_forgotten(&mut self, most: usize) -> Answer<usize> {
         let mut keys = Vec::new();
         for entry in redb::ReadableTable::iter(&self.db.tables.forgotten_files).map_err(fault)?.take(most) {
-            keys.push(entry.map_err(fault)?.0.value());
+            let key = entry.map_err(fault)?.0.value();
+            // Its row is still there if this batch does not commit.
+            if !self.forgotten_now.contains(&key) {
+                keys.push(key);
+            }
         }
         for key in &keys {
             self.touch();

@@ -7,9 +7,11 @@
 //!
 //! Deliberately absent: decisions about events (the engine's), clocks, threads, the network.
 
+mod anteroom;
 pub mod backup;
 pub mod batch;
 pub mod content;
+mod contributions;
 pub mod db;
 pub mod disk;
 pub mod dump;

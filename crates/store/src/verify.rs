@@ -302,6 +302,10 @@ impl Check<'_> {
         let rows = self.db.schedule()?;
         let due = redb::ReadableTableMetadata::len(self.db.tables.schedule_due()).map_err(fault)?;
         self.require(rows.len() as u64 == due, || format!("{} groups scheduled, {due} by time", rows.len()));
+        for (group, _) in &rows {
+            let pending = !self.db.needs_of(group, 1)?.is_empty() || !self.at_rest;
+            self.require(pending, || format!("{group} is scheduled but nothing of it is pending"));
+        }
         let scheduled: HashSet<Group> = rows.into_iter().map(|(group, _)| group).collect();
         for group in self.groups.clone() {
             let hunted = scheduled.contains(&group) || self.db.needs_of(&group, 1)?.is_empty();

@@ -44,14 +44,7 @@ const RULES: &[Rule] = &[
         instead: "let node run it; only node starts threads",
     },
     Rule {
-        calls: &[
-            ".unwrap()",
-            ".expect(",
-            "panic!",
-            "todo!",
-            "unimplemented!",
-            "unreachable!",
-        ],
+        calls: &[".unwrap()", ".expect(", "panic!", "todo!", "unimplemented!", "unreachable!"],
         allowed_in: &["crates/simulator/", "xtask/"],
         tests: Tests::Free,
         excuse: Excuse::Comment,
@@ -89,11 +82,7 @@ const RULES: &[Rule] = &[
 
 /// Finds the forbidden calls of one file.
 pub(crate) fn check(source: &Source) -> Vec<Violation> {
-    RULES
-        .iter()
-        .filter(|rule| !rule.allows(&source.path))
-        .flat_map(|rule| rule.check(source))
-        .collect()
+    RULES.iter().filter(|rule| !rule.allows(&source.path)).flat_map(|rule| rule.check(source)).collect()
 }
 
 impl Rule {
@@ -102,10 +91,7 @@ impl Rule {
     }
 
     fn check(&self, source: &Source) -> Vec<Violation> {
-        let found = self
-            .calls
-            .iter()
-            .flat_map(|call| occurrences(&source.code, call).map(move |at| (*call, at)));
+        let found = self.calls.iter().flat_map(|call| occurrences(&source.code, call).map(move |at| (*call, at)));
         found
             .filter(|(_, at)| self.tests == Tests::Bound || !source.is_test(*at))
             .filter(|(_, at)| self.excuse == Excuse::Never || !is_excused(source.comments_at(*at)))
@@ -120,9 +106,7 @@ impl Rule {
 
 /// Whether the comment excuses its line and gives a reason.
 fn is_excused(comment: &str) -> bool {
-    let reason = comment
-        .split_once("// tidy: allow(")
-        .and_then(|(_, after)| after.rsplit_once(')'));
+    let reason = comment.split_once("// tidy: allow(").and_then(|(_, after)| after.rsplit_once(')'));
     reason.is_some_and(|(reason, _)| !reason.trim().is_empty())
 }
 
@@ -155,11 +139,7 @@ mod tests {
     #[test]
     fn threads_belong_to_node() {
         let text = "std::thread::spawn(f);\nthread::Builder::new();\nthread::scope(|s| ());\ntokio::spawn(f);";
-        check(
-            "crates/store/src/a.rs",
-            text,
-            "1 thread::spawn, 2 thread::Builder, 3 thread::scope, 4 tokio::spawn",
-        );
+        check("crates/store/src/a.rs", text, "1 thread::spawn, 2 thread::Builder, 3 thread::scope, 4 tokio::spawn");
         check("crates/cli/src/serve.rs", "thread::spawn(f);", "1 thread::spawn");
         check("crates/cli/src/bench/ingest.rs", text, "");
         check("crates/cli/src/bench.rs", text, "");
@@ -178,50 +158,26 @@ mod tests {
             "todo!();\nunimplemented!();\nunreachable!()",
             "1 todo!, 2 unimplemented!, 3 unreachable!",
         );
-        check(
-            "crates/cli/src/a.rs",
-            "a.unwrap_or(1).expect_err(2); // b.unwrap()\nf(\"panic!(\")",
-            "",
-        );
-        check(
-            "crates/cli/src/a.rs",
-            "#[cfg(test)]\nmod tests {\n a.unwrap();\n}\nb.unwrap()",
-            "5 .unwrap()",
-        );
+        check("crates/cli/src/a.rs", "a.unwrap_or(1).expect_err(2); // b.unwrap()\nf(\"panic!(\")", "");
+        check("crates/cli/src/a.rs", "#[cfg(test)]\nmod tests {\n a.unwrap();\n}\nb.unwrap()", "5 .unwrap()");
         check("crates/cli/tests/a.rs", "a.unwrap()", "");
         check("crates/simulator/src/a.rs", "a.unwrap()", "");
     }
 
     #[test]
     fn an_excuse_needs_a_reason() {
-        check(
-            "crates/model/src/a.rs",
-            "a.unwrap() // tidy: allow(thirty-two bytes by type)",
-            "",
-        );
+        check("crates/model/src/a.rs", "a.unwrap() // tidy: allow(thirty-two bytes by type)", "");
         check("crates/model/src/a.rs", "a.unwrap() // tidy: allow()", "1 .unwrap()");
         check("crates/model/src/a.rs", "a.unwrap() // tidy: allow( )", "1 .unwrap()");
-        check(
-            "crates/model/src/a.rs",
-            "a(\"// tidy: allow(b)\").unwrap()",
-            "1 .unwrap()",
-        );
+        check("crates/model/src/a.rs", "a(\"// tidy: allow(b)\").unwrap()", "1 .unwrap()");
         check("crates/model/src/a.rs", "// tidy: allow(b)\na.unwrap()", "2 .unwrap()");
-        check(
-            "crates/model/src/a.rs",
-            "Instant::now() // tidy: allow(b)",
-            "1 Instant::now",
-        );
+        check("crates/model/src/a.rs", "Instant::now() // tidy: allow(b)", "1 Instant::now");
     }
 
     #[test]
     fn only_cli_exits_and_prints() {
         let text = "std::process::exit(1);\nprintln!();\neprintln!();\ndbg!(a);";
-        check(
-            "crates/store/src/a.rs",
-            text,
-            "1 process::exit, 2 println!, 3 eprintln!, 4 dbg!",
-        );
+        check("crates/store/src/a.rs", text, "1 process::exit, 2 println!, 3 eprintln!, 4 dbg!");
         check("crates/simulator/src/a.rs", text, "1 process::exit");
         check("crates/cli/src/a.rs", text, "");
     }
@@ -229,11 +185,7 @@ mod tests {
     #[test]
     fn nobody_sleeps_and_no_test_is_ignored() {
         let text = "#[ignore]\nfn a() {}\n#[ignore = \"slow\"]\nfn b() { thread::sleep(c) }";
-        check(
-            "crates/node/tests/a.rs",
-            text,
-            "1 #[ignore, 3 #[ignore, 4 thread::sleep",
-        );
+        check("crates/node/tests/a.rs", text, "1 #[ignore, 3 #[ignore, 4 thread::sleep");
         check("xtask/src/a.rs", text, "1 #[ignore, 3 #[ignore, 4 thread::sleep");
     }
 

@@ -13,11 +13,7 @@ struct Room {
 }
 
 const fn room(name: &'static str, uses: &'static [&'static str]) -> Room {
-    Room {
-        name,
-        uses,
-        tests_use: &[],
-    }
+    Room { name, uses, tests_use: &[] }
 }
 
 /// A new crate is entered here on purpose, or it is a violation. Some of these rooms are not built yet.
@@ -26,11 +22,7 @@ const ROOMS: &[Room] = &[
     room("engine", &["model"]),
     room("store", &["model", "engine"]),
     room("node", &["model", "engine", "store"]),
-    Room {
-        name: "cli",
-        uses: &["model", "engine", "store", "node"],
-        tests_use: &["simulator"],
-    },
+    Room { name: "cli", uses: &["model", "engine", "store", "node"], tests_use: &["simulator"] },
     room("simulator", &["model", "engine", "store", "node"]),
     room("xtask", &[]),
     room("git", &["model"]),
@@ -63,11 +55,7 @@ impl Section {
 /// Compares the manifests with the table of rooms.
 pub(crate) fn check(workspace: &Workspace) -> Vec<Violation> {
     let ours: BTreeSet<&str> = workspace.members.iter().map(Manifest::package).collect();
-    workspace
-        .members
-        .iter()
-        .flat_map(|manifest| check_member(workspace, &ours, manifest))
-        .collect()
+    workspace.members.iter().flat_map(|manifest| check_member(workspace, &ours, manifest)).collect()
 }
 
 fn check_member(workspace: &Workspace, ours: &BTreeSet<&str>, manifest: &Manifest) -> Vec<Violation> {
@@ -81,11 +69,7 @@ fn check_member(workspace: &Workspace, ours: &BTreeSet<&str>, manifest: &Manifes
         let package = workspace.package_of(key, value);
         if ours.contains(package) && !room.may_use(short(package), section) {
             let line = line_of(&manifest.text, section, key);
-            violations.push(Violation::new(
-                &manifest.path,
-                line,
-                room.refusal(short(package), section),
-            ));
+            violations.push(Violation::new(&manifest.path, line, room.refusal(short(package), section)));
         }
     }
     violations
@@ -98,11 +82,7 @@ impl Room {
 
     fn refusal(&self, other: &str, section: Section) -> String {
         let whose = if section == Section::Tests { "the tests of " } else { "" };
-        let allowed = if self.uses.is_empty() {
-            "none of our crates".to_owned()
-        } else {
-            self.uses.join(", ")
-        };
+        let allowed = if self.uses.is_empty() { "none of our crates".to_owned() } else { self.uses.join(", ") };
         format!(
             "{whose}`{}` must not use `{other}`, it may use {allowed}; move the code to where both may reach",
             self.name
@@ -116,12 +96,7 @@ fn short(package: &str) -> &str {
 
 /// Every dependency of the manifest, those for only some platforms included.
 fn dependencies(manifest: &Manifest) -> Vec<(Section, &str, &Value)> {
-    let platforms = manifest
-        .table
-        .get("target")
-        .and_then(Value::as_table)
-        .into_iter()
-        .flat_map(Table::values);
+    let platforms = manifest.table.get("target").and_then(Value::as_table).into_iter().flat_map(Table::values);
     let tables = platforms.filter_map(Value::as_table).chain([&manifest.table]);
     let listed = tables.flat_map(|table| Section::ALL.map(|section| (section, table.get(section.key()))));
     listed
@@ -163,10 +138,7 @@ mod tests {
     /// Checks a crate of that name in a workspace that also has model, node and simulator.
     #[track_caller]
     fn check(name: &str, dependencies: &str, expected: &[&str]) -> Result<()> {
-        let mut members = vec![Manifest::parse(
-            "m/Cargo.toml",
-            &format!("package.name = '{name}'\n{dependencies}"),
-        )?];
+        let mut members = vec![Manifest::parse("m/Cargo.toml", &format!("package.name = '{name}'\n{dependencies}"))?];
         for other in ["model", "node", "simulator"] {
             members.push(Manifest::parse(other, &format!("package.name = 'anteroom-{other}'"))?);
         }
@@ -177,11 +149,7 @@ mod tests {
 
     #[test]
     fn arrows_point_towards_the_words() -> Result<()> {
-        check(
-            "anteroom-store",
-            "[dependencies]\nmodel.workspace = true\ntoml.workspace = true",
-            &[],
-        )?;
+        check("anteroom-store", "[dependencies]\nmodel.workspace = true\ntoml.workspace = true", &[])?;
         check(
             "anteroom-engine",
             "[dependencies]\nmodel.workspace = true\nnode.workspace = true",
@@ -200,21 +168,9 @@ mod tests {
     fn a_renamed_crate_is_recognised() -> Result<()> {
         let expected = "`store` must not use `node`, it may use model, engine; move the code to where both may reach";
         let at = |line| format!("m/Cargo.toml:{line}: {expected}");
-        check(
-            "anteroom-store",
-            "[dependencies]\nother = { path = '../node', package = 'anteroom-node' }",
-            &[&at(3)],
-        )?;
-        check(
-            "anteroom-store",
-            "[dependencies.other]\npath = '../node'\npackage = 'anteroom-node'",
-            &[&at(2)],
-        )?;
-        check(
-            "anteroom-store",
-            "[target.'cfg(unix)'.dependencies]\nnode.workspace = true",
-            &[&at(3)],
-        )?;
+        check("anteroom-store", "[dependencies]\nother = { path = '../node', package = 'anteroom-node' }", &[&at(3)])?;
+        check("anteroom-store", "[dependencies.other]\npath = '../node'\npackage = 'anteroom-node'", &[&at(2)])?;
+        check("anteroom-store", "[target.'cfg(unix)'.dependencies]\nnode.workspace = true", &[&at(3)])?;
         check("anteroom-store", "[build-dependencies]\nanteroom-node = '1'", &[&at(3)])
     }
 
@@ -223,11 +179,7 @@ mod tests {
         let refused = "m/Cargo.toml:3: the tests of `store` must not use `simulator`, it may use model, engine; \
                        move the code to where both may reach";
         check("anteroom-cli", "[dev-dependencies]\nsimulator.workspace = true", &[])?;
-        check(
-            "anteroom-store",
-            "[dev-dependencies]\nsimulator.workspace = true",
-            &[refused],
-        )
+        check("anteroom-store", "[dev-dependencies]\nsimulator.workspace = true", &[refused])
     }
 
     #[test]

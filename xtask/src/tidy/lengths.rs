@@ -35,21 +35,9 @@ pub(crate) fn over_aim(sources: &[Source]) -> BTreeMap<Subject, Length> {
     for source in sources {
         let mut lengths = functions(source);
         let lines = source.text.lines().count();
-        lengths.push((
-            "file".to_owned(),
-            Length {
-                lines,
-                aim: FILE_LINES_AIM,
-                line: 1,
-            },
-        ));
+        lengths.push(("file".to_owned(), Length { lines, aim: FILE_LINES_AIM, line: 1 }));
         for (what, length) in lengths.into_iter().filter(|(_, length)| length.lines > length.aim) {
-            let longest = over
-                .entry(Subject {
-                    path: source.path.clone(),
-                    what,
-                })
-                .or_insert(length);
+            let longest = over.entry(Subject { path: source.path.clone(), what }).or_insert(length);
             if longest.lines < length.lines {
                 *longest = length;
             }
@@ -65,14 +53,7 @@ fn functions(source: &Source) -> Vec<(String, Length)> {
         .map(|(start, name, open)| {
             let line = source.line_at(start);
             let lines = source.line_at(group_end(code, open) - 1) - line + 1;
-            (
-                format!("fn {name}"),
-                Length {
-                    lines,
-                    aim: FUNCTION_LINES_AIM,
-                    line,
-                },
-            )
+            (format!("fn {name}"), Length { lines, aim: FUNCTION_LINES_AIM, line })
         })
         .collect()
 }
@@ -80,12 +61,7 @@ fn functions(source: &Source) -> Vec<(String, Length)> {
 /// The name behind `fn`; `None` for the type of a function pointer.
 fn name(code: &str, start: usize) -> Option<&str> {
     let after = code[start + "fn".len()..].trim_start();
-    let name = leading_word(
-        after
-            .strip_prefix("r#")
-            .or_else(|| after.strip_prefix('$'))
-            .unwrap_or(after),
-    );
+    let name = leading_word(after.strip_prefix("r#").or_else(|| after.strip_prefix('$')).unwrap_or(after));
     (!name.is_empty()).then_some(name)
 }
 
@@ -135,9 +111,8 @@ mod tests {
     #[track_caller]
     fn check_over(text: &str, expected: &str) {
         let over = over_aim(&[Source::new("a.rs", text)]);
-        let short = over
-            .iter()
-            .map(|(subject, length)| format!("{} {} from {}", subject.what, length.lines, length.line));
+        let short =
+            over.iter().map(|(subject, length)| format!("{} {} from {}", subject.what, length.lines, length.line));
         assert_eq!(short.collect::<Vec<_>>().join(", "), expected);
     }
 

@@ -8,9 +8,7 @@ use toml::Value;
 pub(crate) fn check(workspace: &Workspace) -> Vec<Violation> {
     let deviating = workspace.members.iter().filter(|manifest| !inherits_lints(manifest));
     let what = "the lints of the workspace are not inherited; add `[lints]` with `workspace = true`";
-    deviating
-        .map(|manifest| Violation::new(&manifest.path, 1, what))
-        .collect()
+    deviating.map(|manifest| Violation::new(&manifest.path, 1, what)).collect()
 }
 
 fn inherits_lints(manifest: &Manifest) -> bool {

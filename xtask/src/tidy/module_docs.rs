@@ -5,19 +5,12 @@ use super::source::Source;
 
 /// A file of a crate's `src` must start with its module documentation.
 pub(crate) fn check(source: &Source) -> Option<Violation> {
-    let documented = source
-        .text
-        .lines()
-        .find(|line| !line.trim().is_empty())
-        .is_some_and(|line| line.starts_with("//!"));
+    let documented =
+        source.text.lines().find(|line| !line.trim().is_empty()).is_some_and(|line| line.starts_with("//!"));
     if documented || !is_crate_source(&source.path) {
         return None;
     }
-    Some(Violation::new(
-        &source.path,
-        1,
-        "no module documentation; start the file with `//!` and what it is about",
-    ))
+    Some(Violation::new(&source.path, 1, "no module documentation; start the file with `//!` and what it is about"))
 }
 
 fn is_crate_source(path: &str) -> bool {
@@ -40,21 +33,9 @@ mod tests {
         let missing = ": no module documentation; start the file with `//!` and what it is about";
         check("crates/model/src/id.rs", "//! Ids.\nuse a;", &[]);
         check("crates/model/src/id.rs", "\n//! Ids.\n", &[]);
-        check(
-            "crates/model/src/id.rs",
-            "use a;\n//! Ids.",
-            &[&format!("crates/model/src/id.rs:1{missing}")],
-        );
-        check(
-            "crates/model/src/id.rs",
-            "",
-            &[&format!("crates/model/src/id.rs:1{missing}")],
-        );
-        check(
-            "xtask/src/main.rs",
-            "// Main.",
-            &[&format!("xtask/src/main.rs:1{missing}")],
-        );
+        check("crates/model/src/id.rs", "use a;\n//! Ids.", &[&format!("crates/model/src/id.rs:1{missing}")]);
+        check("crates/model/src/id.rs", "", &[&format!("crates/model/src/id.rs:1{missing}")]);
+        check("xtask/src/main.rs", "// Main.", &[&format!("xtask/src/main.rs:1{missing}")]);
     }
 
     #[test]

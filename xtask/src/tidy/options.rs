@@ -11,10 +11,7 @@ use super::source::Source;
 pub(crate) fn check(sources: &[Source]) -> Vec<Violation> {
     let readers: Vec<&Source> = sources.iter().filter(|source| may_read(&source.path)).collect();
     let mut violations = Vec::new();
-    for source in sources
-        .iter()
-        .filter(|source| source.path.starts_with("crates/cli/src/"))
-    {
+    for source in sources.iter().filter(|source| source.path.starts_with("crates/cli/src/")) {
         for (at, name) in options(source) {
             if !readers.iter().any(|reader| reads(reader, name)) {
                 let what = format!("nobody reads the option `{name}`; use it or remove it");
@@ -35,23 +32,15 @@ fn options(source: &Source) -> Vec<(usize, &str)> {
     let is_configuration = source.path.starts_with("crates/cli/src/config");
     let structs = occurrences(code, "struct").filter(|at| !source.is_test(*at));
     let holding_options = structs.filter(|at| is_configuration || derives_arguments(code, *at));
-    holding_options
-        .filter_map(|at| body(code, at))
-        .flat_map(|(start, end)| fields(code, start, end))
-        .collect()
+    holding_options.filter_map(|at| body(code, at)).flat_map(|(start, end)| fields(code, start, end)).collect()
 }
 
 /// Whether the attributes before a struct derive one of clap's readers of arguments.
 fn derives_arguments(code: &str, at: usize) -> bool {
     let item_start = code[..at].rfind([';', '}', '{']).map_or(0, |end| end + 1);
     let attributes = &code[item_start..at];
-    let derives = attributes
-        .split("derive(")
-        .skip(1)
-        .filter_map(|derive| derive.split(')').next());
-    derives
-        .flat_map(|names| names.split(','))
-        .any(|name| matches!(last_part(name), "Args" | "Parser"))
+    let derives = attributes.split("derive(").skip(1).filter_map(|derive| derive.split(')').next());
+    derives.flat_map(|names| names.split(',')).any(|name| matches!(last_part(name), "Args" | "Parser"))
 }
 
 fn last_part(path: &str) -> &str {
@@ -69,11 +58,7 @@ fn fields(code: &str, start: usize, end: usize) -> Vec<(usize, &str)> {
     let named = visible.map(|at| {
         let after = at + "pub".len();
         // `pub(crate)` is public enough to be an option.
-        let after = if code[after..].starts_with('(') {
-            group_end(code, after)
-        } else {
-            after
-        };
+        let after = if code[after..].starts_with('(') { group_end(code, after) } else { after };
         (at, leading_word(code[after..].trim_start()))
     });
     named.filter(|(_, name)| !name.is_empty()).collect()
@@ -96,9 +81,7 @@ fn is_taken_apart(code: &str, at: usize, field: &str) -> bool {
     let before = before.strip_suffix("mut").unwrap_or(before).trim_end();
     let before = before.strip_suffix("ref").unwrap_or(before).trim_end();
     let after = code[at + field.len()..].trim_start();
-    let dropped = after
-        .strip_prefix(':')
-        .is_some_and(|name| leading_word(name.trim_start()) == "_");
+    let dropped = after.strip_prefix(':').is_some_and(|name| leading_word(name.trim_start()) == "_");
     before.ends_with(['{', ',']) && after.starts_with([',', ':', '}']) && !dropped && is_in_pattern(code, at)
 }
 
@@ -132,19 +115,10 @@ mod tests {
     /// Checks one file of options and one of readers; expects the unread options, separated by spaces.
     #[track_caller]
     fn check(declared_in: &str, declaration: &str, readers: &str, expected: &str) {
-        let sources = [
-            Source::new(declared_in, declaration),
-            Source::new("crates/node/src/reader.rs", readers),
-        ];
+        let sources = [Source::new(declared_in, declaration), Source::new("crates/node/src/reader.rs", readers)];
         let found = super::check(&sources);
-        let names = found
-            .iter()
-            .map(|violation| violation.what.split('`').nth(1).unwrap_or_default());
-        assert_eq!(
-            names.collect::<Vec<_>>().join(" "),
-            expected,
-            "with readers `{readers}`"
-        );
+        let names = found.iter().map(|violation| violation.what.split('`').nth(1).unwrap_or_default());
+        assert_eq!(names.collect::<Vec<_>>().join(" "), expected, "with readers `{readers}`");
     }
 
     #[track_caller]
@@ -159,10 +133,7 @@ mod tests {
     fn a_field_is_read_where_it_is_accessed() {
         check_config("f(config.port); g(&config\n    .peers);", "");
         check_config("f(config.port)", "peers");
-        check_config(
-            "f(config.port()); config.ports; // config.port\ng(\"config.peers\")",
-            "port peers",
-        );
+        check_config("f(config.port()); config.ports; // config.port\ng(\"config.peers\")", "port peers");
         check_config("#[cfg(test)]\nmod tests { f(config.port, config.peers) }", "port peers");
     }
 
@@ -170,10 +141,7 @@ mod tests {
     fn a_field_is_read_where_it_is_taken_apart() {
         check_config("let Config { port, peers: names, .. } = config;", "");
         check_config("let Config {\n    ref port,\n    mut peers,\n} = config;", "");
-        check_config(
-            "match c { Some(Config { port, peers, .. }) if port > 1 => 2, _ => 3 }",
-            "",
-        );
+        check_config("match c { Some(Config { port, peers, .. }) if port > 1 => 2, _ => 3 }", "");
         check_config("fn f(Config { port, .. }: Config, x: X) {}", "peers");
         check_config("let Config { port, peers: _ } = config;", "peers");
     }

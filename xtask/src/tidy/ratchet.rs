@@ -19,17 +19,10 @@ type Listed = BTreeMap<Subject, (usize, usize)>;
 pub(crate) fn check(over: &BTreeMap<Subject, Length>, list: &str) -> Vec<Violation> {
     let (listed, mut violations) = read(list);
     for (subject, length) in over {
-        violations.extend(check_length(
-            subject,
-            length,
-            listed.get(subject).map(|(lines, _)| *lines),
-        ));
+        violations.extend(check_length(subject, length, listed.get(subject).map(|(lines, _)| *lines)));
     }
     for (subject, (_, line)) in listed.iter().filter(|(subject, _)| !over.contains_key(subject)) {
-        let what = format!(
-            "{} in {} is no longer too long; remove this line",
-            subject.what, subject.path
-        );
+        let what = format!("{} in {} is no longer too long; remove this line", subject.what, subject.path);
         violations.push(Violation::new(PATH, *line, what));
     }
     violations
@@ -39,14 +32,8 @@ fn check_length(subject: &Subject, length: &Length, listed: Option<usize>) -> Op
     let Length { lines, aim, line } = length;
     let what = match listed {
         Some(most) if *lines <= most => return None,
-        Some(most) => format!(
-            "{} grew to {lines} lines, {PATH} allows {most}; make it shorter",
-            subject.what
-        ),
-        None => format!(
-            "{} has {lines} lines, the aim is {aim}; split it by subject",
-            subject.what
-        ),
+        Some(most) => format!("{} grew to {lines} lines, {PATH} allows {most}; make it shorter", subject.what),
+        None => format!("{} has {lines} lines, the aim is {aim}; split it by subject", subject.what),
     };
     Some(Violation::new(&subject.path, *line, what))
 }
@@ -57,16 +44,11 @@ pub(crate) fn rewrite(over: &BTreeMap<Subject, Length>, list: &str) -> (String, 
     let mut text = REMARK.to_owned();
     let mut news = Vec::new();
     for (Subject { path, what }, Length { lines, aim, .. }) in over {
-        let before = listed.get(&Subject {
-            path: path.clone(),
-            what: what.clone(),
-        });
+        let before = listed.get(&Subject { path: path.clone(), what: what.clone() });
         let lines = before.map_or(*lines, |(most, _)| *lines.min(most));
         text.push_str(&format!("{path}\t{what}\t{lines}\n"));
         if before.is_none() {
-            news.push(format!(
-                "{path}: {what} is new in {PATH} with {lines} lines, the aim is {aim}"
-            ));
+            news.push(format!("{path}: {what} is new in {PATH} with {lines} lines, the aim is {aim}"));
         }
     }
     (text, news)
@@ -75,19 +57,11 @@ pub(crate) fn rewrite(over: &BTreeMap<Subject, Length>, list: &str) -> (String, 
 fn read(list: &str) -> (Listed, Vec<Violation>) {
     let mut listed = Listed::new();
     let mut violations = Vec::new();
-    for (index, text) in list
-        .lines()
-        .enumerate()
-        .filter(|(_, text)| !text.starts_with('#') && !text.is_empty())
-    {
+    for (index, text) in list.lines().enumerate().filter(|(_, text)| !text.starts_with('#') && !text.is_empty()) {
         let line = index + 1;
         match entry(text) {
             Some((subject, lines)) => _ = listed.insert(subject, (lines, line)),
-            None => violations.push(Violation::new(
-                PATH,
-                line,
-                "not `path<TAB>file or fn name<TAB>lines`; correct it",
-            )),
+            None => violations.push(Violation::new(PATH, line, "not `path<TAB>file or fn name<TAB>lines`; correct it")),
         }
     }
     (listed, violations)
@@ -97,15 +71,7 @@ fn entry(text: &str) -> Option<(Subject, usize)> {
     let mut columns = text.split('\t');
     let (path, what, lines) = (columns.next()?, columns.next()?, columns.next()?.parse().ok()?);
     let is_known = what == "file" || what.starts_with("fn ");
-    (is_known && columns.next().is_none()).then(|| {
-        (
-            Subject {
-                path: path.to_owned(),
-                what: what.to_owned(),
-            },
-            lines,
-        )
-    })
+    (is_known && columns.next().is_none()).then(|| (Subject { path: path.to_owned(), what: what.to_owned() }, lines))
 }
 
 #[cfg(test)]
@@ -116,19 +82,7 @@ mod tests {
     /// Reads `path what lines` triples, separated by commas, as things that are too long.
     fn over(text: &str) -> BTreeMap<Subject, Length> {
         let listed = super::read(&text.replace(", ", "\n").replace('|', "\t")).0;
-        listed
-            .into_iter()
-            .map(|(subject, (lines, _))| {
-                (
-                    subject,
-                    Length {
-                        lines,
-                        aim: 70,
-                        line: 5,
-                    },
-                )
-            })
-            .collect()
+        listed.into_iter().map(|(subject, (lines, _))| (subject, Length { lines, aim: 70, line: 5 })).collect()
     }
 
     #[track_caller]
@@ -149,20 +103,12 @@ mod tests {
 
     #[test]
     fn unlisted_things_keep_to_the_aim() {
-        check(
-            "a.rs|file|80",
-            "",
-            &["a.rs:5: file has 80 lines, the aim is 70; split it by subject"],
-        );
+        check("a.rs|file|80", "", &["a.rs:5: file has 80 lines, the aim is 70; split it by subject"]);
     }
 
     #[test]
     fn entries_without_need_are_removed() {
-        check(
-            "",
-            "#\na.rs|file|500",
-            &["tidy/ratchet.txt:2: file in a.rs is no longer too long; remove this line"],
-        );
+        check("", "#\na.rs|file|500", &["tidy/ratchet.txt:2: file in a.rs is no longer too long; remove this line"]);
     }
 
     #[test]
@@ -191,11 +137,6 @@ mod tests {
     #[test]
     fn rewriting_tells_what_is_new() {
         let news = "b.rs: fn c is new in tidy/ratchet.txt with 90 lines, the aim is 70";
-        check_rewrite(
-            "a.rs|file|75, b.rs|fn c|90",
-            "a.rs|file|75",
-            "a.rs|file|75\nb.rs|fn c|90\n",
-            &[news],
-        );
+        check_rewrite("a.rs|file|75, b.rs|fn c|90", "a.rs|file|75", "a.rs|file|75\nb.rs|fn c|90\n", &[news]);
     }
 }

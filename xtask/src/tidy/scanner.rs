@@ -21,10 +21,7 @@ enum Kind {
 
 /// Separates the layers of a text. A comment or literal without an end reaches to the end of the text.
 pub(crate) fn scan(text: &str) -> Scanned {
-    let mut scanned = Scanned {
-        code: String::with_capacity(text.len()),
-        comments: String::with_capacity(text.len()),
-    };
+    let mut scanned = Scanned { code: String::with_capacity(text.len()), comments: String::with_capacity(text.len()) };
     let mut rest = text;
     while !rest.is_empty() {
         let (kind, length) = piece(rest);
@@ -47,9 +44,7 @@ impl Scanned {
 }
 
 fn blank(text: &str) -> String {
-    text.bytes()
-        .map(|byte| if byte == b'\n' { '\n' } else { ' ' })
-        .collect()
+    text.bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }).collect()
 }
 
 fn piece(rest: &str) -> (Kind, usize) {
@@ -124,22 +119,13 @@ fn character(rest: &str) -> Option<usize> {
             let after = 1 + escaped_at + escaped.len_utf8();
             Some(rest[after..].find('\'').map_or(rest.len(), |found| after + found + 1))
         }
-        _ => characters
-            .next()
-            .filter(|(_, quote)| *quote == '\'')
-            .map(|(at, _)| at + 2),
+        _ => characters.next().filter(|(_, quote)| *quote == '\'').map(|(at, _)| at + 2),
     }
 }
 
 fn word(rest: &str) -> usize {
-    let after = rest
-        .find(|character: char| !super::search::is_word(character))
-        .unwrap_or(rest.len());
-    if after > 0 {
-        after
-    } else {
-        rest.chars().next().map_or(0, char::len_utf8)
-    }
+    let after = rest.find(|character: char| !super::search::is_word(character)).unwrap_or(rest.len());
+    if after > 0 { after } else { rest.chars().next().map_or(0, char::len_utf8) }
 }
 
 #[cfg(test)]
@@ -187,14 +173,8 @@ mod tests {
 
     #[test]
     fn characters_are_blanked_and_lifetimes_are_not() {
-        check(
-            "match c { '{' => 1, '\\'' => 2, '\\u{7d}' => 3 }",
-            "match c { ... => 1, .... => 2, ........ => 3 }",
-        );
-        check(
-            "fn f<'a>(x: &'a str, y: &'static str)",
-            "fn f<'a>(x: &'a str, y: &'static str)",
-        );
+        check("match c { '{' => 1, '\\'' => 2, '\\u{7d}' => 3 }", "match c { ... => 1, .... => 2, ........ => 3 }");
+        check("fn f<'a>(x: &'a str, y: &'static str)", "fn f<'a>(x: &'a str, y: &'static str)");
         check("'outer: loop { break 'outer; }", "'outer: loop { break 'outer; }");
         check("b'{' '\"' \"'\"", "b... ... ...");
     }

@@ -41,11 +41,7 @@ mod tests {
     use super::{group_end, leading_word, occurrences};
 
     fn check(code: &str, needle: &str, expected: &[usize]) {
-        assert_eq!(
-            occurrences(code, needle).collect::<Vec<_>>(),
-            expected,
-            "`{needle}` in `{code}`"
-        );
+        assert_eq!(occurrences(code, needle).collect::<Vec<_>>(), expected, "`{needle}` in `{code}`");
     }
 
     #[test]

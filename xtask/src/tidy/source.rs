@@ -28,18 +28,8 @@ impl Source {
     /// Reads a text as the file at that path.
     pub(crate) fn new(path: &str, text: &str) -> Self {
         let Scanned { code, comments } = scan(text);
-        let tests = if is_test_file(path) {
-            iter::once(0..text.len()).collect()
-        } else {
-            test_modules(&code)
-        };
-        Source {
-            path: path.to_owned(),
-            text: text.to_owned(),
-            code,
-            comments,
-            tests,
-        }
+        let tests = if is_test_file(path) { iter::once(0..text.len()).collect() } else { test_modules(&code) };
+        Source { path: path.to_owned(), text: text.to_owned(), code, comments, tests }
     }
 
     /// The number of the line that holds the offset, counted from 1.
@@ -97,9 +87,7 @@ fn is_test_file(path: &str) -> bool {
 
 fn test_modules(code: &str) -> Vec<Range<usize>> {
     let marks = code.match_indices("#[cfg(test)]");
-    marks
-        .filter_map(|(start, mark)| Some(start..group_end(code, module_body(code, start + mark.len())?)))
-        .collect()
+    marks.filter_map(|(start, mark)| Some(start..group_end(code, module_body(code, start + mark.len())?))).collect()
 }
 
 /// The opening brace of the module that follows, if a module with a body does follow.
@@ -133,11 +121,7 @@ mod tests {
     #[test]
     fn modules_marked_for_tests_are_test_code() {
         check("a.rs", "x\n#[cfg(test)]\nmod tests {\n x { x }\n}\nx", &[4, 4]);
-        check(
-            "a.rs",
-            "#[cfg(test)]\n#[allow(dead_code)]\npub(crate) mod helpers {\n x\n}\nx",
-            &[4],
-        );
+        check("a.rs", "#[cfg(test)]\n#[allow(dead_code)]\npub(crate) mod helpers {\n x\n}\nx", &[4]);
         check("a.rs", "#[cfg(test)]\nmod tests {\n f(\"}\"); // }\n x\n}\nx", &[4]);
     }
 

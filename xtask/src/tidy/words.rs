@@ -16,30 +16,22 @@ pub(crate) fn load(root: &Path) -> Result<Vec<(String, String)>> {
     let listed = output(&mut program("git", &listing)).context("cannot list the files to check")?;
     let paths = listed.split('\0').filter(|path| !path.is_empty());
     // A file that cannot be read as text is an image or was deleted and not yet committed.
-    Ok(paths
-        .filter_map(|path| Some((path.to_owned(), std::fs::read_to_string(root.join(path)).ok()?)))
-        .collect())
+    Ok(paths.filter_map(|path| Some((path.to_owned(), std::fs::read_to_string(root.join(path)).ok()?))).collect())
 }
 
 /// Finds the forbidden words of one file.
 pub(crate) fn check(path: &str, text: &str) -> Vec<Violation> {
-    let paths = MACHINE_PATHS
-        .iter()
-        .flat_map(|start| path_starts(text, start).map(move |at| (at, path_message(start))));
+    let paths =
+        MACHINE_PATHS.iter().flat_map(|start| path_starts(text, start).map(move |at| (at, path_message(start))));
     let notes = NOTES.iter().filter(|_| path.ends_with(".rs"));
     let notes = notes.flat_map(|note| occurrences(text, note).map(move |at| (at, note_message(note))));
-    paths
-        .chain(notes)
-        .map(|(at, what)| Violation::new(path, line_at(text, at), what))
-        .collect()
+    paths.chain(notes).map(|(at, what)| Violation::new(path, line_at(text, at), what)).collect()
 }
 
 /// Where an absolute path starts so; `a/work/b` in the middle of another path does not count.
 fn path_starts<'a>(text: &'a str, start: &'a str) -> impl Iterator<Item = usize> + 'a {
     let continues = |before: char| before.is_alphanumeric() || "._-~}".contains(before);
-    text.match_indices(start)
-        .map(|(at, _)| at)
-        .filter(move |at| !text[..*at].ends_with(continues))
+    text.match_indices(start).map(|(at, _)| at).filter(move |at| !text[..*at].ends_with(continues))
 }
 
 fn path_message(start: &str) -> String {
@@ -63,10 +55,7 @@ mod tests {
     fn check(path: &str, text: &str, expected: &[usize]) {
         for (start, note) in MACHINE_PATHS.iter().zip(NOTES) {
             let found = super::check(path, &text.replace('@', start).replace('#', note));
-            assert_eq!(
-                found.iter().map(|violation| violation.line).collect::<Vec<_>>(),
-                expected
-            );
+            assert_eq!(found.iter().map(|violation| violation.line).collect::<Vec<_>>(), expected);
         }
     }
 

@@ -19,11 +19,7 @@ impl Manifest {
     /// Reads a text as the manifest at that path.
     pub(crate) fn parse(path: &str, text: &str) -> Result<Self> {
         let table = text.parse().with_context(|| format!("cannot read {path} as TOML"))?;
-        Ok(Manifest {
-            path: path.to_owned(),
-            text: text.to_owned(),
-            table,
-        })
+        Ok(Manifest { path: path.to_owned(), text: text.to_owned(), table })
     }
 
     fn load(root: &Path, path: &str) -> Result<Self> {
@@ -33,11 +29,7 @@ impl Manifest {
 
     /// The name of the package, empty if it has none.
     pub(crate) fn package(&self) -> &str {
-        self.table
-            .get("package")
-            .and_then(|package| package.get("name"))
-            .and_then(Value::as_str)
-            .unwrap_or_default()
+        self.table.get("package").and_then(|package| package.get("name")).and_then(Value::as_str).unwrap_or_default()
     }
 }
 
@@ -54,35 +46,20 @@ impl Workspace {
     /// Reads the root's manifest and those of the members it names.
     pub(crate) fn load(root: &Path) -> Result<Self> {
         let manifest = Manifest::load(root, "Cargo.toml")?;
-        let named = manifest
-            .table
-            .get("workspace")
-            .and_then(|workspace| workspace.get("members"));
-        let named = named
-            .and_then(Value::as_array)
-            .context("Cargo.toml names no workspace members")?;
+        let named = manifest.table.get("workspace").and_then(|workspace| workspace.get("members"));
+        let named = named.and_then(Value::as_array).context("Cargo.toml names no workspace members")?;
         let mut paths = Vec::new();
         for member in named.iter().filter_map(Value::as_str) {
             paths.extend(expand(root, member)?);
         }
         paths.sort();
-        let members = paths
-            .iter()
-            .map(|path| Manifest::load(root, path))
-            .collect::<Result<_>>()?;
-        Ok(Workspace {
-            root: manifest,
-            members,
-        })
+        let members = paths.iter().map(|path| Manifest::load(root, path)).collect::<Result<_>>()?;
+        Ok(Workspace { root: manifest, members })
     }
 
     /// The package that a dependency means: it may be renamed where it is used or where the workspace lists it.
     pub(crate) fn package_of<'a>(&'a self, key: &'a str, dependency: &'a Value) -> &'a str {
-        let listed = self
-            .root
-            .table
-            .get("workspace")
-            .and_then(|workspace| workspace.get("dependencies"));
+        let listed = self.root.table.get("workspace").and_then(|workspace| workspace.get("dependencies"));
         let inherits = dependency.get("workspace").and_then(Value::as_bool) == Some(true);
         let inherited = listed.and_then(|listed| listed.get(key)).filter(|_| inherits);
         let renamed = inherited.unwrap_or(dependency).get("package");

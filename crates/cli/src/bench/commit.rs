@@ -23,7 +23,8 @@ pub(crate) fn run(scale: &Scale) -> Result<()> {
         supply::fill(&core, &supply, 0, 20_000, |_| ())?;
     }
     let bare = sync_times(folder.path(), count)?;
-    let node = Node::start(supply::open(folder.path())?, Arc::new(LateClock), Arc::new(NoSource), NodeOptions::default());
+    let node =
+        Node::start(supply::open(folder.path())?, Arc::new(LateClock), Arc::new(NoSource), NodeOptions::default());
     let mut times = Vec::new();
     for raw in supply.messages(20_000, count)? {
         let begun = Instant::now();

@@ -48,7 +48,9 @@ fn look_up<R: Reads>(db: &R, reference: &Reference, is_first: bool) -> Answer<Lo
         return Ok(if db.refused(&reference.id)?.is_some() { Lookup::Refused } else { Lookup::Unmet });
     };
     match db.event(seq)? {
-        Some(row) if is_met(db, &row, is_first)? => Ok(Lookup::Applied(Box::new(Found { role: reference.role, seq, row }))),
+        Some(row) if is_met(db, &row, is_first)? => {
+            Ok(Lookup::Applied(Box::new(Found { role: reference.role, seq, row })))
+        }
         Some(_) | None => Ok(Lookup::Unmet),
     }
 }

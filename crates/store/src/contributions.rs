@@ -1,0 +1,91 @@
+//! Contributions to the views: one row per event and place, put while the event counts and removed when it stops.
+
+use crate::batch::{Batch, HINT_REACTIONS, HINT_REPLIES, HINT_VERSIONS, put_or_remove};
+use crate::db::fault;
+use crate::encode;
+use engine::change::Turn;
+use engine::reads::{Answer, Reads};
+use engine::rows::ViewRow;
+use model::{AuthorNo, Seq, SpaceNo, Stamp};
+use redb::ReadableTable as _;
+
+impl Batch<'_> {
+    pub(crate) fn view(&mut self, turn: Turn, row: ViewRow, stamp: Stamp, seq: Seq) -> Answer<()> {
+        match row {
+            ViewRow::Thread { space } => {
+                put_or_remove(turn, &mut self.db.tables.threads, encode::space_stamp(space, stamp), seq.0)
+            }
+            ViewRow::Timeline { space, thread } => self.timeline(turn, space, thread, stamp, seq),
+            ViewRow::Version { target } => {
+                put_or_remove(turn, &mut self.db.tables.versions, encode::number_stamp(target, stamp), seq.0)?;
+                self.hint(target, HINT_VERSIONS)
+            }
+            ViewRow::Reaction { target, author } => {
+                let key = encode::reaction_key(target, author, stamp);
+                put_or_remove(turn, &mut self.db.tables.reactions, key, seq.0)?;
+                self.hint(target, HINT_REACTIONS)
+            }
+            ViewRow::Reply { space, target } => {
+                put_or_remove(turn, &mut self.db.tables.replies, encode::reply_key(space, &target, stamp), seq.0)?;
+                match self.db.seq(&target)? {
+                    Some(target) => self.hint(target, HINT_REPLIES),
+                    None => Ok(()),
+                }
+            }
+            ViewRow::Register(key) => {
+                put_or_remove(turn, &mut self.db.tables.registers, encode::register_key(&key, stamp), seq.0)
+            }
+            ViewRow::Follower { followee, follower } => {
+                let key: [u8; 44] = encode::key(&[&followee.0, &follower.0.to_be_bytes(), &stamp.to_bytes()]);
+                put_or_remove(turn, &mut self.db.tables.followers, key, seq.0)
+            }
+            ViewRow::Post { space } => {
+                put_or_remove(turn, &mut self.db.tables.posts, encode::space_stamp(space, stamp), seq.0)
+            }
+            ViewRow::Chosen { space, key } => {
+                let key: [u8; 44] = encode::key(&[&space.0.to_be_bytes(), &key.0, &stamp.to_bytes()]);
+                put_or_remove(turn, &mut self.db.tables.chosen, key, seq.0)
+            }
+            ViewRow::File { space } => {
+                put_or_remove(turn, &mut self.db.tables.files, encode::space_stamp(space, stamp), seq.0)
+            }
+        }
+    }
+
+    fn timeline(&mut self, turn: Turn, space: SpaceNo, thread: Seq, stamp: Stamp, seq: Seq) -> Answer<()> {
+        let mut hints = 0;
+        if turn == Turn::Put {
+            // Answers need not wait for what they answer; versions and reactions may be here when a message that was
+            // hidden is shown again.
+            let answers =
+                encode::reply_key(space, &stamp.id, Stamp::FIRST)..=encode::reply_key(space, &stamp.id, Stamp::LAST);
+            let replies = self.db.tables.replies.range(answers).map_err(fault)?.next().is_some();
+            hints |= if replies { HINT_REPLIES } else { 0 };
+            hints |= if self.db.last_version(seq)?.is_some() { HINT_VERSIONS } else { 0 };
+            let first = encode::reaction_key(seq, AuthorNo(0), Stamp::FIRST);
+            let last = encode::reaction_key(seq, AuthorNo(u32::MAX), Stamp::LAST);
+            let reactions = self.db.tables.reactions.range(first..=last).map_err(fault)?.next().is_some();
+            hints |= if reactions { HINT_REACTIONS } else { 0 };
+        }
+        let value = encode::key(&[&seq.0.to_be_bytes(), &[hints]]);
+        put_or_remove(turn, &mut self.db.tables.timeline, encode::number_stamp(thread, stamp), value)
+    }
+
+    fn hint(&mut self, target: Seq, hint: u8) -> Answer<()> {
+        let Some(row) = self.db.event(target)? else {
+            return Ok(());
+        };
+        let (Some(meta), Some(stamp)) = (&row.meta, row.stamp()) else {
+            return Ok(());
+        };
+        let key = encode::number_stamp(meta.subject, stamp);
+        let Some(mut value) = self.db.tables.timeline.get(key).map_err(fault)?.map(|guard| guard.value()) else {
+            return Ok(());
+        };
+        if value[8] & hint == 0 {
+            value[8] |= hint;
+            self.db.tables.timeline.insert(key, value).map_err(fault)?;
+        }
+        Ok(())
+    }
+}
