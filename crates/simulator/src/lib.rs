@@ -1,7 +1,7 @@
 //! Whole nodes on one thread, one seed, a virtual clock, network and disk.
 //!
 //! [`disk`] is a disk that forgets, tears and fails on demand; [`cast`] writes the events of a small world, honest and
-//! lying; [`reference`] recomputes from the set alone what every view must show; [`run`] delivers the world to nodes in
+//! lying; [`mod@reference`] recomputes from the set alone what every view must show; [`run`] delivers the world to nodes in
 //! any order, with crashes, prunes and clock jumps, and compares. [`crash`] crashes the store at every single operation.
 //!
 //! For tests only: nothing here is in the product.
@@ -10,6 +10,7 @@
 pub mod cast;
 pub mod chance;
 pub mod crash;
+pub mod decoders;
 pub mod disk;
 pub mod reference;
 pub mod run;

@@ -61,9 +61,9 @@ impl<'t> Batch<'t> {
             next_position: 0,
         };
         let mut batch = Batch {
-            next_seq: last_number(&db.tables.events)? + 1,
-            next_space: last_small(&db.tables.space_ids)? + 1,
-            next_author: last_small(&db.tables.author_ids)? + 1,
+            next_seq: last_number(&db.tables.events)?.saturating_add(1),
+            next_space: last_small(&db.tables.space_ids)?.saturating_add(1),
+            next_author: last_small(&db.tables.author_ids)?.saturating_add(1),
             next_refused: db.about_number("next refused")?.max(1),
             next_expired: db.about_number("next expired")?.max(1),
             db,

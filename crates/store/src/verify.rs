@@ -137,7 +137,7 @@ impl Check<'_> {
             Stage::Carried => {
                 self.carried += 1;
                 let carried = match db.space_of(seq)? {
-                    Some(space) => db.carried(&space, Seq(seq.0 - 1), 1)?.first() == Some(&seq),
+                    Some(space) => db.carried(&space, Seq(seq.0.saturating_sub(1)), 1)?.first() == Some(&seq),
                     None => false,
                 };
                 self.require(carried, || format!("{seq}: carried but not listed"));
@@ -173,7 +173,7 @@ impl Check<'_> {
         let space = db.space_of(seq)?;
         for need in unmet {
             self.waiting += 1;
-            let reverse = db.waiting(need, Seq(seq.0 - 1), 1)?.first() == Some(&seq);
+            let reverse = db.waiting(need, Seq(seq.0.saturating_sub(1)), 1)?.first() == Some(&seq);
             self.require(reverse, || format!("{seq}: waits for {need}, which does not know"));
             let met = match need {
                 Need::Event(id) => match db.seq(id)? {
@@ -201,14 +201,14 @@ impl Check<'_> {
         let db = self.db;
         let usage = encode::key(&[&meta.space.0.to_be_bytes(), &meta.author.0.to_be_bytes()]);
         let slot = &mut self.usage.entry(usage).or_default().by_state[usage_index(row.content)];
-        *slot = (slot.0 + 1, slot.1 + meta.content_len);
+        *slot = (slot.0 + 1, slot.1.saturating_add(meta.content_len));
         let shared = meta.content_len > db.policy.inline_bytes_max;
         if shared && row.content.holds_reference() {
             *self.counts.entry(encode::content_key(meta.space, &meta.content_hash)).or_default() += 1;
         }
         if row.content == ContentState::Missing && row.is_applied() {
             self.content_waiting += 1;
-            let waits = db.waiting_for_content(meta.space, &meta.content_hash, Seq(seq.0 - 1), 1)?;
+            let waits = db.waiting_for_content(meta.space, &meta.content_hash, Seq(seq.0.saturating_sub(1)), 1)?;
             self.require(waits.first() == Some(&seq), || format!("{seq}: misses content that does not know"));
             let here = db.content(meta.space, &meta.content_hash)?.is_some_and(|row| row.place != Place::Absent);
             self.require(!(here && self.at_rest), || format!("{seq}: misses content that is here"));

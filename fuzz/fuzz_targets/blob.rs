@@ -1,0 +1,3 @@
+//! See `decoders::blob`.
+#![no_main]
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| simulator::decoders::blob(bytes));

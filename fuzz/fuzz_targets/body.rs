@@ -1,0 +1,3 @@
+//! See `decoders::body`.
+#![no_main]
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| simulator::decoders::body(bytes));

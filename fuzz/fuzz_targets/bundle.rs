@@ -1,0 +1,3 @@
+//! See `decoders::bundle`.
+#![no_main]
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| simulator::decoders::bundle(bytes));

@@ -1,0 +1,3 @@
+//! See `decoders::content`.
+#![no_main]
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| simulator::decoders::content(bytes));

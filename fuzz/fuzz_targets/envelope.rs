@@ -1,0 +1,3 @@
+//! See `decoders::envelope`.
+#![no_main]
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| simulator::decoders::envelope(bytes));
