@@ -1,7 +1,7 @@
 //! The chains, as fixed lists: what happens to what arrives, in which order.
 //!
 //! - RECEIVE of a peer packet: unwrap, parse, gate. Of an import: parse. Before the writer, in parallel.
-//! - CREATE: validate, time, sign, seal. Inside the writer, so that times are given serially per author.
+//! - CREATE: outline, place, sign and seal. Inside the writer, so that times are given serially per author.
 //! - STORE: the id is computed from the blob, and a known id is a no-op that says so. See [`store`].
 //! - POST: open, needs, validate, reflect, apply, respond. The same for all, and again for what is released.
 //!
@@ -9,12 +9,14 @@
 
 use crate::change::Change;
 use crate::content::{self, Verdict, Work};
+use crate::create::{self, CannotCreate, Draft};
 use crate::policy::Policy;
 use crate::reads::{Answer, Fault, Reads};
 use crate::receive::{self, Arrival, Dropped, Keyring, Opening};
 use crate::rows::{EventRow, Origin, Outcome, TurnedAway};
 use crate::space::rules::{Found, Standing};
 use crate::steps;
+use ed25519_dalek::SigningKey;
 use model::stage::{ContentState, Stage};
 use model::{AuthorNo, Nanos, Seq, SpaceNo, Verified};
 
@@ -44,6 +46,24 @@ pub fn receive_blob(
     origin: Origin,
 ) -> Result<Arrival, Dropped> {
     receive::parse(keyring, policy, blob, inline, origin)
+}
+
+/// CREATE: outline, place, sign and seal. What was made then passes STORE and POST like anything else.
+pub fn create(
+    db: &impl Reads,
+    keyring: &impl Keyring,
+    setting: &Setting,
+    author: &SigningKey,
+    draft: Draft,
+) -> Answer<Result<Arrival, CannotCreate>> {
+    let outlined = match create::outline(setting.now, author, &draft) {
+        Ok(envelope) => envelope,
+        Err(why) => return Ok(Err(why)),
+    };
+    let placed = create::place(db, &setting.policy, setting.now, outlined)?;
+    Ok(placed.and_then(|envelope| {
+        create::sign_and_seal(keyring, &setting.policy, author, envelope, &draft.seal, draft.content)
+    }))
 }
 
 /// What STORE says of an arrival.

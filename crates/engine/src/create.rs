@@ -71,28 +71,31 @@ pub enum CannotCreate {
     NotApplied(String),
 }
 
-/// Makes an event of a draft: validate, time, sign, seal.
-pub fn create(
-    db: &impl Reads,
-    keyring: &impl Keyring,
-    policy: &Policy,
-    now: Nanos,
-    author: &SigningKey,
-    draft: Draft,
-) -> Answer<Result<Arrival, CannotCreate>> {
+/// The first step: the content fits the kind, and the envelope says what the draft says.
+pub(crate) fn outline(now: Nanos, author: &SigningKey, draft: &Draft) -> Result<Envelope, CannotCreate> {
     if judge(draft.kind, &draft.content) != Verdict::Fits {
-        return Ok(Err(CannotCreate::Content(draft.kind)));
+        return Err(CannotCreate::Content(draft.kind));
     }
     let identity = Identity(author.verifying_key().to_bytes());
     let mut envelope = Envelope::new(draft.kind, now, draft.space, identity);
     envelope.aux = draft.aux;
-    envelope.payload = draft.payload;
-    envelope.references = draft.references;
+    envelope.payload = draft.payload.clone();
+    envelope.references = draft.references.clone();
     envelope.key = match &draft.seal {
         Seal::Plain => model::KeyId::ZERO,
         Seal::Key(key) => key.id(),
         Seal::Prekey(public) => model::KeyId(model::crypto::prekey_id(public).0),
     };
+    Ok(envelope)
+}
+
+/// The second step: what it refers to is applied, its time is after all that it must win over, its right is in force.
+pub(crate) fn place(
+    db: &impl Reads,
+    policy: &Policy,
+    now: Nanos,
+    mut envelope: Envelope,
+) -> Answer<Result<Envelope, CannotCreate>> {
     match time(db, policy, now, &envelope)? {
         Ok(at) => envelope.created_at = at,
         Err(missing) => return Ok(Err(CannotCreate::Reference(missing))),
@@ -101,7 +104,7 @@ pub fn create(
         return Ok(Err(CannotCreate::NoRight));
     }
     envelope.parents = parents(db, policy, now, &envelope)?;
-    Ok(wrap(keyring, policy, author, envelope, &draft.seal, draft.content))
+    Ok(Ok(envelope))
 }
 
 /// Whether the membership that a draft stands on is in force at its time, if it names one.
@@ -116,7 +119,8 @@ fn is_in_force(db: &impl Reads, envelope: &Envelope) -> Answer<bool> {
     }
 }
 
-fn wrap(
+/// The last step: signed, and wrapped as the draft wants it.
+pub(crate) fn sign_and_seal(
     keyring: &impl Keyring,
     policy: &Policy,
     author: &SigningKey,

@@ -3,7 +3,7 @@
 use ed25519_dalek::SigningKey;
 use engine::chains::{self, Passage, Setting, Stored};
 use engine::content::{self, Pruned, Work};
-use engine::create::{CannotCreate, Draft, Seal, create};
+use engine::create::{CannotCreate, Draft, Seal};
 use engine::fetch::{self, ScheduleRow};
 use engine::reads::{Answer, Fault, Reads};
 use engine::receive::{self, Arrival, Opening};
@@ -337,7 +337,7 @@ fn make(batch: &mut Batch<'_>, author: &SigningKey, draft: Draft) -> Answer<Resu
     let policy = policy(batch);
     let is_for_another = matches!(draft.seal, Seal::Prekey(_));
     let space = draft.space;
-    let mut arrival = match create(batch.db(), batch.db(), &policy, batch.now(), author, draft)? {
+    let mut arrival = match chains::create(batch.db(), batch.db(), &setting(batch), author, draft)? {
         Ok(arrival) => arrival,
         Err(why) => return Ok(Err(why)),
     };
