@@ -6,7 +6,7 @@ use crate::key_file;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::tables::Snapshot;
@@ -34,8 +34,11 @@ pub(crate) enum Access {
 pub(crate) fn lock(folder: &Path, access: Access) -> Result<Lock, Failure> {
     let path = folder.join(LOCK);
     let failed = |why| Failure::file("lock the data folder with", &path, &why);
-    let mut file =
-        OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+    // A link would let somebody else have another file overwritten.
+    let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).custom_flags(flags);
+    let mut file = options.open(&path).map_err(failed)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
         Err(rustix::io::Errno::WOULDBLOCK) => return Err(in_use(folder, &mut file, access)),
@@ -95,6 +98,10 @@ pub(crate) fn open(context: &Context, access: Access) -> Result<(Store, Lock), F
     if !database(folder).exists() && !context.loaded.master_key.exists() {
         let what = format!("{} is not a data folder yet", folder.display());
         return Err(Failure::new(what, "run `anteroom init` to make it one, or pass --data-dir"));
+    }
+    if !database(folder).exists() && context.loaded.master_key.parent() == Some(folder) {
+        let what = format!("the database of {} is gone", folder.display());
+        return Err(Failure::new(what, "restore a backup into another folder; if there is none, ask for help first"));
     }
     let lock = lock(folder, access)?;
     let key = key_file::read(&context.loaded.master_key)?;

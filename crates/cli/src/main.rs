@@ -26,6 +26,7 @@ use clap::Parser as _;
 use clap::error::ErrorKind;
 use context::Context;
 use failure::Failure;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -38,10 +39,19 @@ fn main() -> ExitCode {
         let context = Context::new(&arguments.global)?;
         commands::run(&context, arguments.command)
     };
-    match run() {
-        Ok(code) => code,
-        Err(failure) => output::fail(json, &failure),
+    // A damaged database can make its engine give up in the middle of an answer.
+    std::panic::set_hook(Box::new(|_| ()));
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(Ok(code)) => code,
+        Ok(Err(failure)) => output::fail(json, &failure),
+        Err(panic) => output::fail(json, &gave_up(panic.as_ref())),
     }
+}
+
+fn gave_up(panic: &(dyn std::any::Any + Send)) -> Failure {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    let what = format!("the command gave up, which it never should: {}", text.unwrap_or("no reason is known"));
+    Failure::new(what, "the database may be damaged: keep a copy of the folder, and restore a backup")
 }
 
 /// Help and versions are answers; everything else that clap says is a failure.

@@ -6,7 +6,7 @@ use engine::content::{self, Pruned, Work};
 use engine::create::{CannotCreate, Draft, Seal};
 use engine::fetch::{self, ScheduleRow};
 use engine::reads::{Answer, Fault, Reads};
-use engine::receive::{self, Arrival, Opening};
+use engine::receive::{self, Arrival, Keyring as _, Opening};
 use engine::release;
 use engine::rows::{Origin, Outcome, Task};
 use model::crypto::content_hash;
@@ -386,7 +386,17 @@ fn retry_event(batch: &mut Batch<'_>, id: &EventId) -> Answer<Reply> {
         return Ok(Reply::Done);
     };
     let space = batch.db().space_of(seq)?;
+    if let Stage::Held { unmet, .. } = &row.stage {
+        for group in unmet.iter().filter_map(|need| Group::of(need, space?)) {
+            hunt_now(batch, &group)?;
+        }
+    }
+    // Every commit that meets a need wakes who waits for it, so looking again finds nothing new unless a row is wrong;
+    // an event that really waits keeps its place in the line.
     if let Stage::Held { unmet, since } = row.stage.clone() {
+        if !any_met(batch, &unmet, space)? {
+            return Ok(Reply::Done);
+        }
         let mut work = Work::new(seq, row);
         let owner = release::owner_of(&work.row);
         work.row.stage = work.row.stage.next(StageInput::Wake).map_err(|edge| Fault::Broken(edge.to_string()))?;
@@ -395,15 +405,30 @@ fn retry_event(batch: &mut Batch<'_>, id: &EventId) -> Answer<Reply> {
         work.changes.push(engine::Change::Held(engine::change::Turn::Remove, owner, seq, since));
         work.changes.push(engine::Change::Ready(engine::change::Turn::Put, seq));
         batch.apply(work.finish())?;
-        for group in unmet.iter().filter_map(|need| Group::of(need, space?)) {
-            hunt_now(batch, &group)?;
-        }
     } else if let (Some(meta), Some(space)) = (row.meta, space)
         && row.content == model::ContentState::Missing
     {
         hunt_now(batch, &Group::Content(space, meta.content_hash))?;
     }
     Ok(Reply::Done)
+}
+
+fn any_met(batch: &Batch<'_>, unmet: &[Need], space: Option<SpaceId>) -> Answer<bool> {
+    for need in unmet {
+        let met = match need {
+            Need::Event(id) => match batch.db().seq(id)? {
+                Some(other) => batch.db().event(other)?.is_some_and(|row| row.is_applied()),
+                None => batch.db().refused(id)?.is_some(),
+            },
+            Need::Key(key) => space.is_some_and(|space| batch.db().space_key(&space, key).is_some()),
+            Need::Time(at) => *at <= batch.now(),
+            Need::Address { .. } | Need::GitObject { .. } | Need::GitData(_) | Need::Content(..) => false,
+        };
+        if met {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn retry_need(batch: &mut Batch<'_>, need: &Need) -> Answer<Reply> {

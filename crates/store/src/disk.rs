@@ -70,6 +70,10 @@ impl Disk for FolderDisk {
             fs::rename(&unfinished, &path)?;
             sync_dir(&self.folder)?;
         }
+        // An empty file is no new database: something cut it off.
+        if fs::metadata(&path)?.len() == 0 {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the database file is empty").into());
+        }
         builder.create(path)
     }
 

@@ -326,6 +326,9 @@ impl Store {
 fn opening(error: redb::DatabaseError) -> CannotOpen {
     match error {
         redb::DatabaseError::DatabaseAlreadyOpen => CannotOpen::Busy,
+        redb::DatabaseError::Storage(redb::StorageError::Io(io)) if io.kind() == std::io::ErrorKind::InvalidData => {
+            CannotOpen::Damaged(io.to_string())
+        }
         redb::DatabaseError::Storage(redb::StorageError::Io(io)) => {
             CannotOpen::Store(fault(redb::StorageError::Io(io)))
         }

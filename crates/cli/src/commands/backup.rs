@@ -40,6 +40,7 @@ impl fmt::Display for Answer {
 
 impl Backup {
     pub(super) fn run(&self, context: &Context) -> Done {
+        super::refuse_pipe(&self.file)?;
         let (store, _lock) = folder::open(context, Access::Read)?;
         let bar = Bar::bytes(context.json, "backing up", None);
         let done = store.backup(&self.file, context.clock.now(), &mut |bytes| bar.at(bytes))?;

@@ -43,7 +43,11 @@ impl fmt::Display for Answer {
             Standing::Unknown => writeln!(f, "event {id} is unknown: it never came here, or nothing of it was kept")?,
             Standing::Refused { why } => writeln!(f, "event {id} is refused for ever: {why}")?,
             Standing::Expired { at } => {
-                writeln!(f, "event {id} expired {}: what it needed did not come in time", moment_from(self.now, *at))?;
+                writeln!(
+                    f,
+                    "event {id} expired {}: what it needed did not come in time, or a limit made it go",
+                    moment_from(self.now, *at)
+                )?;
                 writeln!(f, "it may come again")?;
             }
             Standing::Ready => writeln!(f, "event {id} is ready: it will be looked at as soon as the node runs")?,

@@ -70,6 +70,10 @@ pub(super) fn make(context: &Context, recovered: Option<Secret>) -> Result<Initi
         try_key(context, &secret)?;
     }
     key_file::write(key, &secret)?;
+    if !has_database {
+        // From now on a folder with a key and no database has lost it.
+        try_key(context, &secret)?;
+    }
     Ok(Initialised {
         data_dir: folder.display().to_string(),
         master_key: key.display().to_string(),
@@ -77,7 +81,7 @@ pub(super) fn make(context: &Context, recovered: Option<Secret>) -> Result<Initi
     })
 }
 
-/// A key is kept only if it opens what is there.
+/// Opens the database with a key, making it if there is none: a key is kept only if it opens what is there.
 fn try_key(context: &Context, secret: &Secret) -> Result<(), Failure> {
     let folder = context.data_dir();
     let disk = FolderDisk::new(folder).map_err(|why| Failure::file("use the data folder", folder, &why))?;

@@ -75,3 +75,12 @@ pub(crate) fn run(context: &Context, command: Option<Command>) -> Done {
         Command::Man(command) => command.run(context),
     }
 }
+
+/// A backup is read back from the disk before it is reported, so it cannot be a pipe.
+fn refuse_pipe(file: &std::path::Path) -> Result<(), crate::failure::Failure> {
+    if file == std::path::Path::new("-") {
+        let what = "a backup is a file that is read back, not a pipe";
+        return Err(crate::failure::Failure::new(what, "name a file; to pipe, use export and import"));
+    }
+    Ok(())
+}

@@ -51,6 +51,7 @@ impl fmt::Display for Answer {
 
 impl Restore {
     pub(super) fn run(&self, context: &Context) -> Done {
+        super::refuse_pipe(&self.file)?;
         let recovered = self.recover.as_deref().map(key_file::recovery_argument).transpose()?;
         let key_path = &context.loaded.master_key;
         if recovered.is_some() && key_path.exists() {
