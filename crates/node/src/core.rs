@@ -1,20 +1,18 @@
 //! The writer's work without the loop around it: a batch of requests, one durable transaction, then the answers.
 
+use crate::asking;
 use ed25519_dalek::SigningKey;
 use engine::chains::{self, Passage, Setting, Stored};
 use engine::content::{self, Pruned, Work};
 use engine::create::{CannotCreate, Draft, Seal};
-use engine::fetch::{self, ScheduleRow};
 use engine::reads::{Answer, Fault, Reads};
-use engine::receive::{self, Arrival, Keyring as _, Opening};
+use engine::receive::{self, Arrival, Opening};
 use engine::release;
 use engine::rows::{Origin, Outcome, Task};
 use model::crypto::content_hash;
 use model::planted::{Bug, is_planted};
-use model::stage::StageInput;
-use model::{ContentHash, EventId, Group, Identity, Nanos, Need, Seq, SpaceId, Stage};
+use model::{ContentHash, EventId, Group, Identity, Nanos, Need, SpaceId};
 use store::content::Delivered;
-use store::schedule::rhythm;
 use store::{Batch, Store};
 
 /// How much waiting work one transaction does beside its requests.
@@ -182,10 +180,10 @@ fn handle(batch: &mut Batch<'_>, request: Request) -> Answer<Reply> {
             }
             Ok(Reply::Done)
         }
-        Request::RetryEvent(id) => retry_event(batch, &id),
-        Request::RetryNeed(need) => retry_need(batch, &need),
+        Request::RetryEvent(id) => asking::retry_event(batch, &id),
+        Request::RetryNeed(need) => asking::retry_need(batch, &need),
         Request::HuntEnded { group, expected_next, started_at, jitter_permille } => {
-            hunt_ended(batch, &group, expected_next, started_at, jitter_permille)
+            asking::hunt_ended(batch, &group, expected_next, started_at, jitter_permille)
         }
         Request::Collect => collect(batch),
         Request::AddPrekey(secret, space) => batch.add_prekey(secret, space).map(|()| Reply::Done),
@@ -376,99 +374,6 @@ fn prune(batch: &mut Batch<'_>, id: &EventId) -> Answer<Reply> {
     let (pruned, changes) = content::prune(batch.db(), &policy(batch), seq)?;
     batch.apply(changes)?;
     Ok(Reply::Pruned(pruned))
-}
-
-fn retry_event(batch: &mut Batch<'_>, id: &EventId) -> Answer<Reply> {
-    let Some(seq) = batch.db().seq(id)? else {
-        return Ok(Reply::Done);
-    };
-    let Some(row) = batch.db().event(seq)? else {
-        return Ok(Reply::Done);
-    };
-    let space = batch.db().space_of(seq)?;
-    if let Stage::Held { unmet, .. } = &row.stage {
-        for group in unmet.iter().filter_map(|need| Group::of(need, space?)) {
-            hunt_now(batch, &group)?;
-        }
-    }
-    // Every commit that meets a need wakes who waits for it, so looking again finds nothing new unless a row is wrong;
-    // an event that really waits keeps its place in the line.
-    if let Stage::Held { unmet, since } = row.stage.clone() {
-        if !any_met(batch, &unmet, space)? {
-            return Ok(Reply::Done);
-        }
-        let mut work = Work::new(seq, row);
-        let owner = release::owner_of(&work.row);
-        work.row.stage = work.row.stage.next(StageInput::Wake).map_err(|edge| Fault::Broken(edge.to_string()))?;
-        let put = |need: &Need| engine::Change::Waiting(engine::change::Turn::Remove, need.clone(), seq, space);
-        work.changes.extend(unmet.iter().map(put));
-        work.changes.push(engine::Change::Held(engine::change::Turn::Remove, owner, seq, since));
-        work.changes.push(engine::Change::Ready(engine::change::Turn::Put, seq));
-        batch.apply(work.finish())?;
-    } else if let (Some(meta), Some(space)) = (row.meta, space)
-        && row.content == model::ContentState::Missing
-    {
-        hunt_now(batch, &Group::Content(space, meta.content_hash))?;
-    }
-    Ok(Reply::Done)
-}
-
-fn any_met(batch: &Batch<'_>, unmet: &[Need], space: Option<SpaceId>) -> Answer<bool> {
-    for need in unmet {
-        let met = match need {
-            Need::Event(id) => match batch.db().seq(id)? {
-                Some(other) => batch.db().event(other)?.is_some_and(|row| row.is_applied()),
-                None => batch.db().refused(id)?.is_some(),
-            },
-            Need::Key(key) => space.is_some_and(|space| batch.db().space_key(&space, key).is_some()),
-            Need::Time(at) => *at <= batch.now(),
-            Need::Address { .. } | Need::GitObject { .. } | Need::GitData(_) | Need::Content(..) => false,
-        };
-        if met {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-fn retry_need(batch: &mut Batch<'_>, need: &Need) -> Answer<Reply> {
-    let waiting = batch.db().waiting(need, Seq(0), 1)?;
-    let space = match (need, waiting.first()) {
-        (Need::Content(space, _), _) => Some(*space),
-        (_, Some(seq)) => batch.db().space_of(*seq)?,
-        (_, None) => None,
-    };
-    if let Some(group) = space.and_then(|space| Group::of(need, space)) {
-        hunt_now(batch, &group)?;
-    }
-    Ok(Reply::Done)
-}
-
-fn hunt_now(batch: &mut Batch<'_>, group: &Group) -> Answer<()> {
-    if batch.db().needs_of(group, 1)?.is_empty() {
-        return Ok(());
-    }
-    let now = batch.now().0;
-    let row = batch.db().schedule_row(group)?.unwrap_or(ScheduleRow { attempts: 0, last: None, next: now });
-    batch.put_schedule(group, Some(fetch::on_retry(row, now)))
-}
-
-fn hunt_ended(
-    batch: &mut Batch<'_>,
-    group: &Group,
-    expected_next: Nanos,
-    started_at: Nanos,
-    jitter_permille: u16,
-) -> Answer<Reply> {
-    let Some(row) = batch.db().schedule_row(group)? else {
-        return Ok(Reply::Done);
-    };
-    let pending = !batch.db().needs_of(group, 1)?.is_empty();
-    let now = batch.now().0;
-    let (next, started) = (expected_next.0, started_at.0);
-    let row = fetch::on_hunt_ended(&row, next, pending, rhythm(group), started, now, jitter_permille);
-    batch.put_schedule(group, row)?;
-    Ok(Reply::Done)
 }
 
 /// What time alone asks for: files that an earlier commit forgot go, content whose grace is over is forgotten, and the

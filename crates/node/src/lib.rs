@@ -7,6 +7,7 @@
 //!
 //! This is the only crate that spawns threads.
 
+mod asking;
 pub mod bundle;
 pub mod clock;
 pub mod core;
