@@ -11,7 +11,7 @@ use crate::space::{rules, views};
 use model::blob::Form;
 use model::planted::{Bug, is_planted};
 use model::stage::{Stage, StageInput, Why};
-use model::{AuthorNo, EventId, Kind, Nanos, Need, Seq, SpaceId, SpaceNo, Stamp};
+use model::{AuthorNo, EventId, Group, Kind, Nanos, Need, Seq, SpaceId, SpaceNo, Stamp};
 
 /// Up to this many are woken in the very step that met their need; more are a task of their own.
 const WOKEN_AT_ONCE_MAX: usize = 64;
@@ -105,6 +105,13 @@ pub fn expire(db: &impl Reads, policy: &Policy, seq: Seq, now: Nanos) -> Answer<
     let mut changes = withdraw(db, policy, seq, &row)?;
     if is_planted(Bug::ExpiredStillKnown) {
         changes.push(Change::Refused(row.id, Why::NeedsRefused));
+    }
+    // Who waits for it has to hunt for it again.
+    if let Some(waiter) = db.waiting(&Need::Event(row.id), Seq(0), 1)?.first()
+        && let Some(waiting) = db.event(*waiter)?
+        && let Some(space) = space_of(db, *waiter, &waiting)?
+    {
+        changes.push(Change::Wanted(Group::Space(space), crate::fetch::Origin::PeerOrRelay));
     }
     changes.push(Change::Forget(seq, row.id));
     changes.push(Change::Expired(row.id, now));

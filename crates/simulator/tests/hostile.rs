@@ -211,3 +211,33 @@ fn needs_that_never_come_are_bounded() {
     }
     node.verify();
 }
+
+#[test]
+fn a_cycle_never_applies_is_named_and_expires() {
+    model::planted::weaken_ids(true);
+    let node = fixture(Policy::default());
+    let author = Author::new(1);
+    let place = Place { space: author.home(), key: None };
+    let edit = |at: u64, target: EventId| {
+        let text = Text::new(Kind::Edit, BEGINNING + at, &[(Role::Target, target)], b"{\"text\":\"x\"}");
+        write(&author, &place, 1024, text)
+    };
+    let mut future = [0; 16];
+    future[0] = 0x77;
+    let first = edit(1, EventId(future));
+    let second = (2..100_000).map(|at| edit(at, first.id)).find(|made| made.id == EventId(future)).unwrap();
+    for made in [&first, &second] {
+        assert!(matches!(node.send_made(made), Outcome::Held(..)));
+    }
+    node.verify();
+    let db = node.core.store().snapshot().unwrap();
+    match node::explain::explain(&db, &first.id).unwrap().standing {
+        node::explain::Standing::Held { cycles, .. } => assert_eq!(cycles.len(), 1, "{cycles:?}"),
+        other => panic!("{other:?}"),
+    }
+    drop(db);
+    let later = NOW.plus(node.policy.hold_nanos + 1_000_000_000);
+    node.core.settle(later).unwrap();
+    assert_eq!(node.stored(), 0);
+    model::planted::weaken_ids(false);
+}

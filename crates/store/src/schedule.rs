@@ -157,6 +157,13 @@ impl<V: View> Db<V> {
         Ok(needs)
     }
 
+    /// Whether anything waits for what a group brings, be it here already and waiting itself.
+    pub(crate) fn is_waited_for(&self, group: &Group) -> Answer<bool> {
+        let Group::Space(space) = group else { return Ok(!self.needs_of(group, 1)?.is_empty()) };
+        let to = [space.0.as_slice(), &[0xff]].concat();
+        Ok(self.tables.hunted().range::<&[u8]>(space.0.as_slice()..to.as_slice()).map_err(fault)?.next().is_some())
+    }
+
     fn is_hunted(&self, need: &Need) -> Answer<bool> {
         Ok(match need {
             Need::Event(id) => self.seq(id)?.is_none(),

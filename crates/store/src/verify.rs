@@ -303,7 +303,7 @@ impl Check<'_> {
         let due = redb::ReadableTableMetadata::len(self.db.tables.schedule_due()).map_err(fault)?;
         self.require(rows.len() as u64 == due, || format!("{} groups scheduled, {due} by time", rows.len()));
         for (group, _) in &rows {
-            let pending = !self.db.needs_of(group, 1)?.is_empty() || !self.at_rest;
+            let pending = self.db.is_waited_for(group)? || !self.at_rest;
             self.require(pending, || format!("{group} is scheduled but nothing of it is pending"));
         }
         let scheduled: HashSet<Group> = rows.into_iter().map(|(group, _)| group).collect();
