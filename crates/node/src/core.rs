@@ -261,23 +261,20 @@ fn post(
     Ok(outcome)
 }
 
-/// Goes on with what waits, tasks and released events in turn, until nothing is left or the transaction has changed
-/// enough events. Says whether anything is left. A released event re-enters POST at its first step.
+/// Goes on with what waits, tasks and released events in turn, until nothing is left or the transaction has woken or
+/// applied enough of them. Says whether anything is left. A released event re-enters POST at its first step.
 fn go_on(batch: &mut Batch<'_>, most: usize) -> Answer<bool> {
-    let mut changed = 0;
-    let mut is_tasks_turn = true;
-    while changed < most {
-        let (task, ready) = (batch.next_task()?, batch.has_ready()?);
-        let step = match (task, ready) {
-            (Some(task), false) => run_task(batch, task),
-            (Some(task), true) if is_tasks_turn => run_task(batch, task),
-            (_, true) => post_again(batch).map(|()| 1),
-            (None, false) => return Ok(false),
+    let mut woken = 0;
+    for step in 0..2 * most {
+        let done = match (batch.next_task()?, batch.has_ready()?) {
+            (Some(_), _) if woken >= most => break,
+            (Some(task), ready) if !ready || step % 2 == 0 => run_task(batch, task).map(|rows| woken += rows),
+            (_, true) => post_again(batch),
+            (_, false) => return Ok(false),
         };
-        is_tasks_turn = !is_tasks_turn;
-        match step {
+        match done {
             Err(Fault::Broken(what)) if !STOPS_ON_BUGS => tracing::error!(what, "a waiting event was parked"),
-            other => changed += other?,
+            other => other?,
         }
     }
     Ok(true)
