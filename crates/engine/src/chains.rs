@@ -14,7 +14,7 @@ use crate::policy::Policy;
 use crate::reads::{Answer, Fault, Reads};
 use crate::receive::{self, Arrival, Dropped, Keyring, Opening};
 use crate::rows::{EventRow, Origin, Outcome, TurnedAway};
-use crate::space::rules::{Found, Standing};
+use crate::space::rules::Found;
 use crate::steps;
 use ed25519_dalek::SigningKey;
 use model::stage::{ContentState, Stage};
@@ -136,8 +136,6 @@ pub struct Passage {
     pub numbers: (SpaceNo, AuthorNo),
     /// Its needed references, once they are all applied.
     pub found: Vec<Found>,
-    /// What it stands on, once it is valid.
-    pub standing: Option<Standing>,
 }
 
 impl Passage {

@@ -252,7 +252,7 @@ fn post(
         Opening::NoKey(..) | Opening::NotOurs(_) | Opening::Bad(_) => Default::default(),
     };
     let setting = setting(batch);
-    let passage = Passage { setting, work, opening, was_opened, verdict, numbers, found: Vec::new(), standing: None };
+    let passage = Passage { setting, work, opening, was_opened, verdict, numbers, found: Vec::new() };
     let (outcome, changes) = chains::post(batch.db(), passage)?;
     batch.apply(changes)?;
     if matches!(outcome, Outcome::Refused(_) | Outcome::TurnedAway(_)) {

@@ -8,7 +8,7 @@ use crate::rebuild::rebuild;
 use crate::tables::{Snapshot, View as _};
 use engine::reads::{Answer, Reads};
 use engine::release::owner_of;
-use engine::rows::{EventRow, Meta, Owner, Place};
+use engine::rows::{EventRow, Meta, Place};
 use model::stage::{ContentState, Stage};
 use model::{ContentHash, Group, Nanos, Need, Seq, SpaceNo};
 use redb::ReadableTable as _;
@@ -326,13 +326,5 @@ impl Check<'_> {
         })?;
         self.require(before == after, || format!("the views have digest {before}, rebuilt they have {after}"));
         Ok(())
-    }
-}
-
-/// Whose held events they are, for messages.
-pub fn owner_text(owner: Owner) -> String {
-    match owner {
-        Owner::Author(author) => author.to_string(),
-        Owner::Door(origin) => format!("{origin:?}"),
     }
 }

@@ -14,7 +14,6 @@ pub(crate) fn validate<R: Reads>(db: &R, mut passage: Passage) -> Answer<Next> {
     match rules::validate(db, &examined)? {
         Ok(standing) => {
             passage.work.row.meta = Some(rules::meta_of(&examined, &standing));
-            passage.standing = Some(standing);
             Ok(Next::On(passage))
         }
         Err(why) => {
