@@ -29,6 +29,11 @@ use failure::Failure;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
+/// Pages of the database are allocated on one thread and freed on another all the time; the system's allocator keeps
+/// much of that memory, and takes longer.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,

@@ -10,8 +10,8 @@ use crate::hunting;
 use crossbeam_channel::{Receiver, SendTimeoutError, Sender, TrySendError, bounded};
 use engine::chains;
 use engine::fetch::{DomainLimits, Ticket};
-use engine::reads::{Answer, Fault};
-use engine::receive::Dropped;
+use engine::reads::{Answer, Fault, Reads as _};
+use engine::receive::{Arrival, Dropped};
 use engine::rows::Origin;
 use model::crypto::content_hash;
 use model::{ContentHash, Group, Nanos, SpaceId};
@@ -252,14 +252,21 @@ impl Node {
     pub fn receive(&self, blob: Vec<u8>, inline: Option<Vec<u8>>, origin: Origin) -> Result<Request, Dropped> {
         let store = self.store();
         let received = chains::receive_blob(&**store.keys(), store.policy(), blob, inline, origin);
-        self.inner.count_dropped(received).map(|arrival| Request::Arrive(Box::new(arrival)))
+        self.inner.count_dropped(received).map(|arrival| self.look_ahead(arrival))
     }
 
     /// RECEIVE on this thread, for a packet from a peer.
     pub fn receive_packet(&self, packet: &[u8]) -> Result<Request, Dropped> {
         let store = self.store();
         let received = chains::receive_packet(&**store.keys(), store.policy(), packet);
-        self.inner.count_dropped(received).map(|arrival| Request::Arrive(Box::new(arrival)))
+        self.inner.count_dropped(received).map(|arrival| self.look_ahead(arrival))
+    }
+
+    /// Looks the id up before the writer does: the page of the index where it belongs is at a random place, and reading
+    /// it here leaves it in the cache for the one thread that everybody waits for. The answer is the writer's to give.
+    fn look_ahead(&self, arrival: Arrival) -> Request {
+        let _ = self.snapshot().and_then(|db| db.seq(&arrival.blob.id()));
+        Request::Arrive(Box::new(arrival))
     }
 
     /// Content that came, if its bytes are those that were promised.
@@ -298,6 +305,8 @@ const LOOK_FOR_THE_END: Duration = Duration::from_millis(200);
 pub(crate) const IDLE: Duration = Duration::from_secs(3600);
 
 fn write_loop(inner: &Inner, queue: &Receiver<Job>) {
+    // Readers never wait for the writer, not even for a core: under load their time slices come first.
+    yield_to_readers();
     let mut has_more = true;
     loop {
         let mut jobs = Vec::new();
@@ -407,7 +416,7 @@ fn publish(inner: &Inner, position: u64) {
     let _ = inner.wakes.try_send(Wake::Commit);
 }
 
-/// Lets this thread go behind those that answer somebody: for bulk work such as an import. Where the system does not
+/// Lets this thread go behind those that answer somebody: the writer, and bulk work such as an import. Where the system does not
 /// allow it, nothing changes.
 pub fn yield_to_readers() {
     const PATIENCE: i32 = 10;

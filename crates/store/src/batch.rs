@@ -56,6 +56,7 @@ impl<'t> Batch<'t> {
             keys: shared.keys.clone(),
             disk: shared.disk.clone(),
             policy: shared.policy,
+            is_settled: false,
             pending: Pending::default(),
             held_total: 0,
             next_position: 0,

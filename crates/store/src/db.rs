@@ -55,6 +55,7 @@ pub struct Db<V> {
     pub(crate) keys: Arc<Keys>,
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) policy: Policy,
+    pub(crate) is_settled: bool,
     pub(crate) pending: Pending,
     pub(crate) held_total: u64,
     pub(crate) next_position: u64,
@@ -89,6 +90,18 @@ impl<V: View> Db<V> {
     /// The local limits.
     pub fn policy(&self) -> &Policy {
         &self.policy
+    }
+
+    /// Who an author is, remembered: a number that was committed never changes its meaning.
+    pub(crate) fn remembered_identity(&self, author: AuthorNo) -> Answer<Identity> {
+        if let Some(known) = self.keys.identity(author) {
+            return Ok(known);
+        }
+        let identity = self.identity(author)?;
+        if self.is_settled {
+            self.keys.remember_identity(author, identity);
+        }
+        Ok(identity)
     }
 
     /// Reads an event's row and hands its parts to a function, without copying its blob.

@@ -1,8 +1,9 @@
-//! The secrets at hand, in memory, shared by all readers and the doors.
+//! The secrets at hand, in memory, shared by all readers and the doors, and what they have learned from rows that
+//! never change.
 
 use engine::receive::{Keyring, Transit};
 use model::crypto::SpaceKey;
-use model::{KeyId, PrekeyId, SpaceId, TransitId};
+use model::{AuthorNo, Identity, KeyId, PrekeyId, SpaceId, TransitId};
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
 
@@ -17,7 +18,11 @@ struct Inner {
     spaces: HashMap<(SpaceId, KeyId), Arc<SpaceKey>>,
     prekeys: HashMap<PrekeyId, [u8; 32]>,
     transits: HashMap<TransitId, Transit>,
+    identities: HashMap<AuthorNo, Identity>,
 }
+
+/// More identities than this are not remembered at a time; they are read again when they are wanted.
+const REMEMBERED_MAX: usize = 50_000;
 
 impl Keys {
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Inner> {
@@ -37,6 +42,19 @@ impl Keys {
     /// Adds the secret of a prekey.
     pub fn add_prekey(&self, id: PrekeyId, secret: [u8; 32]) {
         self.write().prekeys.insert(id, secret);
+    }
+
+    /// Who an author is, if that was read before.
+    pub(crate) fn identity(&self, author: AuthorNo) -> Option<Identity> {
+        self.read().identities.get(&author).copied()
+    }
+
+    pub(crate) fn remember_identity(&self, author: AuthorNo, identity: Identity) {
+        let mut inner = self.write();
+        if inner.identities.len() >= REMEMBERED_MAX {
+            inner.identities.clear();
+        }
+        inner.identities.insert(author, identity);
     }
 
     /// Adds a transit secret.

@@ -181,6 +181,7 @@ impl Store {
             keys: self.shared.keys.clone(),
             disk: self.shared.disk.clone(),
             policy: self.shared.policy,
+            is_settled: true,
             pending: Pending::default(),
             held_total: 0,
             next_position: 0,

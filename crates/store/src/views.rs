@@ -8,7 +8,7 @@ use crate::encode::{self, Entry};
 use crate::tables::View;
 use engine::reads::{Answer, Reads};
 use engine::receive::Keyring as _;
-use engine::rows::{Register, RegisterKey, ThreadField};
+use engine::rows::{Meta, Register, RegisterKey, ThreadField};
 use model::blob::Form;
 use model::content::{Binding, open_content};
 use model::planted::{Bug, is_planted};
@@ -84,14 +84,20 @@ impl<V: View> Db<V> {
 
     pub(crate) fn message(&self, seq: Seq, stamp: Stamp, hints: u8) -> Answer<Message> {
         let latest = if hints & HINT_VERSIONS != 0 { self.shown_version(seq)? } else { None };
-        let (version, shown) = latest.unwrap_or((stamp, seq));
-        let (space, author) = self.writer_of(seq)?;
+        // Most messages have one version, and then everything is in one row.
+        let (meta, first) = self.row_and_content(seq, latest.is_none())?;
+        let (space, author) = meta.map_or_else(Default::default, |meta| (meta.space, meta.author));
+        let author = self.remembered_identity(author)?;
+        let (version, content) = match latest {
+            Some((version, latest)) => (version, self.shown(latest)?),
+            None => (stamp, first),
+        };
         Ok(Message {
             seq,
             stamp,
             author,
             version,
-            content: self.shown(shown)?,
+            content,
             reactions: if hints & HINT_REACTIONS != 0 { self.reactions(seq)? } else { Vec::new() },
             replies: if hints & HINT_REPLIES != 0 { self.replies(space, &stamp.id)? } else { 0 },
         })
@@ -113,21 +119,31 @@ impl<V: View> Db<V> {
         self.message(seq, stamp, u8::MAX).map(Some)
     }
 
-    fn writer_of(&self, seq: Seq) -> Answer<(SpaceNo, Identity)> {
-        let meta = self.with_event(seq, |parts| parts.row.meta.map(|meta| (meta.space, meta.author)))?.flatten();
-        let (space, author) = meta.unwrap_or_default();
-        Ok((space, self.identity(author)?))
-    }
-
     /// The content of an event as a view shows it.
     pub fn shown(&self, seq: Seq) -> Answer<Shown> {
+        Ok(self.row_and_content(seq, true)?.1)
+    }
+
+    /// What an event's row says, and its content if that is wanted, in one reading.
+    fn row_and_content(&self, seq: Seq, with_content: bool) -> Answer<(Option<Meta>, Shown)> {
         let found = self.with_event(seq, |parts| {
-            let inline = parts.inline.map(<[u8]>::to_vec);
+            let inline = parts.inline.filter(|_| with_content).map(<[u8]>::to_vec);
             (parts.row.content, parts.row.meta, inline, sealing_key(parts.blob))
         })?;
         let Some((state, Some(meta), inline, sealed)) = found else {
-            return Ok(Shown::Absent);
+            return Ok((None, Shown::Absent));
         };
+        let shown = if with_content { self.content_of(state, &meta, inline, sealed)? } else { Shown::Absent };
+        Ok((Some(meta), shown))
+    }
+
+    fn content_of(
+        &self,
+        state: ContentState,
+        meta: &Meta,
+        inline: Option<Vec<u8>>,
+        sealed: Option<(SpaceId, KeyId)>,
+    ) -> Answer<Shown> {
         match state {
             ContentState::Missing | ContentState::Pruned => return Ok(Shown::Absent),
             ContentState::Invalid => return Ok(Shown::Invalid),
@@ -148,7 +164,7 @@ impl<V: View> Db<V> {
             return Ok(Shown::Absent);
         };
         let binding = match is_inline {
-            true => Binding::Inline { author: self.identity(meta.author)?, at: meta.at },
+            true => Binding::Inline { author: self.remembered_identity(meta.author)?, at: meta.at },
             false => Binding::Shared,
         };
         Ok(open_content(&key, &wire, binding).map_or(Shown::Absent, Shown::Here))

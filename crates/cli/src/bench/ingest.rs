@@ -62,7 +62,7 @@ fn fill(folder: &Path, supply: &Supply, next: &mut u64, count: u64, peak: &Peak)
     }
     supply::fill(&core, supply, *next, count, |done| {
         peak.look();
-        if done % (128 * supply::CHUNK) == 0 {
+        if done % (256 * supply::CHUNK) == 0 {
             eprintln!("  filled {done} of {count}");
         }
     })?;
@@ -79,7 +79,11 @@ fn measure(folder: &Path, raw: Vec<Raw>, peak: &Peak) -> Result<Measured> {
     std::thread::scope(|scope| {
         for part in raw.chunks(raw.len().div_ceil(2).max(1)) {
             let (node, applied) = (&node, &applied);
-            scope.spawn(move || part.iter().try_for_each(|raw| submit(node, raw, applied)));
+            scope.spawn(move || {
+                // As an import does.
+                node::running::yield_to_readers();
+                part.iter().try_for_each(|raw| submit(node, raw, applied))
+            });
         }
     });
     node.stop();

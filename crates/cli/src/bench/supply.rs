@@ -15,8 +15,8 @@ use store::{FolderDisk, MasterKey, Options, Store};
 
 /// When the first event was made.
 const BEGINNING: u64 = 1_700_000_000_000_000_000;
-/// How many events are signed, checked and written at a time.
-pub(crate) const CHUNK: u64 = 8192;
+/// How many events are signed, checked and written at a time: as many as the node takes into one transaction.
+pub(crate) const CHUNK: u64 = 4096;
 const AUTHORS: u64 = 1000;
 const THREADS: u64 = 100;
 
