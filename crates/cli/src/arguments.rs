@@ -34,6 +34,9 @@ pub(crate) struct Global {
     /// A configuration file in TOML [env: ANTEROOM_CONFIG]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// Where the node listens [env: ANTEROOM_LISTEN] [default: 127.0.0.1:7117]
+    #[arg(long, global = true, value_name = "ADDRESS:PORT")]
+    pub(crate) listen: Option<String>,
     /// Overrides one setting, such as store.cache_mib=64; may be repeated
     #[arg(long, global = true, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,

@@ -25,6 +25,7 @@ impl Context {
             data_dir: global.data_dir.clone(),
             master_key: global.master_key.clone(),
             config: global.config.clone(),
+            listen: global.listen.clone(),
             log: global.log.clone(),
             set: &global.set,
             environment: &|name| std::env::var_os(name),

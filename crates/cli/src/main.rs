@@ -14,10 +14,12 @@ mod config;
 mod context;
 mod failure;
 mod folder;
+mod house;
 mod key_file;
 mod logging;
 mod output;
 mod progress;
+mod remote;
 mod signals;
 mod words;
 

@@ -12,7 +12,8 @@ use std::process::{Child, Stdio};
 
 /// Starts the node and waits until it says that it runs.
 fn start(home: &Home) -> (Child, String) {
-    let mut child = home.command(&[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child =
+        home.command(&["--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut said = String::new();
     while !said.contains("anteroom help") {
@@ -34,10 +35,13 @@ fn stop(mut child: Child, signal: Signal) -> String {
 fn without_a_command_the_node_makes_its_folder_runs_and_stops_in_order() {
     let home = Home::new();
     let (child, said) = start(&home);
-    assert!(said.contains("Write down the recovery text") && said.contains("is running in ./anteroom-data"), "{said}");
+    assert!(
+        said.contains("Write down the recovery text") && said.contains("is running at http://127.0.0.1:"),
+        "{said}"
+    );
     assert!(stop(child, Signal::INT).contains("stopped"));
     let (child, said) = start(&home);
-    assert!(!said.contains("recovery text") && said.contains("0 events here"), "{said}");
+    assert!(!said.contains("recovery text") && said.contains("1 here, 0 of them waiting"), "{said}");
     stop(child, Signal::TERM);
     home.run(&["verify"]).good();
 }

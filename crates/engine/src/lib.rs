@@ -8,6 +8,7 @@
 //! which right when; [`content`] moves content between its states; [`release`] wakes what waited; [`create`] makes new
 //! events; [`receive`] takes in what others send; [`fetch`] decides whom to ask for what, and when.
 
+pub mod access;
 pub mod chains;
 pub mod change;
 pub mod content;

@@ -215,6 +215,8 @@ pub enum ViewRow {
         space: SpaceNo,
         /// The thread.
         thread: Seq,
+        /// Whether the message refers to more than its thread: an answer, or with attachments.
+        refers: bool,
     },
     /// A later version of a message or post.
     Version {

@@ -21,7 +21,7 @@ pub struct BadId {
 macro_rules! byte_ids {
     ($($(#[$doc:meta])* $name:ident($len:literal, $word:literal, $article:literal);)*) => {$(
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
         pub struct $name(pub [u8; $len]);
 
         impl $name {
@@ -120,7 +120,7 @@ numbers! {
 }
 
 /// A moment, in Unix nanoseconds.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize, serde::Deserialize)]
 pub struct Nanos(pub u64);
 
 impl Nanos {

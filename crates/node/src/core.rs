@@ -1,15 +1,16 @@
 //! The writer's work without the loop around it: a batch of requests, one durable transaction, then the answers.
 
+use crate::acts::{self, Act, Acted, Administered, Administration, CannotAct, CannotAdminister};
 use crate::asking;
+use crate::creating;
 use ed25519_dalek::SigningKey;
 use engine::chains::{self, Passage, Setting, Stored};
 use engine::content::{self, Pruned, Work};
-use engine::create::{CannotCreate, Draft, Seal};
+use engine::create::{CannotCreate, Draft};
 use engine::reads::{Answer, Fault, Reads};
 use engine::receive::{self, Arrival, Opening};
 use engine::release;
 use engine::rows::{Origin, Outcome, Task};
-use model::crypto::content_hash;
 use model::planted::{Bug, is_planted};
 use model::{ContentHash, EventId, Group, Identity, Nanos, Need, SpaceId};
 use store::content::Delivered;
@@ -62,6 +63,10 @@ pub enum Request {
     AddCustodian(Identity, [u8; 32]),
     /// Note that a door dropped something so many times, for that reason.
     Dropped(&'static str, u64),
+    /// Do what a user of the API asks.
+    Act(Box<Act>),
+    /// Administer, in the name of whom the audit log will show.
+    Administer(String, Box<Administration>),
     /// Nothing: wake what the clock wakes, and go on with what waits.
     Tick,
 }
@@ -84,6 +89,10 @@ pub enum Reply {
         /// Files that are gone.
         deleted: usize,
     },
+    /// What came of an act.
+    Acted(Result<Acted, CannotAct>),
+    /// What came of administration.
+    Administered(Result<Administered, CannotAdminister>),
     /// It was done.
     Done,
     /// The request met a broken invariant and was left alone; it is named in the log.
@@ -170,7 +179,7 @@ fn handle(batch: &mut Batch<'_>, request: Request) -> Answer<Reply> {
             let id = arrival.blob.id();
             arrive(batch, *arrival).map(|outcome| Reply::Outcome(id, outcome))
         }
-        Request::Create(author, draft) => make(batch, &author, *draft).map(Reply::Created),
+        Request::Create(author, draft) => creating::make(batch, &author, *draft).map(Reply::Created),
         Request::Deliver(space, hash, bytes) => batch.deliver(&space, &hash, &bytes).map(Reply::Delivered),
         Request::Prune(id) => prune(batch, &id),
         Request::Want(id) => {
@@ -194,20 +203,22 @@ fn handle(batch: &mut Batch<'_>, request: Request) -> Answer<Reply> {
             batch.count(word, times);
             Ok(Reply::Done)
         }
+        Request::Act(act) => acts::act(batch, *act).map(Reply::Acted),
+        Request::Administer(who, what) => acts::administration::administer(batch, &who, *what).map(Reply::Administered),
         Request::Tick => Ok(Reply::Done),
     }
 }
 
-fn policy(batch: &Batch<'_>) -> engine::Policy {
+pub(crate) fn policy(batch: &Batch<'_>) -> engine::Policy {
     *batch.db().policy()
 }
 
-fn setting(batch: &Batch<'_>) -> Setting {
+pub(crate) fn setting(batch: &Batch<'_>) -> Setting {
     Setting { now: batch.now(), policy: policy(batch) }
 }
 
 /// STORE, then POST.
-fn arrive(batch: &mut Batch<'_>, arrival: Arrival) -> Answer<Outcome> {
+pub(crate) fn arrive(batch: &mut Batch<'_>, arrival: Arrival) -> Answer<Outcome> {
     let setting = setting(batch);
     match chains::store(batch.db(), &setting, &arrival)? {
         Stored::Away(outcome) => Ok(outcome),
@@ -324,43 +335,6 @@ fn drop_foreign_inline(work: &mut Work, opening: &Opening, inline: Option<&[u8]>
     if !receive::is_content_of(envelope, wire) {
         work.row.has_inline = false;
         work.changes.push(engine::Change::Inline(work.seq, None));
-    }
-}
-
-/// CREATE, then STORE and POST at once: what was made is applied, or it fails with a name.
-fn make(batch: &mut Batch<'_>, author: &SigningKey, draft: Draft) -> Answer<Result<EventId, CannotCreate>> {
-    let policy = policy(batch);
-    let is_for_another = matches!(draft.seal, Seal::Prekey(_));
-    let space = draft.space;
-    let mut arrival = match chains::create(batch.db(), batch.db(), &setting(batch), author, draft)? {
-        Ok(arrival) => arrival,
-        Err(why) => return Ok(Err(why)),
-    };
-    let id = arrival.blob.id();
-    if is_for_another {
-        // Only what can be opened again is applied; a key for somebody else's prekey is carried for them.
-        arrival.opening = receive::open(batch.db(), &arrival.blob);
-    }
-    let large = arrival.inline.take_if(|wire| wire.len() as u64 > policy.inline_bytes_max);
-    let outcome = arrive(batch, arrival)?;
-    match outcome {
-        Outcome::Applied(_) => {
-            if let Some(wire) = large {
-                batch.deliver(&space, &content_hash(&wire), &wire)?;
-            }
-            Ok(Ok(id))
-        }
-        Outcome::Refused(why) => Ok(Err(CannotCreate::NotApplied(why.to_string()))),
-        Outcome::Held(seq, needs) => {
-            // CREATE never holds: what would wait is taken back.
-            let changes = release::expire(batch.db(), &policy, seq, batch.now())?;
-            batch.apply(changes)?;
-            let needs: Vec<String> = needs.iter().map(Need::to_string).collect();
-            Ok(Err(CannotCreate::NotApplied(format!("it would wait for {}", needs.join(", ")))))
-        }
-        // The author's own event for someone else's prekey is kept for them.
-        Outcome::Carried(_) | Outcome::Known(_) => Ok(Ok(id)),
-        Outcome::TurnedAway(why) => Ok(Err(CannotCreate::NotApplied(format!("{why:?}")))),
     }
 }
 

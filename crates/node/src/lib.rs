@@ -2,15 +2,20 @@
 //!
 //! [`core`] runs one batch of requests in one transaction, without threads or clocks, so that the simulator can run
 //! whole nodes on one thread. [`Node`](running::Node) runs the same core on threads of its own: requests are checked in
-//! parallel at the [`doors`], gathered by the writer loop, committed, and only then answered. [`hunter`] drives the
+//! parallel at the doors, gathered by the writer loop, committed, and only then answered. [`hunter`] drives the
 //! fetcher against [`Source`](hunter::Source)s. [`bundle`] reads and writes what `import` and `export` exchange.
+//!
+//! [`acts`] is what the users of the HTTP API and the pages do.
 //!
 //! This is the only crate that spawns threads.
 
+pub mod acts;
 mod asking;
 pub mod bundle;
 pub mod clock;
 pub mod core;
+mod creating;
+mod doors;
 pub mod explain;
 pub mod hunter;
 mod hunting;

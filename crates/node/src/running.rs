@@ -8,16 +8,13 @@ use crate::core::{Core, Reply, Request};
 use crate::hunter::Source;
 use crate::hunting;
 use crossbeam_channel::{Receiver, SendTimeoutError, Sender, TrySendError, bounded};
-use engine::chains;
 use engine::fetch::{DomainLimits, Ticket};
-use engine::reads::{Answer, Fault, Reads as _};
-use engine::receive::{Arrival, Dropped};
-use engine::rows::Origin;
-use model::crypto::content_hash;
-use model::{ContentHash, Group, Nanos, SpaceId};
+use engine::reads::{Answer, Fault};
+use engine::receive::Dropped;
+use model::{Group, Nanos};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use store::tables::Snapshot;
@@ -96,7 +93,11 @@ pub(crate) struct Inner {
     pub(crate) commits: AtomicU64,
     pub(crate) dropped: Mutex<BTreeMap<&'static str, u64>>,
     pub(crate) position: (Mutex<u64>, Condvar),
+    pub(crate) watchers: RwLock<Vec<Watcher>>,
 }
+
+/// Who hears of every commit, with the latest journal number.
+pub(crate) type Watcher = Box<dyn Fn(u64) + Send + Sync>;
 
 impl Inner {
     /// Hands a job over, waiting for room.
@@ -140,7 +141,7 @@ impl Inner {
 /// A handle to a running node.
 #[derive(Clone)]
 pub struct Node {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
     threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
 }
 
@@ -169,6 +170,7 @@ impl Node {
             commits: AtomicU64::new(0),
             dropped: Mutex::default(),
             position: (Mutex::new(0), Condvar::new()),
+            watchers: RwLock::default(),
         });
         // What a crash left between a file and its row is cleared away first.
         let _ = inner.jobs.try_send(Job { request: Request::Collect, answer: Box::new(|_| ()) });
@@ -209,6 +211,16 @@ impl Node {
         self.inner.commits.load(Ordering::Relaxed)
     }
 
+    /// Whether the writer has ended.
+    pub fn has_stopped(&self) -> bool {
+        self.inner.has_ended.load(Ordering::SeqCst)
+    }
+
+    /// Calls this after every commit, on the writer's thread, with the latest journal number: it must not wait.
+    pub fn on_commit(&self, watcher: impl Fn(u64) + Send + Sync + 'static) {
+        self.inner.watchers.write().unwrap_or_else(PoisonError::into_inner).push(Box::new(watcher));
+    }
+
     /// Hands a request to the writer; the answer comes after its commit. Turned away if too much waits.
     pub fn submit(
         &self,
@@ -246,32 +258,6 @@ impl Node {
             let _ = sender.send(answer);
         })?;
         receiver.recv().map_err(|_| NotDone::Stopped)?
-    }
-
-    /// RECEIVE on this thread: parses, opens and checks a blob, ready to be handed to the writer.
-    pub fn receive(&self, blob: Vec<u8>, inline: Option<Vec<u8>>, origin: Origin) -> Result<Request, Dropped> {
-        let store = self.store();
-        let received = chains::receive_blob(&**store.keys(), store.policy(), blob, inline, origin);
-        self.inner.count_dropped(received).map(|arrival| self.look_ahead(arrival))
-    }
-
-    /// RECEIVE on this thread, for a packet from a peer.
-    pub fn receive_packet(&self, packet: &[u8]) -> Result<Request, Dropped> {
-        let store = self.store();
-        let received = chains::receive_packet(&**store.keys(), store.policy(), packet);
-        self.inner.count_dropped(received).map(|arrival| self.look_ahead(arrival))
-    }
-
-    /// Looks the id up before the writer does: the page of the index where it belongs is at a random place, and reading
-    /// it here leaves it in the cache for the one thread that everybody waits for. The answer is the writer's to give.
-    fn look_ahead(&self, arrival: Arrival) -> Request {
-        let _ = self.snapshot().and_then(|db| db.seq(&arrival.blob.id()));
-        Request::Arrive(Box::new(arrival))
-    }
-
-    /// Content that came, if its bytes are those that were promised.
-    pub fn receive_content(&self, space: SpaceId, hash: ContentHash, bytes: Vec<u8>) -> Option<Request> {
-        (content_hash(&bytes) == hash).then_some(Request::Deliver(space, hash, bytes))
     }
 
     /// Waits until something was committed after that journal number, or so long. Says the latest number.
@@ -413,6 +399,9 @@ fn publish(inner: &Inner, position: u64) {
     let (lock, condition) = &inner.position;
     *lock.lock().unwrap_or_else(PoisonError::into_inner) = position;
     condition.notify_all();
+    for watcher in inner.watchers.read().unwrap_or_else(PoisonError::into_inner).iter() {
+        watcher(position);
+    }
     let _ = inner.wakes.try_send(Wake::Commit);
 }
 

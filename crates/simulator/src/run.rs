@@ -6,7 +6,6 @@ use crate::disk::{Loss, SimDisk};
 use crate::reference::Model;
 use crate::world::{BEGINNING, World};
 use engine::chains;
-use engine::content::Pruned;
 use engine::fetch::{self, DomainLimits};
 use engine::policy::Policy;
 use engine::reads::{Fault, Reads};
@@ -492,12 +491,10 @@ impl SimNode {
     }
 
     fn hear(&mut self, reply: &Reply) {
-        match reply {
-            Reply::Outcome(id, Outcome::Applied(_) | Outcome::Held(..) | Outcome::Carried(_) | Outcome::Known(_)) => {
-                self.acknowledged.insert(*id);
-            }
-            Reply::Pruned(Pruned::Dropped | Pruned::Nothing(_)) | Reply::Outcome(..) | Reply::Created(_) => {}
-            Reply::Delivered(_) | Reply::Collected { .. } | Reply::Done | Reply::Parked(_) => {}
+        if let Reply::Outcome(id, Outcome::Applied(_) | Outcome::Held(..) | Outcome::Carried(_) | Outcome::Known(_)) =
+            reply
+        {
+            self.acknowledged.insert(*id);
         }
     }
 

@@ -15,7 +15,7 @@ use engine::rows::{EventRow, JournalKind, Origin, Task};
 use engine::{Change, receive::Arrival};
 use model::crypto::SpaceKey;
 use model::stage::ContentState;
-use model::{AuthorNo, EventId, Group, Identity, Nanos, Seq, SpaceId, SpaceNo};
+use model::{AuthorNo, EventId, Group, Nanos, Seq, SpaceId, SpaceNo};
 use redb::{ReadableTable, WriteTransaction};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,6 +27,8 @@ pub(crate) const JOURNAL_BLOCK: u64 = 1024;
 pub(crate) const HINT_VERSIONS: u8 = 1;
 pub(crate) const HINT_REACTIONS: u8 = 2;
 pub(crate) const HINT_REPLIES: u8 = 4;
+/// The message itself refers to more than its thread.
+pub(crate) const HINT_REFERS: u8 = 8;
 
 /// An open transaction of the one writer.
 #[derive(Debug)]
@@ -35,8 +37,8 @@ pub struct Batch<'t> {
     pub(crate) now: Nanos,
     pub(crate) shared: Arc<Shared>,
     next_seq: u64,
-    next_space: u32,
-    next_author: u32,
+    pub(crate) next_space: u32,
+    pub(crate) next_author: u32,
     pub(crate) next_refused: u64,
     pub(crate) next_expired: u64,
     wanted: BTreeMap<Group, fetch::Origin>,
@@ -44,6 +46,8 @@ pub struct Batch<'t> {
     journal_blocks: BTreeMap<[u8; 12], ()>,
     pub(crate) forgotten_now: BTreeSet<[u8; 44]>,
     pub(crate) perhaps_met: BTreeSet<Group>,
+    pub(crate) touched_threads: BTreeSet<u64>,
+    pub(crate) arrived: Vec<(Seq, u64)>,
     received_again: BTreeMap<u64, [u8; 13]>,
     pub(crate) is_changed: bool,
 }
@@ -57,6 +61,7 @@ impl<'t> Batch<'t> {
             disk: shared.disk.clone(),
             policy: shared.policy,
             is_settled: false,
+            shared: shared.clone(),
             pending: Pending::default(),
             held_total: 0,
             next_position: 0,
@@ -75,6 +80,8 @@ impl<'t> Batch<'t> {
             journal_blocks: BTreeMap::new(),
             forgotten_now: BTreeSet::new(),
             perhaps_met: BTreeSet::new(),
+            touched_threads: BTreeSet::new(),
+            arrived: Vec::new(),
             received_again: BTreeMap::new(),
             is_changed: false,
         };
@@ -116,51 +123,6 @@ impl<'t> Batch<'t> {
     pub fn note_received_again(&mut self, seq: Seq, origin: Origin) {
         let value = encode::key(&[&encode::encode_origin(origin), &self.now.0.to_be_bytes()]);
         self.received_again.insert(seq.0, value);
-    }
-
-    /// The number of a space, given now if it has none.
-    pub fn number_space(&mut self, space: &SpaceId) -> Answer<SpaceNo> {
-        if let Some(known) = self.db.space_no(space)? {
-            return Ok(known);
-        }
-        let number = self.next_space;
-        self.next_space += 1;
-        self.is_changed = true;
-        self.db.tables.spaces.insert(space.0, number).map_err(fault)?;
-        self.db.tables.space_ids.insert(number, space.0).map_err(fault)?;
-        Ok(SpaceNo(number))
-    }
-
-    /// The number of an identity, given now if it has none.
-    pub fn number_author(&mut self, identity: &Identity) -> Answer<AuthorNo> {
-        if let Some(known) = self.db.author_no(identity)? {
-            return Ok(known);
-        }
-        let number = self.next_author;
-        self.next_author += 1;
-        self.is_changed = true;
-        self.db.tables.authors.insert(identity.0, number).map_err(fault)?;
-        self.db.tables.author_ids.insert(number, identity.0).map_err(fault)?;
-        Ok(AuthorNo(number))
-    }
-
-    /// Takes back the numbers of a space and an author that were given for an event that is not kept after all.
-    pub fn take_back_numbers(&mut self, space: Option<SpaceId>, author: Option<Identity>) -> Answer<()> {
-        if let Some(space) = space {
-            let removed = self.db.tables.spaces.remove(space.0).map_err(fault)?.map(|guard| guard.value());
-            if let Some(number) = removed {
-                self.db.tables.space_ids.remove(number).map_err(fault)?;
-                self.next_space = self.next_space.min(number);
-            }
-        }
-        if let Some(author) = author {
-            let removed = self.db.tables.authors.remove(author.0).map_err(fault)?.map(|guard| guard.value());
-            if let Some(number) = removed {
-                self.db.tables.author_ids.remove(number).map_err(fault)?;
-                self.next_author = self.next_author.min(number);
-            }
-        }
-        Ok(())
     }
 
     /// The next event that POST should look at, taken from the queue.
@@ -327,6 +289,9 @@ impl<'t> Batch<'t> {
         self.db.tables.journal.insert(number, encode::encode_entry(&entry)).map_err(fault)?;
         let block = encode::key(&[&space.0.to_be_bytes(), &(number / JOURNAL_BLOCK).to_be_bytes()]);
         self.journal_blocks.insert(block, ());
+        if kind == JournalKind::Applied {
+            self.arrived.push((seq, number));
+        }
         Ok(())
     }
 
@@ -350,6 +315,7 @@ impl<'t> Batch<'t> {
 
     /// Writes everything gathered. What it answers is published after the commit.
     pub(crate) fn finish(mut self) -> Answer<Keys> {
+        self.settle_threads()?;
         for (seq, pending) in std::mem::take(&mut self.db.pending.rows) {
             let bytes = encode::encode_event(&pending.row, &pending.blob, pending.inline.as_deref());
             self.db.tables.events.insert(seq, bytes.as_slice()).map_err(fault)?;

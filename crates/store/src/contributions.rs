@@ -1,11 +1,11 @@
 //! Contributions to the views: one row per event and place, put while the event counts and removed when it stops.
 
-use crate::batch::{Batch, HINT_REACTIONS, HINT_REPLIES, HINT_VERSIONS, put_or_remove};
+use crate::batch::{Batch, HINT_REACTIONS, HINT_REFERS, HINT_REPLIES, HINT_VERSIONS, put_or_remove};
 use crate::db::fault;
 use crate::encode;
 use engine::change::Turn;
 use engine::reads::{Answer, Reads};
-use engine::rows::ViewRow;
+use engine::rows::{Register, ViewRow};
 use model::{AuthorNo, Seq, SpaceNo, Stamp};
 use redb::ReadableTable as _;
 
@@ -13,9 +13,10 @@ impl Batch<'_> {
     pub(crate) fn view(&mut self, turn: Turn, row: ViewRow, stamp: Stamp, seq: Seq) -> Answer<()> {
         match row {
             ViewRow::Thread { space } => {
+                self.touched_threads.insert(seq.0);
                 put_or_remove(turn, &mut self.db.tables.threads, encode::space_stamp(space, stamp), seq.0)
             }
-            ViewRow::Timeline { space, thread } => self.timeline(turn, space, thread, stamp, seq),
+            ViewRow::Timeline { space, thread, refers } => self.timeline(turn, space, thread, refers, stamp, seq),
             ViewRow::Version { target } => {
                 put_or_remove(turn, &mut self.db.tables.versions, encode::number_stamp(target, stamp), seq.0)?;
                 self.hint(target, HINT_VERSIONS)
@@ -33,6 +34,9 @@ impl Batch<'_> {
                 }
             }
             ViewRow::Register(key) => {
+                if let Register::ThreadField(thread, _) = key.register {
+                    self.touched_threads.insert(thread.0);
+                }
                 put_or_remove(turn, &mut self.db.tables.registers, encode::register_key(&key, stamp), seq.0)
             }
             ViewRow::Follower { followee, follower } => {
@@ -52,8 +56,16 @@ impl Batch<'_> {
         }
     }
 
-    fn timeline(&mut self, turn: Turn, space: SpaceNo, thread: Seq, stamp: Stamp, seq: Seq) -> Answer<()> {
-        let mut hints = 0;
+    fn timeline(
+        &mut self,
+        turn: Turn,
+        space: SpaceNo,
+        thread: Seq,
+        refers: bool,
+        stamp: Stamp,
+        seq: Seq,
+    ) -> Answer<()> {
+        let mut hints = if refers { HINT_REFERS } else { 0 };
         if turn == Turn::Put {
             // Answers need not wait for what they answer; versions and reactions may be here when a message that was
             // hidden is shown again.
@@ -67,6 +79,7 @@ impl Batch<'_> {
             let reactions = self.db.tables.reactions.range(first..=last).map_err(fault)?.next().is_some();
             hints |= if reactions { HINT_REACTIONS } else { 0 };
         }
+        self.touched_threads.insert(thread.0);
         let value = encode::key(&[&seq.0.to_be_bytes(), &[hints]]);
         put_or_remove(turn, &mut self.db.tables.timeline, encode::number_stamp(thread, stamp), value)
     }

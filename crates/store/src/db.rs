@@ -3,18 +3,15 @@
 use crate::disk::Disk;
 use crate::encode::{self, Usage, broken};
 use crate::keyring::Keys;
+use crate::open::Shared;
 use crate::tables::View;
 use engine::policy::Policy;
 use engine::reads::{Answer, Fault, Kept, Reads};
-use engine::receive::{self, Keyring, Transit};
+use engine::receive;
 use engine::rows::{ContentRow, EventRow, Limit, Membership, Owner, Place, RegisterKey, Task};
-use model::crypto::SpaceKey;
 use model::payload::MemberRole;
 use model::stage::Why;
-use model::{
-    AuthorNo, Blob, ContentHash, Envelope, EventId, Identity, KeyId, Need, PrekeyId, Seq, SpaceId, SpaceNo, Stamp,
-    TransitId, Verified,
-};
+use model::{AuthorNo, Blob, ContentHash, Envelope, EventId, Identity, Need, Seq, SpaceId, SpaceNo, Stamp, Verified};
 use redb::{ReadableTable, StorageError};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -56,6 +53,7 @@ pub struct Db<V> {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) policy: Policy,
     pub(crate) is_settled: bool,
+    pub(crate) shared: Arc<Shared>,
     pub(crate) pending: Pending,
     pub(crate) held_total: u64,
     pub(crate) next_position: u64,
@@ -64,20 +62,6 @@ pub struct Db<V> {
 impl<V> std::fmt::Debug for Db<V> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Db")
-    }
-}
-
-impl<V> Keyring for Db<V> {
-    fn space_key(&self, space: &SpaceId, key: &KeyId) -> Option<Arc<SpaceKey>> {
-        self.pending.keys.space_key(space, key).or_else(|| self.keys.space_key(space, key))
-    }
-
-    fn prekey(&self, prekey: &PrekeyId) -> Option<[u8; 32]> {
-        self.pending.keys.prekey(prekey).or_else(|| self.keys.prekey(prekey))
-    }
-
-    fn transit(&self, transit: &TransitId) -> Option<Transit> {
-        self.keys.transit(transit)
     }
 }
 
@@ -90,18 +74,6 @@ impl<V: View> Db<V> {
     /// The local limits.
     pub fn policy(&self) -> &Policy {
         &self.policy
-    }
-
-    /// Who an author is, remembered: a number that was committed never changes its meaning.
-    pub(crate) fn remembered_identity(&self, author: AuthorNo) -> Answer<Identity> {
-        if let Some(known) = self.keys.identity(author) {
-            return Ok(known);
-        }
-        let identity = self.identity(author)?;
-        if self.is_settled {
-            self.keys.remember_identity(author, identity);
-        }
-        Ok(identity)
     }
 
     /// Reads an event's row and hands its parts to a function, without copying its blob.

@@ -1,6 +1,8 @@
 //! The secrets at hand, in memory, shared by all readers and the doors, and what they have learned from rows that
 //! never change.
 
+use crate::db::Db;
+use ed25519_dalek::SigningKey;
 use engine::receive::{Keyring, Transit};
 use model::crypto::SpaceKey;
 use model::{AuthorNo, Identity, KeyId, PrekeyId, SpaceId, TransitId};
@@ -19,9 +21,11 @@ struct Inner {
     prekeys: HashMap<PrekeyId, [u8; 32]>,
     transits: HashMap<TransitId, Transit>,
     identities: HashMap<AuthorNo, Identity>,
+    names: HashMap<(SpaceId, Identity), Arc<str>>,
+    signing: HashMap<Identity, Arc<SigningKey>>,
 }
 
-/// More identities than this are not remembered at a time; they are read again when they are wanted.
+/// More identities, names or signing keys than this are not remembered at a time; they are read again when wanted.
 const REMEMBERED_MAX: usize = 50_000;
 
 impl Keys {
@@ -55,6 +59,35 @@ impl Keys {
             inner.identities.clear();
         }
         inner.identities.insert(author, identity);
+    }
+
+    /// The name of a user whose row was read before.
+    pub(crate) fn name(&self, space: &SpaceId, identity: &Identity) -> Option<Arc<str>> {
+        self.read().names.get(&(*space, *identity)).cloned()
+    }
+
+    pub(crate) fn remember_name(&self, space: &SpaceId, identity: &Identity, name: &Arc<str>) {
+        let mut inner = self.write();
+        if inner.names.len() >= REMEMBERED_MAX {
+            inner.names.clear();
+        }
+        inner.names.insert((*space, *identity), name.clone());
+    }
+
+    pub(crate) fn forget_name(&self, space: &SpaceId, identity: &Identity) {
+        self.write().names.remove(&(*space, *identity));
+    }
+
+    pub(crate) fn signing_key(&self, identity: &Identity) -> Option<Arc<SigningKey>> {
+        self.read().signing.get(identity).cloned()
+    }
+
+    pub(crate) fn remember_signing_key(&self, identity: &Identity, key: &Arc<SigningKey>) {
+        let mut inner = self.write();
+        if inner.signing.len() >= REMEMBERED_MAX {
+            inner.signing.clear();
+        }
+        inner.signing.insert(*identity, key.clone());
     }
 
     /// Adds a transit secret.
@@ -95,5 +128,20 @@ impl Keys {
         inner.spaces.extend(other.spaces);
         inner.prekeys.extend(other.prekeys);
         inner.transits.extend(other.transits);
+    }
+}
+
+/// A batch knows the keys that it has added itself.
+impl<V> Keyring for Db<V> {
+    fn space_key(&self, space: &SpaceId, key: &KeyId) -> Option<Arc<SpaceKey>> {
+        self.pending.keys.space_key(space, key).or_else(|| self.keys.space_key(space, key))
+    }
+
+    fn prekey(&self, prekey: &PrekeyId) -> Option<[u8; 32]> {
+        self.pending.keys.prekey(prekey).or_else(|| self.keys.prekey(prekey))
+    }
+
+    fn transit(&self, transit: &TransitId) -> Option<Transit> {
+        self.keys.transit(transit)
     }
 }

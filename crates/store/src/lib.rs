@@ -14,15 +14,20 @@ pub mod content;
 mod contributions;
 pub mod db;
 pub mod disk;
+pub mod doors;
 pub mod dump;
 
 mod encode;
+mod follows;
 pub mod keyring;
 pub mod local;
 pub mod master;
+mod numbering;
 mod open;
+pub mod people;
 
 pub mod rebuild;
+pub mod recent;
 pub mod schedule;
 pub mod tables;
 pub mod verify;

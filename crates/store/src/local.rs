@@ -259,16 +259,22 @@ impl<V: View> Db<V> {
         let mut spaces = Vec::new();
         for entry in self.tables.space_ids().iter().map_err(fault)? {
             let (no, id) = entry.map_err(fault)?;
-            let bound = |author: u32| encode::key::<8>(&[&no.value().to_be_bytes(), &author.to_be_bytes()]);
-            let (mut events, mut bytes) = (0, 0);
-            for entry in self.tables.usage().range(bound(0)..=bound(u32::MAX)).map_err(fault)? {
-                let usage = encode::decode_usage(entry.map_err(fault)?.1.value())?;
-                events += usage.by_state.iter().map(|(events, _)| events).sum::<u64>();
-                bytes += usage.by_state.iter().map(|(_, bytes)| bytes).sum::<u64>();
-            }
+            let (events, bytes) = self.usage_of(SpaceNo(no.value()))?;
             spaces.push((SpaceId(id.value()), events, bytes));
         }
         Ok(spaces)
+    }
+
+    /// How many opened events a space has, and how many bytes of content they name.
+    pub fn usage_of(&self, space: SpaceNo) -> Answer<(u64, u64)> {
+        let bound = |author: u32| encode::key::<8>(&[&space.0.to_be_bytes(), &author.to_be_bytes()]);
+        let (mut events, mut bytes) = (0, 0);
+        for entry in self.tables.usage().range(bound(0)..=bound(u32::MAX)).map_err(fault)? {
+            let usage = encode::decode_usage(entry.map_err(fault)?.1.value())?;
+            events += usage.by_state.iter().map(|(events, _)| events).sum::<u64>();
+            bytes += usage.by_state.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        }
+        Ok((events, bytes))
     }
 
     /// How often each counted thing happened.

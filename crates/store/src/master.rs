@@ -21,6 +21,7 @@ pub struct MasterKey {
     nonce: [u8; 32],
     backup: [u8; 32],
     check: [u8; 32],
+    index: [u8; 32],
 }
 
 impl MasterKey {
@@ -31,6 +32,7 @@ impl MasterKey {
             nonce: blake3::derive_key("anteroom v1 wrap nonce", secret),
             backup: blake3::derive_key("anteroom v1 backup", secret),
             check: blake3::derive_key("anteroom v1 key check", secret),
+            index: blake3::derive_key("anteroom v1 index of names", secret),
         }
     }
 
@@ -42,6 +44,18 @@ impl MasterKey {
     /// The key that authenticates backups.
     pub fn backup_key(&self) -> &[u8; 32] {
         &self.backup
+    }
+
+    /// A hash by which a row is found without showing what it is called.
+    pub fn index_hash(&self, parts: &[&[u8]]) -> [u8; 16] {
+        let mut hasher = blake3::Hasher::new_keyed(&self.index);
+        for part in parts {
+            hasher.update(&(part.len() as u64).to_be_bytes());
+            hasher.update(part);
+        }
+        let mut hash = [0; 16];
+        hash.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+        hash
     }
 
     /// Wraps a secret under its name.

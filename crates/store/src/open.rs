@@ -182,6 +182,7 @@ impl Store {
             disk: self.shared.disk.clone(),
             policy: self.shared.policy,
             is_settled: true,
+            shared: self.shared.clone(),
             pending: Pending::default(),
             held_total: 0,
             next_position: 0,

@@ -54,6 +54,7 @@ pub(crate) fn rebuild<'t>(
             put_back(&mut batch, seq)?;
         }
     }
+    batch.settle_threads()?;
     Ok((batch, count))
 }
 

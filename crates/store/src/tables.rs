@@ -174,6 +174,10 @@ tables! {
     View files: SpaceStamp => u64 = "files_v1";
     /// (target id, stamp) to number of a delete, counting or not.
     View tombstones: IdStamp => u64 = "tombstones_v1";
+    /// Number of a thread to the greatest time among its updates and messages.
+    View updated: u64 => u64 = "updated_v1";
+    /// (space, that time, number of the thread): threads by what happened last. Agrees with `updated`.
+    View recent: [u8; 20] => () = "recent_v1";
 
     /// (need, number): who waits for what. Agrees with the lists in `events`.
     Local waiting: &'static [u8] => () = "waiting_v1";
@@ -231,6 +235,24 @@ tables! {
     Local custodians: [u8; 32] => &'static [u8] = "custodians_v1";
     /// Space id to the id of the key that new events are sealed under.
     Local current_keys: [u8; 16] => [u8; 16] = "current_keys_v1";
+    /// (thread, journal number) to author: the messages of a thread in the order in which they were applied here.
+    Local arrivals: [u8; 16] => u32 = "arrivals_v1";
+    /// Space id to its name, the identity of its keeper and the founding event, protected: the spaces this node keeps.
+    Local kept_spaces: [u8; 16] => &'static [u8] = "kept_spaces_v1";
+    /// (space id, keyed hash of a user id) to the identity and membership behind it, protected.
+    Local users: [u8; 32] => &'static [u8] = "users_v1";
+    /// (space id, identity) to user id, protected. Agrees with `users`.
+    Local user_names: [u8; 48] => &'static [u8] = "user_names_v1";
+    /// API key id to role, space, hash of the secret and times.
+    Local api_keys: [u8; 8] => &'static [u8] = "api_keys_v1";
+    /// (space id, number) to a key that signs for users, protected.
+    Local signing_keys: [u8; 24] => &'static [u8] = "signing_keys_v1";
+    /// Hash of who asked and their idempotency key to what was asked and what came of it.
+    Local idempotency: [u8; 32] => &'static [u8] = "idempotency_v1";
+    /// (when, hash): the same, oldest first. Agrees with `idempotency`.
+    Local idempotency_order: [u8; 40] => () = "idempotency_order_v1";
+    /// Number to an act of administration: who, what, when; protected.
+    Local audit: u64 => &'static [u8] = "audit_v1";
     /// Word to how often it happened.
     Local counts: &'static str => u64 = "counts_v1";
     /// Numbers and bytes that describe the data folder itself: format version, epoch, key check.

@@ -2,10 +2,10 @@
 //!
 //! Views show the winner by stamp, whatever arrived last, and say of content that is not here only that it is not.
 
-use crate::batch::{HINT_REACTIONS, HINT_REPLIES, HINT_VERSIONS, JOURNAL_BLOCK};
+use crate::batch::{HINT_REACTIONS, HINT_REFERS, HINT_REPLIES, HINT_VERSIONS, JOURNAL_BLOCK};
 use crate::db::{Db, fault};
 use crate::encode::{self, Entry};
-use crate::tables::View;
+use crate::tables::{NumberStamp, View};
 use engine::reads::{Answer, Reads};
 use engine::receive::Keyring as _;
 use engine::rows::{Meta, Register, RegisterKey, ThreadField};
@@ -46,6 +46,8 @@ pub struct Message {
     pub reactions: Vec<(Identity, Seq)>,
     /// How many answers it has.
     pub replies: u64,
+    /// Whether it refers to more than its thread: an answer, or with attachments.
+    pub refers: bool,
 }
 
 /// A thread and its metadata.
@@ -74,12 +76,27 @@ impl<V: View> Db<V> {
         let mut page = Vec::with_capacity(most.min(1024));
         for entry in self.tables.timeline().range(range).map_err(fault)?.rev().take(most) {
             let (key, value) = entry.map_err(fault)?;
-            let value = value.value();
-            let seq = Seq(value.first_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes)));
-            page.push(self.message(seq, encode::stamp_at_end(&key.value()), value[8])?);
+            page.push(self.message_in_row(&key.value(), &value.value())?);
         }
         page.reverse();
         Ok(page)
+    }
+
+    /// A page of a thread: the messages after a stamp, ascending.
+    pub fn timeline_after(&self, thread: Seq, after: Stamp, most: usize) -> Answer<Vec<Message>> {
+        let from = std::ops::Bound::Excluded(encode::number_stamp(thread, after));
+        let to = std::ops::Bound::Included(encode::number_stamp(thread, Stamp::LAST));
+        let rows = self.tables.timeline().range::<NumberStamp>((from, to)).map_err(fault)?.take(most);
+        rows.map(|entry| {
+            let (key, value) = entry.map_err(fault)?;
+            self.message_in_row(&key.value(), &value.value())
+        })
+        .collect()
+    }
+
+    fn message_in_row(&self, key: &NumberStamp, value: &[u8; 9]) -> Answer<Message> {
+        let seq = Seq(value.first_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes)));
+        self.message(seq, encode::stamp_at_end(key), value[8])
     }
 
     pub(crate) fn message(&self, seq: Seq, stamp: Stamp, hints: u8) -> Answer<Message> {
@@ -100,6 +117,7 @@ impl<V: View> Db<V> {
             content,
             reactions: if hints & HINT_REACTIONS != 0 { self.reactions(seq)? } else { Vec::new() },
             replies: if hints & HINT_REPLIES != 0 { self.replies(space, &stamp.id)? } else { 0 },
+            refers: hints & HINT_REFERS != 0,
         })
     }
 
@@ -204,6 +222,12 @@ impl<V: View> Db<V> {
         Ok(self.tables.replies().range(range).map_err(fault)?.count() as u64)
     }
 
+    /// The answers to an event in its space, in order.
+    pub fn answers(&self, space: SpaceNo, target: &EventId, most: usize) -> Answer<Vec<(Stamp, Seq)>> {
+        let from = encode::reply_key(space, target, Stamp::FIRST);
+        Self::after(self.tables.replies(), from, encode::reply_key(space, target, Stamp::LAST), most)
+    }
+
     /// The winner of a register.
     pub fn register(&self, space: SpaceNo, register: Register) -> Answer<Option<(Stamp, Seq)>> {
         self.register_winner(&RegisterKey { space, register })
@@ -221,21 +245,15 @@ impl<V: View> Db<V> {
         let (Some(stamp), Some(meta)) = (row.stamp(), row.meta) else {
             return Ok(None);
         };
-        let mut updated = stamp.at;
         let mut fields = Vec::new();
         for field in ThreadField::UPDATABLE {
             let register = Register::ThreadField(seq, field.code());
             if let Some((stamp, winner)) = self.register(meta.space, register)? {
-                updated = updated.max(stamp.at);
                 fields.push((field, stamp, self.shown(winner)?));
             }
         }
         let deleted = self.register(meta.space, Register::ThreadField(seq, ThreadField::Deleted.code()))?;
-        updated = deleted.map_or(updated, |(stamp, _)| updated.max(stamp.at));
-        let range = encode::number_stamp(seq, Stamp::FIRST)..=encode::number_stamp(seq, Stamp::LAST);
-        if let Some(entry) = self.tables.timeline().range(range).map_err(fault)?.next_back() {
-            updated = updated.max(encode::stamp_at_end(&entry.map_err(fault)?.0.value()).at);
-        }
+        let updated = self.updated(seq)?.unwrap_or(stamp.at);
         let author = self.identity(meta.author)?;
         let content = self.shown(seq)?;
         Ok(Some(Thread { seq, stamp, author, content, fields, deleted: deleted.is_some(), updated }))
@@ -256,78 +274,6 @@ impl<V: View> Db<V> {
             found.push((encode::stamp_at_end(&key.value()), Seq(value.value())));
         }
         Ok(found)
-    }
-
-    /// The public spaces that an identity follows.
-    pub fn follows(&self, identity: &Identity) -> Answer<Vec<SpaceId>> {
-        let home = model::crypto::public_space(identity);
-        let (Some(space), Some(author)) = (self.space_no(&home)?, self.author_no(identity)?) else {
-            return Ok(Vec::new());
-        };
-        let bound = |aux: u8, stamp| {
-            let register = Register::Follow(author, model::AuxKey([aux; 16]));
-            encode::register_key(&RegisterKey { space, register }, stamp)
-        };
-        let mut winners: Vec<(SpaceId, Seq)> = Vec::new();
-        let range = bound(0, Stamp::FIRST)..=bound(0xff, Stamp::LAST);
-        for entry in self.tables.registers().range(range).map_err(fault)? {
-            let (key, value) = entry.map_err(fault)?;
-            let followed = SpaceId(encode::key(&[&key.value()[9..25]]));
-            self.keep_follow(&mut winners, followed, Seq(value.value()))?;
-        }
-        self.only_follows(winners)
-    }
-
-    fn keep_follow<T: PartialEq>(&self, winners: &mut Vec<(T, Seq)>, whom: T, seq: Seq) -> Answer<()> {
-        match winners.last_mut() {
-            Some(winner) if winner.0 == whom => {
-                let stays = is_planted(Bug::FollowBeatsUnfollow) && self.kind_of(winner.1)? == Some(Kind::Follow);
-                if !stays {
-                    winner.1 = seq;
-                }
-            }
-            _ => winners.push((whom, seq)),
-        }
-        Ok(())
-    }
-
-    fn only_follows<T>(&self, winners: Vec<(T, Seq)>) -> Answer<Vec<T>> {
-        let mut follows = Vec::new();
-        for (whom, seq) in winners {
-            if self.kind_of(seq)? == Some(Kind::Follow) {
-                follows.push(whom);
-            }
-        }
-        Ok(follows)
-    }
-
-    /// Who follows a public space.
-    pub fn followers(&self, space: &SpaceId) -> Answer<Vec<Identity>> {
-        let from: [u8; 44] = encode::key(&[&space.0]);
-        let to: [u8; 44] = encode::key(&[&space.0, &[0xff; 28]]);
-        let mut winners: Vec<(AuthorNo, Seq)> = Vec::new();
-        for entry in self.tables.followers().range(from..=to).map_err(fault)? {
-            let (key, value) = entry.map_err(fault)?;
-            let follower = AuthorNo(u32::from_be_bytes(encode::key(&[&key.value()[16..20]])));
-            self.keep_follow(&mut winners, follower, Seq(value.value()))?;
-        }
-        let followers = self.only_follows(winners)?;
-        let mut identities = followers.into_iter().map(|no| self.identity(no)).collect::<Answer<Vec<_>>>()?;
-        identities.sort();
-        Ok(identities)
-    }
-
-    /// The latest posts of everyone an identity follows, newest first.
-    pub fn feed(&self, identity: &Identity, before: Stamp, most: usize) -> Answer<Vec<(Stamp, Seq)>> {
-        let mut feed = Vec::new();
-        for space in self.follows(identity)? {
-            if let Some(space) = self.space_no(&space)? {
-                feed.extend(self.posts(space, before, most)?);
-            }
-        }
-        feed.sort_by(|one, other| other.cmp(one));
-        feed.truncate(most);
-        Ok(feed)
     }
 
     /// The thread or message behind an id that a client chose: the least that counts.

@@ -10,6 +10,7 @@ mod export;
 mod held;
 mod import;
 mod init;
+mod key;
 mod man;
 mod prune;
 mod rebuild_views;
@@ -45,6 +46,7 @@ pub(crate) enum Command {
     RebuildViews(rebuild_views::RebuildViews),
     Backup(backup::Backup),
     Restore(restore::Restore),
+    Key(key::Key),
     Config(config::ShowConfig),
     Bench(bench::Bench),
     Completions(completions::Completions),
@@ -69,6 +71,7 @@ pub(crate) fn run(context: &Context, command: Option<Command>) -> Done {
         Command::RebuildViews(command) => command.run(context),
         Command::Backup(command) => command.run(context),
         Command::Restore(command) => command.run(context),
+        Command::Key(command) => command.run(context),
         Command::Config(command) => command.run(context),
         Command::Bench(command) => command.run(context),
         Command::Completions(command) => command.run(context),

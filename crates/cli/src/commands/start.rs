@@ -5,12 +5,14 @@ use super::init::{self, Initialised};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::folder::{self, Access};
+use crate::house::{self, TokenFile};
+use crate::output;
 use crate::signals::Signals;
-use crate::{output, words};
 use engine::reads::Reads as _;
 use node::hunter::NoSource;
 use node::{Node, Request};
 use serde::Serialize;
+use server::House;
 use std::fmt;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -22,6 +24,7 @@ const LOOK: Duration = Duration::from_secs(60);
 /// What is said when the node runs.
 #[derive(Debug, Serialize)]
 struct Running {
+    url: String,
     data_dir: String,
     process: u32,
     events: u64,
@@ -34,12 +37,13 @@ impl fmt::Display for Running {
         if let Some(made) = &self.made {
             writeln!(f, "{made}")?;
         }
-        writeln!(f, "anteroom {} is running in {}", env!("CARGO_PKG_VERSION"), self.data_dir)?;
-        writeln!(f, "  {} here, {} of them waiting", words::count(self.events, "event"), self.waiting)?;
-        writeln!(f, "It runs until you press Ctrl-C. What to do next, while it is stopped:")?;
-        writeln!(f, "  anteroom import FILE   brings in events that `anteroom export` wrote elsewhere")?;
-        writeln!(f, "  anteroom held          says what is waited for")?;
-        write!(f, "  anteroom help          lists everything else")
+        writeln!(f, "anteroom {} is running at {}", env!("CARGO_PKG_VERSION"), self.url)?;
+        writeln!(f, "  data folder  {}", self.data_dir)?;
+        writeln!(f, "  events       {} here, {} of them waiting", self.events, self.waiting)?;
+        writeln!(f, "  reference    {}/docs", self.url)?;
+        writeln!(f, "It runs until you press Ctrl-C. In another terminal:")?;
+        writeln!(f, "  anteroom key create backend   makes an API key for your application's server")?;
+        write!(f, "  anteroom help                 lists everything else")
     }
 }
 
@@ -48,8 +52,32 @@ pub(super) fn run(context: &Context) -> Done {
     let signals = Signals::listen()?;
     let made = make_if_new(context)?;
     let (store, _lock) = folder::open(context, Access::Write)?;
-    let db = store.snapshot()?;
+    let clock = Arc::new(context.clock);
+    let node = Node::start(store, clock, Arc::new(NoSource), context.loaded.config.node_options());
+    let served = serve(context, &node, &signals, made);
+    node.stop();
+    served?;
+    if !context.json {
+        output::complain("stopped\n");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Serves until somebody asks to stop.
+fn serve(context: &Context, node: &Node, signals: &Signals, made: Option<Initialised>) -> Result<(), Failure> {
+    house::found_home(node)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|why| Failure::new(format!("cannot start the server: {why}"), "try again"))?;
+    let token = hex::encode(house::fresh::<32>()?);
+    let house = House::new(node.clone(), context.loaded.config.server_options(), &token);
+    let server = runtime.block_on(server::serve(house, context.loaded.listen)).map_err(|why| {
+        let what_to_do = "stop what listens there, or pass another address: --listen 127.0.0.1:0 takes any free port";
+        Failure::new(why.to_string(), what_to_do)
+    })?;
+    let _token_file = TokenFile::write(context, server.address, &token)?;
+    let db = node.snapshot()?;
     let running = Running {
+        url: format!("http://{}", server.address),
         data_dir: context.data_dir().display().to_string(),
         process: std::process::id(),
         events: super::status::table_rows(&db, "events_v1")?,
@@ -57,15 +85,9 @@ pub(super) fn run(context: &Context) -> Done {
         made,
     };
     drop(db);
-    let clock = Arc::new(context.clock);
-    let node = Node::start(store, clock, Arc::new(NoSource), context.loaded.config.node_options());
-    let watched = context.show(&running).and_then(|()| watch(&node, &signals));
-    node.stop();
-    watched?;
-    if !context.json {
-        output::complain("stopped\n");
-    }
-    Ok(ExitCode::SUCCESS)
+    let watched = context.show(&running).and_then(|()| watch(node, signals));
+    runtime.block_on(server.stop());
+    watched
 }
 
 /// A folder without database and key is made ready first.

@@ -6,12 +6,13 @@ use crate::failure::Failure;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// A configuration file larger than this is something else.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Settings that are text and stand at the top of the file.
-const TEXTS: [&str; 3] = ["data_dir", "master_key", "log"];
+const TEXTS: [&str; 4] = ["data_dir", "master_key", "listen", "log"];
 
 /// Where a setting came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +50,7 @@ pub(crate) struct Given<'a> {
     pub(crate) data_dir: Option<PathBuf>,
     pub(crate) master_key: Option<PathBuf>,
     pub(crate) config: Option<PathBuf>,
+    pub(crate) listen: Option<String>,
     pub(crate) log: Option<String>,
     pub(crate) set: &'a [String],
     pub(crate) environment: &'a dyn Fn(&str) -> Option<OsString>,
@@ -60,6 +62,8 @@ pub(crate) struct Loaded {
     pub(crate) config: Config,
     pub(crate) data_dir: PathBuf,
     pub(crate) master_key: PathBuf,
+    /// Where the node listens.
+    pub(crate) listen: SocketAddr,
     pub(crate) log: String,
     /// All of it, for people.
     pub(crate) values: Vec<Value>,
@@ -80,6 +84,8 @@ pub(crate) fn load(given: &Given<'_>) -> Result<Loaded, Failure> {
     let data_dir = PathBuf::from(data_dir);
     let beside = data_dir.join("master.key").into();
     let master_key = layers.text("master_key", "--master-key", flag(&given.master_key), beside).into();
+    let listen = layers.text("listen", "--listen", given.listen.clone().map(OsString::from), LISTEN.into());
+    let listen = parse_address(&listen.to_string_lossy())?;
     let log = layers.text("log", "--log", given.log.clone().map(OsString::from), "info".into());
     let mut numbers = BTreeMap::new();
     for (section, setting) in all() {
@@ -87,7 +93,18 @@ pub(crate) fn load(given: &Given<'_>) -> Result<Loaded, Failure> {
     }
     let config = Config::of(|section, name| numbers.get(&(section, name)).copied().unwrap_or_default());
     let log = log.to_string_lossy().into_owned();
-    Ok(Loaded { config, data_dir, master_key, log, values: layers.values })
+    Ok(Loaded { config, data_dir, master_key, listen, log, values: layers.values })
+}
+
+/// Where the node listens unless somebody says otherwise: on this machine only.
+const LISTEN: &str = "127.0.0.1:7117";
+
+fn parse_address(text: &str) -> Result<SocketAddr, Failure> {
+    text.parse().map_err(|_| {
+        let shown: String = text.chars().take(80).collect();
+        let what_to_do = format!("write it as ADDRESS:PORT, such as {LISTEN} or [::]:7117");
+        Failure::new(format!("listen = {shown:?} is not an address to listen on"), what_to_do)
+    })
 }
 
 /// Who may say what a setting is, and what was decided so far.
@@ -232,7 +249,7 @@ impl File {
     /// A text; paths are relative to the file.
     fn text(&self, name: &str) -> Option<OsString> {
         let value = self.values.get(name)?.as_str()?;
-        if name == "log" {
+        if name == "log" || name == "listen" {
             return Some(value.into());
         }
         let folder = self.path.parent().unwrap_or(Path::new(""));

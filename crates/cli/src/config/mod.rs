@@ -115,6 +115,23 @@ sections! {
         /// Requests to one domain within a minute.
         domain_starts_per_minute_max = 30 in 1..=100_000;
     }
+    /// The HTTP API: how often somebody may ask, and how much at a time.
+    http: HttpSettings {
+        /// Requests of one API key, per second.
+        key_per_second = 20_000 in 1..=10_000_000;
+        /// Requests of one user through a frontend key, per second.
+        user_per_second = 50 in 1..=1_000_000;
+        /// Requests of one address that no backend vouches for, per second; IPv6 addresses count by /64.
+        address_per_second = 100 in 1..=1_000_000;
+        /// Connections at the same time.
+        connections_max = 20_000 in 1..=1_000_000;
+        /// The greatest body of a request, in KiB.
+        body_kib_max = 128 in 1..=65_536;
+        /// Until when a request must have arrived and been answered, in seconds.
+        request_seconds = 30 in 1..=3600;
+        /// 1: signatures of users without a date are refused.
+        dated_signatures_only = 0 in 0..=1;
+    }
     /// The one writer.
     writer: WriterSettings {
         /// How many requests one transaction takes at most.
@@ -145,6 +162,20 @@ impl Config {
             cache_bytes: usize::try_from(self.store.cache_mib << 20).unwrap_or(usize::MAX),
             reserve_bytes: self.store.reserve_mib << 20,
         }
+    }
+
+    /// How the server behaves.
+    pub(crate) fn server_options(&self) -> server::Options {
+        let (http, small) = (&self.http, |number: u64| u32::try_from(number).unwrap_or(u32::MAX));
+        let limits = server::Limits {
+            key_per_second: small(http.key_per_second),
+            user_per_second: small(http.user_per_second),
+            address_per_second: small(http.address_per_second),
+            connections_max: http.connections_max as usize,
+            body_bytes_max: (http.body_kib_max << 10) as usize,
+            request_seconds: http.request_seconds,
+        };
+        server::Options { limits, dated_signatures_only: http.dated_signatures_only == 1, ..Default::default() }
     }
 
     /// How to run the node.

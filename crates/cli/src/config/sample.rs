@@ -13,6 +13,8 @@ pub(crate) fn sample() -> String {
          # data_dir = \"./anteroom-data\"\n\n\
          # The file with the master key; master.key in the data folder if it is not set.\n\
          # master_key = \"/etc/anteroom/master.key\"\n\n\
+         # Where the node listens: this machine only, unless you change it.\n\
+         # listen = \"127.0.0.1:7117\"\n\n\
          # How much to log: error, warn, info, debug, trace, or a filter.\n\
          # log = \"info\"\n",
     );
@@ -52,6 +54,6 @@ mod tests {
             .collect();
         let table: toml::Table = uncommented.join("\n").parse().expect("TOML");
         let settings: usize = SECTIONS.iter().map(|section| section.settings.len()).sum();
-        assert_eq!(keys_of(&table).expect("known keys").len(), settings + 3);
+        assert_eq!(keys_of(&table).expect("known keys").len(), settings + 4);
     }
 }

@@ -16,7 +16,7 @@ pub fn rows(meta: &Meta, envelope: &Envelope) -> Vec<ViewRow> {
         Kind::Thread => vec![ViewRow::Thread { space: meta.space }],
         Kind::ThreadUpdate => vec![thread_field(meta, envelope.aux.0[15])],
         Kind::ThreadDelete => vec![thread_field(meta, ThreadField::Deleted.code())],
-        Kind::Message => vec![ViewRow::Timeline { space: meta.space, thread: meta.subject }],
+        Kind::Message => vec![ViewRow::Timeline { space: meta.space, thread: meta.subject, refers: refers(envelope) }],
         Kind::Edit => vec![ViewRow::Version { target: meta.subject }],
         Kind::Reaction | Kind::ReactionRemoval => {
             vec![ViewRow::Reaction { target: meta.subject, author: meta.author }]
@@ -39,6 +39,10 @@ pub fn rows(meta: &Meta, envelope: &Envelope) -> Vec<ViewRow> {
         rows.extend(replies.map(|reference| ViewRow::Reply { space: meta.space, target: reference.id }));
     }
     rows
+}
+
+fn refers(envelope: &Envelope) -> bool {
+    envelope.references.iter().any(|reference| matches!(reference.role, Role::ReplyTo | Role::Attachment))
 }
 
 fn register(meta: &Meta, register: Register) -> ViewRow {

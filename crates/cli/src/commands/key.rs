@@ -1,0 +1,216 @@
+//! `anteroom key`: API keys, whether the node runs or not.
+
+use super::Done;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::folder::{self, Access};
+use crate::house;
+use crate::remote::Remote;
+use clap::{Args, Subcommand, ValueEnum};
+use engine::access::KeyRole;
+use http::Method;
+use model::{Nanos, SpaceId};
+use node::acts::Administration;
+use node::hunter::NoSource;
+use node::{Clock as _, Node};
+use serde::Serialize;
+use serde_json::json;
+use server::NewKey;
+use std::fmt;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// Create, list and revoke API keys
+#[derive(Debug, Args)]
+pub(crate) struct Key {
+    /// The space that the key is for
+    #[arg(long, global = true, default_value = "home")]
+    space: String,
+    /// What to do.
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Make a key and print it; it is not shown again
+    Create {
+        /// What the key is for
+        role: Role,
+        /// What to call it
+        #[arg(long, default_value = "")]
+        label: String,
+    },
+    /// List keys, without their secrets
+    List,
+    /// End a key
+    Revoke {
+        /// The key's id, as `list` shows it
+        id: String,
+        /// Accept it for so many seconds more, so that clients can change to another
+        #[arg(long, default_value_t = 0, value_name = "SECONDS")]
+        after: u64,
+    },
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Role {
+    /// For browsers and apps: acts only for users that a backend vouches for
+    Frontend,
+    /// For your application's server: names the users it acts for
+    Backend,
+    /// As backend, and administers the space
+    Admin,
+}
+
+impl Role {
+    fn role(self) -> KeyRole {
+        match self {
+            Role::Frontend => KeyRole::Frontend,
+            Role::Backend => KeyRole::Backend,
+            Role::Admin => KeyRole::Admin,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Made {
+    id: String,
+    role: String,
+    key: String,
+}
+
+impl fmt::Display for Made {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.key)?;
+        write!(f, "\nThis is the {} key {}. It is not shown again; send it as X-API-Key.", self.role, self.id)
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Listed {
+    keys: Vec<Entry>,
+}
+
+#[derive(Debug, Serialize)]
+struct Entry {
+    id: String,
+    role: String,
+    label: String,
+    ends_ts: Option<u64>,
+}
+
+impl fmt::Display for Listed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.keys.is_empty() {
+            return write!(f, "There are no keys. `anteroom key create backend` makes one.");
+        }
+        write!(f, "{:<16}  {:<8}  {:<8}  label", "id", "role", "state")?;
+        self.keys.iter().try_for_each(|key| {
+            let state = if key.ends_ts.is_some() { "ends" } else { "good" };
+            write!(f, "\n{:<16}  {:<8}  {:<8}  {}", key.id, key.role, state, key.label)
+        })
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Ended {
+    id: String,
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "The key {} is revoked.", self.id)
+    }
+}
+
+impl Key {
+    pub(super) fn run(&self, context: &Context) -> Done {
+        match Remote::find(context) {
+            Some(remote) => self.ask(context, &remote),
+            None => self.work(context),
+        }?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Asks the node that runs.
+    fn ask(&self, context: &Context, remote: &Remote) -> Result<(), Failure> {
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        match &self.what {
+            What::Create { role, label } => {
+                let body = json!({ "role": role.role().word(), "label": label });
+                let made = remote.ask(Method::POST, "/admin/api-keys", &self.space, &body)?;
+                context.show(&Made { id: text(&made["id"]), role: text(&made["role"]), key: text(&made["key"]) })
+            }
+            What::List => {
+                let found = remote.ask(Method::GET, "/admin/api-keys", &self.space, &json!({}))?;
+                let keys = found["keys"].as_array().into_iter().flatten().map(|key| Entry {
+                    id: text(&key["id"]),
+                    role: text(&key["role"]),
+                    label: text(&key["label"]),
+                    ends_ts: key["ends_ts"].as_u64(),
+                });
+                context.show(&Listed { keys: keys.collect() })
+            }
+            What::Revoke { id, after } => {
+                parse_id(id)?;
+                let path = format!("/admin/api-keys/{id}?after_seconds={after}");
+                remote.ask(Method::DELETE, &path, &self.space, &json!({}))?;
+                context.show(&Ended { id: id.clone() })
+            }
+        }
+    }
+
+    /// Does it without a running node.
+    fn work(&self, context: &Context) -> Result<(), Failure> {
+        let (store, _lock) = folder::open(context, Access::Write)?;
+        let node =
+            Node::start(store, Arc::new(context.clock), Arc::new(NoSource), context.loaded.config.node_options());
+        let worked = self.work_on(context, &node);
+        node.stop();
+        worked
+    }
+
+    fn work_on(&self, context: &Context, node: &Node) -> Result<(), Failure> {
+        house::found_home(node)?;
+        let space = self.space_id(node)?;
+        match &self.what {
+            What::Create { role, label } => {
+                let key = NewKey::new(house::fresh()?, &house::fresh()?);
+                let (role, label) = (role.role(), label.clone());
+                house::administer(node, Administration::AddKey { id: key.id, role, space, hash: key.hash, label })?;
+                context.show(&Made { id: hex::encode(key.id), role: role.word().to_owned(), key: key.text })
+            }
+            What::List => {
+                let keys = node.snapshot()?.api_keys()?.into_iter().filter(|(_, key)| key.space == space);
+                let keys = keys.map(|(id, key)| Entry {
+                    id: hex::encode(id),
+                    role: key.role().map_or("unknown", KeyRole::word).to_owned(),
+                    label: key.label,
+                    ends_ts: (key.ends_at != Nanos(0)).then_some(key.ends_at.0),
+                });
+                context.show(&Listed { keys: keys.collect() })
+            }
+            What::Revoke { id, after } => {
+                let at = context.clock.now().plus(after.saturating_mul(Nanos::SECOND));
+                house::administer(node, Administration::EndKey { id: parse_id(id)?, at })?;
+                context.show(&Ended { id: id.clone() })
+            }
+        }
+    }
+
+    fn space_id(&self, node: &Node) -> Result<SpaceId, Failure> {
+        let spaces = node.snapshot()?.kept_spaces()?;
+        let found = spaces.iter().find(|(_, kept)| kept.name == self.space).map(|(space, _)| *space);
+        let names: Vec<&str> = spaces.iter().map(|(_, kept)| kept.name.as_str()).collect();
+        let what_to_do = format!("the spaces here are: {}", names.join(", "));
+        found.ok_or_else(|| Failure::new(format!("this node keeps no space {:?}", self.space), what_to_do))
+    }
+}
+
+fn parse_id(text: &str) -> Result<[u8; 8], Failure> {
+    let mut id = [0; 8];
+    let bad = |_| Failure::new(format!("{text:?} is not the id of a key"), "`anteroom key list` shows the ids");
+    hex::decode_to_slice(text, &mut id).map_err(bad)?;
+    Ok(id)
+}

@@ -1,0 +1,75 @@
+//! What the node needs before it can serve: a home space, and a token for the operator.
+
+use crate::context::Context;
+use crate::failure::Failure;
+use node::acts::{Administered, Administration};
+use node::{Node, Reply, Request};
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// The space that a new node begins with.
+const HOME: &str = "home";
+/// Where the operator's token is while the node runs.
+const TOKEN_FILE: &str = "operator.token";
+
+/// Makes the home space, if the node keeps no space yet.
+pub(crate) fn found_home(node: &Node) -> Result<(), Failure> {
+    if !node.snapshot()?.kept_spaces()?.is_empty() {
+        return Ok(());
+    }
+    let what = Administration::FoundSpace { name: HOME.to_owned(), sealed: true, fresh: Box::new(fresh()?) };
+    match administer(node, what)? {
+        Administered::Founded(_) => Ok(()),
+        other => Err(Failure::new(format!("the home space was not founded: {other:?}"), "run `anteroom verify`")),
+    }
+}
+
+/// Administers as the operator.
+pub(crate) fn administer(node: &Node, what: Administration) -> Result<Administered, Failure> {
+    match node.ask(Request::Administer("operator".to_owned(), Box::new(what))) {
+        Ok(Reply::Administered(Ok(done))) => Ok(done),
+        Ok(Reply::Administered(Err(why))) => Err(Failure::new(why.to_string(), "change what the message names")),
+        Ok(other) => Err(Failure::new(format!("the node answered {other:?}"), "run `anteroom verify`")),
+        Err(why) => Err(Failure::new(why.to_string(), "look into the log")),
+    }
+}
+
+/// Chance from the system.
+pub(crate) fn fresh<const N: usize>() -> Result<[u8; N], Failure> {
+    let mut bytes = [0; N];
+    let failed = |_| Failure::new("the system gives no randomness", "try again later");
+    getrandom::fill(&mut bytes).map_err(failed)?;
+    Ok(bytes)
+}
+
+/// The file with the operator's token; it goes when the node stops.
+#[derive(Debug)]
+pub(crate) struct TokenFile(PathBuf);
+
+impl TokenFile {
+    /// Writes address and token where only this user can read them.
+    pub(crate) fn write(context: &Context, address: SocketAddr, token: &str) -> Result<TokenFile, Failure> {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        let path = context.data_dir().join(TOKEN_FILE);
+        let _ = std::fs::remove_file(&path);
+        let failed = |why: std::io::Error| Failure::file("write the operator's token", &path, &why);
+        let mut file =
+            std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(failed)?;
+        writeln!(file, "http://{address}\nop_{token}").map_err(failed)?;
+        Ok(TokenFile(path))
+    }
+
+    /// Address and token of the node that runs in this data folder.
+    pub(crate) fn read(context: &Context) -> Option<(String, String)> {
+        let text = std::fs::read_to_string(context.data_dir().join(TOKEN_FILE)).ok()?;
+        let mut lines = text.lines();
+        Some((lines.next()?.to_owned(), lines.next()?.to_owned()))
+    }
+}
+
+impl Drop for TokenFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}

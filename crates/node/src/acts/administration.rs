@@ -1,0 +1,234 @@
+//! Administration: spaces, API keys, keys that sign for users, and members. Every act is in the audit log.
+
+use super::people::{self, admit};
+use super::{CannotAct, go, make};
+use ed25519_dalek::SigningKey;
+use engine::access::KeyRole;
+use engine::create::{Draft, Seal};
+use engine::reads::Answer;
+use model::crypto::{SpaceKey, space_id};
+use model::envelope::{Reference, Role};
+use model::payload::{MemberRole, Payload};
+use model::{AuxKey, Identity, Kind, Nanos, SpaceId, body};
+use std::sync::Arc;
+use store::Batch;
+use store::doors::{ApiKey, SigningSecret};
+use store::people::{KeptSpace, User};
+
+/// Something to administer. Chance is an argument.
+#[derive(Clone, Debug)]
+pub enum Administration {
+    /// Found a space that this node keeps.
+    FoundSpace {
+        /// What it is called here.
+        name: String,
+        /// Whether it is sealed.
+        sealed: bool,
+        /// Chance for its keeper, its key and its id.
+        fresh: Box<[u8; 80]>,
+    },
+    /// Keep a new API key.
+    AddKey {
+        /// Its id.
+        id: [u8; 8],
+        /// What it is for.
+        role: KeyRole,
+        /// For which space.
+        space: SpaceId,
+        /// The hash of its secret.
+        hash: [u8; 32],
+        /// What it is called.
+        label: String,
+    },
+    /// Accept an API key only until then.
+    EndKey {
+        /// Its id.
+        id: [u8; 8],
+        /// Until when.
+        at: Nanos,
+    },
+    /// Keep a new key that signs for the users of a space.
+    AddSigningKey(SpaceId, Box<[u8; 32]>),
+    /// Accept a key that signs for users only until then.
+    EndSigningKey(SpaceId, u64, Nanos),
+    /// Give a user a role, admitting them if they were never here.
+    SetRole {
+        /// In which space.
+        space: SpaceId,
+        /// Which user.
+        user: String,
+        /// Which role; none removes them.
+        role: Option<MemberRole>,
+        /// Chance, for an identity that may have to be made.
+        fresh: Box<[u8; 32]>,
+    },
+}
+
+/// What came of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Administered {
+    /// A space was founded.
+    Founded(SpaceId),
+    /// A key that signs for users has this number.
+    Numbered(u64),
+    /// A user stands so.
+    User(User),
+    /// It was done.
+    Done,
+}
+
+/// Why it was not done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CannotAdminister {
+    /// A space of that name is kept already.
+    #[error("there is a space called {0:?} already")]
+    NameTaken(String),
+    /// There is no such key.
+    #[error("there is no such key")]
+    NoSuchKey,
+    /// There is no such user.
+    #[error("there is no such user")]
+    NoSuchUser,
+    /// As for any act.
+    #[error(transparent)]
+    Act(#[from] CannotAct),
+}
+
+type Outcome = Answer<Result<Administered, CannotAdminister>>;
+
+/// Does it, and writes it into the audit log.
+pub(crate) fn administer(batch: &mut Batch<'_>, who: &str, administration: Administration) -> Outcome {
+    let (space, what, target) = told(&administration);
+    let done = go!(carry_out(batch, administration));
+    batch.audit(space, who, what, &target)?;
+    Ok(Ok(done))
+}
+
+/// How the audit log tells it.
+fn told(administration: &Administration) -> (Option<SpaceId>, &'static str, String) {
+    match administration {
+        Administration::FoundSpace { name, .. } => (None, "found space", name.clone()),
+        Administration::AddKey { id, space, .. } => (Some(*space), "add api key", hex(id)),
+        Administration::EndKey { id, .. } => (None, "end api key", hex(id)),
+        Administration::AddSigningKey(space, _) => (Some(*space), "add signing key", String::new()),
+        Administration::EndSigningKey(space, number, _) => (Some(*space), "end signing key", number.to_string()),
+        Administration::SetRole { space, user, role: Some(role), .. } => {
+            (Some(*space), "set role", format!("{user}: {role}"))
+        }
+        Administration::SetRole { space, user, role: None, .. } => (Some(*space), "remove user", user.clone()),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn carry_out(batch: &mut Batch<'_>, administration: Administration) -> Outcome {
+    match administration {
+        Administration::FoundSpace { name, sealed, fresh } => found(batch, name, sealed, &fresh),
+        Administration::AddKey { id, role, space, hash, label } => {
+            go!(people::kept(batch, &space));
+            batch.keep_api_key(id, &ApiKey::new(role, space, hash, label, batch.now()))?;
+            Ok(Ok(Administered::Done))
+        }
+        Administration::EndKey { id, at } => {
+            let Some(mut key) = batch.db().api_key(&id)? else { return Ok(Err(CannotAdminister::NoSuchKey)) };
+            key.ends_at = at;
+            batch.keep_api_key(id, &key)?;
+            Ok(Ok(Administered::Done))
+        }
+        Administration::AddSigningKey(space, secret) => {
+            go!(people::kept(batch, &space));
+            let number = batch.db().signing_keys(&space)?.first().map_or(1, |(number, _)| number + 1);
+            let key = SigningSecret { secret: *secret, created_at: batch.now(), ends_at: Nanos(0) };
+            batch.keep_signing_key(&space, number, &key)?;
+            Ok(Ok(Administered::Numbered(number)))
+        }
+        Administration::EndSigningKey(space, number, at) => {
+            let keys = batch.db().signing_keys(&space)?;
+            let Some((_, mut key)) = keys.into_iter().find(|(other, _)| *other == number) else {
+                return Ok(Err(CannotAdminister::NoSuchKey));
+            };
+            key.ends_at = at;
+            batch.keep_signing_key(&space, number, &key)?;
+            Ok(Ok(Administered::Done))
+        }
+        Administration::SetRole { space, user, role: Some(role), fresh } => {
+            set_role(batch, &space, &user, role, &fresh)
+        }
+        Administration::SetRole { space, user, role: None, .. } => remove(batch, &space, &user),
+    }
+}
+
+/// A space: its keeper's identity, its key if it is sealed, its founding, and a first key that signs for users.
+fn found(batch: &mut Batch<'_>, name: String, sealed: bool, fresh: &[u8; 80]) -> Outcome {
+    if let Err(why) = super::naming::check_name(&name) {
+        return Ok(Err(CannotAct::from(why).into()));
+    }
+    if batch.db().kept_spaces()?.iter().any(|(_, kept)| kept.name == name) {
+        return Ok(Err(CannotAdminister::NameTaken(name)));
+    }
+    let chance = |context: &str| blake3::derive_key(context, fresh);
+    let secret = chance("anteroom v1 chance of a keeper");
+    let keeper = SigningKey::from_bytes(&secret);
+    let identity = Identity(keeper.verifying_key().to_bytes());
+    let mut aux = AuxKey::ZERO;
+    aux.0.copy_from_slice(&chance("anteroom v1 chance of a space")[..16]);
+    let space = space_id(&identity, &aux, sealed);
+    let mut seal = Seal::Plain;
+    if sealed {
+        let key = chance("anteroom v1 chance of a space key");
+        batch.add_space_key(space, key)?;
+        seal = Seal::Key(Arc::new(SpaceKey::new(&space, key)));
+    }
+    batch.add_custodian(&identity, &secret)?;
+    let content = go!(Ok(body::encode(&serde_json::json!({ "name": name })).map_err(CannotAct::Body)));
+    let payload = Payload::Space { sealed };
+    let draft = Draft { kind: Kind::Space, space, aux, payload, references: Vec::new(), content, seal };
+    let founding = go!(make(batch, &keeper, draft));
+    batch.keep_space(&space, &KeptSpace { name, keeper: identity, founding, sealed })?;
+    let secret = chance("anteroom v1 chance of a signing key");
+    batch.keep_signing_key(&space, 1, &SigningSecret { secret, created_at: batch.now(), ends_at: Nanos(0) })?;
+    Ok(Ok(Administered::Founded(space)))
+}
+
+fn set_role(batch: &mut Batch<'_>, space: &SpaceId, user: &str, role: MemberRole, fresh: &[u8; 32]) -> Outcome {
+    let Some(mut known) = batch.db().user(space, user)? else {
+        let user = go!(admit(batch, space, user, fresh, role));
+        return Ok(Ok(Administered::User(user)));
+    };
+    let replaces = (!known.is_gone).then_some(Reference { role: Role::Target, id: known.membership });
+    let payload = Payload::Member { member: known.identity, role };
+    known.membership = go!(by_keeper(batch, space, Kind::Member, payload, replaces));
+    known.is_gone = false;
+    batch.keep_user(space, &known)?;
+    Ok(Ok(Administered::User(known)))
+}
+
+fn remove(batch: &mut Batch<'_>, space: &SpaceId, user: &str) -> Outcome {
+    let Some(mut known) = batch.db().user(space, user)?.filter(|user| !user.is_gone) else {
+        return Ok(Err(CannotAdminister::NoSuchUser));
+    };
+    let target = Some(Reference { role: Role::Target, id: known.membership });
+    go!(by_keeper(batch, space, Kind::Removal, Payload::None, target));
+    known.is_gone = true;
+    batch.keep_user(space, &known)?;
+    Ok(Ok(Administered::User(known)))
+}
+
+/// An event that the keeper of the space makes.
+fn by_keeper(
+    batch: &mut Batch<'_>,
+    space: &SpaceId,
+    kind: Kind,
+    payload: Payload,
+    target: Option<Reference>,
+) -> super::Deemed<model::EventId> {
+    let kept = go!(people::kept(batch, space));
+    let keeper = go!(people::keeper(batch, &kept));
+    let seal = go!(people::seal(batch, space, &kept));
+    let authority = Reference { role: Role::Authority, id: keeper.authority };
+    let references = std::iter::once(authority).chain(target).collect();
+    let draft = Draft { kind, space: *space, aux: AuxKey::ZERO, payload, references, content: Vec::new(), seal };
+    make(batch, &keeper.key, draft)
+}

@@ -1,0 +1,310 @@
+//! Threads and messages: each deed becomes one event, or two where a message opens its thread.
+
+use super::finding::{find, message_for, principal, thread_for};
+use super::people::{self, Hand};
+use super::{Act, Acted, Caller, CannotAct, Deed, Deemed, Named, NewMessage, NewThread, Place, go, make, naming};
+use engine::access::{Action, Decision, Facts, Principal, decide};
+use engine::create::{Draft, Seal};
+use engine::reads::Reads as _;
+use engine::rows::ThreadField;
+use model::body::BadBody;
+use model::crypto::{chosen_key, public_space};
+use model::envelope::{Reference, Role};
+use model::limits::REFERENCES_MAX;
+use model::payload::Payload;
+use model::{AuxKey, EventId, Identity, Kind, Seq, SpaceId, SpaceNo, body};
+use serde_json::{Map, Value, json};
+use store::Batch;
+use store::views::Shown;
+
+/// The content of a message or of a new version of it.
+pub fn message_content(said: Value, chosen: Option<&str>) -> Result<Vec<u8>, BadBody> {
+    let mut content = Map::from_iter([("body".to_owned(), said)]);
+    if let Some(chosen) = chosen {
+        content.insert("id".to_owned(), chosen.into());
+    }
+    body::encode(&Value::Object(content))
+}
+
+/// The content of a reaction.
+pub fn reaction_content(reaction: &str) -> Result<Vec<u8>, BadBody> {
+    body::encode(&json!({ "reaction": reaction }))
+}
+
+/// What the steps of one act share.
+struct Scene<'a> {
+    space: SpaceId,
+    no: SpaceNo,
+    caller: &'a Caller,
+    principal: Principal,
+    hand: Hand,
+    seal: Seal,
+    fresh: [u8; 32],
+}
+
+impl Scene<'_> {
+    fn who(&self) -> (&Caller, Option<&Identity>) {
+        (self.caller, Some(&self.hand.identity))
+    }
+
+    fn draft(&self, kind: Kind, references: Vec<Reference>, content: Vec<u8>) -> Draft {
+        let authority = Reference { role: Role::Authority, id: self.hand.authority };
+        let mut references = [vec![authority], references].concat();
+        references.sort();
+        references.dedup();
+        let seal = self.seal.clone();
+        Draft { kind, space: self.space, aux: AuxKey::ZERO, payload: Payload::None, references, content, seal }
+    }
+
+    fn acted(&self, batch: &Batch<'_>, shown: EventId, is_new: bool) -> Deemed<Acted> {
+        Ok(batch.db().seq(&shown)?.map(|seq| Acted { shown, seq, is_new }).ok_or(CannotAct::Unknown("event")))
+    }
+}
+
+/// Does the deed.
+pub(super) fn run(batch: &mut Batch<'_>, act: Act) -> Deemed<Acted> {
+    let Act { space, caller, deed, fresh, .. } = act;
+    let no = go!(people::space_no(batch, &space));
+    let (principal, _) = principal(batch.db(), &space, &caller, batch.now())?;
+    match decide(&principal, action(&deed), &Facts::default()) {
+        Decision::Allow => {}
+        denied => return Ok(Err(CannotAct::Denied(denied))),
+    }
+    let kept = go!(people::kept(batch, &space));
+    let seal = go!(people::seal(batch, &space, &kept));
+    let hand = match &caller.user {
+        Some(user) => go!(people::hand(batch, &space, user, &fresh)),
+        // Administration without a user is the keeper's.
+        None => go!(people::keeper(batch, &kept)),
+    };
+    let scene = Scene { space, no, caller: &caller, principal, hand, seal, fresh };
+    match deed {
+        Deed::OpenThread(new) => open_thread(batch, &scene, new),
+        Deed::UpdateThread(thread, changes) => update_thread(batch, &scene, &thread, changes),
+        Deed::DeleteThread(thread) => delete_thread(batch, &scene, &thread),
+        Deed::Post(new) => post(batch, &scene, new),
+        Deed::Edit(place, content) => edit(batch, &scene, &place, content),
+        Deed::DeleteMessage(place) => edit(batch, &scene, &place, br#"{"deleted":true}"#.to_vec()),
+        Deed::React(place, content) => react(batch, &scene, &place, Some(content)),
+        Deed::Unreact(place) => react(batch, &scene, &place, None),
+        Deed::MarkRead(thread, message) => mark_read(batch, &scene, thread, message),
+        Deed::Purge(target) => purge(batch, &scene, target),
+    }
+}
+
+/// What the access function is asked for a deed.
+fn action(deed: &Deed) -> Action {
+    match deed {
+        Deed::OpenThread(_) | Deed::Post(_) | Deed::React(..) | Deed::Unreact(_) => Action::Write,
+        Deed::UpdateThread(..) | Deed::DeleteThread(_) | Deed::Edit(..) | Deed::DeleteMessage(_) => Action::Change,
+        Deed::Purge(_) => Action::Change,
+        Deed::MarkRead(..) => Action::Own,
+    }
+}
+
+fn open_thread(batch: &mut Batch<'_>, scene: &Scene<'_>, new: NewThread) -> Deemed<Acted> {
+    let mut fields = new.fields;
+    if let Some(chosen) = &new.chosen {
+        if let Err(why) = naming::check_name(chosen) {
+            return Ok(Err(why.into()));
+        }
+        fields.insert("id".to_owned(), chosen.as_str().into());
+    }
+    if !new.participants.is_empty() {
+        let mut identities = vec![scene.hand.identity];
+        for user in &new.participants {
+            identities.push(go!(people::identity_of(batch, &scene.space, user, &scene.fresh)));
+        }
+        fields.insert("participants".to_owned(), listed(identities));
+    }
+    if new.is_private {
+        fields.insert("private".to_owned(), true.into());
+    }
+    let content = go!(Ok(body::encode(&Value::Object(fields))));
+    if let Some(chosen) = &new.chosen
+        && let Some(earlier) = earlier(batch, scene, chosen, Kind::Thread, &content)?
+    {
+        return match earlier {
+            Ok(id) => scene.acted(batch, id, false),
+            Err(why) => Ok(Err(why)),
+        };
+    }
+    let id = go!(make_thread(batch, scene, new.chosen.as_deref(), content));
+    scene.acted(batch, id, true)
+}
+
+fn make_thread(batch: &mut Batch<'_>, scene: &Scene<'_>, chosen: Option<&str>, content: Vec<u8>) -> Deemed<EventId> {
+    let mut draft = scene.draft(Kind::Thread, Vec::new(), content);
+    draft.aux = chosen.map_or(AuxKey::ZERO, chosen_key);
+    make(batch, &scene.hand.key, draft)
+}
+
+/// Identities as a list of texts, each once.
+fn listed(mut identities: Vec<Identity>) -> Value {
+    identities.sort();
+    identities.dedup();
+    identities.iter().map(Identity::to_string).collect()
+}
+
+/// What already has a chosen id: the same thing said again, or something else.
+fn earlier(
+    batch: &Batch<'_>,
+    scene: &Scene<'_>,
+    chosen: &str,
+    kind: Kind,
+    content: &[u8],
+) -> engine::reads::Answer<Option<Result<EventId, CannotAct>>> {
+    let db = batch.db();
+    let Some((stamp, seq)) = db.chosen(scene.no, chosen)? else { return Ok(None) };
+    let row = db.event(seq)?.and_then(|row| row.meta);
+    let is_same = match row {
+        Some(meta) => {
+            meta.kind == kind
+                && db.identity(meta.author)? == scene.hand.identity
+                && db.shown(seq)? == Shown::Here(content.to_vec())
+        }
+        None => false,
+    };
+    Ok(Some(if is_same { Ok(stamp.id) } else { Err(CannotAct::Taken(chosen.to_owned())) }))
+}
+
+fn update_thread(
+    batch: &mut Batch<'_>,
+    scene: &Scene<'_>,
+    thread: &Named,
+    changes: Vec<(ThreadField, Value)>,
+) -> Deemed<Acted> {
+    let (stamp, seq, _) = go!(thread_for(batch.db(), scene.no, thread, &scene.principal, Action::Change, scene.who()));
+    for (field, value) in changes {
+        let value = match field {
+            ThreadField::Participants => go!(identities_in(batch, scene, &value)),
+            _ => value,
+        };
+        let content = Value::Object(Map::from_iter([(field.name().to_owned(), value)]));
+        let content = go!(Ok(body::encode(&content)));
+        let reference = Reference { role: Role::Thread, id: stamp.id };
+        let mut draft = scene.draft(Kind::ThreadUpdate, vec![reference], content);
+        draft.aux = field.aux();
+        go!(make(batch, &scene.hand.key, draft));
+    }
+    Ok(Ok(Acted { shown: stamp.id, seq, is_new: true }))
+}
+
+/// A list of user ids as a list of identities.
+fn identities_in(batch: &mut Batch<'_>, scene: &Scene<'_>, users: &Value) -> Deemed<Value> {
+    let mut identities = Vec::new();
+    for user in users.as_array().into_iter().flatten().filter_map(Value::as_str) {
+        identities.push(go!(people::identity_of(batch, &scene.space, user, &scene.fresh)));
+    }
+    Ok(Ok(listed(identities)))
+}
+
+fn delete_thread(batch: &mut Batch<'_>, scene: &Scene<'_>, thread: &Named) -> Deemed<Acted> {
+    let (stamp, seq, _) = go!(thread_for(batch.db(), scene.no, thread, &scene.principal, Action::Change, scene.who()));
+    let reference = Reference { role: Role::Thread, id: stamp.id };
+    go!(make(batch, &scene.hand.key, scene.draft(Kind::ThreadDelete, vec![reference], Vec::new())));
+    Ok(Ok(Acted { shown: stamp.id, seq, is_new: true }))
+}
+
+fn post(batch: &mut Batch<'_>, scene: &Scene<'_>, new: NewMessage) -> Deemed<Acted> {
+    if let Some(chosen) = &new.chosen {
+        if let Err(why) = naming::check_name(chosen) {
+            return Ok(Err(why.into()));
+        }
+        if let Some(earlier) = earlier(batch, scene, chosen, Kind::Message, &new.content)? {
+            return match earlier {
+                Ok(id) => scene.acted(batch, id, false),
+                Err(why) => Ok(Err(why)),
+            };
+        }
+    }
+    if new.mentions.len() + new.attachments.len() > REFERENCES_MAX - 3 {
+        return Ok(Err(CannotAct::TooMany(REFERENCES_MAX - 3)));
+    }
+    let mut references = go!(beside(batch, scene, &new));
+    let (thread, _) = go!(thread_or_new(batch, scene, new.thread.as_ref()));
+    references.push(Reference { role: Role::Thread, id: thread });
+    let mut draft = scene.draft(Kind::Message, references, new.content);
+    draft.aux = new.chosen.as_deref().map_or(AuxKey::ZERO, chosen_key);
+    let id = go!(make(batch, &scene.hand.key, draft));
+    scene.acted(batch, id, true)
+}
+
+/// What a message refers to beside its thread.
+fn beside(batch: &mut Batch<'_>, scene: &Scene<'_>, new: &NewMessage) -> Deemed<Vec<Reference>> {
+    let mut references = Vec::new();
+    if let Some(message) = &new.reply_to {
+        let place = Place { thread: None, message: message.clone() };
+        let found = go!(message_for(batch.db(), scene.no, &place, &scene.principal, Action::Read, scene.who()));
+        references.push(Reference { role: Role::ReplyTo, id: found.0.id });
+    }
+    for user in &new.mentions {
+        let identity = go!(people::identity_of(batch, &scene.space, user, &scene.fresh));
+        references.push(Reference { role: Role::Mention, id: EventId(public_space(&identity).0) });
+    }
+    for file in &new.attachments {
+        if find(batch.db(), scene.no, &Named::Event(*file), Kind::File)?.is_none() {
+            return Ok(Err(CannotAct::Unknown("file")));
+        }
+        references.push(Reference { role: Role::Attachment, id: *file });
+    }
+    Ok(Ok(references))
+}
+
+/// The thread that a message goes to. One that does not exist is opened, under the id by which it was named.
+fn thread_or_new(batch: &mut Batch<'_>, scene: &Scene<'_>, named: Option<&Named>) -> Deemed<(EventId, Seq)> {
+    let chosen = match named {
+        Some(Named::Chosen(text)) if batch.db().chosen(scene.no, text)?.is_none() => Some(text),
+        Some(named) => {
+            let action = Action::Write;
+            let (stamp, seq, _) = go!(thread_for(batch.db(), scene.no, named, &scene.principal, action, scene.who()));
+            return Ok(Ok((stamp.id, seq)));
+        }
+        None => None,
+    };
+    let fields = chosen.map_or_else(Map::new, |text| Map::from_iter([("id".to_owned(), text.as_str().into())]));
+    let content = go!(Ok(body::encode(&Value::Object(fields))));
+    let id = go!(make_thread(batch, scene, chosen.map(String::as_str), content));
+    Ok(batch.db().seq(&id)?.map(|seq| (id, seq)).ok_or(CannotAct::Unknown("thread")))
+}
+
+fn edit(batch: &mut Batch<'_>, scene: &Scene<'_>, place: &Place, content: Vec<u8>) -> Deemed<Acted> {
+    let (stamp, seq, _) = go!(message_for(batch.db(), scene.no, place, &scene.principal, Action::Change, scene.who()));
+    let reference = Reference { role: Role::Target, id: stamp.id };
+    go!(make(batch, &scene.hand.key, scene.draft(Kind::Edit, vec![reference], content)));
+    Ok(Ok(Acted { shown: stamp.id, seq, is_new: true }))
+}
+
+fn react(batch: &mut Batch<'_>, scene: &Scene<'_>, place: &Place, content: Option<Vec<u8>>) -> Deemed<Acted> {
+    let (stamp, seq, _) = go!(message_for(batch.db(), scene.no, place, &scene.principal, Action::Write, scene.who()));
+    let kind = if content.is_some() { Kind::Reaction } else { Kind::ReactionRemoval };
+    let reference = Reference { role: Role::Target, id: stamp.id };
+    go!(make(batch, &scene.hand.key, scene.draft(kind, vec![reference], content.unwrap_or_default())));
+    Ok(Ok(Acted { shown: stamp.id, seq, is_new: true }))
+}
+
+fn mark_read(batch: &mut Batch<'_>, scene: &Scene<'_>, thread: Named, message: Named) -> Deemed<Acted> {
+    let place = Place { thread: Some(thread), message };
+    let (stamp, seq, meta) = go!(message_for(batch.db(), scene.no, &place, &scene.principal, Action::Own, scene.who()));
+    let thread = batch.db().id_of(meta.subject)?;
+    let references = vec![Reference { role: Role::Thread, id: thread }, Reference { role: Role::Target, id: stamp.id }];
+    go!(make(batch, &scene.hand.key, scene.draft(Kind::ReadMarker, references, Vec::new())));
+    Ok(Ok(Acted { shown: stamp.id, seq, is_new: true }))
+}
+
+fn purge(batch: &mut Batch<'_>, scene: &Scene<'_>, target: EventId) -> Deemed<Acted> {
+    let db = batch.db();
+    let Some(seq) = db.seq(&target)? else { return Ok(Err(CannotAct::Unknown("event"))) };
+    let Some(meta) = db.event(seq)?.and_then(|row| row.meta).filter(|meta| meta.space == scene.no) else {
+        return Ok(Err(CannotAct::Unknown("event")));
+    };
+    let is_own = db.identity(meta.author)? == scene.hand.identity;
+    let facts = Facts { is_closed_to_caller: false, is_own, is_known: true };
+    match decide(&scene.principal, Action::Change, &facts) {
+        Decision::Allow => {}
+        denied => return Ok(Err(CannotAct::Denied(denied))),
+    }
+    let reference = Reference { role: Role::Target, id: target };
+    go!(make(batch, &scene.hand.key, scene.draft(Kind::Delete, vec![reference], Vec::new())));
+    Ok(Ok(Acted { shown: target, seq, is_new: true }))
+}

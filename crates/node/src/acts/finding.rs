@@ -1,0 +1,187 @@
+//! Finding what a request names, and what the caller may see of it. The same for the writer and for readers.
+
+use super::{Caller, CannotAct, Deemed, Means, Named, go};
+use engine::access::{Action, Decision, Facts, KeyRole, Principal, Standing, decide};
+use engine::counting::acting_role;
+use engine::reads::{Answer, Reads};
+use engine::rows::{Meta, Register, ThreadField};
+use model::{EventId, Identity, Kind, Nanos, Seq, SpaceId, SpaceNo, Stamp};
+use store::Db;
+use store::people::User;
+use store::tables::View;
+use store::views::Shown;
+
+/// What the access function may know of a caller, and the user they act for.
+pub fn principal<V: View>(
+    db: &Db<V>,
+    space: &SpaceId,
+    caller: &Caller,
+    now: Nanos,
+) -> Answer<(Principal, Option<User>)> {
+    let user = match &caller.user {
+        Some(id) => db.user(space, id)?,
+        None => None,
+    };
+    let standing = match &user {
+        Some(user) => standing(db, user, now)?,
+        None => Standing::New,
+    };
+    let principal = match caller.means {
+        Means::Key(role) => Principal::Key { role, space: *space, user: caller.user.as_ref().map(|_| standing) },
+        Means::Session => Principal::Session { space: *space, user: standing },
+        // An operator who names a user acts as an admin key does.
+        Means::Operator if caller.user.is_some() => {
+            Principal::Key { role: KeyRole::Admin, space: *space, user: Some(standing) }
+        }
+        Means::Operator => Principal::Operator,
+    };
+    Ok((principal, user))
+}
+
+/// How a user stands now.
+fn standing<V: View>(db: &Db<V>, user: &User, now: Nanos) -> Answer<Standing> {
+    if user.is_gone {
+        return Ok(Standing::Gone);
+    }
+    let Some(seq) = db.seq(&user.membership)? else { return Ok(Standing::Gone) };
+    // A membership that was just given may be a moment ahead of the clock.
+    let since = db.event(seq)?.and_then(|row| row.stamp()).map_or(now, |stamp| stamp.at.plus(1));
+    let at = Stamp { at: now.max(since), id: EventId([0xff; 16]) };
+    Ok(acting_role(db, seq, at)?.map_or(Standing::Gone, Standing::Member))
+}
+
+/// Finds an applied thread, message or file of a space by name; whether the caller may see it is another question.
+pub fn find<V: View>(db: &Db<V>, space: SpaceNo, named: &Named, kind: Kind) -> Answer<Option<(Stamp, Seq, Meta)>> {
+    let seq = match named {
+        Named::Event(id) => db.seq(id)?,
+        Named::Chosen(text) => db.chosen(space, text)?.map(|(_, seq)| seq),
+    };
+    let Some(seq) = seq else { return Ok(None) };
+    let Some(row) = db.event(seq)?.filter(|row| row.is_applied()) else { return Ok(None) };
+    let stamp = row.stamp();
+    Ok(match (stamp, row.meta) {
+        (Some(stamp), Some(meta)) if meta.kind == kind && meta.space == space && meta.counts => {
+            Some((stamp, seq, meta))
+        }
+        _ => None,
+    })
+}
+
+/// What a caller sees of a thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sight {
+    /// Whether it was deleted softly.
+    pub is_deleted: bool,
+    /// Whether only its participants see it.
+    pub is_private: bool,
+    /// Whether the caller is not among those.
+    pub is_closed: bool,
+}
+
+/// What that identity sees of a thread; nobody in particular sees all of them.
+pub fn sight<V: View>(
+    db: &Db<V>,
+    thread: Seq,
+    meta: &Meta,
+    who: Option<&Caller>,
+    identity: Option<&Identity>,
+) -> Answer<Sight> {
+    let is_deleted = db.register(meta.space, Register::ThreadField(thread, ThreadField::Deleted.code()))?.is_some();
+    let is_private = match db.shown(thread)? {
+        Shown::Here(bytes) => is_private(&bytes),
+        Shown::Absent | Shown::Invalid | Shown::Deleted(_) => false,
+    };
+    let asks_for_a_user = who.is_some_and(|caller| caller.user.is_some());
+    let is_closed = is_private && asks_for_a_user && !participates(db, thread, meta, identity)?;
+    Ok(Sight { is_deleted, is_private, is_closed })
+}
+
+/// Most threads are not private, and that can be seen without reading their JSON.
+fn is_private(content: &[u8]) -> bool {
+    const WORD: &[u8] = b"\"private\":true";
+    content.windows(WORD.len()).any(|window| window == WORD)
+        && model::body::decode(content).is_ok_and(|value| value["private"] == true)
+}
+
+fn participates<V: View>(db: &Db<V>, thread: Seq, meta: &Meta, identity: Option<&Identity>) -> Answer<bool> {
+    let Some(identity) = identity else { return Ok(false) };
+    if db.identity(meta.author)? == *identity {
+        return Ok(true);
+    }
+    Ok(participants(db, thread, meta.space)?.contains(identity))
+}
+
+/// The identities that take part in a thread: the latest list, or the one it was opened with.
+pub fn participants<V: View>(db: &Db<V>, thread: Seq, space: SpaceNo) -> Answer<Vec<Identity>> {
+    let register = Register::ThreadField(thread, ThreadField::Participants.code());
+    let from = db.register(space, register)?.map_or(thread, |(_, winner)| winner);
+    let Shown::Here(bytes) = db.shown(from)? else { return Ok(Vec::new()) };
+    let Ok(content) = model::body::decode(&bytes) else { return Ok(Vec::new()) };
+    let listed = content["participants"].as_array().into_iter().flatten();
+    Ok(listed.filter_map(|item| item.as_str()?.parse().ok()).collect())
+}
+
+/// Asks the access function about something in a thread.
+pub(crate) fn allowed<V: View>(
+    db: &Db<V>,
+    principal: &Principal,
+    action: Action,
+    thread: (Seq, &Meta),
+    who: (&Caller, Option<&Identity>),
+    author: Option<&Identity>,
+) -> Deemed<Sight> {
+    let sight = sight(db, thread.0, thread.1, Some(who.0), who.1)?;
+    let is_own = author.is_some() && author == who.1;
+    let facts = Facts { is_closed_to_caller: sight.is_closed, is_own, is_known: true };
+    match decide(principal, action, &facts) {
+        Decision::Allow => Ok(Ok(sight)),
+        Decision::Hidden => Ok(Err(CannotAct::Unknown("thread or message"))),
+        denied => Ok(Err(CannotAct::Denied(denied))),
+    }
+}
+
+/// The thread of that name, if the caller may do this in it.
+pub(crate) fn thread_for<V: View>(
+    db: &Db<V>,
+    space: SpaceNo,
+    named: &Named,
+    principal: &Principal,
+    action: Action,
+    who: (&Caller, Option<&Identity>),
+) -> Deemed<(Stamp, Seq, Meta)> {
+    let Some((stamp, seq, meta)) = find(db, space, named, Kind::Thread)? else {
+        return Ok(Err(CannotAct::Unknown("thread")));
+    };
+    let author = db.identity(meta.author)?;
+    let sight = go!(allowed(db, principal, action, (seq, &meta), who, Some(&author)));
+    if sight.is_deleted {
+        return Ok(Err(CannotAct::Unknown("thread: it was deleted")));
+    }
+    Ok(Ok((stamp, seq, meta)))
+}
+
+/// The message of that name, if the caller may do this to it.
+pub(crate) fn message_for<V: View>(
+    db: &Db<V>,
+    space: SpaceNo,
+    place: &super::Place,
+    principal: &Principal,
+    action: Action,
+    who: (&Caller, Option<&Identity>),
+) -> Deemed<(Stamp, Seq, Meta)> {
+    let Some((stamp, seq, meta)) = find(db, space, &place.message, Kind::Message)? else {
+        return Ok(Err(CannotAct::Unknown("message")));
+    };
+    if let Some(thread) = &place.thread {
+        let named = find(db, space, thread, Kind::Thread)?;
+        if named.is_none_or(|(_, thread, _)| thread != meta.subject) {
+            return Ok(Err(CannotAct::Unknown("message in that thread")));
+        }
+    }
+    let Some(thread) = db.event(meta.subject)?.and_then(|row| row.meta) else {
+        return Ok(Err(CannotAct::Unknown("thread")));
+    };
+    let author = db.identity(meta.author)?;
+    go!(allowed(db, principal, action, (meta.subject, &thread), who, Some(&author)));
+    Ok(Ok((stamp, seq, meta)))
+}

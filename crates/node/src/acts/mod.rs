@@ -1,0 +1,237 @@
+//! Acts: what a user of the API or the pages does, decided and carried out inside one transaction.
+//!
+//! An act finds who acts, resolves what it names, asks [`engine::access`], and makes events through CREATE. It is one
+//! request to the writer, so that two acts never see each other half done: an id that a client chose is taken once, a
+//! user is admitted once, a repeated request is answered as the first.
+
+pub mod administration;
+mod conversation;
+mod finding;
+pub mod naming;
+mod people;
+
+pub use administration::{Administered, Administration, CannotAdminister};
+pub use conversation::{message_content, reaction_content};
+pub use finding::{Sight, find, participants, principal, sight};
+pub use naming::{BadName, Named};
+
+use crate::creating;
+use engine::access::{Decision, KeyRole};
+use engine::create::CannotCreate;
+use engine::reads::Answer;
+use engine::rows::ThreadField;
+use model::body::BadBody;
+use model::{EventId, Seq, SpaceId};
+use serde_json::{Map, Value};
+use store::Batch;
+use store::doors::Asked;
+
+/// Through what somebody acts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Means {
+    /// An API key.
+    Key(KeyRole),
+    /// A session of the pages.
+    Session,
+    /// The operator's token.
+    Operator,
+}
+
+/// Who acts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Caller {
+    /// Through what.
+    pub means: Means,
+    /// For which user.
+    pub user: Option<String>,
+    /// How the audit log calls them.
+    pub called: String,
+}
+
+/// Something to do, once.
+#[derive(Clone, Debug)]
+pub struct Act {
+    /// In which space.
+    pub space: SpaceId,
+    /// Who.
+    pub caller: Caller,
+    /// What makes it safe to repeat.
+    pub once: Option<Once>,
+    /// What.
+    pub deed: Deed,
+    /// Chance, for an identity that may have to be made.
+    pub fresh: [u8; 32],
+}
+
+/// A request that may be repeated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Once {
+    /// The hash of who asks and their key.
+    pub who_and_key: [u8; 32],
+    /// The hash of what they ask.
+    pub fingerprint: [u8; 32],
+}
+
+/// A message within a thread that was named, or wherever it is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The thread, if it was named.
+    pub thread: Option<Named>,
+    /// The message.
+    pub message: Named,
+}
+
+/// A thread to be opened.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct NewThread {
+    /// The id that the client chose.
+    pub chosen: Option<String>,
+    /// Title, slug and metadata.
+    pub fields: Map<String, Value>,
+    /// Users who take part beside the author.
+    pub participants: Vec<String>,
+    /// Whether only participants see it.
+    pub is_private: bool,
+}
+
+/// A message to be posted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NewMessage {
+    /// Where; none opens a thread for it.
+    pub thread: Option<Named>,
+    /// The id that the client chose.
+    pub chosen: Option<String>,
+    /// Its content, from [`message_content`].
+    pub content: Vec<u8>,
+    /// What it answers.
+    pub reply_to: Option<Named>,
+    /// The users it mentions.
+    pub mentions: Vec<String>,
+    /// The file events it carries.
+    pub attachments: Vec<EventId>,
+}
+
+/// What can be done.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Deed {
+    /// Open a thread.
+    OpenThread(NewThread),
+    /// Change fields of a thread.
+    UpdateThread(Named, Vec<(ThreadField, Value)>),
+    /// Delete a thread softly.
+    DeleteThread(Named),
+    /// Post a message.
+    Post(NewMessage),
+    /// Write a new version of a message, with content from [`message_content`].
+    Edit(Place, Vec<u8>),
+    /// Delete a message softly.
+    DeleteMessage(Place),
+    /// React to a message, with content from [`reaction_content`].
+    React(Place, Vec<u8>),
+    /// Take a reaction back.
+    Unreact(Place),
+    /// Mark a thread as read up to a message.
+    MarkRead(Named, Named),
+    /// Purge the content of a thread, message or file for ever.
+    Purge(EventId),
+}
+
+/// What came of an act.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Acted {
+    /// The event to show: the thread or message that was opened, posted or changed.
+    pub shown: EventId,
+    /// Its number.
+    pub seq: Seq,
+    /// Whether it is new, rather than the repetition of an earlier request.
+    pub is_new: bool,
+}
+
+/// Why an act was not done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CannotAct {
+    /// The caller may not.
+    #[error("{}", match .0 {
+        Decision::Allow => "it is allowed",
+        Decision::Unproven => "nobody was proven",
+        Decision::Forbidden(why) => why,
+        Decision::Hidden => "there is no such thing",
+    })]
+    Denied(Decision),
+    /// What it names is not there.
+    #[error("there is no such {0}")]
+    Unknown(&'static str),
+    /// The id that the client chose belongs to something else.
+    #[error("the id {0:?} is taken by something else in this space")]
+    Taken(String),
+    /// The idempotency key was used for another request.
+    #[error("this Idempotency-Key was used for another request")]
+    OtherRequest,
+    /// A name breaks the rules for names.
+    #[error(transparent)]
+    Name(#[from] BadName),
+    /// The content is not what can be kept.
+    #[error(transparent)]
+    Body(#[from] BadBody),
+    /// The space is sealed and no key is here to write under.
+    #[error("the space is sealed, and no key to write under is here")]
+    NoKey,
+    /// More references than an event can have.
+    #[error("a message names at most {0} mentions and attachments together")]
+    TooMany(usize),
+    /// The space is not kept by this node.
+    #[error("this node does not keep that space")]
+    NotKept,
+    /// CREATE refused.
+    #[error(transparent)]
+    Create(#[from] CannotCreate),
+}
+
+/// What most steps of an act come to.
+pub(crate) type Deemed<T> = Answer<Result<T, CannotAct>>;
+
+/// Goes on with what a step came to, or ends the act with why not.
+macro_rules! go {
+    ($deemed:expr) => {
+        match $deemed? {
+            Ok(value) => value,
+            Err(why) => return Ok(Err(why.into())),
+        }
+    };
+}
+pub(crate) use go;
+
+/// Does it, or says why not.
+pub(crate) fn act(batch: &mut Batch<'_>, act: Act) -> Deemed<Acted> {
+    let asked = act.once;
+    if let Some(once) = asked
+        && let Some(earlier) = batch.db().asked(&once.who_and_key)?
+    {
+        return repeated(batch, &once, &earlier);
+    }
+    let acted = go!(conversation::run(batch, act));
+    if let Some(Once { who_and_key, fingerprint }) = asked {
+        batch.keep_asked(who_and_key, &Asked { fingerprint, at: batch.now(), event: acted.shown })?;
+    }
+    Ok(Ok(acted))
+}
+
+fn repeated(batch: &Batch<'_>, once: &Once, earlier: &Asked) -> Deemed<Acted> {
+    if earlier.fingerprint != once.fingerprint {
+        return Ok(Err(CannotAct::OtherRequest));
+    }
+    use engine::reads::Reads as _;
+    match batch.db().seq(&earlier.event)? {
+        Some(seq) => Ok(Ok(Acted { shown: earlier.event, seq, is_new: false })),
+        None => Ok(Err(CannotAct::Unknown("event any more"))),
+    }
+}
+
+/// CREATE for an act: what cannot be made ends the act.
+pub(crate) fn make(
+    batch: &mut Batch<'_>,
+    key: &ed25519_dalek::SigningKey,
+    draft: engine::create::Draft,
+) -> Deemed<EventId> {
+    Ok(creating::make(batch, key, draft)?.map_err(CannotAct::Create))
+}

@@ -1,0 +1,101 @@
+//! Names that clients give: bounded, printable, and never to be mistaken for an id that the node gives.
+
+use model::{EventId, Identity};
+use std::fmt;
+
+/// The longest id that a client or user may have.
+pub const NAME_BYTES_MAX: usize = 128;
+
+/// Why a text is not a name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadName {
+    /// Nothing, or too much of it.
+    #[error("an id has 1 to {NAME_BYTES_MAX} characters")]
+    Length,
+    /// A character that is not allowed.
+    #[error("an id is made of ASCII letters, digits and signs other than / \\ ? # % \" < >, without spaces")]
+    Character,
+    /// It would be mistaken for something else.
+    #[error("an id must not look like an event id, a public key, or a dot")]
+    Mistakable,
+}
+
+/// Checks a name that somebody chose for a thread, a message or a user.
+pub fn check_name(text: &str) -> Result<(), BadName> {
+    if text.is_empty() || text.len() > NAME_BYTES_MAX {
+        return Err(BadName::Length);
+    }
+    if !text.bytes().all(|byte| byte.is_ascii_graphic() && !br#"/\?#%"<>"#.contains(&byte)) {
+        return Err(BadName::Character);
+    }
+    let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_id = is_hex && (text.len() == 2 * EventId::LEN || text.len() == 2 * Identity::LEN);
+    if is_id || text == "." || text == ".." || text == "me" {
+        return Err(BadName::Mistakable);
+    }
+    Ok(())
+}
+
+/// A thread or message as a client names it: by the id that a client chose, or by its event id.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Named {
+    /// By event id.
+    Event(EventId),
+    /// By the id that a client chose.
+    Chosen(String),
+}
+
+impl std::str::FromStr for Named {
+    type Err = BadName;
+
+    fn from_str(text: &str) -> Result<Named, BadName> {
+        if let Ok(id) = text.parse() {
+            return Ok(Named::Event(id));
+        }
+        check_name(text).map(|()| Named::Chosen(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Named::Event(id) => id.fmt(f),
+            Named::Chosen(text) => f.write_str(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_bounded_printable_and_not_ids() {
+        for good in ["a", "alice@example.org", "auth0|12", "msg-1700000000-1", "x:y_z.~!*'()", &"n".repeat(128)] {
+            assert_eq!(check_name(good), Ok(()), "{good}");
+        }
+        for (bad, why) in [
+            ("", BadName::Length),
+            (&"n".repeat(129), BadName::Length),
+            ("a b", BadName::Character),
+            ("a/b", BadName::Character),
+            ("../x", BadName::Character),
+            ("é", BadName::Character),
+            ("a\u{0}", BadName::Character),
+            ("%2e", BadName::Character),
+            ("..", BadName::Mistakable),
+            ("00112233445566778899aabbccddeeff", BadName::Mistakable),
+            ("00112233445566778899AABBCCDDEEFF", BadName::Mistakable),
+            (&"ab".repeat(32), BadName::Mistakable),
+        ] {
+            assert_eq!(check_name(bad), Err(why), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_event_id_names_an_event() {
+        let id = "00112233445566778899aabbccddeeff";
+        assert!(matches!(id.parse(), Ok(Named::Event(_))));
+        assert!(matches!("thread-1".parse(), Ok(Named::Chosen(_))));
+    }
+}

@@ -1,0 +1,123 @@
+//! API keys of a space: list, create, revoke or rotate.
+
+use crate::ask::json;
+use crate::caller::Guest;
+use crate::door::keys::NewKey;
+use crate::extract::{Path, Query, Sent};
+use crate::problem::Problem;
+use crate::state::Shared;
+use axum::Json;
+use axum::extract::State;
+use engine::access::KeyRole;
+use http::{HeaderMap, StatusCode};
+use model::Nanos;
+use node::acts::Administration;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+const LABEL_BYTES_MAX: usize = 200;
+
+/// An API key, without its secret.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct KeyEntry {
+    id: String,
+    role: String,
+    label: String,
+    created_ts: u64,
+    /// From when it is not accepted any more.
+    ends_ts: Option<u64>,
+}
+
+/// The keys of a space.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Keys {
+    keys: Vec<KeyEntry>,
+}
+
+/// A key to make.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct KeyBody {
+    /// `frontend`, `backend` or `admin`.
+    role: String,
+    /// What to call it.
+    label: Option<String>,
+}
+
+/// A key that was made: the only time its text is shown.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct MadeKey {
+    id: String,
+    role: String,
+    /// What clients send as `X-API-Key`.
+    key: String,
+}
+
+/// When a key ends.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct EndQuery {
+    /// After so many seconds, so that clients can change to another; at once if absent.
+    after_seconds: Option<u64>,
+}
+
+/// List the API keys of the space
+#[utoipa::path(get, path = "/admin/api-keys", tag = "admin", responses(
+    (status = 200, body = Keys), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn list(State(house): State<Shared>, guest: Guest) -> Result<Json<Keys>, Problem> {
+    let space = guest.space()?;
+    let keys = house.node.snapshot()?.api_keys()?.into_iter().filter(|(_, key)| key.space == space);
+    let keys = keys.map(|(id, key)| KeyEntry {
+        id: hex::encode(id),
+        role: key.role().map_or("unknown", KeyRole::word).to_owned(),
+        label: key.label,
+        created_ts: key.created_at.0,
+        ends_ts: (key.ends_at != Nanos(0)).then_some(key.ends_at.0),
+    });
+    Ok(Json(Keys { keys: keys.collect() }))
+}
+
+/// Make an API key
+#[utoipa::path(post, path = "/admin/api-keys", tag = "admin", request_body = KeyBody, responses(
+    (status = 201, body = MadeKey), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn create(
+    State(house): State<Shared>,
+    guest: Guest,
+    headers: HeaderMap,
+    Sent(body): Sent,
+) -> Result<(StatusCode, Json<MadeKey>), Problem> {
+    let KeyBody { role, label } = json(&headers, &body)?;
+    let role =
+        KeyRole::from_word(&role).ok_or_else(|| Problem::unprocessable("a role is frontend, backend or admin"))?;
+    let label = label.unwrap_or_default();
+    if label.len() > LABEL_BYTES_MAX {
+        return Err(Problem::unprocessable("a label has at most 200 bytes"));
+    }
+    let key = NewKey::fresh()?;
+    let space = guest.space()?;
+    house.administer(&guest, Administration::AddKey { id: key.id, role, space, hash: key.hash, label }).await?;
+    let made = MadeKey { id: hex::encode(key.id), role: role.word().to_owned(), key: key.text };
+    Ok((StatusCode::CREATED, Json(made)))
+}
+
+/// End an API key
+#[utoipa::path(delete, path = "/admin/api-keys/{id}", tag = "admin", params(("id" = String, Path), EndQuery),
+    responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn end(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(id): Path<String>,
+    Query(query): Query<EndQuery>,
+) -> Result<StatusCode, Problem> {
+    let unknown = || Problem::not_found("there is no such key");
+    let mut bytes = [0; 8];
+    hex::decode_to_slice(&id, &mut bytes).map_err(|_| unknown())?;
+    let key = house.node.snapshot()?.api_key(&bytes)?.filter(|key| Some(key.space) == guest.space);
+    key.ok_or_else(unknown)?;
+    let wait = query.after_seconds.unwrap_or(0).saturating_mul(Nanos::SECOND);
+    let at = house.node.now().plus(wait);
+    house.administer(&guest, Administration::EndKey { id: bytes, at }).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

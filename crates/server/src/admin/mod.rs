@@ -1,0 +1,108 @@
+//! Administration of a space by its admin keys, and of the node by the operator.
+
+pub(crate) mod keys;
+pub(crate) mod spaces;
+pub(crate) mod users;
+
+use crate::caller::Guest;
+use crate::extract::Query;
+use crate::problem::Problem;
+use crate::state::Shared;
+use axum::Json;
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+/// A sign of life, for backends.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Health {
+    status: &'static str,
+    version: &'static str,
+}
+
+/// Whether the node lives, and its version
+#[utoipa::path(get, path = "/admin/health", tag = "admin", responses(
+    (status = 200, body = Health), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn health() -> Json<Health> {
+    Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
+}
+
+/// What a space holds.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Stats {
+    /// Threads that are listed.
+    threads: u64,
+    /// Events of the space, by whomever.
+    events: u64,
+    /// Bytes of content that they name.
+    bytes: u64,
+    /// Events that wait for something they need, on the whole node.
+    held: u64,
+    /// The latest journal position.
+    position: String,
+}
+
+/// What the space holds
+#[utoipa::path(get, path = "/admin/stats", tag = "admin", responses(
+    (status = 200, body = Stats), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn stats(State(house): State<Shared>, guest: Guest) -> Result<Json<Stats>, Problem> {
+    use engine::reads::Reads as _;
+    let db = house.node.snapshot()?;
+    let space = guest.space()?;
+    let Some(no) = db.space_no(&space)? else { return Err(Problem::not_found("this space is empty here")) };
+    let (events, bytes) = db.usage_of(no)?;
+    let threads = db.thread_count(no)?;
+    Ok(Json(Stats { threads, events, bytes, held: db.held_total()?, position: db.position()?.to_string() }))
+}
+
+/// Which entries of the audit log to show.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct AuditQuery {
+    /// Those before this number.
+    before: Option<u64>,
+    /// At most so many.
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<usize>,
+}
+
+/// An act of administration.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AuditEntry {
+    number: u64,
+    ts: u64,
+    who: String,
+    what: String,
+    target: String,
+}
+
+/// Acts of administration, the latest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Audit {
+    entries: Vec<AuditEntry>,
+}
+
+/// Who administered what, the latest first
+#[utoipa::path(get, path = "/admin/audit", tag = "admin", params(AuditQuery), responses(
+    (status = 200, body = Audit), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn audit(
+    State(house): State<Shared>,
+    guest: Guest,
+    Query(query): Query<AuditQuery>,
+) -> Result<Json<Audit>, Problem> {
+    let most = crate::threads::limit(query.limit, 500)?;
+    let is_operator = guest.caller.means == node::acts::Means::Operator;
+    let log = house.node.snapshot()?.audit_log(query.before.unwrap_or(u64::MAX), most)?;
+    let entries = log.into_iter().filter(|(_, entry)| is_operator || entry.space == guest.space);
+    let entries = entries.map(|(number, entry)| AuditEntry {
+        number,
+        ts: entry.at.0,
+        who: entry.who,
+        what: entry.what,
+        target: entry.target,
+    });
+    Ok(Json(Audit { entries: entries.collect() }))
+}

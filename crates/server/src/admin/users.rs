@@ -1,0 +1,131 @@
+//! The users of a space and their roles.
+
+use crate::ask::{fresh, json};
+use crate::caller::Guest;
+use crate::extract::{Path, Query, Sent};
+use crate::problem::Problem;
+use crate::state::Shared;
+use axum::Json;
+use axum::extract::State;
+use http::{HeaderMap, StatusCode};
+use model::payload::MemberRole;
+use node::acts::naming::check_name;
+use node::acts::{Administered, Administration};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+/// A user.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct UserEntry {
+    id: String,
+    /// The public key of their identity.
+    identity: String,
+    since_ts: u64,
+    /// Whether they were removed.
+    removed: bool,
+}
+
+/// A page of users.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Users {
+    users: Vec<UserEntry>,
+    next: Option<String>,
+}
+
+/// Which users to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct UserQuery {
+    /// Where the page before ended.
+    cursor: Option<String>,
+    /// At most so many.
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<usize>,
+}
+
+/// A role to give.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct RoleBody {
+    /// `reader`, `member` or `admin`.
+    role: String,
+}
+
+/// List the users of the space, in no particular order
+#[utoipa::path(get, path = "/admin/users", tag = "admin", params(UserQuery), responses(
+    (status = 200, body = Users), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn list(
+    State(house): State<Shared>,
+    guest: Guest,
+    Query(query): Query<UserQuery>,
+) -> Result<Json<Users>, Problem> {
+    let space = guest.space()?;
+    let most = crate::threads::limit(query.limit, 500)?;
+    let after = match query.cursor {
+        Some(text) => {
+            let mut key = [0; 32];
+            key[..16].copy_from_slice(&space.0);
+            hex::decode_to_slice(&text, &mut key[16..])
+                .map_err(|_| Problem::bad_request("the cursor is not one that a list of users gave out"))?;
+            Some(key)
+        }
+        None => None,
+    };
+    let found = house.node.snapshot()?.users(&space, after, most)?;
+    let next = found.last().filter(|_| found.len() == most).map(|(key, _)| hex::encode(&key[16..]));
+    let users = found.into_iter().map(|(_, user)| UserEntry {
+        id: user.id,
+        identity: user.identity.to_string(),
+        since_ts: user.since.0,
+        removed: user.is_gone,
+    });
+    Ok(Json(Users { users: users.collect(), next }))
+}
+
+/// Give a user a role, admitting them if they were never here
+#[utoipa::path(put, path = "/admin/users/{user}", tag = "admin", params(("user" = String, Path)),
+    request_body = RoleBody, responses(
+    (status = 200, body = UserEntry), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn put(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(user): Path<String>,
+    headers: HeaderMap,
+    Sent(body): Sent,
+) -> Result<Json<UserEntry>, Problem> {
+    check_name(&user)?;
+    let RoleBody { role } = json(&headers, &body)?;
+    let role = match role.as_str() {
+        "reader" => MemberRole::Reader,
+        "member" => MemberRole::Member,
+        "admin" => MemberRole::Admin,
+        _ => return Err(Problem::unprocessable("a role is reader, member or admin")),
+    };
+    let space = guest.space()?;
+    let what = Administration::SetRole { space, user, role: Some(role), fresh: Box::new(fresh()?) };
+    match house.administer(&guest, what).await? {
+        Administered::User(user) => Ok(Json(UserEntry {
+            id: user.id,
+            identity: user.identity.to_string(),
+            since_ts: user.since.0,
+            removed: user.is_gone,
+        })),
+        _ => Err(Problem::broken("the user was not changed")),
+    }
+}
+
+/// Remove a user from the space
+#[utoipa::path(delete, path = "/admin/users/{user}", tag = "admin", params(("user" = String, Path)), responses(
+    (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn remove(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(user): Path<String>,
+) -> Result<StatusCode, Problem> {
+    let space = guest.space()?;
+    let what = Administration::SetRole { space, user, role: None, fresh: Box::new([0; 32]) };
+    house.administer(&guest, what).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

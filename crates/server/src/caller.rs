@@ -1,0 +1,87 @@
+//! Who asks, as handlers see it: put there by the door, and by nothing else.
+
+use crate::problem::Problem;
+use axum::extract::FromRequestParts;
+use engine::access::{Action, Decision, Facts, Principal, decide};
+use http::request::Parts;
+use model::{Identity, SpaceId};
+use node::acts::{self, Caller};
+use store::Db;
+use store::people::User;
+use store::tables::View;
+
+/// A request that passed the door.
+#[derive(Clone, Debug)]
+pub(crate) struct Guest {
+    /// The space it is about; the node itself has none.
+    pub(crate) space: Option<SpaceId>,
+    /// Who asks.
+    pub(crate) caller: Caller,
+    /// What their idempotency keys are told apart by.
+    pub(crate) account: [u8; 8],
+    /// What the route does.
+    pub(crate) action: Action,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Guest {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Guest, Problem> {
+        parts.extensions.get::<Guest>().cloned().ok_or_else(|| Problem::unproven("the request did not pass the door"))
+    }
+}
+
+/// A guest as a snapshot sees them.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) space: SpaceId,
+    pub(crate) no: model::SpaceNo,
+    pub(crate) principal: Principal,
+    pub(crate) user: Option<User>,
+    pub(crate) caller: Caller,
+}
+
+impl Guest {
+    /// The space, where the route is about one.
+    pub(crate) fn space(&self) -> Result<SpaceId, Problem> {
+        self.space.ok_or_else(|| Problem::bad_request("name a space: this key belongs to none"))
+    }
+
+    /// The same guest, acting for the user that the body names, where the key may do so.
+    pub(crate) fn acting_for(mut self, author: Option<String>) -> Result<Guest, Problem> {
+        let Some(author) = author else { return Ok(self) };
+        match &self.caller.user {
+            Some(user) if *user == author => Ok(self),
+            Some(_) => Err(Problem::forbidden("the author in the body is not the user of the request")),
+            None => {
+                acts::naming::check_name(&author)?;
+                self.caller.user = Some(author);
+                Ok(self)
+            }
+        }
+    }
+
+    /// Looks the guest up, and asks whether they may read at all.
+    pub(crate) fn seen<V: View>(&self, db: &Db<V>, now: model::Nanos) -> Result<Seen, Problem> {
+        use engine::reads::Reads as _;
+        let space = self.space()?;
+        let Some(no) = db.space_no(&space)? else { return Err(Problem::not_found("this space is empty here")) };
+        let (principal, user) = acts::principal(db, &space, &self.caller, now)?;
+        match decide(&principal, self.action, &Facts::default()) {
+            Decision::Allow => Ok(Seen { space, no, principal, user, caller: self.caller.clone() }),
+            denied => Err(denied.into()),
+        }
+    }
+}
+
+impl Seen {
+    /// Whether the access function lets them see a thread.
+    pub(crate) fn may_see(&self, sight: &acts::Sight) -> bool {
+        let facts = Facts { is_closed_to_caller: sight.is_closed, is_own: false, is_known: true };
+        decide(&self.principal, Action::Read, &facts) == Decision::Allow
+    }
+
+    pub(crate) fn identity(&self) -> Option<&Identity> {
+        self.user.as_ref().map(|user| &user.identity)
+    }
+}

@@ -1,0 +1,73 @@
+//! How often somebody may ask: per key, per user, per address. Known only here and in memory.
+
+use crate::problem::Problem;
+use crate::state::Limits;
+use governor::clock::{Clock as _, DefaultClock};
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+
+/// More callers than this at a time, and those who have been quiet are forgotten.
+const CALLERS_MAX: usize = 100_000;
+
+/// The three counters.
+#[derive(Debug)]
+pub(crate) struct Gates {
+    keys: DefaultKeyedRateLimiter<[u8; 8]>,
+    users: DefaultKeyedRateLimiter<[u8; 16]>,
+    addresses: DefaultKeyedRateLimiter<u64>,
+    clock: DefaultClock,
+}
+
+fn quota(per_second: u32) -> Quota {
+    let rate = NonZeroU32::new(per_second).unwrap_or(NonZeroU32::MIN);
+    // Two seconds' worth may come at once.
+    Quota::per_second(rate).allow_burst(rate.saturating_add(rate.get()))
+}
+
+impl Gates {
+    pub(crate) fn new(limits: &Limits) -> Gates {
+        Gates {
+            keys: RateLimiter::keyed(quota(limits.key_per_second)),
+            users: RateLimiter::keyed(quota(limits.user_per_second)),
+            addresses: RateLimiter::keyed(quota(limits.address_per_second)),
+            clock: DefaultClock::default(),
+        }
+    }
+
+    /// Counts a request of a key.
+    pub(crate) fn key(&self, key: &[u8; 8]) -> Result<(), Problem> {
+        self.count(&self.keys, key, "this key")
+    }
+
+    /// Counts a request of a user.
+    pub(crate) fn user(&self, key: &[u8; 8], user: &str) -> Result<(), Problem> {
+        let mut hash = [0; 16];
+        hash.copy_from_slice(&blake3::hash(&[key, user.as_bytes()].concat()).as_bytes()[..16]);
+        self.count(&self.users, &hash, "this user")
+    }
+
+    /// Counts a request from an address; an IPv6 customer usually has a whole /64.
+    pub(crate) fn address(&self, address: IpAddr) -> Result<(), Problem> {
+        let number = match address {
+            IpAddr::V4(address) => u64::from(u32::from(address)),
+            IpAddr::V6(address) => (u128::from(address) >> 64) as u64,
+        };
+        self.count(&self.addresses, &number, "this address")
+    }
+
+    fn count<K: Clone + Eq + std::hash::Hash>(
+        &self,
+        gate: &DefaultKeyedRateLimiter<K>,
+        key: &K,
+        who: &str,
+    ) -> Result<(), Problem> {
+        if gate.len() > CALLERS_MAX {
+            gate.retain_recent();
+        }
+        gate.check_key(key).map_err(|until| {
+            let wait = until.wait_time_from(self.clock.now());
+            Problem::too_often(format!("{who} asks too often")).after(wait.as_secs() + 1)
+        })
+    }
+}

@@ -1,0 +1,183 @@
+//! The door: every request passes here before a handler runs. It proves who asks, counts, and asks the access function.
+
+pub(crate) mod keys;
+pub(crate) mod limits;
+pub(crate) mod signature;
+
+use crate::caller::Guest;
+use crate::problem::Problem;
+use crate::routes;
+use crate::state::Shared;
+use axum::extract::{ConnectInfo, MatchedPath, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use engine::access::{Action, Decision, Facts, KeyRole, Principal, Standing, decide};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use model::SpaceId;
+use node::acts::{Caller, Means, naming};
+use std::net::{IpAddr, SocketAddr};
+
+/// Query parameters in which people put keys, where they would be logged by everything on the way.
+const KEY_PARAMETERS: [&str; 7] = ["api_key", "apikey", "x-api-key", "key", "token", "access_token", "signature"];
+
+const USER_ID: HeaderName = HeaderName::from_static("x-user-id");
+const USER_SIGNATURE: HeaderName = HeaderName::from_static("x-user-signature");
+const ON_BEHALF_OF_SPACE: HeaderName = HeaderName::from_static("x-space");
+
+/// What a credential says.
+pub(crate) struct Proven {
+    pub(crate) means: Means,
+    pub(crate) space: Option<SpaceId>,
+    pub(crate) account: [u8; 8],
+    pub(crate) called: String,
+}
+
+/// Lets a request in, or answers why not.
+pub(crate) async fn enter(State(house): State<Shared>, mut request: Request, next: Next) -> Response {
+    match admit(&house, &request) {
+        Ok(guest) => {
+            request.extensions_mut().insert(guest);
+            next.run(request).await
+        }
+        Err(problem) if problem.status == StatusCode::METHOD_NOT_ALLOWED => {
+            let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str).unwrap_or_default();
+            let allow = HeaderValue::from_str(&routes::methods(path));
+            let mut response = problem.into_response();
+            response.headers_mut().extend(allow.map(|allow| (header::ALLOW, allow)));
+            response
+        }
+        Err(problem) => problem.into_response(),
+    }
+}
+
+fn admit(house: &Shared, request: &Request) -> Result<Guest, Problem> {
+    let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str).unwrap_or_default();
+    let Some(action) = routes::action(request.method(), path) else {
+        return Err(Problem::method(format!("this path takes {}", routes::methods(path))));
+    };
+    refuse_keys_in_query(request.uri().query().unwrap_or_default())?;
+    let address = address(house, request);
+    let headers = request.headers();
+    let proven = match ticket(house, request)? {
+        Some(guest) => return Ok(Guest { action, ..guest }),
+        None => keys::prove(house, headers)?,
+    };
+    let Some(proven) = proven else {
+        house.gates.address(address)?;
+        let caller = Caller { means: Means::Operator, user: None, called: "nobody".into() };
+        return match decide(&Principal::Nobody, action, &Facts::default()) {
+            Decision::Allow => Ok(Guest { space: None, caller, account: [0; 8], action }),
+            denied => Err(denied.into()),
+        };
+    };
+    let user = user(house, headers, &proven)?;
+    house.gates.key(&proven.account)?;
+    if proven.means == Means::Key(KeyRole::Frontend) {
+        house.gates.address(address)?;
+        house.gates.user(&proven.account, user.as_deref().unwrap_or_default())?;
+    }
+    let space = proven.space.map_or_else(|| space_of_operator(house, headers), |space| Ok(Some(space)))?;
+    let caller = Caller { means: proven.means, user, called: proven.called };
+    let guest = Guest { space, caller, account: proven.account, action };
+    match decide(&presumed(&guest), action, &Facts::default()) {
+        Decision::Allow => Ok(guest),
+        denied => Err(denied.into()),
+    }
+}
+
+/// What can be said of a guest before anything is read: the user may turn out to be new, or named in the body.
+fn presumed(guest: &Guest) -> Principal {
+    let space = guest.space.unwrap_or(SpaceId::ZERO);
+    match guest.caller.means {
+        Means::Key(KeyRole::Frontend) => {
+            let user = guest.caller.user.as_ref().map(|_| Standing::New);
+            Principal::Key { role: KeyRole::Frontend, space, user }
+        }
+        Means::Key(role) => Principal::Key { role, space, user: Some(Standing::New) },
+        Means::Session => Principal::Session { space, user: Standing::New },
+        // The operator names a user as a backend does.
+        Means::Operator if matches!(guest.action, Action::Write | Action::Own) => {
+            Principal::Key { role: KeyRole::Admin, space, user: Some(Standing::New) }
+        }
+        Means::Operator => Principal::Operator,
+    }
+}
+
+fn refuse_keys_in_query(query: &str) -> Result<(), Problem> {
+    let names = query.split('&').map(|pair| pair.split('=').next().unwrap_or_default());
+    match names.into_iter().find(|name| KEY_PARAMETERS.iter().any(|key| name.eq_ignore_ascii_case(key))) {
+        Some(_) => Err(Problem::key_in_url("the query string carries a key or signature")),
+        None => Ok(()),
+    }
+}
+
+/// A single-use ticket stands for the guest who got it, for live streams only.
+fn ticket(house: &Shared, request: &Request) -> Result<Option<Guest>, Problem> {
+    let query = request.uri().query().unwrap_or_default();
+    let ticket = query.split('&').find_map(|pair| pair.strip_prefix("ticket="));
+    match ticket {
+        None => Ok(None),
+        Some(_) if request.uri().path() != routes::EVENTS => Err(Problem::bad_request("tickets are for live streams")),
+        Some(ticket) => match house.tickets.take(ticket, house.node.now()) {
+            Some(guest) => Ok(Some(guest)),
+            None => Err(Problem::unproven("the ticket is unknown, used, or older than 30 seconds")),
+        },
+    }
+}
+
+/// The one value of a header; several are nobody's.
+pub(crate) fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, Problem> {
+    let mut values = headers.get_all(name).iter();
+    let (first, second) = (values.next(), values.next());
+    if second.is_some() {
+        return Err(Problem::unproven(format!("{name} was sent twice")));
+    }
+    match first.map(|value| value.to_str()) {
+        None => Ok(None),
+        Some(Ok(text)) => Ok(Some(text)),
+        Some(Err(_)) => Err(Problem::unproven(format!("{name} is not plain text"))),
+    }
+}
+
+/// The user that a request acts for: named by a backend, proven for a frontend.
+fn user(house: &Shared, headers: &HeaderMap, proven: &Proven) -> Result<Option<String>, Problem> {
+    let (id, signature) = (only(headers, &USER_ID)?, only(headers, &USER_SIGNATURE)?);
+    let Some(id) = id else { return Ok(None) };
+    if naming::check_name(id).is_err() {
+        return Err(match proven.means {
+            Means::Key(KeyRole::Frontend) => Problem::unproven("X-User-ID is not a user id"),
+            _ => Problem::bad_request("X-User-ID is not a user id"),
+        });
+    }
+    let must_be_proven = proven.means == Means::Key(KeyRole::Frontend);
+    match (signature, proven.space) {
+        (Some(signature), Some(space)) => signature::check(house, &space, id, signature)?,
+        (None, _) | (_, None) if must_be_proven => return Err(Problem::unproven("X-User-Signature is missing")),
+        (None, _) | (_, None) => {}
+    }
+    Ok(Some(id.to_owned()))
+}
+
+/// The operator may name a space; without a name it is the first that the node keeps.
+fn space_of_operator(house: &Shared, headers: &HeaderMap) -> Result<Option<SpaceId>, Problem> {
+    let spaces = house.node.snapshot()?.kept_spaces()?;
+    let Some(name) = only(headers, &ON_BEHALF_OF_SPACE)? else {
+        return Ok(spaces.iter().find(|(_, kept)| kept.name == "home").or(spaces.first()).map(|(space, _)| *space));
+    };
+    let found = spaces.iter().find(|(space, kept)| kept.name == name || space.to_string() == name);
+    found.map(|(space, _)| Some(*space)).ok_or_else(|| Problem::not_found("this node keeps no such space"))
+}
+
+/// Where a request comes from: the peer, or what a configured proxy says about it.
+fn address(house: &Shared, request: &Request) -> IpAddr {
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
+    let peer = peer.unwrap_or(IpAddr::from([0, 0, 0, 0])).to_canonical();
+    let is_proxy = |address: &IpAddr| house.options.proxies.iter().any(|net| net.contains(address));
+    if !is_proxy(&peer) {
+        return peer;
+    }
+    let told = request.headers().get("x-forwarded-for").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    // The last address that is not one of our proxies is the one they saw.
+    let mut told = told.rsplit(',').filter_map(|text| text.trim().parse::<IpAddr>().ok()).map(|ip| ip.to_canonical());
+    told.find(|address| !is_proxy(address)).unwrap_or(peer)
+}

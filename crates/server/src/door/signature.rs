@@ -1,0 +1,142 @@
+//! Users proven by HMAC-SHA256: a backend signs their id, a frontend brings the signature.
+//!
+//! The plain form signs the user id. The dated form, `v1.{unix seconds}.{nonce}.{hex}`, signs
+//! `v1\n{user}\n{seconds}\n{nonce}`, is good for five minutes on either side of now, and once.
+
+use crate::problem::Problem;
+use crate::state::House;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use model::{Nanos, SpaceId};
+use sha2::Sha256;
+use std::collections::{BTreeSet, HashSet};
+use std::sync::{Mutex, PoisonError};
+use subtle::ConstantTimeEq as _;
+
+/// How far the date of a signature may be from now.
+const WINDOW_SECONDS: u64 = 300;
+const NONCE_BYTES_MAX: usize = 64;
+/// More signatures than this within the window are refused rather than forgotten.
+const NONCES_MAX: usize = 1_000_000;
+
+/// What was used within the window.
+#[derive(Debug, Default)]
+pub(crate) struct Nonces(Mutex<Used>);
+
+#[derive(Debug, Default)]
+struct Used {
+    seen: HashSet<[u8; 16]>,
+    by_age: BTreeSet<(u64, [u8; 16])>,
+}
+
+impl Nonces {
+    /// Notes that something was used. Says whether that is new.
+    fn is_new(&self, what: [u8; 16], until: u64, now: u64) -> bool {
+        let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some((ends, old)) = used.by_age.first().copied().filter(|(ends, _)| *ends < now) {
+            used.by_age.remove(&(ends, old));
+            used.seen.remove(&old);
+        }
+        if used.seen.len() >= NONCES_MAX || !used.seen.insert(what) {
+            return false;
+        }
+        used.by_age.insert((until, what));
+        true
+    }
+}
+
+/// The signature of a text, in hex.
+pub(crate) fn sign(secret: &[u8; 32], text: &str) -> String {
+    hex::encode(mac(secret, text))
+}
+
+fn mac(secret: &[u8; 32], text: &str) -> [u8; 32] {
+    // A key shorter than a block is one that is filled up with zeros.
+    let mut block = [0; 64];
+    block[..32].copy_from_slice(secret);
+    let mut mac = Hmac::<Sha256>::new(&block.into());
+    mac.update(text.as_bytes());
+    mac.finalize().into_bytes().into()
+}
+
+/// What is signed, what was sent as its signature, and the date if there is one.
+struct Claim<'a> {
+    text: String,
+    hex: &'a str,
+    dated: Option<(u64, &'a str)>,
+}
+
+fn claim<'a>(user: &str, signature: &'a str) -> Option<Claim<'a>> {
+    let Some(rest) = signature.strip_prefix("v1.") else {
+        return Some(Claim { text: user.to_owned(), hex: signature, dated: None });
+    };
+    let mut parts = rest.split('.');
+    let (seconds, nonce, hex) = (parts.next()?, parts.next()?, parts.next()?);
+    let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
+    if parts.next().is_some() || nonce.is_empty() || nonce.len() > NONCE_BYTES_MAX || !is_plain(nonce) {
+        return None;
+    }
+    let date: u64 = seconds.parse().ok().filter(|date: &u64| date.to_string() == seconds)?;
+    Some(Claim { text: format!("v1\n{user}\n{seconds}\n{nonce}"), hex, dated: Some((date, nonce)) })
+}
+
+/// Checks that somebody who knows a signing key of the space vouches for this user.
+pub(crate) fn check(house: &House, space: &SpaceId, user: &str, signature: &str) -> Result<(), Problem> {
+    let refused = || Problem::unproven("the signature does not prove this user");
+    let claim = claim(user, signature).ok_or_else(refused)?;
+    let mut sent = [0; 32];
+    hex::decode_to_slice(claim.hex, &mut sent).map_err(|_| refused())?;
+    let now = house.node.now();
+    let mut is_proven = false;
+    for (_, key) in house.node.snapshot()?.signing_keys(space)? {
+        let is_accepted = key.ends_at == Nanos(0) || now < key.ends_at;
+        let fits: bool = mac(&key.secret, &claim.text).ct_eq(&sent).into();
+        is_proven |= is_accepted && fits;
+    }
+    if !is_proven {
+        return Err(refused());
+    }
+    let Some((date, _)) = claim.dated else {
+        let is_refused = house.options.dated_signatures_only;
+        return if is_refused { Err(Problem::unproven("this node takes dated signatures only")) } else { Ok(()) };
+    };
+    let now = now.0 / Nanos::SECOND;
+    if now.abs_diff(date) > WINDOW_SECONDS {
+        return Err(Problem::unproven("the signature is older or newer than five minutes"));
+    }
+    let mut what = [0; 16];
+    what.copy_from_slice(&blake3::hash(&[&space.0, claim.text.as_bytes()].concat()).as_bytes()[..16]);
+    match house.nonces.is_new(what, date + WINDOW_SECONDS, now) {
+        true => Ok(()),
+        false => Err(Problem::unproven("the signature was used before")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_plain_form_is_hmac_of_the_user_id() {
+        // Computed with `printf alice | openssl dgst -sha256 -hmac` over 32 zero bytes.
+        let signed = sign(&[0; 32], "alice");
+        assert_eq!(signed.len(), 64);
+        assert_ne!(signed, sign(&[0; 32], "alicf"));
+        assert_ne!(signed, sign(&[1; 32], "alice"));
+    }
+
+    #[test]
+    fn dated_signatures_are_read_strictly() {
+        assert!(claim("a", "v1.1700000000.n1.00").is_some());
+        for bad in ["v1.", "v1.x.n.00", "v1.-1.n.00", "v1.01.n.00", "v1.1.n.00.00", "v1.1..00", "v1.1.a b.00"] {
+            assert!(claim("a", bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_nonce_is_used_once_and_forgotten_after_its_time() {
+        let nonces = Nonces::default();
+        assert!(nonces.is_new([1; 16], 100, 50));
+        assert!(!nonces.is_new([1; 16], 100, 60));
+        assert!(nonces.is_new([1; 16], 200, 101));
+    }
+}

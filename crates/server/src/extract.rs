@@ -1,0 +1,50 @@
+//! Extractors that answer with problems.
+
+use crate::problem::Problem;
+use axum::body::Bytes;
+use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use http::StatusCode;
+
+/// The query string.
+#[derive(Debug, FromRequestParts)]
+#[from_request(via(axum::extract::Query), rejection(Problem))]
+pub(crate) struct Query<T>(pub(crate) T);
+
+/// What the path names.
+#[derive(Debug, FromRequestParts)]
+#[from_request(via(axum::extract::Path), rejection(Problem))]
+pub(crate) struct Path<T>(pub(crate) T);
+
+/// The body.
+#[derive(Debug)]
+pub(crate) struct Sent(pub(crate) Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for Sent {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Sent, Problem> {
+        Ok(Sent(Bytes::from_request(request, state).await?))
+    }
+}
+
+impl From<QueryRejection> for Problem {
+    fn from(why: QueryRejection) -> Problem {
+        Problem::bad_request(format!("the query string does not fit: {}", why.body_text()))
+    }
+}
+
+impl From<PathRejection> for Problem {
+    fn from(why: PathRejection) -> Problem {
+        Problem::not_found(format!("the path does not fit: {}", why.body_text()))
+    }
+}
+
+impl From<BytesRejection> for Problem {
+    fn from(why: BytesRejection) -> Problem {
+        match why.status() {
+            StatusCode::PAYLOAD_TOO_LARGE => Problem::too_large("the body is larger than this node takes"),
+            _ => Problem::bad_request("the body could not be read"),
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! HTTP: the only crate that knows it.
+//!
+//! A request comes in through the [`listen`]er, passes the [`door`], which proves who asks and asks the access function,
+//! and reaches a handler. Handlers parse, hand acts to the node's writer or read views from a snapshot, and [`render`]
+//! what came of it. [`routes`] is the table of all of them, from which the router, the OpenAPI document and the tests of
+//! access are made. Errors are [`problem`]s.
+//!
+//! Deliberately absent: decisions about events, rows, real clocks.
+
+mod admin;
+mod ask;
+mod caller;
+mod door;
+mod extract;
+mod health;
+mod listen;
+mod live;
+mod messages;
+mod problem;
+mod reactions;
+mod reading;
+mod reference;
+mod render;
+mod routes;
+mod signing;
+mod state;
+mod threads;
+
+#[cfg(test)]
+mod tests;
+
+pub use door::keys::{ApiKeySecret, NewKey};
+pub use listen::{CannotListen, Running, serve};
+pub use problem::Problem;
+pub use routes::openapi;
+pub use state::{House, Limits, Options};

@@ -1,0 +1,126 @@
+//! The listener: connections in, each with its own limits; an orderly end.
+
+use crate::live;
+use crate::routes::router;
+use crate::state::House;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::JoinHandle;
+use tower::{ServiceExt as _, service_fn};
+
+/// How long the head of a request may take to arrive.
+const HEAD_SECONDS: u64 = 10;
+/// The greatest head of a request.
+const HEAD_BYTES_MAX: usize = 32 * 1024;
+const STREAMS_PER_CONNECTION_MAX: u32 = 200;
+/// How long connections may take to end when the node stops.
+const END_SECONDS: u64 = 5;
+
+/// Why the server does not listen.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address}: {why}")]
+pub struct CannotListen {
+    /// Where.
+    pub address: SocketAddr,
+    /// Why not.
+    pub why: std::io::Error,
+}
+
+/// A server that listens.
+#[derive(Debug)]
+pub struct Running {
+    /// Where.
+    pub address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Running {
+    /// Stops in order: no new connections, streams end, requests under way are answered.
+    pub async fn stop(self) {
+        let _ = self.stop.send(());
+        let _ = self.task.await;
+    }
+}
+
+/// Listens on an address, and serves the house there.
+pub async fn serve(house: Arc<House>, address: SocketAddr) -> Result<Running, CannotListen> {
+    let failed = |why| CannotListen { address, why };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    let (stop, stopped) = oneshot::channel();
+    let task = tokio::spawn(accept(house, listener, stopped));
+    Ok(Running { address, stop, task })
+}
+
+async fn accept(house: Arc<House>, listener: TcpListener, mut stopped: oneshot::Receiver<()>) {
+    let router = router(&house);
+    let graceful = GracefulShutdown::new();
+    let room = Arc::new(Semaphore::new(house.options.limits.connections_max));
+    let hub = tokio::spawn(live::run(Arc::downgrade(&house), house.position.clone()));
+    loop {
+        let connection = tokio::select! {
+            _ = &mut stopped => break,
+            connection = listener.accept() => connection,
+        };
+        let (stream, peer) = match connection {
+            Ok(accepted) => accepted,
+            Err(why) => {
+                tracing::warn!(%why, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        // Without room the connection is closed at once: the client sees it and may come again.
+        let Ok(permit) = room.clone().try_acquire_owned() else { continue };
+        let watched = graceful.watch(connect(&router, stream, peer));
+        tokio::spawn(async move {
+            if let Err(why) = watched.await {
+                tracing::debug!(%why, "a connection ended");
+            }
+            drop(permit);
+        });
+    }
+    drop(listener);
+    hub.abort();
+    house.hub.close();
+    let _ = tokio::time::timeout(Duration::from_secs(END_SECONDS), graceful.shutdown()).await;
+}
+
+fn connect(
+    router: &Router,
+    stream: TcpStream,
+    peer: SocketAddr,
+) -> impl hyper_util::server::graceful::GracefulConnection<Error = Box<dyn std::error::Error + Send + Sync>> + use<> {
+    let _ = stream.set_nodelay(true);
+    let router = router.clone();
+    let service = service_fn(move |request: http::Request<Incoming>| {
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(ConnectInfo(peer));
+        router.clone().oneshot(request)
+    });
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_secs(HEAD_SECONDS))
+        .max_buf_size(HEAD_BYTES_MAX);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(HEAD_BYTES_MAX as u32)
+        .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
+        .keep_alive_interval(Duration::from_secs(30));
+    builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service)).into_owned()
+}

@@ -1,0 +1,240 @@
+//! Messages: list, create, get, edit, delete, versions, replies. [`in_thread`] has the same with their thread in the path.
+
+pub(crate) mod in_thread;
+mod page;
+
+pub(crate) use page::look;
+
+use crate::ask::{json, named, once};
+use crate::caller::Guest;
+use crate::extract::{Path, Query, Sent};
+use crate::problem::Problem;
+use crate::render::Message;
+use crate::state::Shared;
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::State;
+use http::{HeaderMap, StatusCode};
+use model::Seq;
+use node::acts::{self, Deed, NewMessage, Place};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::{IntoParams, ToSchema};
+
+/// A message to post, or a new version of one.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct MessageBody {
+    /// An id of your own: unique in the space, 1 to 128 characters.
+    id: Option<String>,
+    /// The thread, where the path does not name it. One that does not exist is opened.
+    thread: Option<String>,
+    /// The user who writes, where a backend key names no user in a header.
+    author: Option<String>,
+    /// What it says: any JSON, at most 64 KiB.
+    #[serde(default)]
+    body: Value,
+    /// The message it answers.
+    reply_to: Option<String>,
+    /// The users it mentions.
+    mentions: Option<Vec<String>>,
+    /// Ids of the files it carries.
+    attachments: Option<Vec<String>>,
+}
+
+/// Which messages to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct MessageQuery {
+    /// The thread, where the path does not name it.
+    thread: Option<String>,
+    /// At most so many.
+    #[param(minimum = 1, maximum = 500, default = 50)]
+    limit: Option<usize>,
+    /// Those before this message.
+    before: Option<String>,
+    /// Those after this message.
+    after: Option<String>,
+    /// Those on either side of this message, and itself.
+    around: Option<String>,
+    /// Also those that were deleted.
+    include_deleted: Option<bool>,
+}
+
+/// A page of messages, the newest last.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Messages {
+    thread: String,
+    messages: Vec<Message>,
+}
+
+/// All versions of a message.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Versions {
+    id: String,
+    versions: Vec<Message>,
+}
+
+/// The place that a path names.
+pub(crate) fn place(thread: Option<&str>, id: &str) -> Result<Place, Problem> {
+    let thread = thread.map(|thread| named(thread, "thread")).transpose()?;
+    Ok(Place { thread, message: named(id, "message")? })
+}
+
+async fn post(
+    house: &Shared,
+    guest: Guest,
+    thread: Option<String>,
+    headers: &HeaderMap,
+    bytes: &Bytes,
+) -> Result<(StatusCode, Json<Message>), Problem> {
+    let path = thread.as_deref().unwrap_or_default();
+    let once = once(&guest, headers, &format!("POST message {path}"), bytes)?;
+    let sent: MessageBody = json(headers, bytes)?;
+    let guest = guest.acting_for(sent.author)?;
+    let thread = match thread.or(sent.thread) {
+        Some(thread) => Some(thread.parse().map_err(Problem::from)?),
+        None => None,
+    };
+    let attachments = sent.attachments.unwrap_or_default();
+    let attachments = attachments.iter().map(|id| id.parse());
+    let new = NewMessage {
+        thread,
+        content: acts::message_content(sent.body, sent.id.as_deref())?,
+        chosen: sent.id,
+        reply_to: sent.reply_to.map(|id| named(&id, "message to answer")).transpose()?,
+        mentions: sent.mentions.unwrap_or_default(),
+        attachments: attachments
+            .collect::<Result<_, _>>()
+            .map_err(|_| Problem::unprocessable("attachments are ids of files"))?,
+    };
+    let acted = house.act(guest.clone(), once, Deed::Post(new)).await?;
+    let status = if acted.is_new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(shown(house, &guest, acted.seq)?)))
+}
+
+fn shown(house: &Shared, guest: &Guest, seq: Seq) -> Result<Message, Problem> {
+    look(house, guest, |look| look.renderer().message_at(seq))
+}
+
+async fn rewrite(
+    house: &Shared,
+    guest: Guest,
+    place: Place,
+    headers: &HeaderMap,
+    bytes: &Bytes,
+) -> Result<Json<Message>, Problem> {
+    let once = once(&guest, headers, &format!("PUT {}", place.message), bytes)?;
+    let sent: MessageBody = json(headers, bytes)?;
+    let guest = guest.acting_for(sent.author)?;
+    let content = acts::message_content(sent.body, None)?;
+    let acted = house.act(guest.clone(), once, Deed::Edit(place, content)).await?;
+    Ok(Json(shown(house, &guest, acted.seq)?))
+}
+
+async fn take_back(house: &Shared, guest: Guest, place: Place, headers: &HeaderMap) -> Result<StatusCode, Problem> {
+    let once = once(&guest, headers, &format!("DELETE {}", place.message), b"")?;
+    house.act(guest, once, Deed::DeleteMessage(place)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn history(house: &Shared, guest: &Guest, thread: Option<&str>, id: &str) -> Result<Json<Versions>, Problem> {
+    look(house, guest, |look| {
+        let seq = look.message(thread, id)?;
+        let versions = look.renderer().versions(seq)?;
+        Ok(Json(Versions { id: look.renderer().name(seq)?, versions }))
+    })
+}
+
+/// List messages of a thread: the latest, or those before, after or around one
+#[utoipa::path(get, path = "/v1/messages", tag = "messages", params(MessageQuery), responses(
+    (status = 200, body = Messages), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn list(
+    State(house): State<Shared>,
+    guest: Guest,
+    Query(query): Query<MessageQuery>,
+) -> Result<Json<Messages>, Problem> {
+    look(&house, &guest, |look| {
+        let thread = query.thread.as_deref().ok_or_else(|| Problem::bad_request("name a thread: ?thread="))?;
+        look.page(thread, &query)
+    })
+    .map(Json)
+}
+
+/// Post a message; a thread that does not exist is opened
+#[utoipa::path(post, path = "/v1/messages", tag = "messages", request_body = MessageBody, responses(
+    (status = 201, body = Message), (status = 200, description = "It was there already", body = Message),
+    (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn create(
+    State(house): State<Shared>,
+    guest: Guest,
+    headers: HeaderMap,
+    Sent(body): Sent,
+) -> Result<(StatusCode, Json<Message>), Problem> {
+    post(&house, guest, None, &headers, &body).await
+}
+
+/// Get a message
+#[utoipa::path(get, path = "/v1/messages/{id}", tag = "messages", params(("id" = String, Path)), responses(
+    (status = 200, body = Message), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn get(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(id): Path<String>,
+) -> Result<Json<Message>, Problem> {
+    look(&house, &guest, |look| look.renderer().message_at(look.message(None, &id)?)).map(Json)
+}
+
+/// Write a new version of a message
+#[utoipa::path(put, path = "/v1/messages/{id}", tag = "messages", params(("id" = String, Path)),
+    request_body = MessageBody, responses(
+    (status = 200, body = Message), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn edit(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    Sent(body): Sent,
+) -> Result<Json<Message>, Problem> {
+    rewrite(&house, guest, place(None, &id)?, &headers, &body).await
+}
+
+/// Delete a message softly: a version that says so
+#[utoipa::path(delete, path = "/v1/messages/{id}", tag = "messages", params(("id" = String, Path)), responses(
+    (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn delete(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<StatusCode, Problem> {
+    take_back(&house, guest, place(None, &id)?, &headers).await
+}
+
+/// All versions of a message, the first one first
+#[utoipa::path(get, path = "/v1/messages/{id}/versions", tag = "messages", params(("id" = String, Path)), responses(
+    (status = 200, body = Versions), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn versions(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(id): Path<String>,
+) -> Result<Json<Versions>, Problem> {
+    history(&house, &guest, None, &id)
+}
+
+/// The messages that answer a message
+#[utoipa::path(get, path = "/v1/messages/{id}/replies", tag = "messages", params(("id" = String, Path)), responses(
+    (status = 200, body = Messages), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn replies(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(id): Path<String>,
+) -> Result<Json<Messages>, Problem> {
+    look(&house, &guest, |look| look.replies(look.message(None, &id)?)).map(Json)
+}

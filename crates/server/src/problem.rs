@@ -1,0 +1,191 @@
+//! Errors as RFC 9457 problems: what was wrong, and what to do.
+
+use axum::response::{IntoResponse, Response};
+use engine::access::Decision;
+use engine::create::CannotCreate;
+use engine::reads::Fault;
+use http::{HeaderValue, StatusCode, header};
+use node::NotDone;
+use node::acts::{BadName, CannotAct, CannotAdminister};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// What went wrong, as `application/problem+json`.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct Problem {
+    /// A stable name for this kind of problem.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The same in words.
+    pub title: &'static str,
+    /// The HTTP status.
+    pub status: u16,
+    /// What was wrong this time.
+    pub detail: String,
+    /// What to do.
+    pub action: &'static str,
+    /// After how many seconds it may go better.
+    #[serde(skip)]
+    pub retry_after: Option<u64>,
+}
+
+macro_rules! problems {
+    ($($(#[$doc:meta])* $name:ident = $status:ident, $slug:literal, $title:literal, $action:literal;)*) => {
+        impl Problem {
+            $($(#[$doc])*
+            pub fn $name(detail: impl Into<String>) -> Problem {
+                Problem {
+                    kind: concat!("/problems/", $slug).to_owned(),
+                    title: $title,
+                    status: StatusCode::$status.as_u16(),
+                    detail: detail.into(),
+                    action: $action,
+                    retry_after: None,
+                }
+            })*
+
+            /// Every kind of problem: its name, status, title and what to do.
+            pub const ALL: &'static [(&'static str, StatusCode, &'static str, &'static str)] =
+                &[$(($slug, StatusCode::$status, $title, $action),)*];
+        }
+    };
+}
+
+problems! {
+    /// The request is not what the path takes.
+    bad_request = BAD_REQUEST, "bad-request", "The request is malformed",
+        "compare the request with the reference at /docs";
+    /// A key was sent where it would be logged.
+    key_in_url = BAD_REQUEST, "key-in-url", "A key does not belong into a URL",
+        "send it as X-API-Key or Authorization: Bearer; consider this one leaked and rotate it";
+    /// Nobody was proven.
+    unproven = UNAUTHORIZED, "unproven", "No acceptable key, signature or session",
+        "send a valid key as X-API-Key, and for a frontend key X-User-ID with its X-User-Signature";
+    /// Proven, but not entitled.
+    forbidden = FORBIDDEN, "forbidden", "Not allowed", "use a key or a user with the right that the detail names";
+    /// There is no such thing, or the caller may not know of it.
+    not_found = NOT_FOUND, "not-found", "There is no such thing", "check the id and the space of the key";
+    /// The path exists, the method does not.
+    method = METHOD_NOT_ALLOWED, "method", "The path does not take this method", "see the reference at /docs";
+    /// Too slow to say what is wanted.
+    slow = REQUEST_TIMEOUT, "slow", "The request took too long to arrive", "send the whole request at once";
+    /// It is in the way of something that is there.
+    conflict = CONFLICT, "conflict", "It conflicts with what is there", "choose another id, or read what is there first";
+    /// Too much.
+    too_large = PAYLOAD_TOO_LARGE, "too-large", "The request is too large", "attach large things as files";
+    /// Not a type that is read here.
+    media_type = UNSUPPORTED_MEDIA_TYPE, "media-type", "The content type is not read here",
+        "send JSON as application/json";
+    /// It is understood, but cannot be kept.
+    unprocessable = UNPROCESSABLE_ENTITY, "unprocessable", "The content cannot be kept",
+        "change what the detail names";
+    /// The caller asks too often.
+    too_often = TOO_MANY_REQUESTS, "too-often", "Too many requests", "wait as long as Retry-After says";
+    /// The node has too much to do, or cannot write.
+    overloaded = SERVICE_UNAVAILABLE, "overloaded", "The node cannot take this now", "try again after Retry-After";
+    /// Something is broken here.
+    broken = INTERNAL_SERVER_ERROR, "broken", "Something is broken here",
+        "look into the node's log, and run anteroom verify";
+}
+
+impl Problem {
+    /// The same, with a time after which it may go better.
+    pub fn after(mut self, seconds: u64) -> Problem {
+        self.retry_after = Some(seconds);
+        self
+    }
+}
+
+/// What the content type of a problem is.
+const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body = serde_json::to_vec(&self).unwrap_or_default();
+        let mut response = (status, body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, PROBLEM_JSON);
+        if let Some(seconds) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+impl From<Decision> for Problem {
+    fn from(decision: Decision) -> Problem {
+        match decision {
+            Decision::Unproven => Problem::unproven("the request proves nobody"),
+            Decision::Forbidden(why) => Problem::forbidden(why),
+            Decision::Hidden => Problem::not_found("there is no such thing in this space"),
+            Decision::Allow => Problem::broken("a request was refused although it is allowed"),
+        }
+    }
+}
+
+impl From<CannotAct> for Problem {
+    fn from(why: CannotAct) -> Problem {
+        let detail = why.to_string();
+        match why {
+            CannotAct::Denied(decision) => decision.into(),
+            CannotAct::Unknown(_) | CannotAct::NotKept => Problem::not_found(detail),
+            CannotAct::Taken(_) | CannotAct::OtherRequest => Problem::conflict(detail),
+            CannotAct::Name(_) | CannotAct::TooMany(_) => Problem::unprocessable(detail),
+            CannotAct::Body(model::body::BadBody::Long) => Problem::too_large(detail),
+            CannotAct::Body(_) => Problem::unprocessable(detail),
+            CannotAct::NoKey => Problem::conflict(detail),
+            CannotAct::Create(CannotCreate::NoRight) => Problem::forbidden(detail),
+            CannotAct::Create(CannotCreate::Reference(_)) => Problem::not_found(detail),
+            CannotAct::Create(_) => Problem::unprocessable(detail),
+        }
+    }
+}
+
+impl From<CannotAdminister> for Problem {
+    fn from(why: CannotAdminister) -> Problem {
+        let detail = why.to_string();
+        match why {
+            CannotAdminister::Act(why) => why.into(),
+            CannotAdminister::NameTaken(_) => Problem::conflict(detail),
+            CannotAdminister::NoSuchKey | CannotAdminister::NoSuchUser => Problem::not_found(detail),
+        }
+    }
+}
+
+impl From<BadName> for Problem {
+    fn from(why: BadName) -> Problem {
+        Problem::unprocessable(why.to_string())
+    }
+}
+
+impl From<model::body::BadBody> for Problem {
+    fn from(why: model::body::BadBody) -> Problem {
+        CannotAct::Body(why).into()
+    }
+}
+
+impl From<NotDone> for Problem {
+    fn from(why: NotDone) -> Problem {
+        let detail = why.to_string();
+        match why {
+            NotDone::Busy => Problem::overloaded(detail).after(1),
+            NotDone::Full => Problem::overloaded(detail).after(60),
+            NotDone::Dropped(_) => Problem::unprocessable(detail),
+            NotDone::Stopped | NotDone::Failed(_) => Problem::overloaded("the node is stopping").after(5),
+        }
+    }
+}
+
+impl From<Fault> for Problem {
+    fn from(fault: Fault) -> Problem {
+        tracing::error!(%fault, "a read failed");
+        match fault {
+            Fault::Full => Problem::overloaded("the disk is full").after(60),
+            Fault::Store(_) | Fault::Broken(_) => Problem::broken("the store could not be read"),
+        }
+    }
+}

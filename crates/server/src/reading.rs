@@ -1,0 +1,41 @@
+//! Read markers: how far the caller has read a thread.
+
+use crate::ask::{json, named, once};
+use crate::caller::Guest;
+use crate::extract::{Path, Sent};
+use crate::problem::Problem;
+use crate::state::Shared;
+use axum::extract::State;
+use http::{HeaderMap, StatusCode};
+use node::acts::Deed;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+/// How far was read.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct ReadBody {
+    /// The last message that was read.
+    message: String,
+    /// The user, where a backend key names none in a header.
+    author: Option<String>,
+}
+
+/// Mark a thread as read up to a message
+#[utoipa::path(put, path = "/v1/threads/{thread}/read", tag = "threads", params(("thread" = String, Path)),
+    request_body = ReadBody, responses(
+    (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn mark(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(thread): Path<String>,
+    headers: HeaderMap,
+    Sent(body): Sent,
+) -> Result<StatusCode, Problem> {
+    let once = once(&guest, &headers, &format!("PUT read {thread}"), &body)?;
+    let sent: ReadBody = json(&headers, &body)?;
+    let guest = guest.acting_for(sent.author)?;
+    let deed = Deed::MarkRead(named(&thread, "thread")?, named(&sent.message, "message")?);
+    house.act(guest, once, deed).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

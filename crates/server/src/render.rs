@@ -1,0 +1,320 @@
+//! Threads and messages as clients see them. Bodies are passed through as the bytes that were signed for.
+
+use crate::caller::Seen;
+use crate::problem::Problem;
+use engine::reads::Reads as _;
+use engine::rows::{Register, ThreadField};
+use model::envelope::Role;
+use model::{EventId, Identity, Seq, Stamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use store::Db;
+use store::tables::View;
+use store::views::{self, Shown};
+use utoipa::ToSchema;
+
+/// A message.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Message {
+    /// The id that the client chose, or the event id.
+    pub(crate) id: String,
+    /// The thread it is in.
+    pub(crate) thread: String,
+    /// The user who wrote it, or the public key of an identity from elsewhere.
+    pub(crate) author: String,
+    /// When, in Unix nanoseconds.
+    pub(crate) ts: u64,
+    /// What it says: any JSON; null where it is not here.
+    #[schema(value_type = Value)]
+    pub(crate) body: Option<Box<RawValue>>,
+    /// The message it answers.
+    pub(crate) reply_to: Option<String>,
+    /// Who reacted, and how.
+    pub(crate) reactions: BTreeMap<String, String>,
+    /// How many messages answer it.
+    pub(crate) replies: u64,
+    /// Whether it was deleted.
+    pub(crate) deleted: bool,
+    /// The files it carries.
+    pub(crate) attachments: Vec<String>,
+    /// Which version this is, from one.
+    pub(crate) version: u64,
+    /// When this version was written, in Unix nanoseconds.
+    pub(crate) version_ts: u64,
+    /// Whether its content is `here`, still `missing`, `invalid` or `deleted`.
+    pub(crate) state: &'static str,
+    /// The id of the event, under which `explain` knows it.
+    pub(crate) event: String,
+}
+
+/// A thread.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Thread {
+    /// The id that the client chose, or the event id.
+    pub(crate) id: String,
+    /// Its title.
+    pub(crate) title: String,
+    /// Its name in addresses.
+    pub(crate) slug: String,
+    /// The user who opened it, or the public key of an identity from elsewhere.
+    pub(crate) author: String,
+    /// When it was opened, in Unix nanoseconds.
+    pub(crate) created_ts: u64,
+    /// When something last happened in it, in Unix nanoseconds.
+    pub(crate) updated_ts: u64,
+    /// What the application keeps with it.
+    pub(crate) metadata: Value,
+    /// Who takes part, where that was said.
+    pub(crate) participants: Vec<String>,
+    /// The messages that are pinned.
+    pub(crate) pins: Vec<String>,
+    /// Whether only participants see it.
+    pub(crate) private: bool,
+    /// Whether it was deleted.
+    pub(crate) deleted: bool,
+    /// Its latest message.
+    pub(crate) last_message: Option<Message>,
+    /// How many messages of others arrived since the caller last marked it as read, up to 1,000.
+    pub(crate) unread: Option<u64>,
+    /// The id of the event.
+    pub(crate) event: String,
+}
+
+/// What a message's content says, read without unfolding its body.
+#[derive(Deserialize)]
+struct Content<'a> {
+    #[serde(borrow)]
+    body: Option<&'a RawValue>,
+    #[serde(borrow)]
+    id: Option<Cow<'a, str>>,
+    #[serde(default)]
+    deleted: bool,
+}
+
+#[derive(Deserialize)]
+struct Reaction<'a> {
+    #[serde(borrow)]
+    reaction: Cow<'a, str>,
+}
+
+/// Renders from one snapshot, for one guest.
+pub(crate) struct Renderer<'a, V> {
+    pub(crate) db: &'a Db<V>,
+    pub(crate) seen: &'a Seen,
+}
+
+impl<V: View> Renderer<'_, V> {
+    /// How somebody is called here.
+    pub(crate) fn author(&self, identity: &Identity) -> Result<String, Problem> {
+        let name = self.db.user_name(&self.seen.space, identity)?;
+        Ok(name.map_or_else(|| identity.to_string(), |name| name.to_string()))
+    }
+
+    /// The id by which clients know an event: the one they chose, if its hash is the event's.
+    fn id_of(&self, seq: Seq, id: &EventId, claimed: Option<&str>) -> Result<String, Problem> {
+        let Some(claimed) = claimed else { return Ok(id.to_string()) };
+        // Only a chosen id that leads back here is one.
+        let leads_here = self.db.chosen(self.seen.no, claimed)?.is_some_and(|(_, owner)| owner == seq);
+        Ok(if leads_here { claimed.to_owned() } else { id.to_string() })
+    }
+
+    /// The id by which clients know a message or thread.
+    pub(crate) fn name(&self, seq: Seq) -> Result<String, Problem> {
+        let id = self.db.id_of(seq)?;
+        let Shown::Here(bytes) = self.db.shown(seq)? else { return Ok(id.to_string()) };
+        let content = serde_json::from_slice::<Content<'_>>(&bytes).ok();
+        self.id_of(seq, &id, content.and_then(|content| content.id).as_deref())
+    }
+
+    /// A message that a view found.
+    pub(crate) fn message(&self, found: &views::Message, thread: &str) -> Result<Message, Problem> {
+        let is_edited = found.version != found.stamp;
+        let (state, content) = match &found.content {
+            Shown::Here(bytes) => ("here", serde_json::from_slice::<Content<'_>>(bytes).ok()),
+            Shown::Absent => ("missing", None),
+            Shown::Invalid => ("invalid", None),
+            Shown::Deleted(_) => ("deleted", None),
+        };
+        let deleted = state == "deleted" || content.as_ref().is_some_and(|content| content.deleted);
+        let body = match (&content, &found.content) {
+            (Some(Content { body: Some(body), .. }), _) => Some((*body).to_owned()),
+            // A content without a body is shown whole.
+            (Some(_), Shown::Here(bytes)) if !deleted => whole(bytes),
+            _ => None,
+        };
+        let claimed = content.and_then(|content| content.id);
+        let id = match claimed {
+            Some(claimed) if !is_edited => self.id_of(found.seq, &found.stamp.id, Some(&claimed))?,
+            _ if is_edited => self.name(found.seq)?,
+            _ => found.stamp.id.to_string(),
+        };
+        let (reply_to, attachments) = if found.refers { self.references(found.seq)? } else { (None, Vec::new()) };
+        Ok(Message {
+            id,
+            thread: thread.to_owned(),
+            author: self.author(&found.author)?,
+            ts: found.stamp.at.0,
+            body,
+            reply_to,
+            reactions: self.reactions(&found.reactions)?,
+            replies: found.replies,
+            deleted,
+            attachments,
+            version: if is_edited {
+                self.db.versions(found.seq, Stamp::FIRST, VERSIONS_MAX)?.len() as u64 + 1
+            } else {
+                1
+            },
+            version_ts: found.version.at.0,
+            state,
+            event: found.stamp.id.to_string(),
+        })
+    }
+
+    /// A message by its number.
+    pub(crate) fn message_at(&self, seq: Seq) -> Result<Message, Problem> {
+        let found = self.db.message_by_seq(seq)?.ok_or_else(|| Problem::not_found("there is no such message"))?;
+        let thread = self.db.event(seq)?.and_then(|row| row.meta).map_or(Seq(0), |meta| meta.subject);
+        let thread = self.name(thread)?;
+        self.message(&found, &thread)
+    }
+
+    fn references(&self, seq: Seq) -> Result<(Option<String>, Vec<String>), Problem> {
+        let Some(envelope) = self.db.opened(seq)? else { return Ok((None, Vec::new())) };
+        let of = |role| envelope.references.iter().filter(move |reference| reference.role == role);
+        let reply_to = match of(Role::ReplyTo).next() {
+            Some(reference) => Some(match self.db.seq(&reference.id)? {
+                Some(seq) => self.name(seq)?,
+                None => reference.id.to_string(),
+            }),
+            None => None,
+        };
+        Ok((reply_to, of(Role::Attachment).map(|reference| reference.id.to_string()).collect()))
+    }
+
+    pub(crate) fn reactions(&self, found: &[(Identity, Seq)]) -> Result<BTreeMap<String, String>, Problem> {
+        let mut reactions = BTreeMap::new();
+        for (identity, seq) in found {
+            if let Shown::Here(bytes) = self.db.shown(*seq)?
+                && let Ok(content) = serde_json::from_slice::<Reaction<'_>>(&bytes)
+            {
+                reactions.insert(self.author(identity)?, content.reaction.into_owned());
+            }
+        }
+        Ok(reactions)
+    }
+
+    /// All versions of a message, the first one first.
+    pub(crate) fn versions(&self, seq: Seq) -> Result<Vec<Message>, Problem> {
+        let found = self.db.message_by_seq(seq)?.ok_or_else(|| Problem::not_found("there is no such message"))?;
+        let thread = self.db.event(seq)?.and_then(|row| row.meta).map_or(Seq(0), |meta| meta.subject);
+        let (thread, name) = (self.name(thread)?, self.name(seq)?);
+        let first = (found.stamp, seq);
+        let later = self.db.versions(seq, Stamp::FIRST, VERSIONS_MAX)?;
+        let mut versions = Vec::new();
+        for (number, (stamp, version)) in std::iter::once(first).chain(later).enumerate() {
+            let content = self.db.shown(version)?;
+            let author = self.db.event(version)?.and_then(|row| row.meta).map(|meta| meta.author);
+            let author = author.map_or(Ok(found.author), |author| self.db.identity(author))?;
+            let one = views::Message { version: found.stamp, content, author, ..found.clone() };
+            let mut message = self.message(&one, &thread)?;
+            message.id.clone_from(&name);
+            message.version = number as u64 + 1;
+            message.version_ts = stamp.at.0;
+            versions.push(message);
+        }
+        Ok(versions)
+    }
+
+    /// A thread, with its latest message and what the caller has not read.
+    pub(crate) fn thread(&self, found: &views::Thread) -> Result<Thread, Problem> {
+        let opened = object(&found.content);
+        let field = |field: ThreadField| {
+            let later = found.fields.iter().find(|(other, ..)| *other == field);
+            let from = later.map_or(opened.clone(), |(.., shown)| object(shown));
+            from.get(field.name()).cloned().unwrap_or(Value::Null)
+        };
+        let title = text(&field(ThreadField::Title));
+        let claimed = opened.get("id").and_then(Value::as_str);
+        let id = self.id_of(found.seq, &found.stamp.id, claimed)?;
+        let mut participants = Vec::new();
+        for identity in listed(&field(ThreadField::Participants)) {
+            participants.push(identity.parse().map_or(Ok(identity.to_owned()), |identity| self.author(&identity))?);
+        }
+        participants.sort();
+        let slug = opened.get("slug").map(text).filter(|slug| !slug.is_empty()).unwrap_or_else(|| slug(&title));
+        Ok(Thread {
+            slug,
+            title,
+            author: self.author(&found.author)?,
+            created_ts: found.stamp.at.0,
+            updated_ts: found.updated.0,
+            metadata: field(ThreadField::Metadata),
+            participants,
+            pins: listed(&field(ThreadField::Pins)).into_iter().map(str::to_owned).collect(),
+            private: opened.get("private") == Some(&Value::Bool(true)),
+            deleted: found.deleted,
+            last_message: self.last_message(found.seq, &id)?,
+            unread: self.unread(found.seq)?,
+            event: found.stamp.id.to_string(),
+            id,
+        })
+    }
+
+    fn last_message(&self, thread: Seq, id: &str) -> Result<Option<Message>, Problem> {
+        let last = self.db.timeline(thread, Stamp::LAST, 1)?;
+        last.first().map(|message| self.message(message, id)).transpose()
+    }
+
+    /// What arrived after the message that the caller marked, by position; everything, if they never did.
+    fn unread(&self, thread: Seq) -> Result<Option<u64>, Problem> {
+        let Some(identity) = self.seen.identity() else { return Ok(None) };
+        let Some(author) = self.db.author_no(identity)? else { return Ok(None) };
+        let marked = self.db.register(self.seen.no, Register::ReadMarker(author, thread))?;
+        let mut after = 0;
+        if let Some((_, marker)) = marked
+            && let Some(message) = self.db.opened(marker)?.and_then(|envelope| envelope.reference(Role::Target))
+            && let Some(seq) = self.db.seq(&message)?
+            && let Some(row) = self.db.event(seq)?
+            && let model::stage::Stage::Applied { position } = row.stage
+        {
+            after = position;
+        }
+        Ok(Some(self.db.arrived_after(thread, after, Some(author))? as u64))
+    }
+}
+
+/// More versions than this are not counted.
+pub(crate) const VERSIONS_MAX: usize = 1000;
+
+fn whole(bytes: &[u8]) -> Option<Box<RawValue>> {
+    String::from_utf8(bytes.to_vec()).ok().and_then(|text| RawValue::from_string(text).ok())
+}
+
+fn object(shown: &Shown) -> serde_json::Map<String, Value> {
+    match shown {
+        Shown::Here(bytes) => serde_json::from_slice(bytes).unwrap_or_default(),
+        Shown::Absent | Shown::Invalid | Shown::Deleted(_) => serde_json::Map::new(),
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn listed(value: &Value) -> Vec<&str> {
+    value.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// A title as a part of an address.
+pub(crate) fn slug(title: &str) -> String {
+    let words: Vec<String> = title
+        .split(|letter: char| !letter.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    words.join("-")
+}

@@ -1,0 +1,163 @@
+//! The table of all routes: from it come the router, the OpenAPI document, and what the door asks the access function.
+
+use crate::messages::in_thread;
+use crate::problem::Problem;
+use crate::state::{House, Shared};
+use crate::{admin, door, health, live, messages, reactions, reading, reference, signing, threads};
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
+use engine::access::Action;
+use http::Method;
+use std::sync::Arc;
+use utoipa::OpenApi;
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// Where live streams are.
+pub(crate) const EVENTS: &str = "/v1/events";
+
+/// What every route does, as far as access is concerned. A route without a row does not exist.
+pub(crate) const ACTIONS: &[(Method, &str, Action)] = &[
+    (Method::GET, "/healthz", Action::Look),
+    (Method::GET, "/readyz", Action::Look),
+    (Method::GET, "/docs", Action::Look),
+    (Method::GET, "/v1/openapi.json", Action::Look),
+    (Method::GET, "/problems/{name}", Action::Look),
+    (Method::GET, "/v1/threads", Action::Read),
+    (Method::POST, "/v1/threads", Action::Write),
+    (Method::GET, "/v1/threads/{thread}", Action::Read),
+    (Method::PUT, "/v1/threads/{thread}", Action::Change),
+    (Method::DELETE, "/v1/threads/{thread}", Action::Change),
+    (Method::PUT, "/v1/threads/{thread}/read", Action::Own),
+    (Method::GET, "/v1/threads/{thread}/messages", Action::Read),
+    (Method::POST, "/v1/threads/{thread}/messages", Action::Write),
+    (Method::GET, "/v1/threads/{thread}/messages/{id}", Action::Read),
+    (Method::PUT, "/v1/threads/{thread}/messages/{id}", Action::Change),
+    (Method::DELETE, "/v1/threads/{thread}/messages/{id}", Action::Change),
+    (Method::GET, "/v1/threads/{thread}/messages/{id}/versions", Action::Read),
+    (Method::GET, "/v1/threads/{thread}/messages/{id}/replies", Action::Read),
+    (Method::GET, "/v1/threads/{thread}/messages/{id}/reactions", Action::Read),
+    (Method::POST, "/v1/threads/{thread}/messages/{id}/reactions", Action::Write),
+    (Method::DELETE, "/v1/threads/{thread}/messages/{id}/reactions/{identity}", Action::Write),
+    (Method::GET, "/v1/messages", Action::Read),
+    (Method::POST, "/v1/messages", Action::Write),
+    (Method::GET, "/v1/messages/{id}", Action::Read),
+    (Method::PUT, "/v1/messages/{id}", Action::Change),
+    (Method::DELETE, "/v1/messages/{id}", Action::Change),
+    (Method::GET, "/v1/messages/{id}/versions", Action::Read),
+    (Method::GET, "/v1/messages/{id}/replies", Action::Read),
+    (Method::GET, "/v1/messages/{id}/reactions", Action::Read),
+    (Method::POST, "/v1/messages/{id}/reactions", Action::Write),
+    (Method::DELETE, "/v1/messages/{id}/reactions/{identity}", Action::Write),
+    (Method::GET, EVENTS, Action::Read),
+    (Method::POST, "/v1/tickets", Action::Read),
+    (Method::POST, "/v1/_sign", Action::Vouch),
+    (Method::GET, "/admin/health", Action::Vouch),
+    (Method::GET, "/admin/stats", Action::Vouch),
+    (Method::GET, "/admin/api-keys", Action::Administer),
+    (Method::POST, "/admin/api-keys", Action::Administer),
+    (Method::DELETE, "/admin/api-keys/{id}", Action::Administer),
+    (Method::GET, "/admin/users", Action::Administer),
+    (Method::PUT, "/admin/users/{user}", Action::Administer),
+    (Method::DELETE, "/admin/users/{user}", Action::Administer),
+    (Method::GET, "/admin/audit", Action::Administer),
+    (Method::GET, "/admin/spaces", Action::Operate),
+    (Method::POST, "/admin/spaces", Action::Operate),
+];
+
+/// What a route does; a `HEAD` is as its `GET`.
+pub(crate) fn action(method: &Method, path: &str) -> Option<Action> {
+    let method = if method == Method::HEAD { &Method::GET } else { method };
+    ACTIONS.iter().find(|(other, route, _)| other == method && *route == path).map(|(.., action)| *action)
+}
+
+/// The methods that a path takes, as `Allow` lists them.
+pub(crate) fn methods(path: &str) -> String {
+    let methods = ACTIONS.iter().filter(|(_, route, _)| *route == path).map(|(method, ..)| method.as_str());
+    methods.collect::<Vec<_>>().join(", ")
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Anteroom", description = "Conversations on a node of your own: threads, messages, versions, \
+        reactions, live streams. Writes answer when they are durable."),
+    security(("key" = []), ("bearer" = [])),
+    components(schemas(Problem))
+)]
+struct Document;
+
+fn documented() -> OpenApiRouter<Shared> {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(health::live))
+        .routes(routes!(health::ready))
+        .routes(routes!(reference::page))
+        .routes(routes!(reference::openapi))
+        .routes(routes!(reference::problem))
+        .routes(routes!(threads::list, threads::create))
+        .routes(routes!(threads::get, threads::update, threads::delete))
+        .routes(routes!(reading::mark))
+        .routes(routes!(in_thread::list, in_thread::create))
+        .routes(routes!(in_thread::get, in_thread::edit, in_thread::delete))
+        .routes(routes!(in_thread::versions))
+        .routes(routes!(in_thread::replies))
+        .routes(routes!(reactions::list_in_thread, reactions::add_in_thread))
+        .routes(routes!(reactions::remove_in_thread))
+        .routes(routes!(messages::list, messages::create))
+        .routes(routes!(messages::get, messages::edit, messages::delete))
+        .routes(routes!(messages::versions))
+        .routes(routes!(messages::replies))
+        .routes(routes!(reactions::list, reactions::add))
+        .routes(routes!(reactions::remove))
+        .routes(routes!(live::events))
+        .routes(routes!(live::ticket))
+        .routes(routes!(signing::sign))
+        .routes(routes!(admin::health))
+        .routes(routes!(admin::stats))
+        .routes(routes!(admin::keys::list, admin::keys::create))
+        .routes(routes!(admin::keys::end))
+        .routes(routes!(admin::users::list))
+        .routes(routes!(admin::users::put, admin::users::remove))
+        .routes(routes!(admin::audit))
+        .routes(routes!(admin::spaces::list, admin::spaces::found))
+}
+
+/// The OpenAPI document.
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    let mut document = documented().split_for_parts().1;
+    let components = document.components.get_or_insert_default();
+    let key = SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new("X-API-Key")));
+    let bearer = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build());
+    components.security_schemes.insert("key".to_owned(), key.into());
+    components.security_schemes.insert("bearer".to_owned(), bearer.into());
+    for (path, item) in &mut document.paths.paths {
+        let operations = [("get", &mut item.get), ("post", &mut item.post), ("put", &mut item.put)];
+        for (method, operation) in operations.into_iter().chain([("delete", &mut item.delete)]) {
+            if let Some(operation) = operation {
+                operation.operation_id = Some(operation_id(method, path));
+            }
+        }
+    }
+    document
+}
+
+/// A name for an operation that generated clients can use: `get_threads_thread_messages`.
+fn operation_id(method: &str, path: &str) -> String {
+    let words = path.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    std::iter::once(method).chain(words.filter(|word| *word != "v1")).collect::<Vec<_>>().join("_")
+}
+
+/// The router, with the door in front of every route.
+pub(crate) fn router(house: &Arc<House>) -> Router {
+    let shared = Shared(house.clone());
+    let limit = house.options.limits.body_bytes_max;
+    documented()
+        .split_for_parts()
+        .0
+        .method_not_allowed_fallback(|| async { Problem::method("this path takes other methods") })
+        .route_layer(from_fn_with_state(shared.clone(), door::enter))
+        .fallback(|| async { Problem::not_found("there is no such path") })
+        .layer(DefaultBodyLimit::max(limit))
+        .with_state(shared)
+}

@@ -1,0 +1,49 @@
+//! Signing for users: a backend asks once per user, and its frontend sends what it got.
+
+use crate::ask::json;
+use crate::caller::Guest;
+use crate::door::signature::sign as signed;
+use crate::extract::Sent;
+use crate::problem::Problem;
+use crate::state::Shared;
+use axum::Json;
+use axum::extract::State;
+use http::HeaderMap;
+use model::Nanos;
+use node::acts::naming::check_name;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The user to sign for.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SignBody {
+    user_id: String,
+}
+
+/// The user and the signature that proves them.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Signed {
+    user_id: String,
+    /// What a frontend sends as `X-User-Signature`.
+    signature: String,
+}
+
+/// Sign for a user
+#[utoipa::path(post, path = "/v1/_sign", tag = "access", request_body = SignBody, responses(
+    (status = 200, body = Signed), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn sign(
+    State(house): State<Shared>,
+    guest: Guest,
+    headers: HeaderMap,
+    Sent(body): Sent,
+) -> Result<Json<Signed>, Problem> {
+    let SignBody { user_id } = json(&headers, &body)?;
+    check_name(&user_id)?;
+    let keys = house.node.snapshot()?.signing_keys(&guest.space()?)?;
+    let current = keys.into_iter().find(|(_, key)| key.ends_at == Nanos(0));
+    let (_, key) = current.ok_or_else(|| Problem::conflict("this space has no key that signs for users"))?;
+    Ok(Json(Signed { signature: signed(&key.secret, &user_id), user_id }))
+}

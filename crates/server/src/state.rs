@@ -1,0 +1,105 @@
+//! What all requests share.
+
+use crate::door::limits::Gates;
+use crate::door::signature::Nonces;
+use crate::live::{Hub, Tickets};
+use ipnet::IpNet;
+use node::Node;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// How often callers may ask, per second, and how many requests at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Requests of one API key.
+    pub key_per_second: u32,
+    /// Requests of one user through a frontend key or session.
+    pub user_per_second: u32,
+    /// Requests of one address (IPv6: of one /64) that no backend vouches for.
+    pub address_per_second: u32,
+    /// Connections at the same time.
+    pub connections_max: usize,
+    /// Bytes of a request body.
+    pub body_bytes_max: usize,
+    /// Seconds until a request must have arrived and been answered.
+    pub request_seconds: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            key_per_second: 20_000,
+            user_per_second: 50,
+            address_per_second: 100,
+            connections_max: 20_000,
+            body_bytes_max: 128 * 1024,
+            request_seconds: 30,
+        }
+    }
+}
+
+/// How the server behaves.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Limits.
+    pub limits: Limits,
+    /// Whether signatures without a date are refused.
+    pub dated_signatures_only: bool,
+    /// Origins that browsers may call from.
+    pub origins: Vec<String>,
+    /// Proxies whose word on addresses is taken.
+    pub proxies: Vec<IpNet>,
+}
+
+/// What all requests share.
+pub struct House {
+    pub(crate) node: Node,
+    pub(crate) options: Options,
+    /// The hash of the operator's token.
+    pub(crate) operator: [u8; 32],
+    pub(crate) nonces: Nonces,
+    pub(crate) gates: Gates,
+    pub(crate) tickets: Tickets,
+    pub(crate) hub: Hub,
+    /// The latest journal number.
+    pub(crate) position: watch::Receiver<u64>,
+}
+
+/// A handle to it.
+#[derive(Clone)]
+pub(crate) struct Shared(pub(crate) Arc<House>);
+
+impl std::ops::Deref for Shared {
+    type Target = House;
+
+    fn deref(&self) -> &House {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for House {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "House({:?})", self.node)
+    }
+}
+
+impl House {
+    /// A house around a running node. The operator is whoever knows the token.
+    pub fn new(node: Node, options: Options, operator_token: &str) -> Arc<House> {
+        let (sender, position) = watch::channel(0);
+        node.on_commit(move |number| {
+            // A receiver is kept by the house itself, so this fails only while it is taken down.
+            let _ = sender.send(number);
+        });
+        Arc::new(House {
+            node,
+            gates: Gates::new(&options.limits),
+            options,
+            operator: *blake3::hash(operator_token.as_bytes()).as_bytes(),
+            nonces: Nonces::default(),
+            tickets: Tickets::default(),
+            hub: Hub::default(),
+            position,
+        })
+    }
+}

@@ -1,0 +1,204 @@
+//! Every route for every principal. A route without a row in the table, or a row without a route, fails.
+
+use super::{Home, OPERATOR, found, make_key};
+use crate::routes::{ACTIONS, openapi};
+use engine::access::{Action, KeyRole};
+use model::Nanos;
+use node::acts::Administration;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// What the door says, whatever the handler then finds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Says {
+    In,
+    Unproven,
+    Forbidden,
+}
+use Says::{Forbidden, In, Unproven};
+
+/// Who asks, and what they are told for Look, Read, Write, Change, Own, Vouch, Administer, Operate.
+const TABLE: &[(&str, [Says; 8])] = &[
+    ("nobody", [In, Unproven, Unproven, Unproven, Unproven, Unproven, Unproven, Unproven]),
+    ("wrong key", [Unproven; 8]),
+    ("revoked key", [Unproven; 8]),
+    ("key in two headers", [Unproven; 8]),
+    ("frontend without user", [In, Unproven, Unproven, Unproven, Unproven, Forbidden, Forbidden, Forbidden]),
+    ("frontend with user, no signature", [Unproven; 8]),
+    ("frontend with wrong signature", [Unproven; 8]),
+    ("frontend with expired signature", [Unproven; 8]),
+    ("frontend with user", [In, In, In, In, In, Forbidden, Forbidden, Forbidden]),
+    ("frontend with removed user", [In, Forbidden, Forbidden, Forbidden, Forbidden, Forbidden, Forbidden, Forbidden]),
+    ("backend without user", [In, In, Forbidden, Forbidden, Forbidden, In, Forbidden, Forbidden]),
+    ("backend with user", [In, In, In, In, In, In, Forbidden, Forbidden]),
+    ("backend with removed user", [In, Forbidden, Forbidden, Forbidden, Forbidden, In, Forbidden, Forbidden]),
+    ("admin without user", [In, In, Forbidden, In, Forbidden, In, In, Forbidden]),
+    ("admin with user", [In, In, In, In, In, In, In, Forbidden]),
+    ("operator", [In, In, Forbidden, In, Forbidden, In, In, In]),
+    ("wrong operator", [Unproven; 8]),
+];
+
+fn column(action: Action) -> usize {
+    match action {
+        Action::Look => 0,
+        Action::Read => 1,
+        Action::Write => 2,
+        Action::Change => 3,
+        Action::Own => 4,
+        Action::Vouch => 5,
+        Action::Administer => 6,
+        Action::Operate => 7,
+    }
+}
+
+fn headers(home: &Home, who: &str) -> Vec<(&'static str, String)> {
+    let key = |key: &str| ("x-api-key", key.to_owned());
+    let user = |user: &str| ("x-user-id", user.to_owned());
+    let signature = |text: String| ("x-user-signature", text);
+    let past = 1_800_000_000 - 400;
+    let expired = format!("v1.{past}.n.{}", home.signature(&format!("v1\nalice\n{past}\nn")));
+    match who {
+        "nobody" => vec![],
+        "wrong key" => vec![key(&home.backend.replace("0202", "0203"))],
+        "revoked key" => vec![key(&make_key(&home.house.node, home.space, KeyRole::Admin, 77))],
+        "key in two headers" => vec![key(&home.backend), ("authorization", format!("Bearer {}", home.backend))],
+        "frontend without user" => vec![key(&home.frontend)],
+        "frontend with user, no signature" => vec![key(&home.frontend), user("alice")],
+        "frontend with wrong signature" => {
+            vec![key(&home.frontend), user("alice"), signature(home.signature("bob"))]
+        }
+        "frontend with expired signature" => vec![key(&home.frontend), user("alice"), signature(expired)],
+        "frontend with user" => vec![key(&home.frontend), user("alice"), signature(home.signature("alice"))],
+        "frontend with removed user" => vec![key(&home.frontend), user("gone"), signature(home.signature("gone"))],
+        "backend without user" => vec![key(&home.backend)],
+        "backend with user" => vec![key(&home.backend), user("alice")],
+        "backend with removed user" => vec![key(&home.backend), user("gone")],
+        "admin without user" => vec![key(&home.admin)],
+        "admin with user" => vec![key(&home.admin), user("alice")],
+        "operator" => vec![("authorization", format!("Bearer op_{OPERATOR}"))],
+        "wrong operator" => vec![("authorization", "Bearer op_x".to_owned())],
+        other => panic!("{other}"),
+    }
+}
+
+/// A body that every route can read, and which changes as little as possible.
+fn body(method: &str, path: &str) -> Option<Value> {
+    match (method, path) {
+        ("POST", "/v1/_sign") => Some(json!({ "userId": "alice" })),
+        ("POST", "/admin/spaces") => Some(json!({ "name": "" })),
+        ("POST", "/admin/api-keys") => Some(json!({ "role": "none" })),
+        ("PUT", "/admin/users/{user}") => Some(json!({ "role": "none" })),
+        ("PUT", "/v1/threads/{thread}/read") => Some(json!({ "message": "m1" })),
+        ("POST", path) if path.ends_with("/reactions") => Some(json!({ "reaction": "x" })),
+        ("POST" | "PUT", _) => Some(json!({})),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn every_route_for_every_principal() {
+    let home = Home::new();
+    for user in ["alice", "gone"] {
+        home.by(user, "POST", "/v1/threads/t1/messages", Some(json!({ "body": user }))).await;
+    }
+    let fresh = Box::new([0; 32]);
+    home.administer(Administration::SetRole { space: home.space, user: "gone".into(), role: None, fresh });
+    for (who, told) in TABLE {
+        let headers = headers(&home, who);
+        if *who == "revoked key" {
+            home.administer(Administration::EndKey { id: [77; 8], at: Nanos(1) });
+        }
+        let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        for (method, path, action) in ACTIONS {
+            let filled = path.replace("{thread}", "t1").replace("{id}", "m1").replace("{identity}", "alice");
+            let filled = filled.replace("{user}", "temp").replace("{name}", "forbidden");
+            let answer = home.send(method.as_str(), &filled, &headers, body(method.as_str(), path).as_ref()).await;
+            let says = match answer.status.as_u16() {
+                401 => Unproven,
+                403 => Forbidden,
+                500.. => panic!("{who} {method} {path}: {answer:?}"),
+                _ => In,
+            };
+            let expected = told[column(*action)];
+            // Taking back somebody's reaction names that user in the path.
+            let names_user = path.ends_with("{identity}") && who.ends_with("without user") && !who.starts_with("front");
+            let expected = if names_user || *who == "operator" && path.ends_with("{identity}") { In } else { expected };
+            assert_eq!(says, expected, "{who} {method} {path}: {answer:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_table_of_actions_is_the_table_of_routes() {
+    let document = serde_json::to_value(openapi()).expect("a document");
+    let mut documented = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().expect("paths") {
+        for method in item.as_object().expect("methods").keys() {
+            documented.insert(format!("{} {path}", method.to_uppercase()));
+        }
+    }
+    let known: BTreeSet<String> = ACTIONS.iter().map(|(method, path, _)| format!("{method} {path}")).collect();
+    assert_eq!(documented, known);
+}
+
+#[tokio::test]
+async fn ids_of_another_space_answer_as_if_they_did_not_exist() {
+    let home = Home::new();
+    let other = found(&home.house.node, "other", 2);
+    let key = make_key(&home.house.node, other, KeyRole::Backend, 9);
+    let made = home.by("alice", "POST", "/v1/threads/t1/messages", Some(json!({ "id": "m1", "body": "x" }))).await;
+    let event = made.body["event"].as_str().expect("an event").to_owned();
+    let headers = [("x-api-key", key.as_str()), ("x-user-id", "eve")];
+    for (method, path, action) in ACTIONS {
+        if !path.contains("{id}") && !path.contains("{thread}") || *action == Action::Administer {
+            continue;
+        }
+        for id in ["m1", &event] {
+            let filled = path.replace("{thread}", "t1").replace("{id}", id).replace("{identity}", "eve");
+            if *method == http::Method::POST && !filled.contains(id) {
+                continue;
+            }
+            let answer = home.send(method.as_str(), &filled, &headers, body(method.as_str(), path).as_ref()).await;
+            assert_eq!(answer.status, 404, "{method} {filled}: {answer:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_dated_signature_is_good_once_and_for_five_minutes() {
+    let home = Home::new();
+    let now = 1_800_000_000;
+    let signed =
+        |at: u64, nonce: &str| format!("v1.{at}.{nonce}.{}", home.signature(&format!("v1\nalice\n{at}\n{nonce}")));
+    for (at, nonce, status) in [
+        (now, "a", 200),
+        (now, "a", 401),
+        (now, "b", 200),
+        (now - 299, "c", 200),
+        (now - 301, "d", 401),
+        (now + 299, "e", 200),
+        (now + 302, "f", 401),
+    ] {
+        let text = signed(at, nonce);
+        let headers =
+            [("x-api-key", home.frontend.as_str()), ("x-user-id", "alice"), ("x-user-signature", text.as_str())];
+        let answer = home.send("GET", "/v1/threads", &headers, None).await;
+        assert_eq!(answer.status, status, "{at} {nonce}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn only_the_author_or_an_admin_of_the_space_edits_and_deletes() {
+    let home = Home::new();
+    home.by("alice", "POST", "/v1/threads/t1/messages", Some(json!({ "id": "m1", "body": "mine" }))).await;
+    let edit = Some(json!({ "body": "yours" }));
+    assert_eq!(home.by("bob", "PUT", "/v1/messages/m1", edit.clone()).await.status, 403);
+    assert_eq!(home.by("bob", "DELETE", "/v1/messages/m1", None).await.status, 403);
+    assert_eq!(home.by("bob", "DELETE", "/v1/threads/t1", None).await.status, 403);
+    assert_eq!(home.by("alice", "PUT", "/v1/messages/m1", edit.clone()).await.status, 200);
+    let role = Some(model::payload::MemberRole::Admin);
+    let fresh = Box::new([3; 32]);
+    home.administer(Administration::SetRole { space: home.space, user: "mod".into(), role, fresh });
+    assert_eq!(home.by("mod", "PUT", "/v1/messages/m1", edit).await.status, 200);
+    assert_eq!(home.by("mod", "DELETE", "/v1/messages/m1", None).await.status, 204);
+}

@@ -1,0 +1,306 @@
+//! Threads: list, create, get, update, delete.
+
+use crate::ask::{json, named, once};
+use crate::caller::{Guest, Seen};
+use crate::extract::{Path, Query, Sent};
+use crate::problem::Problem;
+use crate::render::{Renderer, Thread};
+use crate::state::Shared;
+use axum::Json;
+use axum::extract::State;
+use engine::rows::ThreadField;
+use http::{HeaderMap, StatusCode};
+use model::{EventId, Kind, Nanos, Seq, Stamp};
+use node::acts::{self, Deed, Named, NewThread};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use store::Db;
+use store::tables::View;
+use utoipa::{IntoParams, ToSchema};
+
+/// Threads on one page.
+const PAGE_MAX: usize = 200;
+/// Threads that one request looks at while it filters.
+const LOOKED_AT_MAX: usize = 5000;
+/// The longest title and slug.
+const TITLE_BYTES_MAX: usize = 1024;
+/// People in one thread.
+const PARTICIPANTS_MAX: usize = 500;
+
+/// What a thread can be opened or changed with. Other fields are left alone.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+pub(crate) struct ThreadBody {
+    /// An id of your own: unique in the space, 1 to 128 characters.
+    id: Option<String>,
+    /// Its title.
+    title: Option<String>,
+    /// The same as `title`.
+    name: Option<String>,
+    /// Its name in addresses; made from the title if absent.
+    slug: Option<String>,
+    /// What the application keeps with it.
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Value>,
+    /// The users who take part.
+    participants: Option<Vec<String>>,
+    /// Ids of messages to pin.
+    pins: Option<Vec<String>>,
+    /// Whether only participants see it; cannot be changed afterwards.
+    private: Option<bool>,
+    /// The user who opens it, where a backend key names no user in a header.
+    author: Option<String>,
+}
+
+/// Which threads to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ThreadQuery {
+    /// Only threads of this user.
+    author: Option<String>,
+    /// Only threads whose title contains this, whatever the case.
+    title: Option<String>,
+    /// Only threads with this slug.
+    slug: Option<String>,
+    /// Newest first by `updated` or by `created`.
+    #[param(default = "updated")]
+    sort: Option<String>,
+    /// At most so many.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<usize>,
+    /// Where the page before ended.
+    cursor: Option<String>,
+    /// Also those that were deleted.
+    include_deleted: Option<bool>,
+}
+
+/// A page of threads.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Threads {
+    threads: Vec<Thread>,
+    /// Where the next page begins, if there is one.
+    next: Option<String>,
+}
+
+/// List threads, the latest first
+#[utoipa::path(get, path = "/v1/threads", tag = "threads", params(ThreadQuery), responses(
+    (status = 200, body = Threads), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn list(
+    State(house): State<Shared>,
+    guest: Guest,
+    Query(query): Query<ThreadQuery>,
+) -> Result<Json<Threads>, Problem> {
+    let db = house.node.snapshot()?;
+    let seen = guest.seen(&db, house.node.now())?;
+    Listing { db: &db, seen: &seen, query: &query }.page().map(Json)
+}
+
+struct Listing<'a, V> {
+    db: &'a Db<V>,
+    seen: &'a Seen,
+    query: &'a ThreadQuery,
+}
+
+impl<V: View> Listing<'_, V> {
+    fn page(&self) -> Result<Threads, Problem> {
+        let by_updated = match self.query.sort.as_deref() {
+            None | Some("updated") => true,
+            Some("created") => false,
+            Some(_) => return Err(Problem::bad_request("sort is updated or created")),
+        };
+        let most = limit(self.query.limit, PAGE_MAX)?;
+        let mut cursor =
+            self.query.cursor.as_deref().map_or(Ok((Nanos(u64::MAX), Seq(u64::MAX))), |text| self.cursor(text))?;
+        let renderer = Renderer { db: self.db, seen: self.seen };
+        let mut threads = Vec::new();
+        let mut looked_at = 0;
+        loop {
+            let chunk = match by_updated {
+                true => self.db.recent_threads(self.seen.no, cursor, most)?,
+                false => self.db.latest_threads(self.seen.no, cursor, most)?,
+            };
+            let is_last = chunk.len() < most;
+            for (at, seq) in chunk {
+                cursor = (at, seq);
+                looked_at += 1;
+                if let Some(thread) = self.fitting(&renderer, seq)? {
+                    threads.push(thread);
+                }
+                if threads.len() == most || looked_at >= LOOKED_AT_MAX {
+                    let next = Some(format!("{}-{}", cursor.0.0, self.db.id_of(cursor.1)?));
+                    return Ok(Threads { threads, next });
+                }
+            }
+            if is_last {
+                return Ok(Threads { threads, next: None });
+            }
+        }
+    }
+
+    /// A cursor is a time and the id of a thread of this space; others are nobody's.
+    fn cursor(&self, text: &str) -> Result<(Nanos, Seq), Problem> {
+        let parse = || {
+            let (at, id) = text.split_once('-')?;
+            Some((Nanos(at.parse().ok()?), id.parse::<EventId>().ok()?))
+        };
+        let bad = || Problem::bad_request("the cursor is not one that a list of threads gave out");
+        let (at, id) = parse().ok_or_else(bad)?;
+        let found = acts::find(self.db, self.seen.no, &Named::Event(id), Kind::Thread)?;
+        found.map(|(_, seq, _)| (at, seq)).ok_or_else(bad)
+    }
+
+    fn fitting(&self, renderer: &Renderer<'_, V>, seq: Seq) -> Result<Option<Thread>, Problem> {
+        use engine::reads::Reads as _;
+        let Some(meta) = self.db.event(seq)?.and_then(|row| row.meta) else { return Ok(None) };
+        let sight = acts::sight(self.db, seq, &meta, Some(&self.seen.caller), self.seen.identity())?;
+        if !self.seen.may_see(&sight) || sight.is_deleted && self.query.include_deleted != Some(true) {
+            return Ok(None);
+        }
+        let Some(found) = self.db.thread(seq)? else { return Ok(None) };
+        let thread = renderer.thread(&found)?;
+        let fits = self.query.author.as_ref().is_none_or(|author| *author == thread.author)
+            && self.query.slug.as_ref().is_none_or(|slug| *slug == thread.slug)
+            && self.query.title.as_ref().is_none_or(|part| contains(&thread.title, part));
+        Ok(fits.then_some(thread))
+    }
+}
+
+fn contains(title: &str, part: &str) -> bool {
+    title.to_lowercase().contains(&part.to_lowercase())
+}
+
+/// How many to list.
+pub(crate) fn limit(asked: Option<usize>, most: usize) -> Result<usize, Problem> {
+    match asked {
+        None => Ok(50.min(most)),
+        Some(0) => Err(Problem::bad_request("limit is at least 1")),
+        Some(number) => Ok(number.min(most)),
+    }
+}
+
+/// Open a thread
+#[utoipa::path(post, path = "/v1/threads", tag = "threads", request_body = ThreadBody, responses(
+    (status = 201, body = Thread), (status = 200, description = "It was there already", body = Thread),
+    (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn create(
+    State(house): State<Shared>,
+    guest: Guest,
+    headers: HeaderMap,
+    Sent(body): Sent,
+) -> Result<(StatusCode, Json<Thread>), Problem> {
+    let once = once(&guest, &headers, "POST /v1/threads", &body)?;
+    let ThreadBody { id, title, name, slug, metadata, participants, private, author, pins: _ } = json(&headers, &body)?;
+    let guest = guest.acting_for(author)?;
+    let mut fields = Map::new();
+    for (name, value) in [("title", title.or(name)), ("slug", slug)] {
+        if let Some(value) = value {
+            check_title(&value)?;
+            fields.insert(name.to_owned(), value.into());
+        }
+    }
+    if let Some(metadata) = metadata {
+        fields.insert("metadata".to_owned(), metadata);
+    }
+    let participants = participants.unwrap_or_default();
+    check_participants(&participants)?;
+    let new = NewThread { chosen: id, fields, participants, is_private: private.unwrap_or(false) };
+    let acted = house.act(guest.clone(), once, Deed::OpenThread(new)).await?;
+    let status = if acted.is_new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(shown(&house, &guest, acted.seq)?)))
+}
+
+fn check_title(text: &str) -> Result<(), Problem> {
+    match text.len() > TITLE_BYTES_MAX {
+        true => Err(Problem::unprocessable("a title or slug has at most 1,024 bytes")),
+        false => Ok(()),
+    }
+}
+
+fn check_participants(users: &[String]) -> Result<(), Problem> {
+    match users.len() > PARTICIPANTS_MAX {
+        true => Err(Problem::unprocessable("a thread has at most 500 participants")),
+        false => users
+            .iter()
+            .filter(|user| user.parse::<model::Identity>().is_err())
+            .try_for_each(|user| acts::naming::check_name(user).map_err(Problem::from)),
+    }
+}
+
+fn shown(house: &Shared, guest: &Guest, seq: Seq) -> Result<Thread, Problem> {
+    let db = house.node.snapshot()?;
+    let seen = guest.seen(&db, house.node.now())?;
+    let found = db.thread(seq)?.ok_or_else(|| Problem::not_found("there is no such thread"))?;
+    Renderer { db: &db, seen: &seen }.thread(&found)
+}
+
+/// The thread of that name, if the caller may see it.
+pub(crate) fn visible<V: View>(db: &Db<V>, seen: &Seen, name: &str) -> Result<(Stamp, Seq), Problem> {
+    let unknown = || Problem::not_found("there is no such thread");
+    let named = named(name, "thread")?;
+    let (stamp, seq, meta) = acts::find(db, seen.no, &named, Kind::Thread)?.ok_or_else(unknown)?;
+    let sight = acts::sight(db, seq, &meta, Some(&seen.caller), seen.identity())?;
+    if !seen.may_see(&sight) || sight.is_deleted { Err(unknown()) } else { Ok((stamp, seq)) }
+}
+
+/// Get a thread
+#[utoipa::path(get, path = "/v1/threads/{thread}", tag = "threads", params(("thread" = String, Path)), responses(
+    (status = 200, body = Thread), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn get(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(thread): Path<String>,
+) -> Result<Json<Thread>, Problem> {
+    let db = house.node.snapshot()?;
+    let seen = guest.seen(&db, house.node.now())?;
+    let (_, seq) = visible(&db, &seen, &thread)?;
+    let found = db.thread(seq)?.ok_or_else(|| Problem::not_found("there is no such thread"))?;
+    Ok(Json(Renderer { db: &db, seen: &seen }.thread(&found)?))
+}
+
+/// Change the title, metadata, participants or pins of a thread
+#[utoipa::path(put, path = "/v1/threads/{thread}", tag = "threads", params(("thread" = String, Path)),
+    request_body = ThreadBody, responses(
+    (status = 200, body = Thread), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn update(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(thread): Path<String>,
+    headers: HeaderMap,
+    Sent(body): Sent,
+) -> Result<Json<Thread>, Problem> {
+    let once = once(&guest, &headers, &format!("PUT /v1/threads/{thread}"), &body)?;
+    let ThreadBody { title, name, metadata, participants, pins, author, .. } = json(&headers, &body)?;
+    let guest = guest.acting_for(author)?;
+    let mut changes = Vec::new();
+    if let Some(title) = title.or(name) {
+        check_title(&title)?;
+        changes.push((ThreadField::Title, title.into()));
+    }
+    changes.extend(metadata.map(|metadata| (ThreadField::Metadata, metadata)));
+    if let Some(participants) = participants {
+        check_participants(&participants)?;
+        changes.push((ThreadField::Participants, participants.into()));
+    }
+    changes.extend(pins.map(|pins| (ThreadField::Pins, pins.into())));
+    let deed = Deed::UpdateThread(named(&thread, "thread")?, changes);
+    let acted = house.act(guest.clone(), once, deed).await?;
+    Ok(Json(shown(&house, &guest, acted.seq)?))
+}
+
+/// Delete a thread softly: it is not listed any more
+#[utoipa::path(delete, path = "/v1/threads/{thread}", tag = "threads", params(("thread" = String, Path)), responses(
+    (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn delete(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(thread): Path<String>,
+    headers: HeaderMap,
+) -> Result<StatusCode, Problem> {
+    let once = once(&guest, &headers, &format!("DELETE /v1/threads/{thread}"), b"")?;
+    house.act(guest, once, Deed::DeleteThread(named(&thread, "thread")?)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

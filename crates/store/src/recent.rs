@@ -1,0 +1,130 @@
+//! Threads by what happened last, and messages in the order in which they were applied here.
+//!
+//! The time of a thread is settled once per batch, however many messages the batch brought: two rows per thread that
+//! was touched, not per message.
+
+use crate::batch::Batch;
+use crate::db::{Db, fault};
+use crate::encode;
+use crate::tables::View;
+use engine::reads::{Answer, Reads};
+use engine::rows::{Register, ThreadField};
+use model::{AuthorNo, Kind, Nanos, Seq, SpaceNo, Stamp};
+use redb::ReadableTable as _;
+
+impl Batch<'_> {
+    /// Notes that a message was applied, under the number of its journal entry.
+    fn note_arrival(&mut self, seq: Seq, number: u64) -> Answer<()> {
+        let meta = self.db.with_event(seq, |parts| parts.row.meta)?.flatten();
+        let Some(meta) = meta.filter(|meta| meta.kind == Kind::Message) else { return Ok(()) };
+        let key = encode::key::<16>(&[&meta.subject.0.to_be_bytes(), &number.to_be_bytes()]);
+        self.db.tables.arrivals.insert(key, meta.author.0).map_err(fault)?;
+        Ok(())
+    }
+
+    /// Writes the time of every thread that this batch touched, and what arrived in them.
+    pub(crate) fn settle_threads(&mut self) -> Answer<()> {
+        for (seq, number) in std::mem::take(&mut self.arrived) {
+            self.note_arrival(seq, number)?;
+        }
+        for thread in std::mem::take(&mut self.touched_threads) {
+            self.settle_thread(Seq(thread))?;
+        }
+        Ok(())
+    }
+
+    fn settle_thread(&mut self, thread: Seq) -> Answer<()> {
+        let row = self.db.event(thread)?;
+        let Some((meta, stamp)) = row.as_ref().and_then(|row| Some((row.meta.as_ref()?, row.stamp()?))) else {
+            return Ok(());
+        };
+        let space = meta.space;
+        let is_listed = self.db.tables.threads.get(encode::space_stamp(space, stamp)).map_err(fault)?.is_some();
+        let before = self.db.updated(thread)?;
+        let after = if is_listed { Some(self.db.latest_in(space, thread, stamp)?) } else { None };
+        if before == after {
+            return Ok(());
+        }
+        if let Some(before) = before {
+            self.db.tables.recent.remove(recent_key(space, before, thread)).map_err(fault)?;
+            self.db.tables.updated.remove(thread.0).map_err(fault)?;
+        }
+        if let Some(after) = after {
+            self.db.tables.recent.insert(recent_key(space, after, thread), ()).map_err(fault)?;
+            self.db.tables.updated.insert(thread.0, after.0).map_err(fault)?;
+        }
+        Ok(())
+    }
+}
+
+fn recent_key(space: SpaceNo, updated: Nanos, thread: Seq) -> [u8; 20] {
+    encode::key(&[&space.0.to_be_bytes(), &updated.0.to_be_bytes(), &thread.0.to_be_bytes()])
+}
+
+/// Counting what is unread stops here.
+pub const UNREAD_MAX: usize = 1000;
+
+impl<V: View> Db<V> {
+    /// The greatest time among the updates and messages of a thread that is listed.
+    pub fn updated(&self, thread: Seq) -> Answer<Option<Nanos>> {
+        Ok(self.tables.updated().get(thread.0).map_err(fault)?.map(|guard| Nanos(guard.value())))
+    }
+
+    fn latest_in(&self, space: SpaceNo, thread: Seq, created: Stamp) -> Answer<Nanos> {
+        let mut latest = created.at;
+        for field in ThreadField::UPDATABLE.into_iter().chain([ThreadField::Deleted]) {
+            if let Some((stamp, _)) = self.register(space, Register::ThreadField(thread, field.code()))? {
+                latest = latest.max(stamp.at);
+            }
+        }
+        let range = encode::number_stamp(thread, Stamp::FIRST)..=encode::number_stamp(thread, Stamp::LAST);
+        if let Some(entry) = self.tables.timeline().range(range).map_err(fault)?.next_back() {
+            latest = latest.max(encode::stamp_at_end(&entry.map_err(fault)?.0.value()).at);
+        }
+        Ok(latest)
+    }
+
+    /// The threads of a space before a time and number, the latest first.
+    pub fn recent_threads(&self, space: SpaceNo, before: (Nanos, Seq), most: usize) -> Answer<Vec<(Nanos, Seq)>> {
+        let range = recent_key(space, Nanos(0), Seq(0))..recent_key(space, before.0, before.1);
+        let mut found = Vec::new();
+        for entry in self.tables.recent().range(range).map_err(fault)?.rev().take(most) {
+            let key = entry.map_err(fault)?.0.value();
+            let updated = Nanos(u64::from_be_bytes(encode::key(&[&key[4..12]])));
+            found.push((updated, crate::db::seq_at_end(&key)));
+        }
+        Ok(found)
+    }
+
+    /// The threads of a space that were opened before a thread, the latest first, with when.
+    pub fn latest_threads(&self, space: SpaceNo, before: (Nanos, Seq), most: usize) -> Answer<Vec<(Nanos, Seq)>> {
+        let before = self.event(before.1)?.and_then(|row| row.stamp()).unwrap_or(Stamp::LAST);
+        let range = encode::space_stamp(space, Stamp::FIRST)..encode::space_stamp(space, before);
+        let mut found = Vec::new();
+        for entry in self.tables.threads().range(range).map_err(fault)?.rev().take(most) {
+            let (key, value) = entry.map_err(fault)?;
+            found.push((encode::stamp_at_end(&key.value()).at, Seq(value.value())));
+        }
+        Ok(found)
+    }
+
+    /// How many threads a space lists.
+    pub fn thread_count(&self, space: SpaceNo) -> Answer<u64> {
+        let range = recent_key(space, Nanos(0), Seq(0))..=recent_key(space, Nanos(u64::MAX), Seq(u64::MAX));
+        Ok(self.tables.recent().range(range).map_err(fault)?.count() as u64)
+    }
+
+    /// How many messages of others were applied here after a journal number, counted up to [`UNREAD_MAX`].
+    pub fn arrived_after(&self, thread: Seq, number: u64, but_by: Option<AuthorNo>) -> Answer<usize> {
+        let key = |number: u64| encode::key::<16>(&[&thread.0.to_be_bytes(), &number.to_be_bytes()]);
+        let mut count = 0;
+        for entry in self.tables.arrivals().range(key(number.saturating_add(1))..=key(u64::MAX)).map_err(fault)? {
+            let author = entry.map_err(fault)?.1.value();
+            count += usize::from(but_by != Some(AuthorNo(author)));
+            if count >= UNREAD_MAX {
+                break;
+            }
+        }
+        Ok(count)
+    }
+}
