@@ -8,6 +8,7 @@ mod ci;
 mod fuzz;
 mod packages;
 mod process;
+mod python;
 mod simulate;
 mod test;
 mod tidy;

@@ -3,13 +3,16 @@
 use crate::process::{output, program, run, succeeds};
 use anyhow::{Result, bail};
 
-/// A system package and the program by which we see that it is there, however it was installed.
+/// A system package and the shell command by which we see that it is there, however it was installed.
 struct Package {
     name: &'static str,
-    program: &'static str,
+    check: &'static str,
 }
 
-const NEEDED: &[Package] = &[Package { name: "git", program: "git" }];
+const NEEDED: &[Package] = &[
+    Package { name: "git", check: "command -v git" },
+    Package { name: "python3-venv", check: "python3 -c 'import venv, ensurepip'" },
+];
 
 /// How this user may install packages.
 #[derive(Clone, Copy, Debug)]
@@ -35,8 +38,7 @@ pub(crate) fn install_missing() -> Result<()> {
 }
 
 fn is_present(package: &Package) -> bool {
-    let on_path = succeeds(&mut program("sh", &["-c", "command -v \"$0\"", package.program]));
-    on_path || is_installed(package.name)
+    succeeds(&mut program("sh", &["-c", package.check])) || is_installed(package.name)
 }
 
 fn is_installed(name: &str) -> bool {

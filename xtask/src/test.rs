@@ -1,7 +1,7 @@
 //! `cargo xtask test`: the packages tests need, the tests of all crates, the simulator, the kill test.
 
 use crate::process::{cargo, run as run_command, succeeds};
-use crate::{packages, simulate};
+use crate::{packages, python, simulate};
 use anyhow::Result;
 use clap::Args;
 
@@ -32,6 +32,7 @@ impl Default for Test {
 /// Installs what is missing, then runs the tests in order of how quickly they tell of a mistake.
 pub(crate) fn run(test: &Test) -> Result<()> {
     packages::install_missing()?;
+    python::install_missing()?;
     run_crate_tests()?;
     if test.fast {
         return Ok(());

@@ -56,7 +56,8 @@ pub fn create(
     author: &SigningKey,
     draft: Draft,
 ) -> Answer<Result<Arrival, CannotCreate>> {
-    let outlined = match create::outline(setting.now, author, &draft) {
+    let identity = model::Identity(author.verifying_key().to_bytes());
+    let outlined = match create::outline(setting.now, identity, &draft) {
         Ok(envelope) => envelope,
         Err(why) => return Ok(Err(why)),
     };

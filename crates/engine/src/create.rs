@@ -72,11 +72,10 @@ pub enum CannotCreate {
 }
 
 /// The first step: the content fits the kind, and the envelope says what the draft says.
-pub(crate) fn outline(now: Nanos, author: &SigningKey, draft: &Draft) -> Result<Envelope, CannotCreate> {
+pub(crate) fn outline(now: Nanos, identity: Identity, draft: &Draft) -> Result<Envelope, CannotCreate> {
     if judge(draft.kind, &draft.content) != Verdict::Fits {
         return Err(CannotCreate::Content(draft.kind));
     }
-    let identity = Identity(author.verifying_key().to_bytes());
     let mut envelope = Envelope::new(draft.kind, now, draft.space, identity);
     envelope.aux = draft.aux;
     envelope.payload = draft.payload.clone();
@@ -119,21 +118,46 @@ fn is_in_force(db: &impl Reads, envelope: &Envelope) -> Answer<bool> {
     }
 }
 
-/// The last step: signed, and wrapped as the draft wants it.
-pub(crate) fn sign_and_seal(
-    keyring: &impl Keyring,
+/// The envelope of a draft by somebody whose key is elsewhere, ready to be signed, and its content as it will travel.
+pub fn prepare(
+    db: &impl Reads,
     policy: &Policy,
-    author: &SigningKey,
-    mut envelope: Envelope,
-    seal: &Seal,
-    content: Vec<u8>,
-) -> Result<Arrival, CannotCreate> {
+    now: Nanos,
+    identity: Identity,
+    draft: Draft,
+) -> Answer<Result<(Envelope, Vec<u8>), CannotCreate>> {
+    let outlined = match outline(now, identity, &draft) {
+        Ok(envelope) => envelope,
+        Err(why) => return Ok(Err(why)),
+    };
+    let placed = place(db, policy, now, outlined)?;
+    Ok(placed.map(|mut envelope| {
+        envelope.references.sort_unstable();
+        envelope.references.dedup();
+        with_content(policy, envelope, &draft.seal, draft.content)
+    }))
+}
+
+fn with_content(policy: &Policy, mut envelope: Envelope, seal: &Seal, content: Vec<u8>) -> (Envelope, Vec<u8>) {
     let wire = match seal {
         Seal::Key(key) => seal_content(key, &content, policy.inline_bytes_max, envelope.author, envelope.created_at),
         Seal::Plain | Seal::Prekey(_) => content,
     };
     envelope.content_len = wire.len() as u64;
     envelope.content_hash = content_hash(&wire);
+    (envelope, wire)
+}
+
+/// The last step: signed, and wrapped as the draft wants it.
+pub(crate) fn sign_and_seal(
+    keyring: &impl Keyring,
+    policy: &Policy,
+    author: &SigningKey,
+    envelope: Envelope,
+    seal: &Seal,
+    content: Vec<u8>,
+) -> Result<Arrival, CannotCreate> {
+    let (envelope, wire) = with_content(policy, envelope, seal, content);
     let signed = envelope.sign(author)?;
     let blob = match seal {
         Seal::Plain => Blob::plain(&signed)?,

@@ -192,6 +192,11 @@ impl Envelope {
         Ok(Verified { envelope, bytes })
     }
 
+    /// What somebody whose key is elsewhere has to sign. The references must be in order.
+    pub fn text_to_sign(&self) -> Vec<u8> {
+        signed_text(&self.encode_unsigned())
+    }
+
     fn encode_unsigned(&self) -> Vec<u8> {
         let payload = self.payload.encode();
         let mut out = Vec::with_capacity(512);
@@ -325,6 +330,12 @@ impl Verified {
         key.verify_strict(&signed_text(unsigned), &Signature::from_bytes(&signature))
             .map_err(|_| BadEnvelope::Signature)?;
         Ok(Verified { envelope, bytes: bytes.to_vec() })
+    }
+
+    /// Puts together what was signed elsewhere, as [`Envelope::text_to_sign`] gave it out, and checks it.
+    pub fn from_elsewhere(text: &[u8], signature: &[u8; SIGNATURE_BYTES]) -> Result<Verified, BadEnvelope> {
+        let unsigned = text.strip_prefix(SIGNATURE_TAG).ok_or(BadEnvelope::Signature)?;
+        Verified::check(&[unsigned, signature].concat())
     }
 
     /// Decodes bytes that this node checked before it kept them, as their row in the store says.

@@ -10,6 +10,7 @@ use crate::caller::Guest;
 use crate::extract::{Path, Query, Sent};
 use crate::problem::Problem;
 use crate::render::Message;
+use crate::shapes::{ChosenId, EventIdText};
 use crate::state::Shared;
 use axum::Json;
 use axum::body::Bytes;
@@ -21,14 +22,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-/// A message to post, or a new version of one.
+/// A message to post.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct MessageBody {
     /// An id of your own: unique in the space, 1 to 128 characters.
+    #[schema(value_type = Option<ChosenId>)]
     id: Option<String>,
     /// The thread, where the path does not name it. One that does not exist is opened.
+    #[schema(value_type = Option<ChosenId>)]
     thread: Option<String>,
     /// The user who writes, where a backend key names no user in a header.
+    #[schema(value_type = Option<ChosenId>)]
     author: Option<String>,
     /// What it says: any JSON, at most 64 KiB.
     #[serde(default)]
@@ -36,17 +40,36 @@ pub(crate) struct MessageBody {
     /// The message it answers.
     reply_to: Option<String>,
     /// The users it mentions.
+    #[schema(value_type = Option<Vec<ChosenId>>, max_items = 61)]
     mentions: Option<Vec<String>>,
     /// Ids of the files it carries.
+    #[schema(value_type = Option<Vec<EventIdText>>)]
     attachments: Option<Vec<String>>,
+}
+
+/// A new version of a message.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct EditBody {
+    /// What it says now: any JSON, at most 64 KiB.
+    #[serde(default)]
+    body: Value,
+    /// The user who edits, where a backend key names no user in a header.
+    #[schema(value_type = Option<ChosenId>)]
+    author: Option<String>,
+}
+
+/// Whose messages to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ThreadOf {
+    /// The thread.
+    thread: String,
 }
 
 /// Which messages to list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct MessageQuery {
-    /// The thread, where the path does not name it.
-    thread: Option<String>,
     /// At most so many.
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<usize>,
@@ -124,7 +147,7 @@ async fn rewrite(
     bytes: &Bytes,
 ) -> Result<Json<Message>, Problem> {
     let once = once(&guest, headers, &format!("PUT {}", place.message), bytes)?;
-    let sent: MessageBody = json(headers, bytes)?;
+    let sent: EditBody = json(headers, bytes)?;
     let guest = guest.acting_for(sent.author)?;
     let content = acts::message_content(sent.body, None)?;
     let acted = house.act(guest.clone(), once, Deed::Edit(place, content)).await?;
@@ -146,19 +169,16 @@ fn history(house: &Shared, guest: &Guest, thread: Option<&str>, id: &str) -> Res
 }
 
 /// List messages of a thread: the latest, or those before, after or around one
-#[utoipa::path(get, path = "/v1/messages", tag = "messages", params(MessageQuery), responses(
+#[utoipa::path(get, path = "/v1/messages", tag = "messages", params(ThreadOf, MessageQuery), responses(
     (status = 200, body = Messages), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn list(
     State(house): State<Shared>,
     guest: Guest,
+    Query(ThreadOf { thread }): Query<ThreadOf>,
     Query(query): Query<MessageQuery>,
 ) -> Result<Json<Messages>, Problem> {
-    look(&house, &guest, |look| {
-        let thread = query.thread.as_deref().ok_or_else(|| Problem::bad_request("name a thread: ?thread="))?;
-        look.page(thread, &query)
-    })
-    .map(Json)
+    look(&house, &guest, |look| look.page(&thread, &query)).map(Json)
 }
 
 /// Post a message; a thread that does not exist is opened
@@ -189,7 +209,7 @@ pub(crate) async fn get(
 
 /// Write a new version of a message
 #[utoipa::path(put, path = "/v1/messages/{id}", tag = "messages", params(("id" = String, Path)),
-    request_body = MessageBody, responses(
+    request_body = EditBody, responses(
     (status = 200, body = Message), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn edit(

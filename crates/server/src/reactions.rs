@@ -5,6 +5,7 @@ use crate::caller::Guest;
 use crate::extract::{Path, Sent};
 use crate::messages::{look, place};
 use crate::problem::Problem;
+use crate::shapes::{ChosenId, REACTION_CHARS_MAX, fits};
 use crate::state::Shared;
 use axum::Json;
 use axum::body::Bytes;
@@ -15,15 +16,14 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
-/// The longest reaction.
-const REACTION_BYTES_MAX: usize = 64;
-
 /// A reaction.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct ReactionBody {
     /// The user who reacts, where a backend key names no user in a header.
+    #[schema(value_type = Option<ChosenId>)]
     id: Option<String>,
-    /// An emoji or a short word, at most 64 bytes.
+    /// An emoji or a short word.
+    #[schema(min_length = 1, max_length = 64)]
     reaction: String,
 }
 
@@ -54,8 +54,8 @@ async fn react(
     let once = once(&guest, headers, &format!("POST reaction {id}"), bytes)?;
     let sent: ReactionBody = json(headers, bytes)?;
     let guest = guest.acting_for(sent.id)?;
-    if sent.reaction.is_empty() || sent.reaction.len() > REACTION_BYTES_MAX {
-        return Err(Problem::unprocessable("a reaction has 1 to 64 bytes"));
+    if sent.reaction.is_empty() || !fits(&sent.reaction, REACTION_CHARS_MAX) {
+        return Err(Problem::unprocessable("a reaction has 1 to 64 characters"));
     }
     let content = reaction_content(&sent.reaction)?;
     house.act(guest.clone(), once, Deed::React(place(thread, id)?, content)).await?;

@@ -4,6 +4,7 @@ use crate::ask::{json, named, once};
 use crate::caller::Guest;
 use crate::extract::{Path, Sent};
 use crate::problem::Problem;
+use crate::shapes::ChosenId;
 use crate::state::Shared;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
@@ -17,6 +18,7 @@ pub(crate) struct ReadBody {
     /// The last message that was read.
     message: String,
     /// The user, where a backend key names none in a header.
+    #[schema(value_type = Option<ChosenId>)]
     author: Option<String>,
 }
 

@@ -86,12 +86,17 @@ pub(crate) struct Thread {
 /// What a message's content says, read without unfolding its body.
 #[derive(Deserialize)]
 struct Content<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, default, deserialize_with = "even_null")]
     body: Option<&'a RawValue>,
     #[serde(borrow)]
     id: Option<Cow<'a, str>>,
     #[serde(default)]
     deleted: bool,
+}
+
+/// A body may be null, which is not the same as none.
+fn even_null<'de, D: serde::Deserializer<'de>>(body: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(body).map(Some)
 }
 
 #[derive(Deserialize)]

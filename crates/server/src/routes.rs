@@ -3,13 +3,17 @@
 use crate::messages::in_thread;
 use crate::problem::Problem;
 use crate::state::{House, Shared};
-use crate::{admin, door, health, live, messages, reactions, reading, reference, signing, threads};
+use crate::{
+    admin, door, elsewhere, health, live, messages, presence, reactions, reading, reference, signing, threads,
+};
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
 use engine::access::Action;
-use http::Method;
+use http::{HeaderName, Method, header};
 use std::sync::Arc;
+use std::time::Duration;
+use tower_http::cors::{AllowOrigin, CorsLayer};
 use utoipa::OpenApi;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
@@ -51,8 +55,12 @@ pub(crate) const ACTIONS: &[(Method, &str, Action)] = &[
     (Method::GET, "/v1/messages/{id}/reactions", Action::Read),
     (Method::POST, "/v1/messages/{id}/reactions", Action::Write),
     (Method::DELETE, "/v1/messages/{id}/reactions/{identity}", Action::Write),
+    (Method::POST, "/v1/threads/{thread}/typing", Action::Own),
+    (Method::PUT, "/v1/presence", Action::Own),
     (Method::GET, EVENTS, Action::Read),
     (Method::POST, "/v1/tickets", Action::Read),
+    (Method::POST, "/v1/prepare", Action::Read),
+    (Method::POST, "/v1/submit", Action::Read),
     (Method::POST, "/v1/_sign", Action::Vouch),
     (Method::GET, "/admin/health", Action::Vouch),
     (Method::GET, "/admin/stats", Action::Vouch),
@@ -62,6 +70,7 @@ pub(crate) const ACTIONS: &[(Method, &str, Action)] = &[
     (Method::GET, "/admin/users", Action::Administer),
     (Method::PUT, "/admin/users/{user}", Action::Administer),
     (Method::DELETE, "/admin/users/{user}", Action::Administer),
+    (Method::PUT, "/admin/identities/{identity}", Action::Administer),
     (Method::GET, "/admin/audit", Action::Administer),
     (Method::GET, "/admin/spaces", Action::Operate),
     (Method::POST, "/admin/spaces", Action::Operate),
@@ -84,7 +93,7 @@ pub(crate) fn methods(path: &str) -> String {
     info(title = "Anteroom", description = "Conversations on a node of your own: threads, messages, versions, \
         reactions, live streams. Writes answer when they are durable."),
     security(("key" = []), ("bearer" = [])),
-    components(schemas(Problem))
+    components(schemas(Problem, threads::Sort))
 )]
 struct Document;
 
@@ -110,8 +119,12 @@ fn documented() -> OpenApiRouter<Shared> {
         .routes(routes!(messages::replies))
         .routes(routes!(reactions::list, reactions::add))
         .routes(routes!(reactions::remove))
+        .routes(routes!(presence::typing))
+        .routes(routes!(presence::presence))
         .routes(routes!(live::events))
         .routes(routes!(live::ticket))
+        .routes(routes!(elsewhere::prepare))
+        .routes(routes!(elsewhere::submit))
         .routes(routes!(signing::sign))
         .routes(routes!(admin::health))
         .routes(routes!(admin::stats))
@@ -119,6 +132,7 @@ fn documented() -> OpenApiRouter<Shared> {
         .routes(routes!(admin::keys::end))
         .routes(routes!(admin::users::list))
         .routes(routes!(admin::users::put, admin::users::remove))
+        .routes(routes!(admin::identities::put))
         .routes(routes!(admin::audit))
         .routes(routes!(admin::spaces::list, admin::spaces::found))
 }
@@ -148,6 +162,19 @@ fn operation_id(method: &str, path: &str) -> String {
     std::iter::once(method).chain(words.filter(|word| *word != "v1")).collect::<Vec<_>>().join("_")
 }
 
+/// Browsers may call from these origins. Nothing is reflected, and no cookies are taken along.
+fn cors(origins: &[String]) -> CorsLayer {
+    let origins = origins.iter().filter_map(|origin| origin.parse().ok());
+    let headers = ["x-api-key", "x-user-id", "x-user-signature", "idempotency-key", "last-event-id"];
+    let headers = headers.map(HeaderName::from_static).into_iter().chain([header::AUTHORIZATION, header::CONTENT_TYPE]);
+    CorsLayer::new()
+        .allow_origin(AllowOrigin::list(origins))
+        .allow_methods([Method::GET, Method::POST, Method::PUT, Method::DELETE])
+        .allow_headers(headers.collect::<Vec<_>>())
+        .expose_headers([header::RETRY_AFTER])
+        .max_age(Duration::from_secs(3600))
+}
+
 /// The router, with the door in front of every route.
 pub(crate) fn router(house: &Arc<House>) -> Router {
     let shared = Shared(house.clone());
@@ -159,5 +186,6 @@ pub(crate) fn router(house: &Arc<House>) -> Router {
         .route_layer(from_fn_with_state(shared.clone(), door::enter))
         .fallback(|| async { Problem::not_found("there is no such path") })
         .layer(DefaultBodyLimit::max(limit))
+        .layer(cors(&house.options.origins))
         .with_state(shared)
 }

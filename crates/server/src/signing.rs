@@ -5,6 +5,7 @@ use crate::caller::Guest;
 use crate::door::signature::sign as signed;
 use crate::extract::Sent;
 use crate::problem::Problem;
+use crate::shapes::ChosenId;
 use crate::state::Shared;
 use axum::Json;
 use axum::extract::State;
@@ -18,6 +19,7 @@ use utoipa::ToSchema;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SignBody {
+    #[schema(value_type = ChosenId)]
     user_id: String,
 }
 

@@ -5,6 +5,7 @@ use crate::caller::{Guest, Seen};
 use crate::extract::{Path, Query, Sent};
 use crate::problem::Problem;
 use crate::render::{Renderer, Thread};
+use crate::shapes::{ChosenId, TITLE_CHARS_MAX, fits};
 use crate::state::Shared;
 use axum::Json;
 use axum::extract::State;
@@ -22,8 +23,6 @@ use utoipa::{IntoParams, ToSchema};
 const PAGE_MAX: usize = 200;
 /// Threads that one request looks at while it filters.
 const LOOKED_AT_MAX: usize = 5000;
-/// The longest title and slug.
-const TITLE_BYTES_MAX: usize = 1024;
 /// People in one thread.
 const PARTICIPANTS_MAX: usize = 500;
 
@@ -31,23 +30,29 @@ const PARTICIPANTS_MAX: usize = 500;
 #[derive(Debug, Default, Deserialize, ToSchema)]
 pub(crate) struct ThreadBody {
     /// An id of your own: unique in the space, 1 to 128 characters.
+    #[schema(value_type = Option<ChosenId>)]
     id: Option<String>,
     /// Its title.
+    #[schema(max_length = 256)]
     title: Option<String>,
     /// The same as `title`.
+    #[schema(max_length = 256)]
     name: Option<String>,
     /// Its name in addresses; made from the title if absent.
+    #[schema(max_length = 256)]
     slug: Option<String>,
-    /// What the application keeps with it.
-    #[schema(value_type = Option<Object>)]
+    /// What the application keeps with it: any JSON.
+    #[schema(value_type = Value)]
     metadata: Option<Value>,
     /// The users who take part.
+    #[schema(value_type = Option<Vec<ChosenId>>, max_items = 500)]
     participants: Option<Vec<String>>,
     /// Ids of messages to pin.
     pins: Option<Vec<String>>,
     /// Whether only participants see it; cannot be changed afterwards.
     private: Option<bool>,
     /// The user who opens it, where a backend key names no user in a header.
+    #[schema(value_type = Option<ChosenId>)]
     author: Option<String>,
 }
 
@@ -61,16 +66,26 @@ pub(crate) struct ThreadQuery {
     title: Option<String>,
     /// Only threads with this slug.
     slug: Option<String>,
-    /// Newest first by `updated` or by `created`.
-    #[param(default = "updated")]
-    sort: Option<String>,
+    /// By which time, the newest first.
+    sort: Option<Sort>,
     /// At most so many.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<usize>,
     /// Where the page before ended.
+    #[param(pattern = "^([0-9]{1,19}-[0-9a-f]{32})?$")]
     cursor: Option<String>,
     /// Also those that were deleted.
     include_deleted: Option<bool>,
+}
+
+/// By which time threads are sorted.
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Sort {
+    /// When something last happened.
+    Updated,
+    /// When they were opened.
+    Created,
 }
 
 /// A page of threads.
@@ -103,21 +118,20 @@ struct Listing<'a, V> {
 
 impl<V: View> Listing<'_, V> {
     fn page(&self) -> Result<Threads, Problem> {
-        let by_updated = match self.query.sort.as_deref() {
-            None | Some("updated") => true,
-            Some("created") => false,
-            Some(_) => return Err(Problem::bad_request("sort is updated or created")),
-        };
         let most = limit(self.query.limit, PAGE_MAX)?;
-        let mut cursor =
-            self.query.cursor.as_deref().map_or(Ok((Nanos(u64::MAX), Seq(u64::MAX))), |text| self.cursor(text))?;
+        let mut cursor = self
+            .query
+            .cursor
+            .as_deref()
+            .filter(|text| !text.is_empty())
+            .map_or(Ok((Nanos(u64::MAX), Seq(u64::MAX))), |text| self.cursor(text))?;
         let renderer = Renderer { db: self.db, seen: self.seen };
         let mut threads = Vec::new();
         let mut looked_at = 0;
         loop {
-            let chunk = match by_updated {
-                true => self.db.recent_threads(self.seen.no, cursor, most)?,
-                false => self.db.latest_threads(self.seen.no, cursor, most)?,
+            let chunk = match self.query.sort.unwrap_or(Sort::Updated) {
+                Sort::Updated => self.db.recent_threads(self.seen.no, cursor, most)?,
+                Sort::Created => self.db.latest_threads(self.seen.no, cursor, most)?,
             };
             let is_last = chunk.len() < most;
             for (at, seq) in chunk {
@@ -211,9 +225,9 @@ pub(crate) async fn create(
 }
 
 fn check_title(text: &str) -> Result<(), Problem> {
-    match text.len() > TITLE_BYTES_MAX {
-        true => Err(Problem::unprocessable("a title or slug has at most 1,024 bytes")),
-        false => Ok(()),
+    match fits(text, TITLE_CHARS_MAX) {
+        true => Ok(()),
+        false => Err(Problem::unprocessable("a title or slug has at most 256 characters")),
     }
 }
 

@@ -55,6 +55,17 @@ pub(crate) fn run(scale: &Scale) -> Result<()> {
     )
 }
 
+/// Events per second on a small store, for other benchmarks to compare with.
+pub(crate) fn events_per_s(scale: &Scale) -> Result<f64> {
+    let folder = supply::folder(scale.dir.as_deref())?;
+    let supply = Supply::new(None)?;
+    let peak = Peak::default();
+    let mut next = 0;
+    fill(folder.path(), &supply, &mut next, 25_000, &peak)?;
+    let measured = measure(folder.path(), supply.messages(next, 50_000)?, &peak)?;
+    Ok(measured.events_per_s)
+}
+
 fn fill(folder: &Path, supply: &Supply, next: &mut u64, count: u64, peak: &Peak) -> Result<()> {
     let core = Core::new(supply::open(folder)?);
     if *next == 0 {

@@ -5,6 +5,7 @@
 
 mod bare;
 mod commit;
+mod http;
 mod ingest;
 mod machine;
 mod open;
@@ -16,7 +17,7 @@ use anyhow::{Result, bail};
 use std::path::PathBuf;
 
 /// The benchmarks, in the order in which they run.
-pub(crate) const NAMES: [&str; 5] = ["ingest", "release", "timeline", "open", "commit"];
+pub(crate) const NAMES: [&str; 6] = ["ingest", "release", "timeline", "open", "commit", "http"];
 
 /// How a benchmark runs.
 #[derive(Debug)]
@@ -36,6 +37,7 @@ pub(crate) fn run(name: Option<&str>, quick: bool, dir: Option<PathBuf>) -> Resu
         Some("timeline") => timeline::run(&scale),
         Some("open") => open::run(&scale),
         Some("commit") => commit::run(&scale),
+        Some("http") => http::run(&scale),
         Some(open::WRITER) => open::write_for_ever(scale.dir.as_deref().unwrap_or(std::path::Path::new("."))),
         Some(other) => bail!("there is no benchmark {other:?}; there are {}", NAMES.join(", ")),
         None => NAMES.iter().try_for_each(|name| run(Some(name), quick, scale.dir.clone())),

@@ -69,7 +69,7 @@ fn serve(context: &Context, node: &Node, signals: &Signals, made: Option<Initial
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|why| Failure::new(format!("cannot start the server: {why}"), "try again"))?;
     let token = hex::encode(house::fresh::<32>()?);
-    let house = House::new(node.clone(), context.loaded.config.server_options(), &token);
+    let house = House::new(node.clone(), context.loaded.server_options(), &token);
     let server = runtime.block_on(server::serve(house, context.loaded.listen)).map_err(|why| {
         let what_to_do = "stop what listens there, or pass another address: --listen 127.0.0.1:0 takes any free port";
         Failure::new(why.to_string(), what_to_do)

@@ -3,16 +3,17 @@
 use super::nearest::nearest;
 use super::{Config, SECTIONS, Section, Setting};
 use crate::failure::Failure;
+use ipnet::IpNet;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 /// A configuration file larger than this is something else.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Settings that are text and stand at the top of the file.
-const TEXTS: [&str; 4] = ["data_dir", "master_key", "listen", "log"];
+const TEXTS: [&str; 6] = ["data_dir", "master_key", "listen", "cors_origins", "trusted_proxies", "log"];
 
 /// Where a setting came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,12 +65,22 @@ pub(crate) struct Loaded {
     pub(crate) master_key: PathBuf,
     /// Where the node listens.
     pub(crate) listen: SocketAddr,
+    /// Origins that browsers may call from.
+    pub(crate) cors_origins: Vec<String>,
+    /// Proxies whose word on addresses is taken.
+    pub(crate) trusted_proxies: Vec<IpNet>,
     pub(crate) log: String,
     /// All of it, for people.
     pub(crate) values: Vec<Value>,
 }
 
 impl Loaded {
+    /// How the server behaves.
+    pub(crate) fn server_options(&self) -> server::Options {
+        let limits = self.config.server_limits();
+        server::Options { origins: self.cors_origins.clone(), proxies: self.trusted_proxies.clone(), ..limits }
+    }
+
     /// Whether nobody said what a setting is.
     pub(crate) fn is_default(&self, key: &str) -> bool {
         self.values.iter().any(|value| value.key == key && value.origin == Origin::Default)
@@ -86,6 +97,8 @@ pub(crate) fn load(given: &Given<'_>) -> Result<Loaded, Failure> {
     let master_key = layers.text("master_key", "--master-key", flag(&given.master_key), beside).into();
     let listen = layers.text("listen", "--listen", given.listen.clone().map(OsString::from), LISTEN.into());
     let listen = parse_address(&listen.to_string_lossy())?;
+    let cors_origins = listed(&layers.text("cors_origins", "", None, OsString::new()));
+    let trusted_proxies = parse_networks(&layers.text("trusted_proxies", "", None, OsString::new()))?;
     let log = layers.text("log", "--log", given.log.clone().map(OsString::from), "info".into());
     let mut numbers = BTreeMap::new();
     for (section, setting) in all() {
@@ -93,7 +106,7 @@ pub(crate) fn load(given: &Given<'_>) -> Result<Loaded, Failure> {
     }
     let config = Config::of(|section, name| numbers.get(&(section, name)).copied().unwrap_or_default());
     let log = log.to_string_lossy().into_owned();
-    Ok(Loaded { config, data_dir, master_key, listen, log, values: layers.values })
+    Ok(Loaded { config, data_dir, master_key, listen, cors_origins, trusted_proxies, log, values: layers.values })
 }
 
 /// Where the node listens unless somebody says otherwise: on this machine only.
@@ -105,6 +118,21 @@ fn parse_address(text: &str) -> Result<SocketAddr, Failure> {
         let what_to_do = format!("write it as ADDRESS:PORT, such as {LISTEN} or [::]:7117");
         Failure::new(format!("listen = {shown:?} is not an address to listen on"), what_to_do)
     })
+}
+
+/// The parts of a text between commas.
+fn listed(text: &OsStr) -> Vec<String> {
+    let text = text.to_string_lossy();
+    text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}
+
+fn parse_networks(text: &OsStr) -> Result<Vec<IpNet>, Failure> {
+    let parse = |part: &String| {
+        let net = part.parse::<IpNet>().ok().or_else(|| part.parse::<IpAddr>().ok().map(IpNet::from));
+        let what = format!("trusted_proxies: {part:?} is not an address or network");
+        net.ok_or_else(|| Failure::new(what, "write addresses such as 10.0.0.1 or 10.0.0.0/8, between commas"))
+    };
+    listed(text).iter().map(parse).collect()
 }
 
 /// Who may say what a setting is, and what was decided so far.
@@ -249,7 +277,7 @@ impl File {
     /// A text; paths are relative to the file.
     fn text(&self, name: &str) -> Option<OsString> {
         let value = self.values.get(name)?.as_str()?;
-        if name == "log" || name == "listen" {
+        if !["data_dir", "master_key"].contains(&name) {
             return Some(value.into());
         }
         let folder = self.path.parent().unwrap_or(Path::new(""));

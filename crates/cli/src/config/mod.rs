@@ -165,7 +165,7 @@ impl Config {
     }
 
     /// How the server behaves.
-    pub(crate) fn server_options(&self) -> server::Options {
+    fn server_limits(&self) -> server::Options {
         let (http, small) = (&self.http, |number: u64| u32::try_from(number).unwrap_or(u32::MAX));
         let limits = server::Limits {
             key_per_second: small(http.key_per_second),

@@ -15,6 +15,10 @@ pub(crate) fn sample() -> String {
          # master_key = \"/etc/anteroom/master.key\"\n\n\
          # Where the node listens: this machine only, unless you change it.\n\
          # listen = \"127.0.0.1:7117\"\n\n\
+         # Web pages from these origins may call the API from a browser, between commas.\n\
+         # cors_origins = \"https://chat.example.org\"\n\n\
+         # Proxies whose X-Forwarded-For is believed: addresses or networks, between commas.\n\
+         # trusted_proxies = \"10.0.0.0/8\"\n\n\
          # How much to log: error, warn, info, debug, trace, or a filter.\n\
          # log = \"info\"\n",
     );
@@ -54,6 +58,6 @@ mod tests {
             .collect();
         let table: toml::Table = uncommented.join("\n").parse().expect("TOML");
         let settings: usize = SECTIONS.iter().map(|section| section.settings.len()).sum();
-        assert_eq!(keys_of(&table).expect("known keys").len(), settings + 4);
+        assert_eq!(keys_of(&table).expect("known keys").len(), settings + 6);
     }
 }

@@ -9,7 +9,7 @@ use engine::reads::Answer;
 use model::crypto::{SpaceKey, space_id};
 use model::envelope::{Reference, Role};
 use model::payload::{MemberRole, Payload};
-use model::{AuxKey, Identity, Kind, Nanos, SpaceId, body};
+use model::{AuxKey, EventId, Identity, Kind, Nanos, SpaceId, body};
 use std::sync::Arc;
 use store::Batch;
 use store::doors::{ApiKey, SigningSecret};
@@ -51,6 +51,8 @@ pub enum Administration {
     AddSigningKey(SpaceId, Box<[u8; 32]>),
     /// Accept a key that signs for users only until then.
     EndSigningKey(SpaceId, u64, Nanos),
+    /// Give an identity whose key is elsewhere a role.
+    AdmitIdentity(SpaceId, Identity, MemberRole),
     /// Give a user a role, admitting them if they were never here.
     SetRole {
         /// In which space.
@@ -71,6 +73,8 @@ pub enum Administered {
     Founded(SpaceId),
     /// A key that signs for users has this number.
     Numbered(u64),
+    /// The membership that an identity acts on.
+    Admitted(EventId),
     /// A user stands so.
     User(User),
     /// It was done.
@@ -112,6 +116,9 @@ fn told(administration: &Administration) -> (Option<SpaceId>, &'static str, Stri
         Administration::EndKey { id, .. } => (None, "end api key", hex(id)),
         Administration::AddSigningKey(space, _) => (Some(*space), "add signing key", String::new()),
         Administration::EndSigningKey(space, number, _) => (Some(*space), "end signing key", number.to_string()),
+        Administration::AdmitIdentity(space, identity, role) => {
+            (Some(*space), "admit identity", format!("{identity}: {role}"))
+        }
         Administration::SetRole { space, user, role: Some(role), .. } => {
             (Some(*space), "set role", format!("{user}: {role}"))
         }
@@ -152,6 +159,11 @@ fn carry_out(batch: &mut Batch<'_>, administration: Administration) -> Outcome {
             key.ends_at = at;
             batch.keep_signing_key(&space, number, &key)?;
             Ok(Ok(Administered::Done))
+        }
+        Administration::AdmitIdentity(space, member, role) => {
+            let payload = Payload::Member { member, role };
+            let membership = go!(by_keeper(batch, &space, Kind::Member, payload, None));
+            Ok(Ok(Administered::Admitted(membership)))
         }
         Administration::SetRole { space, user, role: Some(role), fresh } => {
             set_role(batch, &space, &user, role, &fresh)
@@ -223,7 +235,7 @@ fn by_keeper(
     kind: Kind,
     payload: Payload,
     target: Option<Reference>,
-) -> super::Deemed<model::EventId> {
+) -> super::Deemed<EventId> {
     let kept = go!(people::kept(batch, space));
     let keeper = go!(people::keeper(batch, &kept));
     let seal = go!(people::seal(batch, space, &kept));

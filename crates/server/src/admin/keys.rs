@@ -5,6 +5,7 @@ use crate::caller::Guest;
 use crate::door::keys::NewKey;
 use crate::extract::{Path, Query, Sent};
 use crate::problem::Problem;
+use crate::shapes::{LABEL_CHARS_MAX, fits};
 use crate::state::Shared;
 use axum::Json;
 use axum::extract::State;
@@ -14,8 +15,6 @@ use model::Nanos;
 use node::acts::Administration;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
-
-const LABEL_BYTES_MAX: usize = 200;
 
 /// An API key, without its secret.
 #[derive(Debug, Serialize, ToSchema)]
@@ -34,12 +33,35 @@ pub(crate) struct Keys {
     keys: Vec<KeyEntry>,
 }
 
+/// What a key is for.
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum RoleWord {
+    /// For browsers and apps.
+    Frontend,
+    /// For the application's server.
+    Backend,
+    /// For administration.
+    Admin,
+}
+
+impl RoleWord {
+    fn role(self) -> KeyRole {
+        match self {
+            RoleWord::Frontend => KeyRole::Frontend,
+            RoleWord::Backend => KeyRole::Backend,
+            RoleWord::Admin => KeyRole::Admin,
+        }
+    }
+}
+
 /// A key to make.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct KeyBody {
-    /// `frontend`, `backend` or `admin`.
-    role: String,
+    /// What it is for.
+    role: RoleWord,
     /// What to call it.
+    #[schema(max_length = 200)]
     label: Option<String>,
 }
 
@@ -57,6 +79,7 @@ pub(crate) struct MadeKey {
 #[into_params(parameter_in = Query)]
 pub(crate) struct EndQuery {
     /// After so many seconds, so that clients can change to another; at once if absent.
+    #[param(maximum = 31_536_000)]
     after_seconds: Option<u64>,
 }
 
@@ -88,11 +111,10 @@ pub(crate) async fn create(
     Sent(body): Sent,
 ) -> Result<(StatusCode, Json<MadeKey>), Problem> {
     let KeyBody { role, label } = json(&headers, &body)?;
-    let role =
-        KeyRole::from_word(&role).ok_or_else(|| Problem::unprocessable("a role is frontend, backend or admin"))?;
+    let role = role.role();
     let label = label.unwrap_or_default();
-    if label.len() > LABEL_BYTES_MAX {
-        return Err(Problem::unprocessable("a label has at most 200 bytes"));
+    if !fits(&label, LABEL_CHARS_MAX) {
+        return Err(Problem::unprocessable("a label has at most 200 characters"));
     }
     let key = NewKey::fresh()?;
     let space = guest.space()?;

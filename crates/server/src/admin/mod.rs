@@ -1,5 +1,6 @@
 //! Administration of a space by its admin keys, and of the node by the operator.
 
+pub(crate) mod identities;
 pub(crate) mod keys;
 pub(crate) mod spaces;
 pub(crate) mod users;
@@ -15,17 +16,17 @@ use utoipa::{IntoParams, ToSchema};
 
 /// A sign of life, for backends.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Health {
+pub(crate) struct NodeHealth {
     status: &'static str,
     version: &'static str,
 }
 
 /// Whether the node lives, and its version
 #[utoipa::path(get, path = "/admin/health", tag = "admin", responses(
-    (status = 200, body = Health), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+    (status = 200, body = NodeHealth), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
-pub(crate) async fn health() -> Json<Health> {
-    Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
+pub(crate) async fn health() -> Json<NodeHealth> {
+    Json(NodeHealth { status: "ok", version: env!("CARGO_PKG_VERSION") })
 }
 
 /// What a space holds.

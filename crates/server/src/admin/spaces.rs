@@ -4,6 +4,7 @@ use crate::ask::{fresh, json};
 use crate::caller::Guest;
 use crate::extract::Sent;
 use crate::problem::Problem;
+use crate::shapes::ChosenId;
 use crate::state::Shared;
 use axum::Json;
 use axum::extract::State;
@@ -30,6 +31,7 @@ pub(crate) struct Spaces {
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct SpaceBody {
     /// What to call it on this node.
+    #[schema(value_type = ChosenId)]
     name: String,
     /// Whether its events travel and rest encrypted; yes if absent.
     sealed: Option<bool>,

@@ -4,6 +4,7 @@ use crate::ask::{fresh, json};
 use crate::caller::Guest;
 use crate::extract::{Path, Query, Sent};
 use crate::problem::Problem;
+use crate::shapes::ChosenId;
 use crate::state::Shared;
 use axum::Json;
 use axum::extract::State;
@@ -37,17 +38,39 @@ pub(crate) struct Users {
 #[into_params(parameter_in = Query)]
 pub(crate) struct UserQuery {
     /// Where the page before ended.
+    #[param(pattern = "^([0-9a-f]{32})?$")]
     cursor: Option<String>,
     /// At most so many.
     #[param(minimum = 1, maximum = 500, default = 50)]
     limit: Option<usize>,
 }
 
+/// A role in a space.
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum MemberWord {
+    /// Reads.
+    Reader,
+    /// Reads and writes.
+    Member,
+    /// Also changes what others wrote.
+    Admin,
+}
+
 /// A role to give.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct RoleBody {
-    /// `reader`, `member` or `admin`.
-    role: String,
+    role: MemberWord,
+}
+
+impl RoleBody {
+    pub(super) fn role(&self) -> MemberRole {
+        match self.role {
+            MemberWord::Reader => MemberRole::Reader,
+            MemberWord::Member => MemberRole::Member,
+            MemberWord::Admin => MemberRole::Admin,
+        }
+    }
 }
 
 /// List the users of the space, in no particular order
@@ -61,7 +84,7 @@ pub(crate) async fn list(
 ) -> Result<Json<Users>, Problem> {
     let space = guest.space()?;
     let most = crate::threads::limit(query.limit, 500)?;
-    let after = match query.cursor {
+    let after = match query.cursor.filter(|text| !text.is_empty()) {
         Some(text) => {
             let mut key = [0; 32];
             key[..16].copy_from_slice(&space.0);
@@ -83,7 +106,7 @@ pub(crate) async fn list(
 }
 
 /// Give a user a role, admitting them if they were never here
-#[utoipa::path(put, path = "/admin/users/{user}", tag = "admin", params(("user" = String, Path)),
+#[utoipa::path(put, path = "/admin/users/{user}", tag = "admin", params(("user" = ChosenId, Path)),
     request_body = RoleBody, responses(
     (status = 200, body = UserEntry), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
@@ -95,13 +118,7 @@ pub(crate) async fn put(
     Sent(body): Sent,
 ) -> Result<Json<UserEntry>, Problem> {
     check_name(&user)?;
-    let RoleBody { role } = json(&headers, &body)?;
-    let role = match role.as_str() {
-        "reader" => MemberRole::Reader,
-        "member" => MemberRole::Member,
-        "admin" => MemberRole::Admin,
-        _ => return Err(Problem::unprocessable("a role is reader, member or admin")),
-    };
+    let role = json::<RoleBody>(&headers, &body)?.role();
     let space = guest.space()?;
     let what = Administration::SetRole { space, user, role: Some(role), fresh: Box::new(fresh()?) };
     match house.administer(&guest, what).await? {

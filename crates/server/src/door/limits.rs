@@ -6,9 +6,11 @@ use governor::clock::{Clock as _, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use std::net::IpAddr;
 use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// More callers than this at a time, and those who have been quiet are forgotten.
 const CALLERS_MAX: usize = 100_000;
+const LOOK_EVERY: u64 = 1024;
 
 /// The three counters.
 #[derive(Debug)]
@@ -17,6 +19,7 @@ pub(crate) struct Gates {
     users: DefaultKeyedRateLimiter<[u8; 16]>,
     addresses: DefaultKeyedRateLimiter<u64>,
     clock: DefaultClock,
+    asked: AtomicU64,
 }
 
 fn quota(per_second: u32) -> Quota {
@@ -32,6 +35,7 @@ impl Gates {
             users: RateLimiter::keyed(quota(limits.user_per_second)),
             addresses: RateLimiter::keyed(quota(limits.address_per_second)),
             clock: DefaultClock::default(),
+            asked: AtomicU64::new(0),
         }
     }
 
@@ -62,7 +66,8 @@ impl Gates {
         key: &K,
         who: &str,
     ) -> Result<(), Problem> {
-        if gate.len() > CALLERS_MAX {
+        // Counting the callers costs more than counting the request, so it is done now and then.
+        if self.asked.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOOK_EVERY) && gate.len() > CALLERS_MAX {
             gate.retain_recent();
         }
         gate.check_key(key).map_err(|until| {

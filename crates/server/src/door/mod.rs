@@ -16,6 +16,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use model::SpaceId;
 use node::acts::{Caller, Means, naming};
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 /// Query parameters in which people put keys, where they would be logged by everything on the way.
 const KEY_PARAMETERS: [&str; 7] = ["api_key", "apikey", "x-api-key", "key", "token", "access_token", "signature"];
@@ -37,7 +38,9 @@ pub(crate) async fn enter(State(house): State<Shared>, mut request: Request, nex
     match admit(&house, &request) {
         Ok(guest) => {
             request.extensions_mut().insert(guest);
-            next.run(request).await
+            let patience = Duration::from_secs(house.options.limits.request_seconds);
+            let slow = || Problem::slow("the request was not read and answered in time").into_response();
+            tokio::time::timeout(patience, next.run(request)).await.unwrap_or_else(|_| slow())
         }
         Err(problem) if problem.status == StatusCode::METHOD_NOT_ALLOWED => {
             let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str).unwrap_or_default();

@@ -191,7 +191,7 @@ fn mentioned<V: View>(db: &Db<V>, seq: Seq) -> Result<Vec<EventId>, Problem> {
 }
 
 /// Those who may know of a private thread.
-fn insiders<V: View>(db: &Db<V>, thread: Option<Seq>) -> Result<Option<Vec<Identity>>, Problem> {
+pub(crate) fn insiders<V: View>(db: &Db<V>, thread: Option<Seq>) -> Result<Option<Vec<Identity>>, Problem> {
     let Some(seq) = thread else { return Ok(None) };
     let Some(meta) = db.event(seq)?.and_then(|row| row.meta) else { return Ok(None) };
     if !acts::sight(db, seq, &meta, None, None)?.is_private {

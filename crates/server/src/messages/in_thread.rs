@@ -1,10 +1,13 @@
 //! Messages with their thread in the path.
 
 use super::page::look;
-use super::{Message, MessageBody, MessageQuery, Messages, Versions, history, place, post, rewrite, take_back};
+use super::{
+    EditBody, Message, MessageBody, MessageQuery, Messages, Versions, history, place, post, rewrite, take_back,
+};
 use crate::caller::Guest;
 use crate::extract::{Path, Query, Sent};
 use crate::problem::Problem;
+use crate::shapes::ChosenId;
 use crate::state::Shared;
 use axum::Json;
 use axum::extract::State;
@@ -25,7 +28,7 @@ pub(crate) async fn list(
 }
 
 /// Post a message into a thread, which is opened if it does not exist
-#[utoipa::path(post, path = "/v1/threads/{thread}/messages", tag = "messages", params(("thread" = String, Path)),
+#[utoipa::path(post, path = "/v1/threads/{thread}/messages", tag = "messages", params(("thread" = ChosenId, Path)),
     request_body = MessageBody, responses(
     (status = 201, body = Message), (status = 200, description = "It was there already", body = Message),
     (status = "4XX", body = Problem, content_type = "application/problem+json"),
@@ -55,7 +58,7 @@ pub(crate) async fn get(
 
 /// Write a new version of a message of a thread
 #[utoipa::path(put, path = "/v1/threads/{thread}/messages/{id}", tag = "messages",
-    params(("thread" = String, Path), ("id" = String, Path)), request_body = MessageBody, responses(
+    params(("thread" = String, Path), ("id" = String, Path)), request_body = EditBody, responses(
     (status = 200, body = Message), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn edit(

@@ -51,10 +51,10 @@ impl<V: View> Look<'_, V> {
 
     /// The place of a message of this thread.
     fn place(&self, thread: Seq, name: &str) -> Result<Stamp, Problem> {
-        let named = name.parse().map_err(|_| Problem::bad_request("that is not the id of a message"))?;
+        let named = named(name, "message")?;
         match acts::find(self.db, self.seen.no, &named, Kind::Message)? {
             Some((stamp, _, meta)) if meta.subject == thread => Ok(stamp),
-            _ => Err(Problem::bad_request("there is no such message in this thread")),
+            _ => Err(Problem::not_found("there is no such message in this thread")),
         }
     }
 

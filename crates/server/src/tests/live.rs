@@ -87,6 +87,20 @@ async fn a_stream_resumes_without_a_gap_or_a_repeat() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn typing_and_presence_are_told_and_not_stored() {
+    let home = Home::new();
+    let _server = serve(home.house.clone(), SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a server");
+    say(&home, "alice", "t", "0").await;
+    let mut reader = open(&home, "bob", "?thread=t", None).await;
+    assert_eq!(home.by("alice", "POST", "/v1/threads/t/typing", None).await.status, 204);
+    let typing = reader.next().await;
+    assert_eq!((typing.name.as_str(), &typing.data["user"], typing.id.as_str()), ("typing", &json!("alice"), ""));
+    let mut reader = open(&home, "bob", "", None).await;
+    assert_eq!(home.by("alice", "PUT", "/v1/presence", Some(json!({ "status": "away" }))).await.status, 204);
+    assert_eq!(reader.next().await.data, json!({ "user": "alice", "status": "away" }));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_unknown_position_is_reset() {
     let home = Home::new();
     say(&home, "alice", "t", "0").await;

@@ -2,6 +2,7 @@
 
 mod access;
 mod conversations;
+mod elsewhere;
 mod hostile;
 mod live;
 

@@ -1,0 +1,174 @@
+//! The HTTP API under load: durable posts, pages of fifty messages, and a bare handler that answers the same bytes.
+//!
+//! Client and server share this process and its cores. Every connection sends its next request when the last one was
+//! answered.
+
+use super::machine::Peak;
+use super::supply;
+use super::{Scale, figure, ingest, print};
+use crate::clock::SystemClock;
+use crate::house;
+use anyhow::{Context as _, Result, ensure};
+use engine::access::KeyRole;
+use http::{Method, Request, StatusCode, header};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Bytes;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::rt::TokioIo;
+use node::acts::Administration;
+use node::hunter::NoSource;
+use node::{Node, NodeOptions};
+use server::{House, Limits, NewKey, Options};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Different users who post, so that none of them is a bottleneck of their own.
+const USERS: usize = 200;
+const THREADS: usize = 20;
+
+/// What one load came to.
+struct Load {
+    per_s: f64,
+    p99_ms: f64,
+}
+
+/// What is sent, by number of connection and request.
+type Make = dyn Fn(usize, usize) -> Result<Request<Full<Bytes>>> + Send + Sync;
+
+/// Runs it.
+pub(crate) fn run(scale: &Scale) -> Result<()> {
+    let time = Duration::from_secs(if scale.quick { 3 } else { 10 });
+    let peak = Peak::default();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let folder = supply::folder(scale.dir.as_deref())?;
+    let node =
+        Node::start(supply::open(folder.path())?, Arc::new(SystemClock), Arc::new(NoSource), NodeOptions::default());
+    let key = prepare(&node)?;
+    let limits = Limits { key_per_second: 10_000_000, ..Limits::default() };
+    let house = House::new(node.clone(), Options { limits, ..Options::default() }, "bench");
+    let local = SocketAddr::from(([127, 0, 0, 1], 0));
+    let server = runtime.block_on(server::serve(house, local))?;
+    let load = |address, connections, time, make: Arc<Make>| runtime.block_on(loaded(address, connections, time, make));
+    let posting: Arc<Make> = Arc::new(poster(key.clone()));
+    load(server.address, 64, time / 3, posting.clone())?;
+    let few = load(server.address, 64, time, posting.clone())?;
+    peak.look();
+    let many = load(server.address, 512, time, posting)?;
+    peak.look();
+    let reading: Arc<Make> = Arc::new(reader(key));
+    let pages = load(server.address, 64, time, reading.clone())?;
+    let page = runtime.block_on(one(server.address, reading(0, 0)?))?;
+    let bare = runtime.block_on(server::serve_bare(local, page.clone()))?;
+    let bare_load = load(bare.address, 64, time, reading)?;
+    runtime.block_on(async { tokio::join!(bare.stop(), server.stop()) });
+    node.stop();
+    peak.look();
+    let ingested = ingest::events_per_s(scale)?;
+    print(
+        "http",
+        &[
+            figure("posts_per_s", few.per_s, "durable posts at 64 connections"),
+            figure("posts_p99_ms", few.p99_ms, "their 99th percentile"),
+            figure("posts_per_s_512", many.per_s, "durable posts at 512 connections"),
+            figure("posts_p99_ms_512", many.p99_ms, "their 99th percentile"),
+            figure("pages_per_s", pages.per_s, "pages of 50 messages of a sealed space at 64 connections"),
+            figure("bare_per_s", bare_load.per_s, "a bare handler that answers the same bytes"),
+            figure("page_kb", page.len() as f64 / 1000.0, "size of the page"),
+            figure("ratio_pages", pages.per_s / bare_load.per_s, "pages to the bare handler"),
+            figure("ratio_ingest", many.per_s / ingested, "posts at 512 connections to ingest without HTTP"),
+            figure("rss_mib", peak.mib(), "greatest anonymous memory, the client included"),
+        ],
+    )
+}
+
+fn prepare(node: &Node) -> Result<String> {
+    let failed = |failure: crate::failure::Failure| anyhow::anyhow!("{failure:?}");
+    house::found_home(node).map_err(failed)?;
+    let (space, _) = *node
+        .snapshot()?
+        .kept_spaces()?
+        .first()
+        .map(|(space, kept)| (*space, kept.sealed))
+        .as_ref()
+        .context("a space")?;
+    let key = NewKey::new(house::fresh().map_err(failed)?, &house::fresh().map_err(failed)?);
+    let (id, hash, role) = (key.id, key.hash, KeyRole::Backend);
+    house::administer(node, Administration::AddKey { id, role, space, hash, label: "bench".into() }).map_err(failed)?;
+    Ok(key.text)
+}
+
+fn request(method: Method, path: &str, key: &str, user: usize, body: String) -> Result<Request<Full<Bytes>>> {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(header::HOST, "localhost")
+        .header("x-api-key", key)
+        .header("x-user-id", format!("user-{user}"))
+        .header(header::CONTENT_TYPE, "application/json");
+    Ok(request.body(Full::new(Bytes::from(body)))?)
+}
+
+fn poster(key: String) -> impl Fn(usize, usize) -> Result<Request<Full<Bytes>>> + Send + Sync {
+    move |connection, number| {
+        let path = format!("/v1/threads/thread-{}/messages", (connection + number) % THREADS);
+        let body = format!(
+            "{{\"body\":{{\"text\":\"message {number} of connection {connection} says something ordinary\"}}}}"
+        );
+        request(Method::POST, &path, &key, (connection * 7 + number) % USERS, body)
+    }
+}
+
+fn reader(key: String) -> impl Fn(usize, usize) -> Result<Request<Full<Bytes>>> + Send + Sync {
+    move |connection, number| {
+        let path = format!("/v1/threads/thread-{}/messages?limit=50", (connection + number) % THREADS);
+        request(Method::GET, &path, &key, number % USERS, String::new())
+    }
+}
+
+async fn connect(address: SocketAddr) -> Result<SendRequest<Full<Bytes>>> {
+    let stream = tokio::net::TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    let (sender, connection) = handshake(TokioIo::new(stream)).await?;
+    tokio::spawn(connection);
+    Ok(sender)
+}
+
+async fn one(address: SocketAddr, request: Request<Full<Bytes>>) -> Result<Bytes> {
+    let response = connect(address).await?.send_request(request).await?;
+    ensure!(response.status().is_success(), "the server answered {}", response.status());
+    Ok(response.into_body().collect().await?.to_bytes())
+}
+
+/// So many connections, each asking again as soon as it was answered, for so long.
+async fn loaded(address: SocketAddr, connections: usize, time: Duration, make: Arc<Make>) -> Result<Load> {
+    let begun = Instant::now();
+    let tasks: Vec<_> = (0..connections)
+        .map(|connection| tokio::spawn(ask_on(address, connection, begun + time, make.clone())))
+        .collect();
+    let mut times = Vec::new();
+    for task in tasks {
+        times.extend(task.await??);
+    }
+    let elapsed = begun.elapsed().as_secs_f64();
+    times.sort();
+    let p99 = times.get(times.len() * 99 / 100).copied().unwrap_or_default();
+    Ok(Load { per_s: times.len() as f64 / elapsed, p99_ms: p99.as_secs_f64() * 1e3 })
+}
+
+async fn ask_on(address: SocketAddr, connection: usize, until: Instant, make: Arc<Make>) -> Result<Vec<Duration>> {
+    let mut sender = connect(address).await?;
+    let mut times = Vec::new();
+    while Instant::now() < until {
+        let request = make(connection, times.len())?;
+        let asked = Instant::now();
+        sender.ready().await?;
+        let response = sender.send_request(request).await?;
+        let status = response.status();
+        let body = response.into_body().collect().await?.to_bytes();
+        let is_good = status == StatusCode::OK || status == StatusCode::CREATED;
+        ensure!(is_good, "the server answered {status}: {}", String::from_utf8_lossy(&body));
+        times.push(asked.elapsed());
+    }
+    Ok(times)
+}

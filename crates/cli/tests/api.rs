@@ -1,0 +1,102 @@
+//! The HTTP API through the real binary: the published Python client of ProgressDB, unmodified, and a search for
+//! requests that the OpenAPI document allows and the node refuses, or the other way round.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::Home;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// A node that serves, and is killed when the test is over.
+struct Served {
+    home: Home,
+    child: Child,
+    url: String,
+}
+
+impl Served {
+    fn new() -> Served {
+        let home = Home::new();
+        let mut child = home.command(&["--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let line = lines.find(|line| line.contains("is running at")).expect("it runs");
+        let url = line.rsplit(' ').next().unwrap().to_owned();
+        // The rest of what it says must be read, or it would wait for us.
+        lines.find(|line| line.contains("anteroom help")).expect("it says all");
+        Served { home, child, url }
+    }
+
+    /// A new API key, made while the node runs.
+    fn key(&self, role: &str) -> String {
+        self.home.json(&["key", "create", role])["key"].as_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The Python that `cargo xtask test` prepares in the target folder.
+fn python(program: &str) -> PathBuf {
+    let target = Path::new(env!("CARGO_BIN_EXE_anteroom")).ancestors().nth(2).unwrap();
+    let path = target.join("python/bin").join(program);
+    assert!(path.exists(), "{} is missing; `cargo xtask test` installs it", path.display());
+    path
+}
+
+#[test]
+fn the_published_python_client_works_unmodified() {
+    let served = Served::new();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/progressdb_client.py");
+    let ran = Command::new(python("python")).arg(script).args([&served.url, &served.key("backend")]).output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success() && out.ends_with("all good\n"), "{out}{err}");
+}
+
+#[test]
+fn the_openapi_document_and_the_node_agree() {
+    let served = Served::new();
+    let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schemathesis.toml");
+    let ran = Command::new(python("schemathesis"))
+        .current_dir(served.home.path())
+        .arg("--config-file")
+        .arg(config)
+        .args(["run", &format!("{}/v1/openapi.json", served.url)])
+        .args(["--header", &format!("X-API-Key: {}", served.key("admin")), "--header", "X-User-ID: alice"])
+        .args(["--max-examples", "10", "--seed", "1"])
+        .output()
+        .unwrap();
+    let out = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "{out}");
+}
+
+#[test]
+fn keys_are_made_listed_and_revoked_while_the_node_runs_and_while_it_does_not() {
+    let served = Served::new();
+    let made = served.home.json(&["key", "create", "backend", "--label", "app"]);
+    let listed = served.home.json(&["key", "list"]);
+    assert_eq!(listed["keys"][0]["id"], made["id"]);
+    assert_eq!(listed["keys"][0]["label"], "app");
+    served.home.run(&["key", "revoke", made["id"].as_str().unwrap()]).good();
+    served.home.run(&["key", "revoke", "00"]).bad(&["is not the id of a key", "anteroom key list"]);
+    served.home.run(&["key", "--space", "nowhere", "list"]).bad(&["keeps no such space"]);
+    let home = Home::ready();
+    let made = home.json(&["key", "create", "frontend"]);
+    assert_eq!(home.json(&["key", "list"])["keys"][0]["id"], made["id"]);
+    home.run(&["key", "revoke", made["id"].as_str().unwrap()]).good();
+    home.run(&["verify"]).good();
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let served = Served::new();
+    let other = Home::new();
+    let address = served.url.trim_start_matches("http://");
+    other.run(&["--listen", address]).bad(&["cannot listen on", "--listen 127.0.0.1:0 takes any free port"]);
+    other.run(&["--listen", "everywhere"]).bad(&["is not an address to listen on", "ADDRESS:PORT"]);
+}

@@ -1,0 +1,233 @@
+//! Signed elsewhere: a client with a key of its own has an event prepared, signs it, and submits it.
+
+use crate::ask::json;
+use crate::caller::Guest;
+use crate::extract::Sent;
+use crate::problem::Problem;
+use crate::shapes::{ChosenId, EventIdText};
+use crate::state::Shared;
+use axum::Json;
+use axum::extract::State;
+use engine::counting::acting_role;
+use engine::create::{CannotCreate, Draft, Seal, prepare as prepared};
+use engine::reads::Reads as _;
+use engine::rows::{Origin, Outcome};
+use http::{HeaderMap, StatusCode};
+use model::crypto::chosen_key;
+use model::envelope::{Reference, Role};
+use model::payload::Payload;
+use model::{AuxKey, Blob, EventId, Identity, Kind, Stamp, Verified};
+use node::acts::{CannotAct, message_content, naming, reaction_content};
+use node::{Reply, Request};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::sync::Arc;
+use store::Db;
+use store::tables::Snapshot;
+use utoipa::ToSchema;
+
+/// What can be signed elsewhere.
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum KindWord {
+    /// A message in a thread.
+    Message,
+    /// A new version of a message.
+    Edit,
+    /// A reaction to a message; the body is the reaction.
+    Reaction,
+}
+
+/// An event to prepare.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct PrepareBody {
+    /// The public key that will sign, in hex.
+    #[schema(pattern = "^[0-9a-f]{64}$")]
+    identity: String,
+    /// The membership it acts on, as `PUT /admin/identities` answered.
+    #[schema(value_type = EventIdText)]
+    authority: String,
+    kind: KindWord,
+    /// The event id of the thread, for a message.
+    #[schema(value_type = Option<EventIdText>)]
+    thread: Option<String>,
+    /// The event id of the message, for an edit or a reaction.
+    #[schema(value_type = Option<EventIdText>)]
+    target: Option<String>,
+    /// An id of your own, for a message.
+    #[schema(value_type = Option<ChosenId>)]
+    id: Option<String>,
+    /// What it says.
+    #[serde(default)]
+    body: Value,
+}
+
+/// An event that waits for its signature.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Prepared {
+    /// What to sign with ed25519, in hex.
+    text: String,
+    /// Its content as it travels, in hex, to be submitted with it.
+    content: String,
+}
+
+/// An event that was signed elsewhere.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct SubmitBody {
+    /// What was signed, in hex.
+    #[schema(pattern = "^([0-9a-f]{2})+$")]
+    text: String,
+    /// The signature, in hex.
+    #[schema(pattern = "^[0-9a-f]{128}$")]
+    signature: String,
+    /// Its content as it travels, in hex.
+    #[schema(pattern = "^([0-9a-f]{2})*$")]
+    content: String,
+}
+
+/// What became of it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Submitted {
+    /// The id of the event.
+    event: String,
+    /// `applied`, `held` or `known`.
+    state: &'static str,
+    /// What it waits for.
+    waits_for: Vec<String>,
+}
+
+fn event_id(text: Option<&String>, what: &str) -> Result<EventId, Problem> {
+    let text = text.ok_or_else(|| Problem::not_found(format!("{what} is not named")))?;
+    text.parse().map_err(|_| Problem::unprocessable(format!("{what} is named by its event id")))
+}
+
+/// Prepare an event for a key that is elsewhere
+#[utoipa::path(post, path = "/v1/prepare", tag = "elsewhere", request_body = PrepareBody, responses(
+    (status = 200, body = Prepared), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn prepare(
+    State(house): State<Shared>,
+    guest: Guest,
+    headers: HeaderMap,
+    Sent(body): Sent,
+) -> Result<Json<Prepared>, Problem> {
+    let db = house.node.snapshot()?;
+    let now = house.node.now();
+    let seen = guest.seen(&db, now)?;
+    let sent: PrepareBody = json(&headers, &body)?;
+    let identity: Identity =
+        sent.identity.parse().map_err(|_| Problem::unprocessable("identity is a public key in hex"))?;
+    let mut references =
+        vec![Reference { role: Role::Authority, id: event_id(Some(&sent.authority), "the authority")? }];
+    let mut aux = AuxKey::ZERO;
+    let (kind, role, id) = match sent.kind {
+        KindWord::Message => (Kind::Message, Role::Thread, event_id(sent.thread.as_ref(), "the thread")?),
+        KindWord::Edit => (Kind::Edit, Role::Target, event_id(sent.target.as_ref(), "the target")?),
+        KindWord::Reaction => (Kind::Reaction, Role::Target, event_id(sent.target.as_ref(), "the target")?),
+    };
+    references.push(Reference { role, id });
+    let content = match (sent.kind, &sent.id) {
+        (KindWord::Reaction, _) => reaction_content(sent.body.as_str().unwrap_or_default())?,
+        (KindWord::Message, Some(chosen)) => {
+            naming::check_name(chosen)?;
+            aux = chosen_key(chosen);
+            message_content(sent.body, Some(chosen))?
+        }
+        (KindWord::Message | KindWord::Edit, _) => message_content(sent.body, None)?,
+    };
+    let seal = seal(&db, &seen.space)?;
+    let draft = Draft { kind, space: seen.space, aux, payload: Payload::None, references, content, seal };
+    let (envelope, wire) = prepared(&*db, db.policy(), now, identity, draft)?.map_err(CannotAct::Create)?;
+    Ok(Json(Prepared { text: hex::encode(envelope.text_to_sign()), content: hex::encode(wire) }))
+}
+
+fn seal(db: &Arc<Db<Snapshot>>, space: &model::SpaceId) -> Result<Seal, Problem> {
+    let kept = db.kept_space(space)?.ok_or(CannotAct::NotKept)?;
+    if !kept.sealed {
+        return Ok(Seal::Plain);
+    }
+    Ok(db.current_space_key(space)?.map(Seal::Key).ok_or(CannotAct::NoKey)?)
+}
+
+/// Submit an event that was signed elsewhere
+#[utoipa::path(post, path = "/v1/submit", tag = "elsewhere", request_body = SubmitBody, responses(
+    (status = 201, description = "It is applied", body = Submitted),
+    (status = 202, description = "It waits for what it names", body = Submitted),
+    (status = 200, description = "It was here already", body = Submitted),
+    (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn submit(
+    State(house): State<Shared>,
+    guest: Guest,
+    headers: HeaderMap,
+    Sent(body): Sent,
+) -> Result<(StatusCode, Json<Submitted>), Problem> {
+    let db = house.node.snapshot()?;
+    let seen = guest.seen(&db, house.node.now())?;
+    let sent: SubmitBody = json(&headers, &body)?;
+    let hex = |text: &str, what: &str| {
+        hex::decode(text).map_err(|_| Problem::unprocessable(format!("{what} is not hexadecimal")))
+    };
+    let signature: [u8; 64] = hex(&sent.signature, "the signature")?
+        .try_into()
+        .map_err(|_| Problem::unprocessable("a signature has 64 bytes"))?;
+    let signed = Verified::from_elsewhere(&hex(&sent.text, "the text")?, &signature)
+        .map_err(|why| Problem::unprocessable(why.to_string()))?;
+    if signed.envelope().space != seen.space {
+        return Err(Problem::not_found("that event is of another space"));
+    }
+    check_membership(&db, &signed, house.node.now())?;
+    let blob = match seal(&db, &seen.space)? {
+        Seal::Key(key) => Blob::seal(&signed, &key),
+        Seal::Plain | Seal::Prekey(_) => Blob::plain(&signed),
+    };
+    let blob = blob.map_err(|why| Problem::unprocessable(why.to_string()))?;
+    let wire = hex(&sent.content, "the content")?;
+    deliver(&house, &signed, blob, wire).await
+}
+
+/// Doors turn removed members away; an authority that is not here yet is waited for.
+fn check_membership(db: &Arc<Db<Snapshot>>, signed: &Verified, now: model::Nanos) -> Result<(), Problem> {
+    let authority = signed.envelope().reference(Role::Authority);
+    let Some(seq) = authority.map(|id| db.seq(&id)).transpose()?.flatten() else { return Ok(()) };
+    let at = Stamp { at: now.max(signed.envelope().created_at), id: EventId([0xff; 16]) };
+    match acting_role(&**db, seq, at)? {
+        Some(_) => Ok(()),
+        None => Err(Problem::forbidden("the membership it stands on is not in force")),
+    }
+}
+
+async fn deliver(
+    house: &Shared,
+    signed: &Verified,
+    blob: Blob,
+    wire: Vec<u8>,
+) -> Result<(StatusCode, Json<Submitted>), Problem> {
+    let is_inline = wire.len() as u64 <= house.node.store().policy().inline_bytes_max;
+    let inline = (is_inline && !wire.is_empty()).then(|| wire.clone());
+    let event = blob.id().to_string();
+    let request = house.node.receive(blob.bytes().to_vec(), inline, Origin::Local).map_err(node::NotDone::from)?;
+    let outcome = match house.ask(request).await? {
+        Reply::Outcome(_, outcome) => outcome,
+        other => return Err(Problem::broken(format!("the writer answered {other:?}"))),
+    };
+    if !is_inline {
+        let hash = signed.envelope().content_hash;
+        let request = house.node.receive_content(signed.envelope().space, hash, wire);
+        house.ask(request.unwrap_or(Request::Tick)).await?;
+    }
+    let (status, state, waits_for) = match outcome {
+        Outcome::Applied(_) => (StatusCode::CREATED, "applied", Vec::new()),
+        Outcome::Known(_) | Outcome::Carried(_) => (StatusCode::OK, "known", Vec::new()),
+        Outcome::Held(_, needs) => (StatusCode::ACCEPTED, "held", needs.iter().map(ToString::to_string).collect()),
+        Outcome::Refused(why) => return Err(Problem::unprocessable(why.to_string())),
+        Outcome::TurnedAway(why) => return Err(Problem::overloaded(format!("turned away: {why:?}")).after(60)),
+    };
+    Ok((status, Json(Submitted { event, state, waits_for })))
+}
+
+impl From<CannotCreate> for Problem {
+    fn from(why: CannotCreate) -> Problem {
+        CannotAct::Create(why).into()
+    }
+}

@@ -1,0 +1,83 @@
+//! Typing and presence: told to those who listen, never stored.
+
+use crate::ask::json;
+use crate::caller::Guest;
+use crate::extract::{Path, Sent};
+use crate::live::{Told, insiders};
+use crate::problem::Problem;
+use crate::render::Renderer;
+use crate::shapes::{LABEL_CHARS_MAX, fits};
+use crate::state::Shared;
+use crate::threads::visible;
+use axum::extract::State;
+use http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// How somebody is there.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct PresenceBody {
+    /// `online`, `away`, or what the application likes.
+    #[schema(max_length = 200)]
+    status: String,
+}
+
+/// Tell those who listen to a thread that the caller is typing
+#[utoipa::path(post, path = "/v1/threads/{thread}/typing", tag = "live", params(("thread" = String, Path)), responses(
+    (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn typing(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(thread): Path<String>,
+) -> Result<StatusCode, Problem> {
+    let db = house.node.snapshot()?;
+    let seen = guest.seen(&db, house.node.now())?;
+    let (_, seq) = visible(&db, &seen, &thread)?;
+    let Some(user) = &seen.user else { return Err(Problem::forbidden("only users who have written are typing")) };
+    let name = Renderer { db: &db, seen: &seen }.name(seq)?;
+    let told = Told {
+        position: None,
+        name: "typing",
+        data: serde_json::json!({ "thread": name, "user": user.id }).to_string(),
+        thread: Some(seq),
+        only: insiders(&db, Some(seq))?,
+        by: user.identity,
+        mentions: Vec::new(),
+        changes_rights: false,
+    };
+    house.hub.tell(seen.no, &Arc::new(told));
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Tell those who listen to the space how the caller is there
+#[utoipa::path(put, path = "/v1/presence", tag = "live", request_body = PresenceBody, responses(
+    (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn presence(
+    State(house): State<Shared>,
+    guest: Guest,
+    headers: HeaderMap,
+    Sent(body): Sent,
+) -> Result<StatusCode, Problem> {
+    let db = house.node.snapshot()?;
+    let seen = guest.seen(&db, house.node.now())?;
+    let PresenceBody { status } = json(&headers, &body)?;
+    if !fits(&status, LABEL_CHARS_MAX) {
+        return Err(Problem::unprocessable("a status has at most 200 characters"));
+    }
+    let Some(user) = &seen.user else { return Err(Problem::forbidden("only users who have written are present")) };
+    let told = Told {
+        position: None,
+        name: "presence",
+        data: serde_json::json!({ "user": user.id, "status": status }).to_string(),
+        thread: None,
+        only: None,
+        by: user.identity,
+        mentions: Vec::new(),
+        changes_rights: false,
+    };
+    house.hub.tell(seen.no, &Arc::new(told));
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,29 @@
+//! The Python packages that tests need, in an environment of their own in the target folder.
+
+use crate::process::{program, root, run};
+use anyhow::Result;
+use std::path::PathBuf;
+
+/// Exactly these, so that a test tells of a change of ours and not of theirs.
+const PACKAGES: [&str; 2] = ["progressdb==0.1.5", "schemathesis==4.32.5"];
+
+/// Installs them, unless they are there.
+pub(crate) fn install_missing() -> Result<()> {
+    let folder = folder();
+    let (python, marker) = (folder.join("bin/python"), folder.join("installed"));
+    if std::fs::read_to_string(&marker).is_ok_and(|installed| installed == PACKAGES.join("\n")) {
+        return Ok(());
+    }
+    run(&mut program("python3", &["-m", "venv", &folder.to_string_lossy()]))?;
+    let install = [&["-m", "pip", "install", "--quiet", "--disable-pip-version-check"], PACKAGES.as_slice()].concat();
+    run(&mut program(&python.to_string_lossy(), &install))?;
+    std::fs::write(marker, PACKAGES.join("\n"))?;
+    Ok(())
+}
+
+/// Beside the folder of the profile, where the tests look for it.
+fn folder() -> PathBuf {
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |target| root().join(target));
+    target.join("python")
+}
