@@ -104,7 +104,7 @@ impl Batch<'_> {
     pub fn keep_signing_key(&mut self, space: &SpaceId, number: u64, key: &SigningSecret) -> Answer<()> {
         self.touch();
         let id = encode::key(&[&space.0, &number.to_be_bytes()]);
-        let row = self.shared.protect(space, &id, &to_row(key)?);
+        let row = self.protect(space, &id, &to_row(key)?)?;
         self.db.tables.signing_keys.insert(id, row.as_slice()).map_err(fault)?;
         Ok(())
     }
@@ -163,8 +163,9 @@ impl<V: View> Db<V> {
         let mut keys = Vec::new();
         for entry in self.tables.signing_keys().range(bound(0)..=bound(u64::MAX)).map_err(fault)?.rev() {
             let (id, row) = entry.map_err(fault)?;
-            let plain = self.shared.unprotect(space, &id.value(), row.value())?;
-            keys.push((crate::db::seq_at_end(&id.value()).0, from_row(&plain, "a signing key")?));
+            if let Some(plain) = self.open_at_rest(space, &id.value(), row.value())? {
+                keys.push((crate::db::seq_at_end(&id.value()).0, from_row(&plain, "a signing key")?));
+            }
         }
         Ok(keys)
     }

@@ -1,6 +1,7 @@
 //! The secrets at hand, in memory, shared by all readers and the doors, and what they have learned from rows that
 //! never change.
 
+use crate::at_rest::StorageKey;
 use crate::db::Db;
 use ed25519_dalek::SigningKey;
 use engine::receive::{Keyring, Transit};
@@ -20,6 +21,7 @@ struct Inner {
     spaces: HashMap<(SpaceId, KeyId), Arc<SpaceKey>>,
     prekeys: HashMap<PrekeyId, [u8; 32]>,
     transits: HashMap<TransitId, Transit>,
+    storage: HashMap<(SpaceId, u32), Arc<StorageKey>>,
     identities: HashMap<AuthorNo, Identity>,
     names: HashMap<(SpaceId, Identity), Arc<str>>,
     signing: HashMap<Identity, Arc<SigningKey>>,
@@ -90,6 +92,15 @@ impl Keys {
         inner.signing.insert(*identity, key.clone());
     }
 
+    /// A storage key of a space.
+    pub(crate) fn storage_key(&self, space: &SpaceId, number: u32) -> Option<Arc<StorageKey>> {
+        self.read().storage.get(&(*space, number)).cloned()
+    }
+
+    pub(crate) fn add_storage_key(&self, space: SpaceId, key: StorageKey) {
+        self.write().storage.insert((space, key.number()), Arc::new(key));
+    }
+
     /// Adds a transit secret.
     pub fn add_transit(&self, transit: Transit) {
         self.write().transits.insert(transit.secret.id(), transit);
@@ -121,13 +132,15 @@ impl Keys {
     /// Takes over everything another keyring holds.
     pub fn absorb(&self, other: Keys) {
         let other = other.inner.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if other.spaces.is_empty() && other.prekeys.is_empty() && other.transits.is_empty() {
+        let is_empty = other.spaces.is_empty() && other.prekeys.is_empty() && other.transits.is_empty();
+        if is_empty && other.storage.is_empty() {
             return;
         }
         let mut inner = self.write();
         inner.spaces.extend(other.spaces);
         inner.prekeys.extend(other.prekeys);
         inner.transits.extend(other.transits);
+        inner.storage.extend(other.storage);
     }
 }
 

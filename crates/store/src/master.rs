@@ -7,7 +7,9 @@ use chacha20poly1305::aead::{Aead, Payload};
 use chacha20poly1305::{KeyInit, XChaCha20Poly1305};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-const WRAPPED_VERSION: u8 = 1;
+const WRAPPED_VERSION: u8 = crate::at_rest::TAG_WRAPPED;
+/// Wrapped under the master key that it names.
+pub(crate) const TAG_WRAPPED_NAMED: u8 = 4;
 
 /// A wrapped secret could not be opened: wrong master key, or a damaged row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
