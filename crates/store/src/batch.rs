@@ -247,7 +247,7 @@ impl<'t> Batch<'t> {
         Ok(())
     }
 
-    fn put_inline(&mut self, seq: Seq, bytes: Option<Vec<u8>>) -> Answer<()> {
+    pub(crate) fn put_inline(&mut self, seq: Seq, bytes: Option<Vec<u8>>) -> Answer<()> {
         let pending = self.pending_row(seq)?;
         pending.row.has_inline = bytes.is_some();
         pending.inline = bytes.map(Inline::wire);

@@ -113,13 +113,14 @@ impl Store {
         let keys = Arc::new(Keys::default());
         let (policy, chance) = (options.policy, options.chance);
         let shared = Shared { keys, disk, master, policy, chance, received_again: Mutex::default() };
-        let store = Store {
+        let mut store = Store {
             database: RwLock::new(Arc::new(database)),
             latest: RwLock::new(None),
             shared: Arc::new(shared),
             options,
         };
         store.migrate()?;
+        store.adopt_keys()?;
         store.load_keys()?;
         Ok(store)
     }
@@ -287,6 +288,26 @@ impl Store {
             })?),
             _ => Ok(()),
         }
+    }
+
+    /// While secrets are wrapped anew, those of the earlier master key open too; names are found as ever.
+    fn adopt_keys(&mut self) -> Result<(), CannotOpen> {
+        let (previous, index) = self.try_out(|transaction| {
+            let tables = Tables::open(transaction).map_err(fault)?;
+            let read = |name| Ok(tables.about.get(name).map_err(fault)?.map(|guard| guard.value().to_vec()));
+            Ok((read(at_rest::PREVIOUS)?, read(at_rest::INDEX)?))
+        })?;
+        // Nobody shares it yet.
+        let Some(shared) = Arc::get_mut(&mut self.shared) else { return Err(CannotOpen::Busy) };
+        if let Some(wrapped) = previous {
+            let bytes = zeroize::Zeroizing::new(shared.master.unwrap(at_rest::PREVIOUS.as_bytes(), &wrapped)?);
+            shared.master.set_previous(&bytes)?;
+        }
+        if let Some(wrapped) = index {
+            let index = shared.master.unwrap32(at_rest::INDEX.as_bytes(), &wrapped)?;
+            shared.master.set_index_key(index);
+        }
+        Ok(())
     }
 
     fn load_keys(&self) -> Result<(), CannotOpen> {

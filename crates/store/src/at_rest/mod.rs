@@ -10,18 +10,23 @@
 //! ciphertext is bound to the space and to what the value is called: the event, the hash, the row.
 
 mod chance;
+mod destroying;
 mod fields;
 mod migrate;
 mod protection;
 mod reading;
+mod rewrap;
 mod storage_key;
+mod sweep;
 mod writing;
 
 pub use chance::Chance;
 pub(crate) use migrate::tag_contents;
 pub use protection::{BadPath, Protection};
 pub(crate) use reading::{Inline, number_of};
+pub(crate) use rewrap::{INDEX, PREVIOUS};
 pub(crate) use storage_key::StorageKey;
+pub use sweep::Progress;
 pub(crate) use writing::Writing;
 
 use model::{ContentHash, EventId, SpaceId};
@@ -34,6 +39,8 @@ pub(crate) const TAG_WRAPPED: u8 = 1;
 pub(crate) const TAG_WHOLE: u8 = 2;
 /// Number of the storage key, JSON in which some values are replaced by their ciphertext.
 pub(crate) const TAG_FIELDS: u8 = 3;
+/// Wrapped under the master key that it names.
+pub(crate) const TAG_WRAPPED_NAMED: u8 = 4;
 
 /// What inline content is called.
 pub(crate) fn inline_name(id: &EventId) -> [u8; 22] {

@@ -1,10 +1,11 @@
 //! Reading what rests: the tag tells the form, the number the key.
 
 use super::{Protection, StorageKey};
-use super::{TAG_FIELDS, TAG_PLAIN, TAG_WHOLE, TAG_WRAPPED, fields, full_name, inline_name, storage_row};
+use super::{
+    TAG_FIELDS, TAG_PLAIN, TAG_WHOLE, TAG_WRAPPED, TAG_WRAPPED_NAMED, fields, full_name, inline_name, storage_row,
+};
 use crate::db::{Db, fault};
 use crate::encode::{self, broken};
-use crate::master::TAG_WRAPPED_NAMED;
 use crate::tables::View;
 use engine::reads::Answer;
 use model::{Blob, SpaceId};
@@ -55,6 +56,13 @@ impl<V: View> Db<V> {
         let range = storage_row(space, 1)..=storage_row(space, u32::MAX);
         let last = self.tables.storage_keys().range(range).map_err(fault)?.next_back();
         Ok(last.transpose().map_err(fault)?.map(|(row, _)| number_of(&row.value())))
+    }
+
+    /// The numbers of a space's storage keys, in order.
+    pub fn storage_key_numbers(&self, space: &SpaceId) -> Answer<Vec<u32>> {
+        let range = storage_row(space, 1)..=storage_row(space, u32::MAX);
+        let rows = self.tables.storage_keys().range(range).map_err(fault)?;
+        rows.map(|entry| Ok(number_of(&entry.map_err(fault)?.0.value()))).collect()
     }
 
     /// What of a space's content is encrypted at rest.

@@ -111,6 +111,27 @@ fn a_key_that_was_not_committed_is_not_used() {
 }
 
 #[test]
+fn destroyed_keys_leave_nothing_to_read_and_their_numbers_are_not_given_again() {
+    let home = tempfile::tempdir().expect("a folder");
+    let store = open(home.path());
+    let first = store.write(NOW, |batch| Ok(protect(batch, b"row"))).expect("written");
+    assert_eq!(store.write(NOW, |batch| batch.destroy_keys(&SPACE)).expect("written"), 1);
+    drop(store);
+    for _ in 0..2 {
+        let store = open(home.path());
+        let db = store.snapshot().expect("a snapshot");
+        assert!(db.is_destroyed(&SPACE).expect("read"));
+        assert_eq!(db.open_at_rest(&SPACE, b"row", &first).expect("read"), None);
+    }
+    let store = open(home.path());
+    let second = store.write(NOW, |batch| Ok(protect(batch, b"row"))).expect("written");
+    assert_eq!((&first[..5], &second[..5]), (&[TAG_WHOLE, 0, 0, 0, 1][..], &[TAG_WHOLE, 0, 0, 0, 2][..]));
+    let db = store.snapshot().expect("a snapshot");
+    assert_eq!(db.open_at_rest(&SPACE, b"row", &first).expect("read"), None);
+    assert!(db.open_at_rest(&SPACE, b"row", &second).expect("read").is_some());
+}
+
+#[test]
 fn contents_of_the_first_format_get_their_tags() {
     use engine::rows::{ContentRow, Place};
     use model::crypto::content_hash;

@@ -67,7 +67,7 @@ impl Batch<'_> {
     pub(crate) fn make_storage_key(&mut self, space: &SpaceId) -> Answer<Arc<StorageKey>> {
         self.touch();
         self.writing.remove(space);
-        let number = self.db.newest_storage_key(space)?.unwrap_or(0).saturating_add(1);
+        let number = self.db.next_storage_number(space)?;
         let secret = zeroize::Zeroizing::new(self.shared.chance.storage_secret(space, number)?);
         let row = storage_row(space, number);
         let wrapped = self.shared.master.wrap(&row, secret.as_slice());
