@@ -82,6 +82,11 @@ pub(crate) fn create(folder: &Path) -> Result<(), Failure> {
 
 /// The store of the data folder, which must be there already.
 pub(crate) fn open(context: &Context, access: Access) -> Result<(Store, Lock), Failure> {
+    open_with(context, access, &context.loaded.master_key)
+}
+
+/// As [`open`], with the master key of another file.
+pub(crate) fn open_with(context: &Context, access: Access, key: &Path) -> Result<(Store, Lock), Failure> {
     let folder = context.data_dir();
     match fs::metadata(folder) {
         Ok(metadata) if metadata.is_dir() => {}
@@ -104,7 +109,7 @@ pub(crate) fn open(context: &Context, access: Access) -> Result<(Store, Lock), F
         return Err(Failure::new(what, "restore a backup into another folder; if there is none, ask for help first"));
     }
     let lock = lock(folder, access)?;
-    let key = key_file::read(&context.loaded.master_key)?;
+    let key = key_file::read(key)?;
     let disk = FolderDisk::new(folder).map_err(|why| Failure::file("use the data folder", folder, &why))?;
     let store = Store::open(Arc::new(disk), key, context.loaded.config.store_options())?;
     Ok((store, lock))

@@ -21,6 +21,7 @@ mod output;
 mod progress;
 mod remote;
 mod signals;
+mod sweeping;
 mod words;
 
 use arguments::Arguments;

@@ -19,6 +19,8 @@ const PLAIN: u8 = 0x00;
 const SEALED: u8 = 0x01;
 const ADDRESSED: u8 = 0x04;
 const SEALED_HEADER_BYTES: usize = 1 + 16 + 16;
+/// Where a plain blob names its space: after the form, and the version, flags, kind and time of its envelope.
+const PLAIN_SPACE_AT: usize = 1 + 1 + 1 + 2 + 8;
 
 /// Why bytes are not a blob, or a blob does not hold what it says.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -101,6 +103,14 @@ impl Blob {
     /// What the outside of these bytes tells, without computing the id.
     pub fn form_of(bytes: &[u8]) -> Result<Form, BadBlob> {
         parse_form(bytes)
+    }
+
+    /// The space of a plain blob, read from its outside; none for other forms.
+    pub fn plain_space_of(bytes: &[u8]) -> Option<SpaceId> {
+        match parse_form(bytes) {
+            Ok(Form::Plain) => bytes.get(PLAIN_SPACE_AT..)?.first_chunk::<16>().map(|space| SpaceId(*space)),
+            Ok(Form::Sealed { .. } | Form::Addressed { .. }) | Err(_) => None,
+        }
     }
 
     /// The plain blob of an envelope.

@@ -33,7 +33,7 @@ impl std::fmt::Debug for Script {
 }
 
 fn open(disk: &SimDisk, policy: Policy) -> Result<Store, String> {
-    let options = Options { policy, cache_bytes: 4 << 20, reserve_bytes: 0 };
+    let options = Options { policy, cache_bytes: 4 << 20, reserve_bytes: 0, chance: store::Chance::Seed(1) };
     Store::open(Arc::new(disk.clone()), MasterKey::new(&[42; 32]), options).map_err(|why| why.to_string())
 }
 

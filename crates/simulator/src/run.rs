@@ -467,7 +467,7 @@ fn difference(node: usize, want: &BTreeSet<String>, have: &BTreeSet<String>) -> 
 
 impl SimNode {
     fn open(&mut self, policy: Policy) -> Result<(), String> {
-        let options = Options { policy, cache_bytes: 4 << 20, reserve_bytes: 0 };
+        let options = Options { policy, cache_bytes: 4 << 20, reserve_bytes: 0, chance: store::Chance::Seed(1) };
         let disk = Arc::new(self.disk.clone());
         let store = Store::open(disk, MasterKey::new(&MASTER), options).map_err(|why| why.to_string())?;
         self.core = Some(Core::new(store));

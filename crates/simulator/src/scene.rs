@@ -54,7 +54,7 @@ pub fn play(text: &str) -> String {
 
 /// As [`play`], with local limits.
 pub fn play_with(text: &str, policy: Policy) -> String {
-    let options = Options { policy, cache_bytes: 4 << 20, reserve_bytes: 0 };
+    let options = Options { policy, cache_bytes: 4 << 20, reserve_bytes: 0, chance: store::Chance::Seed(1) };
     let store = Store::open(Arc::new(SimDisk::new()), MasterKey::new(&[1; 32]), options).expect("an empty disk");
     let (place, founding) = found(&person("root"), BEGINNING, 0, None, policy.inline_bytes_max);
     let mut scene = Scene {

@@ -25,7 +25,8 @@ struct Scene {
 }
 
 fn scene() -> Scene {
-    let options = Options { cache_bytes: 4 << 20, reserve_bytes: 0, ..Options::default() };
+    let options =
+        Options { cache_bytes: 4 << 20, reserve_bytes: 0, chance: store::Chance::Seed(1), ..Options::default() };
     let core = Core::new(Store::open(Arc::new(SimDisk::new()), MasterKey::new(&[1; 32]), options).unwrap());
     let (place, founding) = found(&Author::new(0), BEGINNING, 0, None, 1024);
     let keys = core.store().keys().clone();

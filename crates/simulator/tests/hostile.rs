@@ -29,7 +29,7 @@ struct Fixture {
 }
 
 fn fixture(policy: Policy) -> Fixture {
-    let options = Options { policy, cache_bytes: 4 << 20, reserve_bytes: 0 };
+    let options = Options { policy, cache_bytes: 4 << 20, reserve_bytes: 0, chance: store::Chance::Seed(1) };
     let store = Store::open(Arc::new(SimDisk::new()), MasterKey::new(&[1; 32]), options).unwrap();
     let core = Core::new(store);
     core.run(vec![Request::AddPrekey(PREKEY, None)], NOW).unwrap();

@@ -50,7 +50,8 @@ fn missing_content_is_fetched_from_the_one_who_has_it() {
     let place = Place { space: author.home(), key: None };
     let text = format!("{{\"text\":\"{}\"}}", "x".repeat(3000));
     let made = write(&author, &place, 1024, Text::new(Kind::Post, BEGINNING, &[], text.as_bytes()));
-    let options = Options { cache_bytes: 4 << 20, reserve_bytes: 0, ..Options::default() };
+    let options =
+        Options { cache_bytes: 4 << 20, reserve_bytes: 0, chance: store::Chance::Seed(1), ..Options::default() };
     let store = Store::open(Arc::new(SimDisk::new()), MasterKey::new(&[1; 32]), options).unwrap();
     let source = Arc::new(TwoPlaces { made: made.clone() });
     let node = Node::start(store, Arc::new(FixedClock), source, NodeOptions::default());

@@ -16,7 +16,7 @@ use store::{MasterKey, Options, Store};
 
 fn digest(world: &World, order: &[&Made], batch: usize) -> String {
     let policy = Policy { inline_bytes_max: world.inline_max, releases_max: 2, ..Policy::default() };
-    let options = Options { policy, cache_bytes: 1 << 20, reserve_bytes: 0 };
+    let options = Options { policy, cache_bytes: 1 << 20, reserve_bytes: 0, chance: store::Chance::Seed(1) };
     let store = Store::open(Arc::new(SimDisk::new()), MasterKey::new(&[1; 32]), options).unwrap();
     let core = Core::new(store);
     let now = Nanos(world.end + 3600 * Nanos::SECOND);

@@ -18,7 +18,7 @@ const MANY: u64 = 100_000;
 const NOW: Nanos = Nanos(BEGINNING + 1_000_000_000_000_000);
 
 fn core() -> Core {
-    let options = Options { reserve_bytes: 0, ..Options::default() };
+    let options = Options { reserve_bytes: 0, chance: store::Chance::Seed(1), ..Options::default() };
     Core::new(Store::open(Arc::new(SimDisk::new()), MasterKey::new(&[1; 32]), options).unwrap())
 }
 

@@ -3,6 +3,7 @@
 //! Rows that change several times in a batch (events, usage, held counts, schedule) are gathered and written once, in
 //! order, at the end. The engine reads through the batch, so that each step sees what the ones before it did.
 
+use crate::at_rest::{Inline, Writing};
 use crate::db::{Db, Pending, PendingRow, fault};
 use crate::encode::{self, Entry, Usage, usage_index};
 use crate::keyring::Keys;
@@ -13,11 +14,10 @@ use engine::fetch;
 use engine::reads::{Answer, Fault, Reads};
 use engine::rows::{EventRow, JournalKind, Origin, Task};
 use engine::{Change, receive::Arrival};
-use model::crypto::SpaceKey;
 use model::stage::ContentState;
 use model::{AuthorNo, EventId, Group, Nanos, Seq, SpaceId, SpaceNo};
 use redb::{ReadableTable, WriteTransaction};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// How many journal numbers share one row of the index by space.
@@ -49,6 +49,7 @@ pub struct Batch<'t> {
     pub(crate) touched_threads: BTreeSet<u64>,
     pub(crate) arrived: Vec<(Seq, u64)>,
     received_again: BTreeMap<u64, [u8; 13]>,
+    pub(crate) writing: HashMap<SpaceId, Arc<Writing>>,
     pub(crate) is_changed: bool,
 }
 
@@ -83,6 +84,7 @@ impl<'t> Batch<'t> {
             touched_threads: BTreeSet::new(),
             arrived: Vec::new(),
             received_again: BTreeMap::new(),
+            writing: HashMap::new(),
             is_changed: false,
         };
         // Numbers are never given twice, even when the rows that had them are gone.
@@ -115,7 +117,8 @@ impl<'t> Batch<'t> {
         self.is_changed = true;
         self.db.tables.ids.insert(arrival.blob.id().0, seq.0).map_err(fault)?;
         let blob = arrival.blob.bytes().to_vec();
-        self.db.pending.rows.insert(seq.0, PendingRow { row, blob, inline: arrival.inline });
+        let inline = arrival.inline.map(Inline::wire);
+        self.db.pending.rows.insert(seq.0, PendingRow { row, blob, inline });
         Ok(seq)
     }
 
@@ -229,7 +232,7 @@ impl<'t> Batch<'t> {
             let copy = |parts: encode::EventParts<'_>| PendingRow {
                 row: parts.row,
                 blob: parts.blob.to_vec(),
-                inline: parts.inline.map(<[u8]>::to_vec),
+                inline: parts.inline.map(Inline::into_owned),
             };
             let Some(row) = self.db.with_event(seq, copy)? else {
                 return Err(Fault::Broken(format!("{seq} was changed but has no row")));
@@ -244,10 +247,10 @@ impl<'t> Batch<'t> {
         Ok(())
     }
 
-    fn put_inline(&mut self, seq: Seq, bytes: Option<Vec<u8>>) -> Answer<()> {
+    pub(crate) fn put_inline(&mut self, seq: Seq, bytes: Option<Vec<u8>>) -> Answer<()> {
         let pending = self.pending_row(seq)?;
         pending.row.has_inline = bytes.is_some();
-        pending.inline = bytes;
+        pending.inline = bytes.map(Inline::wire);
         Ok(())
     }
 
@@ -269,16 +272,6 @@ impl<'t> Batch<'t> {
             Turn::Remove => (slot.0.saturating_sub(1), slot.1.saturating_sub(len)),
         };
         self.db.pending.usage.insert(key, usage);
-        Ok(())
-    }
-
-    fn add_key(&mut self, space: SpaceId, secret: [u8; 32]) -> Answer<()> {
-        let key = SpaceKey::new(&space, secret);
-        let name = [space.0.as_slice(), &key.id().0].concat();
-        let wrapped = self.shared.master.wrap(&name, &secret);
-        let row: [u8; 32] = encode::key(&[&name]);
-        self.db.tables.keys.insert(row, wrapped.as_slice()).map_err(fault)?;
-        self.db.pending.keys.add_space_key(space, key);
         Ok(())
     }
 
@@ -316,8 +309,9 @@ impl<'t> Batch<'t> {
     /// Writes everything gathered. What it answers is published after the commit.
     pub(crate) fn finish(mut self) -> Answer<Keys> {
         self.settle_threads()?;
-        for (seq, pending) in std::mem::take(&mut self.db.pending.rows) {
-            let bytes = encode::encode_event(&pending.row, &pending.blob, pending.inline.as_deref());
+        for (seq, mut pending) in std::mem::take(&mut self.db.pending.rows) {
+            self.rest_inline(&mut pending)?;
+            let bytes = encode::encode_event(&pending.row, &pending.blob, pending.inline.as_ref());
             self.db.tables.events.insert(seq, bytes.as_slice()).map_err(fault)?;
         }
         for (key, usage) in std::mem::take(&mut self.db.pending.usage) {

@@ -25,7 +25,7 @@ fn disk_fault(error: &std::io::Error) -> Fault {
     }
 }
 
-/// Puts the bytes of a large content into a file, durably, before any row speaks of them.
+/// Puts a large content, in the form in which it rests, into a file, durably, before any row speaks of them.
 pub fn write_file(disk: &dyn Disk, space: &SpaceId, hash: &ContentHash, bytes: &[u8]) -> Answer<()> {
     let name = file_name(space, hash);
     let write = || {
@@ -68,11 +68,12 @@ impl Batch<'_> {
         // The first to refer to a hash says how long it is; those that say otherwise are judged unfit one by one.
         let len = bytes.len() as u64;
         let place = if len <= self.db.policy.row_content_bytes_max { Place::Row } else { Place::File };
+        let stored = self.rest_content((no, space), hash, bytes)?;
         if place == Place::Row {
             let key = encode::content_key(no, hash);
-            self.db.tables.content_bytes.insert(key, bytes).map_err(fault)?;
+            self.db.tables.content_bytes.insert(key, stored.as_slice()).map_err(fault)?;
         } else {
-            write_file(self.db.disk.as_ref(), space, hash, bytes)?;
+            write_file(self.db.disk.as_ref(), space, hash, &stored)?;
         }
         self.put_content(no, hash, &ContentRow { place, len, ..row })?;
         self.apply(vec![Change::Task(Turn::Put, Task::Content(no, *hash, model::Seq(0)))])?;

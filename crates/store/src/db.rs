@@ -1,5 +1,6 @@
 //! Reading: one implementation of the engine's [`Reads`], over a snapshot or over the writer's own tables.
 
+use crate::at_rest::{Inline, content_name};
 use crate::disk::Disk;
 use crate::encode::{self, Usage, broken};
 use crate::keyring::Keys;
@@ -34,7 +35,7 @@ fn storage(error: StorageError) -> Fault {
 pub(crate) struct PendingRow {
     pub(crate) row: EventRow,
     pub(crate) blob: Vec<u8>,
-    pub(crate) inline: Option<Vec<u8>>,
+    pub(crate) inline: Option<Inline<'static>>,
 }
 
 /// What a batch has decided but not yet put into the tables: rows that change several times are written once.
@@ -80,7 +81,8 @@ impl<V: View> Db<V> {
     pub(crate) fn with_event<T>(&self, seq: Seq, read: impl FnOnce(encode::EventParts<'_>) -> T) -> Answer<Option<T>> {
         if let Some(pending) = self.pending.rows.get(&seq.0) {
             let row = pending.row.clone();
-            return Ok(Some(read(encode::EventParts { row, blob: &pending.blob, inline: pending.inline.as_deref() })));
+            let inline = pending.inline.as_ref().map(Inline::borrowed);
+            return Ok(Some(read(encode::EventParts { row, blob: &pending.blob, inline })));
         }
         match self.tables.events().get(seq.0).map_err(storage)? {
             Some(guard) => Ok(Some(read(encode::decode_event(guard.value())?))),
@@ -180,7 +182,7 @@ impl<V: View> Reads for Db<V> {
     fn kept(&self, seq: Seq) -> Answer<Option<Kept>> {
         let kept = self.with_event(seq, |parts| {
             let blob = Blob::parse(parts.blob.to_vec()).map_err(|_| broken("a blob"))?;
-            Ok(Kept { blob, inline: parts.inline.map(<[u8]>::to_vec) })
+            Ok(Kept { blob, inline: self.open_inline(&parts)? })
         })?;
         kept.transpose()
     }
@@ -241,11 +243,16 @@ impl<V: View> Reads for Db<V> {
             Some(row) if row.len > most => Ok(None),
             Some(ContentRow { place: Place::Row, .. }) => {
                 let found = self.tables.content_bytes().get(encode::content_key(space, hash)).map_err(storage)?;
-                Ok(found.map(|guard| guard.value().to_vec()))
+                match found {
+                    Some(guard) => self.open_at_rest(&self.space_id(space)?, &content_name(hash), guard.value()),
+                    None => Ok(None),
+                }
             }
             Some(ContentRow { place: Place::File, .. }) => {
-                let name = crate::content::file_name(&self.space_id(space)?, hash);
-                self.disk.read_file(&name).map(Some).map_err(|error| Fault::Store(error.to_string()))
+                let space = self.space_id(space)?;
+                let read = self.disk.read_file(&crate::content::file_name(&space, hash));
+                let stored = read.map_err(|error| Fault::Store(error.to_string()))?;
+                self.open_at_rest(&space, &content_name(hash), &stored)
             }
             Some(ContentRow { place: Place::Absent, .. }) | None => Ok(None),
         }

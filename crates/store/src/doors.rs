@@ -90,7 +90,10 @@ pub struct Audited {
 /// Repetitions of a request are answered as the first for so long.
 pub const IDEMPOTENCY_NANOS: u64 = 24 * 3600 * Nanos::SECOND;
 
-const AUDIT_ROW: &[u8] = b"audit";
+/// What an entry of the audit log is wrapped under.
+pub(crate) fn audit_name(number: u64) -> Vec<u8> {
+    [b"audit".as_slice(), &number.to_be_bytes()].concat()
+}
 
 impl Batch<'_> {
     /// Keeps an API key, or changes what is kept of it.
@@ -104,7 +107,7 @@ impl Batch<'_> {
     pub fn keep_signing_key(&mut self, space: &SpaceId, number: u64, key: &SigningSecret) -> Answer<()> {
         self.touch();
         let id = encode::key(&[&space.0, &number.to_be_bytes()]);
-        let row = self.shared.protect(space, &id, &to_row(key)?);
+        let row = self.protect(space, &id, &to_row(key)?)?;
         self.db.tables.signing_keys.insert(id, row.as_slice()).map_err(fault)?;
         Ok(())
     }
@@ -131,8 +134,7 @@ impl Batch<'_> {
         let number = self.db.tables.audit.last().map_err(fault)?.map_or(1, |(key, _)| key.value().saturating_add(1));
         let entry =
             Audited { at: self.now, space, who: who.to_owned(), what: what.to_owned(), target: target.to_owned() };
-        let name = [AUDIT_ROW, &number.to_be_bytes()].concat();
-        let row = self.shared.master.wrap(&name, &to_row(&entry)?);
+        let row = self.shared.master.wrap(&audit_name(number), &to_row(&entry)?);
         self.db.tables.audit.insert(number, row.as_slice()).map_err(fault)?;
         Ok(())
     }
@@ -163,8 +165,9 @@ impl<V: View> Db<V> {
         let mut keys = Vec::new();
         for entry in self.tables.signing_keys().range(bound(0)..=bound(u64::MAX)).map_err(fault)?.rev() {
             let (id, row) = entry.map_err(fault)?;
-            let plain = self.shared.unprotect(space, &id.value(), row.value())?;
-            keys.push((crate::db::seq_at_end(&id.value()).0, from_row(&plain, "a signing key")?));
+            if let Some(plain) = self.open_at_rest(space, &id.value(), row.value())? {
+                keys.push((crate::db::seq_at_end(&id.value()).0, from_row(&plain, "a signing key")?));
+            }
         }
         Ok(keys)
     }
@@ -182,7 +185,7 @@ impl<V: View> Db<V> {
         let mut entries = Vec::new();
         for entry in self.tables.audit().range(..before).map_err(fault)?.rev().take(most) {
             let (number, row) = entry.map_err(fault)?;
-            let name = [AUDIT_ROW, &number.value().to_be_bytes()].concat();
+            let name = audit_name(number.value());
             let plain = self.shared.master.unwrap(&name, row.value()).map_err(|_| encode::broken("an audit entry"))?;
             entries.push((number.value(), from_row(&plain, "an audit entry")?));
         }

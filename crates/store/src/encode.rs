@@ -1,5 +1,6 @@
 //! The bytes of rows and keys. The first byte of every value that may change its form is a version.
 
+use crate::at_rest::Inline;
 use engine::reads::{Answer, Fault};
 use engine::rows::{ContentRow, EventRow, Membership, Meta, Origin, Owner, Place, Register, RegisterKey, Task};
 use model::payload::MemberRole;
@@ -7,10 +8,12 @@ use model::reader::{Reader, TooShort};
 use model::stage::{ContentState, Stage};
 use model::{AuthorNo, ContentHash, EventId, Identity, Kind, Nanos, Need, Seq, SpaceId, SpaceNo, Stamp};
 
-const ROW_VERSION: u8 = 1;
+pub(crate) const ROW_VERSION: u8 = 1;
 const FLAG_INLINE: u8 = 1;
 const FLAG_OPENED: u8 = 2;
 const FLAG_COUNTS: u8 = 4;
+/// The inline content begins with a tag that tells its form.
+const FLAG_AT_REST: u8 = 8;
 
 pub(crate) fn broken(what: &str) -> Fault {
     Fault::Broken(format!("{what} cannot be read back; run `anteroom verify`"))
@@ -130,10 +133,11 @@ pub(crate) fn decode_origin(reader: &mut Reader<'_>) -> Result<Origin, TooShort>
 }
 
 /// An event's row as it is kept: the row, its blob, its inline content.
-pub(crate) fn encode_event(row: &EventRow, blob: &[u8], inline: Option<&[u8]>) -> Vec<u8> {
-    let mut out = Vec::with_capacity(160 + blob.len() + inline.map_or(0, <[u8]>::len));
+pub(crate) fn encode_event(row: &EventRow, blob: &[u8], inline: Option<&Inline<'_>>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(160 + blob.len() + inline.map_or(0, |inline| inline.bytes.len()));
     let mut flags = 0;
     flags |= if inline.is_some() { FLAG_INLINE } else { 0 };
+    flags |= if inline.is_some_and(|inline| inline.is_at_rest) { FLAG_AT_REST } else { 0 };
     flags |= if row.meta.is_some() { FLAG_OPENED } else { 0 };
     flags |= if row.meta.as_ref().is_some_and(|meta| meta.counts) { FLAG_COUNTS } else { 0 };
     out.extend([ROW_VERSION, flags]);
@@ -147,7 +151,7 @@ pub(crate) fn encode_event(row: &EventRow, blob: &[u8], inline: Option<&[u8]>) -
     }
     out.extend((blob.len() as u16).to_be_bytes());
     out.extend(blob);
-    out.extend(inline.unwrap_or_default());
+    out.extend(inline.map_or(&[][..], |inline| &inline.bytes));
     out
 }
 
@@ -199,7 +203,7 @@ fn encode_meta(meta: &Meta, out: &mut Vec<u8>) {
 pub(crate) struct EventParts<'a> {
     pub(crate) row: EventRow,
     pub(crate) blob: &'a [u8],
-    pub(crate) inline: Option<&'a [u8]>,
+    pub(crate) inline: Option<Inline<'a>>,
 }
 
 pub(crate) fn decode_event(bytes: &[u8]) -> Answer<EventParts<'_>> {
@@ -221,7 +225,8 @@ fn decode_parts(bytes: &[u8]) -> Result<EventParts<'_>, TooShort> {
     let meta = if flags & FLAG_OPENED != 0 { Some(decode_meta(&mut reader, counts)?) } else { None };
     let length = usize::from(reader.u16()?);
     let blob = reader.bytes(length)?;
-    let inline = (flags & FLAG_INLINE != 0).then(|| reader.rest());
+    let is_at_rest = flags & FLAG_AT_REST != 0;
+    let inline = (flags & FLAG_INLINE != 0).then(|| Inline { bytes: reader.rest().into(), is_at_rest });
     let row = EventRow { id, stage, content, has_inline: inline.is_some(), origin, received_at, meta };
     Ok(EventParts { row, blob, inline })
 }
@@ -416,24 +421,4 @@ pub(crate) fn decode_entry(bytes: &[u8; 21]) -> Answer<Entry> {
         Some(Entry { space, seq, kind, at: reader.nanos().ok()? })
     };
     read().ok_or_else(|| broken("a journal entry"))
-}
-
-pub(crate) fn encode_schedule(row: &engine::fetch::ScheduleRow) -> [u8; 21] {
-    let last = row.last.map_or(0, |last| last.max(1));
-    key(&[&[ROW_VERSION], &row.attempts.to_be_bytes(), &last.to_be_bytes(), &row.next.to_be_bytes()])
-}
-
-pub(crate) fn decode_schedule(bytes: &[u8; 21]) -> Answer<engine::fetch::ScheduleRow> {
-    let read = || {
-        let mut reader = Reader::new(bytes);
-        let _version = reader.u8()?;
-        let attempts = reader.u32()?;
-        let last = reader.u64()?;
-        Ok::<_, TooShort>(engine::fetch::ScheduleRow {
-            attempts,
-            last: (last > 0).then_some(last),
-            next: reader.u64()?,
-        })
-    };
-    read().map_err(|_| broken("a schedule row"))
 }

@@ -1,6 +1,7 @@
 //! The secrets at hand, in memory, shared by all readers and the doors, and what they have learned from rows that
 //! never change.
 
+use crate::at_rest::StorageKey;
 use crate::db::Db;
 use ed25519_dalek::SigningKey;
 use engine::receive::{Keyring, Transit};
@@ -15,14 +16,40 @@ pub struct Keys {
     inner: RwLock<Inner>,
 }
 
+/// Keys that a commit removes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Retired {
+    /// The storage keys of a space below a number.
+    StorageBelow(SpaceId, u32),
+    /// Everything of a space.
+    All(SpaceId),
+}
+
 #[derive(Default)]
 struct Inner {
     spaces: HashMap<(SpaceId, KeyId), Arc<SpaceKey>>,
     prekeys: HashMap<PrekeyId, [u8; 32]>,
     transits: HashMap<TransitId, Transit>,
+    storage: HashMap<(SpaceId, u32), Arc<StorageKey>>,
     identities: HashMap<AuthorNo, Identity>,
     names: HashMap<(SpaceId, Identity), Arc<str>>,
     signing: HashMap<Identity, Arc<SigningKey>>,
+    retired: Vec<Retired>,
+}
+
+impl Inner {
+    fn forget(&mut self, retired: Retired) {
+        match retired {
+            Retired::StorageBelow(space, number) => {
+                self.storage.retain(|(other, older), _| *other != space || *older >= number);
+            }
+            Retired::All(space) => {
+                self.spaces.retain(|(other, _), _| *other != space);
+                self.storage.retain(|(other, _), _| *other != space);
+                self.names.retain(|(other, _), _| *other != space);
+            }
+        }
+    }
 }
 
 /// More identities, names or signing keys than this are not remembered at a time; they are read again when wanted.
@@ -90,6 +117,22 @@ impl Keys {
         inner.signing.insert(*identity, key.clone());
     }
 
+    /// Removes keys, here and, once this was absorbed, there.
+    pub(crate) fn retire(&self, retired: Retired) {
+        let mut inner = self.write();
+        inner.forget(retired);
+        inner.retired.push(retired);
+    }
+
+    /// A storage key of a space.
+    pub(crate) fn storage_key(&self, space: &SpaceId, number: u32) -> Option<Arc<StorageKey>> {
+        self.read().storage.get(&(*space, number)).cloned()
+    }
+
+    pub(crate) fn add_storage_key(&self, space: SpaceId, key: StorageKey) {
+        self.write().storage.insert((space, key.number()), Arc::new(key));
+    }
+
     /// Adds a transit secret.
     pub fn add_transit(&self, transit: Transit) {
         self.write().transits.insert(transit.secret.id(), transit);
@@ -121,13 +164,16 @@ impl Keys {
     /// Takes over everything another keyring holds.
     pub fn absorb(&self, other: Keys) {
         let other = other.inner.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if other.spaces.is_empty() && other.prekeys.is_empty() && other.transits.is_empty() {
+        let is_empty = other.spaces.is_empty() && other.prekeys.is_empty() && other.transits.is_empty();
+        if is_empty && other.storage.is_empty() && other.retired.is_empty() {
             return;
         }
         let mut inner = self.write();
+        other.retired.into_iter().for_each(|retired| inner.forget(retired));
         inner.spaces.extend(other.spaces);
         inner.prekeys.extend(other.prekeys);
         inner.transits.extend(other.transits);
+        inner.storage.extend(other.storage);
     }
 }
 

@@ -8,6 +8,7 @@
 //! Deliberately absent: decisions about events (the engine's), clocks, threads, the network.
 
 mod anteroom;
+pub mod at_rest;
 pub mod backup;
 pub mod batch;
 pub mod content;
@@ -33,6 +34,7 @@ pub mod tables;
 pub mod verify;
 pub mod views;
 
+pub use at_rest::{Chance, Protection};
 pub use batch::Batch;
 pub use db::Db;
 pub use disk::{Disk, FolderDisk};

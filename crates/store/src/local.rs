@@ -30,6 +30,17 @@ impl Batch<'_> {
         }
     }
 
+    /// Keeps a space key, wherever it came from.
+    pub(crate) fn add_key(&mut self, space: SpaceId, secret: [u8; 32]) -> Answer<()> {
+        let key = model::crypto::SpaceKey::new(&space, secret);
+        let name = [space.0.as_slice(), &key.id().0].concat();
+        let wrapped = self.shared.master.wrap(&name, &secret);
+        let row: [u8; 32] = encode::key(&[&name]);
+        self.db.tables.keys.insert(row, wrapped.as_slice()).map_err(fault)?;
+        self.db.pending.keys.add_space_key(space, key);
+        Ok(())
+    }
+
     /// Adds a space key that was made here.
     pub fn add_space_key(&mut self, space: SpaceId, secret: [u8; 32]) -> Answer<()> {
         let key = model::crypto::SpaceKey::new(&space, secret).id();

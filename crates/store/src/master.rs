@@ -3,11 +3,13 @@
 //! Every wrapped secret is bound to what it is called, so that one cannot be moved into another's place. Nonces are
 //! derived from name and secret: the same secret wraps to the same bytes, and no randomness is needed here.
 
+use crate::at_rest::{TAG_WRAPPED, TAG_WRAPPED_NAMED};
 use chacha20poly1305::aead::{Aead, Payload};
 use chacha20poly1305::{KeyInit, XChaCha20Poly1305};
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-const WRAPPED_VERSION: u8 = 1;
+/// By how many bytes of its check value a wrapped secret names its master key.
+const NAME_BYTES: usize = 4;
 
 /// A wrapped secret could not be opened: wrong master key, or a damaged row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -22,6 +24,9 @@ pub struct MasterKey {
     backup: [u8; 32],
     check: [u8; 32],
     index: [u8; 32],
+    /// The key before this one, while secrets may still rest under it.
+    #[zeroize(skip)]
+    previous: Option<Box<MasterKey>>,
 }
 
 impl MasterKey {
@@ -33,6 +38,7 @@ impl MasterKey {
             backup: blake3::derive_key("anteroom v1 backup", secret),
             check: blake3::derive_key("anteroom v1 key check", secret),
             index: blake3::derive_key("anteroom v1 index of names", secret),
+            previous: None,
         }
     }
 
@@ -68,18 +74,67 @@ impl MasterKey {
         nonce.copy_from_slice(&hasher.finalize().as_bytes()[..24]);
         let cipher = XChaCha20Poly1305::new((&self.wrap).into());
         let sealed = cipher.encrypt((&nonce).into(), Payload { msg: secret, aad: name });
-        [&[WRAPPED_VERSION], nonce.as_slice(), &sealed.unwrap_or_default()].concat()
+        [&[TAG_WRAPPED_NAMED], self.name(), &nonce, &sealed.unwrap_or_default()].concat()
     }
 
     /// Opens a secret that was wrapped under this name.
     pub fn unwrap(&self, name: &[u8], wrapped: &[u8]) -> Result<Vec<u8>, WrongKey> {
-        let (version, rest) = wrapped.split_first().ok_or(WrongKey)?;
+        let (tag, rest) = wrapped.split_first().ok_or(WrongKey)?;
+        let (key, rest) = match *tag {
+            // What names no key is older than any change of keys.
+            TAG_WRAPPED => (self.previous.as_deref().unwrap_or(self), rest),
+            TAG_WRAPPED_NAMED => {
+                let (name, rest) = rest.split_at_checked(NAME_BYTES).ok_or(WrongKey)?;
+                (self.named(name).ok_or(WrongKey)?, rest)
+            }
+            _ => return Err(WrongKey),
+        };
         let (nonce, sealed) = rest.split_first_chunk::<24>().ok_or(WrongKey)?;
-        if *version != WRAPPED_VERSION {
-            return Err(WrongKey);
-        }
-        let cipher = XChaCha20Poly1305::new((&self.wrap).into());
+        let cipher = XChaCha20Poly1305::new((&key.wrap).into());
         cipher.decrypt(nonce.into(), Payload { msg: sealed, aad: name }).map_err(|_| WrongKey)
+    }
+
+    /// Whether a value is a secret that a master key wrapped.
+    pub(crate) fn is_wrapped(value: &[u8]) -> bool {
+        matches!(value.first(), Some(&(TAG_WRAPPED | TAG_WRAPPED_NAMED)))
+    }
+
+    /// Whether a secret rests under this very key, rather than the one before it.
+    pub(crate) fn is_current(&self, wrapped: &[u8]) -> bool {
+        wrapped.strip_prefix(&[TAG_WRAPPED_NAMED]).is_some_and(|rest| rest.starts_with(self.name()))
+    }
+
+    fn name(&self) -> &[u8] {
+        &self.check[..NAME_BYTES]
+    }
+
+    fn named(&self, name: &[u8]) -> Option<&MasterKey> {
+        let previous = self.previous.as_deref();
+        [Some(self), previous].into_iter().flatten().find(|key| key.name() == name)
+    }
+
+    /// The key of the index of names.
+    pub(crate) fn index_key(&self) -> &[u8; 32] {
+        &self.index
+    }
+
+    /// Finds names as before, although the master key is another.
+    pub(crate) fn set_index_key(&mut self, index: [u8; 32]) {
+        self.index = index;
+    }
+
+    /// Everything derived from the secret, to be kept wrapped under the next key.
+    pub(crate) fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
+        Zeroizing::new([self.wrap, self.nonce, self.backup, self.check, self.index].concat())
+    }
+
+    /// Also opens what rests under the key before this one.
+    pub(crate) fn set_previous(&mut self, bytes: &[u8]) -> Result<(), WrongKey> {
+        let mut parts = bytes.as_chunks::<32>().0.iter().copied();
+        let mut next = || parts.next().ok_or(WrongKey);
+        let (wrap, nonce, backup, check, index) = (next()?, next()?, next()?, next()?, next()?);
+        self.previous = Some(Box::new(MasterKey { wrap, nonce, backup, check, index, previous: None }));
+        Ok(())
     }
 
     /// As [`MasterKey::unwrap`], for secrets of 32 bytes.
@@ -97,6 +152,18 @@ impl std::fmt::Debug for MasterKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn after_a_change_of_keys_both_are_opened_and_told_apart() {
+        let (old, mut new) = (MasterKey::new(&[1; 32]), MasterKey::new(&[2; 32]));
+        let named = old.wrap(b"name", &[7; 32]);
+        let nameless = [&[TAG_WRAPPED], &named[1 + NAME_BYTES..]].concat();
+        assert_eq!((old.unwrap32(b"name", &named), old.unwrap32(b"name", &nameless)), (Ok([7; 32]), Ok([7; 32])));
+        assert_eq!(new.unwrap(b"name", &named), Err(WrongKey));
+        new.set_previous(&old.to_bytes()).expect("a key");
+        assert_eq!((new.unwrap32(b"name", &named), new.unwrap32(b"name", &nameless)), (Ok([7; 32]), Ok([7; 32])));
+        assert!(!new.is_current(&named) && new.is_current(&new.wrap(b"name", b"x")));
+    }
 
     #[test]
     fn a_secret_opens_under_its_key_and_name_only() {

@@ -1,5 +1,6 @@
 //! Opening a data folder, and the two ways in: one writer's transaction at a time, and snapshots that never wait.
 
+use crate::at_rest::{self, Chance, StorageKey};
 use crate::batch::Batch;
 use crate::db::{Db, Pending, fault};
 use crate::disk::Disk;
@@ -17,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// The version of the data folder that this release writes. Numbered migrations lead to it.
-pub const FORMAT: u64 = 1;
+pub const FORMAT: u64 = 2;
 
 /// Why a data folder cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -48,11 +49,13 @@ pub struct Options {
     pub cache_bytes: usize,
     /// Below this much free disk the node only reads.
     pub reserve_bytes: u64,
+    /// Where new storage keys come from.
+    pub chance: Chance,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { policy: Policy::default(), cache_bytes: 192 << 20, reserve_bytes: 64 << 20 }
+        Options { policy: Policy::default(), cache_bytes: 192 << 20, reserve_bytes: 64 << 20, chance: Chance::Machine }
     }
 }
 
@@ -62,6 +65,7 @@ pub(crate) struct Shared {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) master: MasterKey,
     pub(crate) policy: Policy,
+    pub(crate) chance: Chance,
     received_again: Mutex<BTreeMap<u64, [u8; 13]>>,
 }
 
@@ -107,14 +111,16 @@ impl Store {
     pub fn open(disk: Arc<dyn Disk>, master: MasterKey, options: Options) -> Result<Store, CannotOpen> {
         let database = open_database(disk.as_ref(), &options)?;
         let keys = Arc::new(Keys::default());
-        let shared = Shared { keys, disk, master, policy: options.policy, received_again: Mutex::default() };
-        let store = Store {
+        let (policy, chance) = (options.policy, options.chance);
+        let shared = Shared { keys, disk, master, policy, chance, received_again: Mutex::default() };
+        let mut store = Store {
             database: RwLock::new(Arc::new(database)),
             latest: RwLock::new(None),
             shared: Arc::new(shared),
             options,
         };
         store.migrate()?;
+        store.adopt_keys()?;
         store.load_keys()?;
         Ok(store)
     }
@@ -274,8 +280,34 @@ impl Store {
         match begun {
             (format, _) if format > FORMAT => Err(CannotOpen::Newer(format)),
             (_, stored) if stored != check => Err(CannotOpen::WrongKey(WrongKey)),
+            (1, _) => Ok(self.write_raw(|transaction| {
+                at_rest::tag_contents(self.shared.disk.as_ref(), transaction)?;
+                let mut tables = Tables::open(transaction).map_err(fault)?;
+                tables.about.insert("format", 2u64.to_be_bytes().as_slice()).map_err(fault)?;
+                Ok(())
+            })?),
             _ => Ok(()),
         }
+    }
+
+    /// While secrets are wrapped anew, those of the earlier master key open too; names are found as ever.
+    fn adopt_keys(&mut self) -> Result<(), CannotOpen> {
+        let (previous, index) = self.try_out(|transaction| {
+            let tables = Tables::open(transaction).map_err(fault)?;
+            let read = |name| Ok(tables.about.get(name).map_err(fault)?.map(|guard| guard.value().to_vec()));
+            Ok((read(at_rest::PREVIOUS)?, read(at_rest::INDEX)?))
+        })?;
+        // Nobody shares it yet.
+        let Some(shared) = Arc::get_mut(&mut self.shared) else { return Err(CannotOpen::Busy) };
+        if let Some(wrapped) = previous {
+            let bytes = zeroize::Zeroizing::new(shared.master.unwrap(at_rest::PREVIOUS.as_bytes(), &wrapped)?);
+            shared.master.set_previous(&bytes)?;
+        }
+        if let Some(wrapped) = index {
+            let index = shared.master.unwrap32(at_rest::INDEX.as_bytes(), &wrapped)?;
+            shared.master.set_index_key(index);
+        }
+        Ok(())
     }
 
     fn load_keys(&self) -> Result<(), CannotOpen> {
@@ -287,6 +319,16 @@ impl Store {
             let secret = master.unwrap32(&name, value.value())?;
             let space = SpaceId(encode::key(&[&name[..16]]));
             self.shared.keys.add_space_key(space, SpaceKey::new(&space, secret));
+        }
+        for entry in db.tables.storage_keys.iter().map_err(fault)? {
+            let (key, value) = entry.map_err(fault)?;
+            let row = key.value();
+            let number = at_rest::number_of(&row);
+            if number > 0 {
+                let secret = zeroize::Zeroizing::new(master.unwrap32(&row, value.value())?);
+                let space = SpaceId(encode::key(&[&row[..16]]));
+                self.shared.keys.add_storage_key(space, StorageKey::new(number, &secret));
+            }
         }
         for entry in db.tables.prekeys.iter().map_err(fault)? {
             let (key, value) = entry.map_err(fault)?;

@@ -1,4 +1,5 @@
-//! The spaces that this node keeps and the users it acts for: local rows, protected under the space's key at rest.
+//! The spaces that this node keeps and the users it acts for: local rows, protected under the space's
+//! storage key.
 //!
 //! A user is `(space, user id)`. The row is found by a keyed hash of the id, so that the database shows no names.
 
@@ -53,16 +54,6 @@ pub(crate) fn from_row<'a, T: Deserialize<'a>>(bytes: &'a [u8], what: &str) -> A
 }
 
 impl Shared {
-    /// Wraps a value that belongs to a space, under the name of its row.
-    pub(crate) fn protect(&self, space: &SpaceId, row: &[u8], value: &[u8]) -> Vec<u8> {
-        self.master.wrap(&[space.0.as_slice(), row].concat(), value)
-    }
-
-    /// Opens what [`Shared::protect`] wrapped.
-    pub(crate) fn unprotect(&self, space: &SpaceId, row: &[u8], wrapped: &[u8]) -> Answer<Vec<u8>> {
-        self.master.unwrap(&[space.0.as_slice(), row].concat(), wrapped).map_err(|_| broken("a protected row"))
-    }
-
     fn user_key(&self, space: &SpaceId, user: &str) -> [u8; 32] {
         encode::key(&[&space.0, &self.master.index_hash(&[&space.0, user.as_bytes()])])
     }
@@ -76,7 +67,7 @@ impl Batch<'_> {
     /// Keeps a space, or changes what is kept of it.
     pub fn keep_space(&mut self, space: &SpaceId, kept: &KeptSpace) -> Answer<()> {
         self.touch();
-        let row = self.shared.protect(space, b"kept space", &to_row(kept)?);
+        let row = self.protect(space, b"kept space", &to_row(kept)?)?;
         self.db.tables.kept_spaces.insert(space.0, row.as_slice()).map_err(fault)?;
         Ok(())
     }
@@ -85,10 +76,10 @@ impl Batch<'_> {
     pub fn keep_user(&mut self, space: &SpaceId, user: &User) -> Answer<()> {
         self.touch();
         let key = self.shared.user_key(space, &user.id);
-        let row = self.shared.protect(space, &key, &to_row(user)?);
+        let row = self.protect(space, &key, &to_row(user)?)?;
         self.db.tables.users.insert(key, row.as_slice()).map_err(fault)?;
         let key = name_key(space, &user.identity);
-        let row = self.shared.protect(space, &key, user.id.as_bytes());
+        let row = self.protect(space, &key, user.id.as_bytes())?;
         self.db.tables.user_names.insert(key, row.as_slice()).map_err(fault)?;
         self.shared.keys.forget_name(space, &user.identity);
         Ok(())
@@ -111,8 +102,8 @@ impl<V: View> Db<V> {
     /// A space that this node keeps.
     pub fn kept_space(&self, space: &SpaceId) -> Answer<Option<KeptSpace>> {
         let Some(row) = self.tables.kept_spaces().get(space.0).map_err(fault)? else { return Ok(None) };
-        let plain = self.shared.unprotect(space, b"kept space", row.value())?;
-        from_row(&plain, "a kept space").map(Some)
+        let plain = self.open_at_rest(space, b"kept space", row.value())?;
+        plain.map(|plain| from_row(&plain, "a kept space")).transpose()
     }
 
     /// All spaces that this node keeps.
@@ -121,8 +112,9 @@ impl<V: View> Db<V> {
         for entry in self.tables.kept_spaces().iter().map_err(fault)? {
             let (key, row) = entry.map_err(fault)?;
             let space = SpaceId(key.value());
-            let plain = self.shared.unprotect(&space, b"kept space", row.value())?;
-            spaces.push((space, from_row(&plain, "a kept space")?));
+            if let Some(plain) = self.open_at_rest(&space, b"kept space", row.value())? {
+                spaces.push((space, from_row(&plain, "a kept space")?));
+            }
         }
         Ok(spaces)
     }
@@ -131,8 +123,8 @@ impl<V: View> Db<V> {
     pub fn user(&self, space: &SpaceId, user: &str) -> Answer<Option<User>> {
         let key = self.shared.user_key(space, user);
         let Some(row) = self.tables.users().get(key).map_err(fault)? else { return Ok(None) };
-        let plain = self.shared.unprotect(space, &key, row.value())?;
-        from_row(&plain, "a user").map(Some)
+        let plain = self.open_at_rest(space, &key, row.value())?;
+        plain.map(|plain| from_row(&plain, "a user")).transpose()
     }
 
     /// Users of a space after a row, in an order that means nothing, with the row to go on from.
@@ -142,8 +134,9 @@ impl<V: View> Db<V> {
         let mut users = Vec::new();
         for entry in self.tables.users().range::<[u8; 32]>((from, to)).map_err(fault)?.take(most) {
             let (key, row) = entry.map_err(fault)?;
-            let plain = self.shared.unprotect(space, &key.value(), row.value())?;
-            users.push((key.value(), from_row(&plain, "a user")?));
+            if let Some(plain) = self.open_at_rest(space, &key.value(), row.value())? {
+                users.push((key.value(), from_row(&plain, "a user")?));
+            }
         }
         Ok(users)
     }
@@ -155,10 +148,10 @@ impl<V: View> Db<V> {
         }
         let key = name_key(space, identity);
         let found = match self.tables.user_names().get(key).map_err(fault)? {
-            Some(row) => {
-                let plain = self.shared.unprotect(space, &key, row.value())?;
-                Some(Arc::from(String::from_utf8(plain).map_err(|_| broken("a user's name"))?))
-            }
+            Some(row) => match self.open_at_rest(space, &key, row.value())? {
+                Some(plain) => Some(Arc::from(String::from_utf8(plain).map_err(|_| broken("a user's name"))?)),
+                None => None,
+            },
             None => None,
         };
         // An unknown identity may get a name with the next commit, so only what is found is remembered.

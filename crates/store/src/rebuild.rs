@@ -20,11 +20,20 @@ impl Store {
     /// Builds all views again. Nothing else changes, journal positions included.
     pub fn rebuild_views(&self, now: Nanos, progress: &mut dyn FnMut(u64)) -> Answer<u64> {
         self.write_raw(|transaction| {
-            let (batch, count) = rebuild(self.shared.clone(), transaction, now, progress)?;
-            batch.finish()?;
-            Ok(count)
+            let rebuilt = rebuild(self.shared.clone(), transaction, now, progress)?;
+            rebuilt.batch.finish()?;
+            Ok(rebuilt.count)
         })
     }
+}
+
+/// What a rebuild came to, before it is committed.
+pub(crate) struct Rebuilt<'t> {
+    pub(crate) batch: Batch<'t>,
+    /// Applied events that were looked at.
+    pub(crate) count: u64,
+    /// Those among them that nobody can open any more, since their keys were destroyed.
+    pub(crate) unreadable: u64,
 }
 
 pub(crate) fn rebuild<'t>(
@@ -32,10 +41,10 @@ pub(crate) fn rebuild<'t>(
     transaction: &'t WriteTransaction,
     now: Nanos,
     progress: &mut dyn FnMut(u64),
-) -> Answer<(Batch<'t>, u64)> {
+) -> Answer<Rebuilt<'t>> {
     drop_views(transaction).map_err(fault)?;
     let mut batch = Batch::begin(shared, transaction, now)?;
-    let mut count = 0;
+    let (mut count, mut unreadable) = (0, 0);
     for tier in 0..TIERS {
         let mut from = 0;
         let mut founding: Vec<(Stamp, Seq)> = Vec::new();
@@ -45,17 +54,17 @@ pub(crate) fn rebuild<'t>(
             from = last + 1;
             for (stamp, seq) in chunk.1 {
                 count += 1;
-                if tier == 0 { founding.push((stamp, seq)) } else { put_back(&mut batch, seq)? }
+                if tier == 0 { founding.push((stamp, seq)) } else { unreadable += put_back(&mut batch, seq)? }
             }
             progress(count);
         }
         founding.sort();
         for (_, seq) in founding {
-            put_back(&mut batch, seq)?;
+            unreadable += put_back(&mut batch, seq)?;
         }
     }
     batch.settle_threads()?;
-    Ok((batch, count))
+    Ok(Rebuilt { batch, count, unreadable })
 }
 
 /// The last number that was looked at, and the events that were found.
@@ -77,8 +86,14 @@ fn applied_of_tier(batch: &Batch<'_>, tier: u8, from: u64) -> Answer<Chunk> {
     Ok((last, found))
 }
 
-fn put_back(batch: &mut Batch<'_>, seq: Seq) -> Answer<()> {
+/// Puts one event back. Says how many could not be opened because their keys were destroyed.
+fn put_back(batch: &mut Batch<'_>, seq: Seq) -> Answer<u64> {
     let (Some(row), Some(envelope)) = (batch.db.event(seq)?, batch.db.opened(seq)?) else {
+        if let Some(space) = batch.db.space_of(seq)?
+            && batch.db.is_destroyed(&space)?
+        {
+            return Ok(1);
+        }
         return Err(engine::Fault::Broken(format!("{seq} is applied but cannot be opened")));
     };
     let (counts, changes) = rebuild_one(&batch.db, seq, &row, &envelope)?;
@@ -88,5 +103,5 @@ fn put_back(batch: &mut Batch<'_>, seq: Seq) -> Answer<()> {
         let row = EventRow { meta: Some(meta), ..row };
         batch.apply(vec![engine::Change::Row(seq, Box::new(row))])?;
     }
-    Ok(())
+    Ok(0)
 }

@@ -6,6 +6,7 @@ use crate::encode;
 use crate::tables::View;
 use engine::fetch::{self, Rhythm, ScheduleRow};
 use engine::reads::{Answer, Reads};
+use model::reader::{Reader, TooShort};
 use model::{Group, Nanos, Need, Seq};
 use redb::ReadableTable as _;
 
@@ -45,7 +46,7 @@ impl Batch<'_> {
         }
         match new {
             Some(row) => {
-                self.db.tables.schedule.insert(key.as_slice(), encode::encode_schedule(&row)).map_err(fault)?;
+                self.db.tables.schedule.insert(key.as_slice(), encode_schedule(&row)).map_err(fault)?;
                 self.db.tables.schedule_due.insert(due_key(row.next, &key).as_slice(), ()).map_err(fault)?;
             }
             None => {
@@ -60,7 +61,7 @@ impl<V: View> Db<V> {
     /// The schedule row of a group.
     pub fn schedule_row(&self, group: &Group) -> Answer<Option<ScheduleRow>> {
         let found = self.tables.schedule().get(group.to_key().as_slice()).map_err(fault)?;
-        found.map(|guard| encode::decode_schedule(&guard.value())).transpose()
+        found.map(|guard| decode_schedule(&guard.value())).transpose()
     }
 
     /// Groups that are due, earliest first.
@@ -97,7 +98,7 @@ impl<V: View> Db<V> {
         for entry in self.tables.schedule().iter().map_err(fault)? {
             let (key, value) = entry.map_err(fault)?;
             let group = Group::from_key(key.value()).map_err(|_| encode::broken("a schedule key"))?;
-            rows.push((group, encode::decode_schedule(&value.value())?));
+            rows.push((group, decode_schedule(&value.value())?));
         }
         Ok(rows)
     }
@@ -184,4 +185,20 @@ impl<V: View> Db<V> {
             model::blob::Form::Sealed { space, .. } | model::blob::Form::Addressed { space, .. } => Some(space),
         }))
     }
+}
+
+fn encode_schedule(row: &ScheduleRow) -> [u8; 21] {
+    let last = row.last.map_or(0, |last| last.max(1));
+    encode::key(&[&[encode::ROW_VERSION], &row.attempts.to_be_bytes(), &last.to_be_bytes(), &row.next.to_be_bytes()])
+}
+
+fn decode_schedule(bytes: &[u8; 21]) -> Answer<ScheduleRow> {
+    let read = || {
+        let mut reader = Reader::new(bytes);
+        let _version = reader.u8()?;
+        let attempts = reader.u32()?;
+        let last = reader.u64()?;
+        Ok::<_, TooShort>(ScheduleRow { attempts, last: (last > 0).then_some(last), next: reader.u64()? })
+    };
+    read().map_err(|_| encode::broken("a schedule row"))
 }

@@ -141,6 +141,8 @@ tables! {
     Source content_bytes: [u8; 36] => &'static [u8] = "content_bytes_v1";
     /// (space, key id) to space key, wrapped under the master key.
     Source keys: [u8; 32] => &'static [u8] = "keys_v1";
+    /// (space id, number) to storage key, wrapped: the greatest number writes. Number 0: keys below its value are gone.
+    Source storage_keys: [u8; 20] => &'static [u8] = "storage_keys_v1";
     /// Prekey id to secret, wrapped.
     Source prekeys: [u8; 16] => &'static [u8] = "prekeys_v1";
 
@@ -239,6 +241,8 @@ tables! {
     Local arrivals: [u8; 16] => u32 = "arrivals_v1";
     /// Space id to its name, the identity of its keeper and the founding event, protected: the spaces this node keeps.
     Local kept_spaces: [u8; 16] => &'static [u8] = "kept_spaces_v1";
+    /// Space id to what of its content is encrypted at rest; without a row all of it.
+    Local protections: [u8; 16] => &'static [u8] = "protections_v1";
     /// (space id, keyed hash of a user id) to the identity and membership behind it, protected.
     Local users: [u8; 32] => &'static [u8] = "users_v1";
     /// (space id, identity) to user id, protected. Agrees with `users`.

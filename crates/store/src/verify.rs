@@ -10,7 +10,7 @@ use engine::reads::{Answer, Reads};
 use engine::release::owner_of;
 use engine::rows::{EventRow, Meta, Place};
 use model::stage::{ContentState, Stage};
-use model::{ContentHash, Group, Nanos, Need, Seq, SpaceNo};
+use model::{ContentHash, Group, Nanos, Need, Seq, SpaceId, SpaceNo};
 use redb::ReadableTable as _;
 use std::collections::{HashMap, HashSet};
 
@@ -23,6 +23,8 @@ pub struct Report {
     pub contents: u64,
     /// The digest of the views as they are.
     pub digest: String,
+    /// How many contents and events rest under keys that were destroyed; they are not looked into.
+    pub unreadable: u64,
     /// What is wrong; empty if nothing is.
     pub problems: Vec<String>,
 }
@@ -102,7 +104,9 @@ impl Check<'_> {
             let (seq, value) = entry.map_err(fault)?;
             self.report.events += 1;
             let seq = Seq(seq.value());
-            let row = encode::decode_event(value.value())?.row;
+            let parts = encode::decode_event(value.value())?;
+            self.inline(seq, &parts)?;
+            let row = parts.row;
             let known = db.seq(&row.id)?;
             self.require(known == Some(seq), || format!("{seq}: its id leads to {known:?}"));
             let refused = db.refused(&row.id)?.is_some();
@@ -115,6 +119,31 @@ impl Check<'_> {
         let ids = redb::ReadableTableMetadata::len(db.tables.ids()).map_err(fault)?;
         let events = self.report.events;
         self.require(ids == events, || format!("{ids} ids but {events} events"));
+        Ok(())
+    }
+
+    /// Inline content that rests protected opens, unless its keys were destroyed.
+    fn inline(&mut self, seq: Seq, parts: &encode::EventParts<'_>) -> Answer<()> {
+        let is_at_rest = parts.inline.as_ref().is_some_and(|inline| inline.is_at_rest);
+        match (self.db.open_inline(parts), model::Blob::plain_space_of(parts.blob)) {
+            (Ok(None), Some(space)) if is_at_rest => {
+                self.unreadable(&space, || format!("{seq}: the key of its inline content is gone"))
+            }
+            (Ok(_), _) => Ok(()),
+            (Err(_), _) => {
+                self.wrong(format!("{seq}: its inline content cannot be read"));
+                Ok(())
+            }
+        }
+    }
+
+    /// What cannot be read because its keys were destroyed is only counted.
+    fn unreadable(&mut self, space: &SpaceId, what: impl FnOnce() -> String) -> Answer<()> {
+        if self.db.is_destroyed(space)? {
+            self.report.unreadable += 1;
+        } else {
+            self.wrong(what());
+        }
         Ok(())
     }
 
@@ -280,7 +309,11 @@ impl Check<'_> {
         }
         let fits = match self.db.content_bytes(space, hash, u64::MAX) {
             Ok(Some(bytes)) => bytes.len() as u64 == len && model::crypto::content_hash(&bytes) == *hash,
-            Ok(None) | Err(_) => false,
+            Ok(None) => {
+                let space = self.db.space_id(space)?;
+                return self.unreadable(&space, || format!("content {hash}: its bytes or their key are missing"));
+            }
+            Err(_) => false,
         };
         self.require(fits, || format!("content {hash}: its bytes are missing or changed"));
         Ok(())
@@ -321,9 +354,11 @@ impl Check<'_> {
             return Ok(());
         }
         let after = store.try_out(|transaction| {
-            let (batch, _) = rebuild(store.shared.clone(), transaction, now, &mut |_| ())?;
-            batch.db.digest()
+            let rebuilt = rebuild(store.shared.clone(), transaction, now, &mut |_| ())?;
+            Ok((rebuilt.unreadable == 0).then_some(rebuilt.batch.db.digest()?))
         })?;
+        // Events that nobody can open any more stay in the views until these are rebuilt.
+        let Some(after) = after else { return Ok(()) };
         self.require(before == after, || format!("the views have digest {before}, rebuilt they have {after}"));
         Ok(())
     }

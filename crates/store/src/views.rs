@@ -145,13 +145,13 @@ impl<V: View> Db<V> {
     /// What an event's row says, and its content if that is wanted, in one reading.
     fn row_and_content(&self, seq: Seq, with_content: bool) -> Answer<(Option<Meta>, Shown)> {
         let found = self.with_event(seq, |parts| {
-            let inline = parts.inline.filter(|_| with_content).map(<[u8]>::to_vec);
+            let inline = if with_content { self.open_inline(&parts) } else { Ok(None) };
             (parts.row.content, parts.row.meta, inline, sealing_key(parts.blob))
         })?;
         let Some((state, Some(meta), inline, sealed)) = found else {
             return Ok((None, Shown::Absent));
         };
-        let shown = if with_content { self.content_of(state, &meta, inline, sealed)? } else { Shown::Absent };
+        let shown = if with_content { self.content_of(state, &meta, inline?, sealed)? } else { Shown::Absent };
         Ok((Some(meta), shown))
     }
 

@@ -5,6 +5,7 @@ mod bench;
 mod collect;
 mod completions;
 mod config;
+mod encrypt;
 mod explain;
 mod export;
 mod held;
@@ -16,6 +17,8 @@ mod prune;
 mod rebuild_views;
 mod restore;
 mod retry;
+mod rewrap;
+mod rotate;
 mod show;
 mod start;
 mod status;
@@ -46,6 +49,9 @@ pub(crate) enum Command {
     RebuildViews(rebuild_views::RebuildViews),
     Backup(backup::Backup),
     Restore(restore::Restore),
+    Encrypt(encrypt::Encrypt),
+    Rotate(rotate::Rotate),
+    Rewrap(rewrap::Rewrap),
     Key(key::Key),
     Config(config::ShowConfig),
     Bench(bench::Bench),
@@ -71,6 +77,9 @@ pub(crate) fn run(context: &Context, command: Option<Command>) -> Done {
         Command::RebuildViews(command) => command.run(context),
         Command::Backup(command) => command.run(context),
         Command::Restore(command) => command.run(context),
+        Command::Encrypt(command) => command.run(context),
+        Command::Rotate(command) => command.run(context),
+        Command::Rewrap(command) => command.run(context),
         Command::Key(command) => command.run(context),
         Command::Config(command) => command.run(context),
         Command::Bench(command) => command.run(context),

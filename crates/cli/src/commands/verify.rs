@@ -21,6 +21,7 @@ struct Answer {
     events: u64,
     contents: u64,
     digest: String,
+    unreadable: u64,
     problems: Vec<String>,
 }
 
@@ -28,6 +29,9 @@ impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} and {} looked at", count(self.events, "event"), count(self.contents, "content"))?;
         writeln!(f, "digest of all views {}", self.digest)?;
+        if self.unreadable > 0 {
+            writeln!(f, "{} under keys that were destroyed", count(self.unreadable, "content"))?;
+        }
         self.problems.iter().try_for_each(|problem| writeln!(f, "problem: {problem}"))?;
         match self.problems.len() {
             0 => write!(f, "everything is in order"),
@@ -44,6 +48,7 @@ impl Verify {
             events: report.events,
             contents: report.contents,
             digest: report.digest,
+            unreadable: report.unreadable,
             problems: report.problems,
         };
         match store.check_pages() {

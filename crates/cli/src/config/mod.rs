@@ -161,6 +161,7 @@ impl Config {
             policy,
             cache_bytes: usize::try_from(self.store.cache_mib << 20).unwrap_or(usize::MAX),
             reserve_bytes: self.store.reserve_mib << 20,
+            ..Options::default()
         }
     }
 

@@ -74,7 +74,7 @@ impl Setup {
 }
 
 fn open(disk: &SimDisk, policy: Policy) -> Store {
-    let options = Options { policy, cache_bytes: 4 << 20, reserve_bytes: 0 };
+    let options = Options { policy, cache_bytes: 4 << 20, reserve_bytes: 0, chance: store::Chance::Seed(1) };
     Store::open(Arc::new(disk.clone()), MasterKey::new(&[1; 32]), options).expect("a healthy disk")
 }
 

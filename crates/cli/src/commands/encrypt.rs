@@ -1,0 +1,24 @@
+//! `anteroom encrypt`: what rests plain, encrypted.
+
+use super::Done;
+use crate::context::Context;
+use crate::folder::{self, Access};
+use crate::sweeping::{self, ROWS_PER_STEP};
+use clap::Args;
+use std::process::ExitCode;
+
+/// Encrypt content that rests plain, such as that of an older release
+///
+/// May be stopped and run again: it goes on where it was.
+#[derive(Debug, Args)]
+pub(crate) struct Encrypt;
+
+impl Encrypt {
+    pub(super) fn run(&self, context: &Context) -> Done {
+        let (mut store, _lock) = folder::open(context, Access::Write)?;
+        let swept = sweeping::run(context, &store, "encrypting", |batch| batch.encrypt_existing(ROWS_PER_STEP))?;
+        sweeping::compact(&mut store);
+        context.show(&swept)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,47 @@
+//! Keys at rest: what can be changed of them leaves everything readable, and as it was.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::Home;
+use common::world::everything;
+
+#[test]
+fn what_was_imported_rests_encrypted_already() {
+    let home = Home::with(&everything().2);
+    let digest = home.digest();
+    let swept = home.json(&["encrypt"]);
+    assert!(swept["rows"].as_u64().unwrap() > 0);
+    assert_eq!(swept["written"], 0);
+    assert_eq!(home.digest(), digest);
+}
+
+#[test]
+fn a_space_gets_a_new_key_and_shows_the_same() {
+    let (_, events, bytes) = everything();
+    let home = Home::with(&bytes);
+    let digest = home.digest();
+    let space = events[0].space.to_string();
+    for _ in 0..2 {
+        assert!(home.json(&["rotate", &space])["written"].as_u64().unwrap() > 0);
+        assert_eq!(home.digest(), digest);
+        home.run(&["verify"]).good();
+    }
+    home.run(&["rotate", "nowhere"]).bad(&["no space", "status"]);
+}
+
+#[test]
+fn a_folder_gets_a_new_master_key_and_needs_it_from_then_on() {
+    let home = Home::with(&everything().2);
+    let digest = home.digest();
+    let done = home.json(&["rewrap", "--new-key", "new.key"]);
+    assert_eq!(done["recovery_text"].as_str().unwrap().len(), 79);
+    home.run(&["verify"]).bad(&["does not open", "--master-key"]);
+    let status = home.json(&["--master-key", "new.key", "status", "--digest"]);
+    assert_eq!(status["digest"], digest);
+    home.run(&["--master-key", "new.key", "verify"]).good();
+    // Once more does nothing.
+    assert_eq!(home.json(&["rewrap", "--new-key", "new.key"])["written"], 0);
+    home.run(&["--master-key", "new.key", "backup", "whole.backup"]).good();
+    home.run(&["--data-dir", "other", "--master-key", "new.key", "restore", "whole.backup"]).good();
+}

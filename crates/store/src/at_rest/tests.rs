@@ -1,0 +1,169 @@
+//! Values at rest: what opens, what does not, and that nothing is lost on the way.
+
+use super::writing::plain;
+use super::*;
+use crate::master::MasterKey;
+use crate::open::{Options, Store};
+use crate::tables::Tables;
+use crate::{Batch, FolderDisk};
+use model::Nanos;
+use std::path::Path;
+use std::sync::Arc;
+
+const NOW: Nanos = Nanos(1_700_000_000_000_000_000);
+const SPACE: SpaceId = SpaceId([1; 16]);
+
+fn open(folder: &Path) -> Store {
+    let disk = Arc::new(FolderDisk::new(folder).expect("a folder"));
+    let options = Options { cache_bytes: 1 << 20, chance: Chance::Seed(1), ..Options::default() };
+    Store::open(disk, MasterKey::new(&[7; 32]), options).expect("opened")
+}
+
+fn key(number: u32) -> StorageKey {
+    StorageKey::new(number, &[number as u8; 32])
+}
+
+#[test]
+fn a_value_opens_under_its_key_and_name_only() {
+    let mut sealed = Vec::new();
+    key(1).seal_onto(&mut sealed, b"name", b"value");
+    assert_eq!(key(1).open(b"name", &sealed).as_deref(), Some(&b"value"[..]));
+    assert_eq!(key(1).open(b"other", &sealed), None);
+    assert_eq!(key(2).open(b"name", &sealed), None);
+    assert_eq!(key(1).open(b"name", &sealed[..30]), None);
+}
+
+#[test]
+fn fields_are_encrypted_and_give_back_the_very_bytes() {
+    let text =
+        r#"{"body":{"a":[{"secret":1.5,"x":null},{"secret":"é"}],"secret":{"deep":true},"text":"hi"},"n":1e+21}"#;
+    let bytes = model::body::encode(&serde_json::from_str(text).expect("JSON")).expect("a body");
+    for (paths, count) in [
+        (&["body.text"][..], 1),
+        (&["body.*.secret", "n"], 1),
+        (&["body.*.*.secret"], 2),
+        (&["*"], 2),
+        (&["body.text", "body", "body.text"], 2),
+        (&["body", "body.text", "body"], 1),
+    ] {
+        let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+        let json = fields::seal(&key(1), b"name", &paths, &bytes).expect("sealed");
+        let shown = String::from_utf8(json.clone()).expect("text");
+        let nested = usize::from(paths.len() == 3 && count == 2);
+        assert_eq!(shown.matches("_enc").count(), count - nested, "{paths:?}: {shown}");
+        assert_eq!(fields::open(&key(1), b"name", &json).as_deref(), Some(bytes.as_slice()), "{paths:?}");
+        assert_eq!(fields::open(&key(1), b"other", &json), None);
+        assert_eq!(fields::open(&key(2), b"name", &json), None);
+    }
+}
+
+#[test]
+fn a_field_cannot_be_moved_to_another_place() {
+    let paths = ["a".to_owned(), "b".to_owned()];
+    let json = fields::seal(&key(1), b"name", &paths, br#"{"a":1,"b":2}"#).expect("sealed");
+    let mut body: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
+    let moved = body["a"].take();
+    body["b"] = moved;
+    assert_eq!(fields::open(&key(1), b"name", body.to_string().as_bytes()), None);
+}
+
+#[test]
+fn what_is_no_body_or_speaks_in_our_terms_is_encrypted_whole() {
+    let paths = ["a".to_owned()];
+    for text in [r#"{"a": 1}"#, "no JSON", r#"{"b":1}"#, r#"{"a":1,"b":{"_enc":"00","v":1}}"#] {
+        assert_eq!(fields::seal(&key(1), b"name", &paths, text.as_bytes()), None, "{text}");
+    }
+    assert_eq!(Protection::fields(&["a..b"]), Err(BadPath));
+}
+
+fn protect(batch: &mut Batch<'_>, row: &[u8]) -> Vec<u8> {
+    batch.protect(&SPACE, row, b"value").expect("protected")
+}
+
+#[test]
+fn keys_are_made_once_and_kept() {
+    let home = tempfile::tempdir().expect("a folder");
+    let first = open(home.path()).write(NOW, |batch| Ok(protect(batch, b"row"))).expect("written");
+    let store = open(home.path());
+    let db = store.snapshot().expect("a snapshot");
+    assert_eq!(db.newest_storage_key(&SPACE).expect("read"), Some(1));
+    assert_eq!(db.open_at_rest(&SPACE, b"row", &first).expect("read").as_deref(), Some(&b"value"[..]));
+    assert!(db.open_at_rest(&SPACE, b"other", &first).is_err());
+    assert!(db.open_at_rest(&SPACE, b"row", &[99]).is_err());
+    let unknown = [&[TAG_WHOLE, 0, 0, 0, 9], &first[5..]].concat();
+    assert_eq!(db.open_at_rest(&SPACE, b"row", &unknown).expect("read"), None);
+    assert_eq!(store.write(NOW, |batch| Ok(protect(batch, b"row"))).expect("written"), first);
+    let (old, named) = (db.shared.master.wrap(&full_name(&SPACE, b"row"), b"old"), plain(b"as it is"));
+    assert_eq!(db.open_at_rest(&SPACE, b"row", &old).expect("read").as_deref(), Some(&b"old"[..]));
+    assert_eq!(db.open_at_rest(&SPACE, b"row", &named).expect("read").as_deref(), Some(&b"as it is"[..]));
+}
+
+#[test]
+fn a_key_that_was_not_committed_is_not_used() {
+    let home = tempfile::tempdir().expect("a folder");
+    let store = open(home.path());
+    let failed: engine::reads::Answer<()> = store.write(NOW, |batch| {
+        protect(batch, b"row");
+        Err(engine::Fault::Full)
+    });
+    assert!(failed.is_err());
+    assert!(store.keys().storage_key(&SPACE, 1).is_none());
+}
+
+#[test]
+fn destroyed_keys_leave_nothing_to_read_and_their_numbers_are_not_given_again() {
+    let home = tempfile::tempdir().expect("a folder");
+    let store = open(home.path());
+    let first = store.write(NOW, |batch| Ok(protect(batch, b"row"))).expect("written");
+    assert_eq!(store.write(NOW, |batch| batch.destroy_keys(&SPACE)).expect("written"), 1);
+    drop(store);
+    for _ in 0..2 {
+        let store = open(home.path());
+        let db = store.snapshot().expect("a snapshot");
+        assert!(db.is_destroyed(&SPACE).expect("read"));
+        assert_eq!(db.open_at_rest(&SPACE, b"row", &first).expect("read"), None);
+    }
+    let store = open(home.path());
+    let second = store.write(NOW, |batch| Ok(protect(batch, b"row"))).expect("written");
+    assert_eq!((&first[..5], &second[..5]), (&[TAG_WHOLE, 0, 0, 0, 1][..], &[TAG_WHOLE, 0, 0, 0, 2][..]));
+    let db = store.snapshot().expect("a snapshot");
+    assert_eq!(db.open_at_rest(&SPACE, b"row", &first).expect("read"), None);
+    assert!(db.open_at_rest(&SPACE, b"row", &second).expect("read").is_some());
+}
+
+#[test]
+fn contents_of_the_first_format_get_their_tags() {
+    use engine::rows::{ContentRow, Place};
+    use model::crypto::content_hash;
+    let home = tempfile::tempdir().expect("a folder");
+    let store = open(home.path());
+    let contents = [(Place::Row, b"small".to_vec()), (Place::File, b"large".to_vec())];
+    let hashes = contents.clone().map(|(_, bytes)| content_hash(&bytes));
+    let no = store.write(NOW, |batch| batch.number_space(&SPACE)).expect("written");
+    let disk = store.disk().clone();
+    let as_before = store.write_raw(|transaction| {
+        let mut tables = Tables::open(transaction).map_err(crate::db::fault)?;
+        for ((place, bytes), hash) in contents.iter().zip(&hashes) {
+            let row = ContentRow { count: 0, len: bytes.len() as u64, place: *place, unused_since: NOW };
+            let key = crate::encode::content_key(no, hash);
+            let value = crate::encode::encode_content(&row);
+            tables.contents.insert(key, value.as_slice()).map_err(crate::db::fault)?;
+            tables.unused.insert(crate::content::unused_key(NOW, no, hash), ()).map_err(crate::db::fault)?;
+            if *place == Place::Row {
+                tables.content_bytes.insert(key, bytes.as_slice()).map_err(crate::db::fault)?;
+            } else {
+                crate::content::write_file(disk.as_ref(), &SPACE, hash, bytes)?;
+            }
+        }
+        tables.about.insert("format", 1u64.to_be_bytes().as_slice()).map_err(crate::db::fault)?;
+        Ok(())
+    });
+    as_before.expect("written");
+    drop((store, disk));
+    for _ in 0..2 {
+        let store = open(home.path());
+        let report = store.verify(NOW).expect("a report");
+        assert!(report.problems.is_empty(), "{:?}", report.problems);
+        assert_eq!(report.contents, 2);
+    }
+}
