@@ -63,6 +63,8 @@ pub(crate) const ACTIONS: &[(Method, &str, Action)] = &[
     (Method::PUT, "/admin/users/{user}", Action::Administer),
     (Method::DELETE, "/admin/users/{user}", Action::Administer),
     (Method::GET, "/admin/audit", Action::Administer),
+    (Method::GET, "/admin/keys", Action::Administer),
+    (Method::GET, "/admin/keys/{key}", Action::Administer),
     (Method::GET, "/admin/spaces", Action::Operate),
     (Method::POST, "/admin/spaces", Action::Operate),
 ];
@@ -120,6 +122,8 @@ fn documented() -> OpenApiRouter<Shared> {
         .routes(routes!(admin::users::list))
         .routes(routes!(admin::users::put, admin::users::remove))
         .routes(routes!(admin::audit))
+        .routes(routes!(admin::explorer::list))
+        .routes(routes!(admin::explorer::get))
         .routes(routes!(admin::spaces::list, admin::spaces::found))
 }
 

@@ -18,6 +18,7 @@ pub mod doors;
 pub mod dump;
 
 mod encode;
+pub mod explorer;
 mod follows;
 pub mod keyring;
 pub mod local;

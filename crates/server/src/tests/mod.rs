@@ -2,6 +2,7 @@
 
 mod access;
 mod conversations;
+mod explorer;
 mod hostile;
 mod live;
 
