@@ -16,6 +16,7 @@ mod health;
 mod listen;
 mod live;
 mod messages;
+mod metrics;
 mod problem;
 mod reactions;
 mod reading;
@@ -30,7 +31,7 @@ mod threads;
 mod tests;
 
 pub use door::keys::{ApiKeySecret, NewKey};
-pub use listen::{CannotListen, Running, serve};
+pub use listen::{CannotListen, Running, serve, serve_metrics};
 pub use problem::Problem;
 pub use routes::openapi;
 pub use state::{House, Limits, Options};

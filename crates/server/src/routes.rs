@@ -3,7 +3,7 @@
 use crate::messages::in_thread;
 use crate::problem::Problem;
 use crate::state::{House, Shared};
-use crate::{admin, door, health, live, messages, reactions, reading, reference, signing, threads};
+use crate::{admin, door, health, live, messages, metrics, reactions, reading, reference, signing, threads};
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
@@ -17,6 +17,9 @@ use utoipa_axum::routes;
 
 /// Where live streams are.
 pub(crate) const EVENTS: &str = "/v1/events";
+
+/// Where metrics are.
+const METRICS: &str = "/metrics";
 
 /// What every route does, as far as access is concerned. A route without a row does not exist.
 pub(crate) const ACTIONS: &[(Method, &str, Action)] = &[
@@ -54,6 +57,7 @@ pub(crate) const ACTIONS: &[(Method, &str, Action)] = &[
     (Method::GET, EVENTS, Action::Read),
     (Method::POST, "/v1/tickets", Action::Read),
     (Method::POST, "/v1/_sign", Action::Vouch),
+    (Method::GET, METRICS, Action::Operate),
     (Method::GET, "/admin/health", Action::Vouch),
     (Method::GET, "/admin/stats", Action::Vouch),
     (Method::GET, "/admin/api-keys", Action::Administer),
@@ -115,6 +119,7 @@ fn documented() -> OpenApiRouter<Shared> {
         .routes(routes!(live::events))
         .routes(routes!(live::ticket))
         .routes(routes!(signing::sign))
+        .routes(routes!(metrics::metrics))
         .routes(routes!(admin::health))
         .routes(routes!(admin::stats))
         .routes(routes!(admin::keys::list, admin::keys::create))
@@ -164,4 +169,9 @@ pub(crate) fn router(house: &Arc<House>) -> Router {
         .fallback(|| async { Problem::not_found("there is no such path") })
         .layer(DefaultBodyLimit::max(limit))
         .with_state(shared)
+}
+
+/// The router of a listener that serves metrics and nothing else, to whoever reaches it.
+pub(crate) fn metrics_router(house: &Arc<House>) -> Router {
+    Router::new().route(METRICS, axum::routing::get(metrics::metrics)).with_state(Shared(house.clone()))
 }

@@ -20,6 +20,7 @@ pub mod dump;
 mod encode;
 pub mod explorer;
 mod follows;
+pub mod gauges;
 pub mod keyring;
 pub mod local;
 pub mod master;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// A configuration file larger than this is something else.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Settings that are text and stand at the top of the file.
-const TEXTS: [&str; 4] = ["data_dir", "master_key", "listen", "log"];
+const TEXTS: [&str; 5] = ["data_dir", "master_key", "listen", "metrics_listen", "log"];
 
 /// Where a setting came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +64,8 @@ pub(crate) struct Loaded {
     pub(crate) master_key: PathBuf,
     /// Where the node listens.
     pub(crate) listen: SocketAddr,
+    /// Where metrics are served without a key, if anywhere.
+    pub(crate) metrics_listen: Option<SocketAddr>,
     pub(crate) log: String,
     /// All of it, for people.
     pub(crate) values: Vec<Value>,
@@ -85,7 +87,12 @@ pub(crate) fn load(given: &Given<'_>) -> Result<Loaded, Failure> {
     let beside = data_dir.join("master.key").into();
     let master_key = layers.text("master_key", "--master-key", flag(&given.master_key), beside).into();
     let listen = layers.text("listen", "--listen", given.listen.clone().map(OsString::from), LISTEN.into());
-    let listen = parse_address(&listen.to_string_lossy())?;
+    let listen = parse_address("listen", &listen.to_string_lossy())?;
+    let metrics_listen = layers.text("metrics_listen", "", None, "".into());
+    let metrics_listen = match metrics_listen.to_string_lossy().as_ref() {
+        "" => None,
+        text => Some(parse_address("metrics_listen", text)?),
+    };
     let log = layers.text("log", "--log", given.log.clone().map(OsString::from), "info".into());
     let mut numbers = BTreeMap::new();
     for (section, setting) in all() {
@@ -93,17 +100,17 @@ pub(crate) fn load(given: &Given<'_>) -> Result<Loaded, Failure> {
     }
     let config = Config::of(|section, name| numbers.get(&(section, name)).copied().unwrap_or_default());
     let log = log.to_string_lossy().into_owned();
-    Ok(Loaded { config, data_dir, master_key, listen, log, values: layers.values })
+    Ok(Loaded { config, data_dir, master_key, listen, metrics_listen, log, values: layers.values })
 }
 
 /// Where the node listens unless somebody says otherwise: on this machine only.
 const LISTEN: &str = "127.0.0.1:7117";
 
-fn parse_address(text: &str) -> Result<SocketAddr, Failure> {
+fn parse_address(name: &str, text: &str) -> Result<SocketAddr, Failure> {
     text.parse().map_err(|_| {
         let shown: String = text.chars().take(80).collect();
         let what_to_do = format!("write it as ADDRESS:PORT, such as {LISTEN} or [::]:7117");
-        Failure::new(format!("listen = {shown:?} is not an address to listen on"), what_to_do)
+        Failure::new(format!("{name} = {shown:?} is not an address to listen on"), what_to_do)
     })
 }
 
@@ -249,7 +256,7 @@ impl File {
     /// A text; paths are relative to the file.
     fn text(&self, name: &str) -> Option<OsString> {
         let value = self.values.get(name)?.as_str()?;
-        if name == "log" || name == "listen" {
+        if ["log", "listen", "metrics_listen"].contains(&name) {
             return Some(value.into());
         }
         let folder = self.path.parent().unwrap_or(Path::new(""));

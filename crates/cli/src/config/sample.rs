@@ -15,6 +15,8 @@ pub(crate) fn sample() -> String {
          # master_key = \"/etc/anteroom/master.key\"\n\n\
          # Where the node listens: this machine only, unless you change it.\n\
          # listen = \"127.0.0.1:7117\"\n\n\
+         # Where metrics are served without a key; nowhere if it is empty. The operator always has them at /metrics.\n\
+         # metrics_listen = \"\"\n\n\
          # How much to log: error, warn, info, debug, trace, or a filter.\n\
          # log = \"info\"\n",
     );
@@ -54,6 +56,6 @@ mod tests {
             .collect();
         let table: toml::Table = uncommented.join("\n").parse().expect("TOML");
         let settings: usize = SECTIONS.iter().map(|section| section.settings.len()).sum();
-        assert_eq!(keys_of(&table).expect("known keys").len(), settings + 4);
+        assert_eq!(keys_of(&table).expect("known keys").len(), settings + 5);
     }
 }

@@ -5,6 +5,7 @@ mod conversations;
 mod explorer;
 mod hostile;
 mod live;
+mod metrics;
 
 use crate::door::keys::NewKey;
 use crate::door::signature::sign;
