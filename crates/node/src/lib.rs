@@ -20,6 +20,7 @@ pub mod explain;
 pub mod hunter;
 mod hunting;
 pub mod running;
+mod watching;
 
 pub use clock::Clock;
 pub use core::{Core, Reply, Request};

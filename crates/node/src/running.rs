@@ -7,6 +7,7 @@ use crate::clock::Clock;
 use crate::core::{Core, Reply, Request};
 use crate::hunter::Source;
 use crate::hunting;
+use crate::watching::Watchers;
 use crossbeam_channel::{Receiver, SendTimeoutError, Sender, TrySendError, bounded};
 use engine::fetch::{DomainLimits, Ticket};
 use engine::reads::{Answer, Fault};
@@ -14,7 +15,7 @@ use engine::receive::Dropped;
 use model::{Group, Nanos};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use store::tables::Snapshot;
@@ -93,11 +94,9 @@ pub(crate) struct Inner {
     pub(crate) commits: AtomicU64,
     pub(crate) dropped: Mutex<BTreeMap<&'static str, u64>>,
     pub(crate) position: (Mutex<u64>, Condvar),
-    pub(crate) watchers: RwLock<Vec<Watcher>>,
+    pub(crate) watchers: Watchers,
+    pub(crate) timers: Watchers,
 }
-
-/// Who hears of every commit, with the latest journal number.
-pub(crate) type Watcher = Box<dyn Fn(u64) + Send + Sync>;
 
 impl Inner {
     /// Hands a job over, waiting for room.
@@ -170,7 +169,8 @@ impl Node {
             commits: AtomicU64::new(0),
             dropped: Mutex::default(),
             position: (Mutex::new(0), Condvar::new()),
-            watchers: RwLock::default(),
+            watchers: Watchers::default(),
+            timers: Watchers::default(),
         });
         // What a crash left between a file and its row is cleared away first.
         let _ = inner.jobs.try_send(Job { request: Request::Collect, answer: Box::new(|_| ()) });
@@ -216,11 +216,6 @@ impl Node {
         self.inner.has_ended.load(Ordering::SeqCst)
     }
 
-    /// Calls this after every commit, on the writer's thread, with the latest journal number: it must not wait.
-    pub fn on_commit(&self, watcher: impl Fn(u64) + Send + Sync + 'static) {
-        self.inner.watchers.write().unwrap_or_else(PoisonError::into_inner).push(Box::new(watcher));
-    }
-
     /// Hands a request to the writer; the answer comes after its commit. Turned away if too much waits.
     pub fn submit(
         &self,
@@ -258,14 +253,6 @@ impl Node {
             let _ = sender.send(answer);
         })?;
         receiver.recv().map_err(|_| NotDone::Stopped)?
-    }
-
-    /// Waits until something was committed after that journal number, or so long. Says the latest number.
-    pub fn wait_after(&self, number: u64, at_most: Duration) -> u64 {
-        let (lock, condition) = &self.inner.position;
-        let guard = lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = condition.wait_timeout_while(guard, at_most, |latest| *latest <= number);
-        *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
     /// Stops in order: what was handed over is finished, then the threads end.
@@ -335,8 +322,10 @@ fn write_batch(inner: &Inner, jobs: Vec<Job>) -> Result<bool, ()> {
     }
     let dropped = std::mem::take(&mut *inner.dropped.lock().unwrap_or_else(PoisonError::into_inner));
     requests.extend(dropped.into_iter().map(|(word, times)| Request::Dropped(word, times)));
-    match inner.core.run(requests, inner.clock.now()) {
+    let began = inner.clock.now();
+    match inner.core.run(requests, began) {
         Ok(done) => {
+            inner.timers.tell(inner.clock.now().0.saturating_sub(began.0));
             publish(inner, done.position);
             for (answer, reply) in answers.into_iter().zip(done.replies) {
                 answer(Ok(reply));
@@ -399,9 +388,7 @@ fn publish(inner: &Inner, position: u64) {
     let (lock, condition) = &inner.position;
     *lock.lock().unwrap_or_else(PoisonError::into_inner) = position;
     condition.notify_all();
-    for watcher in inner.watchers.read().unwrap_or_else(PoisonError::into_inner).iter() {
-        watcher(position);
-    }
+    inner.watchers.tell(position);
     let _ = inner.wakes.try_send(Wake::Commit);
 }
 

@@ -14,7 +14,7 @@ use engine::reads::Reads as _;
 use engine::rows::{Origin, Outcome};
 use http::{HeaderMap, StatusCode};
 use model::crypto::chosen_key;
-use model::envelope::{Reference, Role};
+use model::envelope::{BadEnvelope, Reference, Role};
 use model::payload::Payload;
 use model::{AuxKey, Blob, EventId, Identity, Kind, Stamp, Verified};
 use node::acts::{CannotAct, message_content, naming, reaction_content};
@@ -171,8 +171,10 @@ pub(crate) async fn submit(
     let signature: [u8; 64] = hex(&sent.signature, "the signature")?
         .try_into()
         .map_err(|_| Problem::unprocessable("a signature has 64 bytes"))?;
-    let signed = Verified::from_elsewhere(&hex(&sent.text, "the text")?, &signature)
-        .map_err(|why| Problem::unprocessable(why.to_string()))?;
+    let signed = Verified::from_elsewhere(&hex(&sent.text, "the text")?, &signature).map_err(|why| match why {
+        BadEnvelope::Signature => Problem::forbidden(why.to_string()),
+        _ => Problem::unprocessable(why.to_string()),
+    })?;
     if signed.envelope().space != seen.space {
         return Err(Problem::not_found("that event is of another space"));
     }

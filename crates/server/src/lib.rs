@@ -17,6 +17,7 @@ mod health;
 mod listen;
 mod live;
 mod messages;
+mod metrics;
 mod presence;
 mod problem;
 mod reactions;
@@ -33,7 +34,7 @@ mod threads;
 mod tests;
 
 pub use door::keys::{ApiKeySecret, NewKey};
-pub use listen::{CannotListen, Running, serve, serve_bare};
+pub use listen::{CannotListen, Running, serve, serve_bare, serve_metrics};
 pub use problem::Problem;
 pub use routes::openapi;
 pub use state::{House, Limits, Options};

@@ -1,8 +1,8 @@
 //! The listener: connections in, each with its own limits; an orderly end.
 
-use crate::live;
-use crate::routes::router;
+use crate::routes::{metrics_router, router};
 use crate::state::House;
+use crate::{live, metrics};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
@@ -24,6 +24,8 @@ const HEAD_SECONDS: u64 = 10;
 /// The greatest head of a request.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
 const STREAMS_PER_CONNECTION_MAX: u32 = 200;
+/// Connections to a listener that serves metrics only.
+const METRICS_CONNECTIONS_MAX: usize = 64;
 /// How long connections may take to end when the node stops.
 const END_SECONDS: u64 = 5;
 
@@ -56,11 +58,37 @@ impl Running {
 
 /// Listens on an address, and serves the house there.
 pub async fn serve(house: Arc<House>, address: SocketAddr) -> Result<Running, CannotListen> {
+    let router = router(&house);
+    listen(address, async move |listener, stopped| {
+        let hub = tokio::spawn(live::run(Arc::downgrade(&house), house.position.clone()));
+        let upkeep = tokio::spawn(metrics::upkeep(Arc::downgrade(&house)));
+        let graceful = accept(&router, listener, stopped, house.options.limits.connections_max).await;
+        hub.abort();
+        upkeep.abort();
+        house.hub.close();
+        end(graceful).await;
+    })
+    .await
+}
+
+/// Listens on an address, and serves metrics there to whoever asks, without a key.
+pub async fn serve_metrics(house: Arc<House>, address: SocketAddr) -> Result<Running, CannotListen> {
+    let router = metrics_router(&house);
+    listen(address, async move |listener, stopped| {
+        end(accept(&router, listener, stopped, METRICS_CONNECTIONS_MAX).await).await;
+    })
+    .await
+}
+
+async fn listen<F: Future<Output = ()> + Send + 'static>(
+    address: SocketAddr,
+    serve: impl FnOnce(TcpListener, oneshot::Receiver<()>) -> F,
+) -> Result<Running, CannotListen> {
     let failed = |why| CannotListen { address, why };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     let (stop, stopped) = oneshot::channel();
-    let task = tokio::spawn(accept(house, listener, stopped));
+    let task = tokio::spawn(serve(listener, stopped));
     Ok(Running { address, stop, task })
 }
 
@@ -86,14 +114,22 @@ pub async fn serve_bare(address: SocketAddr, page: bytes::Bytes) -> Result<Runni
     Ok(Running { address, stop, task })
 }
 
-async fn accept(house: Arc<House>, listener: TcpListener, mut stopped: oneshot::Receiver<()>) {
-    let router = router(&house);
+async fn end(graceful: GracefulShutdown) {
+    let _ = tokio::time::timeout(Duration::from_secs(END_SECONDS), graceful.shutdown()).await;
+}
+
+/// Takes connections until it is told to stop; those under way are then left to end.
+async fn accept(
+    router: &Router,
+    listener: TcpListener,
+    mut stopped: oneshot::Receiver<()>,
+    connections_max: usize,
+) -> GracefulShutdown {
     let graceful = GracefulShutdown::new();
-    let room = Arc::new(Semaphore::new(house.options.limits.connections_max));
-    let hub = tokio::spawn(live::run(Arc::downgrade(&house), house.position.clone()));
+    let room = Arc::new(Semaphore::new(connections_max));
     loop {
         let connection = tokio::select! {
-            _ = &mut stopped => break,
+            _ = &mut stopped => return graceful,
             connection = listener.accept() => connection,
         };
         let (stream, peer) = match connection {
@@ -106,7 +142,7 @@ async fn accept(house: Arc<House>, listener: TcpListener, mut stopped: oneshot::
         };
         // Without room the connection is closed at once: the client sees it and may come again.
         let Ok(permit) = room.clone().try_acquire_owned() else { continue };
-        let watched = graceful.watch(connect(&router, stream, peer));
+        let watched = graceful.watch(connect(router, stream, peer));
         tokio::spawn(async move {
             if let Err(why) = watched.await {
                 tracing::debug!(%why, "a connection ended");
@@ -114,10 +150,6 @@ async fn accept(house: Arc<House>, listener: TcpListener, mut stopped: oneshot::
             drop(permit);
         });
     }
-    drop(listener);
-    hub.abort();
-    house.hub.close();
-    let _ = tokio::time::timeout(Duration::from_secs(END_SECONDS), graceful.shutdown()).await;
 }
 
 fn connect(

@@ -4,7 +4,7 @@ use crate::messages::in_thread;
 use crate::problem::Problem;
 use crate::state::{House, Shared};
 use crate::{
-    admin, door, elsewhere, health, live, messages, presence, reactions, reading, reference, signing, threads,
+    admin, door, elsewhere, health, live, messages, metrics, presence, reactions, reading, reference, signing, threads,
 };
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -21,6 +21,9 @@ use utoipa_axum::routes;
 
 /// Where live streams are.
 pub(crate) const EVENTS: &str = "/v1/events";
+
+/// Where metrics are.
+const METRICS: &str = "/metrics";
 
 /// What every route does, as far as access is concerned. A route without a row does not exist.
 pub(crate) const ACTIONS: &[(Method, &str, Action)] = &[
@@ -62,6 +65,7 @@ pub(crate) const ACTIONS: &[(Method, &str, Action)] = &[
     (Method::POST, "/v1/prepare", Action::Read),
     (Method::POST, "/v1/submit", Action::Read),
     (Method::POST, "/v1/_sign", Action::Vouch),
+    (Method::GET, METRICS, Action::Operate),
     (Method::GET, "/admin/health", Action::Vouch),
     (Method::GET, "/admin/stats", Action::Vouch),
     (Method::GET, "/admin/api-keys", Action::Administer),
@@ -72,6 +76,8 @@ pub(crate) const ACTIONS: &[(Method, &str, Action)] = &[
     (Method::DELETE, "/admin/users/{user}", Action::Administer),
     (Method::PUT, "/admin/identities/{identity}", Action::Administer),
     (Method::GET, "/admin/audit", Action::Administer),
+    (Method::GET, "/admin/keys", Action::Administer),
+    (Method::GET, "/admin/keys/{key}", Action::Administer),
     (Method::GET, "/admin/spaces", Action::Operate),
     (Method::POST, "/admin/spaces", Action::Operate),
 ];
@@ -126,6 +132,7 @@ fn documented() -> OpenApiRouter<Shared> {
         .routes(routes!(elsewhere::prepare))
         .routes(routes!(elsewhere::submit))
         .routes(routes!(signing::sign))
+        .routes(routes!(metrics::metrics))
         .routes(routes!(admin::health))
         .routes(routes!(admin::stats))
         .routes(routes!(admin::keys::list, admin::keys::create))
@@ -134,6 +141,8 @@ fn documented() -> OpenApiRouter<Shared> {
         .routes(routes!(admin::users::put, admin::users::remove))
         .routes(routes!(admin::identities::put))
         .routes(routes!(admin::audit))
+        .routes(routes!(admin::explorer::list))
+        .routes(routes!(admin::explorer::get))
         .routes(routes!(admin::spaces::list, admin::spaces::found))
 }
 
@@ -188,4 +197,9 @@ pub(crate) fn router(house: &Arc<House>) -> Router {
         .layer(DefaultBodyLimit::max(limit))
         .layer(cors(&house.options.origins))
         .with_state(shared)
+}
+
+/// The router of a listener that serves metrics and nothing else, to whoever reaches it.
+pub(crate) fn metrics_router(house: &Arc<House>) -> Router {
+    Router::new().route(METRICS, axum::routing::get(metrics::metrics)).with_state(Shared(house.clone()))
 }

@@ -3,6 +3,7 @@
 use crate::door::limits::Gates;
 use crate::door::signature::Nonces;
 use crate::live::{Hub, Tickets};
+use crate::metrics::Meters;
 use ipnet::IpNet;
 use node::Node;
 use std::sync::Arc;
@@ -61,6 +62,7 @@ pub struct House {
     pub(crate) gates: Gates,
     pub(crate) tickets: Tickets,
     pub(crate) hub: Hub,
+    pub(crate) meters: Arc<Meters>,
     /// The latest journal number.
     pub(crate) position: watch::Receiver<u64>,
 }
@@ -91,6 +93,9 @@ impl House {
             // A receiver is kept by the house itself, so this fails only while it is taken down.
             let _ = sender.send(number);
         });
+        let meters = Arc::new(Meters::default());
+        let timer = meters.clone();
+        node.on_timed_commit(move |nanos| timer.committed(nanos));
         Arc::new(House {
             node,
             gates: Gates::new(&options.limits),
@@ -99,6 +104,7 @@ impl House {
             nonces: Nonces::default(),
             tickets: Tickets::default(),
             hub: Hub::default(),
+            meters,
             position,
         })
     }

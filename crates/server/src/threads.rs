@@ -188,7 +188,8 @@ pub(crate) fn limit(asked: Option<usize>, most: usize) -> Result<usize, Problem>
     match asked {
         None => Ok(50.min(most)),
         Some(0) => Err(Problem::bad_request("limit is at least 1")),
-        Some(number) => Ok(number.min(most)),
+        Some(number) if number > most => Err(Problem::bad_request(format!("limit is at most {most}"))),
+        Some(number) => Ok(number),
     }
 }
 

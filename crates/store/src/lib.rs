@@ -19,7 +19,9 @@ pub mod doors;
 pub mod dump;
 
 mod encode;
+pub mod explorer;
 mod follows;
+pub mod gauges;
 pub mod keyring;
 pub mod local;
 pub mod master;

@@ -70,10 +70,13 @@ fn serve(context: &Context, node: &Node, signals: &Signals, made: Option<Initial
     let runtime = runtime.map_err(|why| Failure::new(format!("cannot start the server: {why}"), "try again"))?;
     let token = hex::encode(house::fresh::<32>()?);
     let house = House::new(node.clone(), context.loaded.server_options(), &token);
-    let server = runtime.block_on(server::serve(house, context.loaded.listen)).map_err(|why| {
+    let taken = |why: server::CannotListen| {
         let what_to_do = "stop what listens there, or pass another address: --listen 127.0.0.1:0 takes any free port";
         Failure::new(why.to_string(), what_to_do)
-    })?;
+    };
+    let server = runtime.block_on(server::serve(house.clone(), context.loaded.listen)).map_err(taken)?;
+    let metrics = context.loaded.metrics_listen.map(|address| server::serve_metrics(house, address));
+    let metrics = metrics.map(|metrics| runtime.block_on(metrics)).transpose().map_err(taken)?;
     let _token_file = TokenFile::write(context, server.address, &token)?;
     let db = node.snapshot()?;
     let running = Running {
@@ -86,7 +89,12 @@ fn serve(context: &Context, node: &Node, signals: &Signals, made: Option<Initial
     };
     drop(db);
     let watched = context.show(&running).and_then(|()| watch(node, signals));
-    runtime.block_on(server.stop());
+    runtime.block_on(async {
+        if let Some(metrics) = metrics {
+            metrics.stop().await;
+        }
+        server.stop().await;
+    });
     watched
 }
 

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 /// A configuration file larger than this is something else.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Settings that are text and stand at the top of the file.
-const TEXTS: [&str; 6] = ["data_dir", "master_key", "listen", "cors_origins", "trusted_proxies", "log"];
+const TEXTS: [&str; 7] =
+    ["data_dir", "master_key", "listen", "metrics_listen", "cors_origins", "trusted_proxies", "log"];
 
 /// Where a setting came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +70,8 @@ pub(crate) struct Loaded {
     pub(crate) cors_origins: Vec<String>,
     /// Proxies whose word on addresses is taken.
     pub(crate) trusted_proxies: Vec<IpNet>,
+    /// Where metrics are served without a key, if anywhere.
+    pub(crate) metrics_listen: Option<SocketAddr>,
     pub(crate) log: String,
     /// All of it, for people.
     pub(crate) values: Vec<Value>,
@@ -96,7 +99,12 @@ pub(crate) fn load(given: &Given<'_>) -> Result<Loaded, Failure> {
     let beside = data_dir.join("master.key").into();
     let master_key = layers.text("master_key", "--master-key", flag(&given.master_key), beside).into();
     let listen = layers.text("listen", "--listen", given.listen.clone().map(OsString::from), LISTEN.into());
-    let listen = parse_address(&listen.to_string_lossy())?;
+    let listen = parse_address("listen", &listen.to_string_lossy())?;
+    let metrics_listen = layers.text("metrics_listen", "", None, "".into());
+    let metrics_listen = match metrics_listen.to_string_lossy().as_ref() {
+        "" => None,
+        text => Some(parse_address("metrics_listen", text)?),
+    };
     let cors_origins = listed(&layers.text("cors_origins", "", None, OsString::new()));
     let trusted_proxies = parse_networks(&layers.text("trusted_proxies", "", None, OsString::new()))?;
     let log = layers.text("log", "--log", given.log.clone().map(OsString::from), "info".into());
@@ -106,17 +114,27 @@ pub(crate) fn load(given: &Given<'_>) -> Result<Loaded, Failure> {
     }
     let config = Config::of(|section, name| numbers.get(&(section, name)).copied().unwrap_or_default());
     let log = log.to_string_lossy().into_owned();
-    Ok(Loaded { config, data_dir, master_key, listen, cors_origins, trusted_proxies, log, values: layers.values })
+    Ok(Loaded {
+        config,
+        data_dir,
+        master_key,
+        listen,
+        metrics_listen,
+        cors_origins,
+        trusted_proxies,
+        log,
+        values: layers.values,
+    })
 }
 
 /// Where the node listens unless somebody says otherwise: on this machine only.
 const LISTEN: &str = "127.0.0.1:7117";
 
-fn parse_address(text: &str) -> Result<SocketAddr, Failure> {
+fn parse_address(name: &str, text: &str) -> Result<SocketAddr, Failure> {
     text.parse().map_err(|_| {
         let shown: String = text.chars().take(80).collect();
         let what_to_do = format!("write it as ADDRESS:PORT, such as {LISTEN} or [::]:7117");
-        Failure::new(format!("listen = {shown:?} is not an address to listen on"), what_to_do)
+        Failure::new(format!("{name} = {shown:?} is not an address to listen on"), what_to_do)
     })
 }
 

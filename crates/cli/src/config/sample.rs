@@ -19,6 +19,8 @@ pub(crate) fn sample() -> String {
          # cors_origins = \"https://chat.example.org\"\n\n\
          # Proxies whose X-Forwarded-For is believed: addresses or networks, between commas.\n\
          # trusted_proxies = \"10.0.0.0/8\"\n\n\
+         # Where metrics are served without a key; nowhere if it is empty. The operator always has them at /metrics.\n\
+         # metrics_listen = \"\"\n\n\
          # How much to log: error, warn, info, debug, trace, or a filter.\n\
          # log = \"info\"\n",
     );
@@ -58,6 +60,6 @@ mod tests {
             .collect();
         let table: toml::Table = uncommented.join("\n").parse().expect("TOML");
         let settings: usize = SECTIONS.iter().map(|section| section.settings.len()).sum();
-        assert_eq!(keys_of(&table).expect("known keys").len(), settings + 6);
+        assert_eq!(keys_of(&table).expect("known keys").len(), settings + 7);
     }
 }

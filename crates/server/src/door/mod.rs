@@ -33,9 +33,22 @@ pub(crate) struct Proven {
     pub(crate) called: String,
 }
 
-/// Lets a request in, or answers why not.
-pub(crate) async fn enter(State(house): State<Shared>, mut request: Request, next: Next) -> Response {
-    match admit(&house, &request) {
+/// Lets a request in, or answers why not, and notes how long that took.
+pub(crate) async fn enter(State(house): State<Shared>, request: Request, next: Next) -> Response {
+    let (began, method) = (house.node.now(), request.method().clone());
+    let path = request.extensions().get::<MatchedPath>().cloned();
+    let response = let_in(&house, request, next).await;
+    let took = house.node.now().0.saturating_sub(began.0);
+    let route = path.as_ref().map(MatchedPath::as_str).unwrap_or_default();
+    // A method that no route takes is whatever a client made up: it would make a family of its own each time.
+    if routes::action(&method, route).is_some() {
+        house.meters.answered(&method, route, response.status().as_u16(), took);
+    }
+    response
+}
+
+async fn let_in(house: &Shared, mut request: Request, next: Next) -> Response {
+    match admit(house, &request) {
         Ok(guest) => {
             request.extensions_mut().insert(guest);
             let patience = Duration::from_secs(house.options.limits.request_seconds);

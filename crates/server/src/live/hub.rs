@@ -72,6 +72,12 @@ impl Hub {
         }
     }
 
+    /// How many listen.
+    pub(crate) fn listeners(&self) -> usize {
+        let topics = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        topics.values().map(broadcast::Sender::receiver_count).sum()
+    }
+
     /// Forgets topics that nobody listens to. Says whether any is left.
     fn is_heard(&self) -> bool {
         let mut topics = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -31,7 +31,7 @@ async fn a_client_with_its_own_key_prepares_signs_and_submits() {
     assert_eq!(prepared.status, 200, "{prepared:?}");
     let submission = signed(&key, &prepared.body);
     let wrong = signed(&SigningKey::from_bytes(&[43; 32]), &prepared.body);
-    assert_eq!(home.by("bob", "POST", "/v1/submit", Some(wrong)).await.status, 422);
+    assert_eq!(home.by("bob", "POST", "/v1/submit", Some(wrong)).await.status, 403);
     let submitted = home.by("bob", "POST", "/v1/submit", Some(submission.clone())).await;
     assert_eq!((submitted.status.as_u16(), &submitted.body["state"]), (201, &json!("applied")), "{submitted:?}");
     assert_eq!(home.by("bob", "POST", "/v1/submit", Some(submission)).await.status, 200);

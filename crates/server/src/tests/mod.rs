@@ -3,8 +3,10 @@
 mod access;
 mod conversations;
 mod elsewhere;
+mod explorer;
 mod hostile;
 mod live;
+mod metrics;
 
 use crate::door::keys::NewKey;
 use crate::door::signature::sign;
