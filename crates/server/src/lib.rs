@@ -17,6 +17,7 @@ mod listen;
 mod live;
 mod messages;
 mod metrics;
+mod outbound;
 mod problem;
 mod reactions;
 mod reading;
@@ -26,6 +27,7 @@ mod routes;
 mod signing;
 mod state;
 mod threads;
+mod webhooks;
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@
 mod hub;
 mod stream;
 
-pub(crate) use hub::{Hub, run};
+pub(crate) use hub::{Hub, run, told};
 
 use crate::ask::fresh;
 use crate::caller::Guest;

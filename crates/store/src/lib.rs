@@ -34,6 +34,7 @@ pub mod schedule;
 pub mod tables;
 pub mod verify;
 pub mod views;
+pub mod webhooks;
 
 pub use batch::Batch;
 pub use db::Db;

@@ -1,6 +1,7 @@
 //! Administration: spaces, API keys, keys that sign for users, and members. Every act is in the audit log.
 
 use super::people::{self, admit};
+use super::webhooks::{self, Hooking};
 use super::{CannotAct, go, make};
 use ed25519_dalek::SigningKey;
 use engine::access::KeyRole;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use store::Batch;
 use store::doors::{ApiKey, SigningSecret};
 use store::people::{KeptSpace, User};
+use store::webhooks::WebhookId;
 
 /// Something to administer. Chance is an argument.
 #[derive(Clone, Debug)]
@@ -51,6 +53,8 @@ pub enum Administration {
     AddSigningKey(SpaceId, Box<[u8; 32]>),
     /// Accept a key that signs for users only until then.
     EndSigningKey(SpaceId, u64, Nanos),
+    /// Make, change or end a webhook of a space.
+    Webhook(SpaceId, WebhookId, Hooking),
     /// Give a user a role, admitting them if they were never here.
     SetRole {
         /// In which space.
@@ -86,6 +90,12 @@ pub enum CannotAdminister {
     /// There is no such key.
     #[error("there is no such key")]
     NoSuchKey,
+    /// There is no such webhook.
+    #[error("there is no such webhook")]
+    NoSuchWebhook,
+    /// The space has enough webhooks.
+    #[error("a space has at most 100 webhooks")]
+    TooManyWebhooks,
     /// There is no such user.
     #[error("there is no such user")]
     NoSuchUser,
@@ -112,6 +122,7 @@ fn told(administration: &Administration) -> (Option<SpaceId>, &'static str, Stri
         Administration::EndKey { id, .. } => (None, "end api key", hex(id)),
         Administration::AddSigningKey(space, _) => (Some(*space), "add signing key", String::new()),
         Administration::EndSigningKey(space, number, _) => (Some(*space), "end signing key", number.to_string()),
+        Administration::Webhook(space, id, hooking) => (Some(*space), hooking.word(), hex(id)),
         Administration::SetRole { space, user, role: Some(role), .. } => {
             (Some(*space), "set role", format!("{user}: {role}"))
         }
@@ -153,6 +164,7 @@ fn carry_out(batch: &mut Batch<'_>, administration: Administration) -> Outcome {
             batch.keep_signing_key(&space, number, &key)?;
             Ok(Ok(Administered::Done))
         }
+        Administration::Webhook(space, id, hooking) => webhooks::administer(batch, &space, &id, hooking),
         Administration::SetRole { space, user, role: Some(role), fresh } => {
             set_role(batch, &space, &user, role, &fresh)
         }

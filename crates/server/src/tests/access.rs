@@ -86,6 +86,7 @@ fn body(method: &str, path: &str) -> Option<Value> {
     match (method, path) {
         ("POST", "/v1/_sign") => Some(json!({ "userId": "alice" })),
         ("POST", "/admin/spaces") => Some(json!({ "name": "" })),
+        ("POST", "/admin/webhooks") => Some(json!({ "url": "" })),
         ("POST", "/admin/api-keys") => Some(json!({ "role": "none" })),
         ("PUT", "/admin/users/{user}") => Some(json!({ "role": "none" })),
         ("PUT", "/v1/threads/{thread}/read") => Some(json!({ "message": "m1" })),
