@@ -14,6 +14,7 @@ use engine::rows::{Origin, Outcome, Task};
 use model::planted::{Bug, is_planted};
 use model::{ContentHash, EventId, Group, Identity, Nanos, Need, SpaceId};
 use store::content::Delivered;
+use store::webhooks::{Progress, WebhookId};
 use store::{Batch, Store};
 
 /// How much waiting work one transaction does beside its requests.
@@ -67,6 +68,8 @@ pub enum Request {
     Act(Box<Act>),
     /// Administer, in the name of whom the audit log will show.
     Administer(String, Box<Administration>),
+    /// Note how far a webhook has told.
+    Told(SpaceId, WebhookId, Box<Progress>),
     /// Nothing: wake what the clock wakes, and go on with what waits.
     Tick,
 }
@@ -205,6 +208,7 @@ fn handle(batch: &mut Batch<'_>, request: Request) -> Answer<Reply> {
         }
         Request::Act(act) => acts::act(batch, *act).map(Reply::Acted),
         Request::Administer(who, what) => acts::administration::administer(batch, &who, *what).map(Reply::Administered),
+        Request::Told(space, id, told) => acts::webhooks::progress(batch, &space, &id, *told).map(|()| Reply::Done),
         Request::Tick => Ok(Reply::Done),
     }
 }

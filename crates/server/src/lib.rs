@@ -18,6 +18,7 @@ mod listen;
 mod live;
 mod messages;
 mod metrics;
+mod outbound;
 mod presence;
 mod problem;
 mod reactions;
@@ -29,6 +30,7 @@ mod shapes;
 mod signing;
 mod state;
 mod threads;
+mod webhooks;
 
 #[cfg(test)]
 mod tests;

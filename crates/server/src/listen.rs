@@ -2,7 +2,7 @@
 
 use crate::routes::{metrics_router, router};
 use crate::state::House;
-use crate::{live, metrics};
+use crate::{live, metrics, webhooks};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
@@ -61,10 +61,12 @@ pub async fn serve(house: Arc<House>, address: SocketAddr) -> Result<Running, Ca
     let router = router(&house);
     listen(address, async move |listener, stopped| {
         let hub = tokio::spawn(live::run(Arc::downgrade(&house), house.position.clone()));
+        let tellers = tokio::spawn(webhooks::run(Arc::downgrade(&house), house.position.clone()));
         let upkeep = tokio::spawn(metrics::upkeep(Arc::downgrade(&house)));
         let graceful = accept(&router, listener, stopped, house.options.limits.connections_max).await;
         hub.abort();
         upkeep.abort();
+        tellers.abort();
         house.hub.close();
         end(graceful).await;
     })

@@ -8,7 +8,7 @@
 mod hub;
 mod stream;
 
-pub(crate) use hub::{Hub, Told, insiders, run};
+pub(crate) use hub::{Hub, Told, insiders, run, told};
 
 use crate::ask::fresh;
 use crate::caller::Guest;

@@ -151,7 +151,10 @@ impl From<CannotAdminister> for Problem {
         match why {
             CannotAdminister::Act(why) => why.into(),
             CannotAdminister::NameTaken(_) => Problem::conflict(detail),
-            CannotAdminister::NoSuchKey | CannotAdminister::NoSuchUser => Problem::not_found(detail),
+            CannotAdminister::NoSuchKey | CannotAdminister::NoSuchUser | CannotAdminister::NoSuchWebhook => {
+                Problem::not_found(detail)
+            }
+            CannotAdminister::TooManyWebhooks => Problem::unprocessable(detail),
         }
     }
 }

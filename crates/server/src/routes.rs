@@ -78,6 +78,11 @@ pub(crate) const ACTIONS: &[(Method, &str, Action)] = &[
     (Method::GET, "/admin/audit", Action::Administer),
     (Method::GET, "/admin/keys", Action::Administer),
     (Method::GET, "/admin/keys/{key}", Action::Administer),
+    (Method::GET, "/admin/webhooks", Action::Administer),
+    (Method::POST, "/admin/webhooks", Action::Administer),
+    (Method::DELETE, "/admin/webhooks/{id}", Action::Administer),
+    (Method::POST, "/admin/webhooks/{id}/test", Action::Administer),
+    (Method::POST, "/admin/webhooks/{id}/rotate", Action::Administer),
     (Method::GET, "/admin/spaces", Action::Operate),
     (Method::POST, "/admin/spaces", Action::Operate),
 ];
@@ -143,6 +148,10 @@ fn documented() -> OpenApiRouter<Shared> {
         .routes(routes!(admin::audit))
         .routes(routes!(admin::explorer::list))
         .routes(routes!(admin::explorer::get))
+        .routes(routes!(admin::webhooks::list, admin::webhooks::create))
+        .routes(routes!(admin::webhooks::end))
+        .routes(routes!(admin::webhooks::test))
+        .routes(routes!(admin::webhooks::rotate))
         .routes(routes!(admin::spaces::list, admin::spaces::found))
 }
 

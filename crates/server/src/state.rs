@@ -4,6 +4,8 @@ use crate::door::limits::Gates;
 use crate::door::signature::Nonces;
 use crate::live::{Hub, Tickets};
 use crate::metrics::Meters;
+use crate::outbound::Outbound;
+use crate::webhooks::Tellers;
 use ipnet::IpNet;
 use node::Node;
 use std::sync::Arc;
@@ -48,6 +50,8 @@ pub struct Options {
     pub dated_signatures_only: bool,
     /// Origins that browsers may call from.
     pub origins: Vec<String>,
+    /// Whether webhooks may lead to private addresses.
+    pub private_webhooks: bool,
     /// Proxies whose word on addresses is taken.
     pub proxies: Vec<IpNet>,
 }
@@ -63,6 +67,8 @@ pub struct House {
     pub(crate) tickets: Tickets,
     pub(crate) hub: Hub,
     pub(crate) meters: Arc<Meters>,
+    pub(crate) outbound: Outbound,
+    pub(crate) tellers: Arc<Tellers>,
     /// The latest journal number.
     pub(crate) position: watch::Receiver<u64>,
 }
@@ -94,6 +100,7 @@ impl House {
             let _ = sender.send(number);
         });
         let meters = Arc::new(Meters::default());
+        let outbound = Outbound::new(options.private_webhooks);
         let timer = meters.clone();
         node.on_timed_commit(move |nanos| timer.committed(nanos));
         Arc::new(House {
@@ -105,6 +112,8 @@ impl House {
             tickets: Tickets::default(),
             hub: Hub::default(),
             meters,
+            outbound,
+            tellers: Arc::default(),
             position,
         })
     }

@@ -35,6 +35,7 @@ pub mod schedule;
 pub mod tables;
 pub mod verify;
 pub mod views;
+pub mod webhooks;
 
 pub use at_rest::{Chance, Protection};
 pub use batch::Batch;

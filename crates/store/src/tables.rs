@@ -257,6 +257,8 @@ tables! {
     Local idempotency_order: [u8; 40] => () = "idempotency_order_v1";
     /// Number to an act of administration: who, what, when; protected.
     Local audit: u64 => &'static [u8] = "audit_v1";
+    /// (space id, id of a webhook) to where it tells, what signs, and how far it has told; protected.
+    Local webhooks: [u8; 24] => &'static [u8] = "webhooks_v1";
     /// Word to how often it happened.
     Local counts: &'static str => u64 = "counts_v1";
     /// Numbers and bytes that describe the data folder itself: format version, epoch, key check.

@@ -132,6 +132,11 @@ sections! {
         /// 1: signatures of users without a date are refused.
         dated_signatures_only = 0 in 0..=1;
     }
+    /// Where webhooks may lead.
+    webhooks: WebhookSettings {
+        /// 1: also to this machine and the network around it. Whoever has an admin key can then reach both.
+        allow_private = 0 in 0..=1;
+    }
     /// The one writer.
     writer: WriterSettings {
         /// How many requests one transaction takes at most.
@@ -176,7 +181,12 @@ impl Config {
             body_bytes_max: (http.body_kib_max << 10) as usize,
             request_seconds: http.request_seconds,
         };
-        server::Options { limits, dated_signatures_only: http.dated_signatures_only == 1, ..Default::default() }
+        server::Options {
+            limits,
+            dated_signatures_only: http.dated_signatures_only == 1,
+            private_webhooks: self.webhooks.allow_private == 1,
+            ..Default::default()
+        }
     }
 
     /// How to run the node.

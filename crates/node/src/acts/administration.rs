@@ -1,6 +1,7 @@
 //! Administration: spaces, API keys, keys that sign for users, and members. Every act is in the audit log.
 
 use super::people::{self, admit};
+use super::webhooks::{self, Hooking};
 use super::{CannotAct, go, make};
 use ed25519_dalek::SigningKey;
 use engine::access::KeyRole;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use store::Batch;
 use store::doors::{ApiKey, SigningSecret};
 use store::people::{KeptSpace, User};
+use store::webhooks::WebhookId;
 
 /// Something to administer. Chance is an argument.
 #[derive(Clone, Debug)]
@@ -53,6 +55,8 @@ pub enum Administration {
     EndSigningKey(SpaceId, u64, Nanos),
     /// Give an identity whose key is elsewhere a role.
     AdmitIdentity(SpaceId, Identity, MemberRole),
+    /// Make, change or end a webhook of a space.
+    Webhook(SpaceId, WebhookId, Hooking),
     /// Give a user a role, admitting them if they were never here.
     SetRole {
         /// In which space.
@@ -90,6 +94,12 @@ pub enum CannotAdminister {
     /// There is no such key.
     #[error("there is no such key")]
     NoSuchKey,
+    /// There is no such webhook.
+    #[error("there is no such webhook")]
+    NoSuchWebhook,
+    /// The space has enough webhooks.
+    #[error("a space has at most 100 webhooks")]
+    TooManyWebhooks,
     /// There is no such user.
     #[error("there is no such user")]
     NoSuchUser,
@@ -119,6 +129,7 @@ fn told(administration: &Administration) -> (Option<SpaceId>, &'static str, Stri
         Administration::AdmitIdentity(space, identity, role) => {
             (Some(*space), "admit identity", format!("{identity}: {role}"))
         }
+        Administration::Webhook(space, id, hooking) => (Some(*space), hooking.word(), hex(id)),
         Administration::SetRole { space, user, role: Some(role), .. } => {
             (Some(*space), "set role", format!("{user}: {role}"))
         }
@@ -165,6 +176,7 @@ fn carry_out(batch: &mut Batch<'_>, administration: Administration) -> Outcome {
             let membership = go!(by_keeper(batch, &space, Kind::Member, payload, None));
             Ok(Ok(Administered::Admitted(membership)))
         }
+        Administration::Webhook(space, id, hooking) => webhooks::administer(batch, &space, &id, hooking),
         Administration::SetRole { space, user, role: Some(role), fresh } => {
             set_role(batch, &space, &user, role, &fresh)
         }

@@ -9,11 +9,13 @@ mod conversation;
 mod finding;
 pub mod naming;
 mod people;
+pub(crate) mod webhooks;
 
 pub use administration::{Administered, Administration, CannotAdminister};
 pub use conversation::{message_content, reaction_content};
 pub use finding::{Sight, find, participants, principal, sight};
 pub use naming::{BadName, Named};
+pub use webhooks::Hooking;
 
 use crate::creating;
 use engine::access::{Decision, KeyRole};

@@ -5,6 +5,7 @@ pub(crate) mod identities;
 pub(crate) mod keys;
 pub(crate) mod spaces;
 pub(crate) mod users;
+pub(crate) mod webhooks;
 
 use crate::caller::Guest;
 use crate::extract::Query;

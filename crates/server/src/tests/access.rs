@@ -87,6 +87,7 @@ fn body(method: &str, path: &str) -> Option<Value> {
         ("POST", "/v1/_sign") => Some(json!({ "userId": "alice" })),
         ("PUT", "/v1/presence") => Some(json!({ "status": "away" })),
         ("POST", "/admin/spaces") => Some(json!({ "name": "" })),
+        ("POST", "/admin/webhooks") => Some(json!({ "url": "" })),
         ("POST", "/admin/api-keys") => Some(json!({ "role": "none" })),
         ("PUT", "/admin/users/{user}" | "/admin/identities/{identity}") => Some(json!({ "role": "none" })),
         ("PUT", "/v1/threads/{thread}/read") => Some(json!({ "message": "m1" })),

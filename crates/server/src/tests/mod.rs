@@ -7,6 +7,7 @@ mod explorer;
 mod hostile;
 mod live;
 mod metrics;
+mod webhooks;
 
 use crate::door::keys::NewKey;
 use crate::door::signature::sign;

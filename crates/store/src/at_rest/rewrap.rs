@@ -101,6 +101,7 @@ impl Batch<'_> {
                 7 => protect_table!(self, users, cursor, left, <[u8]>::to_vec),
                 8 => protect_table!(self, user_names, cursor, left, <[u8]>::to_vec),
                 9 => protect_table!(self, signing_keys, cursor, left, <[u8]>::to_vec),
+                10 => protect_table!(self, webhooks, cursor, left, <[u8]>::to_vec),
                 _ => return self.end_rewrap(&cursor),
             };
             cursor.step(rows, left, last);

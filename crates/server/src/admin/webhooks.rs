@@ -1,0 +1,187 @@
+//! Webhooks of a space: list, make, end, test, rotate.
+
+use crate::ask::{fresh, json};
+use crate::caller::Guest;
+use crate::extract::{Path, Sent};
+use crate::problem::Problem;
+use crate::state::{House, Shared};
+use crate::webhooks::{post, secret_text};
+use axum::Json;
+use axum::extract::State;
+use http::{HeaderMap, StatusCode};
+use node::acts::{Administration, Hooking};
+use serde::{Deserialize, Serialize};
+use store::webhooks::{Webhook, WebhookId};
+use utoipa::ToSchema;
+
+/// What can be told.
+const KINDS: [&str; 8] = [
+    "message.created",
+    "message.changed",
+    "message.reacted",
+    "thread.created",
+    "thread.changed",
+    "thread.deleted",
+    "thread.read",
+    "members.changed",
+];
+
+/// A webhook, without its secret.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct WebhookEntry {
+    id: String,
+    url: String,
+    /// What it is told; everything if empty.
+    events: Vec<String>,
+    created_ts: u64,
+    /// The journal position up to which it was told.
+    position: String,
+    /// How often the next event was tried in vain.
+    attempts: u32,
+    /// When it is tried again.
+    next_ts: Option<u64>,
+    /// Why it is not told anything any more; a test that succeeds enables it again.
+    disabled: Option<String>,
+}
+
+/// The webhooks of a space.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Webhooks {
+    webhooks: Vec<WebhookEntry>,
+}
+
+/// A webhook to make.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct WebhookBody {
+    /// Where to post to: https or http, at a public address.
+    url: String,
+    /// What to tell, such as `message.created`; everything if absent or empty.
+    #[serde(default)]
+    events: Vec<String>,
+}
+
+/// A secret: the only time it is shown.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct WebhookSecret {
+    id: String,
+    /// What signs, as `whsec_…`.
+    secret: String,
+}
+
+/// What came of a test.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Tested {
+    /// Whether the event was taken.
+    taken: bool,
+    /// What came back.
+    detail: String,
+}
+
+fn entry(id: &WebhookId, webhook: Webhook) -> WebhookEntry {
+    let progress = webhook.progress;
+    WebhookEntry {
+        id: hex::encode(id),
+        url: webhook.url,
+        events: webhook.kinds,
+        created_ts: webhook.created_at.0,
+        position: format!("{}-{}", progress.epoch, progress.number),
+        attempts: progress.attempts,
+        next_ts: (progress.attempts > 0).then_some(progress.next.0),
+        disabled: progress.disabled,
+    }
+}
+
+/// A webhook of the guest's space.
+fn known(house: &House, guest: &Guest, id: &str) -> Result<(WebhookId, Webhook), Problem> {
+    let unknown = || Problem::not_found("there is no such webhook");
+    let mut bytes = [0; 8];
+    hex::decode_to_slice(id, &mut bytes).map_err(|_| unknown())?;
+    let found = house.node.snapshot()?.webhook(&guest.space()?, &bytes)?;
+    Ok((bytes, found.ok_or_else(unknown)?))
+}
+
+async fn hook(house: &House, guest: &Guest, id: WebhookId, hooking: Hooking) -> Result<(), Problem> {
+    house.administer(guest, Administration::Webhook(guest.space()?, id, hooking)).await.map(drop)
+}
+
+/// List the webhooks of the space
+#[utoipa::path(get, path = "/admin/webhooks", tag = "admin", responses(
+    (status = 200, body = Webhooks), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn list(State(house): State<Shared>, guest: Guest) -> Result<Json<Webhooks>, Problem> {
+    let found = house.node.snapshot()?.webhooks(Some(&guest.space()?))?;
+    Ok(Json(Webhooks { webhooks: found.into_iter().map(|(_, id, webhook)| entry(&id, webhook)).collect() }))
+}
+
+/// Make a webhook, which is told what happens from now on
+#[utoipa::path(post, path = "/admin/webhooks", tag = "admin", request_body = WebhookBody, responses(
+    (status = 201, body = WebhookSecret), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn create(
+    State(house): State<Shared>,
+    guest: Guest,
+    headers: HeaderMap,
+    Sent(body): Sent,
+) -> Result<(StatusCode, Json<WebhookSecret>), Problem> {
+    let WebhookBody { url, events } = json(&headers, &body)?;
+    house.outbound.vet(&url).map_err(|why| Problem::unprocessable(format!("the url: {why}")))?;
+    if let Some(other) = events.iter().find(|event| !KINDS.contains(&event.as_str())) {
+        let other: String = other.chars().take(80).collect();
+        return Err(Problem::unprocessable(format!("there are no {other:?} events; there are {}", KINDS.join(", "))));
+    }
+    let (id, secret) = (fresh::<8>()?, fresh::<32>()?);
+    let kinds = KINDS.iter().filter(|kind| events.iter().any(|event| event == *kind));
+    let kinds = kinds.map(|kind| (*kind).to_owned()).collect();
+    hook(&house, &guest, id, Hooking::Add { url, secret: Box::new(secret), kinds }).await?;
+    Ok((StatusCode::CREATED, Json(WebhookSecret { id: hex::encode(id), secret: secret_text(&secret) })))
+}
+
+/// End a webhook
+#[utoipa::path(delete, path = "/admin/webhooks/{id}", tag = "admin", params(("id" = String, Path)), responses(
+    (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn end(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    let (id, _) = known(&house, &guest, &id)?;
+    hook(&house, &guest, id, Hooking::End).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Send a `test` event now; one that is taken enables a webhook that was disabled
+#[utoipa::path(post, path = "/admin/webhooks/{id}/test", tag = "admin", params(("id" = String, Path)), responses(
+    (status = 200, body = Tested), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn test(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(id): Path<String>,
+) -> Result<Json<Tested>, Problem> {
+    let (id, webhook) = known(&house, &guest, &id)?;
+    let name = format!("{}_test-{}", hex::encode(id), house.node.now().0);
+    let answer = post(&house, &webhook, &name, "test", "{}").await;
+    let taken = answer.as_ref().is_ok_and(|status| (200..300).contains(status));
+    if taken && webhook.progress.attempts > 0 {
+        hook(&house, &guest, id, Hooking::Enable).await?;
+        house.tellers.wake();
+    }
+    let detail = answer.map_or_else(|why| why.to_string(), |status| format!("it answered {status}"));
+    Ok(Json(Tested { taken, detail }))
+}
+
+/// Make another secret; the one before signs beside it for a day
+#[utoipa::path(post, path = "/admin/webhooks/{id}/rotate", tag = "admin", params(("id" = String, Path)), responses(
+    (status = 200, body = WebhookSecret), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn rotate(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(id): Path<String>,
+) -> Result<Json<WebhookSecret>, Problem> {
+    let (id, _) = known(&house, &guest, &id)?;
+    let secret = fresh::<32>()?;
+    hook(&house, &guest, id, Hooking::Rotate(Box::new(secret))).await?;
+    Ok(Json(WebhookSecret { id: hex::encode(id), secret: secret_text(&secret) }))
+}

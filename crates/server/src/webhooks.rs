@@ -1,0 +1,256 @@
+//! Tells applications what happens, as Standard Webhooks: signed, in order, again until it was taken.
+//!
+//! One task looks whenever something was committed or something is due, and begins a telling for each webhook that has
+//! something to tell and is not telling yet. It reads the journal after the webhook's position, renders what live streams
+//! would get, and posts it. The position moves when an entry was taken, so an entry may come twice, under the same id,
+//! and never not at all.
+
+use crate::live::told;
+use crate::outbound::NotSent;
+use crate::problem::Problem;
+use crate::state::House;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use engine::fetch::{Rhythm, backoff};
+use engine::reads::Reads as _;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use model::{Nanos, SpaceId};
+use node::Request;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use sha2::Sha256;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+use store::webhooks::{Progress, Webhook, WebhookId};
+use tokio::sync::Notify;
+
+/// An entry that was not taken for so long ends its webhook.
+const PATIENCE_NANOS: u64 = 24 * 3600 * Nanos::SECOND;
+/// Journal entries that are read at a time.
+const CHUNK: usize = 64;
+/// How often to look for what is due, when nothing happens.
+const LOOK: Duration = Duration::from_secs(10);
+
+const ID: HeaderName = HeaderName::from_static("webhook-id");
+const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+
+/// What a webhook is told.
+#[derive(Debug, Serialize)]
+struct Telling<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    /// When, in Unix nanoseconds, as everywhere in this API.
+    timestamp: u64,
+    data: &'a RawValue,
+}
+
+/// Which webhooks are being told right now, and what wakes the task that looks after them.
+#[derive(Debug, Default)]
+pub(crate) struct Tellers {
+    busy: Mutex<HashSet<(SpaceId, WebhookId)>>,
+    wake: Notify,
+}
+
+impl Tellers {
+    /// Looks soon whether anything is to be told.
+    pub(crate) fn wake(&self) {
+        self.wake.notify_one();
+    }
+
+    fn begin(&self, space: SpaceId, id: WebhookId) -> bool {
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner).insert((space, id))
+    }
+
+    fn end(&self, space: SpaceId, id: WebhookId) {
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&(space, id));
+    }
+}
+
+/// A secret as people see it.
+pub(crate) fn secret_text(secret: &[u8; 32]) -> String {
+    format!("whsec_{}", STANDARD.encode(secret))
+}
+
+/// `v1,` and the signature, for each secret that is in force.
+fn signatures(webhook: &Webhook, id: &str, seconds: u64, body: &[u8], now: Nanos) -> String {
+    let previous = webhook.previous.filter(|(_, until)| now <= *until).map(|(secret, _)| secret);
+    let sign = |secret: [u8; 32]| {
+        // A key of any length is taken.
+        let mut mac = Hmac::<Sha256>::new_from_slice(&secret).ok()?;
+        mac.update(format!("{id}.{seconds}.").as_bytes());
+        mac.update(body);
+        Some(format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes())))
+    };
+    let signed: Vec<String> = std::iter::once(webhook.secret).chain(previous).filter_map(sign).collect();
+    signed.join(" ")
+}
+
+/// Posts one thing to a webhook. Says the status of the answer.
+pub(crate) async fn post(house: &House, webhook: &Webhook, id: &str, kind: &str, data: &str) -> Result<u16, NotSent> {
+    let now = house.node.now();
+    let data = RawValue::from_string(data.to_owned()).map_err(|_| NotSent::NoAnswer)?;
+    let telling = Telling { kind, timestamp: now.0, data: &data };
+    let body = serde_json::to_vec(&telling).map_err(|_| NotSent::NoAnswer)?;
+    let seconds = now.0 / Nanos::SECOND;
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let values = [(ID, id.to_owned()), (TIMESTAMP, seconds.to_string())];
+    let signature = (SIGNATURE, signatures(webhook, id, seconds, &body, now));
+    for (name, value) in values.into_iter().chain([signature]) {
+        headers.extend(HeaderValue::from_str(&value).map(|value| (name, value)));
+    }
+    house.outbound.post(&webhook.url, headers, Bytes::from(body)).await
+}
+
+/// Looks after all webhooks until the house is taken down.
+pub(crate) async fn run(house: Weak<House>, mut position: tokio::sync::watch::Receiver<u64>) {
+    let mut telling = FuturesUnordered::new();
+    let mut is_news = true;
+    loop {
+        let Some(alive) = house.upgrade() else { return };
+        if is_news {
+            match due(&alive) {
+                Ok(due) => {
+                    telling.extend(due.into_iter().map(|(space, id, hook)| tell(alive.clone(), space, id, hook)))
+                }
+                Err(problem) => tracing::error!(?problem, "webhooks could not be looked after"),
+            }
+        }
+        let tellers = alive.tellers.clone();
+        drop(alive);
+        is_news = tokio::select! {
+            changed = position.changed() => if changed.is_ok() { true } else { return },
+            () = tellers.wake.notified() => true,
+            () = tokio::time::sleep(LOOK) => true,
+            // There may be more than one chunk; where nothing came of it there is not.
+            Some(has_moved) = telling.next() => has_moved,
+        };
+    }
+}
+
+/// The webhooks that have something to tell now and are not telling yet.
+fn due(house: &House) -> Result<Vec<(SpaceId, WebhookId, Webhook)>, Problem> {
+    let db = house.node.snapshot()?;
+    let (now, latest) = (house.node.now(), db.position()?);
+    let mut webhooks = db.webhooks(None)?;
+    webhooks.retain(|(space, id, webhook)| {
+        let progress = &webhook.progress;
+        let has_more = progress.epoch != latest.epoch || progress.number < latest.number;
+        progress.disabled.is_none() && progress.next <= now && has_more && house.tellers.begin(*space, *id)
+    });
+    Ok(webhooks)
+}
+
+/// Tells a webhook a part of what it has to be told. Says whether anything came of it.
+async fn tell(house: Arc<House>, space: SpaceId, id: WebhookId, webhook: Webhook) -> bool {
+    let before = webhook.progress.clone();
+    let after = tell_chunk(&house, &space, &id, &webhook).await.unwrap_or_else(|problem| {
+        tracing::error!(?problem, "a webhook could not be told");
+        before.clone()
+    });
+    let mut has_moved = after != before;
+    if has_moved {
+        // If it cannot be noted, the same entries are told again under the same ids, when something next happens.
+        if let Err(problem) = house.ask(Request::Told(space, id, Box::new(after))).await {
+            tracing::warn!(?problem, "how far a webhook has told could not be noted");
+            has_moved = false;
+        }
+    }
+    house.tellers.end(space, id);
+    has_moved
+}
+
+/// Tells a part of what is to be told. Says how far that went.
+async fn tell_chunk(house: &House, space: &SpaceId, id: &WebhookId, webhook: &Webhook) -> Result<Progress, Problem> {
+    let (latest, entries) = {
+        let db = house.node.snapshot()?;
+        let Some(no) = db.space_no(space)? else { return Ok(webhook.progress.clone()) };
+        (db.position()?, db.journal(Some(no), webhook.progress.number, CHUNK)?)
+    };
+    let mut progress = webhook.progress.clone();
+    if progress.epoch != latest.epoch {
+        // A restored node goes on from what it has: numbers of another epoch mean something else.
+        return Ok(Progress { epoch: latest.epoch, number: progress.number.min(latest.number), ..progress });
+    }
+    let (is_last, is_empty) = (entries.len() < CHUNK, entries.is_empty());
+    for (number, entry) in entries {
+        // Looked at when it is told, so that what was deleted meanwhile is not told any more.
+        let told = told(&*house.node.snapshot()?, number, &entry)?;
+        let told = told.filter(|told| webhook.kinds.is_empty() || webhook.kinds.iter().any(|kind| kind == told.name));
+        if let Some(told) = told {
+            let name = format!("{}_{}-{number}", hex::encode(id), latest.epoch);
+            let answer = post(house, webhook, &name, told.name, &told.data).await;
+            if !answer.as_ref().is_ok_and(|status| (200..300).contains(status)) {
+                return Ok(failed(progress, &answer, house.node.now()));
+            }
+        }
+        progress = Progress { number, attempts: 0, failing_since: Nanos(0), next: Nanos(0), ..progress };
+    }
+    // What happens in other spaces alone is not worth a row.
+    if is_last && !is_empty {
+        progress.number = progress.number.max(latest.number);
+    }
+    Ok(progress)
+}
+
+/// What comes of an entry that was not taken: another attempt later, or the end.
+fn failed(before: Progress, answer: &Result<u16, NotSent>, now: Nanos) -> Progress {
+    let attempts = before.attempts.saturating_add(1);
+    let failing_since = if before.attempts == 0 { now } else { before.failing_since };
+    let next = now.plus(backoff(Rhythm::Content, attempts));
+    let said = match answer {
+        Ok(status) => format!("it answered {status}"),
+        Err(why) => why.to_string(),
+    };
+    let is_gone = *answer == Ok(StatusCode::GONE.as_u16());
+    let is_over = is_gone || now.0.saturating_sub(failing_since.0) >= PATIENCE_NANOS;
+    let disabled = is_over.then(|| if is_gone { said } else { format!("{said}, for a day") });
+    Progress { attempts, failing_since, next, disabled, ..before }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_tried_for_a_day_and_what_is_gone_not_again() {
+        let start = Progress::told_up_to(model::Position { epoch: 1, number: 7 });
+        let (mut progress, mut now) = (start.clone(), Nanos(1_800_000_000 * Nanos::SECOND));
+        let began = now;
+        while progress.disabled.is_none() {
+            progress = failed(progress, &Ok(500), now);
+            assert!(progress.next > now && progress.number == 7);
+            now = progress.next;
+        }
+        assert!(now.0 - began.0 >= PATIENCE_NANOS);
+        assert!((10..30).contains(&progress.attempts), "{progress:?}");
+        assert!(failed(start.clone(), &Ok(410), began).disabled.is_some());
+        assert!(failed(start, &Err(NotSent::NoAnswer), began).disabled.is_none());
+    }
+
+    #[test]
+    fn the_signature_is_that_of_the_standard() {
+        let webhook = Webhook {
+            url: String::new(),
+            secret: [7; 32],
+            previous: Some(([8; 32], Nanos(50))),
+            kinds: Vec::new(),
+            created_at: Nanos(0),
+            progress: Progress::told_up_to(model::Position { epoch: 1, number: 0 }),
+        };
+        let by_hand = |secret: [u8; 32]| {
+            let mut mac = Hmac::<Sha256>::new_from_slice(&secret).expect("a key");
+            mac.update(b"msg_1.1614265330.{\"test\": 2432232314}");
+            format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
+        };
+        let signed = |now| signatures(&webhook, "msg_1", 1_614_265_330, b"{\"test\": 2432232314}", Nanos(now));
+        assert_eq!(signed(10), format!("{} {}", by_hand([7; 32]), by_hand([8; 32])));
+        assert_eq!(signed(51), by_hand([7; 32]));
+    }
+}
