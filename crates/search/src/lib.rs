@@ -18,6 +18,6 @@ mod schema;
 mod words;
 
 pub use index::{CannotSearch, Index};
-pub use query::{Hit, Query, REACH_MAX};
+pub use query::{Hit, Query, REACH_MAX, check};
 pub use schema::Document;
 pub use words::BadQuery;

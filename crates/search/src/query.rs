@@ -1,6 +1,7 @@
 //! Questions, and what is asked of the index for them. Everything is built from words within bounds; nothing that a
 //! caller wrote is read as a language.
 
+use crate::index::CannotSearch;
 use crate::schema::{Fields, SEQ};
 use crate::words::{BadQuery, Part, parts};
 use model::{Identity, Nanos, Seq};
@@ -46,6 +47,11 @@ pub struct Hit {
     pub seq: Seq,
     /// How well it fits, compared with other hits of the same question.
     pub score: f32,
+}
+
+/// Whether a question can be asked at all.
+pub fn check(query: &Query) -> Result<(), CannotSearch> {
+    Ok(Asked::new(query).map(drop)?)
 }
 
 /// A question with its words taken apart.

@@ -22,6 +22,7 @@ pub struct MasterKey {
     backup: [u8; 32],
     check: [u8; 32],
     index: [u8; 32],
+    search: [u8; 32],
 }
 
 impl MasterKey {
@@ -33,6 +34,7 @@ impl MasterKey {
             backup: blake3::derive_key("anteroom v1 backup", secret),
             check: blake3::derive_key("anteroom v1 key check", secret),
             index: blake3::derive_key("anteroom v1 index of names", secret),
+            search: blake3::derive_key("anteroom v1 search at rest", secret),
         }
     }
 
@@ -56,6 +58,11 @@ impl MasterKey {
         let mut hash = [0; 16];
         hash.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
         hash
+    }
+
+    /// The key under which the search index of a space rests.
+    pub(crate) fn search_key(&self, space: &model::SpaceId) -> [u8; 32] {
+        *blake3::keyed_hash(&self.search, &space.0).as_bytes()
     }
 
     /// Wraps a secret under its name.
