@@ -22,6 +22,8 @@ mod reading;
 mod reference;
 mod render;
 mod routes;
+#[cfg(feature = "search")]
+mod search;
 mod signing;
 mod state;
 mod threads;

@@ -51,6 +51,8 @@ pub(crate) const ACTIONS: &[(Method, &str, Action)] = &[
     (Method::GET, "/v1/messages/{id}/reactions", Action::Read),
     (Method::POST, "/v1/messages/{id}/reactions", Action::Write),
     (Method::DELETE, "/v1/messages/{id}/reactions/{identity}", Action::Write),
+    #[cfg(feature = "search")]
+    (Method::GET, "/v1/search", Action::Read),
     (Method::GET, EVENTS, Action::Read),
     (Method::POST, "/v1/tickets", Action::Read),
     (Method::POST, "/v1/_sign", Action::Vouch),
@@ -89,7 +91,10 @@ pub(crate) fn methods(path: &str) -> String {
 struct Document;
 
 fn documented() -> OpenApiRouter<Shared> {
-    OpenApiRouter::with_openapi(Document::openapi())
+    let router = OpenApiRouter::with_openapi(Document::openapi());
+    #[cfg(feature = "search")]
+    let router = router.routes(routes!(crate::search::search));
+    router
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
         .routes(routes!(reference::page))

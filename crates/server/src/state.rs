@@ -61,6 +61,9 @@ pub struct House {
     pub(crate) gates: Gates,
     pub(crate) tickets: Tickets,
     pub(crate) hub: Hub,
+    /// Search, if this node searches.
+    #[cfg(feature = "search")]
+    pub(crate) searching: std::sync::OnceLock<Arc<node::searching::Searching>>,
     /// The latest journal number.
     pub(crate) position: watch::Receiver<u64>,
 }
@@ -99,7 +102,15 @@ impl House {
             nonces: Nonces::default(),
             tickets: Tickets::default(),
             hub: Hub::default(),
+            #[cfg(feature = "search")]
+            searching: std::sync::OnceLock::new(),
             position,
         })
+    }
+
+    /// Answers searches with this, from now on; the first one stays.
+    #[cfg(feature = "search")]
+    pub fn search_with(&self, searching: Arc<node::searching::Searching>) {
+        let _ = self.searching.set(searching);
     }
 }

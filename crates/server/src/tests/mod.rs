@@ -4,6 +4,8 @@ mod access;
 mod conversations;
 mod hostile;
 mod live;
+#[cfg(feature = "search")]
+mod search;
 
 use crate::door::keys::NewKey;
 use crate::door::signature::sign;
