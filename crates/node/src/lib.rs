@@ -5,7 +5,8 @@
 //! parallel at the doors, gathered by the writer loop, committed, and only then answered. [`hunter`] drives the
 //! fetcher against [`Source`](hunter::Source)s. [`bundle`] reads and writes what `import` and `export` exchange.
 //!
-//! [`acts`] is what the users of the HTTP API and the pages do.
+//! [`acts`] is what the users of the HTTP API and the pages do. With the feature `search`, `searching` keeps the search
+//! indexes up with the journal.
 //!
 //! This is the only crate that spawns threads.
 
@@ -20,6 +21,8 @@ pub mod explain;
 pub mod hunter;
 mod hunting;
 pub mod running;
+#[cfg(feature = "search")]
+pub mod searching;
 mod watching;
 
 pub use clock::Clock;

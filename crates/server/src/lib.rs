@@ -26,6 +26,8 @@ mod reading;
 mod reference;
 mod render;
 mod routes;
+#[cfg(feature = "search")]
+mod search;
 mod shapes;
 mod signing;
 mod state;

@@ -60,6 +60,8 @@ pub(crate) const ACTIONS: &[(Method, &str, Action)] = &[
     (Method::DELETE, "/v1/messages/{id}/reactions/{identity}", Action::Write),
     (Method::POST, "/v1/threads/{thread}/typing", Action::Own),
     (Method::PUT, "/v1/presence", Action::Own),
+    #[cfg(feature = "search")]
+    (Method::GET, "/v1/search", Action::Read),
     (Method::GET, EVENTS, Action::Read),
     (Method::POST, "/v1/tickets", Action::Read),
     (Method::POST, "/v1/prepare", Action::Read),
@@ -109,7 +111,10 @@ pub(crate) fn methods(path: &str) -> String {
 struct Document;
 
 fn documented() -> OpenApiRouter<Shared> {
-    OpenApiRouter::with_openapi(Document::openapi())
+    let router = OpenApiRouter::with_openapi(Document::openapi());
+    #[cfg(feature = "search")]
+    let router = router.routes(routes!(crate::search::search));
+    router
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
         .routes(routes!(reference::page))

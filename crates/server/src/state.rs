@@ -69,6 +69,9 @@ pub struct House {
     pub(crate) meters: Arc<Meters>,
     pub(crate) outbound: Outbound,
     pub(crate) tellers: Arc<Tellers>,
+    /// Search, if this node searches.
+    #[cfg(feature = "search")]
+    pub(crate) searching: std::sync::OnceLock<Arc<node::searching::Searching>>,
     /// The latest journal number.
     pub(crate) position: watch::Receiver<u64>,
 }
@@ -114,7 +117,15 @@ impl House {
             meters,
             outbound,
             tellers: Arc::default(),
+            #[cfg(feature = "search")]
+            searching: std::sync::OnceLock::new(),
             position,
         })
+    }
+
+    /// Answers searches with this, from now on; the first one stays.
+    #[cfg(feature = "search")]
+    pub fn search_with(&self, searching: Arc<node::searching::Searching>) {
+        let _ = self.searching.set(searching);
     }
 }

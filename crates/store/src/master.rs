@@ -24,6 +24,7 @@ pub struct MasterKey {
     backup: [u8; 32],
     check: [u8; 32],
     index: [u8; 32],
+    search: [u8; 32],
     /// The key before this one, while secrets may still rest under it.
     #[zeroize(skip)]
     previous: Option<Box<MasterKey>>,
@@ -38,6 +39,7 @@ impl MasterKey {
             backup: blake3::derive_key("anteroom v1 backup", secret),
             check: blake3::derive_key("anteroom v1 key check", secret),
             index: blake3::derive_key("anteroom v1 index of names", secret),
+            search: blake3::derive_key("anteroom v1 search at rest", secret),
             previous: None,
         }
     }
@@ -62,6 +64,11 @@ impl MasterKey {
         let mut hash = [0; 16];
         hash.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
         hash
+    }
+
+    /// The key under which the search index of a space rests.
+    pub(crate) fn search_key(&self, space: &model::SpaceId) -> [u8; 32] {
+        *blake3::keyed_hash(&self.search, &space.0).as_bytes()
     }
 
     /// Wraps a secret under its name.
@@ -133,7 +140,9 @@ impl MasterKey {
         let mut parts = bytes.as_chunks::<32>().0.iter().copied();
         let mut next = || parts.next().ok_or(WrongKey);
         let (wrap, nonce, backup, check, index) = (next()?, next()?, next()?, next()?, next()?);
-        self.previous = Some(Box::new(MasterKey { wrap, nonce, backup, check, index, previous: None }));
+        // Search is built anew under the new key, so the old one's is not kept.
+        let search = [0; 32];
+        self.previous = Some(Box::new(MasterKey { wrap, nonce, backup, check, index, search, previous: None }));
         Ok(())
     }
 

@@ -130,6 +130,11 @@ impl Store {
         &self.shared.keys
     }
 
+    /// The key under which the search index of a space rests.
+    pub fn search_key(&self, space: &SpaceId) -> [u8; 32] {
+        self.shared.master.search_key(space)
+    }
+
     /// The local limits.
     pub fn policy(&self) -> &Policy {
         &self.shared.policy

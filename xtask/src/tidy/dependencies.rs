@@ -21,7 +21,7 @@ const ROOMS: &[Room] = &[
     room("model", &[]),
     room("engine", &["model"]),
     room("store", &["model", "engine"]),
-    room("node", &["model", "engine", "store"]),
+    room("node", &["model", "engine", "store", "search"]),
     Room { name: "cli", uses: &["model", "engine", "store", "node", "server"], tests_use: &["simulator"] },
     room("simulator", &["model", "engine", "store", "node"]),
     room("xtask", &[]),
@@ -29,7 +29,8 @@ const ROOMS: &[Room] = &[
     room("media", &["model"]),
     room("objects", &["model"]),
     room("peers", &["model", "engine"]),
-    room("server", &["model", "engine", "store", "node"]),
+    room("search", &["model"]),
+    room("server", &["model", "engine", "store", "node", "search"]),
 ];
 
 /// Where a manifest lists dependencies.

@@ -70,6 +70,10 @@ fn serve(context: &Context, node: &Node, signals: &Signals, made: Option<Initial
     let runtime = runtime.map_err(|why| Failure::new(format!("cannot start the server: {why}"), "try again"))?;
     let token = hex::encode(house::fresh::<32>()?);
     let house = House::new(node.clone(), context.loaded.server_options(), &token);
+    #[cfg(feature = "search")]
+    let searching = node::searching::Searching::start(node, context.data_dir().join("search"));
+    #[cfg(feature = "search")]
+    house.search_with(searching.clone());
     let taken = |why: server::CannotListen| {
         let what_to_do = "stop what listens there, or pass another address: --listen 127.0.0.1:0 takes any free port";
         Failure::new(why.to_string(), what_to_do)
@@ -95,6 +99,8 @@ fn serve(context: &Context, node: &Node, signals: &Signals, made: Option<Initial
         }
         server.stop().await;
     });
+    #[cfg(feature = "search")]
+    searching.stop();
     watched
 }
 

@@ -50,13 +50,23 @@ pub(crate) struct Webhooks {
     webhooks: Vec<WebhookEntry>,
 }
 
+/// What can be told, as its shape only.
+#[derive(ToSchema)]
+#[schema(value_type = String, pattern = r"^(message\.(created|changed|reacted)|thread\.(created|changed|deleted|read)|members\.changed)$")]
+#[allow(dead_code, reason = "only its shape is used")]
+pub(crate) struct EventWord(String);
+
 /// A webhook to make.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct WebhookBody {
     /// Where to post to: https or http, at a public address.
+    #[schema(
+        pattern = r"^https?://[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?(\.[a-z][a-z0-9]{1,20}){1,5}(:(80|443|8080|8443))?(/[A-Za-z0-9._~/-]*)?(\?[A-Za-z0-9=&._~-]*)?$"
+    )]
     url: String,
     /// What to tell, such as `message.created`; everything if absent or empty.
     #[serde(default)]
+    #[schema(value_type = Vec<EventWord>)]
     events: Vec<String>,
 }
 

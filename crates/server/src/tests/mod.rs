@@ -7,6 +7,8 @@ mod explorer;
 mod hostile;
 mod live;
 mod metrics;
+#[cfg(feature = "search")]
+mod search;
 mod webhooks;
 
 use crate::door::keys::NewKey;
