@@ -5,8 +5,8 @@ use super::people::{self, Hand};
 use super::{Act, Acted, Caller, CannotAct, Deed, Deemed, Named, NewMessage, NewThread, Place, go, make, naming};
 use engine::access::{Action, Decision, Facts, Principal, decide};
 use engine::create::{Draft, Seal};
-use engine::reads::Reads as _;
-use engine::rows::ThreadField;
+use engine::reads::{Answer, Reads as _};
+use engine::rows::{Meta, ThreadField};
 use model::body::BadBody;
 use model::crypto::{chosen_key, public_space};
 use model::envelope::{Reference, Role};
@@ -54,6 +54,19 @@ impl Scene<'_> {
         references.dedup();
         let seal = self.seal.clone();
         Draft { kind, space: self.space, aux: AuxKey::ZERO, payload: Payload::None, references, content, seal }
+    }
+
+    /// What an admin does to what others wrote is in the audit log.
+    fn audit(&self, batch: &mut Batch<'_>, meta: &Meta, what: &str, target: &EventId) -> Answer<()> {
+        if batch.db().identity(meta.author)? == self.hand.identity {
+            return Ok(());
+        }
+        let who = self
+            .caller
+            .user
+            .as_deref()
+            .map_or_else(|| self.caller.called.clone(), |user| format!("{} for {user}", self.caller.called));
+        batch.audit(Some(self.space), &who, what, &target.to_string())
     }
 
     fn acted(&self, batch: &Batch<'_>, shown: EventId, is_new: bool) -> Deemed<Acted> {
@@ -153,7 +166,7 @@ fn earlier(
     chosen: &str,
     kind: Kind,
     content: &[u8],
-) -> engine::reads::Answer<Option<Result<EventId, CannotAct>>> {
+) -> Answer<Option<Result<EventId, CannotAct>>> {
     let db = batch.db();
     let Some((stamp, seq)) = db.chosen(scene.no, chosen)? else { return Ok(None) };
     let row = db.event(seq)?.and_then(|row| row.meta);
@@ -174,7 +187,9 @@ fn update_thread(
     thread: &Named,
     changes: Vec<(ThreadField, Value)>,
 ) -> Deemed<Acted> {
-    let (stamp, seq, _) = go!(thread_for(batch.db(), scene.no, thread, &scene.principal, Action::Change, scene.who()));
+    let (stamp, seq, meta) =
+        go!(thread_for(batch.db(), scene.no, thread, &scene.principal, Action::Change, scene.who()));
+    scene.audit(batch, &meta, "change thread", &stamp.id)?;
     for (field, value) in changes {
         let value = match field {
             ThreadField::Participants => go!(identities_in(batch, scene, &value)),
@@ -200,7 +215,9 @@ fn identities_in(batch: &mut Batch<'_>, scene: &Scene<'_>, users: &Value) -> Dee
 }
 
 fn delete_thread(batch: &mut Batch<'_>, scene: &Scene<'_>, thread: &Named) -> Deemed<Acted> {
-    let (stamp, seq, _) = go!(thread_for(batch.db(), scene.no, thread, &scene.principal, Action::Change, scene.who()));
+    let (stamp, seq, meta) =
+        go!(thread_for(batch.db(), scene.no, thread, &scene.principal, Action::Change, scene.who()));
+    scene.audit(batch, &meta, "delete thread", &stamp.id)?;
     let reference = Reference { role: Role::Thread, id: stamp.id };
     go!(make(batch, &scene.hand.key, scene.draft(Kind::ThreadDelete, vec![reference], Vec::new())));
     Ok(Ok(Acted { shown: stamp.id, seq, is_new: true }))
@@ -269,7 +286,9 @@ fn thread_or_new(batch: &mut Batch<'_>, scene: &Scene<'_>, named: Option<&Named>
 }
 
 fn edit(batch: &mut Batch<'_>, scene: &Scene<'_>, place: &Place, content: Vec<u8>) -> Deemed<Acted> {
-    let (stamp, seq, _) = go!(message_for(batch.db(), scene.no, place, &scene.principal, Action::Change, scene.who()));
+    let (stamp, seq, meta) =
+        go!(message_for(batch.db(), scene.no, place, &scene.principal, Action::Change, scene.who()));
+    scene.audit(batch, &meta, "edit message", &stamp.id)?;
     let reference = Reference { role: Role::Target, id: stamp.id };
     go!(make(batch, &scene.hand.key, scene.draft(Kind::Edit, vec![reference], content)));
     Ok(Ok(Acted { shown: stamp.id, seq, is_new: true }))
@@ -304,6 +323,7 @@ fn purge(batch: &mut Batch<'_>, scene: &Scene<'_>, target: EventId) -> Deemed<Ac
         Decision::Allow => {}
         denied => return Ok(Err(CannotAct::Denied(denied))),
     }
+    scene.audit(batch, &meta, "purge", &target)?;
     let reference = Reference { role: Role::Target, id: target };
     go!(make(batch, &scene.hand.key, scene.draft(Kind::Delete, vec![reference], Vec::new())));
     Ok(Ok(Acted { shown: target, seq, is_new: true }))

@@ -207,4 +207,9 @@ async fn only_the_author_or_an_admin_of_the_space_edits_and_deletes() {
     home.administer(Administration::SetRole { space: home.space, user: "mod".into(), role, fresh });
     assert_eq!(home.by("mod", "PUT", "/v1/messages/m1", edit).await.status, 200);
     assert_eq!(home.by("mod", "DELETE", "/v1/messages/m1", None).await.status, 204);
+    let log = home.send("GET", "/admin/audit", &[("x-api-key", home.admin.as_str())], None).await.body;
+    let acts: Vec<&str> =
+        log["entries"].as_array().expect("entries").iter().filter_map(|e| e["what"].as_str()).collect();
+    assert_eq!(acts[..3], ["edit message", "edit message", "set role"], "{log}");
+    assert!(log["entries"][0]["who"].as_str().is_some_and(|who| who.ends_with("for mod")), "{log}");
 }
