@@ -12,8 +12,8 @@ use tokio::sync::oneshot;
 
 /// The longest `Idempotency-Key`.
 const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
-/// The deepest JSON that is read at all; bodies have a bound of their own.
-const MIN_JSON_TYPE: &str = "application/json";
+/// What bodies are sent as.
+const JSON_TYPE: &str = "application/json";
 
 impl House {
     /// Hands a request to the writer and waits for its commit.
@@ -59,7 +59,7 @@ pub(crate) fn fresh<const N: usize>() -> Result<[u8; N], Problem> {
 pub(crate) fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> Result<T, Problem> {
     let media = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let media = media.split(';').next().unwrap_or_default().trim();
-    if !media.eq_ignore_ascii_case(MIN_JSON_TYPE) {
+    if !media.eq_ignore_ascii_case(JSON_TYPE) {
         return Err(Problem::media_type(format!("the content type is {media:?}")));
     }
     serde_json::from_slice(body).map_err(|why| {

@@ -96,24 +96,12 @@ async fn listen<F: Future<Output = ()> + Send + 'static>(
 
 /// Serves these bytes to whatever is asked, with nothing in the way: what benchmarks compare with.
 pub async fn serve_bare(address: SocketAddr, page: bytes::Bytes) -> Result<Running, CannotListen> {
-    let failed = |why| CannotListen { address, why };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
-    let (stop, mut stopped) = oneshot::channel();
     let json = [(http::header::CONTENT_TYPE, "application/json")];
     let router = Router::new().fallback(move || async move { (json, page.clone()) });
-    let task = tokio::spawn(async move {
-        loop {
-            let connection = tokio::select! {
-                _ = &mut stopped => return,
-                connection = listener.accept() => connection,
-            };
-            if let Ok((stream, peer)) = connection {
-                tokio::spawn(connect(&router, stream, peer));
-            }
-        }
-    });
-    Ok(Running { address, stop, task })
+    listen(address, async move |listener, stopped| {
+        end(accept(&router, listener, stopped, Semaphore::MAX_PERMITS).await).await;
+    })
+    .await
 }
 
 async fn end(graceful: GracefulShutdown) {
