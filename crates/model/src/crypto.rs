@@ -3,23 +3,15 @@
 //! Every use of a key has its own derived key, named by a context string; every hash that makes an id begins with a
 //! tag. Ciphers, hashes and curves come from libraries; this file only says which goes where.
 
+use crate::aead::{open, seal};
 use crate::ids::{AuxKey, ContentHash, EventId, Identity, KeyId, PrekeyId, SpaceId, TransitId};
 use blake2::digest::consts::U16;
 use blake2::{Blake2b, Digest};
-use chacha20poly1305::aead::{Aead, Payload as AeadPayload};
-use chacha20poly1305::{KeyInit, XChaCha20Poly1305};
 use x25519_dalek::{PublicKey, StaticSecret};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-/// The bytes could not be opened: wrong key, or changed on the way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("cannot be opened: wrong key, or changed on the way")]
-pub struct CannotOpen;
+pub use crate::aead::{CannotOpen, NONCE_BYTES, TAG_BYTES};
 
-/// Bytes of an XChaCha20 nonce.
-pub const NONCE_BYTES: usize = 24;
-/// Bytes of an authentication tag.
-pub const TAG_BYTES: usize = 16;
 /// Bytes a sealed box adds: the ephemeral public key and the tag.
 pub const BOX_OVERHEAD_BYTES: usize = 32 + TAG_BYTES;
 
@@ -214,25 +206,27 @@ pub fn open_box(secret: &[u8; 32], header: &[u8], sealed: &[u8]) -> Result<([u8;
     Ok((*public, open(&key, &nonce, header, bytes)?))
 }
 
-/// Encrypts bytes under a key that is used for this one purpose.
-pub fn seal(key: &[u8; 32], nonce: &[u8; NONCE_BYTES], header: &[u8], bytes: &[u8]) -> Vec<u8> {
-    // The cipher fails only beyond 256 GiB, and every caller bounds what it hands over far below.
-    let payload = AeadPayload { msg: bytes, aad: header };
-    XChaCha20Poly1305::new(key.into()).encrypt(nonce.into(), payload).unwrap_or_default()
+/// The nonce for a value that rests under a name. It follows from both, so that nothing has to be drawn: equal values
+/// under one name give equal bytes, and different ones never share a nonce.
+pub fn nonce_of_value(key: &[u8; 32], name: &[u8], value: &[u8]) -> [u8; NONCE_BYTES] {
+    let mut hasher = blake3::Hasher::new_keyed(key);
+    hasher.update(&(name.len() as u64).to_be_bytes());
+    hasher.update(name);
+    hasher.update(value);
+    first_bytes(&hasher)
 }
 
-/// Decrypts bytes, if neither they nor the header were changed.
-pub fn open(key: &[u8; 32], nonce: &[u8; NONCE_BYTES], header: &[u8], bytes: &[u8]) -> Result<Vec<u8>, CannotOpen> {
-    let payload = AeadPayload { msg: bytes, aad: header };
-    XChaCha20Poly1305::new(key.into()).decrypt(nonce.into(), payload).map_err(|_| CannotOpen)
-}
-
+/// The nonce for these parts under a key for nonces: keyed BLAKE3 of each part with its length.
 fn keyed_nonce(key: &[u8; 32], parts: &[&[u8]]) -> [u8; NONCE_BYTES] {
     let mut hasher = blake3::Hasher::new_keyed(key);
     for part in parts {
         hasher.update(&(part.len() as u64).to_be_bytes());
         hasher.update(part);
     }
+    first_bytes(&hasher)
+}
+
+fn first_bytes(hasher: &blake3::Hasher) -> [u8; NONCE_BYTES] {
     let mut nonce = [0; NONCE_BYTES];
     nonce.copy_from_slice(&hasher.finalize().as_bytes()[..NONCE_BYTES]);
     nonce

@@ -9,6 +9,7 @@
 //! Deliberately absent: input and output, clocks, randomness, async, and every decision that needs to look at other
 //! events.
 
+pub mod aead;
 pub mod blob;
 pub mod body;
 pub mod content;

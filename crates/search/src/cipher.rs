@@ -4,13 +4,12 @@
 //! its number and whether it is the last. So nothing can be moved to another place, exchanged between files, or cut off
 //! without being noticed, and no nonce is used twice.
 
-use chacha20poly1305::aead::Aead;
-use chacha20poly1305::{KeyInit, XChaCha20Poly1305};
+use model::aead::{self, TAG_BYTES};
 use std::io;
+use zeroize::Zeroizing;
 
 /// Small enough that reading a few words decrypts little, large enough that tags cost nothing.
 pub(crate) const CHUNK_BYTES: usize = 16 * 1024;
-const TAG_BYTES: usize = 16;
 /// A whole chunk as it rests.
 pub(crate) const SEALED_BYTES: usize = CHUNK_BYTES + TAG_BYTES;
 const MAGIC: [u8; 4] = *b"ANS1";
@@ -46,7 +45,7 @@ impl Layout {
 }
 
 /// The cipher of one file.
-pub(crate) struct FileCipher(XChaCha20Poly1305);
+pub(crate) struct FileCipher(Zeroizing<[u8; 32]>);
 
 impl FileCipher {
     /// For a new file: the cipher, and the header to begin it with.
@@ -71,18 +70,17 @@ impl FileCipher {
         // The header has a fixed length, so the name needs no separator.
         hasher.update(header);
         hasher.update(name.as_bytes());
-        FileCipher(XChaCha20Poly1305::new(hasher.finalize().as_bytes().into()))
+        FileCipher(Zeroizing::new(*hasher.finalize().as_bytes()))
     }
 
     /// Seals a chunk.
-    pub(crate) fn seal(&self, number: usize, is_last: bool, plain: &[u8]) -> io::Result<Vec<u8>> {
-        let sealed = self.0.encrypt((&nonce(number, is_last)).into(), plain);
-        sealed.map_err(|_| io::Error::other("a chunk could not be sealed"))
+    pub(crate) fn seal(&self, number: usize, is_last: bool, plain: &[u8]) -> Vec<u8> {
+        aead::seal(&self.0, &nonce(number, is_last), &[], plain)
     }
 
     /// Opens a chunk.
     pub(crate) fn open(&self, number: usize, is_last: bool, sealed: &[u8]) -> io::Result<Vec<u8>> {
-        let plain = self.0.decrypt((&nonce(number, is_last)).into(), sealed);
+        let plain = aead::open(&self.0, &nonce(number, is_last), &[], sealed);
         plain.map_err(|_| damaged("a chunk is not what was written, or the key is another"))
     }
 }
@@ -118,7 +116,7 @@ mod tests {
     #[test]
     fn a_chunk_opens_in_its_place_only() {
         let (cipher, header) = FileCipher::begin(&[1; 32], "a").expect("a cipher");
-        let sealed = cipher.seal(3, false, b"words").expect("sealed");
+        let sealed = cipher.seal(3, false, b"words");
         let again = FileCipher::resume(&[1; 32], "a", &header).expect("a cipher");
         assert_eq!(again.open(3, false, &sealed).expect("opened"), b"words");
         assert!(again.open(2, false, &sealed).is_err());

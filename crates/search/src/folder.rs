@@ -119,7 +119,7 @@ struct SealingWriter {
 
 impl SealingWriter {
     fn seal(&mut self, is_last: bool) -> io::Result<()> {
-        self.file.write_all(&self.cipher.seal(self.number, is_last, &self.chunk)?)?;
+        self.file.write_all(&self.cipher.seal(self.number, is_last, &self.chunk))?;
         self.number += 1;
         self.chunk.clear();
         Ok(())

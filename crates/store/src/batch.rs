@@ -311,6 +311,7 @@ impl<'t> Batch<'t> {
         self.settle_threads()?;
         for (seq, mut pending) in std::mem::take(&mut self.db.pending.rows) {
             self.rest_inline(&mut pending)?;
+            self.follow_in_timeline(Seq(seq), &pending)?;
             let bytes = encode::encode_event(&pending.row, &pending.blob, pending.inline.as_ref());
             self.db.tables.events.insert(seq, bytes.as_slice()).map_err(fault)?;
         }

@@ -80,8 +80,11 @@ impl Batch<'_> {
             hints |= if reactions { HINT_REACTIONS } else { 0 };
         }
         self.touched_threads.insert(thread.0);
-        let value = encode::key(&[&seq.0.to_be_bytes(), &[hints]]);
-        put_or_remove(turn, &mut self.db.tables.timeline, encode::number_stamp(thread, stamp), value)
+        let key = encode::number_stamp(thread, stamp);
+        match turn {
+            Turn::Put => self.put_in_timeline(key, seq, hints),
+            Turn::Remove => self.db.tables.timeline.remove(key).map_err(fault).map(drop),
+        }
     }
 
     fn hint(&mut self, target: Seq, hint: u8) -> Answer<()> {
@@ -91,14 +94,6 @@ impl Batch<'_> {
         let (Some(meta), Some(stamp)) = (&row.meta, row.stamp()) else {
             return Ok(());
         };
-        let key = encode::number_stamp(meta.subject, stamp);
-        let Some(mut value) = self.db.tables.timeline.get(key).map_err(fault)?.map(|guard| guard.value()) else {
-            return Ok(());
-        };
-        if value[8] & hint == 0 {
-            value[8] |= hint;
-            self.db.tables.timeline.insert(key, value).map_err(fault)?;
-        }
-        Ok(())
+        self.hint_in_timeline(encode::number_stamp(meta.subject, stamp), hint)
     }
 }

@@ -114,9 +114,9 @@ impl<V: View> Db<V> {
         for entry in self.tables.timeline().iter().map_err(fault)? {
             let (key, value) = entry.map_err(fault)?;
             let thread = Seq(u64::from_be_bytes(encode::key(&[&key.value()[..8]])));
-            let seq = Seq(u64::from_be_bytes(encode::key(&[&value.value()[..8]])));
+            let row = crate::timeline::TimelineRow::decode(value.value())?;
             let place = self.id_of(thread)?;
-            self.dump_message("message", &place, seq, value.value()[8], out)?;
+            self.dump_message("message", &place, row.seq, row.hints, out)?;
         }
         for entry in self.tables.posts().iter().map_err(fault)? {
             let (key, value) = entry.map_err(fault)?;

@@ -4,8 +4,6 @@
 //! derived from name and secret: the same secret wraps to the same bytes, and no randomness is needed here.
 
 use crate::at_rest::{TAG_WRAPPED, TAG_WRAPPED_NAMED};
-use chacha20poly1305::aead::{Aead, Payload};
-use chacha20poly1305::{KeyInit, XChaCha20Poly1305};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// By how many bytes of its check value a wrapped secret names its master key.
@@ -73,15 +71,9 @@ impl MasterKey {
 
     /// Wraps a secret under its name.
     pub fn wrap(&self, name: &[u8], secret: &[u8]) -> Vec<u8> {
-        let mut hasher = blake3::Hasher::new_keyed(&self.nonce);
-        hasher.update(&(name.len() as u64).to_be_bytes());
-        hasher.update(name);
-        hasher.update(secret);
-        let mut nonce = [0; 24];
-        nonce.copy_from_slice(&hasher.finalize().as_bytes()[..24]);
-        let cipher = XChaCha20Poly1305::new((&self.wrap).into());
-        let sealed = cipher.encrypt((&nonce).into(), Payload { msg: secret, aad: name });
-        [&[TAG_WRAPPED_NAMED], self.name(), &nonce, &sealed.unwrap_or_default()].concat()
+        let nonce = model::crypto::nonce_of_value(&self.nonce, name, secret);
+        let sealed = model::aead::seal(&self.wrap, &nonce, name, secret);
+        [&[TAG_WRAPPED_NAMED], self.name(), &nonce, &sealed].concat()
     }
 
     /// Opens a secret that was wrapped under this name.
@@ -97,8 +89,7 @@ impl MasterKey {
             _ => return Err(WrongKey),
         };
         let (nonce, sealed) = rest.split_first_chunk::<24>().ok_or(WrongKey)?;
-        let cipher = XChaCha20Poly1305::new((&key.wrap).into());
-        cipher.decrypt(nonce.into(), Payload { msg: sealed, aad: name }).map_err(|_| WrongKey)
+        model::aead::open(&key.wrap, nonce, name, sealed).map_err(|_| WrongKey)
     }
 
     /// Whether a value is a secret that a master key wrapped.

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// The version of the data folder that this release writes. Numbered migrations lead to it.
-pub const FORMAT: u64 = 2;
+pub const FORMAT: u64 = 3;
 
 /// Why a data folder cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -285,14 +285,20 @@ impl Store {
         match begun {
             (format, _) if format > FORMAT => Err(CannotOpen::Newer(format)),
             (_, stored) if stored != check => Err(CannotOpen::WrongKey(WrongKey)),
-            (1, _) => Ok(self.write_raw(|transaction| {
-                at_rest::tag_contents(self.shared.disk.as_ref(), transaction)?;
-                let mut tables = Tables::open(transaction).map_err(fault)?;
-                tables.about.insert("format", 2u64.to_be_bytes().as_slice()).map_err(fault)?;
-                Ok(())
-            })?),
-            _ => Ok(()),
+            (format, _) => Ok((format..FORMAT).try_for_each(|format| self.migrate_from(format))?),
         }
+    }
+
+    fn migrate_from(&self, format: u64) -> Answer<()> {
+        self.write_raw(|transaction| {
+            match format {
+                1 => at_rest::tag_contents(self.shared.disk.as_ref(), transaction)?,
+                _ => crate::timeline::copy_into_timeline(transaction)?,
+            }
+            let mut tables = Tables::open(transaction).map_err(fault)?;
+            tables.about.insert("format", (format + 1).to_be_bytes().as_slice()).map_err(fault)?;
+            Ok(())
+        })
     }
 
     /// While secrets are wrapped anew, those of the earlier master key open too; names are found as ever.

@@ -1,7 +1,7 @@
 //! Threads by what happened last, and messages in the order in which they were applied here.
 //!
-//! The time of a thread is settled once per batch, however many messages the batch brought: two rows per thread that
-//! was touched, not per message.
+//! Both are settled once per batch, however many messages the batch brought: three rows per thread that was touched,
+//! not per message.
 
 use crate::batch::Batch;
 use crate::db::{Db, fault};
@@ -11,22 +11,66 @@ use engine::reads::{Answer, Reads};
 use engine::rows::{Register, ThreadField};
 use model::{AuthorNo, Kind, Nanos, Seq, SpaceNo, Stamp};
 use redb::ReadableTable as _;
+use std::collections::BTreeMap;
+
+/// A message that was applied here.
+#[derive(Clone, Copy)]
+struct Arrival {
+    /// The number of its journal entry.
+    number: u64,
+    author: AuthorNo,
+}
+
+/// How many arrivals share a row: few enough that writing the row again with every batch costs little.
+const ARRIVALS_PER_BLOCK: usize = 32;
+const ARRIVAL_BYTES: usize = 12;
+
+impl Arrival {
+    fn to_bytes(self) -> [u8; ARRIVAL_BYTES] {
+        encode::key(&[&self.number.to_be_bytes(), &self.author.0.to_be_bytes()])
+    }
+
+    fn block_from(bytes: &[u8]) -> Vec<Arrival> {
+        let one = |bytes: &[u8; ARRIVAL_BYTES]| Arrival {
+            number: u64::from_be_bytes(encode::key(&[&bytes[..8]])),
+            author: AuthorNo(u32::from_be_bytes(encode::key(&[&bytes[8..]]))),
+        };
+        bytes.as_chunks().0.iter().map(one).collect()
+    }
+}
+
+/// A block is found by the number of its first arrival.
+fn arrivals_key(thread: Seq, first: u64) -> [u8; 16] {
+    encode::key(&[&thread.0.to_be_bytes(), &first.to_be_bytes()])
+}
 
 impl Batch<'_> {
-    /// Notes that a message was applied, under the number of its journal entry.
-    fn note_arrival(&mut self, seq: Seq, number: u64) -> Answer<()> {
-        let meta = self.db.with_event(seq, |parts| parts.row.meta)?.flatten();
-        let Some(meta) = meta.filter(|meta| meta.kind == Kind::Message) else { return Ok(()) };
-        let key = encode::key::<16>(&[&meta.subject.0.to_be_bytes(), &number.to_be_bytes()]);
-        self.db.tables.arrivals.insert(key, meta.author.0).map_err(fault)?;
+    /// Notes the messages that were applied, under the numbers of their journal entries, in the last block of their
+    /// thread.
+    fn note_arrivals(&mut self) -> Answer<()> {
+        let mut by_thread: BTreeMap<Seq, Vec<Arrival>> = BTreeMap::new();
+        for (seq, number) in std::mem::take(&mut self.arrived) {
+            let meta = self.db.with_event(seq, |parts| parts.row.meta)?.flatten();
+            if let Some(meta) = meta.filter(|meta| meta.kind == Kind::Message) {
+                by_thread.entry(meta.subject).or_default().push(Arrival { number, author: meta.author });
+            }
+        }
+        for (thread, new) in by_thread {
+            let mut block = self.db.block_of_arrivals(thread, u64::MAX)?;
+            block.extend(new);
+            block.sort_by_key(|arrival| arrival.number);
+            for block in block.chunks(ARRIVALS_PER_BLOCK) {
+                let bytes: Vec<u8> = block.iter().flat_map(|arrival| arrival.to_bytes()).collect();
+                let key = arrivals_key(thread, block.first().map_or(0, |first| first.number));
+                self.db.tables.arrivals.insert(key, bytes.as_slice()).map_err(fault)?;
+            }
+        }
         Ok(())
     }
 
     /// Writes the time of every thread that this batch touched, and what arrived in them.
     pub(crate) fn settle_threads(&mut self) -> Answer<()> {
-        for (seq, number) in std::mem::take(&mut self.arrived) {
-            self.note_arrival(seq, number)?;
-        }
+        self.note_arrivals()?;
         for thread in std::mem::take(&mut self.touched_threads) {
             self.settle_thread(Seq(thread))?;
         }
@@ -116,15 +160,22 @@ impl<V: View> Db<V> {
 
     /// How many messages of others were applied here after a journal number, counted up to [`UNREAD_MAX`].
     pub fn arrived_after(&self, thread: Seq, number: u64, but_by: Option<AuthorNo>) -> Answer<usize> {
-        let key = |number: u64| encode::key::<16>(&[&thread.0.to_be_bytes(), &number.to_be_bytes()]);
-        let mut count = 0;
-        for entry in self.tables.arrivals().range(key(number.saturating_add(1))..=key(u64::MAX)).map_err(fault)? {
-            let author = entry.map_err(fault)?.1.value();
-            count += usize::from(but_by != Some(AuthorNo(author)));
+        let is_unread = |arrival: &&Arrival| arrival.number > number && but_by != Some(arrival.author);
+        let mut count = self.block_of_arrivals(thread, number)?.iter().filter(is_unread).count();
+        let later = arrivals_key(thread, number.saturating_add(1))..=arrivals_key(thread, u64::MAX);
+        for entry in self.tables.arrivals().range(later).map_err(fault)? {
             if count >= UNREAD_MAX {
                 break;
             }
+            count += Arrival::block_from(entry.map_err(fault)?.1.value()).iter().filter(is_unread).count();
         }
-        Ok(count)
+        Ok(count.min(UNREAD_MAX))
+    }
+
+    /// The last block of a thread that begins at or before a journal number.
+    fn block_of_arrivals(&self, thread: Seq, number: u64) -> Answer<Vec<Arrival>> {
+        let earlier = arrivals_key(thread, 0)..=arrivals_key(thread, number);
+        let last = self.tables.arrivals().range(earlier).map_err(fault)?.next_back().transpose().map_err(fault)?;
+        Ok(last.map_or_else(Vec::new, |(_, row)| Arrival::block_from(row.value())))
     }
 }

@@ -154,8 +154,8 @@ tables! {
     View limits: NumberStamp => u8 = "limits_v1";
     /// (space, stamp) to number of a thread.
     View threads: SpaceStamp => u64 = "threads_v1";
-    /// (thread, stamp) to number of a message and hints on what else there is of it.
-    View timeline: NumberStamp => [u8; 9] = "timeline_v1";
+    /// (thread, stamp) to number of a message, hints on what else there is of it, and a copy of what it says.
+    View timeline: NumberStamp => &'static [u8] = "timeline_v2";
     /// (message or post, stamp) to number of a later version.
     View versions: NumberStamp => u64 = "versions_v1";
     /// (message or post, stamp) to number of an edit, counting or not.
@@ -237,8 +237,9 @@ tables! {
     Local custodians: [u8; 32] => &'static [u8] = "custodians_v1";
     /// Space id to the id of the key that new events are sealed under.
     Local current_keys: [u8; 16] => [u8; 16] = "current_keys_v1";
-    /// (thread, journal number) to author: the messages of a thread in the order in which they were applied here.
-    Local arrivals: [u8; 16] => u32 = "arrivals_v1";
+    /// (thread, first journal number) to up to 32 journal numbers with their authors: the messages of a thread in the
+    /// order in which they were applied here.
+    Local arrivals: [u8; 16] => &'static [u8] = "arrivals_v2";
     /// Space id to its name, the identity of its keeper and the founding event, protected: the spaces this node keeps.
     Local kept_spaces: [u8; 16] => &'static [u8] = "kept_spaces_v1";
     /// Space id to what of its content is encrypted at rest; without a row all of it.

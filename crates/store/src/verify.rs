@@ -116,6 +116,13 @@ impl Check<'_> {
                 self.content_of(seq, &row, meta)?;
             }
         }
+        for entry in db.tables.timeline().iter().map_err(fault)? {
+            let (key, value) = entry.map_err(fault)?;
+            let fits = db.is_faithful(&key.value(), value.value())?;
+            self.require(fits, || {
+                format!("a timeline row of {} is no copy of it", encode::stamp_at_end(&key.value()).id)
+            });
+        }
         let ids = redb::ReadableTableMetadata::len(db.tables.ids()).map_err(fault)?;
         let events = self.report.events;
         self.require(ids == events, || format!("{ids} ids but {events} events"));

@@ -5,7 +5,7 @@
 use crate::batch::{HINT_REACTIONS, HINT_REFERS, HINT_REPLIES, HINT_VERSIONS, JOURNAL_BLOCK};
 use crate::db::{Db, fault};
 use crate::encode::{self, Entry};
-use crate::tables::{NumberStamp, View};
+use crate::tables::View;
 use engine::reads::{Answer, Reads};
 use engine::receive::Keyring as _;
 use engine::rows::{Meta, Register, RegisterKey, ThreadField};
@@ -50,6 +50,13 @@ pub struct Message {
     pub refers: bool,
 }
 
+impl Message {
+    /// A message that nobody edited, answered or reacted to.
+    pub(crate) fn alone(seq: Seq, stamp: Stamp, author: Identity, content: Shown) -> Message {
+        Message { seq, stamp, author, version: stamp, content, reactions: Vec::new(), replies: 0, refers: false }
+    }
+}
+
 /// A thread and its metadata.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Thread {
@@ -70,35 +77,6 @@ pub struct Thread {
 }
 
 impl<V: View> Db<V> {
-    /// A page of a thread: the messages before a stamp, ascending, newest last.
-    pub fn timeline(&self, thread: Seq, before: Stamp, most: usize) -> Answer<Vec<Message>> {
-        let range = encode::number_stamp(thread, Stamp::FIRST)..encode::number_stamp(thread, before);
-        let mut page = Vec::with_capacity(most.min(1024));
-        for entry in self.tables.timeline().range(range).map_err(fault)?.rev().take(most) {
-            let (key, value) = entry.map_err(fault)?;
-            page.push(self.message_in_row(&key.value(), &value.value())?);
-        }
-        page.reverse();
-        Ok(page)
-    }
-
-    /// A page of a thread: the messages after a stamp, ascending.
-    pub fn timeline_after(&self, thread: Seq, after: Stamp, most: usize) -> Answer<Vec<Message>> {
-        let from = std::ops::Bound::Excluded(encode::number_stamp(thread, after));
-        let to = std::ops::Bound::Included(encode::number_stamp(thread, Stamp::LAST));
-        let rows = self.tables.timeline().range::<NumberStamp>((from, to)).map_err(fault)?.take(most);
-        rows.map(|entry| {
-            let (key, value) = entry.map_err(fault)?;
-            self.message_in_row(&key.value(), &value.value())
-        })
-        .collect()
-    }
-
-    fn message_in_row(&self, key: &NumberStamp, value: &[u8; 9]) -> Answer<Message> {
-        let seq = Seq(value.first_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes)));
-        self.message(seq, encode::stamp_at_end(key), value[8])
-    }
-
     pub(crate) fn message(&self, seq: Seq, stamp: Stamp, hints: u8) -> Answer<Message> {
         let latest = if hints & HINT_VERSIONS != 0 { self.shown_version(seq)? } else { None };
         // Most messages have one version, and then everything is in one row.
@@ -109,15 +87,17 @@ impl<V: View> Db<V> {
             Some((version, latest)) => (version, self.shown(latest)?),
             None => (stamp, first),
         };
+        self.in_company(space, hints, Message { version, ..Message::alone(seq, stamp, author, content) })
+    }
+
+    /// A message with the reactions and answers that the hints speak of.
+    pub(crate) fn in_company(&self, space: SpaceNo, hints: u8, message: Message) -> Answer<Message> {
+        let Message { seq, stamp, .. } = message;
         Ok(Message {
-            seq,
-            stamp,
-            author,
-            version,
-            content,
             reactions: if hints & HINT_REACTIONS != 0 { self.reactions(seq)? } else { Vec::new() },
             replies: if hints & HINT_REPLIES != 0 { self.replies(space, &stamp.id)? } else { 0 },
             refers: hints & HINT_REFERS != 0,
+            ..message
         })
     }
 
@@ -178,14 +158,17 @@ impl<V: View> Db<V> {
         let Some((space, key)) = sealed.filter(|_| meta.content_len > 0) else {
             return Ok(Shown::Here(wire));
         };
-        let Some(key) = self.space_key(&space, &key) else {
-            return Ok(Shown::Absent);
-        };
         let binding = match is_inline {
             true => Binding::Inline { author: self.remembered_identity(meta.author)?, at: meta.at },
             false => Binding::Shared,
         };
-        Ok(open_content(&key, &wire, binding).map_or(Shown::Absent, Shown::Here))
+        self.opened_content(&space, &key, &wire, binding)
+    }
+
+    /// Content of a sealed space, opened.
+    pub(crate) fn opened_content(&self, space: &SpaceId, key: &KeyId, wire: &[u8], binding: Binding) -> Answer<Shown> {
+        let Some(key) = self.space_key(space, key) else { return Ok(Shown::Absent) };
+        Ok(open_content(&key, wire, binding).map_or(Shown::Absent, Shown::Here))
     }
 
     /// Who reacted to a message: for each author the greatest candidate, unless it is a removal.

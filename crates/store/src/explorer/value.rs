@@ -8,6 +8,7 @@ use crate::batch::{HINT_REACTIONS, HINT_REFERS, HINT_REPLIES, HINT_VERSIONS};
 use crate::db::{Db, fault, seq_at_end};
 use crate::encode;
 use crate::tables::View;
+use crate::timeline::TimelineRow;
 use engine::reads::{Answer, Reads as _};
 use engine::rows::{Origin, Place};
 use model::payload::MemberRole;
@@ -129,8 +130,7 @@ impl<V: View> Db<V> {
 
     fn message_value(&self, key: &[u8]) -> Answer<Option<Row>> {
         let Some(row) = bytes_at(self.tables.timeline(), key)? else { return Ok(None) };
-        let (seq, hints) = row.split_at(8);
-        let hints = hints.first().copied().unwrap_or_default();
+        let TimelineRow { seq, hints, said } = TimelineRow::decode(&row)?;
         let known = [
             (HINT_VERSIONS, "versions"),
             (HINT_REACTIONS, "reactions"),
@@ -138,7 +138,7 @@ impl<V: View> Db<V> {
             (HINT_REFERS, "refers"),
         ];
         let has: Vec<&str> = known.iter().filter(|(bit, _)| hints & bit != 0).map(|(_, word)| *word).collect();
-        Ok(Some(plain(json!({ "event": self.id_of(Seq(number(seq)))?.to_string(), "has": has }))))
+        Ok(Some(plain(json!({ "event": self.id_of(seq)?.to_string(), "has": has, "copied": said.is_some() }))))
     }
 
     fn membership_value(&self, seq: Seq) -> Answer<Option<Row>> {

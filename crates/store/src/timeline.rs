@@ -1,0 +1,351 @@
+//! Rows of the timeline: which message, hints on what else there is of it, and a copy of what it says.
+//!
+//! The messages of a thread lie scattered over the events, in the order of their arrival, and beside each other here.
+//! So a page is read from a few neighbouring rows. The copy is of the event's own row, in the form in which it rests,
+//! and follows it with every commit: content that is not shown has no copy, and a row without one leads to the event.
+
+use crate::at_rest::{Inline, inline_name};
+use crate::batch::{Batch, HINT_VERSIONS};
+use crate::db::{Db, PendingRow, fault};
+use crate::encode::{self, broken};
+use crate::tables::{NumberStamp, Tables, View};
+use crate::views::{Message, Shown};
+use engine::reads::{Answer, Reads};
+use engine::rows::EventRow;
+use model::blob::Form;
+use model::content::Binding;
+use model::reader::{Reader, TooShort};
+use model::stage::ContentState;
+use model::{AuthorNo, Blob, KeyId, Kind, Seq, SpaceId, SpaceNo, Stamp};
+use redb::{ReadableTable as _, TableDefinition, WriteTransaction};
+
+/// Longer content is read from the event, so that large messages are not kept twice.
+const COPIED_BYTES_MAX: usize = 512;
+
+/// A row of the timeline.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct TimelineRow<'a> {
+    pub(crate) seq: Seq,
+    pub(crate) hints: u8,
+    pub(crate) said: Option<Said<'a>>,
+}
+
+/// What a message says, in the form in which it rests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Said<'a> {
+    author: AuthorNo,
+    form: SaidForm,
+    bytes: &'a [u8],
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum SaidForm {
+    /// As it travels in an open space.
+    Plain,
+    /// Beginning with a tag.
+    AtRest,
+    /// As it travels in a sealed space, under this key.
+    Sealed(KeyId),
+}
+
+impl<'a> Said<'a> {
+    /// What an event says, if it can be shown and is short.
+    pub(crate) fn of(row: &EventRow, blob: &[u8], inline: Option<&'a Inline<'_>>) -> Option<Said<'a>> {
+        let inline = inline.filter(|inline| inline.bytes.len() <= COPIED_BYTES_MAX)?;
+        let author = row.meta.as_ref().filter(|_| row.content == ContentState::Processed)?.author;
+        let form = match Blob::form_of(blob).ok()? {
+            Form::Plain if inline.is_at_rest => SaidForm::AtRest,
+            Form::Plain => SaidForm::Plain,
+            Form::Sealed { key, .. } => SaidForm::Sealed(key),
+            Form::Addressed { .. } => return None,
+        };
+        Some(Said { author, form, bytes: &inline.bytes })
+    }
+}
+
+impl<'a> TimelineRow<'a> {
+    pub(crate) fn decode(bytes: &'a [u8]) -> Answer<TimelineRow<'a>> {
+        Self::read(bytes).map_err(|_| broken("a timeline row"))
+    }
+
+    fn read(bytes: &'a [u8]) -> Result<TimelineRow<'a>, TooShort> {
+        let mut reader = Reader::new(bytes);
+        let (seq, hints) = (Seq(reader.u64()?), reader.u8()?);
+        if reader.rest().is_empty() {
+            return Ok(TimelineRow { seq, hints, said: None });
+        }
+        let author = AuthorNo(reader.u32()?);
+        let form = match reader.u8()? {
+            0 => SaidForm::Plain,
+            1 => SaidForm::AtRest,
+            2 => SaidForm::Sealed(KeyId(reader.array()?)),
+            _ => return Err(TooShort),
+        };
+        Ok(TimelineRow { seq, hints, said: Some(Said { author, form, bytes: reader.rest() }) })
+    }
+
+    pub(crate) fn to_bytes(self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(32 + self.said.map_or(0, |said| said.bytes.len()));
+        out.extend(self.seq.0.to_be_bytes());
+        out.push(self.hints);
+        if let Some(said) = self.said {
+            out.extend(said.author.0.to_be_bytes());
+            match said.form {
+                SaidForm::Plain => out.push(0),
+                SaidForm::AtRest => out.push(1),
+                SaidForm::Sealed(key) => {
+                    out.push(2);
+                    out.extend(key.0);
+                }
+            }
+            out.extend(said.bytes);
+        }
+        out
+    }
+}
+
+/// The space of a thread, which is that of its messages.
+struct Place {
+    no: SpaceNo,
+    space: SpaceId,
+}
+
+impl<V: View> Db<V> {
+    /// A page of a thread: the messages before a stamp, ascending, newest last.
+    pub fn timeline(&self, thread: Seq, before: Stamp, most: usize) -> Answer<Vec<Message>> {
+        let Some(place) = self.place_of(thread)? else { return Ok(Vec::new()) };
+        let range = encode::number_stamp(thread, Stamp::FIRST)..encode::number_stamp(thread, before);
+        let mut page = Vec::with_capacity(most.min(1024));
+        for entry in self.tables.timeline().range(range).map_err(fault)?.rev().take(most) {
+            let (key, value) = entry.map_err(fault)?;
+            page.push(self.message_in_row(&place, &key.value(), value.value())?);
+        }
+        page.reverse();
+        Ok(page)
+    }
+
+    /// A page of a thread: the messages after a stamp, ascending.
+    pub fn timeline_after(&self, thread: Seq, after: Stamp, most: usize) -> Answer<Vec<Message>> {
+        let Some(place) = self.place_of(thread)? else { return Ok(Vec::new()) };
+        let from = std::ops::Bound::Excluded(encode::number_stamp(thread, after));
+        let to = std::ops::Bound::Included(encode::number_stamp(thread, Stamp::LAST));
+        let rows = self.tables.timeline().range::<NumberStamp>((from, to)).map_err(fault)?.take(most);
+        rows.map(|entry| {
+            let (key, value) = entry.map_err(fault)?;
+            self.message_in_row(&place, &key.value(), value.value())
+        })
+        .collect()
+    }
+
+    fn place_of(&self, thread: Seq) -> Answer<Option<Place>> {
+        let meta = self.with_event(thread, |parts| parts.row.meta)?.flatten();
+        let Some(meta) = meta else { return Ok(None) };
+        Ok(Some(Place { no: meta.space, space: self.space_id(meta.space)? }))
+    }
+
+    fn message_in_row(&self, place: &Place, key: &NumberStamp, value: &[u8]) -> Answer<Message> {
+        let row = TimelineRow::decode(value)?;
+        let stamp = encode::stamp_at_end(key);
+        let Some(said) = row.said.filter(|_| row.hints & HINT_VERSIONS == 0) else {
+            return self.message(row.seq, stamp, row.hints);
+        };
+        let content = self.said(place, stamp, &said)?;
+        let author = self.remembered_identity(said.author)?;
+        self.in_company(place.no, row.hints, Message::alone(row.seq, stamp, author, content))
+    }
+
+    /// What a message says, opened.
+    fn said(&self, place: &Place, stamp: Stamp, said: &Said<'_>) -> Answer<Shown> {
+        match said.form {
+            SaidForm::Plain => Ok(Shown::Here(said.bytes.to_vec())),
+            SaidForm::AtRest => {
+                let opened = self.open_at_rest(&place.space, &inline_name(&stamp.id), said.bytes)?;
+                Ok(opened.map_or(Shown::Absent, Shown::Here))
+            }
+            SaidForm::Sealed(key) => {
+                let author = self.remembered_identity(said.author)?;
+                self.opened_content(&place.space, &key, said.bytes, Binding::Inline { author, at: stamp.at })
+            }
+        }
+    }
+
+    /// Whether a row of the timeline copies its event faithfully, and leads to it.
+    pub(crate) fn is_faithful(&self, key: &NumberStamp, value: &[u8]) -> Answer<bool> {
+        let row = TimelineRow::decode(value)?;
+        let is_copy = self.with_event(row.seq, |parts| {
+            let own = Said::of(&parts.row, parts.blob, parts.inline.as_ref());
+            parts.row.stamp() == Some(encode::stamp_at_end(key)) && row.said.is_none_or(|said| own == Some(said))
+        })?;
+        Ok(is_copy == Some(true))
+    }
+}
+
+impl Batch<'_> {
+    /// Puts the row of a message.
+    pub(crate) fn put_in_timeline(&mut self, key: NumberStamp, seq: Seq, hints: u8) -> Answer<()> {
+        let mut row = TimelineRow { seq, hints, said: None };
+        let mut bytes = row.to_bytes();
+        if let Some(mut pending) = self.db.pending.rows.remove(&seq.0) {
+            self.rest_inline(&mut pending)?;
+            row.said = Said::of(&pending.row, &pending.blob, pending.inline.as_ref());
+            bytes = row.to_bytes();
+            self.db.pending.rows.insert(seq.0, pending);
+        }
+        self.db.tables.timeline.insert(key, bytes.as_slice()).map_err(fault)?;
+        Ok(())
+    }
+
+    /// Notes in the row of a message that there is more of it.
+    pub(crate) fn hint_in_timeline(&mut self, key: NumberStamp, hint: u8) -> Answer<()> {
+        let found = self.db.tables.timeline.get(key).map_err(fault)?.map(|guard| guard.value().to_vec());
+        let Some(bytes) = found else { return Ok(()) };
+        let row = TimelineRow::decode(&bytes)?;
+        if row.hints & hint == 0 {
+            let bytes = TimelineRow { hints: row.hints | hint, ..row }.to_bytes();
+            self.db.tables.timeline.insert(key, bytes.as_slice()).map_err(fault)?;
+        }
+        Ok(())
+    }
+
+    /// Lets the copy of a message follow what its event's row says now.
+    pub(crate) fn follow_in_timeline(&mut self, seq: Seq, pending: &PendingRow) -> Answer<()> {
+        let Some((meta, stamp)) = pending.row.meta.as_ref().zip(pending.row.stamp()) else { return Ok(()) };
+        if meta.kind != Kind::Message || !pending.row.is_applied() {
+            return Ok(());
+        }
+        let key = encode::number_stamp(meta.subject, stamp);
+        let Some(found) = self.db.tables.timeline.get(key).map_err(fault)? else { return Ok(()) };
+        let row = TimelineRow::decode(found.value())?;
+        let said = Said::of(&pending.row, &pending.blob, pending.inline.as_ref());
+        if row.seq != seq || row.said == said {
+            return Ok(());
+        }
+        let bytes = TimelineRow { said, ..row }.to_bytes();
+        drop(found);
+        self.db.tables.timeline.insert(key, bytes.as_slice()).map_err(fault)?;
+        Ok(())
+    }
+}
+
+/// The timeline of format 2.
+const BEFORE: TableDefinition<'_, NumberStamp, [u8; 9]> = TableDefinition::new("timeline_v1");
+
+const ARRIVALS_BEFORE: TableDefinition<'_, [u8; 16], u32> = TableDefinition::new("arrivals_v1");
+
+/// From format 2 to 3: the rows of the timeline get copies.
+pub(crate) fn copy_into_timeline(transaction: &WriteTransaction) -> Answer<()> {
+    let mut tables = Tables::open(transaction).map_err(fault)?;
+    let before = transaction.open_table(BEFORE).map_err(fault)?;
+    for entry in before.iter().map_err(fault)? {
+        let (key, value) = entry.map_err(fault)?;
+        let value = value.value();
+        let row = TimelineRow::decode(&value)?;
+        let event = tables.events.get(row.seq.0).map_err(fault)?;
+        let parts = event.as_ref().map(|event| encode::decode_event(event.value())).transpose()?;
+        let said = parts.as_ref().and_then(|parts| Said::of(&parts.row, parts.blob, parts.inline.as_ref()));
+        let bytes = TimelineRow { said, ..row }.to_bytes();
+        tables.timeline.insert(key.value(), bytes.as_slice()).map_err(fault)?;
+    }
+    transaction.delete_table(before).map_err(fault)?;
+    transaction.delete_table(ARRIVALS_BEFORE).map_err(fault)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Chance, FolderDisk, MasterKey, Options, Store};
+    use engine::rows::{Meta, Origin};
+    use model::stage::Stage;
+    use model::{ContentHash, EventId, Nanos};
+    use proptest::prelude::*;
+    use std::sync::Arc;
+
+    const NOW: Nanos = Nanos(1_700_000_000_000_000_000);
+
+    fn open(folder: &std::path::Path) -> Store {
+        let disk = Arc::new(FolderDisk::new(folder).expect("a folder"));
+        let options = Options { cache_bytes: 1 << 20, chance: Chance::Seed(1), ..Options::default() };
+        Store::open(disk, MasterKey::new(&[7; 32]), options).expect("opened")
+    }
+
+    /// A message of thread 1 as its event's row tells it.
+    fn message() -> EventRow {
+        let meta = Meta {
+            kind: Kind::Message,
+            at: NOW,
+            space: SpaceNo(1),
+            author: AuthorNo(3),
+            authority: Seq(0),
+            subject: Seq(1),
+            grants: None,
+            counts: true,
+            content_len: 2,
+            content_hash: ContentHash([0; 32]),
+        };
+        EventRow {
+            id: EventId([9; 16]),
+            stage: Stage::Applied { position: 1 },
+            content: ContentState::Processed,
+            has_inline: true,
+            origin: Origin::Local,
+            received_at: NOW,
+            meta: Some(meta),
+        }
+    }
+
+    #[test]
+    fn rows_of_the_second_format_get_their_copies() {
+        let home = tempfile::tempdir().expect("a folder");
+        let key = encode::number_stamp(Seq(1), message().stamp().expect("a stamp"));
+        let as_before = open(home.path()).write_raw(|transaction| {
+            let mut tables = Tables::open(transaction).map_err(fault)?;
+            let event = encode::encode_event(&message(), &[0; 300], Some(&Inline::wire(b"{}".to_vec())));
+            tables.events.insert(2, event.as_slice()).map_err(fault)?;
+            tables.about.insert("format", 2u64.to_be_bytes().as_slice()).map_err(fault)?;
+            let mut before = transaction.open_table(BEFORE).map_err(fault)?;
+            before.insert(key, encode::key(&[&2u64.to_be_bytes(), &[4]])).map_err(fault)?;
+            Ok(())
+        });
+        as_before.expect("written");
+        for _ in 0..2 {
+            let store = open(home.path());
+            let db = store.snapshot().expect("a snapshot");
+            let row = db.tables.timeline().get(key).expect("read").expect("a row");
+            let said = Some(Said { author: AuthorNo(3), form: SaidForm::Plain, bytes: b"{}" });
+            let expected = TimelineRow { seq: Seq(2), hints: 4, said };
+            assert_eq!(TimelineRow::decode(row.value()).expect("a row"), expected);
+            assert!(db.is_faithful(&key, row.value()).expect("read"));
+        }
+    }
+
+    #[test]
+    fn what_is_not_shown_or_long_is_not_copied() {
+        let short = Inline::wire(b"{}".to_vec());
+        assert!(Said::of(&message(), &[0; 300], Some(&short)).is_some());
+        assert!(Said::of(&message(), &[0; 300], None).is_none());
+        assert!(Said::of(&message(), &[0; 300], Some(&Inline::wire(vec![b' '; 513]))).is_none());
+        for content in [ContentState::Missing, ContentState::Pruned, ContentState::Invalid] {
+            assert!(Said::of(&EventRow { content, ..message() }, &[0; 300], Some(&short)).is_none());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_row_reads_back_as_it_was_written(
+            (seq, hints, author, form) in any::<(u64, u8, u32, Option<u8>)>(),
+            key in any::<[u8; 16]>(),
+            bytes in proptest::collection::vec(any::<u8>(), 0..99),
+        ) {
+            let form = form.map(|form| match form % 3 {
+                0 => SaidForm::Plain,
+                1 => SaidForm::AtRest,
+                _ => SaidForm::Sealed(KeyId(key)),
+            });
+            let said = form.map(|form| Said { author: AuthorNo(author), form, bytes: &bytes });
+            let row = TimelineRow { seq: Seq(seq), hints, said };
+            let written = row.to_bytes();
+            prop_assert_eq!(TimelineRow::decode(&written).expect("a row"), row);
+        }
+    }
+}
