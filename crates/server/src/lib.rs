@@ -14,6 +14,7 @@ mod door;
 mod elsewhere;
 mod extract;
 mod health;
+mod kept;
 mod listen;
 mod live;
 mod messages;

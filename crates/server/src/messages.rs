@@ -3,6 +3,7 @@
 pub(crate) mod in_thread;
 mod page;
 
+use page::Page;
 pub(crate) use page::look;
 
 use crate::ask::{json, named, once};
@@ -177,8 +178,8 @@ pub(crate) async fn list(
     guest: Guest,
     Query(ThreadOf { thread }): Query<ThreadOf>,
     Query(query): Query<MessageQuery>,
-) -> Result<Json<Messages>, Problem> {
-    look(&house, &guest, |look| look.page(&thread, &query)).map(Json)
+) -> Result<Page, Problem> {
+    look(&house, &guest, |look| look.page(&thread, &query))
 }
 
 /// Post a message; a thread that does not exist is opened

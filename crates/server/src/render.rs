@@ -292,6 +292,12 @@ impl<V: View> Renderer<'_, V> {
     }
 }
 
+/// The id that the author of a message chose, whether or not it leads to it.
+pub(crate) fn claimed(found: &views::Message) -> Option<Cow<'_, str>> {
+    let Shown::Here(bytes) = &found.content else { return None };
+    serde_json::from_slice::<Content<'_>>(bytes).ok()?.id
+}
+
 /// More versions than this are not counted.
 pub(crate) const VERSIONS_MAX: usize = 1000;
 

@@ -2,6 +2,7 @@
 
 use crate::door::limits::Gates;
 use crate::door::signature::Nonces;
+use crate::kept::KeptMessages;
 use crate::live::{Hub, Tickets};
 use crate::metrics::Meters;
 use crate::outbound::Outbound;
@@ -58,6 +59,7 @@ pub struct Options {
 
 /// What all requests share.
 pub struct House {
+    pub(crate) kept: KeptMessages,
     pub(crate) node: Node,
     pub(crate) options: Options,
     /// The hash of the operator's token.
@@ -107,6 +109,7 @@ impl House {
         let timer = meters.clone();
         node.on_timed_commit(move |nanos| timer.committed(nanos));
         Arc::new(House {
+            kept: KeptMessages::default(),
             node,
             gates: Gates::new(&options.limits),
             options,

@@ -33,7 +33,7 @@ pub mod rebuild;
 pub mod recent;
 pub mod schedule;
 pub mod tables;
-mod timeline;
+pub mod timeline;
 pub mod verify;
 pub mod views;
 pub mod webhooks;

@@ -10,7 +10,7 @@ use crate::db::{Db, PendingRow, fault};
 use crate::encode::{self, broken};
 use crate::tables::{NumberStamp, Tables, View};
 use crate::views::{Message, Shown};
-use engine::reads::{Answer, Reads};
+use engine::reads::{Answer, Fault, Reads};
 use engine::rows::EventRow;
 use model::blob::Form;
 use model::content::Binding;
@@ -110,48 +110,101 @@ struct Place {
     space: SpaceId,
 }
 
+/// A message of a page that has not been opened yet.
+pub struct Line<'a, V> {
+    db: &'a Db<V>,
+    place: &'a Place,
+    row: TimelineRow<'a>,
+    stamp: Stamp,
+    bytes: &'a [u8],
+}
+
+impl<'a, V: View> Line<'a, V> {
+    fn new(db: &'a Db<V>, place: &'a Place, key: &NumberStamp, bytes: &'a [u8]) -> Answer<Line<'a, V>> {
+        Ok(Line { db, place, row: TimelineRow::decode(bytes)?, stamp: encode::stamp_at_end(key), bytes })
+    }
+
+    /// Its number here.
+    pub fn seq(&self) -> Seq {
+        self.row.seq
+    }
+
+    /// Its id and place.
+    pub fn stamp(&self) -> Stamp {
+        self.stamp
+    }
+
+    /// What tells all that the message says, as long as nobody edits it, answers it or reacts, and it refers to nothing
+    /// but its thread. None where more would have to be read.
+    pub fn settled(&self) -> Option<&'a [u8]> {
+        (self.row.hints == 0 && self.row.said.is_some()).then_some(self.bytes)
+    }
+
+    /// The message, opened.
+    pub fn message(&self) -> Answer<Message> {
+        let TimelineRow { seq, hints, said } = self.row;
+        let Some(said) = said.filter(|_| hints & HINT_VERSIONS == 0) else {
+            return self.db.message(seq, self.stamp, hints);
+        };
+        let content = self.db.said(self.place, self.stamp, &said)?;
+        let author = self.db.remembered_identity(said.author)?;
+        self.db.in_company(self.place.no, hints, Message::alone(seq, self.stamp, author, content))
+    }
+}
+
 impl<V: View> Db<V> {
     /// A page of a thread: the messages before a stamp, ascending, newest last.
     pub fn timeline(&self, thread: Seq, before: Stamp, most: usize) -> Answer<Vec<Message>> {
+        self.lines_before(thread, before, most, |line| line.message())
+    }
+
+    /// A page of a thread: the messages after a stamp, ascending.
+    pub fn timeline_after(&self, thread: Seq, after: Stamp, most: usize) -> Answer<Vec<Message>> {
+        self.lines_after(thread, after, most, |line| line.message())
+    }
+
+    /// What a function makes of the messages before a stamp, ascending, newest last.
+    pub fn lines_before<T, E: From<Fault>>(
+        &self,
+        thread: Seq,
+        before: Stamp,
+        most: usize,
+        mut read: impl FnMut(Line<'_, V>) -> Result<T, E>,
+    ) -> Result<Vec<T>, E> {
         let Some(place) = self.place_of(thread)? else { return Ok(Vec::new()) };
         let range = encode::number_stamp(thread, Stamp::FIRST)..encode::number_stamp(thread, before);
         let mut page = Vec::with_capacity(most.min(1024));
         for entry in self.tables.timeline().range(range).map_err(fault)?.rev().take(most) {
             let (key, value) = entry.map_err(fault)?;
-            page.push(self.message_in_row(&place, &key.value(), value.value())?);
+            page.push(read(Line::new(self, &place, &key.value(), value.value())?)?);
         }
         page.reverse();
         Ok(page)
     }
 
-    /// A page of a thread: the messages after a stamp, ascending.
-    pub fn timeline_after(&self, thread: Seq, after: Stamp, most: usize) -> Answer<Vec<Message>> {
+    /// What a function makes of the messages after a stamp, ascending.
+    pub fn lines_after<T, E: From<Fault>>(
+        &self,
+        thread: Seq,
+        after: Stamp,
+        most: usize,
+        mut read: impl FnMut(Line<'_, V>) -> Result<T, E>,
+    ) -> Result<Vec<T>, E> {
         let Some(place) = self.place_of(thread)? else { return Ok(Vec::new()) };
         let from = std::ops::Bound::Excluded(encode::number_stamp(thread, after));
         let to = std::ops::Bound::Included(encode::number_stamp(thread, Stamp::LAST));
-        let rows = self.tables.timeline().range::<NumberStamp>((from, to)).map_err(fault)?.take(most);
-        rows.map(|entry| {
+        let mut page = Vec::with_capacity(most.min(1024));
+        for entry in self.tables.timeline().range::<NumberStamp>((from, to)).map_err(fault)?.take(most) {
             let (key, value) = entry.map_err(fault)?;
-            self.message_in_row(&place, &key.value(), value.value())
-        })
-        .collect()
+            page.push(read(Line::new(self, &place, &key.value(), value.value())?)?);
+        }
+        Ok(page)
     }
 
     fn place_of(&self, thread: Seq) -> Answer<Option<Place>> {
         let meta = self.with_event(thread, |parts| parts.row.meta)?.flatten();
         let Some(meta) = meta else { return Ok(None) };
         Ok(Some(Place { no: meta.space, space: self.space_id(meta.space)? }))
-    }
-
-    fn message_in_row(&self, place: &Place, key: &NumberStamp, value: &[u8]) -> Answer<Message> {
-        let row = TimelineRow::decode(value)?;
-        let stamp = encode::stamp_at_end(key);
-        let Some(said) = row.said.filter(|_| row.hints & HINT_VERSIONS == 0) else {
-            return self.message(row.seq, stamp, row.hints);
-        };
-        let content = self.said(place, stamp, &said)?;
-        let author = self.remembered_identity(said.author)?;
-        self.in_company(place.no, row.hints, Message::alone(row.seq, stamp, author, content))
     }
 
     /// What a message says, opened.

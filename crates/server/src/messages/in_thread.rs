@@ -1,6 +1,6 @@
 //! Messages with their thread in the path.
 
-use super::page::look;
+use super::page::{Page, look};
 use super::{
     EditBody, Message, MessageBody, MessageQuery, Messages, Versions, history, place, post, rewrite, take_back,
 };
@@ -23,8 +23,8 @@ pub(crate) async fn list(
     guest: Guest,
     Path(thread): Path<String>,
     Query(query): Query<MessageQuery>,
-) -> Result<Json<Messages>, Problem> {
-    look(&house, &guest, |look| look.page(&thread, &query)).map(Json)
+) -> Result<Page, Problem> {
+    look(&house, &guest, |look| look.page(&thread, &query))
 }
 
 /// Post a message into a thread, which is opened if it does not exist

@@ -3,50 +3,86 @@
 use super::{MessageQuery, Messages};
 use crate::ask::named;
 use crate::caller::{Guest, Seen};
+use crate::kept::Rendered;
 use crate::problem::Problem;
-use crate::render::Renderer;
-use crate::state::Shared;
+use crate::render::{Renderer, claimed};
+use crate::state::{House, Shared};
 use crate::threads::{limit, visible};
-use model::{Kind, Seq, Stamp};
+use axum::response::{IntoResponse, Response};
+use http::header::CONTENT_TYPE;
+use model::{EventId, Kind, Seq, Stamp};
 use node::acts;
+use std::sync::Arc;
 use store::Db;
 use store::tables::View;
-use store::views;
+use store::timeline::Line;
+use store::views::{self, Shown};
 
 /// Messages on one page.
 const PAGE_MAX: usize = 500;
 /// Messages that one request looks at while it leaves out the deleted.
 const LOOKED_AT_MAX: usize = 5000;
 
+/// A page whose messages are rendered already; clients see [`Messages`].
+pub(crate) struct Page {
+    thread: String,
+    messages: Vec<Shelved>,
+}
+
+impl IntoResponse for Page {
+    fn into_response(self) -> Response {
+        let length: usize = self.messages.iter().map(|message| message.json.len() + 1).sum();
+        let mut text = String::with_capacity(length + self.thread.len() + 64);
+        text.push_str("{\"thread\":");
+        text.push_str(&serde_json::Value::from(self.thread).to_string());
+        text.push_str(",\"messages\":[");
+        for (number, message) in self.messages.iter().enumerate() {
+            if number > 0 {
+                text.push(',');
+            }
+            text.push_str(&message.json);
+        }
+        text.push_str("]}");
+        ([(CONTENT_TYPE, "application/json")], text).into_response()
+    }
+}
+
+/// A message of a page.
+struct Shelved {
+    stamp: Stamp,
+    json: Arc<str>,
+}
+
 /// A snapshot and the guest who looks at it.
 pub(crate) struct Look<'a, V> {
+    house: &'a House,
     db: &'a Db<V>,
     seen: &'a Seen,
 }
 
 impl<V: View> Look<'_, V> {
-    pub(super) fn page(&self, thread: &str, query: &MessageQuery) -> Result<Messages, Problem> {
+    pub(super) fn page(&self, thread: &str, query: &MessageQuery) -> Result<Page, Problem> {
         let (_, seq) = visible(self.db, self.seen, thread)?;
         let most = limit(query.limit, PAGE_MAX)?;
         let at = |name: &Option<String>| name.as_ref().map(|name| self.place(seq, name)).transpose();
         let (before, after, around) = (at(&query.before)?, at(&query.after)?, at(&query.around)?);
-        let found = match (before, after, around) {
-            (None, None, None) => self.before(seq, Stamp::LAST, most, query)?,
-            (Some(before), None, None) => self.before(seq, before, most, query)?,
-            (None, Some(after), None) => self.after(seq, after, most, query)?,
+        let thread = self.renderer().name(seq)?;
+        let with_deleted = query.include_deleted == Some(true);
+        let shelf = Shelf { look: self, seq, thread: &thread, with_deleted };
+        let messages = match (before, after, around) {
+            (None, None, None) => shelf.before(Stamp::LAST, most)?,
+            (Some(before), None, None) => shelf.before(before, most)?,
+            (None, Some(after), None) => shelf.after(after, most)?,
             (None, None, Some(middle)) => {
-                let mut found = self.before(seq, middle, most / 2, query)?;
-                let from = Stamp { at: middle.at.minus(1), id: model::EventId([0xff; 16]) };
-                let rest = self.after(seq, from.min(middle), most - found.len(), query)?;
+                let mut found = shelf.before(middle, most / 2)?;
+                let from = Stamp { at: middle.at.minus(1), id: EventId([0xff; 16]) };
+                let rest = shelf.after(from.min(middle), most - found.len())?;
                 found.extend(rest.into_iter().filter(|message| message.stamp >= middle));
                 found
             }
             _ => return Err(Problem::bad_request("before, after and around exclude each other")),
         };
-        let renderer = Renderer { db: self.db, seen: self.seen };
-        let thread = renderer.name(seq)?;
-        let messages = found.iter().map(|message| renderer.message(message, &thread)).collect::<Result<_, _>>()?;
-        Ok(Messages { thread, messages })
+        Ok(Page { thread, messages })
     }
 
     /// The place of a message of this thread.
@@ -55,67 +91,6 @@ impl<V: View> Look<'_, V> {
         match acts::find(self.db, self.seen.no, &named, Kind::Message)? {
             Some((stamp, _, meta)) if meta.subject == thread => Ok(stamp),
             _ => Err(Problem::not_found("there is no such message in this thread")),
-        }
-    }
-
-    fn before(
-        &self,
-        thread: Seq,
-        mut to: Stamp,
-        most: usize,
-        query: &MessageQuery,
-    ) -> Result<Vec<views::Message>, Problem> {
-        let mut found = Vec::new();
-        let mut looked_at = 0;
-        while found.len() < most && looked_at < LOOKED_AT_MAX {
-            let chunk = self.db.timeline(thread, to, most - found.len())?;
-            let Some(first) = chunk.first() else { break };
-            to = first.stamp;
-            looked_at += chunk.len();
-            let is_last = chunk.len() < most - found.len();
-            let mut kept: Vec<_> = chunk.into_iter().filter(|message| self.is_wanted(message, query)).collect();
-            kept.extend(found);
-            found = kept;
-            if is_last {
-                break;
-            }
-        }
-        Ok(found)
-    }
-
-    fn after(
-        &self,
-        thread: Seq,
-        mut from: Stamp,
-        most: usize,
-        query: &MessageQuery,
-    ) -> Result<Vec<views::Message>, Problem> {
-        let mut found: Vec<views::Message> = Vec::new();
-        let mut looked_at = 0;
-        while found.len() < most && looked_at < LOOKED_AT_MAX {
-            let wanted = most - found.len();
-            let chunk = self.db.timeline_after(thread, from, wanted)?;
-            let Some(last) = chunk.last() else { break };
-            from = last.stamp;
-            looked_at += chunk.len();
-            let is_last = chunk.len() < wanted;
-            found.extend(chunk.into_iter().filter(|message| self.is_wanted(message, query)));
-            if is_last {
-                break;
-            }
-        }
-        Ok(found)
-    }
-
-    fn is_wanted(&self, message: &views::Message, query: &MessageQuery) -> bool {
-        if query.include_deleted == Some(true) {
-            return true;
-        }
-        match &message.content {
-            views::Shown::Deleted(_) => false,
-            // Only a later version can say that a message was deleted.
-            views::Shown::Here(bytes) => message.version == message.stamp || bytes != br#"{"deleted":true}"#,
-            views::Shown::Absent | views::Shown::Invalid => true,
         }
     }
 
@@ -132,7 +107,7 @@ impl<V: View> Look<'_, V> {
     }
 
     pub(super) fn replies(&self, seq: Seq) -> Result<Messages, Problem> {
-        let renderer = Renderer { db: self.db, seen: self.seen };
+        let renderer = self.renderer();
         let mut messages = Vec::new();
         let mut thread = String::new();
         for (_, answer) in self.db.answers(self.seen.no, &self.db.id_of(seq)?, PAGE_MAX)? {
@@ -146,6 +121,111 @@ impl<V: View> Look<'_, V> {
         }
         Ok(Messages { thread, messages })
     }
+
+    pub(crate) fn renderer(&self) -> Renderer<'_, V> {
+        Renderer { db: self.db, seen: self.seen }
+    }
+}
+
+/// The messages of a thread that the caller sees.
+struct Shelf<'a, V> {
+    look: &'a Look<'a, V>,
+    seq: Seq,
+    thread: &'a str,
+    with_deleted: bool,
+}
+
+impl<V: View> Shelf<'_, V> {
+    fn before(&self, mut to: Stamp, most: usize) -> Result<Vec<Shelved>, Problem> {
+        let mut found: Vec<Shelved> = Vec::new();
+        let mut looked_at = 0;
+        while found.len() < most && looked_at < LOOKED_AT_MAX {
+            let wanted = most - found.len();
+            let chunk =
+                self.look.db.lines_before(self.seq, to, wanted, |line| Ok((line.stamp(), self.message(&line)?)));
+            let chunk = chunk.map_err(|problem: Problem| problem)?;
+            let Some((first, _)) = chunk.first() else { break };
+            to = *first;
+            looked_at += chunk.len();
+            let is_last = chunk.len() < wanted;
+            found.splice(0..0, chunk.into_iter().filter_map(|(_, message)| message));
+            if is_last {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    fn after(&self, mut from: Stamp, most: usize) -> Result<Vec<Shelved>, Problem> {
+        let mut found: Vec<Shelved> = Vec::new();
+        let mut looked_at = 0;
+        while found.len() < most && looked_at < LOOKED_AT_MAX {
+            let wanted = most - found.len();
+            let chunk =
+                self.look.db.lines_after(self.seq, from, wanted, |line| Ok((line.stamp(), self.message(&line)?)));
+            let chunk = chunk.map_err(|problem: Problem| problem)?;
+            let Some((last, _)) = chunk.last() else { break };
+            from = *last;
+            looked_at += chunk.len();
+            let is_last = chunk.len() < wanted;
+            found.extend(chunk.into_iter().filter_map(|(_, message)| message));
+            if is_last {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// A message of a page, rendered now or before; none if it is not wanted.
+    fn message(&self, line: &Line<'_, V>) -> Result<Option<Shelved>, Problem> {
+        let (seq, stamp) = (line.seq(), line.stamp());
+        if let Some(row) = line.settled()
+            && let Some(kept) = self.look.house.kept.get(seq, row)
+            && self.is_still_true(seq, &kept)?
+        {
+            return Ok(Some(Shelved { stamp, json: kept.json.clone() }));
+        }
+        let message = line.message()?;
+        if !self.is_wanted(&message) {
+            return Ok(None);
+        }
+        let rendered = self.look.renderer().message(&message, self.thread)?;
+        let json: Arc<str> = serde_json::to_string(&rendered)
+            .map_err(|_| Problem::broken("a message could not be written as JSON"))?
+            .into();
+        if let Some(row) = line.settled().filter(|_| matches!(message.content, Shown::Here(_))) {
+            let chosen = match claimed(&message) {
+                Some(claimed) => Some((claimed.as_ref().into(), self.leads(seq, &claimed)?)),
+                None => None,
+            };
+            let thread = self.thread.into();
+            self.look.house.kept.keep(seq, Rendered { row: row.into(), thread, chosen, json: json.clone() });
+        }
+        Ok(Some(Shelved { stamp, json }))
+    }
+
+    fn is_wanted(&self, message: &views::Message) -> bool {
+        match &message.content {
+            _ if self.with_deleted => true,
+            Shown::Deleted(_) => false,
+            // Only a later version can say that a message was deleted.
+            Shown::Here(bytes) => message.version == message.stamp || bytes != br#"{"deleted":true}"#,
+            Shown::Absent | Shown::Invalid => true,
+        }
+    }
+
+    fn leads(&self, seq: Seq, chosen: &str) -> Result<bool, Problem> {
+        Ok(self.look.db.chosen(self.look.seen.no, chosen)?.is_some_and(|(_, owner)| owner == seq))
+    }
+
+    /// Whether the thread is called as it was, and a chosen id leads where it led.
+    fn is_still_true(&self, seq: Seq, kept: &Rendered) -> Result<bool, Problem> {
+        let leads = match &kept.chosen {
+            Some((chosen, led)) => self.leads(seq, chosen)? == *led,
+            None => true,
+        };
+        Ok(leads && *kept.thread == *self.thread)
+    }
 }
 
 /// Runs a read for a guest on a snapshot.
@@ -156,11 +236,5 @@ pub(crate) fn look<T>(
 ) -> Result<T, Problem> {
     let db = house.node.snapshot()?;
     let seen = guest.seen(&db, house.node.now())?;
-    read(&Look { db: &db, seen: &seen })
-}
-
-impl<V: View> Look<'_, V> {
-    pub(crate) fn renderer(&self) -> Renderer<'_, V> {
-        Renderer { db: self.db, seen: self.seen }
-    }
+    read(&Look { house, db: &db, seen: &seen })
 }

@@ -1,0 +1,96 @@
+//! Rendered messages, kept between requests.
+//!
+//! The same pages are asked for again and again. A message that nobody has edited, answered or reacted to is told by
+//! one row of the timeline, so what was rendered from these very bytes is still true: nothing has to be invalidated
+//! when something is written. Only an id that a client chose may come to belong to an earlier message; it is looked up
+//! each time, and so is how the thread is called. Messages of which there is more are rendered anew.
+
+use model::Seq;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+use std::sync::Arc;
+
+/// How much is kept, counted in bytes of rows and texts.
+const BYTES_MAX: u64 = 32 << 20;
+/// What an entry takes beside them, about.
+const ENTRY_BYTES: u64 = 120;
+/// How many messages that may be, about.
+const MESSAGES: usize = 50_000;
+
+/// A message as it was rendered.
+#[derive(Debug)]
+pub(crate) struct Rendered {
+    /// The row it was rendered from.
+    pub(crate) row: Box<[u8]>,
+    /// How its thread was called.
+    pub(crate) thread: Box<str>,
+    /// The id that its author chose, and whether it leads to this message.
+    pub(crate) chosen: Option<(Box<str>, bool)>,
+    /// Its JSON.
+    pub(crate) json: Arc<str>,
+}
+
+#[derive(Clone)]
+struct Bytes;
+
+impl Weighter<Seq, Arc<Rendered>> for Bytes {
+    fn weight(&self, _: &Seq, rendered: &Arc<Rendered>) -> u64 {
+        ENTRY_BYTES + (rendered.row.len() + rendered.thread.len() + rendered.json.len()) as u64
+    }
+}
+
+/// Messages that were rendered lately.
+pub(crate) struct KeptMessages(Cache<Seq, Arc<Rendered>, Bytes>);
+
+impl Default for KeptMessages {
+    fn default() -> KeptMessages {
+        KeptMessages(Cache::with_weighter(MESSAGES, BYTES_MAX, Bytes))
+    }
+}
+
+impl KeptMessages {
+    /// A message, if it was rendered from this row.
+    pub(crate) fn get(&self, seq: Seq, row: &[u8]) -> Option<Arc<Rendered>> {
+        self.0.get(&seq).filter(|rendered| *rendered.row == *row)
+    }
+
+    /// Keeps a message.
+    pub(crate) fn keep(&self, seq: Seq, rendered: Rendered) {
+        self.0.insert(seq, Arc::new(rendered));
+    }
+
+    /// Forgets everything, because what rests can no longer be opened, or somebody has another name.
+    pub(crate) fn clear(&self) {
+        self.0.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rendered(row: &[u8], json: &str) -> Rendered {
+        Rendered { row: row.into(), thread: "t".into(), chosen: None, json: json.into() }
+    }
+
+    #[test]
+    fn what_was_rendered_from_another_row_is_not_used() {
+        let kept = KeptMessages::default();
+        kept.keep(Seq(1), rendered(b"row", "{}"));
+        assert_eq!(kept.get(Seq(1), b"row").map(|rendered| rendered.json.to_string()), Some("{}".to_owned()));
+        assert!(kept.get(Seq(1), b"other").is_none());
+        assert!(kept.get(Seq(2), b"row").is_none());
+        kept.clear();
+        assert!(kept.get(Seq(1), b"row").is_none());
+    }
+
+    #[test]
+    fn no_more_is_kept_than_there_is_room_for() {
+        let kept = KeptMessages::default();
+        for seq in 0..2000 {
+            kept.keep(Seq(seq), rendered(b"row", &"x".repeat(64 * 1024)));
+        }
+        assert!(kept.0.weight() <= BYTES_MAX, "{}", kept.0.weight());
+        assert!(kept.0.len() > 100);
+    }
+}
