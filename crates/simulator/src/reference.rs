@@ -377,6 +377,10 @@ impl<'a> Model<'a> {
             let answers_here = |other: &&&Made| {
                 other.envelope.space == made.envelope.space && refs(&other.envelope, Role::ReplyTo).contains(&made.id)
             };
+            if made.envelope.kind == Kind::Message {
+                let mentioned = refs(&made.envelope, Role::Mention).into_iter();
+                lines.extend(mentioned.map(|who| format!("mention {} {who} {}", made.envelope.space, stamp(made))));
+            }
             let replies = answers.iter().filter(answers_here).count();
             lines.insert(format!(
                 "{word} {place} {} {} shows={}/{} first={} versions=[{}] reactions=[{}] replies={replies}",

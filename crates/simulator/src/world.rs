@@ -204,6 +204,10 @@ impl Story<'_> {
         if let (true, Some(other)) = (self.chance.percent(25), self.rooms[room].messages.last()) {
             references.push((Role::ReplyTo, other.0));
         }
+        if self.chance.percent(15) {
+            let mentioned = self.chance.below(self.authors.len());
+            references.push((Role::Mention, EventId(self.authors[mentioned].home().0)));
+        }
         if self.chance.percent(20)
             && let Some(file) = self.rooms[room].files.last()
             && file.1 < at

@@ -50,6 +50,7 @@ pub struct Batch<'t> {
     pub(crate) arrived: Vec<(Seq, u64)>,
     received_again: BTreeMap<u64, [u8; 13]>,
     pub(crate) writing: HashMap<SpaceId, Arc<Writing>>,
+    pub(crate) claimed: HashMap<SpaceNo, u64>,
     pub(crate) is_changed: bool,
 }
 
@@ -85,6 +86,7 @@ impl<'t> Batch<'t> {
             arrived: Vec::new(),
             received_again: BTreeMap::new(),
             writing: HashMap::new(),
+            claimed: HashMap::new(),
             is_changed: false,
         };
         // Numbers are never given twice, even when the rows that had them are gone.

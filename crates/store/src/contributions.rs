@@ -33,6 +33,10 @@ impl Batch<'_> {
                     None => Ok(()),
                 }
             }
+            ViewRow::Mention { space, who } => {
+                let key = encode::reply_key(space, &model::EventId(who.0), stamp);
+                put_or_remove(turn, &mut self.db.tables.mentions, key, seq.0)
+            }
             ViewRow::Register(key) => {
                 if let Register::ThreadField(thread, _) = key.register {
                     self.touched_threads.insert(thread.0);

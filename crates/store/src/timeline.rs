@@ -134,6 +134,27 @@ impl<'a, V: View> Line<'a, V> {
         self.stamp
     }
 
+    /// Who wrote it.
+    pub fn author(&self) -> Answer<AuthorNo> {
+        match self.row.said {
+            Some(said) => Ok(said.author),
+            None => {
+                let meta = self.db.with_event(self.row.seq, |parts| parts.row.meta)?.flatten();
+                Ok(meta.map(|meta| meta.author).unwrap_or_default())
+            }
+        }
+    }
+
+    /// Whether there may be later versions of it.
+    pub fn is_edited(&self) -> bool {
+        self.row.hints & HINT_VERSIONS != 0
+    }
+
+    /// Whether what it said first is copied here, and so is shown.
+    pub fn is_copied(&self) -> bool {
+        self.row.said.is_some()
+    }
+
     /// What tells all that the message says, as long as nobody edits it, answers it or reacts, and it refers to nothing
     /// but its thread. None where more would have to be read.
     pub fn settled(&self) -> Option<&'a [u8]> {
@@ -199,6 +220,18 @@ impl<V: View> Db<V> {
             page.push(read(Line::new(self, &place, &key.value(), value.value())?)?);
         }
         Ok(page)
+    }
+
+    /// The oldest of the latest so many messages of a thread; the very first stamp if there are no more.
+    pub fn oldest_kept(&self, thread: Seq, count: u64) -> Answer<Stamp> {
+        let range = encode::number_stamp(thread, Stamp::FIRST)..=encode::number_stamp(thread, Stamp::LAST);
+        let mut rows = self.tables.timeline().range(range).map_err(fault)?.rev();
+        if count == 0 {
+            return Ok(Stamp::LAST);
+        }
+        let kept = usize::try_from(count).unwrap_or(usize::MAX);
+        let oldest = rows.nth(kept - 1).transpose().map_err(fault)?;
+        Ok(oldest.map_or(Stamp::FIRST, |(key, _)| encode::stamp_at_end(&key.value())))
     }
 
     fn place_of(&self, thread: Seq) -> Answer<Option<Place>> {

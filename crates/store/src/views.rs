@@ -211,6 +211,18 @@ impl<V: View> Db<V> {
         Self::after(self.tables.replies(), from, encode::reply_key(space, target, Stamp::LAST), most)
     }
 
+    /// The messages of a space that mention somebody before a stamp, newest first.
+    pub fn mentions(&self, space: SpaceNo, who: &SpaceId, before: Stamp, most: usize) -> Answer<Vec<(Stamp, Seq)>> {
+        let who = EventId(who.0);
+        let range = encode::reply_key(space, &who, Stamp::FIRST)..encode::reply_key(space, &who, before);
+        let mut found = Vec::new();
+        for entry in self.tables.mentions().range(range).map_err(fault)?.rev().take(most) {
+            let (key, value) = entry.map_err(fault)?;
+            found.push((encode::stamp_at_end(&key.value()), Seq(value.value())));
+        }
+        Ok(found)
+    }
+
     /// The winner of a register.
     pub fn register(&self, space: SpaceNo, register: Register) -> Answer<Option<(Stamp, Seq)>> {
         self.register_winner(&RegisterKey { space, register })
