@@ -23,13 +23,6 @@ use std::sync::Arc;
 /// How many journal numbers share one row of the index by space.
 pub(crate) const JOURNAL_BLOCK: u64 = 1024;
 
-/// Hints in a timeline row: what else there may be of a message.
-pub(crate) const HINT_VERSIONS: u8 = 1;
-pub(crate) const HINT_REACTIONS: u8 = 2;
-pub(crate) const HINT_REPLIES: u8 = 4;
-/// The message itself refers to more than its thread.
-pub(crate) const HINT_REFERS: u8 = 8;
-
 /// An open transaction of the one writer.
 #[derive(Debug)]
 pub struct Batch<'t> {

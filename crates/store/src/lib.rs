@@ -27,6 +27,7 @@ pub mod jobs;
 mod keyring;
 pub mod local;
 pub mod master;
+mod migrations;
 pub mod moderation;
 mod numbering;
 mod open;

@@ -2,10 +2,11 @@
 //!
 //! Views show the winner by stamp, whatever arrived last, and say of content that is not here only that it is not.
 
-use crate::batch::{HINT_REACTIONS, HINT_REFERS, HINT_REPLIES, HINT_VERSIONS, JOURNAL_BLOCK};
+use crate::batch::JOURNAL_BLOCK;
 use crate::db::{Db, fault};
 use crate::encode::{self, Entry};
 use crate::tables::View;
+use crate::timeline::{HINT_REACTIONS, HINT_REFERS, HINT_REPLIES, HINT_VERSIONS};
 use engine::reads::{Answer, Reads};
 use engine::receive::Keyring as _;
 use engine::rows::{Meta, Register, RegisterKey, ThreadField};

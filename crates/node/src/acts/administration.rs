@@ -186,22 +186,8 @@ fn carry_out(batch: &mut Batch<'_>, who: &str, administration: Administration) -
             batch.keep_api_key(id, &key)?;
             Ok(Ok(Administered::Done))
         }
-        Administration::AddSigningKey(space, secret) => {
-            go!(people::kept(batch, &space));
-            let number = batch.db().signing_keys(&space)?.first().map_or(1, |(number, _)| number + 1);
-            let key = SigningSecret { secret: *secret, created_at: batch.now(), ends_at: Nanos(0) };
-            batch.keep_signing_key(&space, number, &key)?;
-            Ok(Ok(Administered::Numbered(number)))
-        }
-        Administration::EndSigningKey(space, number, at) => {
-            let keys = batch.db().signing_keys(&space)?;
-            let Some((_, mut key)) = keys.into_iter().find(|(other, _)| *other == number) else {
-                return Ok(Err(CannotAdminister::NoSuchKey));
-            };
-            key.ends_at = at;
-            batch.keep_signing_key(&space, number, &key)?;
-            Ok(Ok(Administered::Done))
-        }
+        Administration::AddSigningKey(space, secret) => add_signing_key(batch, &space, *secret),
+        Administration::EndSigningKey(space, number, at) => end_signing_key(batch, &space, number, at),
         Administration::AdmitIdentity(space, member, role) => {
             let payload = Payload::Member { member, role };
             let membership = go!(by_keeper(batch, &space, Kind::Member, payload, None));
@@ -243,6 +229,24 @@ fn carry_out(batch: &mut Batch<'_>, who: &str, administration: Administration) -
         }
         Administration::SetRole { space, user, role: None, .. } => remove(batch, &space, &user),
     }
+}
+
+fn add_signing_key(batch: &mut Batch<'_>, space: &SpaceId, secret: [u8; 32]) -> Outcome {
+    go!(people::kept(batch, space));
+    let number = batch.db().signing_keys(space)?.first().map_or(1, |(number, _)| number + 1);
+    let key = SigningSecret { secret, created_at: batch.now(), ends_at: Nanos(0) };
+    batch.keep_signing_key(space, number, &key)?;
+    Ok(Ok(Administered::Numbered(number)))
+}
+
+fn end_signing_key(batch: &mut Batch<'_>, space: &SpaceId, number: u64, at: Nanos) -> Outcome {
+    let keys = batch.db().signing_keys(space)?;
+    let Some((_, mut key)) = keys.into_iter().find(|(other, _)| *other == number) else {
+        return Ok(Err(CannotAdminister::NoSuchKey));
+    };
+    key.ends_at = at;
+    batch.keep_signing_key(space, number, &key)?;
+    Ok(Ok(Administered::Done))
 }
 
 /// A space: its keeper's identity, its key if it is sealed, its founding, and a first key that signs for users.
