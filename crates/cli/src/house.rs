@@ -25,6 +25,14 @@ pub(crate) fn found_home(node: &Node) -> Result<(), Failure> {
     }
 }
 
+/// Goes on with a change of the master key that was begun.
+pub(crate) fn go_on_rewrapping(node: &Node) -> Result<(), Failure> {
+    if node.snapshot()?.is_rewrapping()? {
+        administer(node, Administration::Begin(store::jobs::Work::Rewrap))?;
+    }
+    Ok(())
+}
+
 /// Administers as the operator.
 pub(crate) fn administer(node: &Node, what: Administration) -> Result<Administered, Failure> {
     match node.ask(Request::Administer("operator".to_owned(), Box::new(what))) {

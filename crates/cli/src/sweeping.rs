@@ -39,7 +39,7 @@ pub(crate) fn compact(store: &mut Store) {
 }
 
 /// What the work came to.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(crate) struct Swept {
     rows: u64,
     written: u64,

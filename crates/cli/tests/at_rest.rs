@@ -45,3 +45,19 @@ fn a_folder_gets_a_new_master_key_and_needs_it_from_then_on() {
     home.run(&["--master-key", "new.key", "backup", "whole.backup"]).good();
     home.run(&["--data-dir", "other", "--master-key", "new.key", "restore", "whole.backup"]).good();
 }
+
+#[test]
+fn a_change_of_the_master_key_that_was_begun_is_finished_while_the_node_serves() {
+    let home = Home::with(&everything().2);
+    home.run(&["rewrap", "--new-key", "new.key", "--begin"]).good();
+    home.run(&["verify"]).bad(&["does not open", "--master-key"]);
+    loop {
+        let jobs = home.json(&["--master-key", "new.key", "admin", "jobs"]);
+        assert_eq!(jobs["jobs"][0]["work"], "rewrap", "{jobs}");
+        if jobs["jobs"][0]["ended_ts"].is_u64() {
+            break;
+        }
+    }
+    assert_eq!(home.json(&["rewrap", "--new-key", "new.key"])["written"], 0, "nothing is left to do");
+    home.run(&["--master-key", "new.key", "verify"]).good();
+}

@@ -280,3 +280,24 @@ fn what_nobody_here_can_open_is_carried_and_passed_on() {
     assert_eq!(other.json(&["status"])["stages"]["carried"], 1);
     home.run(&["verify"]).good();
 }
+
+#[test]
+fn spaces_users_and_retention_are_administered_without_a_running_node() {
+    let home = Home::new();
+    home.run(&["init"]).good();
+    assert_eq!(home.json(&["admin", "spaces"])["spaces"][0]["name"], "home");
+    home.run(&["admin", "role", "bob", "member"]).good();
+    assert_eq!(home.json(&["admin", "users"])["users"][0]["id"], "bob");
+    home.run(&["admin", "retain", "--age", "30", "--count", "100"]).good();
+    assert_eq!(home.json(&["admin", "retention"])["rules"][0]["age_seconds"], 2_592_000);
+    assert_eq!(home.json(&["admin", "purge-old", "--dry-run"])["going"], 0);
+    assert!(home.json(&["admin", "purge-old"])["ended_ts"].is_u64());
+    home.run(&["admin", "erase-user", "bob"]).bad(&["--yes"]);
+    assert!(home.json(&["admin", "erase-user", "bob", "--yes"])["ended_ts"].is_u64());
+    home.run(&["admin", "erase-user", "bob", "--yes"]).bad(&["no such user"]);
+    home.run(&["admin", "found", "club", "--open"]).good();
+    home.run(&["admin", "--space", "club", "protect", "fields", "--field", "body.text"]).good();
+    assert!(home.json(&["admin", "--space", "club", "delete-space", "--yes"])["ended_ts"].is_u64());
+    home.run(&["admin", "--space", "club", "stats"]).bad(&["no such space"]);
+    assert_eq!(home.json(&["admin", "audit"])["entries"][0]["what"], "delete space");
+}

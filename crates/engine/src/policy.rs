@@ -56,7 +56,7 @@ impl Default for Policy {
             releases_max: RELEASES_PER_TRANSACTION_MAX,
             grace_nanos: 24 * 3600 * 1_000_000_000,
             journal_nanos: 30 * 24 * 3600 * 1_000_000_000,
-            user_bytes_max: None,
+            user_bytes_max: Some(4 << 30),
             space_bytes_max: None,
         }
     }

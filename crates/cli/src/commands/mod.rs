@@ -1,5 +1,6 @@
 //! One file per command. Each reads its arguments, does its work through the libraries, and shows one answer.
 
+mod admin;
 mod backup;
 mod bench;
 mod collect;
@@ -53,6 +54,7 @@ pub(crate) enum Command {
     Rotate(rotate::Rotate),
     Rewrap(rewrap::Rewrap),
     Key(key::Key),
+    Admin(admin::Admin),
     Config(config::ShowConfig),
     Bench(bench::Bench),
     Completions(completions::Completions),
@@ -81,6 +83,7 @@ pub(crate) fn run(context: &Context, command: Option<Command>) -> Done {
         Command::Rotate(command) => command.run(context),
         Command::Rewrap(command) => command.run(context),
         Command::Key(command) => command.run(context),
+        Command::Admin(command) => command.run(context),
         Command::Config(command) => command.run(context),
         Command::Bench(command) => command.run(context),
         Command::Completions(command) => command.run(context),

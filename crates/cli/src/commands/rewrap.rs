@@ -14,12 +14,16 @@ use std::process::ExitCode;
 
 /// Move the data folder to a new master key
 ///
-/// May be stopped and run again with the same file: it goes on where it was. Backups made before need the old key.
+/// May be stopped and run again with the same file: it goes on where it was. With --begin it takes a moment, and the
+/// node goes on by itself when it is started with the new key. Backups made before need the old key.
 #[derive(Debug, Args)]
 pub(crate) struct Rewrap {
     /// The file with the new key; one that is not there is made
     #[arg(long, value_name = "FILE")]
     new_key: PathBuf,
+    /// Only make it a folder of the new key; the node does the rest while it serves
+    #[arg(long)]
+    begin: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -66,8 +70,13 @@ impl Rewrap {
                 folder::open_with(context, Access::Write, &self.new_key)?
             }
         };
-        let swept = sweeping::run(context, &store, "wrapping keys", |batch| batch.rewrap(ROWS_PER_STEP))?;
-        sweeping::compact(&mut store);
+        let swept = if self.begin {
+            Swept::default()
+        } else {
+            let swept = sweeping::run(context, &store, "wrapping keys", |batch| batch.rewrap(ROWS_PER_STEP))?;
+            sweeping::compact(&mut store);
+            swept
+        };
         context.show(&Answer { master_key: self.new_key.display().to_string(), recovery_text, swept })?;
         Ok(ExitCode::SUCCESS)
     }

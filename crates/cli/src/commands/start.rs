@@ -66,6 +66,7 @@ pub(super) fn run(context: &Context) -> Done {
 /// Serves until somebody asks to stop.
 fn serve(context: &Context, node: &Node, signals: &Signals, made: Option<Initialised>) -> Result<(), Failure> {
     house::found_home(node)?;
+    house::go_on_rewrapping(node)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|why| Failure::new(format!("cannot start the server: {why}"), "try again"))?;
     let token = hex::encode(house::fresh::<32>()?);

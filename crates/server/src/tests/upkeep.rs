@@ -175,9 +175,11 @@ async fn a_space_that_was_deleted_is_closed_and_cannot_be_read() {
     let other = super::found(&home.house.node, "other", 2);
     let key = make_key(&home.house.node, other, KeyRole::Backend, 9);
     assert_eq!(as_operator(&home, "DELETE", "/admin/spaces/nowhere", None).await.0, 404);
-    let (status, _) = as_operator(&home, "DELETE", "/admin/spaces/home", None).await;
+    let (status, begun) = as_operator(&home, "DELETE", "/admin/spaces/home", None).await;
     assert_eq!(status, 202);
     finish_jobs(&home);
+    let (_, job) = as_operator(&home, "GET", &format!("/admin/jobs/{}", begun["job"]), None).await;
+    assert!(job["ended_ts"].is_u64() && job["pruned"].as_u64() > Some(0), "{job}");
     assert_eq!(home.by("alice", "GET", "/v1/messages/m1", None).await.status, 401, "its keys are gone");
     let db = home.house.node.snapshot().expect("a snapshot");
     let id = event.as_str().and_then(|id| id.parse().ok()).expect("an id");

@@ -6,10 +6,10 @@
 
 use super::sweep::{Cursor, Progress, page_of};
 use crate::batch::Batch;
-use crate::db::fault;
+use crate::db::{Db, fault};
 use crate::master::MasterKey;
 use crate::open::Store;
-use crate::tables::Tables;
+use crate::tables::{Tables, View};
 use engine::reads::Answer;
 use model::SpaceId;
 use redb::ReadableTable as _;
@@ -75,16 +75,18 @@ macro_rules! protect_table {
     }};
 }
 
-impl Batch<'_> {
+impl<V: View> Db<V> {
     /// Whether rows may still be wrapped under an earlier master key.
     pub fn is_rewrapping(&self) -> Answer<bool> {
-        Ok(self.db.about(PREVIOUS)?.is_some())
+        Ok(self.about(PREVIOUS)?.is_some())
     }
+}
 
+impl Batch<'_> {
     /// Wraps secrets anew under the master key that the folder was opened with, about so many at a time. To be repeated
     /// until it is done.
     pub fn rewrap(&mut self, most: usize) -> Answer<Progress> {
-        if !self.is_rewrapping()? {
+        if !self.db.is_rewrapping()? {
             return Ok(Progress { is_done: true, ..Progress::default() });
         }
         let mut cursor = self.cursor(CURSOR)?.unwrap_or_default();

@@ -1,0 +1,65 @@
+//! JSON documents as people read them.
+
+use serde_json::Value;
+use std::fmt;
+
+/// A JSON document as people read it: lists as columns, the rest as names with their values.
+#[derive(Debug, serde::Serialize)]
+#[serde(transparent)]
+pub(crate) struct Document(pub(crate) Value);
+
+impl fmt::Display for Document {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Value::Object(fields) = &self.0 else { return write!(f, "{}", plain(&self.0)) };
+        let width = fields.keys().map(String::len).max().unwrap_or(0);
+        for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
+            match value {
+                Value::Array(rows) if rows.is_empty() => writeln!(f, "no {name}")?,
+                Value::Array(rows) => columns(f, rows)?,
+                other => writeln!(f, "{name:<width$}  {}", plain(other))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Rows of objects as columns, in the order of the first one's fields; columns that are empty everywhere are left out.
+fn columns(f: &mut fmt::Formatter<'_>, rows: &[Value]) -> fmt::Result {
+    let Some(first) = rows.first().and_then(Value::as_object) else {
+        return rows.iter().try_for_each(|row| writeln!(f, "{}", plain(row)));
+    };
+    let is_told = |name: &&String| rows.iter().any(|row| !row[name.as_str()].is_null());
+    let names: Vec<&String> = first.keys().filter(is_told).collect();
+    let cell = |row: &Value, name: &str| match &row[name] {
+        Value::Null => "-".to_owned(),
+        other => plain(other),
+    };
+    let width = |name: &String| rows.iter().map(|row| cell(row, name).chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = names.iter().map(|name| width(name).max(name.len()).min(60)).collect();
+    let mut line = |cells: Vec<String>| {
+        let cells: Vec<String> = cells.iter().zip(&widths).map(|(text, width)| format!("{text:<width$}")).collect();
+        writeln!(f, "{}", cells.join("  ").trim_end())
+    };
+    line(names.iter().map(|name| (*name).clone()).collect())?;
+    rows.iter().try_for_each(|row| line(names.iter().map(|name| cell(row, name)).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn lists_are_columns_and_what_is_absent_is_left_out() {
+        let document = json!({
+            "going": 2, "next": null, "empty": [],
+            "messages": [{ "id": "a", "why": "age", "note": null }, { "id": "bcd", "why": "count", "note": null }],
+        });
+        let shown = Document(document).to_string();
+        assert_eq!(shown, "no empty\ngoing     2\nid   why\na    age\nbcd  count\n");
+    }
+}
