@@ -104,3 +104,13 @@ fn another_key_is_named_and_nothing_is_replaced() {
     let again = open(&home.path().join("new")).backup(&file, NOW, &mut |_| ());
     assert!(matches!(again, Err(CannotBackUp::Exists(_))));
 }
+
+#[test]
+fn a_backup_that_is_stopped_leaves_nothing() {
+    let (home, _) = backed_up();
+    let file = home.path().join("stopped");
+    let stopped = open(&home.path().join("old")).backup_until(&file, NOW, &mut |_| std::ops::ControlFlow::Break(()));
+    assert!(matches!(stopped, Err(CannotBackUp::Stopped)), "{stopped:?}");
+    let names = std::fs::read_dir(home.path()).expect("read").flatten().map(|entry| entry.file_name());
+    assert!(names.into_iter().all(|name| !name.to_string_lossy().starts_with("stopped")));
+}
