@@ -1,7 +1,9 @@
 //! The server as clients meet it: a real node in a folder of its own, asked through the router.
 
 mod access;
+mod backups;
 mod conversations;
+mod declared;
 mod elsewhere;
 mod explorer;
 mod hostile;
@@ -9,6 +11,7 @@ mod live;
 mod metrics;
 #[cfg(feature = "search")]
 mod search;
+mod tls;
 mod webhooks;
 
 use crate::door::keys::NewKey;
