@@ -34,6 +34,8 @@ pub(crate) struct State {
     pub(crate) running: Option<(PathBuf, u64)>,
     /// The last that was made.
     pub(crate) last: Option<Made>,
+    /// When the newest that is known was made, and how large it is: also one from before the start.
+    pub(crate) newest: Option<(Nanos, u64)>,
     /// How many failed.
     pub(crate) failures: u64,
     /// When the last failure was, and why.
@@ -47,6 +49,16 @@ pub(crate) struct State {
 pub(crate) struct Backups {
     state: Mutex<State>,
     is_stopping: AtomicBool,
+}
+
+/// The place of the one backup that may be written. It is free again however the writing ends.
+#[derive(Debug)]
+pub(crate) struct Place<'a>(&'a Backups);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.locked().running = None;
+    }
 }
 
 /// Why there is no backup.
@@ -76,13 +88,13 @@ impl Backups {
     }
 
     /// Takes the place of the one backup that may be written.
-    pub(crate) fn begin(&self, file: &Path) -> Result<(), CannotMake> {
+    pub(crate) fn begin(&self, file: &Path) -> Result<Place<'_>, CannotMake> {
         let mut state = self.locked();
         if state.running.is_some() {
             return Err(CannotMake::Busy);
         }
         state.running = Some((file.to_owned(), 0));
-        Ok(())
+        Ok(Place(self))
     }
 
     /// How far it is. Says whether to go on.
@@ -96,14 +108,12 @@ impl Backups {
         ControlFlow::Continue(())
     }
 
-    fn end(&self) {
-        self.locked().running = None;
-    }
-
     /// Notes that there is a backup.
     fn succeeded(&self, made: Made) {
         tracing::info!(file = %made.file.display(), rows = made.done.rows, bytes = made.done.bytes, "a backup was made");
-        self.locked().last = Some(made);
+        let mut state = self.locked();
+        state.newest = Some((made.at, made.done.bytes));
+        state.last = Some(made);
     }
 
     /// Notes that there is none.
@@ -117,10 +127,10 @@ impl Backups {
 
 /// Writes a backup to a new file. It takes its time: not for a thread that serves.
 pub(crate) fn make(house: &House, file: &Path) -> Result<Made, CannotMake> {
-    house.backups.begin(file)?;
+    let place = house.backups.begin(file)?;
     let at = house.node.now();
     let made = attempt(house, file, at).map(|done| Made { file: file.to_owned(), at, done });
-    house.backups.end();
+    drop(place);
     match &made {
         Ok(made) => house.backups.succeeded(made.clone()),
         Err(why) => house.backups.failed(why, house.node.now()),

@@ -42,7 +42,7 @@ const GAUGES: [(&str, &str); 8] = [
     (QUEUE, "Requests that wait for the writer"),
     (STREAMS, "Live streams that are open"),
     (JOURNAL, "The number of the latest journal entry"),
-    (BACKUP_AT, "When the last backup since the start was made, in Unix seconds; zero for none"),
+    (BACKUP_AT, "When the newest backup that is known was made, in Unix seconds; zero for none"),
     (BACKUP_BYTES, "How large it is"),
 ];
 
@@ -141,8 +141,8 @@ fn rendered(house: &House) -> Result<String, Problem> {
     meters.gauge(STREAMS, &[], house.hub.listeners() as f64);
     meters.gauge(JOURNAL, &[], db.position()?.number as f64);
     let backups = house.backups.state();
-    let (at, bytes) = backups.last.map_or((0, 0), |made| (made.at.0, made.done.bytes));
-    meters.gauge(BACKUP_AT, &[], seconds(at));
+    let (at, bytes) = backups.newest.unwrap_or_default();
+    meters.gauge(BACKUP_AT, &[], seconds(at.0));
     meters.gauge(BACKUP_BYTES, &[], bytes as f64);
     meters.counter(BACKUP_FAILURES, &[], backups.failures);
     Ok(meters.handle.render())

@@ -14,7 +14,7 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Weak;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 use store::disk::TEMPORARY;
 
 /// How often to look whether a backup is due.
@@ -62,6 +62,10 @@ pub(crate) fn look(house: &House) {
         }
     };
     if !names.is_due(plan, now) {
+        let mut state = house.backups.locked();
+        if state.newest.is_none() {
+            state.newest = names.newest(&plan.folder);
+        }
         return;
     }
     // If this fails, writing fails as well, and says so.
@@ -120,6 +124,13 @@ impl Names {
         let mut names: Vec<String> = names.filter(|name| wanted(name)).collect();
         names.sort_unstable();
         names
+    }
+
+    /// When the newest was written, and its size.
+    fn newest(&self, folder: &Path) -> Option<(Nanos, u64)> {
+        let metadata = fs::metadata(folder.join(self.listed(folder).last()?)).ok()?;
+        let since = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        Some((Nanos(u64::try_from(since.as_nanos()).ok()?), metadata.len()))
     }
 
     fn is_due(&self, plan: &BackupPlan, now: Nanos) -> bool {

@@ -190,8 +190,11 @@ async fn a_restart_goes_on_with_what_the_names_say() {
     let place = folder.path().join("kept");
     scheduled::look(&scheduled_home(&place).house);
     let home = scheduled_home(&place);
+    assert_eq!(home.house.backups.state().newest, None);
     scheduled::look(&home.house);
     assert_eq!(times(&place).len(), 1);
+    let bytes = std::fs::metadata(place.join(&names(&place)[0])).expect("a file").len();
+    assert_eq!(home.house.backups.state().newest.map(|(_, bytes)| bytes), Some(bytes));
     home.clock.advance(24 * HOUR);
     scheduled::look(&home.house);
     assert_eq!(times(&place).len(), 2);
@@ -215,7 +218,7 @@ async fn what_a_crash_left_half_written_goes_with_the_next_backup() {
 async fn two_at_a_time_are_too_many() {
     let (home, folder) = (Home::new(), tempfile::tempdir().expect("a folder"));
     let house = Arc::clone(&home.house);
-    house.backups.begin(&folder.path().join("first")).expect("the first");
+    let _first = house.backups.begin(&folder.path().join("first")).expect("the first");
     let second = backups::make(&house, &folder.path().join("second"));
     assert!(matches!(second, Err(backups::CannotMake::Busy)), "{second:?}");
     let status = ask(&home, "GET", None).await.body;

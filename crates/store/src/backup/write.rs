@@ -110,7 +110,13 @@ impl Store {
             return Err(CannotBackUp::Exists(to.to_owned()));
         }
         let part = temporary_name(to);
-        let attempt = self.backup_to(&part, created_at, progress).and_then(|done| {
+        // What stands there is somebody's, or of a backup that a crash cut off: it is not ours to replace.
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part);
+        let file = file.map_err(|why| match why.kind() {
+            io::ErrorKind::AlreadyExists => CannotBackUp::Exists(part.clone()),
+            _ => CannotBackUp::Write { path: part.clone(), why },
+        })?;
+        let attempt = self.backup_to(file, &part, created_at, progress).and_then(|done| {
             let named = fs::rename(&part, to).and_then(|()| sync_dir(folder_of(to)));
             named.map(|()| done).map_err(|why| CannotBackUp::Write { path: to.to_owned(), why })
         });
@@ -122,12 +128,11 @@ impl Store {
 
     fn backup_to(
         &self,
+        file: File,
         part: &Path,
         created_at: Nanos,
         progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<BackedUp, CannotBackUp> {
-        let failed = |why| CannotBackUp::Write { path: part.to_owned(), why };
-        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(part).map_err(failed)?;
         let mut writer = Writer {
             file: BufWriter::with_capacity(PIECE_BYTES, file),
             hasher: blake3::Hasher::new_keyed(self.shared.master.backup_key()),
