@@ -33,6 +33,10 @@ pub struct Policy {
     pub grace_nanos: u64,
     /// How long journal entries are kept.
     pub journal_nanos: u64,
+    /// Bytes of content that a user of the API may keep in a space.
+    pub user_bytes_max: Option<u64>,
+    /// Bytes of content that a space may keep, as far as users of the API add to it.
+    pub space_bytes_max: Option<u64>,
 }
 
 impl Default for Policy {
@@ -52,6 +56,8 @@ impl Default for Policy {
             releases_max: RELEASES_PER_TRANSACTION_MAX,
             grace_nanos: 24 * 3600 * 1_000_000_000,
             journal_nanos: 30 * 24 * 3600 * 1_000_000_000,
+            user_bytes_max: None,
+            space_bytes_max: None,
         }
     }
 }

@@ -237,6 +237,13 @@ pub enum ViewRow {
         /// What it answers.
         target: EventId,
     },
+    /// A message that mentions somebody.
+    Mention {
+        /// The space of the message.
+        space: SpaceNo,
+        /// The public space of whom it mentions.
+        who: SpaceId,
+    },
     /// A candidate of a register.
     Register(RegisterKey),
     /// A candidate of a follow, found by whom it follows.

@@ -3,6 +3,7 @@
 use crate::acts::{self, Act, Acted, Administered, Administration, CannotAct, CannotAdminister};
 use crate::asking;
 use crate::creating;
+use crate::jobs;
 use ed25519_dalek::SigningKey;
 use engine::chains::{self, Passage, Setting, Stored};
 use engine::content::{self, Pruned, Work};
@@ -52,6 +53,8 @@ pub enum Request {
         /// By how much the next attempt comes sooner, in thousandths.
         jitter_permille: u16,
     },
+    /// Purge the content of events of a space.
+    Purge(SpaceId, Vec<EventId>, String),
     /// Forget content that nobody refers to, and delete its files.
     Collect,
     /// Keep the secret of a prekey.
@@ -85,6 +88,8 @@ pub enum Reply {
     Delivered(Delivered),
     /// What a prune did.
     Pruned(Pruned),
+    /// What became of each event that was to be purged.
+    Purged(Vec<(EventId, jobs::Purged)>),
     /// How much a collection forgot, and how many files it deleted.
     Collected {
         /// Contents that were forgotten.
@@ -149,7 +154,7 @@ impl Core {
             batch.wake_by_clock(STEPS_PER_BATCH_MAX)?;
             batch.expire_old(STEPS_PER_BATCH_MAX)?;
             tidy_up(batch)?;
-            let has_more = go_on(batch, STEPS_PER_BATCH_MAX)?;
+            let has_more = go_on(batch, STEPS_PER_BATCH_MAX)? | jobs::step(batch)?;
             Ok(Done { replies, has_more, position: batch.db().next_position()?.saturating_sub(1) })
         });
         match done {
@@ -197,6 +202,7 @@ fn handle(batch: &mut Batch<'_>, request: Request) -> Answer<Reply> {
         Request::HuntEnded { group, expected_next, started_at, jitter_permille } => {
             asking::hunt_ended(batch, &group, expected_next, started_at, jitter_permille)
         }
+        Request::Purge(space, targets, who) => purge(batch, &space, &targets, &who),
         Request::Collect => collect(batch),
         Request::AddPrekey(secret, space) => batch.add_prekey(secret, space).map(|()| Reply::Done),
         Request::AddSpaceKey(space, secret) => batch.add_space_key(space, secret).map(|()| Reply::Done),
@@ -349,6 +355,18 @@ fn prune(batch: &mut Batch<'_>, id: &EventId) -> Answer<Reply> {
     let (pruned, changes) = content::prune(batch.db(), &policy(batch), seq)?;
     batch.apply(changes)?;
     Ok(Reply::Pruned(pruned))
+}
+
+fn purge(batch: &mut Batch<'_>, space: &SpaceId, targets: &[EventId], who: &str) -> Answer<Reply> {
+    let mut purged = Vec::new();
+    for target in targets {
+        let done = jobs::purge(batch, space, target)?;
+        if !matches!(done, jobs::Purged::Nothing(_)) {
+            batch.audit(Some(*space), who, "purge", &target.to_string())?;
+        }
+        purged.push((*target, done));
+    }
+    Ok(Reply::Purged(purged))
 }
 
 /// What time alone asks for: files that an earlier commit forgot go, content whose grace is over is forgotten, and the

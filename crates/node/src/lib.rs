@@ -20,6 +20,7 @@ mod doors;
 pub mod explain;
 pub mod hunter;
 mod hunting;
+pub mod jobs;
 pub mod running;
 #[cfg(feature = "search")]
 pub mod searching;

@@ -10,9 +10,9 @@ mod tests;
 
 use crate::running::{Node, yield_to_readers};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use engine::reads::{Answer, Fault};
+use engine::reads::{Answer, Fault, Reads as _};
 use follower::Follower;
-use model::{Nanos, SpaceNo};
+use model::{Nanos, SpaceId, SpaceNo};
 use search::{CannotSearch, Hit, Index, Query};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -118,6 +118,13 @@ impl Searching {
             }
             why.into()
         })
+    }
+
+    /// Makes the index of a space anew from what can still be read of it: nothing, where its keys were destroyed.
+    pub fn forget(&self, space: &SpaceId) {
+        let Ok(Some(no)) = self.shared.node.snapshot().and_then(|db| db.space_no(space)) else { return };
+        self.shared.ready.write().unwrap_or_else(PoisonError::into_inner).failed.insert(no);
+        let _ = self.wakes.try_send(Wake::Commit);
     }
 
     /// Ends the loop.

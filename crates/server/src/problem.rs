@@ -63,6 +63,9 @@ problems! {
         "send a valid key as X-API-Key, and for a frontend key X-User-ID with its X-User-Signature";
     /// Proven, but not entitled.
     forbidden = FORBIDDEN, "forbidden", "Not allowed", "use a key or a user with the right that the detail names";
+    /// As much is kept as may be.
+    over_quota = FORBIDDEN, "over-quota", "The storage that may be used is used up",
+        "purge what is not needed any more, or ask the operator for a larger quota";
     /// There is no such thing, or the caller may not know of it.
     not_found = NOT_FOUND, "not-found", "There is no such thing", "check the id and the space of the key";
     /// The path exists, the method does not.
@@ -136,6 +139,7 @@ impl From<CannotAct> for Problem {
         match why {
             CannotAct::Denied(decision) => decision.into(),
             CannotAct::Unknown(_) | CannotAct::NotKept => Problem::not_found(detail),
+            CannotAct::OverQuota(_) => Problem::over_quota(detail),
             CannotAct::Taken(_) | CannotAct::OtherRequest => Problem::conflict(detail),
             CannotAct::Name(_) | CannotAct::TooMany(_) => Problem::unprocessable(detail),
             CannotAct::Body(model::body::BadBody::Long) => Problem::too_large(detail),
@@ -154,9 +158,8 @@ impl From<CannotAdminister> for Problem {
         match why {
             CannotAdminister::Act(why) => why.into(),
             CannotAdminister::NameTaken(_) => Problem::conflict(detail),
-            CannotAdminister::NoSuchKey | CannotAdminister::NoSuchUser | CannotAdminister::NoSuchWebhook => {
-                Problem::not_found(detail)
-            }
+            CannotAdminister::NoSuchKey | CannotAdminister::NoSuchUser => Problem::not_found(detail),
+            CannotAdminister::NoSuchWebhook | CannotAdminister::NoSuchReport => Problem::not_found(detail),
             CannotAdminister::TooManyWebhooks => Problem::unprocessable(detail),
         }
     }

@@ -277,8 +277,12 @@ impl<V: View> Renderer<'_, V> {
     /// What arrived after the message that the caller marked, by position; everything, if they never did.
     fn unread(&self, thread: Seq) -> Result<Option<u64>, Problem> {
         let Some(identity) = self.seen.identity() else { return Ok(None) };
-        let Some(author) = self.db.author_no(identity)? else { return Ok(None) };
-        let marked = self.db.register(self.seen.no, Register::ReadMarker(author, thread))?;
+        // Who never wrote anything has read nothing.
+        let author = self.db.author_no(identity)?;
+        let marked = match author {
+            Some(author) => self.db.register(self.seen.no, Register::ReadMarker(author, thread))?,
+            None => None,
+        };
         let mut after = 0;
         if let Some((_, marker)) = marked
             && let Some(message) = self.db.opened(marker)?.and_then(|envelope| envelope.reference(Role::Target))
@@ -288,7 +292,11 @@ impl<V: View> Renderer<'_, V> {
         {
             after = position;
         }
-        Ok(Some(self.db.arrived_after(thread, after, Some(author))? as u64))
+        let mut read = Vec::from_iter(author);
+        for (other, _) in self.db.distances(&self.seen.space, identity)? {
+            read.extend(self.db.author_no(&other)?);
+        }
+        Ok(Some(self.db.arrived_after(thread, after, &read)? as u64))
     }
 }
 

@@ -4,7 +4,8 @@ use crate::messages::in_thread;
 use crate::problem::Problem;
 use crate::state::{House, Shared};
 use crate::{
-    admin, door, elsewhere, health, live, messages, metrics, presence, reactions, reading, reference, signing, threads,
+    admin, door, elsewhere, export, health, live, messages, metrics, people, presence, reactions, reading, reference,
+    signing, threads,
 };
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -72,6 +73,13 @@ pub(crate) const ACTIONS: &[(Method, &str, Action)] = &[
     (Method::POST, "/v1/tickets", Action::Read),
     (Method::POST, "/v1/prepare", Action::Read),
     (Method::POST, "/v1/submit", Action::Read),
+    (Method::GET, "/v1/mentions", Action::Own),
+    (Method::GET, "/v1/blocks", Action::Own),
+    (Method::PUT, "/v1/blocks/{user}", Action::Own),
+    (Method::DELETE, "/v1/blocks/{user}", Action::Own),
+    (Method::POST, "/v1/reports", Action::Own),
+    (Method::DELETE, "/v1/members/{user}", Action::Own),
+    (Method::GET, "/v1/export", Action::Own),
     (Method::POST, "/v1/_sign", Action::Vouch),
     (Method::GET, METRICS, Action::Operate),
     (Method::GET, "/admin/health", Action::Vouch),
@@ -91,6 +99,23 @@ pub(crate) const ACTIONS: &[(Method, &str, Action)] = &[
     (Method::DELETE, "/admin/webhooks/{id}", Action::Administer),
     (Method::POST, "/admin/webhooks/{id}/test", Action::Administer),
     (Method::POST, "/admin/webhooks/{id}/rotate", Action::Administer),
+    (Method::GET, "/admin/users/{user}/export", Action::Administer),
+    (Method::POST, "/admin/users/{user}/erase", Action::Administer),
+    (Method::GET, "/admin/jobs", Action::Administer),
+    (Method::POST, "/admin/jobs", Action::Administer),
+    (Method::GET, "/admin/jobs/{number}", Action::Administer),
+    (Method::GET, "/admin/retention", Action::Administer),
+    (Method::PUT, "/admin/retention", Action::Administer),
+    (Method::DELETE, "/admin/retention", Action::Administer),
+    (Method::GET, "/admin/retention/preview", Action::Administer),
+    (Method::POST, "/admin/purge", Action::Administer),
+    (Method::GET, "/admin/reports", Action::Administer),
+    (Method::PUT, "/admin/reports/{number}", Action::Administer),
+    (Method::POST, "/admin/retry", Action::Operate),
+    (Method::POST, "/admin/verify", Action::Operate),
+    (Method::DELETE, "/admin/spaces/{space}", Action::Operate),
+    (Method::DELETE, "/admin/spaces/{space}/keys", Action::Operate),
+    (Method::PUT, "/admin/spaces/{space}/protection", Action::Operate),
     (Method::GET, "/admin/spaces", Action::Operate),
     (Method::POST, "/admin/spaces", Action::Operate),
     (Method::GET, BACKUPS, Action::Operate),
@@ -154,6 +179,12 @@ fn documented() -> OpenApiRouter<Shared> {
         .routes(routes!(live::ticket))
         .routes(routes!(elsewhere::prepare))
         .routes(routes!(elsewhere::submit))
+        .routes(routes!(people::mentions))
+        .routes(routes!(people::blocks))
+        .routes(routes!(people::block, people::unblock))
+        .routes(routes!(people::report))
+        .routes(routes!(people::leave))
+        .routes(routes!(export::own))
         .routes(routes!(signing::sign))
         .routes(routes!(metrics::metrics))
         .routes(routes!(admin::health))
@@ -170,6 +201,20 @@ fn documented() -> OpenApiRouter<Shared> {
         .routes(routes!(admin::webhooks::end))
         .routes(routes!(admin::webhooks::test))
         .routes(routes!(admin::webhooks::rotate))
+        .routes(routes!(export::of_user))
+        .routes(routes!(admin::upkeep::erase))
+        .routes(routes!(admin::jobs::list, admin::jobs::create))
+        .routes(routes!(admin::jobs::get))
+        .routes(routes!(admin::retention::list, admin::retention::put, admin::retention::lift))
+        .routes(routes!(admin::retention::preview))
+        .routes(routes!(admin::upkeep::purge))
+        .routes(routes!(admin::upkeep::reports))
+        .routes(routes!(admin::upkeep::settle))
+        .routes(routes!(admin::upkeep::retry))
+        .routes(routes!(admin::upkeep::verify))
+        .routes(routes!(admin::upkeep::end_space))
+        .routes(routes!(admin::upkeep::destroy_keys))
+        .routes(routes!(admin::upkeep::protect))
         .routes(routes!(admin::spaces::list, admin::spaces::found))
         .routes(routes!(admin::backups::status, admin::backups::create))
 }

@@ -70,6 +70,8 @@ pub struct Options {
 /// What all requests share.
 pub struct House {
     pub(crate) kept: KeptMessages,
+    /// Held by whoever checks the whole store: one at a time.
+    pub(crate) verifying: tokio::sync::Mutex<()>,
     pub(crate) node: Node,
     pub(crate) options: Options,
     /// The hash of the operator's token.
@@ -121,6 +123,7 @@ impl House {
         node.on_timed_commit(move |nanos| timer.committed(nanos));
         Arc::new(House {
             kept: KeptMessages::default(),
+            verifying: tokio::sync::Mutex::default(),
             node,
             gates: Gates::new(&options.limits),
             options,
@@ -136,6 +139,17 @@ impl House {
             searching: std::sync::OnceLock::new(),
             position,
         })
+    }
+
+    /// Forgets what was kept in memory and in search of a space that nobody may read any more.
+    pub(crate) fn forget(&self, space: &model::SpaceId) {
+        self.kept.clear();
+        #[cfg(feature = "search")]
+        if let Some(searching) = self.searching.get() {
+            searching.forget(space);
+        }
+        #[cfg(not(feature = "search"))]
+        let _ = space;
     }
 
     /// Answers searches with this, from now on; the first one stays.

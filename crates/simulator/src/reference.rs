@@ -336,7 +336,7 @@ impl<'a> Model<'a> {
             let deleted = changes.iter().any(|made| made.envelope.kind == Kind::ThreadDelete);
             let messages = self.counting(&[Kind::Message]);
             let times = messages.iter().filter(belongs).map(|made| made.envelope.created_at);
-            let winners = self.field_winner_times(&changes);
+            let winners: Vec<Nanos> = changes.iter().map(|made| made.envelope.created_at).collect();
             let updated = times.chain(winners).chain([thread.envelope.created_at]).max().unwrap_or(Nanos(0));
             lines.insert(format!(
                 "thread {} {} {} {} [{}] deleted={deleted} updated={updated}",
@@ -347,10 +347,6 @@ impl<'a> Model<'a> {
                 fields.join(" ")
             ));
         }
-    }
-
-    fn field_winner_times(&self, changes: &[&Made]) -> Vec<Nanos> {
-        changes.iter().map(|made| made.envelope.created_at).collect()
     }
 
     fn message_lines(&self, lines: &mut BTreeSet<String>) {
@@ -377,6 +373,8 @@ impl<'a> Model<'a> {
             let answers_here = |other: &&&Made| {
                 other.envelope.space == made.envelope.space && refs(&other.envelope, Role::ReplyTo).contains(&made.id)
             };
+            let mentioned = refs(&made.envelope, Role::Mention).into_iter().filter(|_| word == "message");
+            lines.extend(mentioned.map(|who| format!("mention {} {who} {}", made.envelope.space, stamp(made))));
             let replies = answers.iter().filter(answers_here).count();
             lines.insert(format!(
                 "{word} {place} {} {} shows={}/{} first={} versions=[{}] reactions=[{}] replies={replies}",

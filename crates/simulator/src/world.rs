@@ -55,11 +55,10 @@ impl World {
     /// The world of that stream of chance, for so many nodes.
     pub fn new(chance: &mut Chance, nodes: usize) -> World {
         let inline_max = if chance.percent(50) { 1024 } else { 0 };
-        let authors: Vec<Author> = (0..5).map(Author::new).collect();
         let big = (0..3).map(|n| body("text", &format!("{n}").repeat(1500 + 2000 * n))).collect();
         let mut story = Story {
             chance,
-            authors,
+            authors: (0..5).map(Author::new).collect(),
             rooms: Vec::new(),
             posts: Vec::new(),
             events: Vec::new(),
@@ -204,6 +203,8 @@ impl Story<'_> {
         if let (true, Some(other)) = (self.chance.percent(25), self.rooms[room].messages.last()) {
             references.push((Role::ReplyTo, other.0));
         }
+        let mentioned = self.authors.get(self.chance.below(40));
+        references.extend(mentioned.map(|author| (Role::Mention, EventId(author.home().0))));
         if self.chance.percent(20)
             && let Some(file) = self.rooms[room].files.last()
             && file.1 < at

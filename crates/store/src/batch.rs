@@ -23,13 +23,6 @@ use std::sync::Arc;
 /// How many journal numbers share one row of the index by space.
 pub(crate) const JOURNAL_BLOCK: u64 = 1024;
 
-/// Hints in a timeline row: what else there may be of a message.
-pub(crate) const HINT_VERSIONS: u8 = 1;
-pub(crate) const HINT_REACTIONS: u8 = 2;
-pub(crate) const HINT_REPLIES: u8 = 4;
-/// The message itself refers to more than its thread.
-pub(crate) const HINT_REFERS: u8 = 8;
-
 /// An open transaction of the one writer.
 #[derive(Debug)]
 pub struct Batch<'t> {
@@ -50,6 +43,7 @@ pub struct Batch<'t> {
     pub(crate) arrived: Vec<(Seq, u64)>,
     received_again: BTreeMap<u64, [u8; 13]>,
     pub(crate) writing: HashMap<SpaceId, Arc<Writing>>,
+    pub(crate) claimed: HashMap<SpaceNo, u64>,
     pub(crate) is_changed: bool,
 }
 
@@ -85,6 +79,7 @@ impl<'t> Batch<'t> {
             arrived: Vec::new(),
             received_again: BTreeMap::new(),
             writing: HashMap::new(),
+            claimed: HashMap::new(),
             is_changed: false,
         };
         // Numbers are never given twice, even when the rows that had them are gone.

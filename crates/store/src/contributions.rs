@@ -1,8 +1,9 @@
 //! Contributions to the views: one row per event and place, put while the event counts and removed when it stops.
 
-use crate::batch::{Batch, HINT_REACTIONS, HINT_REFERS, HINT_REPLIES, HINT_VERSIONS, put_or_remove};
+use crate::batch::{Batch, put_or_remove};
 use crate::db::fault;
 use crate::encode;
+use crate::timeline::{HINT_REACTIONS, HINT_REFERS, HINT_REPLIES, HINT_VERSIONS};
 use engine::change::Turn;
 use engine::reads::{Answer, Reads};
 use engine::rows::{Register, ViewRow};
@@ -32,6 +33,10 @@ impl Batch<'_> {
                     Some(target) => self.hint(target, HINT_REPLIES),
                     None => Ok(()),
                 }
+            }
+            ViewRow::Mention { space, who } => {
+                let key = encode::reply_key(space, &model::EventId(who.0), stamp);
+                put_or_remove(turn, &mut self.db.tables.mentions, key, seq.0)
             }
             ViewRow::Register(key) => {
                 if let Register::ThreadField(thread, _) = key.register {

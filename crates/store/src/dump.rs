@@ -201,6 +201,12 @@ impl<V: View> Db<V> {
             let stamp = encode::stamp_at_end(&key.value());
             out(format!("file {space} {stamp} {}", content_text(&self.shown(Seq(value.value()))?)));
         }
+        for entry in self.tables.mentions().iter().map_err(fault)? {
+            let key = entry.map_err(fault)?.0.value();
+            let space = self.space_id(SpaceNo(u32::from_be_bytes(encode::key(&[&key[..4]]))))?;
+            let who = EventId(encode::key(&[&key[4..20]]));
+            out(format!("mention {space} {who} {}", encode::stamp_at_end(&key)));
+        }
         self.dump_chosen(out)?;
         self.dump_follows(out)
     }

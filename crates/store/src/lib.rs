@@ -19,18 +19,23 @@ pub mod doors;
 pub mod dump;
 
 mod encode;
+mod ending;
 pub mod explorer;
 mod follows;
 pub mod gauges;
-pub mod keyring;
+pub mod jobs;
+mod keyring;
 pub mod local;
 pub mod master;
+mod migrations;
+pub mod moderation;
 mod numbering;
 mod open;
 pub mod people;
 
 pub mod rebuild;
 pub mod recent;
+pub mod retention;
 pub mod schedule;
 pub mod tables;
 pub mod timeline;

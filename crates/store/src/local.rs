@@ -150,6 +150,32 @@ impl Batch<'_> {
     }
 }
 
+impl Batch<'_> {
+    /// Claims storage for a space, if it then keeps no more than so much. Counted anew with each batch.
+    pub fn claim_bytes(&mut self, space: SpaceNo, bytes: u64, most: u64) -> Answer<bool> {
+        let used = match self.claimed.get(&space) {
+            Some(used) => *used,
+            None => {
+                let bound = |author: u32| encode::key::<8>(&[&space.0.to_be_bytes(), &author.to_be_bytes()]);
+                let mut used = 0;
+                for entry in self.db.tables.usage.range(bound(0)..=bound(u32::MAX)).map_err(fault)? {
+                    used += kept(&encode::decode_usage(entry.map_err(fault)?.1.value())?);
+                }
+                used
+            }
+        };
+        let fits = used.saturating_add(bytes) <= most;
+        self.claimed.insert(space, if fits { used.saturating_add(bytes) } else { used });
+        Ok(fits)
+    }
+}
+
+/// The bytes of content that is here or wanted.
+fn kept(usage: &encode::Usage) -> u64 {
+    let of = |state| usage.by_state[encode::usage_index(state)].1;
+    of(model::stage::ContentState::Missing).saturating_add(of(model::stage::ContentState::Processed))
+}
+
 impl<V: View> Db<V> {
     /// When something next happens by the clock alone: a time need is met, a wait ends, or content is collected.
     pub fn next_by_clock(&self) -> Answer<Option<Nanos>> {
@@ -168,6 +194,9 @@ impl<V: View> Db<V> {
         if let Some(key) = self.tables.unused().first().map_err(fault)?.map(|(key, _)| key.value()) {
             let since = key.first_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes));
             sooner(Nanos(since).plus(self.policy.grace_nanos));
+        }
+        if let Some(at) = self.next_retention()? {
+            sooner(at);
         }
         if self.tables.forgotten_files().first().map_err(fault)?.is_some() {
             sooner(Nanos(0));
@@ -274,6 +303,12 @@ impl<V: View> Db<V> {
             spaces.push((SpaceId(id.value()), events, bytes));
         }
         Ok(spaces)
+    }
+
+    /// How many bytes of content an author keeps in a space, here or wanted.
+    pub fn kept_bytes(&self, space: SpaceNo, author: model::AuthorNo) -> Answer<u64> {
+        let key = encode::key(&[&space.0.to_be_bytes(), &author.0.to_be_bytes()]);
+        Ok(kept(&self.usage_row(&key)?))
     }
 
     /// How many opened events a space has, and how many bytes of content they name.

@@ -12,7 +12,7 @@ use ed25519_dalek::SigningKey;
 use engine::reads::{Answer, Reads as _};
 use engine::receive::Keyring as _;
 use model::crypto::SpaceKey;
-use model::{AuthorNo, EventId, Identity, KeyId, Nanos, SpaceId};
+use model::{AuthorNo, EventId, Identity, KeyId, Nanos, Seq, SpaceId, SpaceNo, Stamp};
 use redb::ReadableTable as _;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub(crate) fn from_row<'a, T: Deserialize<'a>>(bytes: &'a [u8], what: &str) -> A
 }
 
 impl Shared {
-    fn user_key(&self, space: &SpaceId, user: &str) -> [u8; 32] {
+    pub(crate) fn user_key(&self, space: &SpaceId, user: &str) -> [u8; 32] {
         encode::key(&[&space.0, &self.master.index_hash(&[&space.0, user.as_bytes()])])
     }
 }
@@ -97,6 +97,25 @@ impl<V: View> Db<V> {
             self.keys.remember_identity(author, identity);
         }
         Ok(identity)
+    }
+
+    /// What a range of authors wrote in a space after a place, by author and stamp.
+    pub fn written_after(
+        &self,
+        space: SpaceNo,
+        after: (AuthorNo, Stamp),
+        upto: AuthorNo,
+        most: usize,
+    ) -> Answer<Vec<(AuthorNo, Stamp, Seq)>> {
+        let from = std::ops::Bound::Excluded(encode::author_stamp(space, after.0, after.1));
+        let to = std::ops::Bound::Included(encode::author_stamp(space, upto, Stamp::LAST));
+        let mut found = Vec::new();
+        for entry in self.tables.by_author().range::<[u8; 32]>((from, to)).map_err(fault)?.take(most) {
+            let (key, value) = entry.map_err(fault)?;
+            let author = AuthorNo(u32::from_be_bytes(encode::key(&[&key.value()[4..8]])));
+            found.push((author, encode::stamp_at_end(&key.value()), Seq(value.value())));
+        }
+        Ok(found)
     }
 
     /// A space that this node keeps.

@@ -159,8 +159,8 @@ impl<V: View> Db<V> {
     }
 
     /// How many messages of others were applied here after a journal number, counted up to [`UNREAD_MAX`].
-    pub fn arrived_after(&self, thread: Seq, number: u64, but_by: Option<AuthorNo>) -> Answer<usize> {
-        let is_unread = |arrival: &&Arrival| arrival.number > number && but_by != Some(arrival.author);
+    pub fn arrived_after(&self, thread: Seq, number: u64, but_by: &[AuthorNo]) -> Answer<usize> {
+        let is_unread = |arrival: &&Arrival| arrival.number > number && !but_by.contains(&arrival.author);
         let mut count = self.block_of_arrivals(thread, number)?.iter().filter(is_unread).count();
         let later = arrivals_key(thread, number.saturating_add(1))..=arrivals_key(thread, u64::MAX);
         for entry in self.tables.arrivals().range(later).map_err(fault)? {

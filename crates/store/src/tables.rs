@@ -156,6 +156,8 @@ tables! {
     View threads: SpaceStamp => u64 = "threads_v1";
     /// (thread, stamp) to number of a message, hints on what else there is of it, and a copy of what it says.
     View timeline: NumberStamp => &'static [u8] = "timeline_v2";
+    /// (space, public space of somebody, stamp) to number of a message that mentions them.
+    View mentions: [u8; 44] => u64 = "mentions_v1";
     /// (message or post, stamp) to number of a later version.
     View versions: NumberStamp => u64 = "versions_v1";
     /// (message or post, stamp) to number of an edit, counting or not.
@@ -260,6 +262,16 @@ tables! {
     Local audit: u64 => &'static [u8] = "audit_v1";
     /// (space id, id of a webhook) to where it tells, what signs, and how far it has told; protected.
     Local webhooks: [u8; 24] => &'static [u8] = "webhooks_v1";
+    /// Number to work that goes on in the background, and what came of it.
+    Local jobs: u64 => &'static [u8] = "jobs_v1";
+    /// The numbers of those that are under way.
+    Local open_jobs: u64 => () = "open_jobs_v1";
+    /// (space id, thread id or zero) to how long messages are kept.
+    Local retentions: [u8; 32] => &'static [u8] = "retentions_v1";
+    /// (space id, identity, identity) to how the first keeps the second at a distance.
+    Local distances: [u8; 80] => u8 = "distances_v1";
+    /// (space id, number) to what a user reported, protected.
+    Local reports: [u8; 24] => &'static [u8] = "reports_v1";
     /// Word to how often it happened.
     Local counts: &'static str => u64 = "counts_v1";
     /// Numbers and bytes that describe the data folder itself: format version, epoch, key check.

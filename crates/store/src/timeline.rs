@@ -4,105 +4,21 @@
 //! So a page is read from a few neighbouring rows. The copy is of the event's own row, in the form in which it rests,
 //! and follows it with every commit: content that is not shown has no copy, and a row without one leads to the event.
 
-use crate::at_rest::{Inline, inline_name};
-use crate::batch::{Batch, HINT_VERSIONS};
+mod row;
+
+pub(crate) use row::{HINT_REACTIONS, HINT_REFERS, HINT_REPLIES, HINT_VERSIONS, Said, TimelineRow};
+
+use crate::at_rest::inline_name;
+use crate::batch::Batch;
 use crate::db::{Db, PendingRow, fault};
-use crate::encode::{self, broken};
+use crate::encode;
 use crate::tables::{NumberStamp, Tables, View};
 use crate::views::{Message, Shown};
 use engine::reads::{Answer, Fault, Reads};
-use engine::rows::EventRow;
-use model::blob::Form;
 use model::content::Binding;
-use model::reader::{Reader, TooShort};
-use model::stage::ContentState;
-use model::{AuthorNo, Blob, KeyId, Kind, Seq, SpaceId, SpaceNo, Stamp};
+use model::{AuthorNo, Kind, Seq, SpaceId, SpaceNo, Stamp};
 use redb::{ReadableTable as _, TableDefinition, WriteTransaction};
-
-/// Longer content is read from the event, so that large messages are not kept twice.
-const COPIED_BYTES_MAX: usize = 512;
-
-/// A row of the timeline.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct TimelineRow<'a> {
-    pub(crate) seq: Seq,
-    pub(crate) hints: u8,
-    pub(crate) said: Option<Said<'a>>,
-}
-
-/// What a message says, in the form in which it rests.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Said<'a> {
-    author: AuthorNo,
-    form: SaidForm,
-    bytes: &'a [u8],
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum SaidForm {
-    /// As it travels in an open space.
-    Plain,
-    /// Beginning with a tag.
-    AtRest,
-    /// As it travels in a sealed space, under this key.
-    Sealed(KeyId),
-}
-
-impl<'a> Said<'a> {
-    /// What an event says, if it can be shown and is short.
-    pub(crate) fn of(row: &EventRow, blob: &[u8], inline: Option<&'a Inline<'_>>) -> Option<Said<'a>> {
-        let inline = inline.filter(|inline| inline.bytes.len() <= COPIED_BYTES_MAX)?;
-        let author = row.meta.as_ref().filter(|_| row.content == ContentState::Processed)?.author;
-        let form = match Blob::form_of(blob).ok()? {
-            Form::Plain if inline.is_at_rest => SaidForm::AtRest,
-            Form::Plain => SaidForm::Plain,
-            Form::Sealed { key, .. } => SaidForm::Sealed(key),
-            Form::Addressed { .. } => return None,
-        };
-        Some(Said { author, form, bytes: &inline.bytes })
-    }
-}
-
-impl<'a> TimelineRow<'a> {
-    pub(crate) fn decode(bytes: &'a [u8]) -> Answer<TimelineRow<'a>> {
-        Self::read(bytes).map_err(|_| broken("a timeline row"))
-    }
-
-    fn read(bytes: &'a [u8]) -> Result<TimelineRow<'a>, TooShort> {
-        let mut reader = Reader::new(bytes);
-        let (seq, hints) = (Seq(reader.u64()?), reader.u8()?);
-        if reader.rest().is_empty() {
-            return Ok(TimelineRow { seq, hints, said: None });
-        }
-        let author = AuthorNo(reader.u32()?);
-        let form = match reader.u8()? {
-            0 => SaidForm::Plain,
-            1 => SaidForm::AtRest,
-            2 => SaidForm::Sealed(KeyId(reader.array()?)),
-            _ => return Err(TooShort),
-        };
-        Ok(TimelineRow { seq, hints, said: Some(Said { author, form, bytes: reader.rest() }) })
-    }
-
-    pub(crate) fn to_bytes(self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(32 + self.said.map_or(0, |said| said.bytes.len()));
-        out.extend(self.seq.0.to_be_bytes());
-        out.push(self.hints);
-        if let Some(said) = self.said {
-            out.extend(said.author.0.to_be_bytes());
-            match said.form {
-                SaidForm::Plain => out.push(0),
-                SaidForm::AtRest => out.push(1),
-                SaidForm::Sealed(key) => {
-                    out.push(2);
-                    out.extend(key.0);
-                }
-            }
-            out.extend(said.bytes);
-        }
-        out
-    }
-}
+use row::SaidForm;
 
 /// The space of a thread, which is that of its messages.
 struct Place {
@@ -132,6 +48,27 @@ impl<'a, V: View> Line<'a, V> {
     /// Its id and place.
     pub fn stamp(&self) -> Stamp {
         self.stamp
+    }
+
+    /// Who wrote it.
+    pub fn author(&self) -> Answer<AuthorNo> {
+        match self.row.said {
+            Some(said) => Ok(said.author),
+            None => {
+                let meta = self.db.with_event(self.row.seq, |parts| parts.row.meta)?.flatten();
+                Ok(meta.map(|meta| meta.author).unwrap_or_default())
+            }
+        }
+    }
+
+    /// Whether there may be later versions of it.
+    pub fn is_edited(&self) -> bool {
+        self.row.hints & HINT_VERSIONS != 0
+    }
+
+    /// Whether what it said first is copied here, and so is shown.
+    pub fn is_copied(&self) -> bool {
+        self.row.said.is_some()
     }
 
     /// What tells all that the message says, as long as nobody edits it, answers it or reacts, and it refers to nothing
@@ -199,6 +136,18 @@ impl<V: View> Db<V> {
             page.push(read(Line::new(self, &place, &key.value(), value.value())?)?);
         }
         Ok(page)
+    }
+
+    /// The oldest of the latest so many messages of a thread; the very first stamp if there are no more.
+    pub fn oldest_kept(&self, thread: Seq, count: u64) -> Answer<Stamp> {
+        let range = encode::number_stamp(thread, Stamp::FIRST)..=encode::number_stamp(thread, Stamp::LAST);
+        let mut rows = self.tables.timeline().range(range).map_err(fault)?.rev();
+        if count == 0 {
+            return Ok(Stamp::LAST);
+        }
+        let kept = usize::try_from(count).unwrap_or(usize::MAX);
+        let oldest = rows.nth(kept - 1).transpose().map_err(fault)?;
+        Ok(oldest.map_or(Stamp::FIRST, |(key, _)| encode::stamp_at_end(&key.value())))
     }
 
     fn place_of(&self, thread: Seq) -> Answer<Option<Place>> {
@@ -306,45 +255,16 @@ pub(crate) fn copy_into_timeline(transaction: &WriteTransaction) -> Answer<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::row::tests::message;
     use super::*;
+    use crate::at_rest::Inline;
     use crate::{Chance, FolderDisk, MasterKey, Options, Store};
-    use engine::rows::{Meta, Origin};
-    use model::stage::Stage;
-    use model::{ContentHash, EventId, Nanos};
-    use proptest::prelude::*;
     use std::sync::Arc;
-
-    const NOW: Nanos = Nanos(1_700_000_000_000_000_000);
 
     fn open(folder: &std::path::Path) -> Store {
         let disk = Arc::new(FolderDisk::new(folder).expect("a folder"));
         let options = Options { cache_bytes: 1 << 20, chance: Chance::Seed(1), ..Options::default() };
         Store::open(disk, MasterKey::new(&[7; 32]), options).expect("opened")
-    }
-
-    /// A message of thread 1 as its event's row tells it.
-    fn message() -> EventRow {
-        let meta = Meta {
-            kind: Kind::Message,
-            at: NOW,
-            space: SpaceNo(1),
-            author: AuthorNo(3),
-            authority: Seq(0),
-            subject: Seq(1),
-            grants: None,
-            counts: true,
-            content_len: 2,
-            content_hash: ContentHash([0; 32]),
-        };
-        EventRow {
-            id: EventId([9; 16]),
-            stage: Stage::Applied { position: 1 },
-            content: ContentState::Processed,
-            has_inline: true,
-            origin: Origin::Local,
-            received_at: NOW,
-            meta: Some(meta),
-        }
     }
 
     #[test]
@@ -369,36 +289,6 @@ mod tests {
             let expected = TimelineRow { seq: Seq(2), hints: 4, said };
             assert_eq!(TimelineRow::decode(row.value()).expect("a row"), expected);
             assert!(db.is_faithful(&key, row.value()).expect("read"));
-        }
-    }
-
-    #[test]
-    fn what_is_not_shown_or_long_is_not_copied() {
-        let short = Inline::wire(b"{}".to_vec());
-        assert!(Said::of(&message(), &[0; 300], Some(&short)).is_some());
-        assert!(Said::of(&message(), &[0; 300], None).is_none());
-        assert!(Said::of(&message(), &[0; 300], Some(&Inline::wire(vec![b' '; 513]))).is_none());
-        for content in [ContentState::Missing, ContentState::Pruned, ContentState::Invalid] {
-            assert!(Said::of(&EventRow { content, ..message() }, &[0; 300], Some(&short)).is_none());
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn a_row_reads_back_as_it_was_written(
-            (seq, hints, author, form) in any::<(u64, u8, u32, Option<u8>)>(),
-            key in any::<[u8; 16]>(),
-            bytes in proptest::collection::vec(any::<u8>(), 0..99),
-        ) {
-            let form = form.map(|form| match form % 3 {
-                0 => SaidForm::Plain,
-                1 => SaidForm::AtRest,
-                _ => SaidForm::Sealed(KeyId(key)),
-            });
-            let said = form.map(|form| Said { author: AuthorNo(author), form, bytes: &bytes });
-            let row = TimelineRow { seq: Seq(seq), hints, said };
-            let written = row.to_bytes();
-            prop_assert_eq!(TimelineRow::decode(&written).expect("a row"), row);
         }
     }
 }

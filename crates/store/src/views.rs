@@ -2,10 +2,11 @@
 //!
 //! Views show the winner by stamp, whatever arrived last, and say of content that is not here only that it is not.
 
-use crate::batch::{HINT_REACTIONS, HINT_REFERS, HINT_REPLIES, HINT_VERSIONS, JOURNAL_BLOCK};
+use crate::batch::JOURNAL_BLOCK;
 use crate::db::{Db, fault};
 use crate::encode::{self, Entry};
 use crate::tables::View;
+use crate::timeline::{HINT_REACTIONS, HINT_REFERS, HINT_REPLIES, HINT_VERSIONS};
 use engine::reads::{Answer, Reads};
 use engine::receive::Keyring as _;
 use engine::rows::{Meta, Register, RegisterKey, ThreadField};
@@ -209,6 +210,18 @@ impl<V: View> Db<V> {
     pub fn answers(&self, space: SpaceNo, target: &EventId, most: usize) -> Answer<Vec<(Stamp, Seq)>> {
         let from = encode::reply_key(space, target, Stamp::FIRST);
         Self::after(self.tables.replies(), from, encode::reply_key(space, target, Stamp::LAST), most)
+    }
+
+    /// The messages of a space that mention somebody before a stamp, newest first.
+    pub fn mentions(&self, space: SpaceNo, who: &SpaceId, before: Stamp, most: usize) -> Answer<Vec<(Stamp, Seq)>> {
+        let who = EventId(who.0);
+        let range = encode::reply_key(space, &who, Stamp::FIRST)..encode::reply_key(space, &who, before);
+        let mut found = Vec::new();
+        for entry in self.tables.mentions().range(range).map_err(fault)?.rev().take(most) {
+            let (key, value) = entry.map_err(fault)?;
+            found.push((encode::stamp_at_end(&key.value()), Seq(value.value())));
+        }
+        Ok(found)
     }
 
     /// The winner of a register.

@@ -110,6 +110,13 @@ sections! {
         /// Events carried for others, per space.
         carried_per_space_max = 100_000 in 0..=1_000_000_000;
     }
+    /// How much content users of the API may keep. Zero sets no limit.
+    quota: QuotaSettings {
+        /// Content of one user in one space, in MiB.
+        user_mib = 4_096 in 0..=1_048_576;
+        /// Content of one space, in MiB.
+        space_mib = 0 in 0..=1_048_576;
+    }
     /// Politeness towards those who are asked for what is missing.
     fetch: FetchSettings {
         /// Requests under way at the same time, to whomever.
@@ -171,6 +178,8 @@ impl Config {
             carried_per_space_max: self.held.carried_per_space_max,
             grace_nanos: self.store.grace_hours.saturating_mul(HOUR),
             journal_nanos: self.store.journal_days.saturating_mul(DAY),
+            user_bytes_max: Some(self.quota.user_mib << 20).filter(|bytes| *bytes > 0),
+            space_bytes_max: Some(self.quota.space_mib << 20).filter(|bytes| *bytes > 0),
             ..Policy::default()
         };
         Options {

@@ -38,6 +38,10 @@ pub fn rows(meta: &Meta, envelope: &Envelope) -> Vec<ViewRow> {
         let replies = envelope.references.iter().filter(|reference| reference.role == Role::ReplyTo);
         rows.extend(replies.map(|reference| ViewRow::Reply { space: meta.space, target: reference.id }));
     }
+    if meta.kind == Kind::Message {
+        let mentions = envelope.references.iter().filter(|reference| reference.role == Role::Mention);
+        rows.extend(mentions.map(|mention| ViewRow::Mention { space: meta.space, who: SpaceId(mention.id.0) }));
+    }
     rows
 }
 
@@ -58,7 +62,8 @@ pub fn register_of(meta: &Meta, envelope: &Envelope) -> Option<RegisterKey> {
     rows(meta, envelope).into_iter().find_map(|row| match row {
         ViewRow::Register(key) => Some(key),
         ViewRow::Thread { .. } | ViewRow::Timeline { .. } | ViewRow::Version { .. } => None,
-        ViewRow::Reaction { .. } | ViewRow::Reply { .. } | ViewRow::Follower { .. } => None,
+        ViewRow::Reaction { .. } | ViewRow::Reply { .. } | ViewRow::Mention { .. } => None,
+        ViewRow::Follower { .. } => None,
         ViewRow::Post { .. } | ViewRow::Chosen { .. } | ViewRow::File { .. } => None,
     })
 }

@@ -12,10 +12,12 @@ use model::envelope::{Reference, Role};
 use model::payload::{MemberRole, Payload};
 use model::{AuxKey, EventId, Identity, Kind, Nanos, SpaceId, body};
 use std::sync::Arc;
-use store::Batch;
 use store::doors::{ApiKey, SigningSecret};
+use store::jobs::Work;
 use store::people::{KeptSpace, User};
+use store::retention::Retention;
 use store::webhooks::WebhookId;
+use store::{Batch, Protection};
 
 /// Something to administer. Chance is an argument.
 #[derive(Clone, Debug)]
@@ -57,6 +59,20 @@ pub enum Administration {
     AdmitIdentity(SpaceId, Identity, MemberRole),
     /// Make, change or end a webhook of a space.
     Webhook(SpaceId, WebhookId, Hooking),
+    /// Forget a user and purge all that they wrote.
+    EraseUser(SpaceId, String),
+    /// Forget a space, destroy its keys, and drop its content.
+    EndSpace(SpaceId),
+    /// Destroy the keys of a space, so that its content cannot be read here any more.
+    DestroyKeys(SpaceId),
+    /// Say what of a space's content is encrypted at rest.
+    Protect(SpaceId, Protection),
+    /// Say how long messages of a space or thread are kept; nothing lifts it.
+    Retain(SpaceId, Option<EventId>, Option<Retention>),
+    /// Begin a job.
+    Begin(Work),
+    /// Settle a report, with a note.
+    SettleReport(SpaceId, u64, String),
     /// Give a user a role, admitting them if they were never here.
     SetRole {
         /// In which space.
@@ -79,6 +95,8 @@ pub enum Administered {
     Numbered(u64),
     /// The membership that an identity acts on.
     Admitted(EventId),
+    /// A job of this number does it.
+    Begun(u64),
     /// A user stands so.
     User(User),
     /// It was done.
@@ -100,6 +118,9 @@ pub enum CannotAdminister {
     /// The space has enough webhooks.
     #[error("a space has at most 100 webhooks")]
     TooManyWebhooks,
+    /// There is no such report.
+    #[error("there is no such report")]
+    NoSuchReport,
     /// There is no such user.
     #[error("there is no such user")]
     NoSuchUser,
@@ -113,7 +134,7 @@ type Outcome = Answer<Result<Administered, CannotAdminister>>;
 /// Does it, and writes it into the audit log.
 pub(crate) fn administer(batch: &mut Batch<'_>, who: &str, administration: Administration) -> Outcome {
     let (space, what, target) = told(&administration);
-    let done = go!(carry_out(batch, administration));
+    let done = go!(carry_out(batch, who, administration));
     batch.audit(space, who, what, &target)?;
     Ok(Ok(done))
 }
@@ -130,6 +151,16 @@ fn told(administration: &Administration) -> (Option<SpaceId>, &'static str, Stri
             (Some(*space), "admit identity", format!("{identity}: {role}"))
         }
         Administration::Webhook(space, id, hooking) => (Some(*space), hooking.word(), hex(id)),
+        Administration::EraseUser(space, user) => (Some(*space), "erase user", user.clone()),
+        Administration::EndSpace(space) => (None, "delete space", space.to_string()),
+        Administration::DestroyKeys(space) => (Some(*space), "destroy keys", String::new()),
+        Administration::Protect(space, protection) => (Some(*space), "protect", format!("{protection:?}")),
+        Administration::Retain(space, thread, kept) => {
+            let target = thread.map_or_else(|| "space".to_owned(), |thread| thread.to_string());
+            (Some(*space), if kept.is_some() { "set retention" } else { "lift retention" }, target)
+        }
+        Administration::Begin(work) => (work.space(), "begin job", work.word().to_owned()),
+        Administration::SettleReport(space, number, _) => (Some(*space), "settle report", number.to_string()),
         Administration::SetRole { space, user, role: Some(role), .. } => {
             (Some(*space), "set role", format!("{user}: {role}"))
         }
@@ -141,7 +172,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn carry_out(batch: &mut Batch<'_>, administration: Administration) -> Outcome {
+fn carry_out(batch: &mut Batch<'_>, who: &str, administration: Administration) -> Outcome {
     match administration {
         Administration::FoundSpace { name, sealed, fresh } => found(batch, name, sealed, &fresh),
         Administration::AddKey { id, role, space, hash, label } => {
@@ -155,33 +186,67 @@ fn carry_out(batch: &mut Batch<'_>, administration: Administration) -> Outcome {
             batch.keep_api_key(id, &key)?;
             Ok(Ok(Administered::Done))
         }
-        Administration::AddSigningKey(space, secret) => {
-            go!(people::kept(batch, &space));
-            let number = batch.db().signing_keys(&space)?.first().map_or(1, |(number, _)| number + 1);
-            let key = SigningSecret { secret: *secret, created_at: batch.now(), ends_at: Nanos(0) };
-            batch.keep_signing_key(&space, number, &key)?;
-            Ok(Ok(Administered::Numbered(number)))
-        }
-        Administration::EndSigningKey(space, number, at) => {
-            let keys = batch.db().signing_keys(&space)?;
-            let Some((_, mut key)) = keys.into_iter().find(|(other, _)| *other == number) else {
-                return Ok(Err(CannotAdminister::NoSuchKey));
-            };
-            key.ends_at = at;
-            batch.keep_signing_key(&space, number, &key)?;
-            Ok(Ok(Administered::Done))
-        }
+        Administration::AddSigningKey(space, secret) => add_signing_key(batch, &space, *secret),
+        Administration::EndSigningKey(space, number, at) => end_signing_key(batch, &space, number, at),
         Administration::AdmitIdentity(space, member, role) => {
             let payload = Payload::Member { member, role };
             let membership = go!(by_keeper(batch, &space, Kind::Member, payload, None));
             Ok(Ok(Administered::Admitted(membership)))
         }
         Administration::Webhook(space, id, hooking) => webhooks::administer(batch, &space, &id, hooking),
+        Administration::EraseUser(space, user) => erase(batch, who, &space, &user),
+        Administration::EndSpace(space) => {
+            go!(people::kept(batch, &space));
+            batch.end_space(&space)?;
+            Ok(Ok(Administered::Begun(batch.begin_job(Work::EndSpace(space), who)?)))
+        }
+        Administration::DestroyKeys(space) => {
+            go!(people::kept(batch, &space));
+            batch.destroy_keys(&space)?;
+            Ok(Ok(Administered::Done))
+        }
+        Administration::Protect(space, protection) => {
+            go!(people::kept(batch, &space));
+            batch.set_protection(&space, &protection)?;
+            Ok(Ok(Administered::Begun(batch.begin_job(Work::Encrypt, who)?)))
+        }
+        Administration::Retain(space, thread, kept) => {
+            batch.set_retention(&space, thread.as_ref(), kept.as_ref())?;
+            Ok(Ok(Administered::Done))
+        }
+        Administration::Begin(work) => Ok(Ok(Administered::Begun(batch.begin_job(work, who)?))),
+        Administration::SettleReport(space, number, note) => {
+            let found = batch.db().reports(&space, number.saturating_add(1), 1)?;
+            let Some((_, mut report)) = found.into_iter().find(|(other, _)| *other == number) else {
+                return Ok(Err(CannotAdminister::NoSuchReport));
+            };
+            report.settled = Some((who.to_owned(), batch.now(), note));
+            batch.keep_report(&space, number, &report)?;
+            Ok(Ok(Administered::Done))
+        }
         Administration::SetRole { space, user, role: Some(role), fresh } => {
             set_role(batch, &space, &user, role, &fresh)
         }
         Administration::SetRole { space, user, role: None, .. } => remove(batch, &space, &user),
     }
+}
+
+fn add_signing_key(batch: &mut Batch<'_>, space: &SpaceId, secret: [u8; 32]) -> Outcome {
+    go!(people::kept(batch, space));
+    let number = batch.db().signing_keys(space)?.first().map_or(1, |(number, _)| number + 1);
+    let key = SigningSecret { secret, created_at: batch.now(), ends_at: Nanos(0) };
+    batch.keep_signing_key(space, number, &key)?;
+    Ok(Ok(Administered::Numbered(number)))
+}
+
+fn end_signing_key(batch: &mut Batch<'_>, space: &SpaceId, number: u64, at: Nanos) -> Outcome {
+    let keys = batch.db().signing_keys(space)?;
+    let Some((_, mut key)) = keys.into_iter().find(|(other, _)| *other == number) else {
+        return Ok(Err(CannotAdminister::NoSuchKey));
+    };
+    key.ends_at = at;
+    batch.keep_signing_key(space, number, &key)?;
+    Ok(Ok(Administered::Done))
 }
 
 /// A space: its keeper's identity, its key if it is sealed, its founding, and a first key that signs for users.
@@ -240,8 +305,18 @@ fn remove(batch: &mut Batch<'_>, space: &SpaceId, user: &str) -> Outcome {
     Ok(Ok(Administered::User(known)))
 }
 
+/// Nobody acts as them any more, their name is gone, and a job purges what they wrote.
+fn erase(batch: &mut Batch<'_>, who: &str, space: &SpaceId, user: &str) -> Outcome {
+    let Some(known) = batch.db().user(space, user)? else { return Ok(Err(CannotAdminister::NoSuchUser)) };
+    if !known.is_gone {
+        go!(remove(batch, space, user));
+    }
+    batch.forget_user(space, &known)?;
+    Ok(Ok(Administered::Begun(batch.begin_job(Work::Erase(*space, known.identity), who)?)))
+}
+
 /// An event that the keeper of the space makes.
-fn by_keeper(
+pub(crate) fn by_keeper(
     batch: &mut Batch<'_>,
     space: &SpaceId,
     kind: Kind,

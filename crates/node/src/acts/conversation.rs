@@ -1,6 +1,7 @@
 //! Threads and messages: each deed becomes one event, or two where a message opens its thread.
 
 use super::finding::{find, message_for, principal, thread_for};
+use super::moderation;
 use super::people::{self, Hand};
 use super::{Act, Acted, Caller, CannotAct, Deed, Deemed, Named, NewMessage, NewThread, Place, go, make, naming};
 use engine::access::{Action, Decision, Facts, Principal, decide};
@@ -32,18 +33,18 @@ pub fn reaction_content(reaction: &str) -> Result<Vec<u8>, BadBody> {
 }
 
 /// What the steps of one act share.
-struct Scene<'a> {
-    space: SpaceId,
-    no: SpaceNo,
-    caller: &'a Caller,
-    principal: Principal,
-    hand: Hand,
+pub(super) struct Scene<'a> {
+    pub(super) space: SpaceId,
+    pub(super) no: SpaceNo,
+    pub(super) caller: &'a Caller,
+    pub(super) principal: Principal,
+    pub(super) hand: Hand,
     seal: Seal,
     fresh: [u8; 32],
 }
 
 impl Scene<'_> {
-    fn who(&self) -> (&Caller, Option<&Identity>) {
+    pub(super) fn who(&self) -> (&Caller, Option<&Identity>) {
         (self.caller, Some(&self.hand.identity))
     }
 
@@ -91,6 +92,7 @@ pub(super) fn run(batch: &mut Batch<'_>, act: Act) -> Deemed<Acted> {
         None => go!(people::keeper(batch, &kept)),
     };
     let scene = Scene { space, no, caller: &caller, principal, hand, seal, fresh };
+    go!(moderation::check_quota(batch, &scene, &deed));
     match deed {
         Deed::OpenThread(new) => open_thread(batch, &scene, new),
         Deed::UpdateThread(thread, changes) => update_thread(batch, &scene, &thread, changes),
@@ -102,6 +104,9 @@ pub(super) fn run(batch: &mut Batch<'_>, act: Act) -> Deemed<Acted> {
         Deed::Unreact(place) => react(batch, &scene, &place, None),
         Deed::MarkRead(thread, message) => mark_read(batch, &scene, thread, message),
         Deed::Purge(target) => purge(batch, &scene, target),
+        Deed::Distance(other, distance) => moderation::keep_distance(batch, &scene, &other, distance),
+        Deed::Report(message, reason) => moderation::report(batch, &scene, message, reason),
+        Deed::Leave => moderation::leave(batch, &scene),
     }
 }
 
@@ -111,7 +116,7 @@ fn action(deed: &Deed) -> Action {
         Deed::OpenThread(_) | Deed::Post(_) | Deed::React(..) | Deed::Unreact(_) => Action::Write,
         Deed::UpdateThread(..) | Deed::DeleteThread(_) | Deed::Edit(..) | Deed::DeleteMessage(_) => Action::Change,
         Deed::Purge(_) => Action::Change,
-        Deed::MarkRead(..) => Action::Own,
+        Deed::MarkRead(..) | Deed::Distance(..) | Deed::Report(..) | Deed::Leave => Action::Own,
     }
 }
 

@@ -7,10 +7,12 @@
 pub mod administration;
 mod conversation;
 mod finding;
+mod moderation;
 pub mod naming;
 mod people;
 pub(crate) mod webhooks;
 
+pub(crate) use administration::by_keeper;
 pub use administration::{Administered, Administration, CannotAdminister};
 pub use conversation::{message_content, reaction_content};
 pub use finding::{Sight, find, participants, principal, sight};
@@ -27,6 +29,7 @@ use model::{EventId, Seq, SpaceId};
 use serde_json::{Map, Value};
 use store::Batch;
 use store::doors::Asked;
+use store::moderation::Distance;
 
 /// Through what somebody acts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -136,6 +139,12 @@ pub enum Deed {
     MarkRead(Named, Named),
     /// Purge the content of a thread, message or file for ever.
     Purge(EventId),
+    /// Keep another user at a distance, or no longer.
+    Distance(String, Option<Distance>),
+    /// Report a message to the moderators.
+    Report(Named, String),
+    /// Leave the space.
+    Leave,
 }
 
 /// What came of an act.
@@ -163,6 +172,9 @@ pub enum CannotAct {
     /// What it names is not there.
     #[error("there is no such {0}")]
     Unknown(&'static str),
+    /// The user or the space keeps as much as it may.
+    #[error("the {0} has used all the storage it may use")]
+    OverQuota(&'static str),
     /// The id that the client chose belongs to something else.
     #[error("the id {0:?} is taken by something else in this space")]
     Taken(String),

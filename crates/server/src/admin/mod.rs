@@ -3,8 +3,11 @@
 pub(crate) mod backups;
 pub(crate) mod explorer;
 pub(crate) mod identities;
+pub(crate) mod jobs;
 pub(crate) mod keys;
+pub(crate) mod retention;
 pub(crate) mod spaces;
+pub(crate) mod upkeep;
 pub(crate) mod users;
 pub(crate) mod webhooks;
 

@@ -5,15 +5,18 @@ use crate::ask::named;
 use crate::caller::{Guest, Seen};
 use crate::kept::Rendered;
 use crate::problem::Problem;
-use crate::render::{Renderer, claimed};
+use crate::render::{Message, Renderer, claimed};
 use crate::state::{House, Shared};
 use crate::threads::{limit, visible};
 use axum::response::{IntoResponse, Response};
+use engine::reads::Reads as _;
 use http::header::CONTENT_TYPE;
-use model::{EventId, Kind, Seq, Stamp};
+use model::crypto::public_space;
+use model::{AuthorNo, EventId, Identity, Kind, Seq, Stamp};
 use node::acts;
 use std::sync::Arc;
 use store::Db;
+use store::moderation::Distance;
 use store::tables::View;
 use store::timeline::Line;
 use store::views::{self, Shown};
@@ -68,7 +71,12 @@ impl<V: View> Look<'_, V> {
         let (before, after, around) = (at(&query.before)?, at(&query.after)?, at(&query.around)?);
         let thread = self.renderer().name(seq)?;
         let with_deleted = query.include_deleted == Some(true);
-        let shelf = Shelf { look: self, seq, thread: &thread, with_deleted };
+        let blocked = self.distances()?.into_iter().filter(|(_, distance)| *distance == Distance::Block);
+        let mut unseen = Vec::new();
+        for (identity, _) in blocked {
+            unseen.extend(self.db.author_no(&identity)?);
+        }
+        let shelf = Shelf { look: self, seq, thread: &thread, with_deleted, unseen };
         let messages = match (before, after, around) {
             (None, None, None) => shelf.before(Stamp::LAST, most)?,
             (Some(before), None, None) => shelf.before(before, most)?,
@@ -122,6 +130,31 @@ impl<V: View> Look<'_, V> {
         Ok(Messages { thread, messages })
     }
 
+    /// The messages that mention the caller before a stamp, the latest first, and where to go on.
+    pub(crate) fn mentions(&self, before: Stamp, most: usize) -> Result<(Vec<Message>, Option<Stamp>), Problem> {
+        let Some(identity) = self.seen.identity() else { return Ok((Vec::new(), None)) };
+        let found = self.db.mentions(self.seen.no, &public_space(identity), before, most)?;
+        let next = found.last().filter(|_| found.len() == most).map(|(stamp, _)| *stamp);
+        let mut messages = Vec::new();
+        for (stamp, seq) in found {
+            let Some(message) = self.db.message_by_seq(seq)? else { continue };
+            let is_near = self.db.distance(&self.seen.space, identity, &message.author)?.is_none();
+            // A mention may stand in a thread that the caller does not see.
+            if is_near && self.message(None, &stamp.id.to_string()).is_ok() {
+                messages.push(self.renderer().message_at(seq)?);
+            }
+        }
+        Ok((messages, next))
+    }
+
+    /// Whom the caller keeps at a distance.
+    pub(crate) fn distances(&self) -> Result<Vec<(Identity, Distance)>, Problem> {
+        match self.seen.identity() {
+            Some(identity) => Ok(self.db.distances(&self.seen.space, identity)?),
+            None => Ok(Vec::new()),
+        }
+    }
+
     pub(crate) fn renderer(&self) -> Renderer<'_, V> {
         Renderer { db: self.db, seen: self.seen }
     }
@@ -133,6 +166,8 @@ struct Shelf<'a, V> {
     seq: Seq,
     thread: &'a str,
     with_deleted: bool,
+    /// Authors whom the caller blocks.
+    unseen: Vec<AuthorNo>,
 }
 
 impl<V: View> Shelf<'_, V> {
@@ -179,6 +214,9 @@ impl<V: View> Shelf<'_, V> {
     /// A message of a page, rendered now or before; none if it is not wanted.
     fn message(&self, line: &Line<'_, V>) -> Result<Option<Shelved>, Problem> {
         let (seq, stamp) = (line.seq(), line.stamp());
+        if !self.unseen.is_empty() && self.unseen.contains(&line.author()?) {
+            return Ok(None);
+        }
         if let Some(row) = line.settled()
             && let Some(kept) = self.look.house.kept.get(seq, row)
             && self.is_still_true(seq, &kept)?

@@ -9,9 +9,11 @@ mod explorer;
 mod hostile;
 mod live;
 mod metrics;
+mod people;
 #[cfg(feature = "search")]
 mod search;
 mod tls;
+mod upkeep;
 mod webhooks;
 
 use crate::door::keys::NewKey;
@@ -79,9 +81,13 @@ impl Home {
     }
 
     pub(super) fn with(options: Options) -> Home {
+        Home::on(options, store::Options::default())
+    }
+
+    pub(super) fn on(options: Options, stored: store::Options) -> Home {
         let folder = tempfile::tempdir().expect("a folder");
         let disk = FolderDisk::new(folder.path()).expect("a disk");
-        let store = Store::open(Arc::new(disk), MasterKey::new(&[5; 32]), store::Options::default()).expect("a store");
+        let store = Store::open(Arc::new(disk), MasterKey::new(&[5; 32]), stored).expect("a store");
         let clock = Arc::new(HandClock(AtomicU64::new(1_800_000_000 * Nanos::SECOND)));
         let node = Node::start(store, clock.clone(), Arc::new(NoSource), NodeOptions::default());
         let space = found(&node, "home", 1);

@@ -147,6 +147,7 @@ impl Batch<'_> {
                 5 => sweep_table!(self, user_names, cursor, space, left, <[u8]>::to_vec),
                 6 => sweep_table!(self, signing_keys, cursor, space, left, <[u8]>::to_vec),
                 7 => sweep_table!(self, webhooks, cursor, space, left, <[u8]>::to_vec),
+                8 => sweep_table!(self, reports, cursor, space, left, <[u8]>::to_vec),
                 _ => {
                     self.touch();
                     self.db.tables.about.remove(name.as_str()).map_err(fault)?;

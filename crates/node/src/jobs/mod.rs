@@ -1,0 +1,88 @@
+//! Jobs: what goes on in the background, a bounded part with each commit. A stop or a crash loses nothing: the row of a
+//! job tells where it goes on, and is written in the transaction that did the part.
+
+mod purging;
+pub mod retention;
+
+pub use purging::{Purged, purge};
+
+use engine::reads::{Answer, Fault, Reads as _};
+use model::{AuthorNo, Nanos, Stamp};
+use store::Batch;
+use store::at_rest::Progress;
+use store::jobs::{Job, Receipt, Work};
+
+/// Rows that one part looks at.
+const ROWS_PER_PART: usize = 500;
+/// Contents that one part purges, each of them with an event of its own.
+const PURGES_PER_PART: usize = 50;
+
+/// What a part came to.
+pub(crate) enum Part {
+    /// There is more to do.
+    More,
+    /// It is done.
+    Done,
+}
+
+/// Begins what the clock asks for, and does a part of the oldest job. Says whether it did anything.
+pub(crate) fn step(batch: &mut Batch<'_>) -> Answer<bool> {
+    if batch.db().next_retention()?.is_some_and(|at| at <= batch.now()) {
+        batch.schedule_retention()?;
+        batch.begin_job(Work::Retain(None), "schedule")?;
+    }
+    let Some((number, mut job)) = batch.db().next_job()? else { return Ok(false) };
+    match part(batch, &mut job) {
+        Ok(Part::More) => {}
+        Ok(Part::Done) => {
+            job.ended_at = batch.now().max(Nanos(1));
+            let Receipt { seen, rewritten, deleted, pruned } = job.receipt;
+            tracing::info!(number, job = job.work.word(), seen, rewritten, deleted, pruned, "a job is done");
+        }
+        // What cannot be done is not tried for ever.
+        Err(Fault::Broken(why)) => {
+            tracing::warn!(number, job = job.work.word(), why, "a job failed");
+            job.ended_at = batch.now().max(Nanos(1));
+            job.failed = Some(why);
+        }
+        Err(fault) => return Err(fault),
+    }
+    batch.keep_job(number, &job)?;
+    // Even the last part may have left tasks behind.
+    Ok(true)
+}
+
+fn part(batch: &mut Batch<'_>, job: &mut Job) -> Answer<Part> {
+    match &job.work {
+        Work::Retain(space) => retention::part(batch, *space, job),
+        Work::Erase(space, identity) => {
+            let (space, author) = (*space, batch.db().author_no(identity)?);
+            match author {
+                Some(author) => purging::part(batch, &space, author..=author, job),
+                None => Ok(Part::Done),
+            }
+        }
+        Work::EndSpace(space) => {
+            let space = *space;
+            purging::part(batch, &space, AuthorNo(0)..=AuthorNo(u32::MAX), job)
+        }
+        Work::Encrypt => batch.encrypt_existing(ROWS_PER_PART).map(|progress| swept(job, progress)),
+        Work::Rotate(space) => {
+            let space = *space;
+            batch.rotate(&space, ROWS_PER_PART).map(|progress| swept(job, progress))
+        }
+        Work::Rewrap => batch.rewrap(ROWS_PER_PART).map(|progress| swept(job, progress)),
+    }
+}
+
+fn swept(job: &mut Job, progress: Progress) -> Part {
+    job.receipt.seen = progress.seen;
+    job.receipt.rewritten = progress.changed;
+    if progress.is_done { Part::Done } else { Part::More }
+}
+
+/// A stamp in the cursor of a job.
+fn stamp_at(cursor: &[u8], at: usize) -> Stamp {
+    let bytes = cursor.get(at..).and_then(<[u8]>::first_chunk::<{ Stamp::LEN }>);
+    bytes.map_or(Stamp::FIRST, |bytes| Stamp::from_bytes(*bytes))
+}

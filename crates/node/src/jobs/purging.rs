@@ -1,0 +1,99 @@
+//! Purging content: by a delete event where this node has the right, otherwise by dropping it here only.
+
+use super::{PURGES_PER_PART, Part, ROWS_PER_PART, stamp_at};
+use crate::acts::{CannotAct, by_keeper};
+use crate::core::policy;
+use engine::content::{self, Pruned};
+use engine::reads::{Answer, Reads as _};
+use model::envelope::{Reference, Role};
+use model::payload::Payload;
+use model::stage::ContentState;
+use model::{AuthorNo, EventId, Kind, Seq, SpaceId};
+use std::ops::RangeInclusive;
+use store::Batch;
+use store::jobs::{Job, Receipt};
+
+/// What became of content that was to be purged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Purged {
+    /// A delete event was made; it travels to whoever has the event.
+    Deleted,
+    /// It was dropped on this node.
+    Pruned,
+    /// There was nothing to purge.
+    Nothing(&'static str),
+}
+
+impl Purged {
+    /// Notes it in a receipt.
+    pub(crate) fn note(self, receipt: &mut Receipt) {
+        match self {
+            Purged::Deleted => receipt.deleted += 1,
+            Purged::Pruned => receipt.pruned += 1,
+            Purged::Nothing(_) => {}
+        }
+    }
+}
+
+/// Purges the content of an event of a space.
+pub fn purge(batch: &mut Batch<'_>, space: &SpaceId, target: &EventId) -> Answer<Purged> {
+    let Some(seq) = batch.db().seq(target)? else { return Ok(Purged::Nothing("it is not here")) };
+    let Some(row) = batch.db().event(seq)? else { return Ok(Purged::Nothing("it is not here")) };
+    let is_in_space = match &row.meta {
+        Some(meta) => batch.db().space_id(meta.space)? == *space,
+        None => false,
+    };
+    if !is_in_space {
+        return Ok(Purged::Nothing("it is not of this space"));
+    }
+    if matches!(row.content, ContentState::Deleted { .. }) {
+        return Ok(Purged::Nothing("it was purged before"));
+    }
+    let reference = Reference { role: Role::Target, id: *target };
+    match by_keeper(batch, space, Kind::Delete, Payload::None, Some(reference))? {
+        Ok(_) => Ok(Purged::Deleted),
+        // Whoever does not keep the space cannot speak for it.
+        Err(CannotAct::NotKept | CannotAct::NoKey | CannotAct::Create(_)) => prune(batch, seq),
+        Err(_) => prune(batch, seq),
+    }
+}
+
+/// Drops content on this node.
+fn prune(batch: &mut Batch<'_>, seq: Seq) -> Answer<Purged> {
+    let (pruned, changes) = content::prune(batch.db(), &policy(batch), seq)?;
+    batch.apply(changes)?;
+    Ok(match pruned {
+        Pruned::Dropped => Purged::Pruned,
+        Pruned::Nothing(why) => Purged::Nothing(why),
+    })
+}
+
+/// Purges what these authors wrote in a space, some of it.
+pub(super) fn part(
+    batch: &mut Batch<'_>,
+    space: &SpaceId,
+    authors: RangeInclusive<AuthorNo>,
+    job: &mut Job,
+) -> Answer<Part> {
+    let Some(no) = batch.db().space_no(space)? else { return Ok(Part::Done) };
+    let from = job.cursor.first_chunk::<4>().map_or(*authors.start(), |bytes| AuthorNo(u32::from_be_bytes(*bytes)));
+    let after = (from, stamp_at(&job.cursor, 4));
+    let found = batch.db().written_after(no, after, *authors.end(), ROWS_PER_PART)?;
+    let mut purged = 0;
+    for (author, stamp, seq) in &found {
+        job.receipt.seen += 1;
+        job.cursor = [author.0.to_be_bytes().as_slice(), &stamp.to_bytes()].concat();
+        let has_content = batch.db().event(*seq)?.is_some_and(|row| {
+            let length = row.meta.as_ref().map_or(0, |meta| meta.content_len);
+            length > 0 && matches!(row.content, ContentState::Processed | ContentState::Missing)
+        });
+        if has_content {
+            purge(batch, space, &stamp.id)?.note(&mut job.receipt);
+            purged += 1;
+        }
+        if purged >= PURGES_PER_PART {
+            return Ok(Part::More);
+        }
+    }
+    Ok(if found.len() < ROWS_PER_PART { Part::Done } else { Part::More })
+}

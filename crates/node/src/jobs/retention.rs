@@ -1,0 +1,202 @@
+//! Retention: which messages have been kept long enough. One plan serves the dry run, which only reads, and the job.
+
+use super::purging::purge;
+use super::{PURGES_PER_PART, Part, ROWS_PER_PART, stamp_at};
+use engine::reads::{Answer, Fault, Reads as _};
+use model::stage::ContentState;
+use model::{EventId, Nanos, Seq, SpaceId, Stamp};
+use store::jobs::Job;
+use store::retention::Retention;
+use store::tables::View;
+use store::timeline::Line;
+use store::views::Shown;
+use store::{Batch, Db};
+
+/// Why a message goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Why {
+    /// It is too old.
+    Age,
+    /// There are enough that are newer.
+    Count,
+    /// It was deleted softly long ago.
+    Deleted,
+}
+
+impl Why {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Why::Age => "age",
+            Why::Count => "count",
+            Why::Deleted => "deleted",
+        }
+    }
+}
+
+/// A message that goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Going {
+    /// Its space.
+    pub space: SpaceId,
+    /// Its thread.
+    pub thread: EventId,
+    /// The message.
+    pub message: EventId,
+    /// Why.
+    pub why: Why,
+}
+
+/// Where a plan goes on: a space, a thread by its stamp, and a message of it by its stamp.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    space: SpaceId,
+    thread: Stamp,
+    message: Stamp,
+}
+
+impl Place {
+    /// The very first.
+    pub const FIRST: Place = Place { space: SpaceId([0; 16]), thread: Stamp::FIRST, message: Stamp::FIRST };
+
+    fn from_bytes(bytes: &[u8]) -> Place {
+        let space = bytes.first_chunk::<16>().map_or(SpaceId::ZERO, |space| SpaceId(*space));
+        Place { space, thread: stamp_at(bytes, 16), message: stamp_at(bytes, 16 + Stamp::LEN) }
+    }
+
+    fn to_bytes(self) -> Vec<u8> {
+        [self.space.0.as_slice(), &self.thread.to_bytes(), &self.message.to_bytes()].concat()
+    }
+}
+
+/// A part of a plan.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Plan {
+    /// What goes.
+    pub going: Vec<Going>,
+    /// How many messages were looked at.
+    pub seen: u64,
+    /// Where it goes on; none at the end.
+    pub next: Option<Place>,
+}
+
+impl Default for Place {
+    fn default() -> Place {
+        Place::FIRST
+    }
+}
+
+/// What goes by the rules of one space or of all, from a place on, looking at about so many messages.
+pub fn plan<V: View>(db: &Db<V>, only: Option<SpaceId>, now: Nanos, from: Place, most: usize) -> Answer<Plan> {
+    let mut spaces: Vec<SpaceId> = db.retentions()?.into_iter().map(|(space, ..)| space).collect();
+    spaces.dedup();
+    spaces.retain(|space| *space >= from.space && only.is_none_or(|only| only == *space));
+    let mut plan = Plan::default();
+    for space in spaces {
+        let Some(no) = db.space_no(&space)? else { continue };
+        let mut place = if space == from.space { from } else { Place { space, ..Place::FIRST } };
+        loop {
+            if plan.seen >= most as u64 {
+                plan.next = Some(place);
+                return Ok(plan);
+            }
+            // A thread that is not finished is met again, since its own stamp is not yet behind.
+            let Some((stamp, seq)) = db.threads(no, place.thread, 1)?.first().copied() else { break };
+            let left = most.saturating_sub(plan.seen as usize).max(1);
+            match thread_part(db, &place, (stamp, seq), now, left, &mut plan)? {
+                Some(message) => place.message = message,
+                None => place = Place { space, thread: stamp, message: Stamp::FIRST },
+            }
+        }
+    }
+    Ok(plan)
+}
+
+/// Plans for a thread. Says where it goes on, unless it is finished.
+fn thread_part<V: View>(
+    db: &Db<V>,
+    place: &Place,
+    (stamp, seq): (Stamp, Seq),
+    now: Nanos,
+    most: usize,
+    plan: &mut Plan,
+) -> Answer<Option<Stamp>> {
+    plan.seen += 1;
+    let Some(rule) = db.retention(&place.space, &stamp.id)? else { return Ok(None) };
+    let judge = Judge::new(db, rule, seq, now)?;
+    let mut going = Vec::new();
+    let mut last = place.message;
+    let looked_at = db.lines_after(seq, place.message, most, |line| {
+        last = line.stamp();
+        if let Some(why) = judge.why(db, &line)? {
+            going.push(Going { space: place.space, thread: stamp.id, message: line.stamp().id, why });
+        }
+        Ok::<_, Fault>(())
+    })?;
+    plan.seen += looked_at.len() as u64;
+    plan.going.extend(going);
+    let is_finished = looked_at.len() < most || (last >= judge.cut() && judge.deleted_before.is_none());
+    Ok((!is_finished).then_some(last))
+}
+
+/// A rule as of a moment.
+struct Judge {
+    /// Older ones go.
+    aged: Stamp,
+    /// Those before the oldest that is kept by number go.
+    counted: Stamp,
+    /// Deleted softly before then: they go.
+    deleted_before: Option<Nanos>,
+}
+
+impl Judge {
+    fn new<V: View>(db: &Db<V>, rule: Retention, thread: Seq, now: Nanos) -> Answer<Judge> {
+        let ago = |seconds: u64| now.minus(seconds.saturating_mul(Nanos::SECOND));
+        Ok(Judge {
+            aged: rule.age_seconds.map_or(Stamp::FIRST, |age| Stamp { at: ago(age), id: EventId([0; 16]) }),
+            counted: rule.count.map_or(Ok(Stamp::FIRST), |count| db.oldest_kept(thread, count))?,
+            deleted_before: rule.deleted_seconds.map(ago),
+        })
+    }
+
+    fn cut(&self) -> Stamp {
+        self.aged.max(self.counted)
+    }
+
+    fn why<V: View>(&self, db: &Db<V>, line: &Line<'_, V>) -> Answer<Option<Why>> {
+        let (stamp, is_copied) = (line.stamp(), line.is_copied());
+        let is_here = || -> Answer<bool> {
+            let row = db.event(line.seq())?;
+            Ok(row.is_some_and(|row| matches!(row.content, ContentState::Processed | ContentState::Missing)))
+        };
+        if stamp < self.cut() {
+            let why = if stamp < self.aged { Why::Age } else { Why::Count };
+            return Ok((is_copied || is_here()?).then_some(why));
+        }
+        let Some(before) = self.deleted_before.filter(|_| line.is_edited()) else { return Ok(None) };
+        let message = line.message()?;
+        let is_deleted = message.content == Shown::Here(br#"{"deleted":true}"#.to_vec());
+        Ok((is_deleted && message.version.at < before && is_here()?).then_some(Why::Deleted))
+    }
+}
+
+/// Does a part of the job.
+pub(super) fn part(batch: &mut Batch<'_>, only: Option<SpaceId>, job: &mut Job) -> Answer<Part> {
+    let from = Place::from_bytes(&job.cursor);
+    let plan = plan(batch.db(), only, batch.now(), from, ROWS_PER_PART)?;
+    for going in plan.going.iter().take(PURGES_PER_PART) {
+        purge(batch, &going.space, &going.message)?.note(&mut job.receipt);
+    }
+    // What was purged does not go again, so a part that was too large is planned anew from where it began.
+    if plan.going.len() > PURGES_PER_PART {
+        return Ok(Part::More);
+    }
+    job.receipt.seen += plan.seen;
+    match plan.next {
+        Some(next) => {
+            job.cursor = next.to_bytes();
+            Ok(Part::More)
+        }
+        None => Ok(Part::Done),
+    }
+}

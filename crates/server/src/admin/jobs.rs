@@ -1,0 +1,161 @@
+//! Jobs: what goes on in the background, and what it came to.
+
+use crate::ask::json;
+use crate::caller::Guest;
+use crate::extract::{Path, Query, Sent};
+use crate::problem::Problem;
+use crate::state::{House, Shared};
+use axum::Json;
+use axum::extract::State;
+use http::{HeaderMap, StatusCode};
+use model::{Nanos, SpaceId};
+use node::acts::{Administered, Administration};
+use serde::{Deserialize, Serialize};
+use store::jobs::{Job, Work};
+use utoipa::{IntoParams, ToSchema};
+
+/// A job.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct JobEntry {
+    number: u64,
+    /// What it does: `retain`, `erase`, `end space`, `encrypt`, `rotate` or `rewrap`.
+    work: &'static str,
+    /// The space it is about, if it is about one.
+    space: Option<String>,
+    /// Who began it.
+    who: String,
+    begun_ts: u64,
+    /// When it ended; absent while it goes on.
+    ended_ts: Option<u64>,
+    /// Why it ended before it was done.
+    failed: Option<String>,
+    /// Rows or messages that were looked at so far.
+    seen: u64,
+    /// Values that were written anew.
+    rewritten: u64,
+    /// Contents that were purged by a delete event, which travels.
+    deleted: u64,
+    /// Contents that were dropped on this node only.
+    pruned: u64,
+}
+
+/// Jobs, the latest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Jobs {
+    jobs: Vec<JobEntry>,
+}
+
+/// Which jobs to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct JobQuery {
+    /// At most so many.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<usize>,
+}
+
+/// A kind of work.
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum WorkWord {
+    /// Purge what retention says, now.
+    Retain,
+    /// Move the space to a new storage key.
+    Rotate,
+    /// Encrypt what rests otherwise than its protection says.
+    Encrypt,
+}
+
+/// A job to begin.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct WorkBody {
+    work: WorkWord,
+}
+
+/// A job that was begun.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Begun {
+    job: u64,
+}
+
+fn entry(number: u64, job: Job) -> JobEntry {
+    JobEntry {
+        number,
+        work: job.work.word(),
+        space: job.work.space().map(|space| space.to_string()),
+        who: job.who,
+        begun_ts: job.begun_at.0,
+        ended_ts: (job.ended_at != Nanos(0)).then_some(job.ended_at.0),
+        failed: job.failed,
+        seen: job.receipt.seen,
+        rewritten: job.receipt.rewritten,
+        deleted: job.receipt.deleted,
+        pruned: job.receipt.pruned,
+    }
+}
+
+/// Whether whoever administers a space may know of a job.
+fn concerns(job: &Job, space: Option<SpaceId>) -> bool {
+    job.work.space().is_none_or(|other| Some(other) == space)
+}
+
+/// Begins what leads to a job.
+pub(super) async fn begin(
+    house: &House,
+    guest: &Guest,
+    what: Administration,
+) -> Result<(StatusCode, Json<Begun>), Problem> {
+    match house.administer(guest, what).await? {
+        Administered::Begun(job) => Ok((StatusCode::ACCEPTED, Json(Begun { job }))),
+        _ => Err(Problem::broken("no job was begun")),
+    }
+}
+
+/// List jobs, the latest first
+#[utoipa::path(get, path = "/admin/jobs", tag = "admin", params(JobQuery), responses(
+    (status = 200, body = Jobs), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn list(
+    State(house): State<Shared>,
+    guest: Guest,
+    Query(query): Query<JobQuery>,
+) -> Result<Json<Jobs>, Problem> {
+    let most = crate::threads::limit(query.limit, 200)?;
+    let found = house.node.snapshot()?.jobs(u64::MAX, usize::MAX)?.into_iter();
+    let jobs = found.filter(|(_, job)| concerns(job, guest.space)).take(most);
+    Ok(Json(Jobs { jobs: jobs.map(|(number, job)| entry(number, job)).collect() }))
+}
+
+/// A job and how far it has come
+#[utoipa::path(get, path = "/admin/jobs/{number}", tag = "admin", params(("number" = u64, Path)), responses(
+    (status = 200, body = JobEntry), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn get(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(number): Path<String>,
+) -> Result<Json<JobEntry>, Problem> {
+    let unknown = || Problem::not_found("there is no such job");
+    let number = number.parse().map_err(|_| unknown())?;
+    let job = house.node.snapshot()?.job(number)?.filter(|job| concerns(job, guest.space)).ok_or_else(unknown)?;
+    Ok(Json(entry(number, job)))
+}
+
+/// Begin a job for the space; the same one is not begun twice
+#[utoipa::path(post, path = "/admin/jobs", tag = "admin", request_body = WorkBody, responses(
+    (status = 202, body = Begun), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn create(
+    State(house): State<Shared>,
+    guest: Guest,
+    headers: HeaderMap,
+    Sent(body): Sent,
+) -> Result<(StatusCode, Json<Begun>), Problem> {
+    let space = guest.space()?;
+    let work = match json::<WorkBody>(&headers, &body)?.work {
+        WorkWord::Retain => Work::Retain(Some(space)),
+        WorkWord::Rotate => Work::Rotate(space),
+        WorkWord::Encrypt => Work::Encrypt,
+    };
+    begin(&house, &guest, Administration::Begin(work)).await
+}

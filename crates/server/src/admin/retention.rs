@@ -1,0 +1,167 @@
+//! How long messages are kept.
+
+use crate::ask::json;
+use crate::caller::Guest;
+use crate::extract::{Query, Sent};
+use crate::problem::Problem;
+use crate::shapes::EventIdText;
+use crate::state::{House, Shared};
+use axum::Json;
+use axum::extract::State;
+use engine::reads::Reads as _;
+use http::{HeaderMap, StatusCode};
+use model::{EventId, Kind};
+use node::acts::Administration;
+use node::jobs::retention::{Place, plan};
+use serde::{Deserialize, Serialize};
+use store::retention::Retention;
+use utoipa::{IntoParams, ToSchema};
+
+/// Messages that a preview looks at, and that it lists.
+const LOOKED_AT_MAX: usize = 100_000;
+const LISTED_MAX: usize = 1000;
+/// A hundred years.
+const SECONDS_MAX: u64 = 100 * 366 * 24 * 3600;
+
+/// How long messages of the space or of one thread are kept. What is absent sets no limit.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct Rule {
+    /// The thread, by the id of its event; absent for all threads of the space that have no rule of their own.
+    #[schema(value_type = Option<EventIdText>)]
+    thread: Option<String>,
+    /// Messages older than so many seconds are purged.
+    #[schema(minimum = 1, maximum = 3_162_240_000_u64)]
+    age_seconds: Option<u64>,
+    /// Messages beyond the latest so many of their thread are purged.
+    #[schema(minimum = 1, maximum = 1_000_000_000)]
+    count: Option<u64>,
+    /// Messages that were deleted softly are purged after so many seconds.
+    #[schema(minimum = 0, maximum = 3_162_240_000_u64)]
+    deleted_seconds: Option<u64>,
+}
+
+/// The rules of a space.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Rules {
+    rules: Vec<Rule>,
+    /// When they are next looked at, in Unix nanoseconds.
+    next_ts: Option<u64>,
+}
+
+/// Whose rule to lift.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct RuleQuery {
+    /// The thread, by the id of its event; absent for the space.
+    #[param(pattern = "^[0-9a-f]{32}$")]
+    thread: Option<String>,
+}
+
+/// A message that would be purged.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct WouldGo {
+    thread: String,
+    message: String,
+    /// Why: `age`, `count` or `deleted`.
+    why: &'static str,
+    /// How: by a `delete` event, which travels, or by `prune`, on this node only.
+    how: &'static str,
+}
+
+/// What the rules would purge now.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Preview {
+    /// How many messages were looked at.
+    seen: u64,
+    /// How many of them would go.
+    going: usize,
+    /// The first of them.
+    messages: Vec<WouldGo>,
+    /// Whether there was more to look at.
+    more: bool,
+}
+
+fn thread(house: &House, guest: &Guest, id: Option<&str>) -> Result<Option<EventId>, Problem> {
+    let unknown = || Problem::not_found("there is no such thread; name it by the id of its event");
+    let Some(id) = id else { return Ok(None) };
+    let id: EventId = id.parse().map_err(|_| unknown())?;
+    let db = house.node.snapshot()?;
+    let no = db.space_no(&guest.space()?)?;
+    let seq = db.seq(&id)?.ok_or_else(unknown)?;
+    let meta = db.event(seq)?.and_then(|row| row.meta).ok_or_else(unknown)?;
+    if meta.kind == Kind::Thread && Some(meta.space) == no { Ok(Some(id)) } else { Err(unknown()) }
+}
+
+/// List the rules of the space
+#[utoipa::path(get, path = "/admin/retention", tag = "admin", responses(
+    (status = 200, body = Rules), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn list(State(house): State<Shared>, guest: Guest) -> Result<Json<Rules>, Problem> {
+    let (db, space) = (house.node.snapshot()?, guest.space()?);
+    let rules = db.retentions()?.into_iter().filter(|(other, ..)| *other == space);
+    let rules = rules.map(|(_, thread, rule)| Rule {
+        thread: thread.map(|thread| thread.to_string()),
+        age_seconds: rule.age_seconds,
+        count: rule.count,
+        deleted_seconds: rule.deleted_seconds,
+    });
+    Ok(Json(Rules { rules: rules.collect(), next_ts: db.next_retention()?.map(|at| at.0) }))
+}
+
+/// Say how long messages of the space or of a thread are kept
+#[utoipa::path(put, path = "/admin/retention", tag = "admin", request_body = Rule, responses(
+    (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn put(
+    State(house): State<Shared>,
+    guest: Guest,
+    headers: HeaderMap,
+    Sent(body): Sent,
+) -> Result<StatusCode, Problem> {
+    let rule: Rule = json(&headers, &body)?;
+    let is_long = |seconds: Option<u64>| seconds.is_some_and(|seconds| seconds > SECONDS_MAX);
+    if is_long(rule.age_seconds) || is_long(rule.deleted_seconds) {
+        return Err(Problem::unprocessable(format!("times are at most {SECONDS_MAX} seconds")));
+    }
+    if rule.age_seconds == Some(0) || rule.count.is_some_and(|count| count == 0 || count > 1_000_000_000) {
+        return Err(Problem::unprocessable("an age is at least a second, a count between one and a billion"));
+    }
+    let thread = thread(&house, &guest, rule.thread.as_deref())?;
+    let Rule { age_seconds, count, deleted_seconds, .. } = rule;
+    let kept = Retention { age_seconds, count, deleted_seconds };
+    house.administer(&guest, Administration::Retain(guest.space()?, thread, Some(kept))).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Lift the rule of the space or of a thread
+#[utoipa::path(delete, path = "/admin/retention", tag = "admin", params(RuleQuery), responses(
+    (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn lift(
+    State(house): State<Shared>,
+    guest: Guest,
+    Query(query): Query<RuleQuery>,
+) -> Result<StatusCode, Problem> {
+    let thread = thread(&house, &guest, query.thread.as_deref())?;
+    house.administer(&guest, Administration::Retain(guest.space()?, thread, None)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// What the rules of the space would purge now; nothing is changed
+#[utoipa::path(get, path = "/admin/retention/preview", tag = "admin", responses(
+    (status = 200, body = Preview), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn preview(State(house): State<Shared>, guest: Guest) -> Result<Json<Preview>, Problem> {
+    let (db, space, now) = (house.node.snapshot()?, guest.space()?, house.node.now());
+    let how = if db.kept_space(&space)?.is_some() { "delete" } else { "prune" };
+    let plan = tokio::task::spawn_blocking(move || plan(&db, Some(space), now, Place::FIRST, LOOKED_AT_MAX));
+    let plan = plan.await.map_err(|_| Problem::broken("the preview was given up"))??;
+    let messages = plan.going.iter().take(LISTED_MAX).map(|going| WouldGo {
+        thread: going.thread.to_string(),
+        message: going.message.to_string(),
+        why: going.why.word(),
+        how,
+    });
+    let (seen, more) = (plan.seen, plan.next.is_some());
+    Ok(Json(Preview { seen, going: plan.going.len(), messages: messages.collect(), more }))
+}

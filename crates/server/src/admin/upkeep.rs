@@ -1,0 +1,323 @@
+//! Upkeep: erasing users, ending spaces, keys at rest, purging, reports, looking again, verifying.
+
+use super::jobs::{Begun, begin};
+use crate::ask::json;
+use crate::caller::Guest;
+use crate::extract::{Path, Query, Sent};
+use crate::problem::Problem;
+use crate::shapes::EventIdText;
+use crate::state::{House, Shared};
+use axum::Json;
+use axum::extract::State;
+use http::{HeaderMap, StatusCode};
+use model::{EventId, Need, SpaceId};
+use node::acts::Administration;
+use node::jobs::Purged;
+use node::{Reply, Request};
+use serde::{Deserialize, Serialize};
+use store::Protection;
+use utoipa::{IntoParams, ToSchema};
+
+/// Events that one request purges.
+const PURGED_MAX: usize = 100;
+
+/// Remove a user and purge everything they wrote; a job does it
+#[utoipa::path(post, path = "/admin/users/{user}/erase", tag = "admin", params(("user" = String, Path)), responses(
+    (status = 202, body = Begun), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn erase(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(user): Path<String>,
+) -> Result<(StatusCode, Json<Begun>), Problem> {
+    let begun = begin(&house, &guest, Administration::EraseUser(guest.space()?, user)).await;
+    house.kept.clear();
+    begun
+}
+
+/// A space that the node keeps, by its name or id.
+fn kept(house: &House, name: &str) -> Result<SpaceId, Problem> {
+    let spaces = house.node.snapshot()?.kept_spaces()?;
+    let found = spaces.iter().find(|(space, kept)| kept.name == name || space.to_string() == name);
+    found.map(|(space, _)| *space).ok_or_else(|| Problem::not_found("this node keeps no such space"))
+}
+
+/// Delete a space: nobody gets in, its keys are destroyed, a job drops its content
+#[utoipa::path(delete, path = "/admin/spaces/{space}", tag = "operator", params(("space" = String, Path)), responses(
+    (status = 202, body = Begun), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn end_space(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(space): Path<String>,
+) -> Result<(StatusCode, Json<Begun>), Problem> {
+    let space = kept(&house, &space)?;
+    let begun = begin(&house, &guest, Administration::EndSpace(space)).await;
+    house.forget(&space);
+    begun
+}
+
+/// Destroy the keys of a space: its content cannot be read here any more, nor in backups made without keys
+#[utoipa::path(delete, path = "/admin/spaces/{space}/keys", tag = "operator", params(("space" = String, Path)),
+    responses(
+    (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn destroy_keys(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(space): Path<String>,
+) -> Result<StatusCode, Problem> {
+    let space = kept(&house, &space)?;
+    let done = house.administer(&guest, Administration::DestroyKeys(space)).await;
+    house.forget(&space);
+    done.map(|_| StatusCode::NO_CONTENT)
+}
+
+/// How content of an open space rests.
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ProtectionWord {
+    /// Encrypted as a whole.
+    Whole,
+    /// Named fields of its JSON are encrypted.
+    Fields,
+    /// As it is.
+    None,
+}
+
+/// What of a space's content is encrypted at rest.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct ProtectionBody {
+    encrypt: ProtectionWord,
+    /// Paths into the content, such as `body.text` or `body.*.secret`.
+    #[serde(default)]
+    #[schema(max_items = 100)]
+    fields: Vec<String>,
+}
+
+/// Say what of a space's content is encrypted at rest; a job brings what rests already into that form
+#[utoipa::path(put, path = "/admin/spaces/{space}/protection", tag = "operator", params(("space" = String, Path)),
+    request_body = ProtectionBody, responses(
+    (status = 202, body = Begun), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn protect(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(space): Path<String>,
+    headers: HeaderMap,
+    Sent(body): Sent,
+) -> Result<(StatusCode, Json<Begun>), Problem> {
+    let body: ProtectionBody = json(&headers, &body)?;
+    let space = kept(&house, &space)?;
+    let protection = match body.encrypt {
+        ProtectionWord::Whole => Protection::Whole,
+        ProtectionWord::None => Protection::Nothing,
+        ProtectionWord::Fields => {
+            let fields: Vec<&str> = body.fields.iter().map(String::as_str).collect();
+            Protection::fields(&fields).map_err(|why| Problem::unprocessable(why.to_string()))?
+        }
+    };
+    begin(&house, &guest, Administration::Protect(space, protection)).await
+}
+
+/// Events to purge.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct PurgeBody {
+    #[schema(value_type = Vec<EventIdText>, max_items = 100)]
+    events: Vec<String>,
+}
+
+/// What became of an event.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PurgedEntry {
+    event: String,
+    /// How it was purged: by a `delete` event, which travels, or by `prune`, on this node only; absent if it was not.
+    how: Option<&'static str>,
+    /// Why there was nothing to purge.
+    why_not: Option<&'static str>,
+}
+
+/// The receipt of a purge.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PurgeReceipt {
+    purged: Vec<PurgedEntry>,
+}
+
+/// Purge the content of events for ever: body, versions, search entries
+#[utoipa::path(post, path = "/admin/purge", tag = "admin", request_body = PurgeBody, responses(
+    (status = 200, body = PurgeReceipt), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn purge(
+    State(house): State<Shared>,
+    guest: Guest,
+    headers: HeaderMap,
+    Sent(body): Sent,
+) -> Result<Json<PurgeReceipt>, Problem> {
+    let events = json::<PurgeBody>(&headers, &body)?.events;
+    if events.len() > PURGED_MAX {
+        return Err(Problem::unprocessable(format!("at most {PURGED_MAX} events at a time")));
+    }
+    let ids = events.iter().map(|id| id.parse::<EventId>()).collect::<Result<Vec<_>, _>>();
+    let ids = ids.map_err(|_| Problem::unprocessable("events are ids of 32 hexadecimal digits"))?;
+    let request = Request::Purge(guest.space()?, ids, guest.caller.called.clone());
+    let Reply::Purged(done) = house.ask(request).await? else { return Err(Problem::broken("nothing was purged")) };
+    let entry = |(event, purged): (EventId, Purged)| {
+        let (how, why_not) = match purged {
+            Purged::Deleted => (Some("delete"), None),
+            Purged::Pruned => (Some("prune"), None),
+            Purged::Nothing(why) => (None, Some(why)),
+        };
+        PurgedEntry { event: event.to_string(), how, why_not }
+    };
+    Ok(Json(PurgeReceipt { purged: done.into_iter().map(entry).collect() }))
+}
+
+/// What to look at again: one of the two.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct RetryBody {
+    /// An event that waits.
+    #[schema(value_type = Option<EventIdText>)]
+    event: Option<String>,
+    /// A need, as `held` and `explain` write it.
+    need: Option<String>,
+}
+
+/// Look again at an event that waits, or hunt for a need now
+#[utoipa::path(post, path = "/admin/retry", tag = "operator", request_body = RetryBody, responses(
+    (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn retry(
+    State(house): State<Shared>,
+    headers: HeaderMap,
+    Sent(body): Sent,
+) -> Result<StatusCode, Problem> {
+    use engine::reads::Reads as _;
+    let RetryBody { event, need } = json(&headers, &body)?;
+    let request = match (event, need) {
+        (Some(event), None) => {
+            let unknown = || Problem::not_found("there is no such event here");
+            let id: EventId = event.parse().map_err(|_| unknown())?;
+            house.node.snapshot()?.seq(&id)?.ok_or_else(unknown)?;
+            Request::RetryEvent(id)
+        }
+        (None, Some(need)) => {
+            let need: Need = need.parse().map_err(|_| Problem::unprocessable("that is not how a need is written"))?;
+            Request::RetryNeed(need)
+        }
+        _ => return Err(Problem::unprocessable("name an event or a need, one of them")),
+    };
+    house.ask(request).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// What a check of the whole store found.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Verified {
+    events: u64,
+    contents: u64,
+    /// What rests under keys that were destroyed, and is not looked into.
+    unreadable: u64,
+    /// The digest of the views.
+    digest: String,
+    /// What is wrong; empty if nothing is.
+    problems: Vec<String>,
+}
+
+/// Check the whole store against its invariants; it goes on serving
+#[utoipa::path(post, path = "/admin/verify", tag = "operator", responses(
+    (status = 200, body = Verified), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn verify(State(house): State<Shared>) -> Result<Json<Verified>, Problem> {
+    let Ok(_turn) = house.verifying.try_lock() else {
+        return Err(Problem::overloaded("a check is under way").after(60));
+    };
+    let node = house.node.clone();
+    let report = tokio::task::spawn_blocking(move || node.store().verify(node.now()));
+    let report = report.await.map_err(|_| Problem::broken("the check was given up"))??;
+    let store::verify::Report { events, contents, digest, unreadable, problems } = report;
+    Ok(Json(Verified { events, contents, unreadable, digest, problems }))
+}
+
+/// A report of a user.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ReportEntry {
+    number: u64,
+    reporter: String,
+    /// The message, by the id of its event.
+    message: String,
+    reason: String,
+    ts: u64,
+    /// Who settled it; absent while it is open.
+    settled_by: Option<String>,
+    settled_ts: Option<u64>,
+    note: Option<String>,
+}
+
+/// Reports, the latest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Reports {
+    reports: Vec<ReportEntry>,
+}
+
+/// Which reports to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ReportQuery {
+    /// Those before this number.
+    #[param(minimum = 1)]
+    before: Option<u64>,
+    /// At most so many.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<usize>,
+}
+
+/// How a report was settled.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct SettleBody {
+    #[serde(default)]
+    #[schema(max_length = 500)]
+    note: String,
+}
+
+/// List what users reported, the latest first
+#[utoipa::path(get, path = "/admin/reports", tag = "admin", params(ReportQuery), responses(
+    (status = 200, body = Reports), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn reports(
+    State(house): State<Shared>,
+    guest: Guest,
+    Query(query): Query<ReportQuery>,
+) -> Result<Json<Reports>, Problem> {
+    let most = crate::threads::limit(query.limit, 200)?;
+    let found = house.node.snapshot()?.reports(&guest.space()?, query.before.unwrap_or(u64::MAX), most)?;
+    let reports = found.into_iter().map(|(number, report)| {
+        let (settled_by, settled_ts, note) = match report.settled {
+            Some((who, at, note)) => (Some(who), Some(at.0), Some(note)),
+            None => (None, None, None),
+        };
+        let (reporter, reason, message) = (report.reporter, report.reason, report.message.to_string());
+        ReportEntry { number, reporter, message, reason, ts: report.at.0, settled_by, settled_ts, note }
+    });
+    Ok(Json(Reports { reports: reports.collect() }))
+}
+
+/// Settle a report
+#[utoipa::path(put, path = "/admin/reports/{number}", tag = "admin", params(("number" = u64, Path)),
+    request_body = SettleBody, responses(
+    (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn settle(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(number): Path<String>,
+    headers: HeaderMap,
+    Sent(body): Sent,
+) -> Result<StatusCode, Problem> {
+    let SettleBody { note } = json(&headers, &body)?;
+    if !crate::shapes::fits(&note, 500) {
+        return Err(Problem::unprocessable("a note has at most 500 characters"));
+    }
+    let number = number.parse().map_err(|_| Problem::not_found("there is no such report"))?;
+    house.administer(&guest, Administration::SettleReport(guest.space()?, number, note)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

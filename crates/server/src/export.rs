@@ -1,0 +1,106 @@
+//! What somebody wrote in a space, to take along.
+
+use crate::caller::Guest;
+use crate::extract::{Path, Query};
+use crate::people::{PageQuery, cursor_of, stamp_of};
+use crate::problem::Problem;
+use crate::state::{House, Shared};
+use crate::threads::limit;
+use axum::Json;
+use axum::extract::State;
+use engine::reads::Reads as _;
+use model::{Identity, SpaceId, Stamp};
+use serde::Serialize;
+use serde_json::Value;
+use store::views::Shown;
+use utoipa::ToSchema;
+
+/// Events on one page.
+const PAGE_MAX: usize = 200;
+
+/// Something that somebody wrote.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Written {
+    /// The event.
+    id: String,
+    /// What it is: `message`, `edit`, `reaction`, `thread` and so on.
+    kind: String,
+    /// When, in Unix nanoseconds.
+    ts: u64,
+    /// The thread or message that it belongs to.
+    about: Option<String>,
+    /// What it says; null if that is not here.
+    content: Value,
+    /// Whether its content is `here`, `missing`, `invalid` or `deleted`.
+    state: &'static str,
+}
+
+/// A page of what somebody wrote, in the order of its time.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Export {
+    /// Who.
+    user: String,
+    /// The public key of their identity.
+    identity: String,
+    /// Since when they are here, in Unix nanoseconds.
+    since_ts: u64,
+    events: Vec<Written>,
+    /// Where to go on; absent at the end.
+    next: Option<String>,
+}
+
+fn page(house: &House, space: &SpaceId, user: &str, query: &PageQuery) -> Result<Export, Problem> {
+    let db = house.node.snapshot()?;
+    let most = limit(query.limit, PAGE_MAX)?;
+    let after = stamp_of(query.cursor.as_deref())?.unwrap_or(Stamp::FIRST);
+    let unknown = || Problem::not_found("there is no such user");
+    let known = db.user(space, user)?.ok_or_else(unknown)?;
+    let identity: Identity = known.identity;
+    let found = match (db.space_no(space)?, db.author_no(&identity)?) {
+        (Some(no), Some(author)) => db.by_author(no, author, after, most)?,
+        _ => Vec::new(),
+    };
+    let mut events = Vec::new();
+    for (stamp, seq) in &found {
+        let Some(meta) = db.event(*seq)?.and_then(|row| row.meta) else { continue };
+        let (state, content) = match db.shown(*seq)? {
+            Shown::Here(bytes) => ("here", serde_json::from_slice(&bytes).unwrap_or(Value::Null)),
+            Shown::Absent => ("missing", Value::Null),
+            Shown::Invalid => ("invalid", Value::Null),
+            Shown::Deleted(_) => ("deleted", Value::Null),
+        };
+        let about = if meta.subject.0 > 0 { Some(db.id_of(meta.subject)?.to_string()) } else { None };
+        let kind = meta.kind.to_string();
+        events.push(Written { id: stamp.id.to_string(), kind, ts: stamp.at.0, about, content, state });
+    }
+    let next = found.last().filter(|_| found.len() == most).map(|(stamp, _)| cursor_of(*stamp));
+    Ok(Export { user: known.id, identity: identity.to_string(), since_ts: known.since.0, events, next })
+}
+
+/// Everything that the caller wrote in the space, page by page
+#[utoipa::path(get, path = "/v1/export", tag = "people", params(PageQuery), responses(
+    (status = 200, body = Export), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn own(
+    State(house): State<Shared>,
+    guest: Guest,
+    Query(query): Query<PageQuery>,
+) -> Result<Json<Export>, Problem> {
+    let seen = guest.seen(&*house.node.snapshot()?, house.node.now())?;
+    let user = seen.caller.user.as_deref().unwrap_or_default();
+    page(&house, &seen.space, user, &query).map(Json)
+}
+
+/// Everything that a user wrote in the space, page by page
+#[utoipa::path(get, path = "/admin/users/{user}/export", tag = "admin",
+    params(("user" = String, Path), PageQuery), responses(
+    (status = 200, body = Export), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn of_user(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(user): Path<String>,
+    Query(query): Query<PageQuery>,
+) -> Result<Json<Export>, Problem> {
+    page(&house, &guest.space()?, &user, &query).map(Json)
+}

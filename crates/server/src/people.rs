@@ -1,0 +1,203 @@
+//! What users do about each other and themselves: mentions, blocking and muting, reports, leaving, taking their data along.
+
+use crate::ask::{json, named};
+use crate::caller::Guest;
+use crate::extract::{Path, Query, Sent};
+use crate::messages::look;
+use crate::problem::Problem;
+use crate::render::Message;
+use crate::shapes::ChosenId;
+use crate::state::Shared;
+use crate::threads::limit;
+use axum::Json;
+use axum::extract::State;
+use http::{HeaderMap, StatusCode};
+use model::{EventId, Nanos, Stamp};
+use node::acts::Deed;
+use serde::{Deserialize, Serialize};
+use store::moderation::Distance;
+use utoipa::{IntoParams, ToSchema};
+
+/// Messages on one page.
+const PAGE_MAX: usize = 200;
+
+/// A page of messages from anywhere in the space, the latest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Mentions {
+    messages: Vec<Message>,
+    /// Where to go on; absent at the end.
+    next: Option<String>,
+}
+
+/// Which page.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct PageQuery {
+    /// Where the page before ended.
+    #[param(pattern = "^([0-9]{1,19}-[0-9a-f]{32})?$")]
+    pub(crate) cursor: Option<String>,
+    /// At most so many.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    pub(crate) limit: Option<usize>,
+}
+
+/// A stamp as a cursor.
+pub(crate) fn cursor_of(stamp: Stamp) -> String {
+    format!("{}-{}", stamp.at.0, stamp.id)
+}
+
+/// The stamp in a cursor; none if there is no cursor.
+pub(crate) fn stamp_of(cursor: Option<&str>) -> Result<Option<Stamp>, Problem> {
+    let bad = || Problem::bad_request("the cursor is not one that this list gave out");
+    let Some(text) = cursor.filter(|text| !text.is_empty()) else { return Ok(None) };
+    let (at, id) = text.split_once('-').ok_or_else(bad)?;
+    let at = at.parse().map_err(|_| bad())?;
+    let id: EventId = id.parse().map_err(|_| bad())?;
+    Ok(Some(Stamp { at: Nanos(at), id }))
+}
+
+/// List the messages that mention the caller, the latest first
+#[utoipa::path(get, path = "/v1/mentions", tag = "people", params(PageQuery), responses(
+    (status = 200, body = Mentions), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn mentions(
+    State(house): State<Shared>,
+    guest: Guest,
+    Query(query): Query<PageQuery>,
+) -> Result<Json<Mentions>, Problem> {
+    let most = limit(query.limit, PAGE_MAX)?;
+    let before = stamp_of(query.cursor.as_deref())?.unwrap_or(Stamp::LAST);
+    look(&house, &guest, |look| look.mentions(before, most))
+        .map(|(messages, next)| Json(Mentions { messages, next: next.map(cursor_of) }))
+}
+
+/// How to keep somebody at a distance.
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum DistanceWord {
+    /// Their messages are not shown.
+    Block,
+    /// Their messages are shown, but never unread, and their mentions are left out.
+    Mute,
+}
+
+/// How to keep somebody at a distance.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct BlockBody {
+    kind: DistanceWord,
+}
+
+/// Somebody who is kept at a distance.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Blocked {
+    user: String,
+    kind: DistanceWord,
+}
+
+/// Those whom the caller keeps at a distance.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Blocks {
+    blocks: Vec<Blocked>,
+}
+
+/// List whom the caller blocks or mutes
+#[utoipa::path(get, path = "/v1/blocks", tag = "people", responses(
+    (status = 200, body = Blocks), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn blocks(State(house): State<Shared>, guest: Guest) -> Result<Json<Blocks>, Problem> {
+    look(&house, &guest, |look| {
+        let renderer = look.renderer();
+        let mut blocks = Vec::new();
+        for (identity, distance) in look.distances()? {
+            let kind = match distance {
+                Distance::Block => DistanceWord::Block,
+                Distance::Mute => DistanceWord::Mute,
+            };
+            blocks.push(Blocked { user: renderer.author(&identity)?, kind });
+        }
+        Ok(Json(Blocks { blocks }))
+    })
+}
+
+/// Block or mute a user
+#[utoipa::path(put, path = "/v1/blocks/{user}", tag = "people", params(("user" = String, Path)),
+    request_body = BlockBody, responses(
+    (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn block(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(user): Path<String>,
+    headers: HeaderMap,
+    Sent(body): Sent,
+) -> Result<StatusCode, Problem> {
+    let distance = match json::<BlockBody>(&headers, &body)?.kind {
+        DistanceWord::Block => Distance::Block,
+        DistanceWord::Mute => Distance::Mute,
+    };
+    house.act(guest, None, Deed::Distance(user, Some(distance))).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// No longer block or mute a user
+#[utoipa::path(delete, path = "/v1/blocks/{user}", tag = "people", params(("user" = String, Path)), responses(
+    (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn unblock(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(user): Path<String>,
+) -> Result<StatusCode, Problem> {
+    house.act(guest, None, Deed::Distance(user, None)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// A report to the moderators.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct ReportBody {
+    /// The message that it is about.
+    message: String,
+    /// Why.
+    #[serde(default)]
+    #[schema(max_length = 500)]
+    reason: String,
+    /// The user who reports, where a backend key names none in a header.
+    #[schema(value_type = Option<ChosenId>)]
+    author: Option<String>,
+}
+
+/// Report a message to the moderators
+#[utoipa::path(post, path = "/v1/reports", tag = "people", request_body = ReportBody, responses(
+    (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn report(
+    State(house): State<Shared>,
+    guest: Guest,
+    headers: HeaderMap,
+    Sent(body): Sent,
+) -> Result<StatusCode, Problem> {
+    let sent: ReportBody = json(&headers, &body)?;
+    if !crate::shapes::fits(&sent.reason, 500) {
+        return Err(Problem::unprocessable("a reason has at most 500 characters"));
+    }
+    let guest = guest.acting_for(sent.author)?;
+    house.act(guest, None, Deed::Report(named(&sent.message, "message")?, sent.reason)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Leave the space; what was written stays
+#[utoipa::path(delete, path = "/v1/members/{user}", tag = "people", params(("user" = String, Path)), responses(
+    (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn leave(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(user): Path<String>,
+) -> Result<StatusCode, Problem> {
+    let seen = guest.seen(&*house.node.snapshot()?, house.node.now())?;
+    if seen.caller.user.as_deref() != Some(user.as_str()) {
+        return Err(Problem::not_found("members leave by themselves; an admin removes others at /admin/users"));
+    }
+    house.act(guest, None, Deed::Leave).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

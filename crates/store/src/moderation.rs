@@ -1,0 +1,132 @@
+//! Whom users do not want to hear of, and what they reported.
+
+use crate::batch::Batch;
+use crate::db::{Db, fault};
+use crate::encode;
+use crate::people::{from_row, to_row};
+use crate::tables::View;
+use engine::reads::Answer;
+use model::{EventId, Identity, Nanos, SpaceId};
+use redb::ReadableTable as _;
+use serde::{Deserialize, Serialize};
+
+/// How somebody keeps another at a distance.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Distance {
+    /// What the other writes is not shown.
+    Block,
+    /// What the other writes is shown, and counts as read.
+    Mute,
+}
+
+impl Distance {
+    fn code(self) -> u8 {
+        match self {
+            Distance::Block => 1,
+            Distance::Mute => 2,
+        }
+    }
+
+    fn from_code(code: u8) -> Distance {
+        if code == 1 { Distance::Block } else { Distance::Mute }
+    }
+}
+
+/// What somebody reported to the moderators.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Report {
+    /// The user who did.
+    pub reporter: String,
+    /// What it is about.
+    pub message: EventId,
+    /// Why.
+    pub reason: String,
+    /// When.
+    pub at: Nanos,
+    /// Who settled it, when, and how; none while it is open.
+    pub settled: Option<(String, Nanos, String)>,
+}
+
+fn distance_key(space: &SpaceId, owner: &Identity, other: &[u8; 32]) -> [u8; 80] {
+    encode::key(&[&space.0, &owner.0, other])
+}
+
+fn report_key(space: &SpaceId, number: u64) -> [u8; 24] {
+    encode::key(&[&space.0, &number.to_be_bytes()])
+}
+
+impl Batch<'_> {
+    /// Keeps another at a distance, or no longer.
+    pub fn set_distance(
+        &mut self,
+        space: &SpaceId,
+        owner: &Identity,
+        other: &Identity,
+        distance: Option<Distance>,
+    ) -> Answer<()> {
+        self.touch();
+        let key = distance_key(space, owner, &other.0);
+        match distance {
+            Some(distance) => self.db.tables.distances.insert(key, distance.code()).map_err(fault)?.is_some(),
+            None => self.db.tables.distances.remove(key).map_err(fault)?.is_some(),
+        };
+        Ok(())
+    }
+
+    /// Forgets whom somebody keeps at a distance.
+    pub fn forget_distances(&mut self, space: &SpaceId, owner: &Identity) -> Answer<()> {
+        for (other, _) in self.db.distances(space, owner)? {
+            self.set_distance(space, owner, &other, None)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps a new report. Says its number.
+    pub fn add_report(&mut self, space: &SpaceId, report: &Report) -> Answer<u64> {
+        let last = self.db.reports(space, u64::MAX, 1)?;
+        let number = last.first().map_or(1, |(number, _)| number.saturating_add(1));
+        self.keep_report(space, number, report)?;
+        Ok(number)
+    }
+
+    /// Changes what is kept of a report.
+    pub fn keep_report(&mut self, space: &SpaceId, number: u64, report: &Report) -> Answer<()> {
+        self.touch();
+        let key = report_key(space, number);
+        let row = self.protect(space, &key, &to_row(report)?)?;
+        self.db.tables.reports.insert(key, row.as_slice()).map_err(fault)?;
+        Ok(())
+    }
+}
+
+impl<V: View> Db<V> {
+    /// Whom somebody keeps at a distance in a space.
+    pub fn distances(&self, space: &SpaceId, owner: &Identity) -> Answer<Vec<(Identity, Distance)>> {
+        let range = distance_key(space, owner, &[0; 32])..=distance_key(space, owner, &[0xff; 32]);
+        let mut found = Vec::new();
+        for entry in self.tables.distances().range(range).map_err(fault)? {
+            let (key, code) = entry.map_err(fault)?;
+            found.push((Identity(encode::key(&[&key.value()[48..]])), Distance::from_code(code.value())));
+        }
+        Ok(found)
+    }
+
+    /// How somebody keeps another at a distance.
+    pub fn distance(&self, space: &SpaceId, owner: &Identity, other: &Identity) -> Answer<Option<Distance>> {
+        let found = self.tables.distances().get(distance_key(space, owner, &other.0)).map_err(fault)?;
+        Ok(found.map(|code| Distance::from_code(code.value())))
+    }
+
+    /// Reports of a space before a number, the latest first.
+    pub fn reports(&self, space: &SpaceId, before: u64, most: usize) -> Answer<Vec<(u64, Report)>> {
+        let mut reports = Vec::new();
+        let range = report_key(space, 0)..report_key(space, before);
+        for entry in self.tables.reports().range(range).map_err(fault)?.rev().take(most) {
+            let (key, row) = entry.map_err(fault)?;
+            if let Some(plain) = self.open_at_rest(space, &key.value(), row.value())? {
+                reports.push((crate::db::seq_at_end(&key.value()).0, from_row(&plain, "a report")?));
+            }
+        }
+        Ok(reports)
+    }
+}
