@@ -28,7 +28,8 @@ pub(crate) struct Global {
     /// Where everything is kept [env: ANTEROOM_DATA_DIR] [default: ./anteroom-data]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// The file with the master key [env: ANTEROOM_MASTER_KEY] [default: master.key in the data folder]
+    /// The file with the master key [env: ANTEROOM_MASTER_KEY_FILE, or ANTEROOM_MASTER_KEY with the key itself] [default:
+    /// the systemd credential anteroom-master-key, or master.key in the data folder]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) master_key: Option<PathBuf>,
     /// A configuration file in TOML [env: ANTEROOM_CONFIG]

@@ -99,7 +99,7 @@ macro_rules! from_errors_that_say_what_to_do {
     )*};
 }
 
-from_errors_that_say_what_to_do!(CannotImport, CannotBackUp, CannotRestore);
+from_errors_that_say_what_to_do!(CannotImport, CannotBackUp, CannotRestore, server::CannotUseTls);
 
 impl From<CannotExport> for Failure {
     fn from(why: CannotExport) -> Failure {

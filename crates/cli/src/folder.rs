@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::key_file;
+use crate::key_place::KeyPlace;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -69,6 +69,12 @@ fn in_use(folder: &Path, file: &mut File, access: Access) -> Failure {
     Failure::new(format!("{who} is using {}", folder.display()), what_to_do)
 }
 
+/// Whether another process uses the folder now.
+pub(crate) fn is_in_use(folder: &Path) -> bool {
+    let Ok(file) = File::open(folder.join(LOCK)) else { return false };
+    flock(&file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
+}
+
 /// The path of the database in a data folder.
 pub(crate) fn database(folder: &Path) -> PathBuf {
     folder.join("anteroom.redb")
@@ -85,8 +91,8 @@ pub(crate) fn open(context: &Context, access: Access) -> Result<(Store, Lock), F
     open_with(context, access, &context.loaded.master_key)
 }
 
-/// As [`open`], with the master key of another file.
-pub(crate) fn open_with(context: &Context, access: Access, key: &Path) -> Result<(Store, Lock), Failure> {
+/// As [`open`], with the master key from another place.
+pub(crate) fn open_with(context: &Context, access: Access, key: &KeyPlace) -> Result<(Store, Lock), Failure> {
     let folder = context.data_dir();
     match fs::metadata(folder) {
         Ok(metadata) if metadata.is_dir() => {}
@@ -104,12 +110,12 @@ pub(crate) fn open_with(context: &Context, access: Access, key: &Path) -> Result
         let what = format!("{} is not a data folder yet", folder.display());
         return Err(Failure::new(what, "run `anteroom init` to make it one, or pass --data-dir"));
     }
-    if !database(folder).exists() && context.loaded.master_key.parent() == Some(folder) {
+    if !database(folder).exists() && context.loaded.master_key.own_file().and_then(Path::parent) == Some(folder) {
         let what = format!("the database of {} is gone", folder.display());
         return Err(Failure::new(what, "restore a backup into another folder; if there is none, ask for help first"));
     }
     let lock = lock(folder, access)?;
-    let key = key_file::read(key)?;
+    let key = key.read()?;
     let disk = FolderDisk::new(folder).map_err(|why| Failure::file("use the data folder", folder, &why))?;
     let store = Store::open(Arc::new(disk), key, context.loaded.config.store_options())?;
     Ok((store, lock))

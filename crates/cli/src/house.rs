@@ -51,12 +51,18 @@ pub(crate) fn fresh<const N: usize>() -> Result<[u8; N], Failure> {
     Ok(bytes)
 }
 
+/// Where the node is reached.
+pub(crate) fn url(context: &Context, address: SocketAddr) -> String {
+    let scheme = if context.loaded.tls.is_some() { "https" } else { "http" };
+    format!("{scheme}://{address}")
+}
+
 /// The file with the operator's token; it goes when the node stops.
 #[derive(Debug)]
 pub(crate) struct TokenFile(PathBuf);
 
 impl TokenFile {
-    /// Writes address and token where only this user can read them.
+    /// Writes address, token and, under TLS, where the certificate is, where only this user can read them.
     pub(crate) fn write(context: &Context, address: SocketAddr, token: &str) -> Result<TokenFile, Failure> {
         use std::os::unix::fs::OpenOptionsExt as _;
         let path = context.data_dir().join(TOKEN_FILE);
@@ -64,15 +70,18 @@ impl TokenFile {
         let failed = |why: std::io::Error| Failure::file("write the operator's token", &path, &why);
         let mut file =
             std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(failed)?;
-        writeln!(file, "http://{address}\nop_{token}").map_err(failed)?;
+        let certificate = context.loaded.tls.as_ref().map(|(certificate, _)| certificate);
+        let certificate = certificate.map(std::path::absolute).transpose().map_err(failed)?;
+        let certificate = certificate.map(|path| path.display().to_string()).unwrap_or_default();
+        writeln!(file, "{}\nop_{token}\n{certificate}", url(context, address)).map_err(failed)?;
         Ok(TokenFile(path))
     }
 
-    /// Address and token of the node that runs in this data folder.
-    pub(crate) fn read(context: &Context) -> Option<(String, String)> {
+    /// Address, token and certificate of the node that runs in this data folder.
+    pub(crate) fn read(context: &Context) -> Option<(String, String, PathBuf)> {
         let text = std::fs::read_to_string(context.data_dir().join(TOKEN_FILE)).ok()?;
         let mut lines = text.lines();
-        Some((lines.next()?.to_owned(), lines.next()?.to_owned()))
+        Some((lines.next()?.to_owned(), lines.next()?.to_owned(), lines.next().unwrap_or_default().into()))
     }
 }
 

@@ -7,7 +7,6 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
-use store::MasterKey;
 use store::disk::sync_dir;
 use zeroize::Zeroizing;
 
@@ -71,7 +70,14 @@ pub(crate) fn write(path: &Path, secret: &Secret) -> Result<(), Failure> {
 }
 
 /// Reads the master key. Warns if others could, too.
-pub(crate) fn read(path: &Path) -> Result<MasterKey, Failure> {
+pub(crate) fn read(path: &Path) -> Result<Secret, Failure> {
+    let secret = read_quietly(path)?;
+    warn_if_readable_by_others(path);
+    Ok(secret)
+}
+
+/// Reads the master key from a file that somebody else looks after.
+pub(crate) fn read_quietly(path: &Path) -> Result<Secret, Failure> {
     let failed = |why: std::io::Error| match why.kind() {
         std::io::ErrorKind::NotFound => Failure::new(
             format!("there is no master key at {}", path.display()),
@@ -88,8 +94,7 @@ pub(crate) fn read(path: &Path) -> Result<MasterKey, Failure> {
         let what = format!("{} is not a master key: it does not hold {DIGITS} hexadecimal digits", path.display());
         return Err(Failure::new(what, "pass the right file with --master-key, or recreate it with `init --recover`"));
     };
-    warn_if_readable_by_others(path);
-    Ok(MasterKey::new(&secret))
+    Ok(secret)
 }
 
 fn warn_if_readable_by_others(path: &Path) {

@@ -1,27 +1,13 @@
 //! Numbers, moments and sizes as people read them.
 
 use model::Nanos;
+use model::calendar::Moment;
 use node::explain::Hunted;
 
 /// A moment as `2026-03-21 17:04:09 UTC`.
 pub(crate) fn moment(nanos: u64) -> String {
-    let seconds = nanos / Nanos::SECOND;
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = civil(days);
-    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC", second / 3600, second / 60 % 60, second % 60)
-}
-
-/// The date of a day, counted from the first of 1970, in the Gregorian calendar.
-fn civil(days: u64) -> (u64, u64, u64) {
-    // Counted from the first of March of the year 0, so that the leap day is the last of a year.
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
+    let Moment { year, month, day, hour, minute, second } = Moment::of(Nanos(nanos));
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
 /// A length of time in its greatest unit, such as `3 days`.

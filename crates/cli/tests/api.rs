@@ -5,40 +5,12 @@
 mod common;
 
 use common::Home;
-use std::io::{BufRead as _, BufReader};
+use common::served::Served;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
-/// A node that serves, and is killed when the test is over.
-struct Served {
-    home: Home,
-    child: Child,
-    url: String,
-}
-
-impl Served {
-    fn new() -> Served {
-        let home = Home::new();
-        let mut child = home.command(&["--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-        let line = lines.find(|line| line.contains("is running at")).expect("it runs");
-        let url = line.rsplit(' ').next().unwrap().to_owned();
-        // The rest of what it says must be read, or it would wait for us.
-        lines.find(|line| line.contains("anteroom help")).expect("it says all");
-        Served { home, child, url }
-    }
-
-    /// A new API key, made while the node runs.
-    fn key(&self, role: &str) -> String {
-        self.home.json(&["key", "create", role])["key"].as_str().unwrap().to_owned()
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn serve() -> Served {
+    Served::start(Home::new(), &[])
 }
 
 /// The Python that `cargo xtask test` prepares in the target folder.
@@ -51,7 +23,7 @@ fn python(program: &str) -> PathBuf {
 
 #[test]
 fn the_published_python_client_works_unmodified() {
-    let served = Served::new();
+    let served = serve();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/progressdb_client.py");
     let ran = Command::new(python("python")).arg(script).args([&served.url, &served.key("backend")]).output().unwrap();
     let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
@@ -60,7 +32,7 @@ fn the_published_python_client_works_unmodified() {
 
 #[test]
 fn the_openapi_document_and_the_node_agree() {
-    let served = Served::new();
+    let served = serve();
     let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schemathesis.toml");
     let ran = Command::new(python("schemathesis"))
         .current_dir(served.home.path())
@@ -77,7 +49,7 @@ fn the_openapi_document_and_the_node_agree() {
 
 #[test]
 fn keys_are_made_listed_and_revoked_while_the_node_runs_and_while_it_does_not() {
-    let served = Served::new();
+    let served = serve();
     let made = served.home.json(&["key", "create", "backend", "--label", "app"]);
     let listed = served.home.json(&["key", "list"]);
     assert_eq!(listed["keys"][0]["id"], made["id"]);
@@ -94,7 +66,7 @@ fn keys_are_made_listed_and_revoked_while_the_node_runs_and_while_it_does_not() 
 
 #[test]
 fn a_port_in_use_is_named() {
-    let served = Served::new();
+    let served = serve();
     let other = Home::new();
     let address = served.url.trim_start_matches("http://");
     other.run(&["--listen", address]).bad(&["cannot listen on", "--listen 127.0.0.1:0 takes any free port"]);

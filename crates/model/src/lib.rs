@@ -12,6 +12,7 @@
 pub mod aead;
 pub mod blob;
 pub mod body;
+pub mod calendar;
 pub mod content;
 pub mod crypto;
 pub mod envelope;

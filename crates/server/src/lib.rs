@@ -9,6 +9,7 @@
 
 mod admin;
 mod ask;
+mod backups;
 mod caller;
 mod door;
 mod elsewhere;
@@ -35,13 +36,16 @@ mod shapes;
 mod signing;
 mod state;
 mod threads;
+mod tls;
 mod webhooks;
 
 #[cfg(test)]
 mod tests;
 
+pub use backups::BackupPlan;
 pub use door::keys::{ApiKeySecret, NewKey};
 pub use listen::{CannotListen, Running, serve, serve_bare, serve_metrics};
 pub use problem::Problem;
 pub use routes::openapi;
 pub use state::{House, Limits, Options};
+pub use tls::{CannotUseTls, Tls};

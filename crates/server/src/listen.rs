@@ -1,19 +1,21 @@
-//! The listener: connections in, each with its own limits; an orderly end.
+//! The listener: connections in, each with its own limits, under TLS if there is a certificate; an orderly end.
 
 use crate::routes::{metrics_router, router};
 use crate::state::House;
-use crate::{live, metrics, webhooks};
+use crate::tls::{self, Tls};
+use crate::{backups, live, metrics, webhooks};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
@@ -63,10 +65,15 @@ pub async fn serve(house: Arc<House>, address: SocketAddr) -> Result<Running, Ca
         let hub = tokio::spawn(live::run(Arc::downgrade(&house), house.position.clone()));
         let tellers = tokio::spawn(webhooks::run(Arc::downgrade(&house), house.position.clone()));
         let upkeep = tokio::spawn(metrics::upkeep(Arc::downgrade(&house)));
-        let graceful = accept(&router, listener, stopped, house.options.limits.connections_max).await;
-        hub.abort();
-        upkeep.abort();
-        tellers.abort();
+        let scheduled = tokio::spawn(backups::scheduled::run(Arc::downgrade(&house)));
+        let keeper = house.options.tls.clone().map(|tls| tokio::spawn(tls::keep_fresh(tls)));
+        let welcome =
+            Welcome { router, tls: house.options.tls.clone(), connections_max: house.options.limits.connections_max };
+        let graceful = accept(&welcome, listener, stopped).await;
+        for task in [hub, upkeep, tellers, scheduled].into_iter().chain(keeper) {
+            task.abort();
+        }
+        house.backups.stop();
         house.hub.close();
         end(graceful).await;
     })
@@ -77,7 +84,8 @@ pub async fn serve(house: Arc<House>, address: SocketAddr) -> Result<Running, Ca
 pub async fn serve_metrics(house: Arc<House>, address: SocketAddr) -> Result<Running, CannotListen> {
     let router = metrics_router(&house);
     listen(address, async move |listener, stopped| {
-        end(accept(&router, listener, stopped, METRICS_CONNECTIONS_MAX).await).await;
+        let welcome = Welcome { router, tls: None, connections_max: METRICS_CONNECTIONS_MAX };
+        end(accept(&welcome, listener, stopped).await).await;
     })
     .await
 }
@@ -99,7 +107,8 @@ pub async fn serve_bare(address: SocketAddr, page: bytes::Bytes) -> Result<Runni
     let json = [(http::header::CONTENT_TYPE, "application/json")];
     let router = Router::new().fallback(move || async move { (json, page.clone()) });
     listen(address, async move |listener, stopped| {
-        end(accept(&router, listener, stopped, Semaphore::MAX_PERMITS).await).await;
+        let welcome = Welcome { router, tls: None, connections_max: Semaphore::MAX_PERMITS };
+        end(accept(&welcome, listener, stopped).await).await;
     })
     .await
 }
@@ -108,15 +117,18 @@ async fn end(graceful: GracefulShutdown) {
     let _ = tokio::time::timeout(Duration::from_secs(END_SECONDS), graceful.shutdown()).await;
 }
 
-/// Takes connections until it is told to stop; those under way are then left to end.
-async fn accept(
-    router: &Router,
-    listener: TcpListener,
-    mut stopped: oneshot::Receiver<()>,
+/// What connections meet.
+struct Welcome {
+    router: Router,
+    /// Without it they speak in the clear.
+    tls: Option<Arc<Tls>>,
     connections_max: usize,
-) -> GracefulShutdown {
+}
+
+/// Takes connections until it is told to stop; those under way are then left to end.
+async fn accept(welcome: &Welcome, listener: TcpListener, mut stopped: oneshot::Receiver<()>) -> GracefulShutdown {
     let graceful = GracefulShutdown::new();
-    let room = Arc::new(Semaphore::new(connections_max));
+    let room = Arc::new(Semaphore::new(welcome.connections_max));
     loop {
         let connection = tokio::select! {
             _ = &mut stopped => return graceful,
@@ -132,9 +144,9 @@ async fn accept(
         };
         // Without room the connection is closed at once: the client sees it and may come again.
         let Ok(permit) = room.clone().try_acquire_owned() else { continue };
-        let watched = graceful.watch(connect(router, stream, peer));
+        let (router, tls, watcher) = (welcome.router.clone(), welcome.tls.clone(), graceful.watcher());
         tokio::spawn(async move {
-            if let Err(why) = watched.await {
+            if let Err(why) = converse(router, tls, stream, peer, watcher).await {
                 tracing::debug!(%why, "a connection ended");
             }
             drop(permit);
@@ -142,13 +154,26 @@ async fn accept(
     }
 }
 
-fn connect(
-    router: &Router,
+/// Everything on one connection, beginning with the handshake, so that a slow one keeps nobody else waiting.
+async fn converse(
+    router: Router,
+    tls: Option<Arc<Tls>>,
     stream: TcpStream,
     peer: SocketAddr,
-) -> impl hyper_util::server::graceful::GracefulConnection<Error = Box<dyn std::error::Error + Send + Sync>> + use<> {
+    watcher: Watcher,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let _ = stream.set_nodelay(true);
-    let router = router.clone();
+    match tls {
+        Some(tls) => watcher.watch(connect(router, tls.shake_hands(stream).await?, peer)).await,
+        None => watcher.watch(connect(router, stream, peer)).await,
+    }
+}
+
+fn connect<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    router: Router,
+    stream: S,
+    peer: SocketAddr,
+) -> impl hyper_util::server::graceful::GracefulConnection<Error = Box<dyn std::error::Error + Send + Sync>> + use<S> {
     let service = service_fn(move |request: http::Request<Incoming>| {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(ConnectInfo(peer));

@@ -30,15 +30,20 @@ const DROPS: &str = "anteroom_drops_total";
 const QUEUE: &str = "anteroom_writer_queue";
 const STREAMS: &str = "anteroom_live_streams";
 const JOURNAL: &str = "anteroom_journal_position";
+const BACKUP_AT: &str = "anteroom_backup_last_timestamp_seconds";
+const BACKUP_BYTES: &str = "anteroom_backup_last_bytes";
+const BACKUP_FAILURES: &str = "anteroom_backup_failures_total";
 
 /// Every family that is a gauge, with what it means.
-const GAUGES: [(&str, &str); 6] = [
+const GAUGES: [(&str, &str); 8] = [
     (EVENTS, "Events by stage; of refused and expired ones only what is still remembered"),
     (WAITING, "Events by kind of need that they wait for, among the thousand that have waited longest"),
     (OLDEST, "For how long the oldest of them has waited"),
     (QUEUE, "Requests that wait for the writer"),
     (STREAMS, "Live streams that are open"),
     (JOURNAL, "The number of the latest journal entry"),
+    (BACKUP_AT, "When the newest backup that is known was made, in Unix seconds; zero for none"),
+    (BACKUP_BYTES, "How large it is"),
 ];
 
 /// What was recorded since the start.
@@ -74,6 +79,7 @@ impl Default for Meters {
         recorder.describe_histogram(COMMIT.into(), second, "How long transactions of the writer took".into());
         recorder.describe_histogram(REQUEST.into(), second, "How long requests took, by route and status".into());
         recorder.describe_counter(HOLDS.into(), None, "How often an event began to wait".into());
+        recorder.describe_counter(BACKUP_FAILURES.into(), None, "Backups that failed since the start".into());
         recorder.describe_counter(DROPS.into(), None, "What was not kept, by reason".into());
         Meters { handle: recorder.handle(), recorder }
     }
@@ -134,6 +140,11 @@ fn rendered(house: &House) -> Result<String, Problem> {
     meters.gauge(QUEUE, &[], house.node.queue_depth() as f64);
     meters.gauge(STREAMS, &[], house.hub.listeners() as f64);
     meters.gauge(JOURNAL, &[], db.position()?.number as f64);
+    let backups = house.backups.state();
+    let (at, bytes) = backups.newest.unwrap_or_default();
+    meters.gauge(BACKUP_AT, &[], seconds(at.0));
+    meters.gauge(BACKUP_BYTES, &[], bytes as f64);
+    meters.counter(BACKUP_FAILURES, &[], backups.failures);
     Ok(meters.handle.render())
 }
 

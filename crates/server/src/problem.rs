@@ -74,6 +74,9 @@ problems! {
     slow = REQUEST_TIMEOUT, "slow", "The request took too long to arrive", "send the whole request at once";
     /// It is in the way of something that is there.
     conflict = CONFLICT, "conflict", "It conflicts with what is there", "choose another id, or read what is there first";
+    /// It stands in the configuration, which requests cannot change.
+    declared = CONFLICT, "declared", "It is declared in the configuration",
+        "remove it from the node's configuration file, then restart the node";
     /// Too much.
     too_large = PAYLOAD_TOO_LARGE, "too-large", "The request is too large", "attach large things as files";
     /// Not a type that is read here.

@@ -23,6 +23,12 @@ use utoipa_axum::routes;
 /// Where live streams are.
 pub(crate) const EVENTS: &str = "/v1/events";
 
+/// Where backups are asked for.
+const BACKUPS: &str = "/admin/backups";
+
+/// How long a backup may take: as long as it takes to write a great node to a slow disk.
+const BACKUP_SECONDS_MAX: u64 = 24 * 3600;
+
 /// Where metrics are.
 const METRICS: &str = "/metrics";
 
@@ -112,12 +118,19 @@ pub(crate) const ACTIONS: &[(Method, &str, Action)] = &[
     (Method::PUT, "/admin/spaces/{space}/protection", Action::Operate),
     (Method::GET, "/admin/spaces", Action::Operate),
     (Method::POST, "/admin/spaces", Action::Operate),
+    (Method::GET, BACKUPS, Action::Operate),
+    (Method::POST, BACKUPS, Action::Operate),
 ];
 
 /// What a route does; a `HEAD` is as its `GET`.
 pub(crate) fn action(method: &Method, path: &str) -> Option<Action> {
     let method = if method == Method::HEAD { &Method::GET } else { method };
     ACTIONS.iter().find(|(other, route, _)| other == method && *route == path).map(|(.., action)| *action)
+}
+
+/// How long a request may take, where that is not what the settings say.
+pub(crate) fn patience(method: &Method, path: &str) -> Option<Duration> {
+    (method == Method::POST && path == BACKUPS).then(|| Duration::from_secs(BACKUP_SECONDS_MAX))
 }
 
 /// The methods that a path takes, as `Allow` lists them.
@@ -203,6 +216,7 @@ fn documented() -> OpenApiRouter<Shared> {
         .routes(routes!(admin::upkeep::destroy_keys))
         .routes(routes!(admin::upkeep::protect))
         .routes(routes!(admin::spaces::list, admin::spaces::found))
+        .routes(routes!(admin::backups::status, admin::backups::create))
 }
 
 /// The OpenAPI document.

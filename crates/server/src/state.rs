@@ -1,15 +1,19 @@
 //! What all requests share.
 
+use crate::backups::{BackupPlan, Backups};
 use crate::door::limits::Gates;
 use crate::door::signature::Nonces;
 use crate::kept::KeptMessages;
 use crate::live::{Hub, Tickets};
 use crate::metrics::Meters;
 use crate::outbound::Outbound;
+use crate::tls::Tls;
 use crate::webhooks::Tellers;
 use ipnet::IpNet;
 use node::Node;
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use store::doors::ApiKey;
 use tokio::sync::watch;
 
 /// How often callers may ask, per second, and how many requests at once.
@@ -55,6 +59,12 @@ pub struct Options {
     pub private_webhooks: bool,
     /// Proxies whose word on addresses is taken.
     pub proxies: Vec<IpNet>,
+    /// API keys that the configuration declares, by id. They are never stored.
+    pub keys: BTreeMap<[u8; 8], ApiKey>,
+    /// What the listener proves itself with; without it, it speaks in the clear.
+    pub tls: Option<Arc<Tls>>,
+    /// Backups by the clock, if there are any.
+    pub backups: Option<BackupPlan>,
 }
 
 /// What all requests share.
@@ -72,6 +82,7 @@ pub struct House {
     pub(crate) hub: Hub,
     pub(crate) meters: Arc<Meters>,
     pub(crate) outbound: Outbound,
+    pub(crate) backups: Backups,
     pub(crate) tellers: Arc<Tellers>,
     /// Search, if this node searches.
     #[cfg(feature = "search")]
@@ -122,6 +133,7 @@ impl House {
             hub: Hub::default(),
             meters,
             outbound,
+            backups: Backups::default(),
             tellers: Arc::default(),
             #[cfg(feature = "search")]
             searching: std::sync::OnceLock::new(),

@@ -1,19 +1,23 @@
-//! `anteroom backup`: everything in one file.
+//! `anteroom backup`: everything in one file, whether the node runs or not.
 
 use super::Done;
 use crate::context::Context;
+use crate::failure::Failure;
 use crate::folder::{self, Access};
 use crate::progress::Bar;
+use crate::remote::Remote;
 use crate::words::{count, size};
 use clap::Args;
 use node::Clock as _;
 use serde::Serialize;
+use serde_json::{Value, json};
 use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Write everything to one new file, and read it back to be sure
 ///
+/// A node that runs goes on meanwhile, and writes the file itself: the path is as that process sees it.
 /// Secrets stay wrapped under the master key, which is not in the file: keep its recovery text, it is needed to restore.
 #[derive(Debug, Args)]
 pub(crate) struct Backup {
@@ -41,16 +45,43 @@ impl fmt::Display for Answer {
 impl Backup {
     pub(super) fn run(&self, context: &Context) -> Done {
         super::refuse_pipe(&self.file)?;
-        let (store, _lock) = folder::open(context, Access::Read)?;
         let bar = Bar::bytes(context.json, "backing up", None);
-        let done = store.backup(&self.file, context.clock.now(), &mut |bytes| bar.at(bytes))?;
+        let answer = match Remote::find(context) {
+            Some(remote) => self.ask(&remote, &bar),
+            None => self.work(context, &bar),
+        }?;
         drop(bar);
-        context.show(&Answer {
+        context.show(&answer)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Asks the node that runs, which writes the file itself.
+    fn ask(&self, remote: &Remote, bar: &Bar) -> Result<Answer, Failure> {
+        let file = std::path::absolute(&self.file).map_err(|why| Failure::file("use the path", &self.file, &why))?;
+        let Some(file) = file.to_str() else {
+            let what = format!("{} is not a path that a running node can be told", file.display());
+            return Err(Failure::new(what, "choose a name in plain text, or stop the node first"));
+        };
+        let mut progress = |state: &Value| bar.at(state["running"]["bytes"].as_u64().unwrap_or_default());
+        let made = remote.ask_for_work("/admin/backups", &json!({ "file": file }), &mut progress)?;
+        let number = |name: &str| made[name].as_u64().unwrap_or_default();
+        Ok(Answer {
+            file: file.to_owned(),
+            rows: number("rows"),
+            content_files: number("content_files"),
+            bytes: number("bytes"),
+        })
+    }
+
+    /// Writes it without a running node.
+    fn work(&self, context: &Context, bar: &Bar) -> Result<Answer, Failure> {
+        let (store, _lock) = folder::open(context, Access::Read)?;
+        let done = store.backup(&self.file, context.clock.now(), &mut |bytes| bar.at(bytes))?;
+        Ok(Answer {
             file: self.file.display().to_string(),
             rows: done.rows,
             content_files: done.files,
             bytes: done.bytes,
-        })?;
-        Ok(ExitCode::SUCCESS)
+        })
     }
 }

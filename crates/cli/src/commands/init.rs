@@ -51,12 +51,13 @@ impl Init {
 
 /// Makes the folder and the key: a new one, or the one that is to be recovered.
 pub(super) fn make(context: &Context, recovered: Option<Secret>) -> Result<Initialised, Failure> {
-    let (folder, key) = (context.data_dir(), &context.loaded.master_key);
+    let (folder, place) = (context.data_dir(), &context.loaded.master_key);
+    let has_database = folder::database(folder).exists();
+    let Some(key) = place.own_file() else { return make_under(context, recovered, has_database) };
     if key.exists() {
         let what = format!("{} has a master key already: {}", folder.display(), key.display());
         return Err(Failure::new(what, "use it as it is, or pass another --data-dir"));
     }
-    let has_database = folder::database(folder).exists();
     if has_database && recovered.is_none() {
         let what = format!("{} has a database but its master key is not at {}", folder.display(), key.display());
         let what_to_do = "put the key file back, pass --master-key FILE, or recreate it: init --recover TEXT";
@@ -79,6 +80,24 @@ pub(super) fn make(context: &Context, recovered: Option<Secret>) -> Result<Initi
         master_key: key.display().to_string(),
         recovery_text: is_new.then(|| key_file::recovery_text(&secret).to_string()),
     })
+}
+
+/// Makes the folder under a key that is handed to us: it is there already, and nothing is written of it.
+fn make_under(context: &Context, recovered: Option<Secret>, has_database: bool) -> Result<Initialised, Failure> {
+    let (folder, place) = (context.data_dir(), &context.loaded.master_key);
+    if recovered.is_some() {
+        let what = format!("the master key comes from {place}, so there is no file to recreate");
+        return Err(Failure::new(what, "put the recovered key there, or pass --master-key FILE"));
+    }
+    if has_database {
+        let what = format!("{} has a database already", folder.display());
+        return Err(Failure::new(what, "use it as it is, or pass another --data-dir"));
+    }
+    folder::create(folder)?;
+    let _lock = folder::lock(folder, Access::Write)?;
+    try_key(context, &place.secret()?)?;
+    let (data_dir, master_key) = (folder.display().to_string(), format!("in {place}"));
+    Ok(Initialised { data_dir, master_key, recovery_text: None })
 }
 
 /// Opens the database with a key, making it if there is none: a key is kept only if it opens what is there.

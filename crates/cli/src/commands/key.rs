@@ -2,6 +2,7 @@
 
 use super::Done;
 use crate::context::Context;
+use crate::declared;
 use crate::failure::Failure;
 use crate::folder::{self, Access};
 use crate::house;
@@ -19,8 +20,9 @@ use server::NewKey;
 use std::fmt;
 use std::process::ExitCode;
 use std::sync::Arc;
+use store::doors::ApiKey;
 
-/// Create, list and revoke API keys
+/// Create, list and revoke API keys, whether the node runs or not
 #[derive(Debug, Args)]
 pub(crate) struct Key {
     /// The space that the key is for
@@ -35,6 +37,14 @@ pub(crate) struct Key {
 enum What {
     /// Make a key and print it; it is not shown again
     Create {
+        /// What the key is for
+        role: Role,
+        /// What to call it
+        #[arg(long, default_value = "")]
+        label: String,
+    },
+    /// Print a new key, and the lines that declare it in the configuration file; nothing is stored
+    Hash {
         /// What the key is for
         role: Role,
         /// What to call it
@@ -87,6 +97,41 @@ impl fmt::Display for Made {
     }
 }
 
+/// A key that is to be declared.
+#[derive(Debug, Serialize)]
+struct Hashed {
+    id: String,
+    role: String,
+    key: String,
+    /// What declares it.
+    config: String,
+}
+
+impl fmt::Display for Hashed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.key)?;
+        writeln!(f, "\nThis is the {} key {}. It is not shown again; send it as X-API-Key.", self.role, self.id)?;
+        writeln!(
+            f,
+            "It works when these lines stand at the end of the configuration file and the node was restarted:"
+        )?;
+        write!(f, "\n{}", self.config)
+    }
+}
+
+impl Hashed {
+    fn new(role: KeyRole, space: &str, label: &str) -> Result<Hashed, Failure> {
+        let key = NewKey::new(house::fresh()?, &house::fresh()?);
+        let (id, hash, role) = (hex::encode(key.id), hex::encode(key.hash), role.word().to_owned());
+        let text = |text: &str| toml::Value::from(text).to_string();
+        let (space, label) = (text(space), text(label));
+        let config = format!(
+            "[[keys]]\nid = \"{id}\"\nhash = \"{hash}\"\nrole = \"{role}\"\nspace = {space}\nlabel = {label}\n"
+        );
+        Ok(Hashed { id, role, key: key.text, config })
+    }
+}
+
 #[derive(Debug, Serialize)]
 struct Listed {
     keys: Vec<Entry>,
@@ -98,6 +143,27 @@ struct Entry {
     role: String,
     label: String,
     ends_ts: Option<u64>,
+    declared: bool,
+}
+
+impl Entry {
+    fn new(id: &[u8; 8], key: &ApiKey, declared: bool) -> Entry {
+        Entry {
+            id: hex::encode(id),
+            role: key.role().map_or("unknown", KeyRole::word).to_owned(),
+            label: key.label.clone(),
+            ends_ts: (key.ends_at != Nanos(0)).then_some(key.ends_at.0),
+            declared,
+        }
+    }
+
+    fn state(&self) -> &'static str {
+        match (self.declared, self.ends_ts) {
+            (true, _) => "declared",
+            (false, Some(_)) => "ends",
+            (false, None) => "good",
+        }
+    }
 }
 
 impl fmt::Display for Listed {
@@ -106,10 +172,9 @@ impl fmt::Display for Listed {
             return write!(f, "There are no keys. `anteroom key create backend` makes one.");
         }
         write!(f, "{:<16}  {:<8}  {:<8}  label", "id", "role", "state")?;
-        self.keys.iter().try_for_each(|key| {
-            let state = if key.ends_ts.is_some() { "ends" } else { "good" };
-            write!(f, "\n{:<16}  {:<8}  {:<8}  {}", key.id, key.role, state, key.label)
-        })
+        self.keys
+            .iter()
+            .try_for_each(|key| write!(f, "\n{:<16}  {:<8}  {:<8}  {}", key.id, key.role, key.state(), key.label))
     }
 }
 
@@ -126,6 +191,10 @@ impl fmt::Display for Ended {
 
 impl Key {
     pub(super) fn run(&self, context: &Context) -> Done {
+        if let What::Hash { role, label } = &self.what {
+            context.show(&Hashed::new(role.role(), &self.space, label)?)?;
+            return Ok(ExitCode::SUCCESS);
+        }
         match Remote::find(context) {
             Some(remote) => self.ask(context, &remote),
             None => self.work(context),
@@ -149,9 +218,12 @@ impl Key {
                     role: text(&key["role"]),
                     label: text(&key["label"]),
                     ends_ts: key["ends_ts"].as_u64(),
+                    declared: key["declared"].as_bool().unwrap_or_default(),
                 });
                 context.show(&Listed { keys: keys.collect() })
             }
+            // It asks nobody.
+            What::Hash { .. } => Ok(()),
             What::Revoke { id, after } => {
                 parse_id(id)?;
                 let path = format!("/admin/api-keys/{id}?after_seconds={after}");
@@ -182,20 +254,22 @@ impl Key {
                 context.show(&Made { id: hex::encode(key.id), role: role.word().to_owned(), key: key.text })
             }
             What::List => {
-                let keys = node.snapshot()?.api_keys()?.into_iter().filter(|(_, key)| key.space == space);
-                let keys = keys.map(|(id, key)| Entry {
-                    id: hex::encode(id),
-                    role: key.role().map_or("unknown", KeyRole::word).to_owned(),
-                    label: key.label,
-                    ends_ts: (key.ends_at != Nanos(0)).then_some(key.ends_at.0),
-                });
+                let (stored, declared) = (node.snapshot()?.api_keys()?, declared::keys(&context.loaded.keys, node)?);
+                let stored = stored.iter().map(|(id, key)| (id, key, false));
+                let all = stored.chain(declared.iter().map(|(id, key)| (id, key, true)));
+                let keys = all.filter(|(_, key, _)| key.space == space);
+                let keys = keys.map(|(id, key, declared)| Entry::new(id, key, declared));
                 context.show(&Listed { keys: keys.collect() })
             }
             What::Revoke { id, after } => {
                 let at = context.clock.now().plus(after.saturating_mul(Nanos::SECOND));
-                house::administer(node, Administration::EndKey { id: parse_id(id)?, at })?;
+                let bytes = parse_id(id)?;
+                declared::refuse_revoking(&context.loaded.keys, &bytes)?;
+                house::administer(node, Administration::EndKey { id: bytes, at })?;
                 context.show(&Ended { id: id.clone() })
             }
+            // It needs no node.
+            What::Hash { .. } => Ok(()),
         }
     }
 

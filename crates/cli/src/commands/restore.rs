@@ -4,6 +4,7 @@ use super::Done;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::key_file;
+use crate::key_place::KeyPlace;
 use crate::progress::Bar;
 use crate::words::{count, moment};
 use clap::Args;
@@ -53,14 +54,14 @@ impl Restore {
     pub(super) fn run(&self, context: &Context) -> Done {
         super::refuse_pipe(&self.file)?;
         let recovered = self.recover.as_deref().map(key_file::recovery_argument).transpose()?;
-        let key_path = &context.loaded.master_key;
-        if recovered.is_some() && key_path.exists() {
-            let what = format!("there is a master key already at {}", key_path.display());
+        let place = &context.loaded.master_key;
+        if recovered.is_some() && place.exists() {
+            let what = format!("there is a master key already: {place}");
             return Err(Failure::new(what, "leave out --recover to use it, or pass another --master-key"));
         }
         let master = match &recovered {
             Some(secret) => MasterKey::new(secret),
-            None => self.key_from_file(context)?,
+            None => key_that_is_there(place)?,
         };
         let total = std::fs::metadata(&self.file).ok().map(|metadata| metadata.len());
         let bar = Bar::bytes(context.json, "checking the backup", total);
@@ -68,29 +69,28 @@ impl Restore {
         let now = context.clock.now();
         let restored = restore(&self.file, context.data_dir(), &master, options, now, &mut |bytes| bar.at(bytes))?;
         drop(bar);
-        if let Some(secret) = &recovered {
-            key_file::write(key_path, secret)?;
+        if let (Some(secret), Some(file)) = (&recovered, place.own_file()) {
+            key_file::write(file, secret)?;
         }
         context.show(&answer(context, &restored))?;
         Ok(ExitCode::SUCCESS)
     }
+}
 
-    fn key_from_file(&self, context: &Context) -> Result<MasterKey, Failure> {
-        let path = &context.loaded.master_key;
-        if path.exists() {
-            return key_file::read(path);
-        }
-        Err(Failure::new(
-            "a backup is restored with the master key it was made under, and none was passed",
-            "pass --master-key FILE, or --recover with the recovery text",
-        ))
+fn key_that_is_there(place: &KeyPlace) -> Result<MasterKey, Failure> {
+    if place.exists() {
+        return place.read();
     }
+    Err(Failure::new(
+        "a backup is restored with the master key it was made under, and none was passed",
+        "pass --master-key FILE, or --recover with the recovery text",
+    ))
 }
 
 fn answer(context: &Context, restored: &Restored) -> Answer {
     Answer {
         data_dir: context.data_dir().display().to_string(),
-        master_key: context.loaded.master_key.display().to_string(),
+        master_key: context.loaded.master_key.to_string(),
         backup_created_at: restored.created_at.0,
         rows: restored.rows,
         content_files: restored.files,

@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::folder::{self, Access};
 use crate::key_file;
+use crate::key_place::KeyPlace;
 use crate::sweeping::{self, ROWS_PER_STEP, Swept};
 use clap::Args;
 use serde::Serialize;
@@ -55,9 +56,10 @@ impl Rewrap {
         }
         // The new key is durable before anything rests under it.
         let recovery_text = if self.new_key.exists() { None } else { Some(self.make()?) };
-        let new = key_file::read(&self.new_key)?;
+        let new_place = KeyPlace::File(self.new_key.clone());
+        let new = new_place.read()?;
         // A folder that is of the new key already was stopped half way, or is done.
-        let begun = folder::open_with(context, Access::Write, &self.new_key);
+        let begun = folder::open_with(context, Access::Write, &new_place);
         let (mut store, _lock) = match begun {
             Ok(opened) => opened,
             Err(_) => {
@@ -67,7 +69,7 @@ impl Rewrap {
                     return Err(Failure::new(what, "run `anteroom rewrap` with the key file of that change"));
                 }
                 drop(lock);
-                folder::open_with(context, Access::Write, &self.new_key)?
+                folder::open_with(context, Access::Write, &new_place)?
             }
         };
         let swept = if self.begin {

@@ -3,6 +3,7 @@
 use super::Done;
 use super::init::{self, Initialised};
 use crate::context::Context;
+use crate::declared;
 use crate::failure::Failure;
 use crate::folder::{self, Access};
 use crate::house::{self, TokenFile};
@@ -12,8 +13,10 @@ use engine::reads::Reads as _;
 use node::hunter::NoSource;
 use node::{Node, Request};
 use serde::Serialize;
-use server::House;
+use server::{House, Tls};
 use std::fmt;
+use std::net::SocketAddr;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,11 +53,12 @@ impl fmt::Display for Running {
 /// Opens or creates the data folder and runs the node.
 pub(super) fn run(context: &Context) -> Done {
     let signals = Signals::listen()?;
+    let tls = load_tls(context)?;
     let made = make_if_new(context)?;
     let (store, _lock) = folder::open(context, Access::Write)?;
     let clock = Arc::new(context.clock);
     let node = Node::start(store, clock, Arc::new(NoSource), context.loaded.config.node_options());
-    let served = serve(context, &node, &signals, made);
+    let served = serve(context, &node, &signals, tls, made);
     node.stop();
     served?;
     if !context.json {
@@ -64,13 +68,21 @@ pub(super) fn run(context: &Context) -> Done {
 }
 
 /// Serves until somebody asks to stop.
-fn serve(context: &Context, node: &Node, signals: &Signals, made: Option<Initialised>) -> Result<(), Failure> {
+fn serve(
+    context: &Context,
+    node: &Node,
+    signals: &Signals,
+    tls: Option<Arc<Tls>>,
+    made: Option<Initialised>,
+) -> Result<(), Failure> {
     house::found_home(node)?;
     house::go_on_rewrapping(node)?;
+    let keys = declared::keys(&context.loaded.keys, node)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|why| Failure::new(format!("cannot start the server: {why}"), "try again"))?;
     let token = hex::encode(house::fresh::<32>()?);
-    let house = House::new(node.clone(), context.loaded.server_options(), &token);
+    let options = server::Options { keys, tls, ..context.loaded.server_options() };
+    let house = House::new(node.clone(), options, &token);
     #[cfg(feature = "search")]
     let searching = node::searching::Searching::start(node, context.data_dir().join("search"));
     #[cfg(feature = "search")]
@@ -82,10 +94,11 @@ fn serve(context: &Context, node: &Node, signals: &Signals, made: Option<Initial
     let server = runtime.block_on(server::serve(house.clone(), context.loaded.listen)).map_err(taken)?;
     let metrics = context.loaded.metrics_listen.map(|address| server::serve_metrics(house, address));
     let metrics = metrics.map(|metrics| runtime.block_on(metrics)).transpose().map_err(taken)?;
+    warn_if_in_the_clear(context, server.address);
     let _token_file = TokenFile::write(context, server.address, &token)?;
     let db = node.snapshot()?;
     let running = Running {
-        url: format!("http://{}", server.address),
+        url: house::url(context, server.address),
         data_dir: context.data_dir().display().to_string(),
         process: std::process::id(),
         events: super::status::table_rows(&db, "events_v1")?,
@@ -105,10 +118,27 @@ fn serve(context: &Context, node: &Node, signals: &Signals, made: Option<Initial
     watched
 }
 
+/// The certificate and its key, if there are any: whatever is wrong with them is said before anything is done.
+fn load_tls(context: &Context) -> Result<Option<Arc<Tls>>, Failure> {
+    let Some((certificate, key)) = context.loaded.tls.clone() else { return Ok(None) };
+    Ok(Some(Arc::new(Tls::load(certificate, key)?)))
+}
+
+fn warn_if_in_the_clear(context: &Context, address: SocketAddr) {
+    if context.loaded.tls.is_none() && !address.ip().is_loopback() {
+        tracing::warn!(
+            "the node listens on {address}, beyond this machine, without TLS: keys and messages can be read on the way; \
+             set tls_certificate and tls_key, or listen on 127.0.0.1 behind a proxy that speaks HTTPS"
+        );
+    }
+}
+
 /// A folder without database and key is made ready first.
 fn make_if_new(context: &Context) -> Result<Option<Initialised>, Failure> {
     let has_database = folder::database(context.data_dir()).exists();
-    if has_database || context.loaded.master_key.exists() {
+    let place = &context.loaded.master_key;
+    // A key that is handed to us is there before the folder is; a key file is made together with it.
+    if has_database || place.own_file().is_some_and(Path::exists) {
         return Ok(None);
     }
     init::make(context, None).map(Some)

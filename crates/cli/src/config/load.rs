@@ -1,20 +1,30 @@
 //! Where settings come from: flags, then the environment, then the file, then defaults.
 
+use super::file::File;
 use super::nearest::nearest;
-use super::{Config, SECTIONS, Section, Setting};
+use super::{Config, DeclaredKey, SECTIONS, Section, Setting};
 use crate::failure::Failure;
+use crate::key_place::{self, KeyPlace};
 use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// A configuration file larger than this is something else.
-const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Settings that are text and stand at the top of the file.
-const TEXTS: [&str; 7] =
-    ["data_dir", "master_key", "listen", "metrics_listen", "cors_origins", "trusted_proxies", "log"];
+pub(super) const TEXTS: [&str; 10] = [
+    "data_dir",
+    "master_key",
+    "listen",
+    "tls_certificate",
+    "tls_key",
+    "metrics_listen",
+    "cors_origins",
+    "trusted_proxies",
+    "backup_dir",
+    "log",
+];
 
 /// Where a setting came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +32,7 @@ pub(crate) enum Origin {
     Flag(&'static str),
     Environment(String),
     File(PathBuf),
+    Credential,
     Default,
 }
 
@@ -31,6 +42,7 @@ impl fmt::Display for Origin {
             Origin::Flag(name) => write!(f, "flag {name}"),
             Origin::Environment(name) => write!(f, "environment {name}"),
             Origin::File(path) => write!(f, "file {}", path.display()),
+            Origin::Credential => f.write_str("credential of the service"),
             Origin::Default => f.write_str("default"),
         }
     }
@@ -63,9 +75,15 @@ pub(crate) struct Given<'a> {
 pub(crate) struct Loaded {
     pub(crate) config: Config,
     pub(crate) data_dir: PathBuf,
-    pub(crate) master_key: PathBuf,
+    pub(crate) master_key: KeyPlace,
     /// Where the node listens.
     pub(crate) listen: SocketAddr,
+    /// The files with the certificate and its key, if the node speaks HTTPS.
+    pub(crate) tls: Option<(PathBuf, PathBuf)>,
+    /// Where backups are written by the clock, if anywhere.
+    pub(crate) backup_dir: Option<PathBuf>,
+    /// The API keys that the file declares.
+    pub(crate) keys: Vec<DeclaredKey>,
     /// Origins that browsers may call from.
     pub(crate) cors_origins: Vec<String>,
     /// Proxies whose word on addresses is taken.
@@ -81,7 +99,8 @@ impl Loaded {
     /// How the server behaves.
     pub(crate) fn server_options(&self) -> server::Options {
         let limits = self.config.server_limits();
-        server::Options { origins: self.cors_origins.clone(), proxies: self.trusted_proxies.clone(), ..limits }
+        let backups = self.backup_dir.clone().map(|folder| self.config.backup_plan(folder));
+        server::Options { origins: self.cors_origins.clone(), proxies: self.trusted_proxies.clone(), backups, ..limits }
     }
 
     /// Whether nobody said what a setting is.
@@ -96,10 +115,10 @@ pub(crate) fn load(given: &Given<'_>) -> Result<Loaded, Failure> {
     let flag = |path: &Option<PathBuf>| path.clone().map(OsString::from);
     let data_dir = layers.text("data_dir", "--data-dir", flag(&given.data_dir), "./anteroom-data".into());
     let data_dir = PathBuf::from(data_dir);
-    let beside = data_dir.join("master.key").into();
-    let master_key = layers.text("master_key", "--master-key", flag(&given.master_key), beside).into();
+    let master_key = layers.master_key(flag(&given.master_key), data_dir.join("master.key"))?;
     let listen = layers.text("listen", "--listen", given.listen.clone().map(OsString::from), LISTEN.into());
     let listen = parse_address("listen", &listen.to_string_lossy())?;
+    let tls = tls_files(layers.path("tls_certificate"), layers.path("tls_key"))?;
     let metrics_listen = layers.text("metrics_listen", "", None, "".into());
     let metrics_listen = match metrics_listen.to_string_lossy().as_ref() {
         "" => None,
@@ -107,6 +126,7 @@ pub(crate) fn load(given: &Given<'_>) -> Result<Loaded, Failure> {
     };
     let cors_origins = listed(&layers.text("cors_origins", "", None, OsString::new()));
     let trusted_proxies = parse_networks(&layers.text("trusted_proxies", "", None, OsString::new()))?;
+    let backup_dir = layers.path("backup_dir");
     let log = layers.text("log", "--log", given.log.clone().map(OsString::from), "info".into());
     let mut numbers = BTreeMap::new();
     for (section, setting) in all() {
@@ -119,6 +139,9 @@ pub(crate) fn load(given: &Given<'_>) -> Result<Loaded, Failure> {
         data_dir,
         master_key,
         listen,
+        tls,
+        backup_dir,
+        keys: layers.file.keys,
         metrics_listen,
         cors_origins,
         trusted_proxies,
@@ -136,6 +159,20 @@ fn parse_address(name: &str, text: &str) -> Result<SocketAddr, Failure> {
         let what_to_do = format!("write it as ADDRESS:PORT, such as {LISTEN} or [::]:7117");
         Failure::new(format!("{name} = {shown:?} is not an address to listen on"), what_to_do)
     })
+}
+
+/// One without the other is a mistake that would leave the node speaking in the clear.
+fn tls_files(certificate: Option<PathBuf>, key: Option<PathBuf>) -> Result<Option<(PathBuf, PathBuf)>, Failure> {
+    let alone = |set: &str, missing: &str| {
+        let what_to_do = format!("set {missing} to the file that belongs to it, or remove {set}");
+        Err(Failure::new(format!("{set} is set and {missing} is not"), what_to_do))
+    };
+    match (certificate, key) {
+        (Some(certificate), Some(key)) => Ok(Some((certificate, key))),
+        (None, None) => Ok(None),
+        (Some(_), None) => alone("tls_certificate", "tls_key"),
+        (None, Some(_)) => alone("tls_key", "tls_certificate"),
+    }
 }
 
 /// The parts of a text between commas.
@@ -174,20 +211,57 @@ impl<'a> Layers<'a> {
         (self.given.environment)(name).filter(|value| !value.is_empty())
     }
 
+    /// What somebody said a text is, and who.
+    fn said(
+        &self,
+        name: &str,
+        variable: &str,
+        flag_name: &'static str,
+        flag: Option<OsString>,
+    ) -> Option<(OsString, Origin)> {
+        if let Some(value) = flag {
+            return Some((value, Origin::Flag(flag_name)));
+        }
+        if let Some(value) = self.environment(variable) {
+            return Some((value, Origin::Environment(variable.to_owned())));
+        }
+        self.file.text(name).map(|value| (value, Origin::File(self.file.path.clone())))
+    }
+
+    fn note(&mut self, name: &str, value: &str, origin: Origin) {
+        let value = toml::Value::from(value).to_string();
+        self.values.push(Value { key: name.to_owned(), value, origin });
+    }
+
     fn text(&mut self, name: &str, flag_name: &'static str, flag: Option<OsString>, default: OsString) -> OsString {
         let variable = format!("ANTEROOM_{}", name.to_uppercase());
-        let (value, origin) = if let Some(value) = flag {
-            (value, Origin::Flag(flag_name))
-        } else if let Some(value) = self.environment(&variable) {
-            (value, Origin::Environment(variable))
-        } else if let Some(value) = self.file.text(name) {
-            (value, Origin::File(self.file.path.clone()))
-        } else {
-            (default, Origin::Default)
-        };
-        let shown = toml::Value::from(value.to_string_lossy().into_owned()).to_string();
-        self.values.push(Value { key: name.to_owned(), value: shown, origin });
+        let (value, origin) = self.said(name, &variable, flag_name, flag).unwrap_or((default, Origin::Default));
+        self.note(name, &value.to_string_lossy(), origin);
         value
+    }
+
+    /// A path that may be absent.
+    fn path(&mut self, name: &str) -> Option<PathBuf> {
+        let value = self.text(name, "", None, OsString::new());
+        (!value.is_empty()).then(|| value.into())
+    }
+
+    /// The master key: in a file that somebody named, in the environment, in a credential, or in the data folder.
+    fn master_key(&mut self, flag: Option<OsString>, default: PathBuf) -> Result<KeyPlace, Failure> {
+        let named = self.said("master_key", key_place::FILE_VARIABLE, "--master-key", flag);
+        let credentials = self.environment(key_place::CREDENTIALS).map(PathBuf::from);
+        let credential = credentials.and_then(|folder| KeyPlace::of_credentials(&folder));
+        let (place, origin) = if let Some((path, origin)) = named {
+            (KeyPlace::File(path.into()), origin)
+        } else if let Some(text) = self.environment(key_place::VARIABLE) {
+            (KeyPlace::of_variable(&text)?, Origin::Environment(key_place::VARIABLE.to_owned()))
+        } else if let Some(place) = credential {
+            (place, Origin::Credential)
+        } else {
+            (KeyPlace::File(default), Origin::Default)
+        };
+        self.note("master_key", &place.to_string(), origin);
+        Ok(place)
     }
 
     fn number(&mut self, section: &Section, setting: &Setting) -> Result<u64, Failure> {
@@ -217,7 +291,8 @@ fn variable_of(section: &Section, setting: &Setting) -> String {
 pub(crate) fn unknown_variable(name: &str) -> Option<String> {
     let settings = all().map(|(section, setting)| variable_of(section, setting));
     let texts = TEXTS.iter().map(|text| format!("ANTEROOM_{}", text.to_uppercase()));
-    let known: Vec<String> = settings.chain(texts).chain(["ANTEROOM_CONFIG".to_owned()]).collect();
+    let known: Vec<String> =
+        settings.chain(texts).chain(["ANTEROOM_CONFIG", key_place::FILE_VARIABLE].map(str::to_owned)).collect();
     if !name.starts_with("ANTEROOM_") || known.iter().any(|known| known == name) {
         return None;
     }
@@ -255,74 +330,9 @@ fn flag_settings(set: &[String]) -> Result<BTreeMap<String, String>, Failure> {
     Ok(flags)
 }
 
-fn unknown(key: &str, place: &str) -> Failure {
+pub(super) fn unknown(key: &str, place: &str) -> Failure {
     let known: Vec<String> = all().map(|(section, setting)| format!("{}.{}", section.name, setting.name)).collect();
     let like = nearest(key, TEXTS.into_iter().chain(known.iter().map(String::as_str))).unwrap_or_default();
     let what_to_do = format!("did you mean {like}? `anteroom config --sample` lists every setting");
     Failure::new(format!("{place}: there is no setting {key}"), what_to_do)
-}
-
-/// What the configuration file says.
-#[derive(Debug, Default)]
-struct File {
-    path: PathBuf,
-    values: BTreeMap<String, toml::Value>,
-}
-
-impl File {
-    fn read(path: PathBuf) -> Result<File, Failure> {
-        let failed = |why| Failure::file("read the configuration file", &path, &why);
-        let metadata = std::fs::metadata(&path).map_err(failed)?;
-        if metadata.is_file() && metadata.len() > FILE_BYTES_MAX {
-            let what = format!("{} is too large for a configuration file", path.display());
-            return Err(Failure::new(what, "check the path"));
-        }
-        let text = std::fs::read_to_string(&path).map_err(failed)?;
-        let place = path.display().to_string();
-        let table: toml::Table = text.parse().map_err(|why: toml::de::Error| {
-            let what = format!("{place} is not a configuration file: {}", why.to_string().trim());
-            Failure::new(what, "correct the line; `anteroom config --sample` prints a file that is right")
-        })?;
-        let values = keys_of(&table).map_err(|key| unknown(&key, &place))?;
-        for name in TEXTS {
-            if values.get(name).is_some_and(|value| !value.is_str()) {
-                return Err(Failure::new(format!("{place}: {name} is not text"), "put it in quotes"));
-            }
-        }
-        Ok(File { path, values })
-    }
-
-    /// A text; paths are relative to the file.
-    fn text(&self, name: &str) -> Option<OsString> {
-        let value = self.values.get(name)?.as_str()?;
-        if !["data_dir", "master_key"].contains(&name) {
-            return Some(value.into());
-        }
-        let folder = self.path.parent().unwrap_or(Path::new(""));
-        Some(folder.join(value).into())
-    }
-}
-
-/// The values of a file by full key. The first key that is not known is the error.
-pub(super) fn keys_of(table: &toml::Table) -> Result<BTreeMap<String, toml::Value>, String> {
-    let mut values = BTreeMap::new();
-    for (name, value) in table {
-        let section = SECTIONS.iter().find(|section| section.name == name);
-        match (section, value) {
-            (Some(section), toml::Value::Table(inner)) => {
-                for (setting, value) in inner {
-                    let key = format!("{name}.{setting}");
-                    if !section.settings.iter().any(|known| known.name == setting) {
-                        return Err(key);
-                    }
-                    values.insert(key, value.clone());
-                }
-            }
-            (None, value) if TEXTS.contains(&name.as_str()) => {
-                values.insert(name.clone(), value.clone());
-            }
-            (Some(_) | None, _) => return Err(name.clone()),
-        }
-    }
-    Ok(values)
 }

@@ -3,10 +3,13 @@
 //! Every setting is a number with bounds, in a section of related ones. Its doc comment is its documentation, here and
 //! in `anteroom config --sample`. Where a setting came from is kept beside it.
 
+mod file;
+mod keys;
 mod load;
 mod nearest;
 mod sample;
 
+pub(crate) use keys::DeclaredKey;
 pub(crate) use load::{Given, Loaded, Value, load, unknown_variable};
 pub(crate) use sample::sample;
 
@@ -14,6 +17,7 @@ use engine::Policy;
 use engine::fetch::DomainLimits;
 use model::Nanos;
 use node::NodeOptions;
+use std::path::PathBuf;
 use store::Options;
 
 /// A setting, as the sample and the checks need it.
@@ -139,6 +143,13 @@ sections! {
         /// 1: signatures of users without a date are refused.
         dated_signatures_only = 0 in 0..=1;
     }
+    /// Backups by the clock, into `backup_dir`; none are made without it.
+    backup: BackupSettings {
+        /// How many hours are between them.
+        every_hours = 24 in 1..=87_600;
+        /// How many are kept: the oldest beyond that are removed when a new one is whole.
+        keep = 7 in 1..=100_000;
+    }
     /// Where webhooks may lead.
     webhooks: WebhookSettings {
         /// 1: also to this machine and the network around it. Whoever has an admin key can then reach both.
@@ -196,6 +207,12 @@ impl Config {
             private_webhooks: self.webhooks.allow_private == 1,
             ..Default::default()
         }
+    }
+
+    /// When backups are made by the clock, and how many are kept.
+    fn backup_plan(&self, folder: PathBuf) -> server::BackupPlan {
+        let every_nanos = self.backup.every_hours.saturating_mul(HOUR);
+        server::BackupPlan { folder, every_nanos, keep: self.backup.keep as usize }
     }
 
     /// How to run the node.

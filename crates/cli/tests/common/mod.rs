@@ -1,6 +1,7 @@
 //! The real command in a folder of its own, and a small world of events to feed it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code, unreachable_pub)]
 
+pub mod served;
 pub mod world;
 
 use serde_json::Value;
@@ -55,7 +56,12 @@ impl Home {
         for name in settings.filter(|name| name.to_string_lossy().starts_with("ANTEROOM_")) {
             command.env_remove(name);
         }
-        command.env_remove("COLUMNS").args(words).current_dir(self.path()).stdin(Stdio::null());
+        command
+            .env_remove("COLUMNS")
+            .env_remove("CREDENTIALS_DIRECTORY")
+            .args(words)
+            .current_dir(self.path())
+            .stdin(Stdio::null());
         command
     }
 

@@ -14,6 +14,7 @@ use http::{HeaderMap, StatusCode};
 use model::Nanos;
 use node::acts::Administration;
 use serde::{Deserialize, Serialize};
+use store::doors::ApiKey;
 use utoipa::{IntoParams, ToSchema};
 
 /// An API key, without its secret.
@@ -22,9 +23,23 @@ pub(crate) struct KeyEntry {
     id: String,
     role: String,
     label: String,
-    created_ts: u64,
+    /// When it was made; nobody knows of a key that is declared.
+    created_ts: Option<u64>,
     /// From when it is not accepted any more.
     ends_ts: Option<u64>,
+    /// Whether it stands in the node's configuration, where alone it can be ended.
+    declared: bool,
+}
+
+fn entry(id: &[u8; 8], key: &ApiKey, declared: bool) -> KeyEntry {
+    KeyEntry {
+        id: hex::encode(id),
+        role: key.role().map_or("unknown", KeyRole::word).to_owned(),
+        label: key.label.clone(),
+        created_ts: (!declared).then_some(key.created_at.0),
+        ends_ts: (key.ends_at != Nanos(0)).then_some(key.ends_at.0),
+        declared,
+    }
 }
 
 /// The keys of a space.
@@ -89,15 +104,11 @@ pub(crate) struct EndQuery {
 ))]
 pub(crate) async fn list(State(house): State<Shared>, guest: Guest) -> Result<Json<Keys>, Problem> {
     let space = guest.space()?;
-    let keys = house.node.snapshot()?.api_keys()?.into_iter().filter(|(_, key)| key.space == space);
-    let keys = keys.map(|(id, key)| KeyEntry {
-        id: hex::encode(id),
-        role: key.role().map_or("unknown", KeyRole::word).to_owned(),
-        label: key.label,
-        created_ts: key.created_at.0,
-        ends_ts: (key.ends_at != Nanos(0)).then_some(key.ends_at.0),
-    });
-    Ok(Json(Keys { keys: keys.collect() }))
+    let stored = house.node.snapshot()?.api_keys()?;
+    let stored = stored.iter().map(|(id, key)| (id, key, false));
+    let declared = house.options.keys.iter().map(|(id, key)| (id, key, true));
+    let keys = stored.chain(declared).filter(|(_, key, _)| key.space == space);
+    Ok(Json(Keys { keys: keys.map(|(id, key, declared)| entry(id, key, declared)).collect() }))
 }
 
 /// Make an API key
@@ -136,6 +147,9 @@ pub(crate) async fn end(
     let unknown = || Problem::not_found("there is no such key");
     let mut bytes = [0; 8];
     hex::decode_to_slice(&id, &mut bytes).map_err(|_| unknown())?;
+    if house.options.keys.get(&bytes).is_some_and(|key| Some(key.space) == guest.space) {
+        return Err(Problem::declared(format!("the key {id} is declared in the configuration of the node")));
+    }
     let key = house.node.snapshot()?.api_key(&bytes)?.filter(|key| Some(key.space) == guest.space);
     key.ok_or_else(unknown)?;
     let wait = query.after_seconds.unwrap_or(0).saturating_mul(Nanos::SECOND);

@@ -51,7 +51,9 @@ async fn let_in(house: &Shared, mut request: Request, next: Next) -> Response {
     match admit(house, &request) {
         Ok(guest) => {
             request.extensions_mut().insert(guest);
-            let patience = Duration::from_secs(house.options.limits.request_seconds);
+            let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str).unwrap_or_default();
+            let patience = routes::patience(request.method(), path);
+            let patience = patience.unwrap_or(Duration::from_secs(house.options.limits.request_seconds));
             let slow = || Problem::slow("the request was not read and answered in time").into_response();
             tokio::time::timeout(patience, next.run(request)).await.unwrap_or_else(|_| slow())
         }

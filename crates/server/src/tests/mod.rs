@@ -1,7 +1,9 @@
 //! The server as clients meet it: a real node in a folder of its own, asked through the router.
 
 mod access;
+mod backups;
 mod conversations;
+mod declared;
 mod elsewhere;
 mod explorer;
 mod hostile;
@@ -10,6 +12,7 @@ mod metrics;
 mod people;
 #[cfg(feature = "search")]
 mod search;
+mod tls;
 mod upkeep;
 mod webhooks;
 

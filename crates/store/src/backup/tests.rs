@@ -104,3 +104,23 @@ fn another_key_is_named_and_nothing_is_replaced() {
     let again = open(&home.path().join("new")).backup(&file, NOW, &mut |_| ());
     assert!(matches!(again, Err(CannotBackUp::Exists(_))));
 }
+
+#[test]
+fn a_backup_that_is_stopped_leaves_nothing() {
+    let (home, _) = backed_up();
+    let file = home.path().join("stopped");
+    let stopped = open(&home.path().join("old")).backup_until(&file, NOW, &mut |_| std::ops::ControlFlow::Break(()));
+    assert!(matches!(stopped, Err(CannotBackUp::Stopped)), "{stopped:?}");
+    let names = std::fs::read_dir(home.path()).expect("read").flatten().map(|entry| entry.file_name());
+    assert!(names.into_iter().all(|name| !name.to_string_lossy().starts_with("stopped")));
+}
+
+#[test]
+fn what_stands_under_the_temporary_name_is_left_alone() {
+    let (home, _) = backed_up();
+    let (file, part) = (home.path().join("new"), home.path().join("new.part"));
+    std::fs::write(&part, "mine").expect("written");
+    let refused = open(&home.path().join("old")).backup(&file, NOW, &mut |_| ());
+    assert!(matches!(&refused, Err(CannotBackUp::Exists(path)) if *path == part), "{refused:?}");
+    assert_eq!((std::fs::read(&part).expect("read"), file.exists()), (b"mine".to_vec(), false));
+}

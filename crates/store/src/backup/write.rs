@@ -11,6 +11,7 @@ use engine::reads::Fault;
 use model::Nanos;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::ops::ControlFlow;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -53,6 +54,9 @@ pub enum CannotBackUp {
     /// What was written does not read back.
     #[error("what was written does not read back: {0}")]
     ReadBack(#[from] BadBackup),
+    /// It was asked to stop.
+    #[error("the backup was stopped before it was whole")]
+    Stopped,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] Fault),
@@ -69,6 +73,7 @@ impl CannotBackUp {
             }
             CannotBackUp::Row(_) => "run `anteroom verify` and report what it says",
             CannotBackUp::ReadBack(_) => "write the backup to another disk: this one does not keep what it is given",
+            CannotBackUp::Stopped => "start it again when the node runs",
             CannotBackUp::Store(_) => "run `anteroom verify`",
         }
     }
@@ -88,11 +93,30 @@ impl Store {
         created_at: Nanos,
         progress: &mut dyn FnMut(u64),
     ) -> Result<BackedUp, CannotBackUp> {
+        self.backup_until(to, created_at, &mut |bytes| {
+            progress(bytes);
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// As [`Store::backup`], until whoever looks at the progress has it stopped.
+    pub fn backup_until(
+        &self,
+        to: &Path,
+        created_at: Nanos,
+        progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<BackedUp, CannotBackUp> {
         if fs::symlink_metadata(to).is_ok() {
             return Err(CannotBackUp::Exists(to.to_owned()));
         }
         let part = temporary_name(to);
-        let attempt = self.backup_to(&part, created_at, progress).and_then(|done| {
+        // What stands there is somebody's, or of a backup that a crash cut off: it is not ours to replace.
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part);
+        let file = file.map_err(|why| match why.kind() {
+            io::ErrorKind::AlreadyExists => CannotBackUp::Exists(part.clone()),
+            _ => CannotBackUp::Write { path: part.clone(), why },
+        })?;
+        let attempt = self.backup_to(file, &part, created_at, progress).and_then(|done| {
             let named = fs::rename(&part, to).and_then(|()| sync_dir(folder_of(to)));
             named.map(|()| done).map_err(|why| CannotBackUp::Write { path: to.to_owned(), why })
         });
@@ -104,12 +128,11 @@ impl Store {
 
     fn backup_to(
         &self,
+        file: File,
         part: &Path,
         created_at: Nanos,
-        progress: &mut dyn FnMut(u64),
+        progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<BackedUp, CannotBackUp> {
-        let failed = |why| CannotBackUp::Write { path: part.to_owned(), why };
-        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(part).map_err(failed)?;
         let mut writer = Writer {
             file: BufWriter::with_capacity(PIECE_BYTES, file),
             hasher: blake3::Hasher::new_keyed(self.shared.master.backup_key()),
@@ -134,7 +157,7 @@ struct Writer<'a> {
     hasher: blake3::Hasher,
     path: PathBuf,
     done: BackedUp,
-    progress: &'a mut dyn FnMut(u64),
+    progress: &'a mut dyn FnMut(u64) -> ControlFlow<()>,
 }
 
 impl Writer<'_> {
@@ -142,6 +165,13 @@ impl Writer<'_> {
         self.hasher.update(bytes);
         self.done.bytes += bytes.len() as u64;
         self.file.write_all(bytes).map_err(|why| CannotBackUp::Write { path: self.path.clone(), why })
+    }
+
+    fn tell(&mut self) -> Result<(), CannotBackUp> {
+        match (self.progress)(self.done.bytes) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(CannotBackUp::Stopped),
+        }
     }
 
     fn record(&mut self, kind: u8, parts: &[&[u8]]) -> Result<(), CannotBackUp> {
@@ -174,8 +204,7 @@ impl Writer<'_> {
             }
             self.record(ROW, &[&(key.len() as u32).to_be_bytes(), key, value])?;
             self.done.rows += 1;
-            (self.progress)(self.done.bytes);
-            Ok(())
+            self.tell()
         })
     }
 
@@ -186,7 +215,7 @@ impl Writer<'_> {
             self.record(FILE, &[&(bytes.len() as u64).to_be_bytes(), name.as_bytes()])?;
             for piece in bytes.chunks(PIECE_BYTES) {
                 self.record(PIECE, &[piece])?;
-                (self.progress)(self.done.bytes);
+                self.tell()?;
             }
             self.done.files += 1;
         }

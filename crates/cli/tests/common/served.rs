@@ -1,0 +1,74 @@
+//! The real command, serving.
+
+use super::Home;
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, ChildStderr, Stdio};
+
+/// A node that serves, and is killed when the test is over.
+pub struct Served {
+    pub home: Home,
+    pub url: String,
+    child: Child,
+    log: BufReader<ChildStderr>,
+}
+
+impl Served {
+    /// Starts on a free port; words that come later say otherwise.
+    pub fn start(home: Home, words: &[&str]) -> Served {
+        Served::start_with(home, words, &[])
+    }
+
+    /// As [`Served::start`], with these variables.
+    pub fn start_with(home: Home, words: &[&str], variables: &[(&str, &str)]) -> Served {
+        let listen: &[&str] = if words.contains(&"--listen") { &[] } else { &["--listen", "127.0.0.1:0"] };
+        let mut command = home.command(&[listen, words].concat());
+        let command = command.envs(variables.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        let mut log = BufReader::new(child.stderr.take().expect("a log"));
+        let mut lines = BufReader::new(child.stdout.take().expect("an output")).lines().map_while(Result::ok);
+        let Some(line) = lines.find(|line| line.contains("is running at")) else {
+            let mut said = String::new();
+            let _ = log.read_to_string(&mut said);
+            panic!("it does not run: {said}");
+        };
+        let url = line.rsplit(' ').next().expect("a word").to_owned();
+        // The rest of what it says must be read, or it would wait for us.
+        lines.find(|line| line.contains("anteroom help")).expect("it says all");
+        Served { home, url, child, log }
+    }
+
+    /// A new API key, made while the node runs.
+    pub fn key(&self, role: &str) -> String {
+        self.home.json(&["key", "create", role])["key"].as_str().expect("a key").to_owned()
+    }
+
+    /// Waits until the log says something.
+    pub fn wait_for(&mut self, text: &str) {
+        let found = self.log.by_ref().lines().map_while(Result::ok).any(|line| line.contains(text));
+        assert!(found, "the log ended without {text:?}");
+    }
+
+    /// Asks it to stop, and answers with the rest of its log.
+    pub fn stop(mut self) -> String {
+        kill_process(Pid::from_child(&self.child), Signal::INT).expect("it is there");
+        let mut said = String::new();
+        self.log.read_to_string(&mut said).expect("a log");
+        assert!(self.child.wait().expect("it ends").success(), "{said}");
+        said
+    }
+
+    /// Kills it, and leaves its home.
+    pub fn kill(mut self) -> Home {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        std::mem::replace(&mut self.home, Home::new())
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,143 @@
+//! Backups of the node, for its operator: what is known of them, and one more, now.
+
+use crate::ask::json;
+use crate::backups::{CannotMake, Made, make};
+use crate::extract::Sent;
+use crate::problem::Problem;
+use crate::state::Shared;
+use axum::Json;
+use axum::extract::State;
+use http::{HeaderMap, StatusCode};
+use model::Nanos;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use store::backup::CannotBackUp;
+use utoipa::ToSchema;
+
+/// The longest path that systems take.
+const PATH_BYTES_MAX: usize = 4096;
+const HOUR: u64 = 3600 * Nanos::SECOND;
+
+/// A backup to make.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct BackupBody {
+    /// A new file, as an absolute path on the machine of the node.
+    #[schema(max_length = 4096, pattern = "^/", example = "/var/backups/anteroom/now.backup")]
+    file: String,
+}
+
+/// A backup that was made.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BackupMade {
+    /// The file.
+    name: String,
+    ts: u64,
+    bytes: u64,
+    /// Rows of all tables.
+    rows: u64,
+    content_files: u64,
+}
+
+/// A backup that is being written.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BackupRunning {
+    name: String,
+    /// How much was written so far.
+    bytes: u64,
+}
+
+/// A backup that failed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BackupFailure {
+    ts: u64,
+    detail: String,
+}
+
+/// When backups are made by the clock.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BackupSchedule {
+    folder: String,
+    every_hours: u64,
+    keep: usize,
+}
+
+/// What is known of backups since the node was started.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BackupStatus {
+    /// When they are made by the clock, if they are.
+    schedule: Option<BackupSchedule>,
+    running: Option<BackupRunning>,
+    last: Option<BackupMade>,
+    /// How many failed.
+    failures: u64,
+    last_failure: Option<BackupFailure>,
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn shown(made: &Made) -> BackupMade {
+    let Made { file, at, done } = made;
+    BackupMade { name: text(file), ts: at.0, bytes: done.bytes, rows: done.rows, content_files: done.files }
+}
+
+impl From<CannotMake> for Problem {
+    fn from(why: CannotMake) -> Problem {
+        let detail = why.to_string();
+        let CannotMake::Failed(why) = why else { return Problem::overloaded(detail).after(10) };
+        let action = why.what_to_do();
+        let problem = match why {
+            CannotBackUp::Exists(_) => Problem::conflict(detail),
+            CannotBackUp::Write { why, .. } if why.kind() == std::io::ErrorKind::StorageFull => {
+                Problem::overloaded(detail).after(60)
+            }
+            CannotBackUp::Write { .. } => Problem::unprocessable(detail),
+            CannotBackUp::Stopped => Problem::overloaded(detail).after(5),
+            CannotBackUp::Content { .. } | CannotBackUp::Row(_) | CannotBackUp::ReadBack(_) => Problem::broken(detail),
+            CannotBackUp::Store(fault) => fault.into(),
+        };
+        Problem { action, ..problem }
+    }
+}
+
+/// What is known of backups: the one that is being written, the last, the last failure
+#[utoipa::path(get, path = "/admin/backups", tag = "operator", responses(
+    (status = 200, body = BackupStatus), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn status(State(house): State<Shared>) -> Json<BackupStatus> {
+    let state = house.backups.state();
+    let schedule = house.options.backups.as_ref().map(|plan| BackupSchedule {
+        folder: text(&plan.folder),
+        every_hours: plan.every_nanos / HOUR,
+        keep: plan.keep,
+    });
+    Json(BackupStatus {
+        schedule,
+        running: state.running.map(|(file, bytes)| BackupRunning { name: text(&file), bytes }),
+        last: state.last.as_ref().map(shown),
+        failures: state.failures,
+        last_failure: state.last_failure.map(|(at, detail)| BackupFailure { ts: at.0, detail }),
+    })
+}
+
+/// Write a backup to a new file, and read it back; the answer comes when it is whole
+#[utoipa::path(post, path = "/admin/backups", tag = "operator", request_body = BackupBody, responses(
+    (status = 201, body = BackupMade), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn create(
+    State(house): State<Shared>,
+    headers: HeaderMap,
+    Sent(body): Sent,
+) -> Result<(StatusCode, Json<BackupMade>), Problem> {
+    let BackupBody { file } = json(&headers, &body)?;
+    let path = PathBuf::from(&file);
+    let is_path = path.is_absolute() && path.file_name().is_some() && file.len() <= PATH_BYTES_MAX;
+    if !is_path || file.contains('\0') || file.ends_with('/') {
+        return Err(Problem::unprocessable("file is not the absolute path of a file on the machine of the node"));
+    }
+    // It goes on when the client does not wait for it.
+    let made = tokio::task::spawn_blocking(move || make(&house, &path)).await;
+    let made = made.map_err(|_| Problem::broken("the backup broke off"))??;
+    Ok((StatusCode::CREATED, Json(shown(&made))))
+}

@@ -1,0 +1,154 @@
+//! Backups while the node serves: one at a time, asked for by the operator or by the clock.
+//!
+//! A backup is read from a snapshot, so the writer goes on meanwhile. [`make`] writes one; [`scheduled`] knows when one
+//! is due, what it is called, and which old ones may go.
+
+pub(crate) mod scheduled;
+
+pub use scheduled::BackupPlan;
+
+use crate::state::House;
+use model::Nanos;
+use std::io;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use store::backup::{BackedUp, CannotBackUp};
+
+/// How often a backup begins anew because the collector was faster.
+const ATTEMPTS_MAX: u32 = 3;
+
+/// A backup that was made.
+#[derive(Clone, Debug)]
+pub(crate) struct Made {
+    pub(crate) file: PathBuf,
+    pub(crate) at: Nanos,
+    pub(crate) done: BackedUp,
+}
+
+/// What is known of backups since the start.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct State {
+    /// The file that is being written, and how many bytes of it are.
+    pub(crate) running: Option<(PathBuf, u64)>,
+    /// The last that was made.
+    pub(crate) last: Option<Made>,
+    /// When the newest that is known was made, and how large it is: also one from before the start.
+    pub(crate) newest: Option<(Nanos, u64)>,
+    /// How many failed.
+    pub(crate) failures: u64,
+    /// When the last failure was, and why.
+    pub(crate) last_failure: Option<(Nanos, String)>,
+    /// When the clock last asked for one.
+    begun_at: Option<Nanos>,
+}
+
+/// The backups of a node.
+#[derive(Debug, Default)]
+pub(crate) struct Backups {
+    state: Mutex<State>,
+    is_stopping: AtomicBool,
+}
+
+/// The place of the one backup that may be written. It is free again however the writing ends.
+#[derive(Debug)]
+pub(crate) struct Place<'a>(&'a Backups);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.locked().running = None;
+    }
+}
+
+/// Why there is no backup.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CannotMake {
+    /// Another one is being written.
+    #[error("another backup is being written")]
+    Busy,
+    /// It failed.
+    #[error(transparent)]
+    Failed(#[from] CannotBackUp),
+}
+
+impl Backups {
+    /// Whatever is being written is given up: the node stops.
+    pub(crate) fn stop(&self) {
+        self.is_stopping.store(true, Ordering::Release);
+    }
+
+    /// What is known now.
+    pub(crate) fn state(&self) -> State {
+        self.locked().clone()
+    }
+
+    fn locked(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the place of the one backup that may be written.
+    pub(crate) fn begin(&self, file: &Path) -> Result<Place<'_>, CannotMake> {
+        let mut state = self.locked();
+        if state.running.is_some() {
+            return Err(CannotMake::Busy);
+        }
+        state.running = Some((file.to_owned(), 0));
+        Ok(Place(self))
+    }
+
+    /// How far it is. Says whether to go on.
+    fn at(&self, bytes: u64) -> ControlFlow<()> {
+        if self.is_stopping.load(Ordering::Acquire) {
+            return ControlFlow::Break(());
+        }
+        if let Some((_, written)) = &mut self.locked().running {
+            *written = bytes;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Notes that there is a backup.
+    fn succeeded(&self, made: Made) {
+        tracing::info!(file = %made.file.display(), rows = made.done.rows, bytes = made.done.bytes, "a backup was made");
+        let mut state = self.locked();
+        state.newest = Some((made.at, made.done.bytes));
+        state.last = Some(made);
+    }
+
+    /// Notes that there is none.
+    fn failed(&self, why: &CannotBackUp, now: Nanos) {
+        tracing::warn!(%why, what_to_do = why.what_to_do(), "a backup failed");
+        let mut state = self.locked();
+        state.failures += 1;
+        state.last_failure = Some((now, why.to_string()));
+    }
+}
+
+/// Writes a backup to a new file. It takes its time: not for a thread that serves.
+pub(crate) fn make(house: &House, file: &Path) -> Result<Made, CannotMake> {
+    let place = house.backups.begin(file)?;
+    let at = house.node.now();
+    let made = attempt(house, file, at).map(|done| Made { file: file.to_owned(), at, done });
+    drop(place);
+    match &made {
+        Ok(made) => house.backups.succeeded(made.clone()),
+        Err(why) => house.backups.failed(why, house.node.now()),
+    }
+    Ok(made?)
+}
+
+fn attempt(house: &House, file: &Path, at: Nanos) -> Result<BackedUp, CannotBackUp> {
+    let mut attempts = 1;
+    loop {
+        match house.node.store().backup_until(file, at, &mut |bytes| house.backups.at(bytes)) {
+            // The collector deleted a file after the snapshot was taken; the next snapshot does not name it.
+            Err(CannotBackUp::Content { why, .. })
+                if why.kind() == io::ErrorKind::NotFound && attempts < ATTEMPTS_MAX =>
+            {
+                attempts += 1;
+            }
+            other => return other,
+        }
+    }
+}
