@@ -12,6 +12,7 @@ mod clock;
 mod commands;
 mod config;
 mod context;
+mod descriptors;
 mod failure;
 mod folder;
 mod house;

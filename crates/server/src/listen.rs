@@ -1,7 +1,12 @@
 //! The listener: connections in, each with its own limits; an orderly end.
 
+mod patience;
+mod room;
+
+use self::patience::{Pace, Paced, PacedBody};
+use self::room::Room;
 use crate::routes::{metrics_router, router};
-use crate::state::House;
+use crate::state::{House, Limits};
 use crate::{live, metrics, webhooks};
 use axum::Router;
 use axum::body::Body;
@@ -9,21 +14,30 @@ use axum::extract::ConnectInfo;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulConnection, GracefulShutdown};
 use hyper_util::service::TowerToHyperService;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tower::{ServiceExt as _, service_fn};
 
-/// How long the head of a request may take to arrive.
-const HEAD_SECONDS: u64 = 10;
 /// The greatest head of a request.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
+/// The most headers of a request.
+const HEADERS_MAX: usize = 100;
+/// The most requests at the same time on a connection of HTTP/2.
 const STREAMS_PER_CONNECTION_MAX: u32 = 200;
+/// A client that takes back more requests than this before they are looked at only wants to make work.
+const RESETS_WAITING_MAX: usize = 20;
+/// A client that breaks the protocol on more streams than this is told to go.
+const BROKEN_STREAMS_MAX: usize = 256;
+/// What an answer of HTTP/2 may hold back for a client that does not take it.
+const SEND_BYTES_MAX: usize = 64 * 1024;
+/// A connection of HTTP/2 that was quiet for so long is asked whether it lives, and must say so within the second time.
+const PING_SECONDS: (u64, u64) = (30, 20);
 /// Connections to a listener that serves metrics only.
 const METRICS_CONNECTIONS_MAX: usize = 64;
 /// How long connections may take to end when the node stops.
@@ -60,10 +74,11 @@ impl Running {
 pub async fn serve(house: Arc<House>, address: SocketAddr) -> Result<Running, CannotListen> {
     let router = router(&house);
     listen(address, async move |listener, stopped| {
-        let hub = tokio::spawn(live::run(Arc::downgrade(&house), house.position.clone()));
+        let begin = live::Begin::now(&house);
+        let hub = tokio::spawn(live::run(Arc::downgrade(&house), house.position.clone(), begin));
         let tellers = tokio::spawn(webhooks::run(Arc::downgrade(&house), house.position.clone()));
         let upkeep = tokio::spawn(metrics::upkeep(Arc::downgrade(&house)));
-        let graceful = accept(&router, listener, stopped, house.options.limits.connections_max).await;
+        let graceful = accept(&router, listener, stopped, &house.options.limits, Room::new(&house.options)).await;
         hub.abort();
         upkeep.abort();
         tellers.abort();
@@ -77,7 +92,8 @@ pub async fn serve(house: Arc<House>, address: SocketAddr) -> Result<Running, Ca
 pub async fn serve_metrics(house: Arc<House>, address: SocketAddr) -> Result<Running, CannotListen> {
     let router = metrics_router(&house);
     listen(address, async move |listener, stopped| {
-        end(accept(&router, listener, stopped, METRICS_CONNECTIONS_MAX).await).await;
+        let room = Room::of(METRICS_CONNECTIONS_MAX);
+        end(accept(&router, listener, stopped, &house.options.limits, room).await).await;
     })
     .await
 }
@@ -99,7 +115,7 @@ pub async fn serve_bare(address: SocketAddr, page: bytes::Bytes) -> Result<Runni
     let json = [(http::header::CONTENT_TYPE, "application/json")];
     let router = Router::new().fallback(move || async move { (json, page.clone()) });
     listen(address, async move |listener, stopped| {
-        end(accept(&router, listener, stopped, Semaphore::MAX_PERMITS).await).await;
+        end(accept(&router, listener, stopped, &Limits::default(), Room::of(usize::MAX)).await).await;
     })
     .await
 }
@@ -113,10 +129,12 @@ async fn accept(
     router: &Router,
     listener: TcpListener,
     mut stopped: oneshot::Receiver<()>,
-    connections_max: usize,
+    limits: &Limits,
+    room: Arc<Room>,
 ) -> GracefulShutdown {
     let graceful = GracefulShutdown::new();
-    let room = Arc::new(Semaphore::new(connections_max));
+    let builder = builder(limits);
+    let (head, taking) = (limits.head_patience, limits.taking_patience);
     loop {
         let connection = tokio::select! {
             _ = &mut stopped => return graceful,
@@ -131,40 +149,65 @@ async fn accept(
             }
         };
         // Without room the connection is closed at once: the client sees it and may come again.
-        let Ok(permit) = room.clone().try_acquire_owned() else { continue };
-        let watched = graceful.watch(connect(router, stream, peer));
+        let Some(place) = room.enter(peer.ip()) else {
+            tracing::debug!(%peer, "there is no room for a connection");
+            continue;
+        };
+        let pace = Arc::new(Pace::default());
+        let connection = graceful.watch(connect(&builder, router, stream, peer, &pace));
         tokio::spawn(async move {
-            if let Err(why) = watched.await {
-                tracing::debug!(%why, "a connection ended");
+            tokio::select! {
+                biased;
+                ended = connection => if let Err(why) = ended {
+                    tracing::debug!(%why, "a connection ended");
+                },
+                why = pace.runs_out(head, taking) => tracing::debug!(%peer, why, "a connection was closed"),
             }
-            drop(permit);
+            drop(place);
         });
     }
 }
 
-fn connect(
-    router: &Router,
-    stream: TcpStream,
-    peer: SocketAddr,
-) -> impl hyper_util::server::graceful::GracefulConnection<Error = Box<dyn std::error::Error + Send + Sync>> + use<> {
-    let _ = stream.set_nodelay(true);
-    let router = router.clone();
-    let service = service_fn(move |request: http::Request<Incoming>| {
-        let mut request = request.map(Body::new);
-        request.extensions_mut().insert(ConnectInfo(peer));
-        router.clone().oneshot(request)
-    });
+/// How connections are served.
+fn builder(limits: &Limits) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(Duration::from_secs(HEAD_SECONDS))
+        .header_read_timeout(limits.head_patience)
+        .max_headers(HEADERS_MAX)
         .max_buf_size(HEAD_BYTES_MAX);
+    let (quiet, answered) = PING_SECONDS;
     builder
         .http2()
         .timer(TokioTimer::new())
         .max_header_list_size(HEAD_BYTES_MAX as u32)
         .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
-        .keep_alive_interval(Duration::from_secs(30));
+        .max_pending_accept_reset_streams(RESETS_WAITING_MAX)
+        .max_local_error_reset_streams(BROKEN_STREAMS_MAX)
+        .max_send_buf_size(SEND_BYTES_MAX)
+        .keep_alive_interval(Duration::from_secs(quiet))
+        .keep_alive_timeout(Duration::from_secs(answered));
+    builder
+}
+
+fn connect(
+    builder: &Builder<TokioExecutor>,
+    router: &Router,
+    stream: TcpStream,
+    peer: SocketAddr,
+    pace: &Arc<Pace>,
+) -> impl GracefulConnection<Error = Box<dyn std::error::Error + Send + Sync>> + use<> {
+    let _ = stream.set_nodelay(true);
+    let stream = Paced { stream, pace: pace.clone() };
+    let (router, pace) = (router.clone(), pace.clone());
+    let service = service_fn(move |request: http::Request<Incoming>| {
+        pace.asked();
+        let pace = pace.clone();
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(ConnectInfo(peer));
+        let answer = router.clone().oneshot(request);
+        async move { answer.await.map(|answer| answer.map(|body| PacedBody::new(body, pace))) }
+    });
     builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service)).into_owned()
 }

@@ -3,6 +3,7 @@
 use super::Done;
 use super::init::{self, Initialised};
 use crate::context::Context;
+use crate::descriptors;
 use crate::failure::Failure;
 use crate::folder::{self, Access};
 use crate::house::{self, TokenFile};
@@ -50,6 +51,7 @@ impl fmt::Display for Running {
 /// Opens or creates the data folder and runs the node.
 pub(super) fn run(context: &Context) -> Done {
     let signals = Signals::listen()?;
+    descriptors::raise();
     let made = make_if_new(context)?;
     let (store, _lock) = folder::open(context, Access::Write)?;
     let clock = Arc::new(context.clock);
