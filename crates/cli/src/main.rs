@@ -18,6 +18,7 @@ mod folder;
 mod house;
 mod key_file;
 mod logging;
+mod memory;
 mod output;
 mod progress;
 mod remote;

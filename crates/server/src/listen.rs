@@ -12,18 +12,20 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
 use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::{GracefulConnection, GracefulShutdown};
 use hyper_util::service::TowerToHyperService;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tower::{ServiceExt as _, service_fn};
 
+/// What a client that speaks HTTP/2 says first, in one piece; nobody else does.
+const HTTP2_BEGINS: &[u8] = b"PRI";
 /// The greatest head of a request.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
 /// The most headers of a request.
@@ -73,17 +75,17 @@ impl Running {
 /// Listens on an address, and serves the house there.
 pub async fn serve(house: Arc<House>, address: SocketAddr) -> Result<Running, CannotListen> {
     let router = router(&house);
+    let begin = live::Begin::now(&house);
     listen(address, async move |listener, stopped| {
-        let begin = live::Begin::now(&house);
         let hub = tokio::spawn(live::run(Arc::downgrade(&house), house.position.clone(), begin));
         let tellers = tokio::spawn(webhooks::run(Arc::downgrade(&house), house.position.clone()));
         let upkeep = tokio::spawn(metrics::upkeep(Arc::downgrade(&house)));
-        let graceful = accept(&router, listener, stopped, &house.options.limits, Room::new(&house.options)).await;
+        let connections = accept(&router, listener, stopped, &house.options.limits, Room::new(&house.options)).await;
         hub.abort();
         upkeep.abort();
         tellers.abort();
         house.hub.close();
-        end(graceful).await;
+        end(connections).await;
     })
     .await
 }
@@ -120,8 +122,10 @@ pub async fn serve_bare(address: SocketAddr, page: bytes::Bytes) -> Result<Runni
     .await
 }
 
-async fn end(graceful: GracefulShutdown) {
-    let _ = tokio::time::timeout(Duration::from_secs(END_SECONDS), graceful.shutdown()).await;
+/// Tells every connection to end, and waits for them for a while.
+async fn end(connections: watch::Sender<()>) {
+    let _ = connections.send(());
+    let _ = tokio::time::timeout(Duration::from_secs(END_SECONDS), connections.closed()).await;
 }
 
 /// Takes connections until it is told to stop; those under way are then left to end.
@@ -131,13 +135,13 @@ async fn accept(
     mut stopped: oneshot::Receiver<()>,
     limits: &Limits,
     room: Arc<Room>,
-) -> GracefulShutdown {
-    let graceful = GracefulShutdown::new();
-    let builder = builder(limits);
+) -> watch::Sender<()> {
+    let connections = watch::Sender::new(());
+    let protocols = Protocols::new(limits);
     let (head, taking) = (limits.head_patience, limits.taking_patience);
     loop {
         let connection = tokio::select! {
-            _ = &mut stopped => return graceful,
+            _ = &mut stopped => return connections,
             connection = listener.accept() => connection,
         };
         let (stream, peer) = match connection {
@@ -153,12 +157,12 @@ async fn accept(
             tracing::debug!(%peer, "there is no room for a connection");
             continue;
         };
-        let pace = Arc::new(Pace::default());
-        let connection = graceful.watch(connect(&builder, router, stream, peer, &pace));
+        let connection = Connection { stream, peer, pace: Arc::default(), router: router.clone() };
+        let (protocols, ending, pace) = (protocols.clone(), connections.subscribe(), connection.pace.clone());
         tokio::spawn(async move {
             tokio::select! {
                 biased;
-                ended = connection => if let Err(why) = ended {
+                ended = connection.serve(&protocols, ending) => if let Err(why) = ended {
                     tracing::debug!(%why, "a connection ended");
                 },
                 why = pace.runs_out(head, taking) => tracing::debug!(%peer, why, "a connection was closed"),
@@ -169,45 +173,80 @@ async fn accept(
 }
 
 /// How connections are served.
-fn builder(limits: &Limits) -> Builder<TokioExecutor> {
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.head_patience)
-        .max_headers(HEADERS_MAX)
-        .max_buf_size(HEAD_BYTES_MAX);
-    let (quiet, answered) = PING_SECONDS;
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_header_list_size(HEAD_BYTES_MAX as u32)
-        .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
-        .max_pending_accept_reset_streams(RESETS_WAITING_MAX)
-        .max_local_error_reset_streams(BROKEN_STREAMS_MAX)
-        .max_send_buf_size(SEND_BYTES_MAX)
-        .keep_alive_interval(Duration::from_secs(quiet))
-        .keep_alive_timeout(Duration::from_secs(answered));
-    builder
+struct Protocols {
+    http1: http1::Builder,
+    http2: http2::Builder<TokioExecutor>,
 }
 
-fn connect(
-    builder: &Builder<TokioExecutor>,
-    router: &Router,
+impl Protocols {
+    fn new(limits: &Limits) -> Arc<Protocols> {
+        let mut http1 = http1::Builder::new();
+        http1
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits.head_patience)
+            .max_headers(HEADERS_MAX)
+            .max_header_size(HEAD_BYTES_MAX)
+            .max_buf_size(HEAD_BYTES_MAX);
+        let mut http2 = http2::Builder::new(TokioExecutor::new());
+        let (quiet, answered) = PING_SECONDS;
+        http2
+            .timer(TokioTimer::new())
+            .max_header_list_size(HEAD_BYTES_MAX as u32)
+            .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
+            .max_pending_accept_reset_streams(RESETS_WAITING_MAX)
+            .max_local_error_reset_streams(BROKEN_STREAMS_MAX)
+            .max_send_buf_size(SEND_BYTES_MAX)
+            .keep_alive_interval(Duration::from_secs(quiet))
+            .keep_alive_timeout(Duration::from_secs(answered));
+        Arc::new(Protocols { http1, http2 })
+    }
+}
+
+/// A connection that was taken.
+struct Connection {
     stream: TcpStream,
     peer: SocketAddr,
-    pace: &Arc<Pace>,
-) -> impl GracefulConnection<Error = Box<dyn std::error::Error + Send + Sync>> + use<> {
-    let _ = stream.set_nodelay(true);
-    let stream = Paced { stream, pace: pace.clone() };
-    let (router, pace) = (router.clone(), pace.clone());
-    let service = service_fn(move |request: http::Request<Incoming>| {
-        pace.asked();
-        let pace = pace.clone();
-        let mut request = request.map(Body::new);
-        request.extensions_mut().insert(ConnectInfo(peer));
-        let answer = router.clone().oneshot(request);
-        async move { answer.await.map(|answer| answer.map(|body| PacedBody::new(body, pace))) }
-    });
-    builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service)).into_owned()
+    pace: Arc<Pace>,
+    router: Router,
+}
+
+impl Connection {
+    /// Serves until the connection ends. What is under way when all have to end is still answered.
+    async fn serve(self, protocols: &Protocols, mut ending: watch::Receiver<()>) -> Result<(), hyper::Error> {
+        let Connection { stream, peer, pace, router } = self;
+        let _ = stream.set_nodelay(true);
+        // Looked at and left where it is: the first read then takes the whole head, into a buffer that never grows.
+        let mut first = [0; HTTP2_BEGINS.len()];
+        let length = tokio::select! {
+            peeked = stream.peek(&mut first) => peeked.unwrap_or(0),
+            _ = ending.changed() => 0,
+        };
+        if length == 0 {
+            return Ok(());
+        }
+        let stream = TokioIo::new(Paced { stream, pace: pace.clone() });
+        let service = service_fn(move |request: http::Request<Incoming>| {
+            pace.asked();
+            let pace = pace.clone();
+            let mut request = request.map(Body::new);
+            request.extensions_mut().insert(ConnectInfo(peer));
+            let answer = router.clone().oneshot(request);
+            async move { answer.await.map(|answer| answer.map(|body| PacedBody::new(body, pace))) }
+        });
+        let service = TowerToHyperService::new(service);
+        if &first[..length] == HTTP2_BEGINS {
+            let mut connection = Box::pin(protocols.http2.serve_connection(stream, service));
+            tokio::select! {
+                ended = &mut connection => return ended,
+                _ = ending.changed() => connection.as_mut().graceful_shutdown(),
+            }
+            return connection.await;
+        }
+        let mut connection = pin!(protocols.http1.serve_connection(stream, service));
+        tokio::select! {
+            ended = &mut connection => return ended,
+            _ = ending.changed() => connection.as_mut().graceful_shutdown(),
+        }
+        connection.await
+    }
 }

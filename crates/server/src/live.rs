@@ -10,6 +10,8 @@ mod stream;
 mod telling;
 
 pub(crate) use hub::{Hub, Rights, Told};
+#[cfg(test)]
+pub(crate) use telling::look_at_keys;
 pub(crate) use telling::{Begin, insiders, run, told};
 
 use crate::ask::fresh;

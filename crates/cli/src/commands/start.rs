@@ -7,6 +7,7 @@ use crate::descriptors;
 use crate::failure::Failure;
 use crate::folder::{self, Access};
 use crate::house::{self, TokenFile};
+use crate::memory;
 use crate::output;
 use crate::signals::Signals;
 use engine::reads::Reads as _;
@@ -52,6 +53,7 @@ impl fmt::Display for Running {
 pub(super) fn run(context: &Context) -> Done {
     let signals = Signals::listen()?;
     descriptors::raise();
+    memory::in_small_pages();
     let made = make_if_new(context)?;
     let (store, _lock) = folder::open(context, Access::Write)?;
     let clock = Arc::new(context.clock);

@@ -10,13 +10,15 @@ use hyper::body::{Frame, SizeHint};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 /// With fewer bytes than this it is not even known which HTTP a client speaks.
 const PREFACE_BYTES: usize = 24;
+/// What an answer gives at a time.
+const PIECE_BYTES_MAX: usize = 64 * 1024;
 
 /// How one connection moves.
 #[derive(Debug, Default)]
@@ -126,9 +128,11 @@ impl AsyncWrite for Paced {
 /// The body of an answer that tells how it is taken.
 ///
 /// What was given is known to be taken when more is asked for. So an answer that has given something never says that
-/// this was all: it waits to be asked.
+/// this was all: it waits to be asked. It gives no more at a time than even a slow client takes within its patience.
 pub(super) struct PacedBody {
     body: Body,
+    /// What the body gave and was not passed on yet.
+    rest: Bytes,
     pace: Arc<Pace>,
     number: u32,
     has_given: bool,
@@ -137,7 +141,21 @@ pub(super) struct PacedBody {
 impl PacedBody {
     pub(super) fn new(body: Body, pace: Arc<Pace>) -> PacedBody {
         let number = pace.answers.fetch_add(1, Ordering::Relaxed);
-        PacedBody { body, pace, number, has_given: false }
+        PacedBody { body, rest: Bytes::new(), pace, number, has_given: false }
+    }
+
+    fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if self.rest.is_empty() {
+            match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => self.rest = data,
+                    Err(other) => return Poll::Ready(Some(Ok(other))),
+                },
+                other => return Poll::Ready(other),
+            }
+        }
+        let length = self.rest.len().min(PIECE_BYTES_MAX);
+        Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(length)))))
     }
 }
 
@@ -149,7 +167,7 @@ impl HttpBody for PacedBody {
         if std::mem::take(&mut self.has_given) {
             self.pace.took(self.number);
         }
-        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        let polled = self.poll_body(cx);
         if let Poll::Ready(Some(Ok(_))) = &polled {
             self.has_given = true;
             self.pace.gave(self.number);
@@ -158,11 +176,17 @@ impl HttpBody for PacedBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        !self.has_given && self.body.is_end_stream()
+        !self.has_given && self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let (mut hint, rest) = (self.body.size_hint(), self.rest.len() as u64);
+        let (lower, upper) = (hint.lower() + rest, hint.upper().map(|upper| upper + rest));
+        if let Some(upper) = upper {
+            hint.set_upper(upper);
+        }
+        hint.set_lower(lower);
+        hint
     }
 }
 

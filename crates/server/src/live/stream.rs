@@ -2,7 +2,7 @@
 
 use super::EventQuery;
 use super::hub::{Batch, Rights, Told, Topic};
-use super::telling::{CHUNK, thread_of, told};
+use super::telling::{BATCH_BYTES_MAX, CHUNK, thread_of, told};
 use crate::caller::{Guest, Seen};
 use crate::problem::Problem;
 use crate::state::{House, Shared};
@@ -37,8 +37,8 @@ struct Listener {
     receiver: broadcast::Receiver<Arc<Batch>>,
     /// What is sent before anything else.
     first: Option<Bytes>,
-    /// What is being sent, shared with other listeners, and how far.
-    batch: Arc<Batch>,
+    /// What is being sent, shared with other listeners, and how much of it was.
+    batch: Option<Arc<Batch>>,
     sent: usize,
     /// Up to where the journal was read.
     read_up_to: u64,
@@ -80,7 +80,7 @@ pub(super) fn open(
         only_mine,
         receiver,
         first: resumed.is_some_and(|resumed| resumed.is_none()).then(reset),
-        batch: Arc::new(Batch::Told(Vec::new())),
+        batch: None,
         sent: 0,
         read_up_to: resumed.flatten().map_or(now.number, |last| last.number),
         catch_up_to: now.number,
@@ -137,12 +137,14 @@ impl Listener {
 
     /// What this reader gets of the batch at hand.
     fn next_of_batch(&mut self) -> Option<Bytes> {
-        let batch = self.batch.clone();
+        let batch = self.batch.take()?;
         let Batch::Told(told) = &*batch else { return None };
         while let Some(told) = told.get(self.sent) {
             self.sent += 1;
             if self.is_for_me(told) {
-                return Some(told.frame());
+                let frame = told.frame();
+                self.batch = Some(batch);
+                return Some(frame);
             }
         }
         None
@@ -156,14 +158,19 @@ impl Listener {
         let entries = db.journal(Some(self.seen.no), self.read_up_to, CHUNK)?;
         self.read_up_to = entries.last().map_or(self.catch_up_to, |(number, _)| *number);
         let to = self.catch_up_to;
-        let mut found = Vec::new();
+        let (mut found, mut bytes) = (Vec::new(), 0);
         for (number, entry) in entries.iter().filter(|(number, _)| *number <= to) {
             let is_elsewhere = self.thread.is_some() && thread_of(&db, entry)? != self.thread;
             if !is_elsewhere && let Some(told) = told(&db, *number, entry)? {
+                bytes += told.data.len();
                 found.push(Arc::new(told));
             }
+            if bytes >= BATCH_BYTES_MAX {
+                self.read_up_to = *number;
+                break;
+            }
         }
-        (self.batch, self.sent) = (Arc::new(Batch::Told(found)), 0);
+        (self.batch, self.sent) = (Some(Arc::new(Batch::Told(found))), 0);
         Ok(())
     }
 
@@ -178,7 +185,7 @@ impl Listener {
             Batch::Changed(_) => {}
             Batch::Told(told) => {
                 self.sent = told.iter().position(is_new).unwrap_or(told.len());
-                self.batch = batch;
+                self.batch = Some(batch);
             }
         }
         Ok(())

@@ -21,7 +21,7 @@ use store::{Db, Entry};
 use tokio::sync::watch;
 
 /// A batch that has reached this size is handed over, so that a reader who is stuck holds little.
-const BATCH_BYTES_MAX: usize = 128 * 1024;
+pub(super) const BATCH_BYTES_MAX: usize = 128 * 1024;
 /// Journal entries that are read at a time.
 pub(super) const CHUNK: usize = 256;
 /// How often it is looked whether a key has ended by itself.
@@ -75,7 +75,7 @@ impl Begin {
 }
 
 /// Keys that ended since the last look end their streams.
-fn look_at_keys(house: &House, looked_at: &mut Nanos) -> Result<(), Problem> {
+pub(crate) fn look_at_keys(house: &House, looked_at: &mut Nanos) -> Result<(), Problem> {
     let (db, now) = (house.node.snapshot()?, house.node.now());
     let before = std::mem::replace(looked_at, now);
     for (_, key) in db.api_keys()? {
@@ -249,4 +249,36 @@ pub(crate) fn insiders<V: View>(db: &Db<V>, thread: Option<Seq>) -> Result<Optio
 fn nobody(space: SpaceId, no: SpaceNo) -> Seen {
     let caller = Caller { means: Means::Operator, user: None, called: String::new() };
     Seen { space, no, principal: Principal::Operator, user: None, caller }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sizes of the batches that come of so many entries of this length.
+    fn batches(entries: usize, length: usize) -> Vec<usize> {
+        let (hub, topic) = (Hub::default(), Topic::Space(SpaceNo(1)));
+        let (mut receiver, mut outgoing) = (hub.listen(topic), Outgoing::default());
+        for _ in 0..entries {
+            let (data, by) = ("x".repeat(length), Identity([1; 32]));
+            let (only, mentions, frame) = (None, Vec::new(), OnceLock::new());
+            let told = Told { position: None, name: "typing", data, thread: None, only, by, mentions, frame };
+            outgoing.add(&hub, topic, Arc::new(told));
+        }
+        outgoing.flush(&hub);
+        std::iter::from_fn(|| receiver.try_recv().ok())
+            .map(|batch| match &*batch {
+                Batch::Told(told) => told.len(),
+                Batch::Changed(_) => 0,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_burst_is_one_batch_unless_it_is_large() {
+        assert_eq!(batches(CHUNK, 100), [CHUNK]);
+        assert_eq!(batches(5, BATCH_BYTES_MAX / 2), [2, 2, 1]);
+        assert_eq!(batches(2, BATCH_BYTES_MAX), [1, 1]);
+        assert_eq!(batches(0, 1), [0; 0]);
+    }
 }

@@ -5,11 +5,14 @@ mod conversations;
 mod elsewhere;
 mod explorer;
 mod hostile;
+mod hostile_http1;
+mod hostile_http2;
 mod live;
 mod metrics;
 #[cfg(feature = "search")]
 mod search;
 mod webhooks;
+mod wire;
 
 use crate::door::keys::NewKey;
 use crate::door::signature::sign;
