@@ -5,7 +5,7 @@ use anyhow::Result;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
-const BENCHES: [&str; 6] = ["ingest", "release", "timeline", "open", "commit", "http"];
+const BENCHES: [&str; 7] = ["ingest", "release", "timeline", "open", "commit", "http", "live"];
 
 /// Build the release binary and run one benchmark, or all of them in turn.
 #[derive(Args)]

@@ -24,6 +24,8 @@ const PATIENCE_WITH_WORK: Duration = Duration::from_secs(24 * 3600);
 /// How often to ask how far the work is.
 const LOOK: Duration = Duration::from_millis(500);
 
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// A node that runs.
 #[derive(Debug)]
 pub(crate) struct Remote {
@@ -43,6 +45,13 @@ impl Remote {
     /// A node that this process serves.
     pub(crate) fn at(address: std::net::SocketAddr, token: &str) -> Remote {
         Remote { url: format!("http://{address}"), token: format!("op_{token}"), certificate: PathBuf::new() }
+    }
+
+    /// Waits for as long as one should between two questions about the same work.
+    pub(crate) fn pause(&self) {
+        if let Ok(runtime) = self.runtime() {
+            runtime.block_on(tokio::time::sleep(PAUSE));
+        }
     }
 
     /// Asks for something in a space; the answer is JSON, or nothing.

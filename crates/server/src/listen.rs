@@ -1,31 +1,23 @@
 //! The listener: connections in, each with its own limits, under TLS if there is a certificate; an orderly end.
 
+mod connection;
+mod patience;
+mod room;
+
+use self::connection::{Connection, Protocols};
+use self::room::Room;
 use crate::routes::{metrics_router, router};
-use crate::state::House;
+use crate::state::{House, Limits};
 use crate::tls::{self, Tls};
 use crate::{backups, live, metrics, webhooks};
 use axum::Router;
-use axum::body::Body;
-use axum::extract::ConnectInfo;
-use hyper::body::Incoming;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use hyper_util::service::TowerToHyperService;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::net::TcpListener;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
-use tower::{ServiceExt as _, service_fn};
 
-/// How long the head of a request may take to arrive.
-const HEAD_SECONDS: u64 = 10;
-/// The greatest head of a request.
-const HEAD_BYTES_MAX: usize = 32 * 1024;
-const STREAMS_PER_CONNECTION_MAX: u32 = 200;
 /// Connections to a listener that serves metrics only.
 const METRICS_CONNECTIONS_MAX: usize = 64;
 /// How long connections may take to end when the node stops.
@@ -61,21 +53,22 @@ impl Running {
 /// Listens on an address, and serves the house there.
 pub async fn serve(house: Arc<House>, address: SocketAddr) -> Result<Running, CannotListen> {
     let router = router(&house);
+    let begin = live::Begin::now(&house);
     listen(address, async move |listener, stopped| {
-        let hub = tokio::spawn(live::run(Arc::downgrade(&house), house.position.clone()));
+        let hub = tokio::spawn(live::run(Arc::downgrade(&house), house.position.clone(), begin));
         let tellers = tokio::spawn(webhooks::run(Arc::downgrade(&house), house.position.clone()));
         let upkeep = tokio::spawn(metrics::upkeep(Arc::downgrade(&house)));
         let scheduled = tokio::spawn(backups::scheduled::run(Arc::downgrade(&house)));
         let keeper = house.options.tls.clone().map(|tls| tokio::spawn(tls::keep_fresh(tls)));
-        let welcome =
-            Welcome { router, tls: house.options.tls.clone(), connections_max: house.options.limits.connections_max };
-        let graceful = accept(&welcome, listener, stopped).await;
+        let (tls, room) = (house.options.tls.clone(), Room::new(&house.options));
+        let welcome = Welcome { router, tls, limits: house.options.limits, room };
+        let connections = accept(&welcome, listener, stopped).await;
         for task in [hub, upkeep, tellers, scheduled].into_iter().chain(keeper) {
             task.abort();
         }
         house.backups.stop();
         house.hub.close();
-        end(graceful).await;
+        end(connections).await;
     })
     .await
 }
@@ -84,7 +77,8 @@ pub async fn serve(house: Arc<House>, address: SocketAddr) -> Result<Running, Ca
 pub async fn serve_metrics(house: Arc<House>, address: SocketAddr) -> Result<Running, CannotListen> {
     let router = metrics_router(&house);
     listen(address, async move |listener, stopped| {
-        let welcome = Welcome { router, tls: None, connections_max: METRICS_CONNECTIONS_MAX };
+        let room = Room::of(METRICS_CONNECTIONS_MAX);
+        let welcome = Welcome { router, tls: None, limits: house.options.limits, room };
         end(accept(&welcome, listener, stopped).await).await;
     })
     .await
@@ -107,14 +101,16 @@ pub async fn serve_bare(address: SocketAddr, page: bytes::Bytes) -> Result<Runni
     let json = [(http::header::CONTENT_TYPE, "application/json")];
     let router = Router::new().fallback(move || async move { (json, page.clone()) });
     listen(address, async move |listener, stopped| {
-        let welcome = Welcome { router, tls: None, connections_max: Semaphore::MAX_PERMITS };
+        let welcome = Welcome { router, tls: None, limits: Limits::default(), room: Room::of(usize::MAX) };
         end(accept(&welcome, listener, stopped).await).await;
     })
     .await
 }
 
-async fn end(graceful: GracefulShutdown) {
-    let _ = tokio::time::timeout(Duration::from_secs(END_SECONDS), graceful.shutdown()).await;
+/// Tells every connection to end, and waits for them for a while.
+async fn end(connections: watch::Sender<()>) {
+    let _ = connections.send(());
+    let _ = tokio::time::timeout(Duration::from_secs(END_SECONDS), connections.closed()).await;
 }
 
 /// What connections meet.
@@ -122,16 +118,18 @@ struct Welcome {
     router: Router,
     /// Without it they speak in the clear.
     tls: Option<Arc<Tls>>,
-    connections_max: usize,
+    limits: Limits,
+    room: Arc<Room>,
 }
 
 /// Takes connections until it is told to stop; those under way are then left to end.
-async fn accept(welcome: &Welcome, listener: TcpListener, mut stopped: oneshot::Receiver<()>) -> GracefulShutdown {
-    let graceful = GracefulShutdown::new();
-    let room = Arc::new(Semaphore::new(welcome.connections_max));
+async fn accept(welcome: &Welcome, listener: TcpListener, mut stopped: oneshot::Receiver<()>) -> watch::Sender<()> {
+    let connections = watch::Sender::new(());
+    let protocols = Protocols::new(&welcome.limits);
+    let (head, taking) = (welcome.limits.head_patience, welcome.limits.taking_patience);
     loop {
         let connection = tokio::select! {
-            _ = &mut stopped => return graceful,
+            _ = &mut stopped => return connections,
             connection = listener.accept() => connection,
         };
         let (stream, peer) = match connection {
@@ -143,53 +141,22 @@ async fn accept(welcome: &Welcome, listener: TcpListener, mut stopped: oneshot::
             }
         };
         // Without room the connection is closed at once: the client sees it and may come again.
-        let Ok(permit) = room.clone().try_acquire_owned() else { continue };
-        let (router, tls, watcher) = (welcome.router.clone(), welcome.tls.clone(), graceful.watcher());
+        let Some(place) = welcome.room.enter(peer.ip()) else {
+            tracing::debug!(%peer, "there is no room for a connection");
+            continue;
+        };
+        let connection = Connection { stream, peer, pace: Arc::default(), router: welcome.router.clone() };
+        let (protocols, tls) = (protocols.clone(), welcome.tls.clone());
+        let (ending, pace) = (connections.subscribe(), connection.pace.clone());
         tokio::spawn(async move {
-            if let Err(why) = converse(router, tls, stream, peer, watcher).await {
-                tracing::debug!(%why, "a connection ended");
+            tokio::select! {
+                biased;
+                ended = connection.serve(&protocols, tls.as_deref(), ending) => if let Err(why) = ended {
+                    tracing::debug!(%why, "a connection ended");
+                },
+                why = pace.runs_out(head, taking) => tracing::debug!(%peer, why, "a connection was closed"),
             }
-            drop(permit);
+            drop(place);
         });
     }
-}
-
-/// Everything on one connection, beginning with the handshake, so that a slow one keeps nobody else waiting.
-async fn converse(
-    router: Router,
-    tls: Option<Arc<Tls>>,
-    stream: TcpStream,
-    peer: SocketAddr,
-    watcher: Watcher,
-) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let _ = stream.set_nodelay(true);
-    match tls {
-        Some(tls) => watcher.watch(connect(router, tls.shake_hands(stream).await?, peer)).await,
-        None => watcher.watch(connect(router, stream, peer)).await,
-    }
-}
-
-fn connect<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
-    router: Router,
-    stream: S,
-    peer: SocketAddr,
-) -> impl hyper_util::server::graceful::GracefulConnection<Error = Box<dyn std::error::Error + Send + Sync>> + use<S> {
-    let service = service_fn(move |request: http::Request<Incoming>| {
-        let mut request = request.map(Body::new);
-        request.extensions_mut().insert(ConnectInfo(peer));
-        router.clone().oneshot(request)
-    });
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(Duration::from_secs(HEAD_SECONDS))
-        .max_buf_size(HEAD_BYTES_MAX);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_header_list_size(HEAD_BYTES_MAX as u32)
-        .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
-        .keep_alive_interval(Duration::from_secs(30));
-    builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service)).into_owned()
 }

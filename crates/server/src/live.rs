@@ -2,13 +2,17 @@
 //!
 //! One task reads the journal once for everybody, renders each entry once, and hands it to the topics that somebody
 //! listens to: a space, or a thread. A stream first catches up from the journal to the snapshot it was opened on, then
-//! goes on with what its topic brings after that: no gap, no repeat. A reader that falls behind is cut off and resumes
-//! from the journal when it comes back.
+//! goes on with what its topic brings after that: no gap, no repeat. Who loses the right to listen hears nothing more. A
+//! reader that falls behind is cut off and resumes from the journal when it comes back.
 
 mod hub;
 mod stream;
+mod telling;
 
-pub(crate) use hub::{Hub, Told, insiders, run, told};
+pub(crate) use hub::{Hub, Rights, Told};
+#[cfg(test)]
+pub(crate) use telling::look_at_keys;
+pub(crate) use telling::{Begin, insiders, run, told};
 
 use crate::ask::fresh;
 use crate::caller::Guest;
@@ -16,23 +20,20 @@ use crate::extract::Query;
 use crate::problem::Problem;
 use crate::state::Shared;
 use axum::Json;
+use axum::body::Body;
 use axum::extract::State;
-use axum::response::sse::{KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode, header};
 use model::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 use utoipa::{IntoParams, ToSchema};
 
 /// How long a ticket is good.
 const TICKET_NANOS: u64 = 30 * Nanos::SECOND;
 /// More tickets than this are not given out at a time.
 const TICKETS_MAX: usize = 100_000;
-/// How often a quiet stream shows that it lives.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// What to listen to; the whole space if nothing is named.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -106,8 +107,6 @@ pub(crate) async fn events(
 ) -> Result<Response, Problem> {
     let last = headers.get("last-event-id").map(|value| value.to_str().ok().and_then(|text| text.parse().ok()));
     let stream = stream::open(&house, &guest, &query, last)?;
-    let sse = Sse::new(stream).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
-    let mut response = sse.into_response();
-    response.headers_mut().insert(header::CACHE_CONTROL, http::HeaderValue::from_static("no-store"));
-    Ok(response)
+    let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
+    Ok((headers, Body::from_stream(stream)).into_response())
 }

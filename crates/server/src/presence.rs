@@ -12,7 +12,7 @@ use crate::threads::visible;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
-use std::sync::Arc;
+use std::sync::OnceLock;
 use utoipa::ToSchema;
 
 /// How somebody is there.
@@ -45,9 +45,9 @@ pub(crate) async fn typing(
         only: insiders(&db, Some(seq))?,
         by: user.identity,
         mentions: Vec::new(),
-        changes_rights: false,
+        frame: OnceLock::new(),
     };
-    house.hub.tell(seen.no, &Arc::new(told));
+    house.hub.tell(seen.no, told);
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -76,8 +76,8 @@ pub(crate) async fn presence(
         only: None,
         by: user.identity,
         mentions: Vec::new(),
-        changes_rights: false,
+        frame: OnceLock::new(),
     };
-    house.hub.tell(seen.no, &Arc::new(told));
+    house.hub.tell(seen.no, told);
     Ok(StatusCode::NO_CONTENT)
 }

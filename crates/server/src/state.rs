@@ -13,6 +13,7 @@ use ipnet::IpNet;
 use node::Node;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use store::doors::ApiKey;
 use tokio::sync::watch;
 
@@ -27,6 +28,12 @@ pub struct Limits {
     pub address_per_second: u32,
     /// Connections at the same time.
     pub connections_max: usize,
+    /// Connections of one address (IPv6: of one /64) at the same time; proxies may have as many as they like.
+    pub address_connections_max: usize,
+    /// How long the head of a request may take to arrive, and a new connection to say anything.
+    pub head_patience: Duration,
+    /// How long a connection that has something to take may take nothing; it ends after at most twice as long.
+    pub taking_patience: Duration,
     /// Bytes of a request body.
     pub body_bytes_max: usize,
     /// Seconds until a request must have arrived and been answered.
@@ -40,6 +47,9 @@ impl Default for Limits {
             user_per_second: 50,
             address_per_second: 100,
             connections_max: 20_000,
+            address_connections_max: 4000,
+            head_patience: Duration::from_secs(10),
+            taking_patience: Duration::from_secs(60),
             body_bytes_max: 128 * 1024,
             request_seconds: 30,
         }

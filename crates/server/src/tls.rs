@@ -12,7 +12,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
@@ -116,7 +116,7 @@ impl Tls {
     }
 
     /// Shakes hands with a client, who may take only so long.
-    pub(crate) async fn shake_hands(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+    pub(crate) async fn shake_hands<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S) -> io::Result<TlsStream<S>> {
         let config = self.current.lock().unwrap_or_else(PoisonError::into_inner).config.clone();
         let shaken = tokio::time::timeout(HANDSHAKE, TlsAcceptor::from(config).accept(stream)).await;
         shaken.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))

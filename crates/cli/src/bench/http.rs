@@ -28,13 +28,13 @@ const USERS: usize = 200;
 const THREADS: usize = 20;
 
 /// What one load came to.
-struct Load {
-    per_s: f64,
+pub(super) struct Load {
+    pub(super) per_s: f64,
     p99_ms: f64,
 }
 
 /// What is sent, by number of connection and request.
-type Make = dyn Fn(usize, usize) -> Result<Request<Full<Bytes>>> + Send + Sync;
+pub(super) type Make = dyn Fn(usize, usize) -> Result<Request<Full<Bytes>>> + Send + Sync;
 
 /// Runs it.
 pub(crate) fn run(scale: &Scale) -> Result<()> {
@@ -98,7 +98,13 @@ fn prepare(node: &Node) -> Result<String> {
     Ok(key.text)
 }
 
-fn request(method: Method, path: &str, key: &str, user: usize, body: String) -> Result<Request<Full<Bytes>>> {
+pub(super) fn request(
+    method: Method,
+    path: &str,
+    key: &str,
+    user: usize,
+    body: String,
+) -> Result<Request<Full<Bytes>>> {
     let request = Request::builder()
         .method(method)
         .uri(path)
@@ -109,7 +115,7 @@ fn request(method: Method, path: &str, key: &str, user: usize, body: String) -> 
     Ok(request.body(Full::new(Bytes::from(body)))?)
 }
 
-fn poster(key: String) -> impl Fn(usize, usize) -> Result<Request<Full<Bytes>>> + Send + Sync {
+pub(super) fn poster(key: String) -> impl Fn(usize, usize) -> Result<Request<Full<Bytes>>> + Send + Sync {
     move |connection, number| {
         let path = format!("/v1/threads/thread-{}/messages", (connection + number) % THREADS);
         let body = format!(
@@ -134,14 +140,14 @@ async fn connect(address: SocketAddr) -> Result<SendRequest<Full<Bytes>>> {
     Ok(sender)
 }
 
-async fn one(address: SocketAddr, request: Request<Full<Bytes>>) -> Result<Bytes> {
+pub(super) async fn one(address: SocketAddr, request: Request<Full<Bytes>>) -> Result<Bytes> {
     let response = connect(address).await?.send_request(request).await?;
     ensure!(response.status().is_success(), "the server answered {}", response.status());
     Ok(response.into_body().collect().await?.to_bytes())
 }
 
 /// So many connections, each asking again as soon as it was answered, for so long.
-async fn loaded(address: SocketAddr, connections: usize, time: Duration, make: Arc<Make>) -> Result<Load> {
+pub(super) async fn loaded(address: SocketAddr, connections: usize, time: Duration, make: Arc<Make>) -> Result<Load> {
     let begun = Instant::now();
     let tasks: Vec<_> = (0..connections)
         .map(|connection| tokio::spawn(ask_on(address, connection, begun + time, make.clone())))

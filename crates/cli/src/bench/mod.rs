@@ -7,6 +7,7 @@ mod bare;
 mod commit;
 mod http;
 mod ingest;
+mod live;
 mod machine;
 mod open;
 mod release;
@@ -17,7 +18,7 @@ use anyhow::{Result, bail};
 use std::path::PathBuf;
 
 /// The benchmarks, in the order in which they run.
-pub(crate) const NAMES: [&str; 6] = ["ingest", "release", "timeline", "open", "commit", "http"];
+pub(crate) const NAMES: [&str; 7] = ["ingest", "release", "timeline", "open", "commit", "http", "live"];
 
 /// How a benchmark runs.
 #[derive(Debug)]
@@ -38,6 +39,7 @@ pub(crate) fn run(name: Option<&str>, quick: bool, dir: Option<PathBuf>) -> Resu
         Some("open") => open::run(&scale),
         Some("commit") => commit::run(&scale),
         Some("http") => http::run(&scale),
+        Some("live") => live::run(&scale),
         Some(open::WRITER) => open::write_for_ever(scale.dir.as_deref().unwrap_or(std::path::Path::new("."))),
         Some(other) => bail!("there is no benchmark {other:?}; there are {}", NAMES.join(", ")),
         None => NAMES.iter().try_for_each(|name| run(Some(name), quick, scale.dir.clone())),

@@ -18,7 +18,6 @@ use serde_json::{Value, json};
 use server::House;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
 
 const DAY: f64 = 24.0 * 3600.0;
 
@@ -227,7 +226,7 @@ impl Admin {
             if told["ended_ts"].is_u64() {
                 return Ok(told);
             }
-            std::thread::sleep(Duration::from_millis(100));
+            remote.pause();
         }
     }
 

@@ -4,9 +4,11 @@ use super::Done;
 use super::init::{self, Initialised};
 use crate::context::Context;
 use crate::declared;
+use crate::descriptors;
 use crate::failure::Failure;
 use crate::folder::{self, Access};
 use crate::house::{self, TokenFile};
+use crate::memory;
 use crate::output;
 use crate::signals::Signals;
 use engine::reads::Reads as _;
@@ -54,6 +56,8 @@ impl fmt::Display for Running {
 pub(super) fn run(context: &Context) -> Done {
     let signals = Signals::listen()?;
     let tls = load_tls(context)?;
+    descriptors::raise();
+    memory::in_small_pages();
     let made = make_if_new(context)?;
     let (store, _lock) = folder::open(context, Access::Write)?;
     let clock = Arc::new(context.clock);

@@ -136,6 +136,8 @@ sections! {
         address_per_second = 100 in 1..=1_000_000;
         /// Connections at the same time.
         connections_max = 20_000 in 1..=1_000_000;
+        /// Connections of one address at the same time; IPv6 addresses count by /64, proxies do not count.
+        address_connections_max = 4000 in 1..=1_000_000;
         /// The greatest body of a request, in KiB.
         body_kib_max = 128 in 1..=65_536;
         /// Until when a request must have arrived and been answered, in seconds.
@@ -198,8 +200,10 @@ impl Config {
             user_per_second: small(http.user_per_second),
             address_per_second: small(http.address_per_second),
             connections_max: http.connections_max as usize,
+            address_connections_max: http.address_connections_max as usize,
             body_bytes_max: (http.body_kib_max << 10) as usize,
             request_seconds: http.request_seconds,
+            ..Default::default()
         };
         server::Options {
             limits,

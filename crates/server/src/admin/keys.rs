@@ -4,12 +4,14 @@ use crate::ask::json;
 use crate::caller::Guest;
 use crate::door::keys::NewKey;
 use crate::extract::{Path, Query, Sent};
+use crate::live::Rights;
 use crate::problem::Problem;
 use crate::shapes::{LABEL_CHARS_MAX, fits};
 use crate::state::Shared;
 use axum::Json;
 use axum::extract::State;
 use engine::access::KeyRole;
+use engine::reads::Reads as _;
 use http::{HeaderMap, StatusCode};
 use model::Nanos;
 use node::acts::Administration;
@@ -155,5 +157,9 @@ pub(crate) async fn end(
     let wait = query.after_seconds.unwrap_or(0).saturating_mul(Nanos::SECOND);
     let at = house.node.now().plus(wait);
     house.administer(&guest, Administration::EndKey { id: bytes, at }).await?;
+    // Streams that the key opened end with it.
+    if let Some(space) = house.node.snapshot()?.space_no(&guest.space()?)? {
+        house.hub.change_rights(space, Rights::Everyone);
+    }
     Ok(StatusCode::NO_CONTENT)
 }

@@ -28,6 +28,14 @@ fn quota(per_second: u32) -> Quota {
     Quota::per_second(rate).allow_burst(rate.saturating_add(rate.get()))
 }
 
+/// What is counted as one address: an IPv6 customer usually has a whole /64.
+pub(crate) fn network(address: IpAddr) -> u64 {
+    match address {
+        IpAddr::V4(address) => u64::from(u32::from(address)),
+        IpAddr::V6(address) => (u128::from(address) >> 64) as u64,
+    }
+}
+
 impl Gates {
     pub(crate) fn new(limits: &Limits) -> Gates {
         Gates {
@@ -51,13 +59,9 @@ impl Gates {
         self.count(&self.users, &hash, "this user")
     }
 
-    /// Counts a request from an address; an IPv6 customer usually has a whole /64.
+    /// Counts a request from an address.
     pub(crate) fn address(&self, address: IpAddr) -> Result<(), Problem> {
-        let number = match address {
-            IpAddr::V4(address) => u64::from(u32::from(address)),
-            IpAddr::V6(address) => (u128::from(address) >> 64) as u64,
-        };
-        self.count(&self.addresses, &number, "this address")
+        self.count(&self.addresses, &network(address), "this address")
     }
 
     fn count<K: Clone + Eq + std::hash::Hash>(

@@ -1,31 +1,30 @@
-//! Reads the journal once for everybody, and hands what it says to the topics that somebody listens to.
+//! The topics that somebody listens to, and what they bring.
+//!
+//! All listeners of a topic share what it brings: an entry is rendered once, and its bytes on the wire are made once.
 
-use crate::caller::Seen;
-use crate::problem::Problem;
-use crate::render::Renderer;
-use crate::state::House;
-use engine::access::Principal;
-use engine::reads::Reads as _;
-use engine::rows::JournalKind;
-use model::envelope::Role;
-use model::{EventId, Identity, Kind, Position, Seq, SpaceId, SpaceNo};
-use node::acts::{self, Caller, Means};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-use store::tables::View;
-use store::{Db, Entry};
+use bytes::Bytes;
+use model::{EventId, Identity, Position, Seq, SpaceNo};
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::broadcast;
 
-/// A reader that is more than so many events behind is cut off.
+/// A reader that is more than so many batches behind is cut off.
 const BEHIND_MAX: usize = 64;
-/// Journal entries that are read at a time.
-pub(crate) const CHUNK: usize = 256;
 
 /// What can be listened to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Topic {
     Space(SpaceNo),
-    Thread(Seq),
+    Thread(SpaceNo, Seq),
+}
+
+impl Topic {
+    fn space(self) -> SpaceNo {
+        match self {
+            Topic::Space(space) | Topic::Thread(space, _) => space,
+        }
+    }
 }
 
 /// A journal entry as listeners get it.
@@ -45,11 +44,58 @@ pub(crate) struct Told {
     pub(crate) by: Identity,
     /// The public spaces of those it mentions.
     pub(crate) mentions: Vec<EventId>,
-    /// Whether rights may have changed.
-    pub(crate) changes_rights: bool,
+    /// Its bytes on the wire, made for the first who gets it.
+    pub(crate) frame: OnceLock<Bytes>,
 }
 
-type Sender = broadcast::Sender<Arc<Told>>;
+impl Told {
+    /// What every listener is sent. JSON has no line breaks, so the data is one line.
+    pub(super) fn frame(&self) -> Bytes {
+        let frame = self.frame.get_or_init(|| {
+            let mut text = String::with_capacity(self.data.len() + 64);
+            if let Some(position) = self.position {
+                let _ = writeln!(text, "id: {position}");
+            }
+            let _ = write!(text, "event: {}\ndata: {}\n\n", self.name, self.data);
+            Bytes::from(text)
+        });
+        frame.clone()
+    }
+}
+
+/// Whose rights may have changed.
+#[derive(Default, Debug)]
+pub(crate) enum Rights {
+    #[default]
+    Same,
+    Of(Vec<Identity>),
+    Everyone,
+}
+
+impl Rights {
+    pub(super) fn and(self, other: Rights) -> Rights {
+        match (self, other) {
+            (Rights::Same, other) => other,
+            (one, Rights::Same) => one,
+            (Rights::Everyone, _) | (_, Rights::Everyone) => Rights::Everyone,
+            (Rights::Of(mut one), Rights::Of(other)) => {
+                one.extend(other);
+                Rights::Of(one)
+            }
+        }
+    }
+}
+
+/// What a topic brings at a time.
+#[derive(Debug)]
+pub(crate) enum Batch {
+    /// Rights changed; this comes before whatever happened since.
+    Changed(Rights),
+    /// This happened, in this order.
+    Told(Vec<Arc<Told>>),
+}
+
+type Sender = broadcast::Sender<Arc<Batch>>;
 
 /// The topics that somebody listens to.
 #[derive(Debug, Default)]
@@ -57,18 +103,34 @@ pub(crate) struct Hub(Mutex<HashMap<Topic, Sender>>);
 
 impl Hub {
     /// Listens to a topic from now on.
-    pub(crate) fn listen(&self, topic: Topic) -> broadcast::Receiver<Arc<Told>> {
+    pub(crate) fn listen(&self, topic: Topic) -> broadcast::Receiver<Arc<Batch>> {
         let mut topics = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         topics.entry(topic).or_insert_with(|| broadcast::channel(BEHIND_MAX).0).subscribe()
     }
 
-    /// Tells those who listen to a thread or its space.
-    pub(crate) fn tell(&self, space: SpaceNo, told: &Arc<Told>) {
+    /// Tells those who listen to a thread or its space something that is not in the journal.
+    pub(crate) fn tell(&self, space: SpaceNo, told: Told) {
+        let thread = told.thread.map(|thread| Topic::Thread(space, thread));
+        let batch = Arc::new(Batch::Told(vec![Arc::new(told)]));
+        self.send(Topic::Space(space), batch.clone());
+        if let Some(thread) = thread {
+            self.send(thread, batch);
+        }
+    }
+
+    /// Tells everybody who listens to anything in a space that rights changed.
+    pub(crate) fn change_rights(&self, space: SpaceNo, rights: Rights) {
         let topics = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for topic in [Some(Topic::Space(space)), told.thread.map(Topic::Thread)].into_iter().flatten() {
-            if let Some(sender) = topics.get(&topic) {
-                let _ = sender.send(told.clone());
-            }
+        let batch = Arc::new(Batch::Changed(rights));
+        for (_, sender) in topics.iter().filter(|(topic, _)| topic.space() == space) {
+            let _ = sender.send(batch.clone());
+        }
+    }
+
+    pub(super) fn send(&self, topic: Topic, batch: Arc<Batch>) {
+        let topics = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sender) = topics.get(&topic) {
+            let _ = sender.send(batch);
         }
     }
 
@@ -79,137 +141,27 @@ impl Hub {
     }
 
     /// Forgets topics that nobody listens to. Says whether any is left.
-    fn is_heard(&self) -> bool {
+    pub(super) fn is_heard(&self) -> bool {
         let mut topics = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         topics.retain(|_, sender| sender.receiver_count() > 0);
         !topics.is_empty()
     }
 
-    fn listens(&self, space: SpaceNo, thread: Option<Seq>) -> bool {
+    /// Which of the topics that an entry belongs to somebody listens to.
+    pub(super) fn topics(&self, space: SpaceNo, thread: Option<Seq>) -> Vec<Topic> {
         let topics = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        topics.contains_key(&Topic::Space(space)) || thread.is_some_and(|seq| topics.contains_key(&Topic::Thread(seq)))
+        let all = [Some(Topic::Space(space)), thread.map(|thread| Topic::Thread(space, thread))];
+        all.into_iter().flatten().filter(|topic| topics.contains_key(topic)).collect()
+    }
+
+    /// The spaces in which somebody listens to something.
+    pub(super) fn spaces(&self) -> HashSet<SpaceNo> {
+        let topics = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        topics.keys().map(|topic| topic.space()).collect()
     }
 
     /// Ends every stream.
     pub(crate) fn close(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
-}
-
-/// Follows the journal until the house is taken down.
-pub(crate) async fn run(house: Weak<House>, mut position: tokio::sync::watch::Receiver<u64>) {
-    let mut told_up_to = None;
-    while position.changed().await.is_ok() {
-        let Some(house) = house.upgrade() else { return };
-        let latest = *position.borrow_and_update();
-        let from = told_up_to.unwrap_or(latest.saturating_sub(1));
-        told_up_to = Some(latest);
-        if !house.hub.is_heard() {
-            continue;
-        }
-        if let Err(problem) = tell_all(&house, from, latest) {
-            tracing::error!(?problem, "live streams could not be told");
-        }
-    }
-}
-
-fn tell_all(house: &House, mut from: u64, to: u64) -> Result<(), Problem> {
-    let db = house.node.snapshot()?;
-    while from < to {
-        let entries = db.journal(None, from, CHUNK)?;
-        let Some((last, _)) = entries.last() else { return Ok(()) };
-        let after = *last;
-        for (number, entry) in entries.iter().filter(|(number, _)| *number <= to) {
-            let thread = thread_of(&db, entry)?;
-            if house.hub.listens(entry.space, thread)
-                && let Some(told) = told(&db, *number, entry)?
-            {
-                house.hub.tell(entry.space, &Arc::new(told));
-            }
-        }
-        from = after;
-    }
-    Ok(())
-}
-
-/// The thread that an entry is about.
-pub(crate) fn thread_of<V: View>(db: &Db<V>, entry: &Entry) -> Result<Option<Seq>, Problem> {
-    let Some(meta) = db.event(entry.seq)?.and_then(|row| row.meta) else { return Ok(None) };
-    Ok(match meta.kind {
-        Kind::Thread => Some(entry.seq),
-        Kind::Message | Kind::ThreadUpdate | Kind::ThreadDelete | Kind::ReadMarker => Some(meta.subject),
-        Kind::Edit | Kind::Reaction | Kind::ReactionRemoval => {
-            db.event(meta.subject)?.and_then(|row| row.meta).map(|meta| meta.subject)
-        }
-        _ => None,
-    })
-}
-
-/// What an entry says to those who listen, if it says anything to them.
-pub(crate) fn told<V: View>(db: &Db<V>, number: u64, entry: &Entry) -> Result<Option<Told>, Problem> {
-    let Some(meta) = db.event(entry.seq)?.and_then(|row| row.meta) else { return Ok(None) };
-    let (name, message) = match (meta.kind, entry.kind) {
-        (Kind::Message, JournalKind::Applied) => ("message.created", Some(entry.seq)),
-        (Kind::Message, _) => ("message.changed", Some(entry.seq)),
-        (Kind::Edit, _) => ("message.changed", Some(meta.subject)),
-        (Kind::Reaction | Kind::ReactionRemoval, _) => ("message.reacted", Some(meta.subject)),
-        (Kind::Thread, JournalKind::Applied) => ("thread.created", None),
-        (Kind::ThreadDelete, _) => ("thread.deleted", None),
-        (Kind::Thread | Kind::ThreadUpdate, _) => ("thread.changed", None),
-        (Kind::ReadMarker, _) => ("thread.read", None),
-        (Kind::Member | Kind::Removal, _) => ("members.changed", None),
-        _ => return Ok(None),
-    };
-    let by = db.identity(meta.author)?;
-    let space = db.space_id(entry.space)?;
-    let seen = nobody(space, entry.space);
-    let renderer = Renderer { db, seen: &seen };
-    let thread = thread_of(db, entry)?;
-    let data = match (message, thread) {
-        (Some(message), _) => json(&renderer.message_at(message)?),
-        (None, Some(thread)) if name == "thread.read" => {
-            serde_json::json!({ "thread": renderer.name(thread)?, "user": renderer.author(&by)? }).to_string()
-        }
-        (None, Some(thread)) => match db.thread(thread)? {
-            Some(found) => json(&renderer.thread(&found)?),
-            None => return Ok(None),
-        },
-        (None, None) => serde_json::json!({}).to_string(),
-    };
-    let mentions = match meta.kind {
-        Kind::Message => mentioned(db, entry.seq)?,
-        _ => Vec::new(),
-    };
-    let only = if name == "thread.read" { Some(vec![by]) } else { insiders(db, thread)? };
-    let position = Some(Position { epoch: db.epoch()?, number });
-    let changes_rights = matches!(meta.kind, Kind::Member | Kind::Removal);
-    Ok(Some(Told { position, name, data, thread, only, by, mentions, changes_rights }))
-}
-
-fn json(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_default()
-}
-
-fn mentioned<V: View>(db: &Db<V>, seq: Seq) -> Result<Vec<EventId>, Problem> {
-    let Some(envelope) = db.opened(seq)? else { return Ok(Vec::new()) };
-    let mentions = envelope.references.iter().filter(|reference| reference.role == Role::Mention);
-    Ok(mentions.map(|reference| reference.id).collect())
-}
-
-/// Those who may know of a private thread.
-pub(crate) fn insiders<V: View>(db: &Db<V>, thread: Option<Seq>) -> Result<Option<Vec<Identity>>, Problem> {
-    let Some(seq) = thread else { return Ok(None) };
-    let Some(meta) = db.event(seq)?.and_then(|row| row.meta) else { return Ok(None) };
-    if !acts::sight(db, seq, &meta, None, None)?.is_private {
-        return Ok(None);
-    }
-    let mut insiders = acts::participants(db, seq, meta.space)?;
-    insiders.push(db.identity(meta.author)?);
-    Ok(Some(insiders))
-}
-
-/// What is told is told for nobody in particular.
-fn nobody(space: SpaceId, no: SpaceNo) -> Seen {
-    let caller = Caller { means: Means::Operator, user: None, called: String::new() };
-    Seen { space, no, principal: Principal::Operator, user: None, caller }
 }

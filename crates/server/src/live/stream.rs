@@ -1,24 +1,31 @@
 //! One stream: catching up from the journal, then following its topic.
 
 use super::EventQuery;
-use super::hub::{CHUNK, Told, Topic, thread_of, told};
+use super::hub::{Batch, Rights, Told, Topic};
+use super::telling::{BATCH_BYTES_MAX, CHUNK, thread_of, told};
 use crate::caller::{Guest, Seen};
 use crate::problem::Problem;
 use crate::state::{House, Shared};
 use crate::threads::visible;
-use axum::response::sse::Event;
+use bytes::Bytes;
 use futures_util::Stream;
 use model::crypto::public_space;
 use model::{EventId, Position, Seq};
-use std::collections::VecDeque;
+use node::acts::Means;
 use std::convert::Infallible;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 use store::Db;
 use store::tables::View;
 use tokio::sync::broadcast;
 
 /// A reader that is more entries behind than this reads pages anew rather than catching up.
 const CATCH_UP_MAX: u64 = 100_000;
+
+/// How often a quiet stream shows that it lives.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// What it then says, which clients pass over.
+const SIGN_OF_LIFE: Bytes = Bytes::from_static(b":\n\n");
 
 /// What a stream is.
 struct Listener {
@@ -27,14 +34,16 @@ struct Listener {
     seen: Seen,
     thread: Option<Seq>,
     only_mine: bool,
-    receiver: broadcast::Receiver<Arc<Told>>,
-    /// What was read and not sent yet.
-    waiting: VecDeque<Event>,
+    receiver: broadcast::Receiver<Arc<Batch>>,
+    /// What is sent before anything else.
+    first: Option<Bytes>,
+    /// What is being sent, shared with other listeners, and how much of it was.
+    batch: Option<Arc<Batch>>,
+    sent: usize,
     /// Up to where the journal was read.
     read_up_to: u64,
     /// Up to where it has to be read; the topic brings what comes after.
     catch_up_to: u64,
-    is_over: bool,
 }
 
 /// Opens a stream, from now on or after a position.
@@ -43,7 +52,7 @@ pub(super) fn open(
     guest: &Guest,
     query: &EventQuery,
     last: Option<Option<Position>>,
-) -> Result<impl Stream<Item = Result<Event, Infallible>> + use<>, Problem> {
+) -> Result<impl Stream<Item = Result<Bytes, Infallible>> + use<>, Problem> {
     let only_mine = match query.user.as_deref() {
         None => false,
         Some("me") => true,
@@ -56,20 +65,13 @@ pub(super) fn open(
     }
     let thread = query.thread.as_ref().map(|name| visible(&db, &seen, name)).transpose()?.map(|(_, seq)| seq);
     // First the topic, then the snapshot: what is in neither does not exist.
-    let receiver = house.hub.listen(thread.map_or(Topic::Space(seen.no), Topic::Thread));
+    let topic = thread.map_or(Topic::Space(seen.no), |thread| Topic::Thread(seen.no, thread));
+    let receiver = house.hub.listen(topic);
     let db = house.node.snapshot()?;
+    let seen = look_again(house, guest, &db)?;
     let now = db.position()?;
-    let mut waiting = VecDeque::new();
-    let read_up_to = match last {
-        None => now.number,
-        Some(last) => match last.filter(|last| can_resume(&db, last, &now)) {
-            Some(last) => last.number,
-            None => {
-                waiting.push_back(Event::default().event("reset").id(now.to_string()).data("{}"));
-                now.number
-            }
-        },
-    };
+    let resumed = last.map(|last| last.filter(|last| can_resume(&db, last, &now)));
+    let reset = || Bytes::from(format!("id: {now}\nevent: reset\ndata: {{}}\n\n"));
     let listener = Listener {
         house: Arc::downgrade(&house.0),
         guest: guest.clone(),
@@ -77,15 +79,27 @@ pub(super) fn open(
         thread,
         only_mine,
         receiver,
-        waiting,
-        read_up_to,
+        first: resumed.is_some_and(|resumed| resumed.is_none()).then(reset),
+        batch: None,
+        sent: 0,
+        read_up_to: resumed.flatten().map_or(now.number, |last| last.number),
         catch_up_to: now.number,
-        is_over: false,
     };
     Ok(futures_util::stream::unfold(listener, |mut listener| async move {
-        let event = listener.next().await?;
-        Some((Ok(event), listener))
+        let frame = listener.next().await?;
+        Some((Ok(frame), listener))
     }))
+}
+
+/// Whether a reader may still read: the key, the user and the membership.
+fn look_again<V: View>(house: &House, guest: &Guest, db: &Db<V>) -> Result<Seen, Problem> {
+    let now = house.node.now();
+    if let Means::Key(_) = guest.caller.means
+        && !db.api_key(&guest.account)?.is_some_and(|key| key.is_accepted(now))
+    {
+        return Err(Problem::unproven("the key is not accepted any more"));
+    }
+    guest.seen(db, now)
 }
 
 /// Whether everything after a position is still in the journal, and not too much.
@@ -98,72 +112,96 @@ fn can_resume<V: View>(db: &Db<V>, last: &Position, now: &Position) -> bool {
 }
 
 impl Listener {
-    async fn next(&mut self) -> Option<Event> {
+    /// What is sent next. Without it the stream is over.
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(first) = self.first.take() {
+            return Some(first);
+        }
         loop {
-            if let Some(event) = self.waiting.pop_front() {
-                return Some(event);
-            }
-            if self.is_over {
-                return None;
+            if let Some(frame) = self.next_of_batch() {
+                return Some(frame);
             }
             if self.read_up_to < self.catch_up_to {
                 self.read_on().ok()?;
                 tokio::task::yield_now().await;
                 continue;
             }
-            match self.receiver.recv().await {
-                Ok(told) => self.hear(&told),
+            match tokio::time::timeout(KEEP_ALIVE, self.receiver.recv()).await {
+                Err(_) => return Some(SIGN_OF_LIFE),
+                Ok(Ok(batch)) => self.hear(batch).ok()?,
                 // Too far behind: the reader comes back and resumes from the journal.
-                Err(broadcast::error::RecvError::Lagged(_) | broadcast::error::RecvError::Closed) => return None,
+                Ok(Err(broadcast::error::RecvError::Lagged(_) | broadcast::error::RecvError::Closed)) => return None,
             }
         }
+    }
+
+    /// What this reader gets of the batch at hand.
+    fn next_of_batch(&mut self) -> Option<Bytes> {
+        let batch = self.batch.take()?;
+        let Batch::Told(told) = &*batch else { return None };
+        while let Some(told) = told.get(self.sent) {
+            self.sent += 1;
+            if self.is_for_me(told) {
+                let frame = told.frame();
+                self.batch = Some(batch);
+                return Some(frame);
+            }
+        }
+        None
     }
 
     /// Reads a part of what lies between the reader's position and the snapshot.
     fn read_on(&mut self) -> Result<(), Problem> {
         let house = self.house.upgrade().ok_or_else(|| Problem::overloaded("the node is stopping"))?;
         let db = house.node.snapshot()?;
+        self.seen = look_again(&house, &self.guest, &db)?;
         let entries = db.journal(Some(self.seen.no), self.read_up_to, CHUNK)?;
         self.read_up_to = entries.last().map_or(self.catch_up_to, |(number, _)| *number);
         let to = self.catch_up_to;
+        let (mut found, mut bytes) = (Vec::new(), 0);
         for (number, entry) in entries.iter().filter(|(number, _)| *number <= to) {
             let is_elsewhere = self.thread.is_some() && thread_of(&db, entry)? != self.thread;
             if !is_elsewhere && let Some(told) = told(&db, *number, entry)? {
-                self.take(&told);
+                bytes += told.data.len();
+                found.push(Arc::new(told));
+            }
+            if bytes >= BATCH_BYTES_MAX {
+                self.read_up_to = *number;
+                break;
+            }
+        }
+        (self.batch, self.sent) = (Some(Arc::new(Batch::Told(found))), 0);
+        Ok(())
+    }
+
+    /// Takes what the topic brings, unless the journal brought it already.
+    fn hear(&mut self, batch: Arc<Batch>) -> Result<(), Problem> {
+        let is_new = |told: &Arc<Told>| told.position.is_none_or(|position| position.number > self.catch_up_to);
+        match &*batch {
+            Batch::Changed(rights) if self.is_about_me(rights) => {
+                let house = self.house.upgrade().ok_or_else(|| Problem::overloaded("the node is stopping"))?;
+                self.seen = look_again(&house, &self.guest, &*house.node.snapshot()?)?;
+            }
+            Batch::Changed(_) => {}
+            Batch::Told(told) => {
+                self.sent = told.iter().position(is_new).unwrap_or(told.len());
+                self.batch = Some(batch);
             }
         }
         Ok(())
     }
 
-    /// Takes what the topic brings, unless the journal brought it already.
-    fn hear(&mut self, told: &Told) {
-        if told.position.is_some_and(|position| position.number <= self.catch_up_to) {
-            return;
+    fn is_about_me(&self, rights: &Rights) -> bool {
+        match (rights, &self.seen.caller.user, self.seen.identity()) {
+            (Rights::Same, _, _) | (Rights::Of(_), None, _) => false,
+            (Rights::Of(whose), Some(_), Some(identity)) => whose.contains(identity),
+            // A user who had not written when the stream began may be one of them by now.
+            (Rights::Everyone, _, _) | (Rights::Of(_), Some(_), None) => true,
         }
-        if told.changes_rights && self.look_again().is_err() {
-            self.is_over = true;
-            return;
-        }
-        self.take(told);
     }
 
-    /// Whether the reader may still read.
-    fn look_again(&mut self) -> Result<(), Problem> {
-        let house = self.house.upgrade().ok_or_else(|| Problem::overloaded("the node is stopping"))?;
-        let db = house.node.snapshot()?;
-        self.seen = self.guest.seen(&db, house.node.now())?;
-        Ok(())
-    }
-
-    fn take(&mut self, told: &Told) {
-        if !self.may_know(told) || self.only_mine && !self.concerns_me(told) {
-            return;
-        }
-        let mut event = Event::default().event(told.name).data(&told.data);
-        if let Some(position) = told.position {
-            event = event.id(position.to_string());
-        }
-        self.waiting.push_back(event);
+    fn is_for_me(&self, told: &Told) -> bool {
+        self.may_know(told) && (!self.only_mine || self.concerns_me(told))
     }
 
     fn may_know(&self, told: &Told) -> bool {

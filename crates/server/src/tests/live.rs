@@ -1,6 +1,7 @@
 //! Live streams: no gap, no repeat, and nothing for those who may not know.
 
 use super::Home;
+use super::wire::Wire;
 use crate::listen::serve;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
@@ -40,6 +41,14 @@ async fn open(home: &Home, user: &str, query: &str, last: Option<&str>) -> Reade
 }
 
 impl Reader {
+    /// Everything that still comes until the stream ends.
+    async fn rest(mut self) -> String {
+        while let Some(bytes) = self.stream.next().await {
+            self.text.push_str(std::str::from_utf8(&bytes.expect("bytes")).expect("text"));
+        }
+        self.text
+    }
+
     async fn next(&mut self) -> Heard {
         loop {
             if let Some((event, rest)) = self.text.clone().split_once("\n\n") {
@@ -146,4 +155,60 @@ async fn a_ticket_is_good_once_and_for_thirty_seconds() {
     assert_eq!(home.send("GET", &path, &[], None).await.status, 401);
     let path = ticket().await.replace("/v1/events", "/v1/threads");
     assert_eq!(home.send("GET", &path, &[], None).await.status, 400);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_removed_hears_nothing_more() {
+    let home = Home::new();
+    let _server = serve(home.house.clone(), SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a server");
+    for user in ["alice", "bob"] {
+        say(&home, user, "t", "hello").await;
+    }
+    let streams = [open(&home, "bob", "", None).await, open(&home, "bob", "?thread=t", None).await];
+    let mut alice = open(&home, "alice", "?thread=t", None).await;
+    let admin = [("x-api-key", home.admin.as_str())];
+    assert_eq!(home.send("DELETE", "/admin/users/bob", &admin, None).await.status, 204);
+    say(&home, "alice", "t", "secret").await;
+    for stream in streams {
+        assert!(!stream.rest().await.contains("secret"));
+    }
+    assert_eq!(alice.next().await.data["body"], "secret");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_ends_with_the_key_that_opened_it() {
+    let home = Home::new();
+    let _server = serve(home.house.clone(), SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a server");
+    say(&home, "bob", "t", "hello").await;
+    let streams = [open(&home, "bob", "", None).await, open(&home, "bob", "?thread=t", None).await];
+    let admin = [("x-api-key", home.admin.as_str())];
+    let path = format!("/admin/api-keys/{}", hex::encode([2; 8]));
+    assert_eq!(home.send("DELETE", &path, &admin, None).await.status, 204);
+    for stream in streams {
+        assert_eq!(stream.rest().await, "");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_ends_later_ends_its_streams_then() {
+    let home = Home::new();
+    say(&home, "bob", "t", "hello").await;
+    let mut looked_at = home.house.node.now();
+    let stream = open(&home, "bob", "?thread=t", None).await;
+    let admin = [("x-api-key", home.admin.as_str())];
+    let path = format!("/admin/api-keys/{}?after_seconds=60", hex::encode([2; 8]));
+    assert_eq!(home.send("DELETE", &path, &admin, None).await.status, 204);
+    home.clock.advance(61);
+    crate::live::look_at_keys(&home.house, &mut looked_at).expect("a look");
+    assert_eq!(stream.rest().await, "");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_never_reads_again_is_cut_off() {
+    let wire = Wire::impatient().await;
+    let client = wire.narrow_client().await;
+    let key = &wire.home.backend;
+    let asked = format!("GET /v1/events HTTP/1.1\r\nhost: a\r\nx-api-key: {key}\r\nx-user-id: bob\r\n\r\n");
+    client.says(asked.as_bytes()).await;
+    wire.says_until_nobody_listens(&client, &"long ".repeat(10_000)).await;
 }

@@ -7,6 +7,8 @@ mod declared;
 mod elsewhere;
 mod explorer;
 mod hostile;
+mod hostile_http1;
+mod hostile_http2;
 mod live;
 mod metrics;
 mod people;
@@ -15,6 +17,7 @@ mod search;
 mod tls;
 mod upkeep;
 mod webhooks;
+mod wire;
 
 use crate::door::keys::NewKey;
 use crate::door::signature::sign;

@@ -1,0 +1,68 @@
+//! The node in a process of its own.
+
+use crate::bench::Scale;
+use crate::bench::supply;
+use anyhow::{Context as _, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+
+/// A node that runs, in a folder that goes with it.
+pub(super) struct ChildNode {
+    child: Child,
+    pub(super) address: SocketAddr,
+    pub(super) token: String,
+    _folder: tempfile::TempDir,
+}
+
+impl ChildNode {
+    pub(super) fn start(scale: &Scale) -> Result<ChildNode> {
+        let folder = supply::folder(scale.dir.as_deref())?;
+        let program = std::env::current_exe().context("this program has no path")?;
+        let child = Command::new(program)
+            .args(["--json", "--listen", "127.0.0.1:0"])
+            .args(["--set", "http.key_per_second=10000000", "--set", "http.address_connections_max=20000"])
+            .arg("--data-dir")
+            .arg(folder.path().join("data"))
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("the node did not start")?;
+        let token = String::new();
+        let mut node = ChildNode { child, address: SocketAddr::from(([0; 4], 0)), token, _folder: folder };
+        let output = node.child.stdout.take().context("the node has no output")?;
+        let mut said = String::new();
+        for line in BufReader::new(output).lines() {
+            said += &line?;
+            let Ok(running) = serde_json::from_str::<serde_json::Value>(&said) else { continue };
+            let url = running["url"].as_str().context("the node does not say where it is")?;
+            node.address = url.trim_start_matches("http://").parse()?;
+            let token = node._folder.path().join("data").join("operator.token");
+            let token = std::fs::read_to_string(token).context("the node has no token")?;
+            node.token = token.lines().nth(1).context("the node's token is missing")?.to_owned();
+            return Ok(node);
+        }
+        bail!("the node ended by itself: {said}")
+    }
+
+    /// Anonymous resident memory of the node now, in KiB.
+    pub(super) fn anonymous_kib(&self) -> Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).context("no memory is told")?;
+        Ok(line.split_whitespace().next().context("no number")?.parse()?)
+    }
+
+    pub(super) fn stop(&mut self) -> Result<()> {
+        kill_process(Pid::from_child(&self.child), Signal::TERM)?;
+        self.child.wait()?;
+        Ok(())
+    }
+}
+
+impl Drop for ChildNode {
+    fn drop(&mut self) {
+        // After an orderly stop there is nothing left to end.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,128 @@
+//! How many connections there may be: in total, and from one address.
+
+use crate::door::limits::network;
+use crate::state::Options;
+use ipnet::IpNet;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Who may have how many connections.
+#[derive(Debug)]
+pub(super) struct Room {
+    all_max: usize,
+    address_max: usize,
+    /// These bring connections of many; only the total counts for them.
+    proxies: Vec<IpNet>,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    all: usize,
+    /// Only addresses that have a connection.
+    addresses: HashMap<u64, usize>,
+}
+
+/// A place, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    room: Arc<Room>,
+    network: Option<u64>,
+}
+
+impl Room {
+    pub(super) fn new(options: &Options) -> Arc<Room> {
+        let (limits, proxies) = (&options.limits, options.proxies.clone());
+        let (all_max, address_max) = (limits.connections_max, limits.address_connections_max);
+        Arc::new(Room { all_max, address_max, proxies, taken: Mutex::default() })
+    }
+
+    /// Room for so many, wherever they come from.
+    pub(super) fn of(connections_max: usize) -> Arc<Room> {
+        let (all_max, address_max) = (connections_max, connections_max);
+        Arc::new(Room { all_max, address_max, proxies: Vec::new(), taken: Mutex::default() })
+    }
+
+    /// A place for a connection from an address, if there is one.
+    pub(super) fn enter(self: &Arc<Room>, address: IpAddr) -> Option<Place> {
+        let address = address.to_canonical();
+        let is_proxy = self.proxies.iter().any(|net| net.contains(&address));
+        let network = (!is_proxy).then(|| network(address));
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if taken.all >= self.all_max {
+            return None;
+        }
+        if let Some(network) = network {
+            let here = taken.addresses.get(&network).copied().unwrap_or_default();
+            if here >= self.address_max {
+                return None;
+            }
+            taken.addresses.insert(network, here + 1);
+        }
+        taken.all += 1;
+        Some(Place { room: self.clone(), network })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.room.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.all = taken.all.saturating_sub(1);
+        let Some(network) = self.network else { return };
+        match taken.addresses.get(&network).copied() {
+            Some(here) if here > 1 => {
+                taken.addresses.insert(network, here - 1);
+            }
+            Some(_) | None => {
+                taken.addresses.remove(&network);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::Limits;
+
+    fn room(connections_max: usize, address_connections_max: usize) -> Arc<Room> {
+        let limits = Limits { connections_max, address_connections_max, ..Limits::default() };
+        let proxies = vec!["192.0.2.9/32".parse().expect("a net")];
+        Room::new(&Options { limits, proxies, ..Options::default() })
+    }
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    #[test]
+    fn an_address_has_its_share_and_others_have_theirs() {
+        let room = room(100, 2);
+        let first = room.enter(ip("192.0.2.1"));
+        let _second = room.enter(ip("::ffff:192.0.2.1")).expect("a place");
+        assert!(room.enter(ip("192.0.2.1")).is_none());
+        assert!(room.enter(ip("192.0.2.2")).is_some());
+        drop(first);
+        assert!(room.enter(ip("192.0.2.1")).is_some());
+    }
+
+    #[test]
+    fn a_network_of_the_sixth_version_is_one_address() {
+        let room = room(100, 1);
+        let _place = room.enter(ip("2001:db8::1")).expect("a place");
+        assert!(room.enter(ip("2001:db8::2")).is_none());
+        assert!(room.enter(ip("2001:db8:0:1::1")).is_some());
+    }
+
+    #[test]
+    fn a_proxy_brings_many_and_the_total_still_counts() {
+        let room = room(3, 1);
+        let places: Vec<_> = (0..3).map(|_| room.enter(ip("192.0.2.9")).expect("a place")).collect();
+        assert!(room.enter(ip("192.0.2.9")).is_none());
+        assert!(room.enter(ip("192.0.2.1")).is_none());
+        drop(places);
+        let taken = room.taken.lock().expect("a lock");
+        assert_eq!((taken.all, taken.addresses.len()), (0, 0));
+    }
+}

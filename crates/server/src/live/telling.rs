@@ -1,0 +1,284 @@
+//! Reads the journal once for everybody, and hands what it says to the topics that somebody listens to.
+//!
+//! What one look at the journal finds goes to each topic as one batch; who lost a right hears of it first.
+
+use super::hub::{Batch, Hub, Rights, Told, Topic};
+use crate::caller::Seen;
+use crate::problem::Problem;
+use crate::render::Renderer;
+use crate::state::House;
+use engine::access::Principal;
+use engine::reads::Reads as _;
+use engine::rows::{JournalKind, Meta};
+use model::envelope::Role;
+use model::{EventId, Identity, Kind, Nanos, Position, Seq, SpaceId, SpaceNo};
+use node::acts::{self, Caller, Means};
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+use store::tables::View;
+use store::{Db, Entry};
+use tokio::sync::watch;
+
+/// A batch that has reached this size is handed over, so that a reader who is stuck holds little.
+pub(super) const BATCH_BYTES_MAX: usize = 128 * 1024;
+/// Journal entries that are read at a time.
+pub(super) const CHUNK: usize = 256;
+/// How often it is looked whether a key has ended by itself.
+const LOOK_AT_KEYS: Duration = Duration::from_secs(15);
+
+/// What wakes the hub.
+enum Wake {
+    Committed,
+    LookAtKeys,
+    Over,
+}
+
+/// Follows the journal until the house is taken down.
+pub(crate) async fn run(house: Weak<House>, mut position: watch::Receiver<u64>, begin: Begin) {
+    let Begin { mut told_up_to, mut looked_at } = begin;
+    let mut look = tokio::time::interval(LOOK_AT_KEYS);
+    loop {
+        let wake = tokio::select! {
+            changed = position.changed() => if changed.is_ok() { Wake::Committed } else { Wake::Over },
+            _ = look.tick() => Wake::LookAtKeys,
+        };
+        let Some(house) = house.upgrade() else { return };
+        let done = match wake {
+            Wake::Over => return,
+            Wake::LookAtKeys => look_at_keys(&house, &mut looked_at),
+            Wake::Committed => {
+                let (from, to) = (told_up_to, *position.borrow_and_update());
+                told_up_to = to.max(from);
+                if house.hub.is_heard() { tell_all(&house, from, to) } else { Ok(()) }
+            }
+        };
+        if let Err(problem) = done {
+            tracing::error!(?problem, "live streams could not be told");
+        }
+    }
+}
+
+/// Where the hub begins: nobody listened to what came before.
+#[derive(Debug)]
+pub(crate) struct Begin {
+    told_up_to: u64,
+    looked_at: Nanos,
+}
+
+impl Begin {
+    /// Now.
+    pub(crate) fn now(house: &House) -> Begin {
+        let told_up_to = house.node.snapshot().ok().and_then(|db| db.position().ok()).map_or(0, |at| at.number);
+        Begin { told_up_to, looked_at: house.node.now() }
+    }
+}
+
+/// Keys that ended since the last look end their streams.
+pub(crate) fn look_at_keys(house: &House, looked_at: &mut Nanos) -> Result<(), Problem> {
+    let (db, now) = (house.node.snapshot()?, house.node.now());
+    let before = std::mem::replace(looked_at, now);
+    for (_, key) in db.api_keys()? {
+        if key.is_accepted(before)
+            && !key.is_accepted(now)
+            && let Some(space) = db.space_no(&key.space)?
+        {
+            house.hub.change_rights(space, Rights::Everyone);
+        }
+    }
+    Ok(())
+}
+
+/// What was found for each topic and not sent yet, with its size.
+#[derive(Default)]
+struct Outgoing(HashMap<Topic, (Vec<Arc<Told>>, usize)>);
+
+impl Outgoing {
+    fn add(&mut self, hub: &Hub, topic: Topic, told: Arc<Told>) {
+        let (batch, bytes) = self.0.entry(topic).or_default();
+        *bytes += told.data.len();
+        batch.push(told);
+        if *bytes >= BATCH_BYTES_MAX {
+            hub.send(topic, Arc::new(Batch::Told(std::mem::take(batch))));
+            *bytes = 0;
+        }
+    }
+
+    fn flush(self, hub: &Hub) {
+        for (topic, (batch, _)) in self.0.into_iter().filter(|(_, (batch, _))| !batch.is_empty()) {
+            hub.send(topic, Arc::new(Batch::Told(batch)));
+        }
+    }
+}
+
+fn tell_all(house: &House, mut from: u64, to: u64) -> Result<(), Problem> {
+    let db = house.node.snapshot()?;
+    while from < to {
+        let mut entries = db.journal(None, from, CHUNK)?;
+        let Some((last, _)) = entries.last() else { return Ok(()) };
+        from = *last;
+        entries.retain(|(number, _)| *number <= to);
+        tell_some(&db, &house.hub, &entries)?;
+    }
+    Ok(())
+}
+
+fn tell_some<V: View>(db: &Db<V>, hub: &Hub, entries: &[(u64, Entry)]) -> Result<(), Problem> {
+    let spaces = hub.spaces();
+    let mut heard = Vec::new();
+    let mut changed: HashMap<SpaceNo, Rights> = HashMap::new();
+    for (number, entry) in entries.iter().filter(|(_, entry)| spaces.contains(&entry.space)) {
+        let Some(meta) = db.event(entry.seq)?.and_then(|row| row.meta) else { continue };
+        let rights = changed.entry(entry.space).or_default();
+        *rights = std::mem::take(rights).and(rights_of(db, entry.seq, &meta)?);
+        heard.push((*number, entry, meta));
+    }
+    // First who may not listen any more, then what there is to hear.
+    for (space, rights) in changed {
+        match rights {
+            Rights::Same => {}
+            rights => hub.change_rights(space, rights),
+        }
+    }
+    let mut outgoing = Outgoing::default();
+    for (number, entry, meta) in heard {
+        let topics = hub.topics(entry.space, thread_around(db, entry.seq, &meta)?);
+        if !topics.is_empty()
+            && let Some(told) = told(db, number, entry)?.map(Arc::new)
+        {
+            topics.into_iter().for_each(|topic| outgoing.add(hub, topic, told.clone()));
+        }
+    }
+    outgoing.flush(hub);
+    Ok(())
+}
+
+/// The thread that an entry is about.
+pub(super) fn thread_of<V: View>(db: &Db<V>, entry: &Entry) -> Result<Option<Seq>, Problem> {
+    let Some(meta) = db.event(entry.seq)?.and_then(|row| row.meta) else { return Ok(None) };
+    thread_around(db, entry.seq, &meta)
+}
+
+fn thread_around<V: View>(db: &Db<V>, seq: Seq, meta: &Meta) -> Result<Option<Seq>, Problem> {
+    Ok(match meta.kind {
+        Kind::Thread => Some(seq),
+        Kind::Message | Kind::ThreadUpdate | Kind::ThreadDelete | Kind::ReadMarker => Some(meta.subject),
+        Kind::Edit | Kind::Reaction | Kind::ReactionRemoval => {
+            db.event(meta.subject)?.and_then(|row| row.meta).map(|meta| meta.subject)
+        }
+        _ => None,
+    })
+}
+
+/// Whose rights an event may have changed.
+fn rights_of<V: View>(db: &Db<V>, seq: Seq, meta: &Meta) -> Result<Rights, Problem> {
+    Ok(match meta.kind {
+        Kind::Member => match db.membership(seq)? {
+            Some(membership) => Rights::Of(vec![membership.member]),
+            None => Rights::Everyone,
+        },
+        // Those whom the removed one had admitted may be gone as well.
+        Kind::Removal => Rights::Everyone,
+        _ => Rights::Same,
+    })
+}
+
+/// What an entry says to those who listen, if it says anything to them.
+pub(crate) fn told<V: View>(db: &Db<V>, number: u64, entry: &Entry) -> Result<Option<Told>, Problem> {
+    let Some(meta) = db.event(entry.seq)?.and_then(|row| row.meta) else { return Ok(None) };
+    let (name, message) = match (meta.kind, entry.kind) {
+        (Kind::Message, JournalKind::Applied) => ("message.created", Some(entry.seq)),
+        (Kind::Message, _) => ("message.changed", Some(entry.seq)),
+        (Kind::Edit, _) => ("message.changed", Some(meta.subject)),
+        (Kind::Reaction | Kind::ReactionRemoval, _) => ("message.reacted", Some(meta.subject)),
+        (Kind::Thread, JournalKind::Applied) => ("thread.created", None),
+        (Kind::ThreadDelete, _) => ("thread.deleted", None),
+        (Kind::Thread | Kind::ThreadUpdate, _) => ("thread.changed", None),
+        (Kind::ReadMarker, _) => ("thread.read", None),
+        (Kind::Member | Kind::Removal, _) => ("members.changed", None),
+        _ => return Ok(None),
+    };
+    let by = db.identity(meta.author)?;
+    let space = db.space_id(entry.space)?;
+    let seen = nobody(space, entry.space);
+    let renderer = Renderer { db, seen: &seen };
+    let thread = thread_of(db, entry)?;
+    let data = match (message, thread) {
+        (Some(message), _) => json(&renderer.message_at(message)?),
+        (None, Some(thread)) if name == "thread.read" => {
+            serde_json::json!({ "thread": renderer.name(thread)?, "user": renderer.author(&by)? }).to_string()
+        }
+        (None, Some(thread)) => match db.thread(thread)? {
+            Some(found) => json(&renderer.thread(&found)?),
+            None => return Ok(None),
+        },
+        (None, None) => serde_json::json!({}).to_string(),
+    };
+    let mentions = match meta.kind {
+        Kind::Message => mentioned(db, entry.seq)?,
+        _ => Vec::new(),
+    };
+    let only = if name == "thread.read" { Some(vec![by]) } else { insiders(db, thread)? };
+    let position = Some(Position { epoch: db.epoch()?, number });
+    Ok(Some(Told { position, name, data, thread, only, by, mentions, frame: OnceLock::new() }))
+}
+
+fn json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+fn mentioned<V: View>(db: &Db<V>, seq: Seq) -> Result<Vec<EventId>, Problem> {
+    let Some(envelope) = db.opened(seq)? else { return Ok(Vec::new()) };
+    let mentions = envelope.references.iter().filter(|reference| reference.role == Role::Mention);
+    Ok(mentions.map(|reference| reference.id).collect())
+}
+
+/// Those who may know of a private thread.
+pub(crate) fn insiders<V: View>(db: &Db<V>, thread: Option<Seq>) -> Result<Option<Vec<Identity>>, Problem> {
+    let Some(seq) = thread else { return Ok(None) };
+    let Some(meta) = db.event(seq)?.and_then(|row| row.meta) else { return Ok(None) };
+    if !acts::sight(db, seq, &meta, None, None)?.is_private {
+        return Ok(None);
+    }
+    let mut insiders = acts::participants(db, seq, meta.space)?;
+    insiders.push(db.identity(meta.author)?);
+    Ok(Some(insiders))
+}
+
+/// What is told is told for nobody in particular.
+fn nobody(space: SpaceId, no: SpaceNo) -> Seen {
+    let caller = Caller { means: Means::Operator, user: None, called: String::new() };
+    Seen { space, no, principal: Principal::Operator, user: None, caller }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sizes of the batches that come of so many entries of this length.
+    fn batches(entries: usize, length: usize) -> Vec<usize> {
+        let (hub, topic) = (Hub::default(), Topic::Space(SpaceNo(1)));
+        let (mut receiver, mut outgoing) = (hub.listen(topic), Outgoing::default());
+        for _ in 0..entries {
+            let (data, by) = ("x".repeat(length), Identity([1; 32]));
+            let (only, mentions, frame) = (None, Vec::new(), OnceLock::new());
+            let told = Told { position: None, name: "typing", data, thread: None, only, by, mentions, frame };
+            outgoing.add(&hub, topic, Arc::new(told));
+        }
+        outgoing.flush(&hub);
+        std::iter::from_fn(|| receiver.try_recv().ok())
+            .map(|batch| match &*batch {
+                Batch::Told(told) => told.len(),
+                Batch::Changed(_) => 0,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_burst_is_one_batch_unless_it_is_large() {
+        assert_eq!(batches(CHUNK, 100), [CHUNK]);
+        assert_eq!(batches(5, BATCH_BYTES_MAX / 2), [2, 2, 1]);
+        assert_eq!(batches(2, BATCH_BYTES_MAX), [1, 1]);
+        assert_eq!(batches(0, 1), [0; 0]);
+    }
+}
