@@ -7,6 +7,7 @@ use http::request::Parts;
 use model::{Identity, SpaceId};
 use node::acts::{self, Caller};
 use store::Db;
+use store::moderation::Distance;
 use store::people::User;
 use store::tables::View;
 
@@ -38,6 +39,8 @@ pub(crate) struct Seen {
     pub(crate) no: model::SpaceNo,
     pub(crate) principal: Principal,
     pub(crate) user: Option<User>,
+    /// Whom the user blocks: what they write is not shown.
+    pub(crate) blocked: Vec<Identity>,
     pub(crate) caller: Caller,
 }
 
@@ -67,8 +70,14 @@ impl Guest {
         let space = self.space()?;
         let Some(no) = db.space_no(&space)? else { return Err(Problem::not_found("this space is empty here")) };
         let (principal, user) = acts::principal(db, &space, &self.caller, now)?;
+        let blocked = match &user {
+            Some(user) => db.distances(&space, &user.identity)?,
+            None => Vec::new(),
+        };
+        let blocked = blocked.into_iter().filter(|(_, distance)| *distance == Distance::Block);
+        let blocked = blocked.map(|(other, _)| other).collect();
         match decide(&principal, self.action, &Facts::default()) {
-            Decision::Allow => Ok(Seen { space, no, principal, user, caller: self.caller.clone() }),
+            Decision::Allow => Ok(Seen { space, no, principal, user, blocked, caller: self.caller.clone() }),
             denied => Err(denied.into()),
         }
     }
@@ -79,6 +88,11 @@ impl Seen {
     pub(crate) fn may_see(&self, sight: &acts::Sight) -> bool {
         let facts = Facts { is_closed_to_caller: sight.is_closed, is_own: false, is_known: true };
         decide(&self.principal, Action::Read, &facts) == Decision::Allow
+    }
+
+    /// Whether the user does not want to see what somebody writes.
+    pub(crate) fn blocks(&self, other: &Identity) -> bool {
+        self.blocked.contains(other)
     }
 
     pub(crate) fn identity(&self) -> Option<&Identity> {

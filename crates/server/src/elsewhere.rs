@@ -1,7 +1,7 @@
 //! Signed elsewhere: a client with a key of its own has an event prepared, signs it, and submits it.
 
 use crate::ask::json;
-use crate::caller::Guest;
+use crate::caller::{Guest, Seen};
 use crate::extract::Sent;
 use crate::problem::Problem;
 use crate::shapes::{ChosenId, EventIdText};
@@ -185,6 +185,7 @@ pub(crate) async fn submit(
     };
     let blob = blob.map_err(|why| Problem::unprocessable(why.to_string()))?;
     let wire = hex(&sent.content, "the content")?;
+    check_quota(&db, &seen, &signed.envelope().author, wire.len() as u64)?;
     deliver(&house, &signed, blob, wire).await
 }
 
@@ -197,6 +198,14 @@ fn check_membership(db: &Arc<Db<Snapshot>>, signed: &Verified, now: model::Nanos
         Some(_) => Ok(()),
         None => Err(Problem::forbidden("the membership it stands on is not in force")),
     }
+}
+
+/// Who signs elsewhere has the same quota as everybody.
+fn check_quota(db: &Arc<Db<Snapshot>>, seen: &Seen, author: &Identity, bytes: u64) -> Result<(), Problem> {
+    let Some(most) = db.policy().user_bytes_max else { return Ok(()) };
+    let Some(author) = db.author_no(author)? else { return Ok(()) };
+    let used = db.kept_bytes(seen.no, author)?;
+    if used.saturating_add(bytes) > most { Err(CannotAct::OverQuota("user").into()) } else { Ok(()) }
 }
 
 async fn deliver(

@@ -9,6 +9,7 @@ use model::Seq;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How much is kept, counted in bytes of rows and texts.
 const BYTES_MAX: u64 = 32 << 20;
@@ -20,6 +21,8 @@ const MESSAGES: usize = 50_000;
 /// A message as it was rendered.
 #[derive(Debug)]
 pub(crate) struct Rendered {
+    /// Since when: see [`KeptMessages::generation`].
+    pub(crate) generation: u64,
     /// The row it was rendered from.
     pub(crate) row: Box<[u8]>,
     /// How its thread was called.
@@ -40,28 +43,39 @@ impl Weighter<Seq, Arc<Rendered>> for Bytes {
 }
 
 /// Messages that were rendered lately.
-pub(crate) struct KeptMessages(Cache<Seq, Arc<Rendered>, Bytes>);
+pub(crate) struct KeptMessages {
+    cache: Cache<Seq, Arc<Rendered>, Bytes>,
+    /// What was rendered before the last change of it is not used: whoever read an older snapshot may still keep it.
+    generation: AtomicU64,
+}
 
 impl Default for KeptMessages {
     fn default() -> KeptMessages {
-        KeptMessages(Cache::with_weighter(MESSAGES, BYTES_MAX, Bytes))
+        KeptMessages { cache: Cache::with_weighter(MESSAGES, BYTES_MAX, Bytes), generation: AtomicU64::new(0) }
     }
 }
 
 impl KeptMessages {
+    /// What is rendered from a snapshot that is taken from now on belongs to this.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::SeqCst)
+    }
+
     /// A message, if it was rendered from this row.
     pub(crate) fn get(&self, seq: Seq, row: &[u8]) -> Option<Arc<Rendered>> {
-        self.0.get(&seq).filter(|rendered| *rendered.row == *row)
+        let generation = self.generation();
+        self.cache.get(&seq).filter(|rendered| rendered.generation == generation && *rendered.row == *row)
     }
 
     /// Keeps a message.
     pub(crate) fn keep(&self, seq: Seq, rendered: Rendered) {
-        self.0.insert(seq, Arc::new(rendered));
+        self.cache.insert(seq, Arc::new(rendered));
     }
 
     /// Forgets everything, because what rests can no longer be opened, or somebody has another name.
     pub(crate) fn clear(&self) {
-        self.0.clear();
+        self.generation.fetch_add(1, Ordering::SeqCst);
+        self.cache.clear();
     }
 }
 
@@ -70,7 +84,7 @@ mod tests {
     use super::*;
 
     fn rendered(row: &[u8], json: &str) -> Rendered {
-        Rendered { row: row.into(), thread: "t".into(), chosen: None, json: json.into() }
+        Rendered { generation: 0, row: row.into(), thread: "t".into(), chosen: None, json: json.into() }
     }
 
     #[test]
@@ -82,6 +96,8 @@ mod tests {
         assert!(kept.get(Seq(2), b"row").is_none());
         kept.clear();
         assert!(kept.get(Seq(1), b"row").is_none());
+        kept.keep(Seq(1), rendered(b"row", "{}"));
+        assert!(kept.get(Seq(1), b"row").is_none(), "rendered before it was cleared");
     }
 
     #[test]
@@ -90,7 +106,7 @@ mod tests {
         for seq in 0..2000 {
             kept.keep(Seq(seq), rendered(b"row", &"x".repeat(64 * 1024)));
         }
-        assert!(kept.0.weight() <= BYTES_MAX, "{}", kept.0.weight());
-        assert!(kept.0.len() > 100);
+        assert!(kept.cache.weight() <= BYTES_MAX, "{}", kept.cache.weight());
+        assert!(kept.cache.len() > 100);
     }
 }

@@ -3,6 +3,7 @@
 use crate::ask::{json, named};
 use crate::caller::Guest;
 use crate::extract::{Path, Query, Sent};
+use crate::live::Rights;
 use crate::messages::look;
 use crate::problem::Problem;
 use crate::render::Message;
@@ -119,6 +120,16 @@ pub(crate) async fn blocks(State(house): State<Shared>, guest: Guest) -> Result<
     })
 }
 
+/// Keeps somebody at a distance; the caller's own streams hear of it.
+async fn keep(house: &Shared, guest: Guest, other: String, distance: Option<Distance>) -> Result<StatusCode, Problem> {
+    house.act(guest.clone(), None, Deed::Distance(other, distance)).await?;
+    let seen = guest.seen(&*house.node.snapshot()?, house.node.now())?;
+    if let Some(identity) = seen.identity() {
+        house.hub.change_rights(seen.no, Rights::Of(vec![*identity]));
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
 /// Block or mute a user
 #[utoipa::path(put, path = "/v1/blocks/{user}", tag = "people", params(("user" = String, Path)),
     request_body = BlockBody, responses(
@@ -135,8 +146,7 @@ pub(crate) async fn block(
         DistanceWord::Block => Distance::Block,
         DistanceWord::Mute => Distance::Mute,
     };
-    house.act(guest, None, Deed::Distance(user, Some(distance))).await?;
-    Ok(StatusCode::NO_CONTENT)
+    keep(&house, guest, user, Some(distance)).await
 }
 
 /// No longer block or mute a user
@@ -148,8 +158,7 @@ pub(crate) async fn unblock(
     guest: Guest,
     Path(user): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    house.act(guest, None, Deed::Distance(user, None)).await?;
-    Ok(StatusCode::NO_CONTENT)
+    keep(&house, guest, user, None).await
 }
 
 /// A report to the moderators.

@@ -44,6 +44,7 @@ pub(crate) async fn typing(
         thread: Some(seq),
         only: insiders(&db, Some(seq))?,
         by: user.identity,
+        shows: None,
         mentions: Vec::new(),
         frame: OnceLock::new(),
     };
@@ -75,6 +76,7 @@ pub(crate) async fn presence(
         thread: None,
         only: None,
         by: user.identity,
+        shows: None,
         mentions: Vec::new(),
         frame: OnceLock::new(),
     };

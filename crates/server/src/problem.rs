@@ -141,7 +141,7 @@ impl From<CannotAct> for Problem {
             CannotAct::Unknown(_) | CannotAct::NotKept => Problem::not_found(detail),
             CannotAct::OverQuota(_) => Problem::over_quota(detail),
             CannotAct::Taken(_) | CannotAct::OtherRequest => Problem::conflict(detail),
-            CannotAct::Name(_) | CannotAct::TooMany(_) => Problem::unprocessable(detail),
+            CannotAct::Name(_) | CannotAct::TooMany(_) | CannotAct::TooManyBlocked(_) => Problem::unprocessable(detail),
             CannotAct::Body(model::body::BadBody::Long) => Problem::too_large(detail),
             CannotAct::Body(_) => Problem::unprocessable(detail),
             CannotAct::NoKey => Problem::conflict(detail),

@@ -270,8 +270,10 @@ impl<V: View> Renderer<'_, V> {
     }
 
     fn last_message(&self, thread: Seq, id: &str) -> Result<Option<Message>, Problem> {
-        let last = self.db.timeline(thread, Stamp::LAST, 1)?;
-        last.first().map(|message| self.message(message, id)).transpose()
+        let most = if self.seen.blocked.is_empty() { 1 } else { LAST_MAX };
+        let last = self.db.timeline(thread, Stamp::LAST, most)?;
+        let seen = last.iter().rfind(|message| !self.seen.blocks(&message.author));
+        seen.map(|message| self.message(message, id)).transpose()
     }
 
     /// What arrived after the message that the caller marked, by position; everything, if they never did.
@@ -305,6 +307,9 @@ pub(crate) fn claimed(found: &views::Message) -> Option<Cow<'_, str>> {
     let Shown::Here(bytes) = &found.content else { return None };
     serde_json::from_slice::<Content<'_>>(bytes).ok()?.id
 }
+
+/// How far back the latest message is looked for that is not by somebody who is blocked.
+const LAST_MAX: usize = 20;
 
 /// More versions than this are not counted.
 pub(crate) const VERSIONS_MAX: usize = 1000;

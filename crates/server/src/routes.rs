@@ -29,6 +29,9 @@ const BACKUPS: &str = "/admin/backups";
 /// How long a backup may take: as long as it takes to write a great node to a slow disk.
 const BACKUP_SECONDS_MAX: u64 = 24 * 3600;
 
+/// Where the store is checked.
+const VERIFY: &str = "/admin/verify";
+
 /// Where metrics are.
 const METRICS: &str = "/metrics";
 
@@ -87,6 +90,10 @@ pub(crate) const ACTIONS: &[(Method, &str, Action)] = &[
     (Method::GET, "/admin/api-keys", Action::Administer),
     (Method::POST, "/admin/api-keys", Action::Administer),
     (Method::DELETE, "/admin/api-keys/{id}", Action::Administer),
+    (Method::POST, "/admin/api-keys/{id}/rotate", Action::Administer),
+    (Method::GET, "/admin/signing-keys", Action::Administer),
+    (Method::POST, "/admin/signing-keys", Action::Administer),
+    (Method::DELETE, "/admin/signing-keys/{number}", Action::Administer),
     (Method::GET, "/admin/users", Action::Administer),
     (Method::PUT, "/admin/users/{user}", Action::Administer),
     (Method::DELETE, "/admin/users/{user}", Action::Administer),
@@ -112,7 +119,7 @@ pub(crate) const ACTIONS: &[(Method, &str, Action)] = &[
     (Method::GET, "/admin/reports", Action::Administer),
     (Method::PUT, "/admin/reports/{number}", Action::Administer),
     (Method::POST, "/admin/retry", Action::Operate),
-    (Method::POST, "/admin/verify", Action::Operate),
+    (Method::POST, VERIFY, Action::Operate),
     (Method::DELETE, "/admin/spaces/{space}", Action::Operate),
     (Method::DELETE, "/admin/spaces/{space}/keys", Action::Operate),
     (Method::PUT, "/admin/spaces/{space}/protection", Action::Operate),
@@ -130,7 +137,8 @@ pub(crate) fn action(method: &Method, path: &str) -> Option<Action> {
 
 /// How long a request may take, where that is not what the settings say.
 pub(crate) fn patience(method: &Method, path: &str) -> Option<Duration> {
-    (method == Method::POST && path == BACKUPS).then(|| Duration::from_secs(BACKUP_SECONDS_MAX))
+    let is_long = method == Method::POST && [BACKUPS, VERIFY].contains(&path);
+    is_long.then(|| Duration::from_secs(BACKUP_SECONDS_MAX))
 }
 
 /// The methods that a path takes, as `Allow` lists them.
@@ -186,11 +194,20 @@ fn documented() -> OpenApiRouter<Shared> {
         .routes(routes!(people::leave))
         .routes(routes!(export::own))
         .routes(routes!(signing::sign))
+        .merge(administered())
+}
+
+/// The routes of those who administer.
+fn administered() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
         .routes(routes!(metrics::metrics))
         .routes(routes!(admin::health))
         .routes(routes!(admin::stats))
         .routes(routes!(admin::keys::list, admin::keys::create))
         .routes(routes!(admin::keys::end))
+        .routes(routes!(admin::keys::rotate))
+        .routes(routes!(admin::signing_keys::list, admin::signing_keys::create))
+        .routes(routes!(admin::signing_keys::end))
         .routes(routes!(admin::users::list))
         .routes(routes!(admin::users::put, admin::users::remove))
         .routes(routes!(admin::identities::put))

@@ -16,7 +16,6 @@ use search::{CannotSearch, REACH_MAX};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use store::Db;
-use store::moderation::Distance;
 use store::tables::View;
 use utoipa::{IntoParams, ToSchema};
 
@@ -146,18 +145,11 @@ impl<V: View> Asking<'_, V> {
             None => self.is_visible(meta.subject)?,
         };
         threads.insert(meta.subject, is_visible);
-        if !is_visible || self.is_blocked(meta.author)? {
+        if !is_visible || self.seen.blocks(&self.db.identity(meta.author)?) {
             return Ok(None);
         }
         let message = Renderer { db: self.db, seen: self.seen }.message_at(seq)?;
         Ok((message.state == "here" && !message.deleted).then_some(message))
-    }
-
-    /// Whether the caller does not want to see what that author writes.
-    fn is_blocked(&self, author: model::AuthorNo) -> Result<bool, Problem> {
-        let Some(identity) = self.seen.identity() else { return Ok(false) };
-        let author = self.db.identity(author)?;
-        Ok(self.db.distance(&self.seen.space, identity, &author)? == Some(Distance::Block))
     }
 
     fn is_visible(&self, thread: Seq) -> Result<bool, Problem> {

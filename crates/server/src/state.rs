@@ -81,7 +81,7 @@ pub struct Options {
 pub struct House {
     pub(crate) kept: KeptMessages,
     /// Held by whoever checks the whole store: one at a time.
-    pub(crate) verifying: tokio::sync::Mutex<()>,
+    pub(crate) verifying: Arc<tokio::sync::Mutex<()>>,
     pub(crate) node: Node,
     pub(crate) options: Options,
     /// The hash of the operator's token.
@@ -133,7 +133,7 @@ impl House {
         node.on_timed_commit(move |nanos| timer.committed(nanos));
         Arc::new(House {
             kept: KeptMessages::default(),
-            verifying: tokio::sync::Mutex::default(),
+            verifying: Arc::default(),
             node,
             gates: Gates::new(&options.limits),
             options,
@@ -149,6 +149,18 @@ impl House {
             searching: std::sync::OnceLock::new(),
             position,
         })
+    }
+
+    /// An API key that is declared in the configuration, or stored.
+    pub(crate) fn api_key<V: store::tables::View>(
+        &self,
+        db: &store::Db<V>,
+        id: &[u8; 8],
+    ) -> Result<Option<ApiKey>, engine::Fault> {
+        match self.options.keys.get(id) {
+            Some(declared) => Ok(Some(declared.clone())),
+            None => db.api_key(id),
+        }
     }
 
     /// Forgets what was kept in memory and in search of a space that nobody may read any more.

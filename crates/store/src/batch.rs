@@ -113,7 +113,7 @@ impl<'t> Batch<'t> {
         self.db.tables.ids.insert(arrival.blob.id().0, seq.0).map_err(fault)?;
         let blob = arrival.blob.bytes().to_vec();
         let inline = arrival.inline.map(Inline::wire);
-        self.db.pending.rows.insert(seq.0, PendingRow { row, blob, inline });
+        self.db.pending.rows.insert(seq.0, PendingRow { row, blob, inline, is_copied: false });
         Ok(seq)
     }
 
@@ -224,17 +224,19 @@ impl<'t> Batch<'t> {
 
     fn pending_row(&mut self, seq: Seq) -> Answer<&mut PendingRow> {
         if !self.db.pending.rows.contains_key(&seq.0) {
-            let copy = |parts: encode::EventParts<'_>| PendingRow {
-                row: parts.row,
-                blob: parts.blob.to_vec(),
-                inline: parts.inline.map(Inline::into_owned),
+            let copy = |parts: encode::EventParts<'_>| {
+                let inline = parts.inline.map(Inline::into_owned);
+                PendingRow { row: parts.row, blob: parts.blob.to_vec(), inline, is_copied: false }
             };
             let Some(row) = self.db.with_event(seq, copy)? else {
                 return Err(Fault::Broken(format!("{seq} was changed but has no row")));
             };
             self.db.pending.rows.insert(seq.0, row);
         }
-        self.db.pending.rows.get_mut(&seq.0).ok_or_else(|| Fault::Broken("a pending row is gone".into()))
+        let gone = || Fault::Broken("a pending row is gone".into());
+        let pending = self.db.pending.rows.get_mut(&seq.0).ok_or_else(gone)?;
+        pending.is_copied = false;
+        Ok(pending)
     }
 
     fn put_row(&mut self, seq: Seq, row: EventRow) -> Answer<()> {
@@ -306,7 +308,9 @@ impl<'t> Batch<'t> {
         self.settle_threads()?;
         for (seq, mut pending) in std::mem::take(&mut self.db.pending.rows) {
             self.rest_inline(&mut pending)?;
-            self.follow_in_timeline(Seq(seq), &pending)?;
+            if !pending.is_copied {
+                self.follow_in_timeline(Seq(seq), &pending)?;
+            }
             let bytes = encode::encode_event(&pending.row, &pending.blob, pending.inline.as_ref());
             self.db.tables.events.insert(seq, bytes.as_slice()).map_err(fault)?;
         }

@@ -36,6 +36,8 @@ pub(crate) struct PendingRow {
     pub(crate) row: EventRow,
     pub(crate) blob: Vec<u8>,
     pub(crate) inline: Option<Inline<'static>>,
+    /// Whether the timeline has a copy of what it says now.
+    pub(crate) is_copied: bool,
 }
 
 /// What a batch has decided but not yet put into the tables: rows that change several times are written once.

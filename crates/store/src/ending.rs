@@ -5,24 +5,27 @@ use crate::db::fault;
 use crate::encode;
 use crate::people::User;
 use engine::reads::Answer;
-use model::SpaceId;
+use model::{Identity, SpaceId};
 use redb::ReadableTable as _;
 
-/// Removes every row of a table whose key begins with a space.
+/// Removes at most so many rows of each table whose keys begin with a space. Says how many.
 macro_rules! forget_rows {
-    ($batch:ident, $space:ident, $($table:ident: $length:literal),*) => {
+    ($batch:ident, $space:ident, $most:expr, $($table:ident: $length:literal),*) => {{
+        let mut gone = 0;
         $({
             let first = encode::key::<$length>(&[&$space.0]);
             let last = encode::key::<$length>(&[&$space.0, &[0xff; $length]]);
             let mut keys = Vec::new();
-            for entry in $batch.db.tables.$table.range(first..=last).map_err(fault)? {
+            for entry in $batch.db.tables.$table.range(first..=last).map_err(fault)?.take($most) {
                 keys.push(entry.map_err(fault)?.0.value());
             }
+            gone += keys.len();
             for key in keys {
                 $batch.db.tables.$table.remove(key).map_err(fault)?;
             }
         })*
-    };
+        gone
+    }};
 }
 
 impl Batch<'_> {
@@ -34,11 +37,12 @@ impl Batch<'_> {
         let name: [u8; 48] = encode::key(&[&space.0, &user.identity.0]);
         self.db.tables.user_names.remove(name).map_err(fault)?;
         self.db.tables.custodians.remove(user.identity.0).map_err(fault)?;
-        self.shared.keys.forget_name(space, &user.identity);
+        self.shared.keys.erase(space, &user.identity);
         self.forget_distances(space, &user.identity)
     }
 
-    /// Forgets all that is kept of a space beside its events, and destroys its keys: nobody gets in, nobody reads.
+    /// Closes a space: its API keys and its keeper are forgotten, and its keys destroyed, so that nobody gets in and
+    /// nobody reads. The rest follows with [`Batch::forget_some`].
     pub fn end_space(&mut self, space: &SpaceId) -> Answer<()> {
         self.touch();
         for (id, key) in self.db.api_keys()? {
@@ -46,13 +50,31 @@ impl Batch<'_> {
                 self.db.tables.api_keys.remove(id).map_err(fault)?;
             }
         }
-        let users = self.db.users(space, None, usize::MAX)?;
-        for (_, user) in users {
-            self.forget_user(space, &user)?;
+        if let Some(kept) = self.db.kept_space(space)? {
+            self.db.tables.custodians.remove(kept.keeper.0).map_err(fault)?;
+            self.shared.keys.erase(space, &kept.keeper);
         }
-        forget_rows!(self, space, kept_spaces: 16, protections: 16, users: 32, user_names: 48, signing_keys: 24);
-        forget_rows!(self, space, webhooks: 24, retentions: 32, distances: 80, reports: 24);
+        forget_rows!(self, space, usize::MAX, kept_spaces: 16, protections: 16, signing_keys: 24, webhooks: 24);
         self.destroy_keys(space)?;
         Ok(())
+    }
+
+    /// Forgets about so many rows of what is kept of an ended space and its users. Says how many.
+    pub fn forget_some(&mut self, space: &SpaceId, most: usize) -> Answer<usize> {
+        self.touch();
+        let first = encode::key::<48>(&[&space.0]);
+        let last = encode::key::<48>(&[&space.0, &[0xff; 32]]);
+        let mut names = Vec::new();
+        for entry in self.db.tables.user_names.range(first..=last).map_err(fault)?.take(most) {
+            names.push(entry.map_err(fault)?.0.value());
+        }
+        for name in &names {
+            self.db.tables.custodians.remove(encode::key::<32>(&[&name[16..]])).map_err(fault)?;
+            self.db.tables.user_names.remove(name).map_err(fault)?;
+            self.shared.keys.erase(space, &Identity(encode::key(&[&name[16..]])));
+        }
+        let mut gone = names.len();
+        gone += forget_rows!(self, space, most, users: 32, retentions: 32, distances: 80, reports: 24);
+        Ok(gone)
     }
 }

@@ -16,6 +16,9 @@ use serde::{Deserialize, Serialize};
 /// How many jobs that have ended are remembered.
 const ENDED_MAX: usize = 200;
 
+/// The number of the job that had its turn last.
+const LAST: &str = "last job";
+
 /// What is to be done.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Work {
@@ -113,6 +116,7 @@ impl Batch<'_> {
     /// Keeps how far a job has come. One that has ended makes room for others.
     pub fn keep_job(&mut self, number: u64, job: &Job) -> Answer<()> {
         self.touch();
+        self.db.tables.about.insert(LAST, number.to_be_bytes().as_slice()).map_err(fault)?;
         self.db.tables.jobs.insert(number, to_row(job)?.as_slice()).map_err(fault)?;
         if job.ended_at == Nanos(0) {
             self.db.tables.open_jobs.insert(number, ()).map_err(fault)?;
@@ -137,10 +141,14 @@ impl<V: View> Db<V> {
         numbers.map(|entry| Ok(entry.map_err(fault)?.0.value())).collect()
     }
 
-    /// The oldest job that is under way.
+    /// The job whose turn it is: the next after the one that had it last.
     pub fn next_job(&self) -> Answer<Option<(u64, Job)>> {
-        let first = self.tables.open_jobs().first().map_err(fault)?.map(|(key, _)| key.value());
-        let Some(number) = first else { return Ok(None) };
+        let Some(first) = self.tables.open_jobs().first().map_err(fault)?.map(|(key, _)| key.value()) else {
+            return Ok(None);
+        };
+        let last = self.about_number(LAST)?;
+        let next = self.tables.open_jobs().range(last.saturating_add(1)..).map_err(fault)?.next();
+        let number = next.transpose().map_err(fault)?.map_or(first, |(key, _)| key.value());
         self.job(number)?.map(|job| Some((number, job))).ok_or_else(|| broken("a job"))
     }
 

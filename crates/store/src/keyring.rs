@@ -7,7 +7,7 @@ use ed25519_dalek::SigningKey;
 use engine::receive::{Keyring, Transit};
 use model::crypto::SpaceKey;
 use model::{AuthorNo, Identity, KeyId, PrekeyId, SpaceId, TransitId};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, RwLock};
 
 /// Space keys, prekey secrets and transit secrets.
@@ -34,6 +34,8 @@ struct Inner {
     identities: HashMap<AuthorNo, Identity>,
     names: HashMap<(SpaceId, Identity), Arc<str>>,
     signing: HashMap<Identity, Arc<SigningKey>>,
+    /// Identities whose names and keys were forgotten for good.
+    erased: HashSet<Identity>,
     retired: Vec<Retired>,
 }
 
@@ -95,6 +97,9 @@ impl Keys {
 
     pub(crate) fn remember_name(&self, space: &SpaceId, identity: &Identity, name: &Arc<str>) {
         let mut inner = self.write();
+        if inner.erased.contains(identity) {
+            return;
+        }
         if inner.names.len() >= REMEMBERED_MAX {
             inner.names.clear();
         }
@@ -105,12 +110,23 @@ impl Keys {
         self.write().names.remove(&(*space, *identity));
     }
 
+    /// Forgets the name and the key of an identity for good: whoever reads an older snapshot does not bring them back.
+    pub(crate) fn erase(&self, space: &SpaceId, identity: &Identity) {
+        let mut inner = self.write();
+        inner.erased.insert(*identity);
+        inner.names.remove(&(*space, *identity));
+        inner.signing.remove(identity);
+    }
+
     pub(crate) fn signing_key(&self, identity: &Identity) -> Option<Arc<SigningKey>> {
         self.read().signing.get(identity).cloned()
     }
 
     pub(crate) fn remember_signing_key(&self, identity: &Identity, key: &Arc<SigningKey>) {
         let mut inner = self.write();
+        if inner.erased.contains(identity) {
+            return;
+        }
         if inner.signing.len() >= REMEMBERED_MAX {
             inner.signing.clear();
         }

@@ -159,7 +159,9 @@ impl Batch<'_> {
                 let bound = |author: u32| encode::key::<8>(&[&space.0.to_be_bytes(), &author.to_be_bytes()]);
                 let mut used = 0;
                 for entry in self.db.tables.usage.range(bound(0)..=bound(u32::MAX)).map_err(fault)? {
-                    used += kept(&encode::decode_usage(entry.map_err(fault)?.1.value())?);
+                    let usage = encode::decode_usage(entry.map_err(fault)?.1.value())?;
+                    // What somebody only promises takes nothing from the others.
+                    used += usage.by_state[encode::usage_index(model::stage::ContentState::Processed)].1;
                 }
                 used
             }

@@ -9,8 +9,8 @@ use engine::reads::Answer;
 use redb::ReadableTable as _;
 
 impl Store {
-    /// Brings an older data folder to this release's format, one numbered step at a time.
-    pub(crate) fn migrate(&self) -> Result<(), CannotOpen> {
+    /// Brings an older data folder to this release's format, one numbered step at a time. Says whether views have to be built again, which needs the keys.
+    pub(crate) fn migrate(&self) -> Result<bool, CannotOpen> {
         let check = self.shared.master.check_value();
         let begun = self.write_raw(|transaction| {
             let mut tables = Tables::open(transaction).map_err(fault)?;
@@ -31,7 +31,10 @@ impl Store {
         match begun {
             (format, _) if format > FORMAT => Err(CannotOpen::Newer(format)),
             (_, stored) if stored != check => Err(CannotOpen::WrongKey(WrongKey)),
-            (format, _) => Ok((format..FORMAT).try_for_each(|format| self.migrate_from(format))?),
+            (format, _) => {
+                (format..FORMAT).try_for_each(|format| self.migrate_from(format))?;
+                Ok(format < FORMAT)
+            }
         }
     }
 

@@ -35,8 +35,8 @@ impl Distance {
 /// What somebody reported to the moderators.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Report {
-    /// The user who did.
-    pub reporter: String,
+    /// Who did.
+    pub reporter: Identity,
     /// What it is about.
     pub message: EventId,
     /// Why.
@@ -83,8 +83,9 @@ impl Batch<'_> {
 
     /// Keeps a new report. Says its number.
     pub fn add_report(&mut self, space: &SpaceId, report: &Report) -> Answer<u64> {
-        let last = self.db.reports(space, u64::MAX, 1)?;
-        let number = last.first().map_or(1, |(number, _)| number.saturating_add(1));
+        let range = report_key(space, 0)..=report_key(space, u64::MAX);
+        let last = self.db.tables.reports.range(range).map_err(fault)?.next_back().transpose().map_err(fault)?;
+        let number = last.map_or(1, |(key, _)| crate::db::seq_at_end(&key.value()).0.saturating_add(1));
         self.keep_report(space, number, report)?;
         Ok(number)
     }

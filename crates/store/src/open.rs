@@ -55,7 +55,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { policy: Policy::default(), cache_bytes: 192 << 20, reserve_bytes: 64 << 20, chance: Chance::Machine }
+        Options { policy: Policy::default(), cache_bytes: 256 << 20, reserve_bytes: 64 << 20, chance: Chance::Machine }
     }
 }
 
@@ -119,9 +119,12 @@ impl Store {
             shared: Arc::new(shared),
             options,
         };
-        store.migrate()?;
+        let is_older = store.migrate()?;
         store.adopt_keys()?;
         store.load_keys()?;
+        if is_older {
+            store.rebuild_views(Nanos(0), &mut |_| ())?;
+        }
         Ok(store)
     }
 

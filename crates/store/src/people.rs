@@ -125,6 +125,11 @@ impl<V: View> Db<V> {
         plain.map(|plain| from_row(&plain, "a kept space")).transpose()
     }
 
+    /// Whether this node keeps a space, readable or not.
+    pub fn is_kept(&self, space: &SpaceId) -> bool {
+        self.tables.kept_spaces().get(space.0).is_ok_and(|row| row.is_some())
+    }
+
     /// All spaces that this node keeps.
     pub fn kept_spaces(&self) -> Answer<Vec<(SpaceId, KeptSpace)>> {
         let mut spaces = Vec::new();

@@ -44,6 +44,32 @@ fn arrivals_key(thread: Seq, first: u64) -> [u8; 16] {
     encode::key(&[&thread.0.to_be_bytes(), &first.to_be_bytes()])
 }
 
+/// From format 2 to 3: arrivals that had a row each share rows.
+pub(crate) fn regroup_arrivals(
+    before: &impl redb::ReadableTable<[u8; 16], u32>,
+    tables: &mut crate::tables::Tables<'_>,
+) -> Answer<()> {
+    let mut block: (Seq, Vec<Arrival>) = (Seq(0), Vec::new());
+    let mut write = |(thread, block): &(Seq, Vec<Arrival>)| -> Answer<()> {
+        if let Some(first) = block.first() {
+            let bytes: Vec<u8> = block.iter().flat_map(|arrival| arrival.to_bytes()).collect();
+            tables.arrivals.insert(arrivals_key(*thread, first.number), bytes.as_slice()).map_err(fault)?;
+        }
+        Ok(())
+    };
+    for entry in before.iter().map_err(fault)? {
+        let (key, author) = entry.map_err(fault)?;
+        let thread = Seq(u64::from_be_bytes(encode::key(&[&key.value()[..8]])));
+        if thread != block.0 || block.1.len() == ARRIVALS_PER_BLOCK {
+            write(&block)?;
+            block = (thread, Vec::new());
+        }
+        let number = crate::db::seq_at_end(&key.value()).0;
+        block.1.push(Arrival { number, author: AuthorNo(author.value()) });
+    }
+    write(&block)
+}
+
 impl Batch<'_> {
     /// Notes the messages that were applied, under the numbers of their journal entries, in the last block of their
     /// thread.

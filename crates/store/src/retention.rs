@@ -38,7 +38,8 @@ impl Batch<'_> {
         match kept {
             Some(kept) => {
                 self.db.tables.retentions.insert(key, to_row(kept)?.as_slice()).map_err(fault)?;
-                self.schedule_retention()
+                // Whoever comes later does not put it off for the others.
+                if self.db.about_number(NEXT)? <= self.now.0 { self.schedule_retention() } else { Ok(()) }
             }
             None => self.db.tables.retentions.remove(key).map_err(fault).map(drop),
         }

@@ -185,14 +185,21 @@ impl<V: View> Db<V> {
 impl Batch<'_> {
     /// Puts the row of a message.
     pub(crate) fn put_in_timeline(&mut self, key: NumberStamp, seq: Seq, hints: u8) -> Answer<()> {
-        let mut row = TimelineRow { seq, hints, said: None };
-        let mut bytes = row.to_bytes();
-        if let Some(mut pending) = self.db.pending.rows.remove(&seq.0) {
-            self.rest_inline(&mut pending)?;
-            row.said = Said::of(&pending.row, &pending.blob, pending.inline.as_ref());
-            bytes = row.to_bytes();
-            self.db.pending.rows.insert(seq.0, pending);
-        }
+        let row = |said: Option<Said<'_>>| TimelineRow { seq, hints, said }.to_bytes();
+        let bytes = match self.db.pending.rows.remove(&seq.0) {
+            Some(mut pending) => {
+                self.rest_inline(&mut pending)?;
+                let bytes = row(Said::of(&pending.row, &pending.blob, pending.inline.as_ref()));
+                pending.is_copied = true;
+                self.db.pending.rows.insert(seq.0, pending);
+                bytes
+            }
+            // Views are built again.
+            None => {
+                let read = |parts: encode::EventParts<'_>| row(Said::of(&parts.row, parts.blob, parts.inline.as_ref()));
+                self.db.with_event(seq, read)?.ok_or_else(|| encode::broken("a message's event"))?
+            }
+        };
         self.db.tables.timeline.insert(key, bytes.as_slice()).map_err(fault)?;
         Ok(())
     }
@@ -249,7 +256,9 @@ pub(crate) fn copy_into_timeline(transaction: &WriteTransaction) -> Answer<()> {
         tables.timeline.insert(key.value(), bytes.as_slice()).map_err(fault)?;
     }
     transaction.delete_table(before).map_err(fault)?;
-    transaction.delete_table(ARRIVALS_BEFORE).map_err(fault)?;
+    let before = transaction.open_table(ARRIVALS_BEFORE).map_err(fault)?;
+    crate::recent::regroup_arrivals(&before, &mut tables)?;
+    transaction.delete_table(before).map_err(fault)?;
     Ok(())
 }
 
@@ -271,24 +280,33 @@ mod tests {
     fn rows_of_the_second_format_get_their_copies() {
         let home = tempfile::tempdir().expect("a folder");
         let key = encode::number_stamp(Seq(1), message().stamp().expect("a stamp"));
-        let as_before = open(home.path()).write_raw(|transaction| {
-            let mut tables = Tables::open(transaction).map_err(fault)?;
+        let store = open(home.path());
+        let migrated = store.write_raw(|transaction| {
             let event = encode::encode_event(&message(), &[0; 300], Some(&Inline::wire(b"{}".to_vec())));
+            let mut tables = Tables::open(transaction).map_err(fault)?;
             tables.events.insert(2, event.as_slice()).map_err(fault)?;
-            tables.about.insert("format", 2u64.to_be_bytes().as_slice()).map_err(fault)?;
+            drop(tables);
             let mut before = transaction.open_table(BEFORE).map_err(fault)?;
             before.insert(key, encode::key(&[&2u64.to_be_bytes(), &[4]])).map_err(fault)?;
-            Ok(())
+            drop(before);
+            let mut arrivals = transaction.open_table(ARRIVALS_BEFORE).map_err(fault)?;
+            for number in 1..=70_u64 {
+                let key: [u8; 16] = encode::key(&[&(number % 2).to_be_bytes(), &number.to_be_bytes()]);
+                arrivals.insert(key, 3).map_err(fault)?;
+            }
+            drop(arrivals);
+            copy_into_timeline(transaction)
         });
-        as_before.expect("written");
-        for _ in 0..2 {
-            let store = open(home.path());
-            let db = store.snapshot().expect("a snapshot");
-            let row = db.tables.timeline().get(key).expect("read").expect("a row");
-            let said = Some(Said { author: AuthorNo(3), form: SaidForm::Plain, bytes: b"{}" });
-            let expected = TimelineRow { seq: Seq(2), hints: 4, said };
-            assert_eq!(TimelineRow::decode(row.value()).expect("a row"), expected);
-            assert!(db.is_faithful(&key, row.value()).expect("read"));
+        migrated.expect("migrated");
+        let db = store.snapshot().expect("a snapshot");
+        let row = db.tables.timeline().get(key).expect("read").expect("a row");
+        let said = Some(Said { author: AuthorNo(3), form: SaidForm::Plain, bytes: b"{}" });
+        let expected = TimelineRow { seq: Seq(2), hints: 4, said };
+        assert_eq!(TimelineRow::decode(row.value()).expect("a row"), expected);
+        assert!(db.is_faithful(&key, row.value()).expect("read"));
+        for (thread, after, unread) in [(0, 0, 35), (1, 0, 35), (1, 35, 17), (1, 69, 0), (2, 0, 0)] {
+            assert_eq!(db.arrived_after(Seq(thread), after, &[]).expect("read"), unread, "{thread} after {after}");
         }
+        assert_eq!(db.arrived_after(Seq(1), 0, &[AuthorNo(3)]).expect("read"), 0);
     }
 }

@@ -117,6 +117,26 @@ enum What {
         #[arg(long, default_value = "")]
         note: String,
     },
+    /// List the keys that sign for users
+    SigningKeys,
+    /// Make a new key that signs for users; the others are still accepted
+    NewSigningKey,
+    /// End a key that signs for users
+    EndSigningKey {
+        /// Its number
+        number: u64,
+        /// Accept its signatures for so many seconds more
+        #[arg(long, default_value_t = 0, value_name = "SECONDS")]
+        after: u64,
+    },
+    /// Make another API key like this one, which is accepted for a while longer
+    RotateKey {
+        /// The id of the key
+        id: String,
+        /// Accept the old one for so many seconds more
+        #[arg(long, default_value_t = 86_400, value_name = "SECONDS")]
+        after: u64,
+    },
     /// Show who administered what
     Audit,
     /// List the spaces of this node
@@ -247,7 +267,8 @@ impl Admin {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.map_err(|why| failed(why.to_string()))?;
         let token = hex::encode(house::fresh::<32>()?);
-        let house = House::new(node.clone(), context.loaded.server_options(), &token);
+        let options = server::Options { backups: None, ..context.loaded.server_options() };
+        let house = House::new(node.clone(), options, &token);
         let local = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
         let server = runtime.block_on(server::serve(house, local)).map_err(|why| failed(why.to_string()))?;
         let answer = self.ask(&Remote::at(server.address, &token));
@@ -285,6 +306,14 @@ impl Admin {
             What::Reports => get("/admin/reports"),
             What::Settle { number, note } => {
                 asked(Method::PUT, format!("/admin/reports/{number}"), json!({ "note": note }))
+            }
+            What::SigningKeys => get("/admin/signing-keys"),
+            What::NewSigningKey => asked(Method::POST, "/admin/signing-keys", json!({})),
+            What::EndSigningKey { number, after } => {
+                asked(Method::DELETE, format!("/admin/signing-keys/{number}?after_seconds={after}"), json!({}))
+            }
+            What::RotateKey { id, after } => {
+                asked(Method::POST, format!("/admin/api-keys/{id}/rotate?after_seconds={after}"), json!({}))
             }
             What::Audit => get("/admin/audit"),
             What::Spaces => get("/admin/spaces"),

@@ -89,7 +89,7 @@ sections! {
     /// Memory, disk, and how long things are kept.
     store: StoreSettings {
         /// Memory that the database may use for its pages, in MiB.
-        cache_mib = 192 in 8..=1_048_576;
+        cache_mib = 256 in 8..=1_048_576;
         /// Below this much free disk, in MiB, the node only reads.
         reserve_mib = 64 in 0..=1_048_576;
         /// How long content that nobody refers to any more is kept, in hours.

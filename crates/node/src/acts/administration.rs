@@ -182,7 +182,7 @@ fn carry_out(batch: &mut Batch<'_>, who: &str, administration: Administration) -
         }
         Administration::EndKey { id, at } => {
             let Some(mut key) = batch.db().api_key(&id)? else { return Ok(Err(CannotAdminister::NoSuchKey)) };
-            key.ends_at = at;
+            key.ends_at = sooner(key.ends_at, at);
             batch.keep_api_key(id, &key)?;
             Ok(Ok(Administered::Done))
         }
@@ -196,7 +196,9 @@ fn carry_out(batch: &mut Batch<'_>, who: &str, administration: Administration) -
         Administration::Webhook(space, id, hooking) => webhooks::administer(batch, &space, &id, hooking),
         Administration::EraseUser(space, user) => erase(batch, who, &space, &user),
         Administration::EndSpace(space) => {
-            go!(people::kept(batch, &space));
+            if !batch.db().is_kept(&space) {
+                return Ok(Err(CannotAct::NotKept.into()));
+            }
             batch.end_space(&space)?;
             Ok(Ok(Administered::Begun(batch.begin_job(Work::EndSpace(space), who)?)))
         }
@@ -231,6 +233,11 @@ fn carry_out(batch: &mut Batch<'_>, who: &str, administration: Administration) -
     }
 }
 
+/// An end that was set is never put off: a key that was revoked stays so.
+fn sooner(ends_at: Nanos, at: Nanos) -> Nanos {
+    if ends_at == Nanos(0) { at } else { ends_at.min(at) }
+}
+
 fn add_signing_key(batch: &mut Batch<'_>, space: &SpaceId, secret: [u8; 32]) -> Outcome {
     go!(people::kept(batch, space));
     let number = batch.db().signing_keys(space)?.first().map_or(1, |(number, _)| number + 1);
@@ -244,7 +251,7 @@ fn end_signing_key(batch: &mut Batch<'_>, space: &SpaceId, number: u64, at: Nano
     let Some((_, mut key)) = keys.into_iter().find(|(other, _)| *other == number) else {
         return Ok(Err(CannotAdminister::NoSuchKey));
     };
-    key.ends_at = at;
+    key.ends_at = sooner(key.ends_at, at);
     batch.keep_signing_key(space, number, &key)?;
     Ok(Ok(Administered::Done))
 }

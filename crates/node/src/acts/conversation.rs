@@ -86,6 +86,11 @@ pub(super) fn run(batch: &mut Batch<'_>, act: Act) -> Deemed<Acted> {
     }
     let kept = go!(people::kept(batch, &space));
     let seal = go!(people::seal(batch, &space, &kept));
+    if let (Deed::Leave, Some(user)) = (&deed, &caller.user)
+        && batch.db().user(&space, user)?.is_none()
+    {
+        return Ok(Err(CannotAct::Unknown("user")));
+    }
     let hand = match &caller.user {
         Some(user) => go!(people::hand(batch, &space, user, &fresh)),
         // Administration without a user is the keeper's.

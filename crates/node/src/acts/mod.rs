@@ -193,6 +193,9 @@ pub enum CannotAct {
     /// More references than an event can have.
     #[error("a message names at most {0} mentions and attachments together")]
     TooMany(usize),
+    /// A user blocks and mutes as many as they may.
+    #[error("a user blocks and mutes at most {0} others")]
+    TooManyBlocked(usize),
     /// The space is not kept by this node.
     #[error("this node does not keep that space")]
     NotKept,

@@ -12,6 +12,8 @@ use model::{Kind, Seq};
 use store::Batch;
 use store::moderation::{Distance, Report};
 
+/// Others whom one user keeps at a distance: they are looked at with every request.
+const DISTANCES_MAX: usize = 1000;
 /// The longest reason of a report.
 const REASON_BYTES_MAX: usize = 2000;
 
@@ -33,8 +35,13 @@ pub(super) fn keep_distance(
         Err(_) => batch.db().user(&scene.space, other)?.map(|user| user.identity),
     };
     let Some(identity) = identity else { return Ok(Err(CannotAct::Unknown("user"))) };
-    if identity == scene.hand.identity {
+    let is_known =
+        batch.db().author_no(&identity)?.is_some() || batch.db().user_name(&scene.space, &identity)?.is_some();
+    if identity == scene.hand.identity || !is_known {
         return Ok(Err(CannotAct::Unknown("other user")));
+    }
+    if distance.is_some() && batch.db().distances(&scene.space, &scene.hand.identity)?.len() >= DISTANCES_MAX {
+        return Ok(Err(CannotAct::TooManyBlocked(DISTANCES_MAX)));
     }
     batch.set_distance(&scene.space, &scene.hand.identity, &identity, distance)?;
     done(batch, scene)
@@ -44,7 +51,7 @@ pub(super) fn report(batch: &mut Batch<'_>, scene: &Scene<'_>, message: Named, m
     let place = Place { thread: None, message };
     let (stamp, seq, _) = go!(message_for(batch.db(), scene.no, &place, &scene.principal, Action::Read, scene.who()));
     reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
-    let reporter = scene.caller.user.clone().unwrap_or_else(|| scene.caller.called.clone());
+    let reporter = scene.hand.identity;
     let report = Report { reporter, message: stamp.id, reason, at: batch.now(), settled: None };
     batch.add_report(&scene.space, &report)?;
     Ok(Ok(Acted { shown: stamp.id, seq, is_new: true }))

@@ -64,6 +64,11 @@ fn part(batch: &mut Batch<'_>, job: &mut Job) -> Answer<Part> {
         }
         Work::EndSpace(space) => {
             let space = *space;
+            let forgotten = batch.forget_some(&space, ROWS_PER_PART)?;
+            if forgotten > 0 {
+                job.receipt.seen += forgotten as u64;
+                return Ok(Part::More);
+            }
             purging::part(batch, &space, AuthorNo(0)..=AuthorNo(u32::MAX), job)
         }
         Work::Encrypt => batch.encrypt_existing(ROWS_PER_PART).map(|progress| swept(job, progress)),

@@ -49,6 +49,10 @@ pub fn purge(batch: &mut Batch<'_>, space: &SpaceId, target: &EventId) -> Answer
     if matches!(row.content, ContentState::Deleted { .. }) {
         return Ok(Purged::Nothing("it was purged before"));
     }
+    let is_said = row.meta.as_ref().is_some_and(|meta| meta.content_len > 0 && meta.kind != Kind::Space);
+    if !is_said {
+        return Ok(Purged::Nothing("it has no content that could be purged"));
+    }
     let reference = Reference { role: Role::Target, id: *target };
     match by_keeper(batch, space, Kind::Delete, Payload::None, Some(reference))? {
         Ok(_) => Ok(Purged::Deleted),

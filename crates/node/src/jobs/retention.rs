@@ -45,27 +45,34 @@ pub struct Going {
     pub message: EventId,
     /// Why.
     pub why: Why,
+    /// Where a plan goes on after it.
+    after: Place,
 }
 
-/// Where a plan goes on: a space, a thread by its stamp, and a message of it by its stamp.
+/// Where a plan goes on: in a space, after a thread and, in the next one, after a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
     space: SpaceId,
     thread: Stamp,
     message: Stamp,
+    /// The oldest message of that next thread that is kept by number. Counted once, when the thread is begun.
+    counted: Stamp,
 }
 
 impl Place {
     /// The very first.
-    pub const FIRST: Place = Place { space: SpaceId([0; 16]), thread: Stamp::FIRST, message: Stamp::FIRST };
+    pub const FIRST: Place =
+        Place { space: SpaceId([0; 16]), thread: Stamp::FIRST, message: Stamp::FIRST, counted: Stamp::FIRST };
 
     fn from_bytes(bytes: &[u8]) -> Place {
         let space = bytes.first_chunk::<16>().map_or(SpaceId::ZERO, |space| SpaceId(*space));
-        Place { space, thread: stamp_at(bytes, 16), message: stamp_at(bytes, 16 + Stamp::LEN) }
+        let stamp = |number: usize| stamp_at(bytes, 16 + number * Stamp::LEN);
+        Place { space, thread: stamp(0), message: stamp(1), counted: stamp(2) }
     }
 
     fn to_bytes(self) -> Vec<u8> {
-        [self.space.0.as_slice(), &self.thread.to_bytes(), &self.message.to_bytes()].concat()
+        let stamps = [self.thread, self.message, self.counted].map(Stamp::to_bytes);
+        [self.space.0.as_slice(), stamps.as_flattened()].concat()
     }
 }
 
@@ -103,10 +110,8 @@ pub fn plan<V: View>(db: &Db<V>, only: Option<SpaceId>, now: Nanos, from: Place,
             // A thread that is not finished is met again, since its own stamp is not yet behind.
             let Some((stamp, seq)) = db.threads(no, place.thread, 1)?.first().copied() else { break };
             let left = most.saturating_sub(plan.seen as usize).max(1);
-            match thread_part(db, &place, (stamp, seq), now, left, &mut plan)? {
-                Some(message) => place.message = message,
-                None => place = Place { space, thread: stamp, message: Stamp::FIRST },
-            }
+            let next = Place { thread: stamp, message: Stamp::FIRST, counted: Stamp::FIRST, ..place };
+            place = thread_part(db, place, (stamp, seq), now, left, &mut plan)?.unwrap_or(next);
         }
     }
     Ok(plan)
@@ -115,28 +120,32 @@ pub fn plan<V: View>(db: &Db<V>, only: Option<SpaceId>, now: Nanos, from: Place,
 /// Plans for a thread. Says where it goes on, unless it is finished.
 fn thread_part<V: View>(
     db: &Db<V>,
-    place: &Place,
+    mut place: Place,
     (stamp, seq): (Stamp, Seq),
     now: Nanos,
     most: usize,
     plan: &mut Plan,
-) -> Answer<Option<Stamp>> {
+) -> Answer<Option<Place>> {
     plan.seen += 1;
     let Some(rule) = db.retention(&place.space, &stamp.id)? else { return Ok(None) };
-    let judge = Judge::new(db, rule, seq, now)?;
+    if let Some(count) = rule.count.filter(|_| place.message == Stamp::FIRST) {
+        place.counted = db.oldest_kept(seq, count)?;
+    }
+    let judge = Judge::new(rule, place.counted, now);
     let mut going = Vec::new();
     let mut last = place.message;
     let looked_at = db.lines_after(seq, place.message, most, |line| {
         last = line.stamp();
         if let Some(why) = judge.why(db, &line)? {
-            going.push(Going { space: place.space, thread: stamp.id, message: line.stamp().id, why });
+            let after = Place { message: last, ..place };
+            going.push(Going { space: place.space, thread: stamp.id, message: last.id, why, after });
         }
         Ok::<_, Fault>(())
     })?;
     plan.seen += looked_at.len() as u64;
     plan.going.extend(going);
     let is_finished = looked_at.len() < most || (last >= judge.cut() && judge.deleted_before.is_none());
-    Ok((!is_finished).then_some(last))
+    Ok((!is_finished).then_some(Place { message: last, ..place }))
 }
 
 /// A rule as of a moment.
@@ -150,13 +159,10 @@ struct Judge {
 }
 
 impl Judge {
-    fn new<V: View>(db: &Db<V>, rule: Retention, thread: Seq, now: Nanos) -> Answer<Judge> {
+    fn new(rule: Retention, counted: Stamp, now: Nanos) -> Judge {
         let ago = |seconds: u64| now.minus(seconds.saturating_mul(Nanos::SECOND));
-        Ok(Judge {
-            aged: rule.age_seconds.map_or(Stamp::FIRST, |age| Stamp { at: ago(age), id: EventId([0; 16]) }),
-            counted: rule.count.map_or(Ok(Stamp::FIRST), |count| db.oldest_kept(thread, count))?,
-            deleted_before: rule.deleted_seconds.map(ago),
-        })
+        let aged = rule.age_seconds.map_or(Stamp::FIRST, |age| Stamp { at: ago(age), id: EventId([0; 16]) });
+        Judge { aged, counted, deleted_before: rule.deleted_seconds.map(ago) }
     }
 
     fn cut(&self) -> Stamp {
@@ -187,8 +193,9 @@ pub(super) fn part(batch: &mut Batch<'_>, only: Option<SpaceId>, job: &mut Job) 
     for going in plan.going.iter().take(PURGES_PER_PART) {
         purge(batch, &going.space, &going.message)?.note(&mut job.receipt);
     }
-    // What was purged does not go again, so a part that was too large is planned anew from where it began.
-    if plan.going.len() > PURGES_PER_PART {
+    // The rest of a part that was too large is planned anew.
+    if let Some(last) = plan.going.get(PURGES_PER_PART - 1).filter(|_| plan.going.len() > PURGES_PER_PART) {
+        job.cursor = last.after.to_bytes();
         return Ok(Part::More);
     }
     job.receipt.seen += plan.seen;

@@ -62,7 +62,7 @@ pub(crate) enum WorkWord {
     Retain,
     /// Move the space to a new storage key.
     Rotate,
-    /// Encrypt what rests otherwise than its protection says.
+    /// Encrypt what rests otherwise than its protection says, in all spaces; for the operator.
     Encrypt,
 }
 
@@ -96,7 +96,8 @@ fn entry(number: u64, job: Job) -> JobEntry {
 
 /// Whether whoever administers a space may know of a job; the operator knows of all.
 fn concerns(job: &Job, guest: &Guest) -> bool {
-    guest.caller.means == Means::Operator || job.work.space().is_none_or(|other| Some(other) == guest.space)
+    let is_own = || job.work.space().is_some_and(|space| Some(space) == guest.space);
+    guest.caller.means == Means::Operator || is_own()
 }
 
 /// Begins what leads to a job.
@@ -155,7 +156,10 @@ pub(crate) async fn create(
     let work = match json::<WorkBody>(&headers, &body)?.work {
         WorkWord::Retain => Work::Retain(Some(space)),
         WorkWord::Rotate => Work::Rotate(space),
-        WorkWord::Encrypt => Work::Encrypt,
+        WorkWord::Encrypt if guest.caller.means == Means::Operator => Work::Encrypt,
+        WorkWord::Encrypt => {
+            return Err(Problem::forbidden("this walks over all spaces and needs the operator's token"));
+        }
     };
     begin(&house, &guest, Administration::Begin(work)).await
 }

@@ -7,7 +7,7 @@ use crate::extract::{Path, Query, Sent};
 use crate::live::Rights;
 use crate::problem::Problem;
 use crate::shapes::{LABEL_CHARS_MAX, fits};
-use crate::state::Shared;
+use crate::state::{House, Shared};
 use axum::Json;
 use axum::extract::State;
 use engine::access::KeyRole;
@@ -97,7 +97,7 @@ pub(crate) struct MadeKey {
 pub(crate) struct EndQuery {
     /// After so many seconds, so that clients can change to another; at once if absent.
     #[param(maximum = 31_536_000)]
-    after_seconds: Option<u64>,
+    pub(super) after_seconds: Option<u64>,
 }
 
 /// List the API keys of the space
@@ -136,6 +136,51 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, Json(made)))
 }
 
+/// The key of that id, if it is one of the guest's space and can be ended here.
+fn known(house: &House, guest: &Guest, id: &str) -> Result<([u8; 8], ApiKey), Problem> {
+    let unknown = || Problem::not_found("there is no such key");
+    let mut bytes = [0; 8];
+    hex::decode_to_slice(id, &mut bytes).map_err(|_| unknown())?;
+    if house.options.keys.get(&bytes).is_some_and(|key| Some(key.space) == guest.space) {
+        return Err(Problem::declared(format!("the key {id} is declared in the configuration of the node")));
+    }
+    let key = house.node.snapshot()?.api_key(&bytes)?.filter(|key| Some(key.space) == guest.space);
+    Ok((bytes, key.ok_or_else(unknown)?))
+}
+
+/// Make another key like this one, which ends after a while
+#[utoipa::path(post, path = "/admin/api-keys/{id}/rotate", tag = "admin", params(("id" = String, Path), EndQuery),
+    responses((status = 201, body = MadeKey), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn rotate(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(id): Path<String>,
+    Query(query): Query<EndQuery>,
+) -> Result<(StatusCode, Json<MadeKey>), Problem> {
+    let (old, before) = known(&house, &guest, &id)?;
+    let role = before.role().ok_or_else(|| Problem::conflict("the key has a role that this release does not know"))?;
+    if before.ends_at != Nanos(0) {
+        return Err(Problem::conflict("the key has ended or is about to; make a new one"));
+    }
+    let (key, space, label) = (NewKey::fresh()?, guest.space()?, before.label);
+    house.administer(&guest, Administration::AddKey { id: key.id, role, space, hash: key.hash, label }).await?;
+    end_key(&house, &guest, old, query.after_seconds).await?;
+    let made = MadeKey { id: hex::encode(key.id), role: role.word().to_owned(), key: key.text };
+    Ok((StatusCode::CREATED, Json(made)))
+}
+
+/// Accepts a key only for so many seconds more. Streams that it opened end with it.
+async fn end_key(house: &House, guest: &Guest, id: [u8; 8], after_seconds: Option<u64>) -> Result<(), Problem> {
+    let wait = after_seconds.unwrap_or(0).saturating_mul(Nanos::SECOND);
+    let at = house.node.now().plus(wait);
+    house.administer(guest, Administration::EndKey { id, at }).await?;
+    if let Some(space) = house.node.snapshot()?.space_no(&guest.space()?)? {
+        house.hub.change_rights(space, Rights::Everyone);
+    }
+    Ok(())
+}
+
 /// End an API key
 #[utoipa::path(delete, path = "/admin/api-keys/{id}", tag = "admin", params(("id" = String, Path), EndQuery),
     responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
@@ -146,20 +191,7 @@ pub(crate) async fn end(
     Path(id): Path<String>,
     Query(query): Query<EndQuery>,
 ) -> Result<StatusCode, Problem> {
-    let unknown = || Problem::not_found("there is no such key");
-    let mut bytes = [0; 8];
-    hex::decode_to_slice(&id, &mut bytes).map_err(|_| unknown())?;
-    if house.options.keys.get(&bytes).is_some_and(|key| Some(key.space) == guest.space) {
-        return Err(Problem::declared(format!("the key {id} is declared in the configuration of the node")));
-    }
-    let key = house.node.snapshot()?.api_key(&bytes)?.filter(|key| Some(key.space) == guest.space);
-    key.ok_or_else(unknown)?;
-    let wait = query.after_seconds.unwrap_or(0).saturating_mul(Nanos::SECOND);
-    let at = house.node.now().plus(wait);
-    house.administer(&guest, Administration::EndKey { id: bytes, at }).await?;
-    // Streams that the key opened end with it.
-    if let Some(space) = house.node.snapshot()?.space_no(&guest.space()?)? {
-        house.hub.change_rights(space, Rights::Everyone);
-    }
+    let (id, _) = known(&house, &guest, &id)?;
+    end_key(&house, &guest, id, query.after_seconds).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -6,6 +6,7 @@ pub(crate) mod identities;
 pub(crate) mod jobs;
 pub(crate) mod keys;
 pub(crate) mod retention;
+pub(crate) mod signing_keys;
 pub(crate) mod spaces;
 pub(crate) mod upkeep;
 pub(crate) mod users;

@@ -4,7 +4,7 @@ use crate::ask::json;
 use crate::caller::Guest;
 use crate::extract::{Query, Sent};
 use crate::problem::Problem;
-use crate::shapes::EventIdText;
+use crate::shapes::{EventIdText, whole};
 use crate::state::{House, Shared};
 use axum::Json;
 use axum::extract::State;
@@ -30,12 +30,15 @@ pub(crate) struct Rule {
     #[schema(value_type = Option<EventIdText>)]
     thread: Option<String>,
     /// Messages older than so many seconds are purged.
+    #[serde(default, deserialize_with = "whole")]
     #[schema(minimum = 1, maximum = 3_162_240_000_u64)]
     age_seconds: Option<u64>,
     /// Messages beyond the latest so many of their thread are purged.
+    #[serde(default, deserialize_with = "whole")]
     #[schema(minimum = 1, maximum = 1_000_000_000)]
     count: Option<u64>,
     /// Messages that were deleted softly are purged after so many seconds.
+    #[serde(default, deserialize_with = "whole")]
     #[schema(minimum = 0, maximum = 3_162_240_000_u64)]
     deleted_seconds: Option<u64>,
 }

@@ -9,6 +9,7 @@ use crate::shapes::EventIdText;
 use crate::state::{House, Shared};
 use axum::Json;
 use axum::extract::State;
+use engine::reads::Reads as _;
 use http::{HeaderMap, StatusCode};
 use model::{EventId, Need, SpaceId};
 use node::acts::Administration;
@@ -38,8 +39,12 @@ pub(crate) async fn erase(
 /// A space that the node keeps, by its name or id.
 fn kept(house: &House, name: &str) -> Result<SpaceId, Problem> {
     let spaces = house.node.snapshot()?.kept_spaces()?;
-    let found = spaces.iter().find(|(space, kept)| kept.name == name || space.to_string() == name);
-    found.map(|(space, _)| *space).ok_or_else(|| Problem::not_found("this node keeps no such space"))
+    if let Some((space, _)) = spaces.iter().find(|(space, kept)| kept.name == name || space.to_string() == name) {
+        return Ok(*space);
+    }
+    // Once its keys were destroyed, a space has no name any more.
+    let space = name.parse().ok().filter(|space| house.node.snapshot().is_ok_and(|db| db.is_kept(space)));
+    space.ok_or_else(|| Problem::not_found("this node keeps no such space"))
 }
 
 /// Delete a space: nobody gets in, its keys are destroyed, a job drops its content
@@ -52,8 +57,16 @@ pub(crate) async fn end_space(
     Path(space): Path<String>,
 ) -> Result<(StatusCode, Json<Begun>), Problem> {
     let space = kept(&house, &space)?;
+    if house.options.keys.values().any(|key| key.space == space) {
+        return Err(Problem::declared("a key of this space is declared in the configuration; remove it there first"));
+    }
+    let no = house.node.snapshot()?.space_no(&space)?;
     let begun = begin(&house, &guest, Administration::EndSpace(space)).await;
     house.forget(&space);
+    // Whoever listens does so no longer.
+    if let Some(no) = no {
+        house.hub.change_rights(no, crate::live::Rights::Everyone);
+    }
     begun
 }
 
@@ -191,7 +204,6 @@ pub(crate) async fn retry(
     headers: HeaderMap,
     Sent(body): Sent,
 ) -> Result<StatusCode, Problem> {
-    use engine::reads::Reads as _;
     let RetryBody { event, need } = json(&headers, &body)?;
     let request = match (event, need) {
         (Some(event), None) => {
@@ -223,16 +235,20 @@ pub(crate) struct Verified {
     problems: Vec<String>,
 }
 
-/// Check the whole store against its invariants; it goes on serving
+/// Check the whole store while it serves: everything but that the views follow from the events, which `anteroom verify` does
 #[utoipa::path(post, path = "/admin/verify", tag = "operator", responses(
     (status = 200, body = Verified), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn verify(State(house): State<Shared>) -> Result<Json<Verified>, Problem> {
-    let Ok(_turn) = house.verifying.try_lock() else {
+    let Ok(turn) = house.verifying.clone().try_lock_owned() else {
         return Err(Problem::overloaded("a check is under way").after(60));
     };
     let node = house.node.clone();
-    let report = tokio::task::spawn_blocking(move || node.store().verify(node.now()));
+    let report = tokio::task::spawn_blocking(move || {
+        let report = node.store().verify_beside();
+        drop(turn);
+        report
+    });
     let report = report.await.map_err(|_| Problem::broken("the check was given up"))??;
     let store::verify::Report { events, contents, digest, unreadable, problems } = report;
     Ok(Json(Verified { events, contents, unreadable, digest, problems }))
@@ -289,16 +305,19 @@ pub(crate) async fn reports(
     Query(query): Query<ReportQuery>,
 ) -> Result<Json<Reports>, Problem> {
     let most = crate::threads::limit(query.limit, 200)?;
-    let found = house.node.snapshot()?.reports(&guest.space()?, query.before.unwrap_or(u64::MAX), most)?;
-    let reports = found.into_iter().map(|(number, report)| {
+    let (db, space) = (house.node.snapshot()?, guest.space()?);
+    let mut reports = Vec::new();
+    for (number, report) in db.reports(&space, query.before.unwrap_or(u64::MAX), most)? {
         let (settled_by, settled_ts, note) = match report.settled {
             Some((who, at, note)) => (Some(who), Some(at.0), Some(note)),
             None => (None, None, None),
         };
-        let (reporter, reason, message) = (report.reporter, report.reason, report.message.to_string());
-        ReportEntry { number, reporter, message, reason, ts: report.at.0, settled_by, settled_ts, note }
-    });
-    Ok(Json(Reports { reports: reports.collect() }))
+        let name = db.user_name(&space, &report.reporter)?;
+        let reporter = name.map_or_else(|| report.reporter.to_string(), |name| name.to_string());
+        let (reason, message, ts) = (report.reason, report.message.to_string(), report.at.0);
+        reports.push(ReportEntry { number, reporter, message, reason, ts, settled_by, settled_ts, note });
+    }
+    Ok(Json(Reports { reports }))
 }
 
 /// Settle a report

@@ -42,6 +42,8 @@ pub(crate) struct Told {
     pub(crate) only: Option<Vec<Identity>>,
     /// Who did it.
     pub(crate) by: Identity,
+    /// Who wrote the message that it shows.
+    pub(crate) shows: Option<Identity>,
     /// The public spaces of those it mentions.
     pub(crate) mentions: Vec<EventId>,
     /// Its bytes on the wire, made for the first who gets it.

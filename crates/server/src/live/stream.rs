@@ -95,7 +95,7 @@ pub(super) fn open(
 fn look_again<V: View>(house: &House, guest: &Guest, db: &Db<V>) -> Result<Seen, Problem> {
     let now = house.node.now();
     if let Means::Key(_) = guest.caller.means
-        && !db.api_key(&guest.account)?.is_some_and(|key| key.is_accepted(now))
+        && !house.api_key(db, &guest.account)?.is_some_and(|key| key.is_accepted(now))
     {
         return Err(Problem::unproven("the key is not accepted any more"));
     }
@@ -201,7 +201,11 @@ impl Listener {
     }
 
     fn is_for_me(&self, told: &Told) -> bool {
-        self.may_know(told) && (!self.only_mine || self.concerns_me(told))
+        self.may_know(told) && !self.is_from_blocked(told) && (!self.only_mine || self.concerns_me(told))
+    }
+
+    fn is_from_blocked(&self, told: &Told) -> bool {
+        self.seen.blocks(&told.by) || told.shows.as_ref().is_some_and(|author| self.seen.blocks(author))
     }
 
     fn may_know(&self, told: &Told) -> bool {

@@ -220,7 +220,15 @@ pub(crate) fn told<V: View>(db: &Db<V>, number: u64, entry: &Entry) -> Result<Op
     };
     let only = if name == "thread.read" { Some(vec![by]) } else { insiders(db, thread)? };
     let position = Some(Position { epoch: db.epoch()?, number });
-    Ok(Some(Told { position, name, data, thread, only, by, mentions, frame: OnceLock::new() }))
+    let shown = match (message, thread) {
+        (None, Some(thread)) => db.timeline(thread, model::Stamp::LAST, 1)?.first().map(|message| message.author),
+        (Some(message), _) => match db.event(message)?.and_then(|row| row.meta) {
+            Some(meta) => Some(db.identity(meta.author)?),
+            None => None,
+        },
+        (None, None) => None,
+    };
+    Ok(Some(Told { position, name, data, thread, only, by, shows: shown, mentions, frame: OnceLock::new() }))
 }
 
 fn json(value: &impl serde::Serialize) -> String {
@@ -248,7 +256,7 @@ pub(crate) fn insiders<V: View>(db: &Db<V>, thread: Option<Seq>) -> Result<Optio
 /// What is told is told for nobody in particular.
 fn nobody(space: SpaceId, no: SpaceNo) -> Seen {
     let caller = Caller { means: Means::Operator, user: None, called: String::new() };
-    Seen { space, no, principal: Principal::Operator, user: None, caller }
+    Seen { space, no, principal: Principal::Operator, user: None, blocked: Vec::new(), caller }
 }
 
 #[cfg(test)]
@@ -262,7 +270,8 @@ mod tests {
         for _ in 0..entries {
             let (data, by) = ("x".repeat(length), Identity([1; 32]));
             let (only, mentions, frame) = (None, Vec::new(), OnceLock::new());
-            let told = Told { position: None, name: "typing", data, thread: None, only, by, mentions, frame };
+            let told =
+                Told { position: None, name: "typing", data, thread: None, only, by, shows: None, mentions, frame };
             outgoing.add(&hub, topic, Arc::new(told));
         }
         outgoing.flush(&hub);

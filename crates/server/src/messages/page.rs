@@ -59,6 +59,7 @@ struct Shelved {
 /// A snapshot and the guest who looks at it.
 pub(crate) struct Look<'a, V> {
     house: &'a House,
+    generation: u64,
     db: &'a Db<V>,
     seen: &'a Seen,
 }
@@ -71,10 +72,9 @@ impl<V: View> Look<'_, V> {
         let (before, after, around) = (at(&query.before)?, at(&query.after)?, at(&query.around)?);
         let thread = self.renderer().name(seq)?;
         let with_deleted = query.include_deleted == Some(true);
-        let blocked = self.distances()?.into_iter().filter(|(_, distance)| *distance == Distance::Block);
         let mut unseen = Vec::new();
-        for (identity, _) in blocked {
-            unseen.extend(self.db.author_no(&identity)?);
+        for identity in &self.seen.blocked {
+            unseen.extend(self.db.author_no(identity)?);
         }
         let shelf = Shelf { look: self, seq, thread: &thread, with_deleted, unseen };
         let messages = match (before, after, around) {
@@ -120,6 +120,9 @@ impl<V: View> Look<'_, V> {
         let mut thread = String::new();
         for (_, answer) in self.db.answers(self.seen.no, &self.db.id_of(seq)?, PAGE_MAX)? {
             let Some(found) = self.db.message_by_seq(answer)? else { continue };
+            if self.seen.blocks(&found.author) {
+                continue;
+            }
             let message = renderer.message_at(answer)?;
             // An answer may stand in a thread that the caller does not see.
             if self.message(Some(&message.thread), &found.stamp.id.to_string()).is_ok() {
@@ -237,7 +240,10 @@ impl<V: View> Shelf<'_, V> {
                 None => None,
             };
             let thread = self.thread.into();
-            self.look.house.kept.keep(seq, Rendered { row: row.into(), thread, chosen, json: json.clone() });
+            self.look.house.kept.keep(
+                seq,
+                Rendered { generation: self.look.generation, row: row.into(), thread, chosen, json: json.clone() },
+            );
         }
         Ok(Some(Shelved { stamp, json }))
     }
@@ -272,7 +278,8 @@ pub(crate) fn look<T>(
     guest: &Guest,
     read: impl FnOnce(&Look<'_, store::tables::Snapshot>) -> Result<T, Problem>,
 ) -> Result<T, Problem> {
+    let generation = house.kept.generation();
     let db = house.node.snapshot()?;
     let seen = guest.seen(&db, house.node.now())?;
-    read(&Look { house, db: &db, seen: &seen })
+    read(&Look { house, generation, db: &db, seen: &seen })
 }

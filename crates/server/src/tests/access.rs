@@ -201,6 +201,45 @@ async fn a_dated_signature_is_good_once_and_for_five_minutes() {
 }
 
 #[tokio::test]
+async fn keys_are_rotated_without_a_break() {
+    let home = Home::new();
+    let admin = [("x-api-key", home.admin.as_str())];
+    let id = "02".repeat(8);
+    let path = format!("/admin/api-keys/{id}/rotate?after_seconds=60");
+    let made = home.send("POST", &path, &admin, None).await;
+    assert_eq!((made.status.as_u16(), &made.body["role"]), (201, &json!("backend")), "{made:?}");
+    let new = made.body["key"].as_str().expect("a key").to_owned();
+    let asks = async |key: &str| home.send("GET", "/v1/threads", &[("x-api-key", key)], None).await.status.as_u16();
+    assert_eq!((asks(&home.backend).await, asks(&new).await), (200, 200));
+    home.clock.advance(61);
+    assert_eq!((asks(&home.backend).await, asks(&new).await), (401, 200));
+    // What has ended stays so, whoever asks for more time.
+    assert_eq!(home.send("POST", &path, &admin, None).await.status, 409);
+    home.send("DELETE", &format!("/admin/api-keys/{id}?after_seconds=9999"), &admin, None).await;
+    assert_eq!(asks(&home.backend).await, 401);
+}
+
+#[tokio::test]
+async fn keys_that_sign_for_users_are_changed_without_a_break() {
+    let home = Home::new();
+    let admin = [("x-api-key", home.admin.as_str())];
+    let before = home.signature("alice");
+    assert_eq!(home.send("POST", "/admin/signing-keys", &admin, None).await.body["number"], 2);
+    let after = home.signature("alice");
+    assert_ne!(before, after);
+    let asks = async |signature: &str| {
+        let headers = [("x-api-key", &*home.frontend), ("x-user-id", "alice"), ("x-user-signature", signature)];
+        home.send("GET", "/v1/threads", &headers, None).await.status.as_u16()
+    };
+    assert_eq!((asks(&before).await, asks(&after).await), (200, 200));
+    assert_eq!(home.send("DELETE", "/admin/signing-keys/1", &admin, None).await.status, 204);
+    assert_eq!((asks(&before).await, asks(&after).await), (401, 200));
+    let keys = home.send("GET", "/admin/signing-keys", &admin, None).await.body;
+    assert_eq!((&keys["keys"][0]["signs"], &keys["keys"][1]["signs"]), (&json!(true), &json!(false)), "{keys}");
+    assert_eq!(home.send("DELETE", "/admin/signing-keys/9", &admin, None).await.status, 404);
+}
+
+#[tokio::test]
 async fn only_the_author_or_an_admin_of_the_space_edits_and_deletes() {
     let home = Home::new();
     home.by("alice", "POST", "/v1/threads/t1/messages", Some(json!({ "id": "m1", "body": "mine" }))).await;

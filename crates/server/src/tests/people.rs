@@ -117,3 +117,26 @@ async fn an_export_has_everything_that_a_user_wrote_and_nothing_else() {
     assert_eq!(same["identity"].as_str().map(str::len), Some(64));
     assert_eq!(home.send("GET", "/admin/users/zed/export", &admin, None).await.status, 404);
 }
+
+#[tokio::test]
+async fn who_is_blocked_is_nowhere_to_be_seen() {
+    let home = Home::new();
+    say(&home, "alice", "t1", json!({ "id": "m1", "body": "question" })).await;
+    say(&home, "mallory", "t1", json!({ "body": "answer", "reply_to": "m1" })).await;
+    let last = || async { home.by("bob", "GET", "/v1/threads/t1", None).await.body["last_message"]["body"].clone() };
+    assert_eq!(last().await, "answer");
+    home.by("bob", "PUT", "/v1/blocks/mallory", Some(json!({ "kind": "block" }))).await;
+    assert_eq!(last().await, "question");
+    assert_eq!(bodies(&home.by("bob", "GET", "/v1/messages/m1/replies", None).await.body).len(), 0);
+    assert_eq!(bodies(&home.by("alice", "GET", "/v1/messages/m1/replies", None).await.body), ["answer"]);
+}
+
+#[tokio::test]
+async fn blocks_have_a_limit_and_are_of_those_who_are_here() {
+    let home = Home::new();
+    say(&home, "alice", "t1", json!({ "body": "hello" })).await;
+    let stranger = "ab".repeat(32);
+    let answer = home.by("bob", "PUT", &format!("/v1/blocks/{stranger}"), Some(json!({ "kind": "block" }))).await;
+    assert_eq!(answer.status, 404, "{answer:?}");
+    assert_eq!(home.by("nobody", "DELETE", "/v1/members/nobody", None).await.status, 404, "who was never here");
+}

@@ -88,7 +88,7 @@ async fn retention_by_age_comes_with_the_clock_and_a_thread_has_its_own_rule() {
     finish_jobs(&home);
     assert_eq!(left(&home).await.len(), 0);
     assert_eq!(home.by("alice", "GET", "/v1/messages/kept", None).await.body["state"], "here");
-    let (_, jobs) = as_admin(&home, "GET", "/admin/jobs", None).await;
+    let (_, jobs) = as_operator(&home, "GET", "/admin/jobs", None).await;
     assert_eq!((&jobs["jobs"][0]["work"], &jobs["jobs"][0]["who"]), (&json!("retain"), &json!("schedule")));
     assert_eq!(as_admin(&home, "DELETE", "/admin/retention", None).await.0, 204);
     assert_eq!(as_admin(&home, "GET", "/admin/retention", None).await.1["rules"].as_array().map(Vec::len), Some(1));
@@ -197,6 +197,11 @@ async fn destroyed_keys_leave_nothing_to_read_not_even_in_memory() {
     assert_eq!(as_operator(&home, "DELETE", "/admin/spaces/home/keys", None).await.0, 204);
     let page = home.by("alice", "GET", "/v1/threads/t1/messages", None).await;
     assert!(!page.body.to_string().contains("says a word"), "{page:?}");
+    // Without its name it can still be ended.
+    assert_eq!(as_operator(&home, "DELETE", "/admin/spaces/home", None).await.0, 404);
+    assert_eq!(as_operator(&home, "DELETE", &format!("/admin/spaces/{}", home.space), None).await.0, 202);
+    finish_jobs(&home);
+    assert!(!home.house.node.snapshot().expect("a snapshot").is_kept(&home.space));
 }
 
 #[tokio::test]
@@ -256,5 +261,6 @@ async fn the_store_is_verified_while_it_serves_and_events_are_looked_at_again() 
     assert_eq!(as_operator(&home, "POST", "/admin/retry", Some(json!({ "event": "1".repeat(32) }))).await.0, 404);
     assert_eq!(as_operator(&home, "POST", "/admin/retry", Some(json!({}))).await.0, 422);
     assert_eq!(as_admin(&home, "POST", "/admin/verify", None).await.0, 403);
+    assert_eq!(as_admin(&home, "POST", "/admin/jobs", Some(json!({ "work": "encrypt" }))).await.0, 403);
     assert!(home.house.node.now() > Nanos(0));
 }

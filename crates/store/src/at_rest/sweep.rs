@@ -11,13 +11,16 @@ use crate::content::{file_name, split_content_key, write_file};
 use crate::db::fault;
 use crate::encode;
 use crate::people::{from_row, to_row};
-use engine::reads::{Answer, Fault, Reads as _};
+use engine::reads::{Answer, Reads as _};
 use engine::rows::Place;
 use model::blob::Form;
 use model::{Blob, EventId, Seq, SpaceId, SpaceNo, Stamp};
 use redb::ReadableTable;
 use serde::{Deserialize, Serialize};
 use std::ops::Bound;
+
+/// Content files that one transaction reads and writes; at least one.
+const FILE_BYTES_PER_STEP: usize = 64 << 20;
 
 /// How far work over all rows has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -61,8 +64,11 @@ struct Page {
     must_commit: bool,
 }
 
+/// The name of the cursor of a walk over all spaces.
+pub(super) const EVERYWHERE: &str = "sweep";
+
 fn cursor_name(space: Option<SpaceId>) -> String {
-    space.map_or_else(|| "sweep".to_owned(), |space| format!("sweep {space}"))
+    space.map_or_else(|| EVERYWHERE.to_owned(), |space| format!("{EVERYWHERE} {space}"))
 }
 
 /// The rows after a key, at most so many.
@@ -251,7 +257,11 @@ impl Batch<'_> {
     fn sweep_files(&mut self, cursor: &mut Cursor, space: Option<SpaceId>, most: usize) -> Answer<Page> {
         let rows = page_of(&self.db.tables.contents, &cursor.after, most)?;
         let last = rows.last().map(|(key, _)| key.to_vec());
+        let mut bytes = 0;
         for (key, row) in &rows {
+            if bytes > FILE_BYTES_PER_STEP {
+                return Ok(Page { rows: 0, last: None, must_commit: true });
+            }
             if encode::decode_content(row)?.place != Place::File || !self.is_in(space, key)? {
                 continue;
             }
@@ -261,12 +271,18 @@ impl Batch<'_> {
             if self.db.keys.storage_key(&owner, number).is_none() {
                 return Ok(Page { rows: 0, last: None, must_commit: true });
             }
-            let read = self.db.disk.read_file(&file_name(&owner, &hash));
-            let stored = read.map_err(|why| Fault::Store(why.to_string()))?;
-            if let Some(anew) = self.content_anew(key, &stored)? {
-                write_file(self.db.disk.as_ref(), &owner, &hash, &anew)?;
-                cursor.changed += 1;
+            match self.db.disk.read_file(&file_name(&owner, &hash)) {
+                Ok(stored) => {
+                    bytes += stored.len();
+                    if let Some(anew) = self.content_anew(key, &stored)? {
+                        write_file(self.db.disk.as_ref(), &owner, &hash, &anew)?;
+                        cursor.changed += 1;
+                    }
+                }
+                // One file that cannot be read must not keep all others from being encrypted.
+                Err(why) => tracing::warn!(%hash, %why, "a content file cannot be read, and stays as it is"),
             }
+            cursor.after = key.to_vec();
         }
         Ok(Page { rows: rows.len(), last, must_commit: false })
     }

@@ -80,6 +80,8 @@ impl Batch<'_> {
     pub fn set_protection(&mut self, space: &SpaceId, protection: &Protection) -> Answer<()> {
         self.touch();
         self.writing.remove(space);
+        // A walk that is under way may be past this space.
+        self.db.tables.about.remove(super::sweep::EVERYWHERE).map_err(fault)?;
         let row = crate::people::to_row(protection)?;
         self.db.tables.protections.insert(space.0, row.as_slice()).map_err(fault)?;
         Ok(())

@@ -1,0 +1,157 @@
+//! Jobs: a part with each commit, and nothing lost or done twice when the node stops between any two of them.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use anteroom_node::acts::{Act, Administered, Administration, Caller, Deed, Means, NewMessage, message_content};
+use anteroom_node::{Core, Reply, Request};
+use engine::access::KeyRole;
+use engine::reads::Reads as _;
+use model::{EventId, Nanos, SpaceId};
+use std::path::Path;
+use std::sync::Arc;
+use store::jobs::{Job, Work};
+use store::retention::Retention;
+use store::views::Shown;
+use store::{Chance, FolderDisk, MasterKey, Options, Store};
+
+const NOW: Nanos = Nanos(1_800_000_000_000_000_000);
+const MESSAGES: usize = 130;
+
+fn open(folder: &Path) -> Core {
+    let disk = Arc::new(FolderDisk::new(folder).expect("a folder"));
+    let options = Options { cache_bytes: 4 << 20, reserve_bytes: 0, chance: Chance::Seed(1), ..Options::default() };
+    Core::new(Store::open(disk, MasterKey::new(&[7; 32]), options).expect("a store"))
+}
+
+fn ask(core: &Core, request: Request) -> Reply {
+    core.run(vec![request], NOW).expect("a healthy disk").replies.pop().expect("a reply")
+}
+
+fn administer(core: &Core, what: Administration) -> Administered {
+    match ask(core, Request::Administer("a test".into(), Box::new(what))) {
+        Reply::Administered(Ok(done)) => done,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn post(core: &Core, space: SpaceId, user: &str, text: &str) -> EventId {
+    let caller = Caller { means: Means::Key(KeyRole::Backend), user: Some(user.into()), called: "a test".into() };
+    let new = NewMessage {
+        thread: Some("lobby".parse().expect("a name")),
+        chosen: None,
+        content: message_content(text.into(), None).expect("content"),
+        reply_to: None,
+        mentions: Vec::new(),
+        attachments: Vec::new(),
+    };
+    let fresh = *blake3::hash(user.as_bytes()).as_bytes();
+    let act = Act { space, caller, once: None, deed: Deed::Post(new), fresh };
+    match ask(core, Request::Act(Box::new(act))) {
+        Reply::Acted(Ok(acted)) => acted.shown,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A space in which two users have talked.
+fn talk(core: &Core) -> (SpaceId, Vec<EventId>) {
+    let founding = Administration::FoundSpace { name: "home".into(), sealed: true, fresh: Box::new([3; 80]) };
+    let Administered::Founded(space) = administer(core, founding) else { panic!("not founded") };
+    let user = |number| if number % 2 == 0 { "alice" } else { "bob" };
+    (space, (0..MESSAGES).map(|number| post(core, space, user(number), &format!("{number}"))).collect())
+}
+
+/// Begins a job and stops the node after so many commits, again and again, until it is done. Says what came of it.
+fn run_with_stops(folder: &Path, mut core: Core, begun: Administered, commits: usize) -> (Core, Job) {
+    let Administered::Begun(number) = begun else { panic!("no job: {begun:?}") };
+    for _ in 0..1000 {
+        for _ in 0..commits {
+            core.run(vec![Request::Tick], NOW).expect("a healthy disk");
+        }
+        drop(core);
+        core = open(folder);
+        let job = core.store().snapshot().expect("a snapshot").job(number).expect("read").expect("a job");
+        if job.ended_at > Nanos(0) {
+            core.settle(NOW).expect("a healthy disk");
+            return (core, job);
+        }
+    }
+    panic!("the job does not end");
+}
+
+/// The messages that still say something.
+fn left(core: &Core, messages: &[EventId]) -> Vec<usize> {
+    let db = core.store().snapshot().expect("a snapshot");
+    let says = |id: &EventId| {
+        let seq = db.seq(id).expect("read").expect("known");
+        matches!(db.shown(seq).expect("read"), Shown::Here(_))
+    };
+    (0..messages.len()).filter(|number| says(&messages[*number])).collect()
+}
+
+fn verify(core: &Core) {
+    let report = core.store().verify(NOW).expect("a report");
+    assert!(report.problems.is_empty(), "{:?}", report.problems);
+}
+
+#[test]
+fn retention_goes_on_wherever_it_was_stopped() {
+    for commits in [1, 2, 3, 7] {
+        let home = tempfile::tempdir().expect("a folder");
+        let core = open(home.path());
+        let (space, messages) = talk(&core);
+        let rule = Retention { count: Some(10), ..Retention::default() };
+        administer(&core, Administration::Retain(space, None, Some(rule)));
+        let begun = administer(&core, Administration::Begin(Work::Retain(Some(space))));
+        let (core, job) = run_with_stops(home.path(), core, begun, commits);
+        assert_eq!((job.receipt.deleted, job.receipt.pruned, job.failed), (MESSAGES as u64 - 10, 0, None));
+        assert_eq!(left(&core, &messages), Vec::from_iter(MESSAGES - 10..MESSAGES));
+        verify(&core);
+    }
+}
+
+#[test]
+fn erasing_a_user_goes_on_wherever_it_was_stopped() {
+    for commits in [1, 2, 5] {
+        let home = tempfile::tempdir().expect("a folder");
+        let core = open(home.path());
+        let (space, messages) = talk(&core);
+        let begun = administer(&core, Administration::EraseUser(space, "alice".into()));
+        let (core, job) = run_with_stops(home.path(), core, begun, commits);
+        // Alice also opened the thread.
+        assert_eq!(job.receipt.deleted, MESSAGES as u64 / 2 + 1);
+        assert_eq!(left(&core, &messages), Vec::from_iter((0..MESSAGES).filter(|number| number % 2 == 1)));
+        let db = core.store().snapshot().expect("a snapshot");
+        assert!(db.user(&space, "alice").expect("read").is_none());
+        verify(&core);
+    }
+}
+
+#[test]
+fn a_space_that_ended_is_forgotten_wherever_that_was_stopped() {
+    let home = tempfile::tempdir().expect("a folder");
+    let core = open(home.path());
+    let (space, messages) = talk(&core);
+    let begun = administer(&core, Administration::EndSpace(space));
+    let (core, job) = run_with_stops(home.path(), core, begun, 1);
+    assert!(job.receipt.pruned >= MESSAGES as u64, "{job:?}");
+    assert_eq!(left(&core, &messages), Vec::<usize>::new());
+    let db = core.store().snapshot().expect("a snapshot");
+    assert!(db.kept_spaces().expect("read").is_empty());
+    assert!(db.users(&space, None, 10).expect("read").is_empty());
+}
+
+#[test]
+fn the_same_job_is_not_begun_twice_and_a_rotated_space_reads_the_same() {
+    let home = tempfile::tempdir().expect("a folder");
+    let core = open(home.path());
+    let (space, messages) = talk(&core);
+    let begun = administer(&core, Administration::Begin(Work::Rotate(space)));
+    let (core, job) = run_with_stops(home.path(), core, begun, 1);
+    assert!(job.receipt.rewritten > 0 && job.failed.is_none(), "{job:?}");
+    assert_eq!(left(&core, &messages).len(), MESSAGES);
+    assert_eq!(core.store().snapshot().expect("a snapshot").storage_key_numbers(&space).expect("read"), [2]);
+    verify(&core);
+    let first = core.store().write(NOW, |batch| batch.begin_job(Work::Encrypt, "a test")).expect("written");
+    let again = core.store().write(NOW, |batch| batch.begin_job(Work::Encrypt, "a test")).expect("written");
+    assert_eq!(first, again);
+}

@@ -1,0 +1,86 @@
+//! The keys that sign for the users of a space. Several are good at once, so that they can be changed without a break.
+
+use super::keys::EndQuery;
+use crate::ask::fresh;
+use crate::caller::Guest;
+use crate::extract::{Path, Query};
+use crate::problem::Problem;
+use crate::state::Shared;
+use axum::Json;
+use axum::extract::State;
+use http::StatusCode;
+use model::Nanos;
+use node::acts::{Administered, Administration};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// A key that signs for users, without its secret.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SigningKeyEntry {
+    number: u64,
+    created_ts: u64,
+    /// From when its signatures are not accepted any more.
+    ends_ts: Option<u64>,
+    /// Whether `POST /v1/_sign` signs with it.
+    signs: bool,
+}
+
+/// The keys that sign for the users of a space, the latest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SigningKeys {
+    keys: Vec<SigningKeyEntry>,
+}
+
+/// A key that was made. Its secret stays here.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct MadeSigningKey {
+    number: u64,
+}
+
+/// List the keys that sign for users
+#[utoipa::path(get, path = "/admin/signing-keys", tag = "admin", responses(
+    (status = 200, body = SigningKeys), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn list(State(house): State<Shared>, guest: Guest) -> Result<Json<SigningKeys>, Problem> {
+    let found = house.node.snapshot()?.signing_keys(&guest.space()?)?;
+    let current = found.iter().find(|(_, key)| key.ends_at == Nanos(0)).map(|(number, _)| *number);
+    let keys = found.iter().map(|(number, key)| SigningKeyEntry {
+        number: *number,
+        created_ts: key.created_at.0,
+        ends_ts: (key.ends_at != Nanos(0)).then_some(key.ends_at.0),
+        signs: Some(*number) == current,
+    });
+    Ok(Json(SigningKeys { keys: keys.collect() }))
+}
+
+/// Make another key that signs for users; it signs from now on, the others are still accepted
+#[utoipa::path(post, path = "/admin/signing-keys", tag = "admin", responses(
+    (status = 201, body = MadeSigningKey), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn create(
+    State(house): State<Shared>,
+    guest: Guest,
+) -> Result<(StatusCode, Json<MadeSigningKey>), Problem> {
+    let what = Administration::AddSigningKey(guest.space()?, Box::new(fresh()?));
+    match house.administer(&guest, what).await? {
+        Administered::Numbered(number) => Ok((StatusCode::CREATED, Json(MadeSigningKey { number }))),
+        _ => Err(Problem::broken("no key was made")),
+    }
+}
+
+/// End a key that signs for users: its signatures are not accepted any more
+#[utoipa::path(delete, path = "/admin/signing-keys/{number}", tag = "admin",
+    params(("number" = String, Path), EndQuery), responses(
+    (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn end(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(number): Path<String>,
+    Query(query): Query<EndQuery>,
+) -> Result<StatusCode, Problem> {
+    let number = number.parse().map_err(|_| Problem::not_found("there is no such key"))?;
+    let at = house.node.now().plus(query.after_seconds.unwrap_or(0).saturating_mul(Nanos::SECOND));
+    house.administer(&guest, Administration::EndSigningKey(guest.space()?, number, at)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
