@@ -17,7 +17,7 @@ use model::crypto::chosen_key;
 use model::envelope::{BadEnvelope, Reference, Role};
 use model::payload::Payload;
 use model::{AuxKey, Blob, EventId, Identity, Kind, Stamp, Verified};
-use node::acts::{CannotAct, message_content, naming, reaction_content};
+use node::acts::{self, Caller, CannotAct, message_content, naming, reaction_content};
 use node::{Reply, Request};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -179,6 +179,7 @@ pub(crate) async fn submit(
         return Err(Problem::not_found("that event is of another space"));
     }
     check_membership(&db, &signed, house.node.now())?;
+    check_place(&db, &seen, &signed)?;
     let blob = match seal(&db, &seen.space)? {
         Seal::Key(key) => Blob::seal(&signed, &key),
         Seal::Plain | Seal::Prekey(_) => Blob::plain(&signed),
@@ -197,6 +198,28 @@ fn check_membership(db: &Arc<Db<Snapshot>>, signed: &Verified, now: model::Nanos
     match acting_role(&**db, seq, at)? {
         Some(_) => Ok(()),
         None => Err(Problem::forbidden("the membership it stands on is not in force")),
+    }
+}
+
+/// Nobody writes into a private thread who does not take part in it, wherever they sign.
+fn check_place(db: &Arc<Db<Snapshot>>, seen: &Seen, signed: &Verified) -> Result<(), Problem> {
+    let envelope = signed.envelope();
+    let named = envelope.reference(Role::Thread).or_else(|| envelope.reference(Role::Target));
+    let Some(seq) = named.map(|id| db.seq(&id)).transpose()?.flatten() else { return Ok(()) };
+    let Some(mut meta) = db.event(seq)?.and_then(|row| row.meta) else { return Ok(()) };
+    let mut thread = seq;
+    if matches!(meta.kind, Kind::Message | Kind::ThreadUpdate) {
+        thread = meta.subject;
+        let Some(of_thread) = db.event(thread)?.and_then(|row| row.meta) else { return Ok(()) };
+        meta = of_thread;
+    }
+    if meta.kind != Kind::Thread {
+        return Ok(());
+    }
+    let somebody = Caller { user: Some(String::new()), ..seen.caller.clone() };
+    match acts::sight(&**db, thread, &meta, Some(&somebody), Some(&envelope.author))?.is_closed {
+        true => Err(Problem::not_found("there is no such thread or message")),
+        false => Ok(()),
     }
 }
 

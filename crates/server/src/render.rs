@@ -260,7 +260,7 @@ impl<V: View> Renderer<'_, V> {
             metadata: field(ThreadField::Metadata),
             participants,
             pins: listed(&field(ThreadField::Pins)).into_iter().map(str::to_owned).collect(),
-            private: opened.get("private") == Some(&Value::Bool(true)),
+            private: node::acts::is_private(self.db, found.seq, self.seen.no)?,
             deleted: found.deleted,
             last_message: self.last_message(found.seq, &id)?,
             unread: self.unread(found.seq)?,

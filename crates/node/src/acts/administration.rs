@@ -330,11 +330,23 @@ pub(crate) fn by_keeper(
     payload: Payload,
     target: Option<Reference>,
 ) -> super::Deemed<EventId> {
+    by_keeper_saying(batch, space, (kind, AuxKey::ZERO), payload, target, Vec::new())
+}
+
+/// The same, with content.
+pub(crate) fn by_keeper_saying(
+    batch: &mut Batch<'_>,
+    space: &SpaceId,
+    (kind, aux): (Kind, AuxKey),
+    payload: Payload,
+    target: Option<Reference>,
+    content: Vec<u8>,
+) -> super::Deemed<EventId> {
     let kept = go!(people::kept(batch, space));
     let keeper = go!(people::keeper(batch, &kept));
     let seal = go!(people::seal(batch, space, &kept));
     let authority = Reference { role: Role::Authority, id: keeper.authority };
     let references = std::iter::once(authority).chain(target).collect();
-    let draft = Draft { kind, space: *space, aux: AuxKey::ZERO, payload, references, content: Vec::new(), seal };
+    let draft = Draft { kind, space: *space, aux, payload, references, content, seal };
     make(batch, &keeper.key, draft)
 }

@@ -1,6 +1,6 @@
 //! Threads and messages: each deed becomes one event, or two where a message opens its thread.
 
-use super::finding::{find, message_for, principal, thread_for};
+use super::finding::{find, is_private, message_for, principal, thread_for};
 use super::moderation;
 use super::people::{self, Hand};
 use super::{Act, Acted, Caller, CannotAct, Deed, Deemed, Named, NewMessage, NewThread, Place, go, make, naming};
@@ -205,8 +205,13 @@ fn update_thread(
             ThreadField::Participants => go!(identities_in(batch, scene, &value)),
             _ => value,
         };
-        let content = Value::Object(Map::from_iter([(field.name().to_owned(), value)]));
-        let content = go!(Ok(body::encode(&content)));
+        let mut content = Map::from_iter([(field.name().to_owned(), value)]);
+        if field == ThreadField::Participants {
+            // Who sees the thread is said with who takes part, so that it outlives what the thread was opened with.
+            let is_private = is_private(batch.db(), seq, scene.no)?;
+            content.insert("private".to_owned(), is_private.into());
+        }
+        let content = go!(Ok(body::encode(&Value::Object(content))));
         let reference = Reference { role: Role::Thread, id: stamp.id };
         let mut draft = scene.draft(Kind::ThreadUpdate, vec![reference], content);
         draft.aux = field.aux();

@@ -87,20 +87,33 @@ pub fn sight<V: View>(
     identity: Option<&Identity>,
 ) -> Answer<Sight> {
     let is_deleted = db.register(meta.space, Register::ThreadField(thread, ThreadField::Deleted.code()))?.is_some();
-    let is_private = match db.shown(thread)? {
-        Shown::Here(bytes) => is_private(&bytes),
-        Shown::Absent | Shown::Invalid | Shown::Deleted(_) => false,
-    };
+    let is_private = is_private(db, thread, meta.space)?;
     let asks_for_a_user = who.is_some_and(|caller| caller.user.is_some());
     let is_closed = is_private && asks_for_a_user && !participates(db, thread, meta, identity)?;
     Ok(Sight { is_deleted, is_private, is_closed })
 }
 
-/// Most threads are not private, and that can be seen without reading their JSON.
-fn is_private(content: &[u8]) -> bool {
-    const WORD: &[u8] = b"\"private\":true";
-    content.windows(WORD.len()).any(|window| window == WORD)
-        && model::body::decode(content).is_ok_and(|value| value["private"] == true)
+/// Whether only its participants see a thread: as the latest list of them says, or what it was opened with. Where
+/// neither can be read any more, nobody else sees it.
+pub fn is_private<V: View>(db: &Db<V>, thread: Seq, space: SpaceNo) -> Answer<bool> {
+    let register = Register::ThreadField(thread, ThreadField::Participants.code());
+    if let Some((_, winner)) = db.register(space, register)?
+        && let Shown::Here(bytes) = db.shown(winner)?
+        && let Some(said) = says_private(&bytes)
+    {
+        return Ok(said);
+    }
+    Ok(match db.shown(thread)? {
+        Shown::Here(bytes) => says_private(&bytes).unwrap_or(false),
+        Shown::Absent | Shown::Invalid | Shown::Deleted(_) => true,
+    })
+}
+
+/// What a content says about it. Most say nothing, and that can be seen without reading their JSON.
+fn says_private(content: &[u8]) -> Option<bool> {
+    const WORD: &[u8] = b"\"private\":";
+    content.windows(WORD.len()).any(|window| window == WORD).then_some(())?;
+    model::body::decode(content).ok()?["private"].as_bool()
 }
 
 fn participates<V: View>(db: &Db<V>, thread: Seq, meta: &Meta, identity: Option<&Identity>) -> Answer<bool> {

@@ -12,10 +12,10 @@ pub mod naming;
 mod people;
 pub(crate) mod webhooks;
 
-pub(crate) use administration::by_keeper;
 pub use administration::{Administered, Administration, CannotAdminister};
+pub(crate) use administration::{by_keeper, by_keeper_saying};
 pub use conversation::{message_content, reaction_content};
-pub use finding::{Sight, find, participants, principal, sight};
+pub use finding::{Sight, find, is_private, participants, principal, sight};
 pub use naming::{BadName, Named};
 pub use webhooks::Hooking;
 

@@ -1,14 +1,16 @@
 //! Purging content: by a delete event where this node has the right, otherwise by dropping it here only.
 
 use super::{PURGES_PER_PART, Part, ROWS_PER_PART, stamp_at};
-use crate::acts::{CannotAct, by_keeper};
+use crate::acts::{self, CannotAct, by_keeper, by_keeper_saying};
 use crate::core::policy;
 use engine::content::{self, Pruned};
 use engine::reads::{Answer, Reads as _};
+use engine::rows::{Register, ThreadField};
 use model::envelope::{Reference, Role};
 use model::payload::Payload;
 use model::stage::ContentState;
 use model::{AuthorNo, EventId, Kind, Seq, SpaceId};
+use serde_json::json;
 use std::ops::RangeInclusive;
 use store::Batch;
 use store::jobs::{Job, Receipt};
@@ -53,6 +55,7 @@ pub fn purge(batch: &mut Batch<'_>, space: &SpaceId, target: &EventId) -> Answer
     if !is_said {
         return Ok(Purged::Nothing("it has no content that could be purged"));
     }
+    restate(batch, space, seq)?;
     let reference = Reference { role: Role::Target, id: *target };
     match by_keeper(batch, space, Kind::Delete, Payload::None, Some(reference))? {
         Ok(_) => Ok(Purged::Deleted),
@@ -60,6 +63,32 @@ pub fn purge(batch: &mut Batch<'_>, space: &SpaceId, target: &EventId) -> Answer
         Err(CannotAct::NotKept | CannotAct::NoKey | CannotAct::Create(_)) => prune(batch, seq),
         Err(_) => prune(batch, seq),
     }
+}
+
+/// Who takes part in a thread and who sees it must outlive whoever said so: before that content goes, the keeper of the
+/// space says it again.
+fn restate(batch: &mut Batch<'_>, space: &SpaceId, seq: Seq) -> Answer<()> {
+    let db = batch.db();
+    let Some(meta) = db.event(seq)?.and_then(|row| row.meta) else { return Ok(()) };
+    let thread = match meta.kind {
+        Kind::Thread => seq,
+        Kind::ThreadUpdate => meta.subject,
+        _ => return Ok(()),
+    };
+    let register = Register::ThreadField(thread, ThreadField::Participants.code());
+    let winner = db.register(meta.space, register)?.map(|(_, winner)| winner);
+    if meta.kind == Kind::ThreadUpdate && winner != Some(seq) {
+        return Ok(());
+    }
+    let participants: Vec<String> =
+        acts::participants(db, thread, meta.space)?.iter().map(ToString::to_string).collect();
+    let content = json!({ "participants": participants, "private": acts::is_private(db, thread, meta.space)? });
+    let reference = Reference { role: Role::Thread, id: db.id_of(thread)? };
+    let Ok(content) = model::body::encode(&content) else { return Ok(()) };
+    let kind = (Kind::ThreadUpdate, ThreadField::Participants.aux());
+    // Without the right to say it, it is only pruned here, and nobody sees the thread any more.
+    let _ = by_keeper_saying(batch, space, kind, Payload::None, Some(reference), content)?;
+    Ok(())
 }
 
 /// Drops content on this node.

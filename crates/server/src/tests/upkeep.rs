@@ -264,3 +264,47 @@ async fn the_store_is_verified_while_it_serves_and_events_are_looked_at_again() 
     assert_eq!(as_admin(&home, "POST", "/admin/jobs", Some(json!({ "work": "encrypt" }))).await.0, 403);
     assert!(home.house.node.now() > Nanos(0));
 }
+
+#[tokio::test]
+async fn a_private_thread_stays_private_whatever_is_purged() {
+    for purged in ["erase", "purge", "prune"] {
+        let home = Home::new();
+        let new = json!({ "id": "p1", "private": true, "participants": ["bob"] });
+        let thread = home.by("alice", "POST", "/v1/threads", Some(new)).await.body["event"].clone();
+        home.by("bob", "POST", "/v1/threads/p1/messages", Some(json!({ "id": "m1", "body": "between us" }))).await;
+        match purged {
+            "erase" => drop(as_admin(&home, "POST", "/admin/users/alice/erase", None).await),
+            "purge" => drop(as_admin(&home, "POST", "/admin/purge", Some(json!({ "events": [thread] }))).await),
+            _ => {
+                let id = thread.as_str().and_then(|id| id.parse().ok()).expect("an id");
+                home.house.node.ask(Request::Prune(id)).expect("a reply");
+            }
+        }
+        finish_jobs(&home);
+        let event = thread.as_str().expect("an id");
+        for path in [format!("/v1/threads/{event}"), "/v1/messages/m1".into(), format!("/v1/messages?thread={event}")] {
+            assert_eq!(home.by("mallory", "GET", &path, None).await.status, 404, "{purged} {path}");
+        }
+        if purged != "prune" {
+            let own = home.by("bob", "GET", "/v1/messages/m1", None).await;
+            assert_eq!(own.body["body"], "between us", "{purged}: {own:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_takes_part_outlives_whoever_said_so() {
+    let home = Home::new();
+    let new = json!({ "id": "p1", "private": true, "participants": ["bob", "mod"] });
+    home.by("alice", "POST", "/v1/threads", Some(new)).await;
+    let fresh = Box::new([3; 32]);
+    let role = Some(model::payload::MemberRole::Admin);
+    home.administer(node::acts::Administration::SetRole { space: home.space, user: "mod".into(), role, fresh });
+    let changed = json!({ "participants": ["bob", "mod", "carol"] });
+    assert_eq!(home.by("mod", "PUT", "/v1/threads/p1", Some(changed)).await.status, 200);
+    as_admin(&home, "POST", "/admin/users/mod/erase", None).await;
+    finish_jobs(&home);
+    for (user, status) in [("bob", 200), ("carol", 200), ("alice", 200), ("mallory", 404)] {
+        assert_eq!(home.by(user, "GET", "/v1/threads/p1", None).await.status, status, "{user}");
+    }
+}
