@@ -1,7 +1,7 @@
 //! Purging content: by a delete event where this node has the right, otherwise by dropping it here only.
 
 use super::{PURGES_PER_PART, Part, ROWS_PER_PART, stamp_at};
-use crate::acts::{self, CannotAct, by_keeper, by_keeper_saying};
+use crate::acts::{self, by_keeper, by_keeper_saying};
 use crate::core::policy;
 use engine::content::{self, Pruned};
 use engine::reads::{Answer, Reads as _};
@@ -60,7 +60,6 @@ pub fn purge(batch: &mut Batch<'_>, space: &SpaceId, target: &EventId) -> Answer
     match by_keeper(batch, space, Kind::Delete, Payload::None, Some(reference))? {
         Ok(_) => Ok(Purged::Deleted),
         // Whoever does not keep the space cannot speak for it.
-        Err(CannotAct::NotKept | CannotAct::NoKey | CannotAct::Create(_)) => prune(batch, seq),
         Err(_) => prune(batch, seq),
     }
 }
