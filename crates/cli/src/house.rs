@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::failure::Failure;
-use node::acts::{Administered, Administration};
+use node::acts::{Administered, Administration, Order};
 use node::{Node, Reply, Request};
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -35,7 +35,7 @@ pub(crate) fn go_on_rewrapping(node: &Node) -> Result<(), Failure> {
 
 /// Administers as the operator.
 pub(crate) fn administer(node: &Node, what: Administration) -> Result<Administered, Failure> {
-    match node.ask(Request::Administer("operator".to_owned(), Box::new(what))) {
+    match node.ask(Request::Administer(Box::new(Order::by("operator", what)))) {
         Ok(Reply::Administered(Ok(done))) => Ok(done),
         Ok(Reply::Administered(Err(why))) => Err(Failure::new(why.to_string(), "change what the message names")),
         Ok(other) => Err(Failure::new(format!("the node answered {other:?}"), "run `anteroom verify`")),

@@ -7,6 +7,7 @@ use crate::aead::{open, seal};
 use crate::ids::{AuxKey, ContentHash, EventId, Identity, KeyId, PrekeyId, SpaceId, TransitId};
 use blake2::digest::consts::U16;
 use blake2::{Blake2b, Digest};
+use ed25519_dalek::VerifyingKey;
 use x25519_dalek::{PublicKey, StaticSecret};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
@@ -35,6 +36,13 @@ pub fn event_id(blob: &[u8]) -> EventId {
 /// The id of a space, from who created it, the auxiliary key of the creating event, and whether it is sealed.
 pub fn space_id(creator: &Identity, key: &AuxKey, sealed: bool) -> SpaceId {
     SpaceId(hash16(&[b"anteroom space v1\0", &creator.0, &key.0, &[u8::from(sealed)]]))
+}
+
+/// Whether a public key can prove anybody: it is a point on the curve, in the one way to write it, and not one of the
+/// few for which anyone can sign.
+pub fn is_usable(identity: &Identity) -> bool {
+    let is_canonical = |key: &VerifyingKey| key.to_edwards().compress().0 == identity.0;
+    VerifyingKey::from_bytes(&identity.0).is_ok_and(|key| !key.is_weak() && is_canonical(&key))
 }
 
 /// The public space of an identity, which has no creating event.

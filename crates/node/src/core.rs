@@ -1,6 +1,6 @@
 //! The writer's work without the loop around it: a batch of requests, one durable transaction, then the answers.
 
-use crate::acts::{self, Act, Acted, Administered, Administration, CannotAct, CannotAdminister};
+use crate::acts::{self, Act, Acted, Administered, CannotAct, CannotAdminister, Order};
 use crate::asking;
 use crate::creating;
 use crate::jobs;
@@ -69,8 +69,8 @@ pub enum Request {
     Dropped(&'static str, u64),
     /// Do what a user of the API asks.
     Act(Box<Act>),
-    /// Administer, in the name of whom the audit log will show.
-    Administer(String, Box<Administration>),
+    /// Administer.
+    Administer(Box<Order>),
     /// Note how far a webhook has told.
     Told(SpaceId, WebhookId, Box<Progress>),
     /// Nothing: wake what the clock wakes, and go on with what waits.
@@ -213,7 +213,7 @@ fn handle(batch: &mut Batch<'_>, request: Request) -> Answer<Reply> {
             Ok(Reply::Done)
         }
         Request::Act(act) => acts::act(batch, *act).map(Reply::Acted),
-        Request::Administer(who, what) => acts::administration::administer(batch, &who, *what).map(Reply::Administered),
+        Request::Administer(order) => acts::administer(batch, *order).map(Reply::Administered),
         Request::Told(space, id, told) => acts::webhooks::progress(batch, &space, &id, *told).map(|()| Reply::Done),
         Request::Tick => Ok(Reply::Done),
     }

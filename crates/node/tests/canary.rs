@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use anteroom_node::acts::{
-    Act, Administered, Administration, Caller, Deed, Means, Named, NewMessage, NewThread, message_content,
+    Act, Administered, Administration, Caller, Deed, Means, Named, NewMessage, NewThread, Order, message_content,
 };
 use anteroom_node::{Core, Reply, Request};
 use engine::Policy;
@@ -31,7 +31,7 @@ impl Cage {
         let folder = tempfile::tempdir().unwrap();
         let core = Core::new(open(&folder.path().join("data"), MasterKey::new(&[7; 32])));
         let found = Administration::FoundSpace { name: CANARY.into(), sealed, fresh: Box::new([3; 80]) };
-        let reply = ask(&core, Request::Administer("an operator".into(), Box::new(found)));
+        let reply = ask(&core, Request::Administer(Box::new(Order::by("an operator", found))));
         let Reply::Administered(Ok(Administered::Founded(space))) = reply else { panic!("{reply:?}") };
         Cage { core, space, folder }
     }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use anteroom_node::acts::{Act, Administered, Administration, Caller, Deed, Means, NewMessage, message_content};
+use anteroom_node::acts::{Act, Administered, Administration, Caller, Deed, Means, NewMessage, Order, message_content};
 use anteroom_node::{Core, Reply, Request};
 use engine::access::KeyRole;
 use engine::reads::Reads as _;
@@ -28,7 +28,7 @@ fn ask(core: &Core, request: Request) -> Reply {
 }
 
 fn administer(core: &Core, what: Administration) -> Administered {
-    match ask(core, Request::Administer("a test".into(), Box::new(what))) {
+    match ask(core, Request::Administer(Box::new(Order::by("a test", what)))) {
         Reply::Administered(Ok(done)) => done,
         other => panic!("{other:?}"),
     }

@@ -5,13 +5,11 @@ use crate::problem::Problem;
 use crate::state::House;
 use axum::body::Bytes;
 use http::HeaderMap;
-use node::acts::{Act, Acted, Administered, Administration, Deed, Named, Once};
+use node::acts::{Act, Acted, Administered, Administration, Deed, Named, Order};
 use node::{NotDone, Reply, Request};
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
-/// The longest `Idempotency-Key`.
-const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
 /// What bodies are sent as.
 const JSON_TYPE: &str = "application/json";
 
@@ -26,8 +24,8 @@ impl House {
     }
 
     /// Does a deed for a guest.
-    pub(crate) async fn act(&self, guest: Guest, once: Option<Once>, deed: Deed) -> Result<Acted, Problem> {
-        let act = Act { space: guest.space()?, caller: guest.caller, once, deed, fresh: fresh()? };
+    pub(crate) async fn act(&self, guest: Guest, deed: Deed) -> Result<Acted, Problem> {
+        let act = Act { space: guest.space()?, caller: guest.caller, once: guest.once, deed, fresh: fresh()? };
         match self.ask(Request::Act(Box::new(act))).await? {
             Reply::Acted(acted) => Ok(acted?),
             other => Err(unexpected(&other)),
@@ -36,11 +34,41 @@ impl House {
 
     /// Administers for a guest.
     pub(crate) async fn administer(&self, guest: &Guest, what: Administration) -> Result<Administered, Problem> {
-        match self.ask(Request::Administer(guest.caller.called.clone(), Box::new(what))).await? {
+        self.order(guest, what, [0; 16]).await
+    }
+
+    async fn order(&self, guest: &Guest, what: Administration, salt: [u8; 16]) -> Result<Administered, Problem> {
+        let order = Order { who: guest.caller.called.clone(), once: guest.once, salt, what };
+        match self.ask(Request::Administer(Box::new(order))).await? {
             Reply::Administered(done) => Ok(done?),
             other => Err(unexpected(&other)),
         }
     }
+
+    /// Makes something with a secret. The answer is what was made, by this request or by the one that it repeats.
+    pub(crate) async fn make(
+        &self,
+        guest: &Guest,
+        what: impl FnOnce(&Made) -> Administration,
+    ) -> Result<Made, Problem> {
+        let salt = fresh()?;
+        match self.order(guest, what(&self.made(&salt)), salt).await? {
+            Administered::Made(salt) => Ok(self.made(&salt)),
+            _ => Err(Problem::broken("no secret was made")),
+        }
+    }
+
+    fn made(&self, salt: &[u8; 16]) -> Made {
+        let mut id = [0; 8];
+        id.copy_from_slice(&salt[..8]);
+        Made { id, secret: self.node.store().secret_from(salt) }
+    }
+}
+
+/// An id and a secret, both from the salt of an order.
+pub(crate) struct Made {
+    pub(crate) id: [u8; 8],
+    pub(crate) secret: [u8; 32],
 }
 
 fn unexpected(reply: &Reply) -> Problem {
@@ -62,6 +90,10 @@ pub(crate) fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> Re
     if !media.eq_ignore_ascii_case(JSON_TYPE) {
         return Err(Problem::media_type(format!("the content type is {media:?}")));
     }
+    // Fields by name, never by their order in a list.
+    if !body.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok() {
+        return Err(Problem::unprocessable("the body is JSON, but not an object"));
+    }
     serde_json::from_slice(body).map_err(|why| {
         if why.is_data() {
             Problem::unprocessable(format!("the body does not fit: {why}"))
@@ -74,27 +106,4 @@ pub(crate) fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> Re
 /// The name of a thread or message.
 pub(crate) fn named(text: &str, what: &'static str) -> Result<Named, Problem> {
     text.parse().map_err(|_| Problem::not_found(format!("there is no such {what}")))
-}
-
-/// What makes the request safe to repeat, if it carries a key for that.
-pub(crate) fn once(guest: &Guest, headers: &HeaderMap, what: &str, body: &[u8]) -> Result<Option<Once>, Problem> {
-    let mut values = headers.get_all("idempotency-key").iter();
-    let Some(key) = values.next() else { return Ok(None) };
-    if values.next().is_some() || key.is_empty() || key.len() > IDEMPOTENCY_KEY_BYTES_MAX {
-        return Err(Problem::bad_request("Idempotency-Key is one value of 1 to 255 bytes"));
-    }
-    let hash = |parts: &[&[u8]]| {
-        let mut hasher = blake3::Hasher::new();
-        for part in parts {
-            hasher.update(&(part.len() as u64).to_be_bytes());
-            hasher.update(part);
-        }
-        *hasher.finalize().as_bytes()
-    };
-    let user = guest.caller.user.as_deref().unwrap_or_default();
-    let space = guest.space()?;
-    Ok(Some(Once {
-        who_and_key: hash(&[&space.0, &guest.account, user.as_bytes(), key.as_bytes()]),
-        fingerprint: hash(&[what.as_bytes(), body]),
-    }))
 }

@@ -5,7 +5,7 @@ use axum::extract::FromRequestParts;
 use engine::access::{Action, Decision, Facts, Principal, decide};
 use http::request::Parts;
 use model::{Identity, SpaceId};
-use node::acts::{self, Caller};
+use node::acts::{self, Caller, Once};
 use store::Db;
 use store::moderation::Distance;
 use store::people::User;
@@ -22,6 +22,8 @@ pub(crate) struct Guest {
     pub(crate) account: [u8; 8],
     /// What the route does.
     pub(crate) action: Action,
+    /// What makes the request safe to repeat.
+    pub(crate) once: Option<Once>,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Guest {

@@ -6,7 +6,7 @@ mod page;
 use page::Page;
 pub(crate) use page::look;
 
-use crate::ask::{json, named, once};
+use crate::ask::{json, named};
 use crate::caller::Guest;
 use crate::extract::{Path, Query, Sent};
 use crate::problem::Problem;
@@ -36,7 +36,6 @@ pub(crate) struct MessageBody {
     #[schema(value_type = Option<ChosenId>)]
     author: Option<String>,
     /// What it says: any JSON, at most 64 KiB.
-    #[serde(default)]
     body: Value,
     /// The message it answers.
     reply_to: Option<String>,
@@ -52,7 +51,6 @@ pub(crate) struct MessageBody {
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct EditBody {
     /// What it says now: any JSON, at most 64 KiB.
-    #[serde(default)]
     body: Value,
     /// The user who edits, where a backend key names no user in a header.
     #[schema(value_type = Option<ChosenId>)]
@@ -111,8 +109,6 @@ async fn post(
     headers: &HeaderMap,
     bytes: &Bytes,
 ) -> Result<(StatusCode, Json<Message>), Problem> {
-    let path = thread.as_deref().unwrap_or_default();
-    let once = once(&guest, headers, &format!("POST message {path}"), bytes)?;
     let sent: MessageBody = json(headers, bytes)?;
     let guest = guest.acting_for(sent.author)?;
     let thread = match thread.or(sent.thread) {
@@ -131,7 +127,7 @@ async fn post(
             .collect::<Result<_, _>>()
             .map_err(|_| Problem::unprocessable("attachments are ids of files"))?,
     };
-    let acted = house.act(guest.clone(), once, Deed::Post(new)).await?;
+    let acted = house.act(guest.clone(), Deed::Post(new)).await?;
     let status = if acted.is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(shown(house, &guest, acted.seq)?)))
 }
@@ -147,24 +143,26 @@ async fn rewrite(
     headers: &HeaderMap,
     bytes: &Bytes,
 ) -> Result<Json<Message>, Problem> {
-    let once = once(&guest, headers, &format!("PUT {}", place.message), bytes)?;
     let sent: EditBody = json(headers, bytes)?;
     let guest = guest.acting_for(sent.author)?;
     let content = acts::message_content(sent.body, None)?;
-    let acted = house.act(guest.clone(), once, Deed::Edit(place, content)).await?;
+    let acted = house.act(guest.clone(), Deed::Edit(place, content)).await?;
     Ok(Json(shown(house, &guest, acted.seq)?))
 }
 
-async fn take_back(house: &Shared, guest: Guest, place: Place, headers: &HeaderMap) -> Result<StatusCode, Problem> {
-    let once = once(&guest, headers, &format!("DELETE {}", place.message), b"")?;
-    house.act(guest, once, Deed::DeleteMessage(place)).await?;
+async fn take_back(house: &Shared, guest: Guest, place: Place) -> Result<StatusCode, Problem> {
+    house.act(guest, Deed::DeleteMessage(place)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 fn history(house: &Shared, guest: &Guest, thread: Option<&str>, id: &str) -> Result<Json<Versions>, Problem> {
     look(house, guest, |look| {
         let seq = look.message(thread, id)?;
-        let versions = look.renderer().versions(seq)?;
+        let mut versions = look.renderer().versions(seq)?;
+        // What was deleted softly is there for those who could have deleted it.
+        if versions.last().is_some_and(|last| last.deleted) && !look.may_change(seq)? {
+            versions.drain(..versions.len() - 1);
+        }
         Ok(Json(Versions { id: look.renderer().name(seq)?, versions }))
     })
 }
@@ -231,9 +229,8 @@ pub(crate) async fn delete(
     State(house): State<Shared>,
     guest: Guest,
     Path(id): Path<String>,
-    headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
-    take_back(&house, guest, place(None, &id)?, &headers).await
+    take_back(&house, guest, place(None, &id)?).await
 }
 
 /// All versions of a message, the first one first

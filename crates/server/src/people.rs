@@ -122,7 +122,7 @@ pub(crate) async fn blocks(State(house): State<Shared>, guest: Guest) -> Result<
 
 /// Keeps somebody at a distance; the caller's own streams hear of it.
 async fn keep(house: &Shared, guest: Guest, other: String, distance: Option<Distance>) -> Result<StatusCode, Problem> {
-    house.act(guest.clone(), None, Deed::Distance(other, distance)).await?;
+    house.act(guest.clone(), Deed::Distance(other, distance)).await?;
     let seen = guest.seen(&*house.node.snapshot()?, house.node.now())?;
     if let Some(identity) = seen.identity() {
         house.hub.change_rights(seen.no, Rights::Of(vec![*identity]));
@@ -190,7 +190,7 @@ pub(crate) async fn report(
         return Err(Problem::unprocessable("a reason has at most 500 characters"));
     }
     let guest = guest.acting_for(sent.author)?;
-    house.act(guest, None, Deed::Report(named(&sent.message, "message")?, sent.reason)).await?;
+    house.act(guest, Deed::Report(named(&sent.message, "message")?, sent.reason)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -207,6 +207,6 @@ pub(crate) async fn leave(
     if seen.caller.user.as_deref() != Some(user.as_str()) {
         return Err(Problem::not_found("members leave by themselves; an admin removes others at /admin/users"));
     }
-    house.act(guest, None, Deed::Leave).await?;
+    house.act(guest, Deed::Leave).await?;
     Ok(StatusCode::NO_CONTENT)
 }

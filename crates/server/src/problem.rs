@@ -77,6 +77,9 @@ problems! {
     /// It stands in the configuration, which requests cannot change.
     declared = CONFLICT, "declared", "It is declared in the configuration",
         "remove it from the node's configuration file, then restart the node";
+    /// Nothing signs for users.
+    no_signing_key = CONFLICT, "no-signing-key", "No key signs for users",
+        "make one with POST /admin/signing-keys or anteroom admin new-signing-key";
     /// Too much.
     too_large = PAYLOAD_TOO_LARGE, "too-large", "The request is too large", "attach large things as files";
     /// Not a type that is read here.
@@ -157,7 +160,7 @@ impl From<CannotAdminister> for Problem {
         let detail = why.to_string();
         match why {
             CannotAdminister::Act(why) => why.into(),
-            CannotAdminister::NameTaken(_) => Problem::conflict(detail),
+            CannotAdminister::NameTaken(_) | CannotAdminister::Ended => Problem::conflict(detail),
             CannotAdminister::NoSuchKey | CannotAdminister::NoSuchUser => Problem::not_found(detail),
             CannotAdminister::NoSuchWebhook | CannotAdminister::NoSuchReport => Problem::not_found(detail),
             CannotAdminister::TooManyWebhooks => Problem::unprocessable(detail),

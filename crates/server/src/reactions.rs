@@ -1,6 +1,6 @@
 //! Reactions: one per identity and message, replaced by the next; they add no version.
 
-use crate::ask::{json, once};
+use crate::ask::json;
 use crate::caller::Guest;
 use crate::extract::{Path, Sent};
 use crate::messages::{look, place};
@@ -51,14 +51,13 @@ async fn react(
     headers: &HeaderMap,
     bytes: &Bytes,
 ) -> Result<Json<Reactions>, Problem> {
-    let once = once(&guest, headers, &format!("POST reaction {id}"), bytes)?;
     let sent: ReactionBody = json(headers, bytes)?;
     let guest = guest.acting_for(sent.id)?;
     if sent.reaction.is_empty() || !fits(&sent.reaction, REACTION_CHARS_MAX) {
         return Err(Problem::unprocessable("a reaction has 1 to 64 characters"));
     }
     let content = reaction_content(&sent.reaction)?;
-    house.act(guest.clone(), once, Deed::React(place(thread, id)?, content)).await?;
+    house.act(guest.clone(), Deed::React(place(thread, id)?, content)).await?;
     reactions_of(house, &guest, thread, id)
 }
 
@@ -68,11 +67,9 @@ async fn unreact(
     thread: Option<&str>,
     id: &str,
     identity: String,
-    headers: &HeaderMap,
 ) -> Result<StatusCode, Problem> {
-    let once = once(&guest, headers, &format!("DELETE reaction {id} {identity}"), b"")?;
     let guest = guest.acting_for(Some(identity))?;
-    house.act(guest, once, Deed::Unreact(place(thread, id)?)).await?;
+    house.act(guest, Deed::Unreact(place(thread, id)?)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -112,9 +109,8 @@ pub(crate) async fn remove(
     State(house): State<Shared>,
     guest: Guest,
     Path((id, identity)): Path<(String, String)>,
-    headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
-    unreact(&house, guest, None, &id, identity, &headers).await
+    unreact(&house, guest, None, &id, identity).await
 }
 
 /// Who reacted to a message of a thread, and how
@@ -154,7 +150,6 @@ pub(crate) async fn remove_in_thread(
     State(house): State<Shared>,
     guest: Guest,
     Path((thread, id, identity)): Path<(String, String, String)>,
-    headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
-    unreact(&house, guest, Some(&thread), &id, identity, &headers).await
+    unreact(&house, guest, Some(&thread), &id, identity).await
 }

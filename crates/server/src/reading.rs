@@ -1,6 +1,6 @@
 //! Read markers: how far the caller has read a thread.
 
-use crate::ask::{json, named, once};
+use crate::ask::{json, named};
 use crate::caller::Guest;
 use crate::extract::{Path, Sent};
 use crate::problem::Problem;
@@ -34,10 +34,9 @@ pub(crate) async fn mark(
     headers: HeaderMap,
     Sent(body): Sent,
 ) -> Result<StatusCode, Problem> {
-    let once = once(&guest, &headers, &format!("PUT read {thread}"), &body)?;
     let sent: ReadBody = json(&headers, &body)?;
     let guest = guest.acting_for(sent.author)?;
     let deed = Deed::MarkRead(named(&thread, "thread")?, named(&sent.message, "message")?);
-    house.act(guest, once, deed).await?;
+    house.act(guest, deed).await?;
     Ok(StatusCode::NO_CONTENT)
 }

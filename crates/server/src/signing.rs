@@ -1,8 +1,8 @@
 //! Signing for users: a backend asks once per user, and its frontend sends what it got.
 
-use crate::ask::json;
+use crate::ask::{fresh, json};
 use crate::caller::Guest;
-use crate::door::signature::sign as signed;
+use crate::door::signature::{sign as signed, sign_dated as signed_now};
 use crate::extract::Sent;
 use crate::problem::Problem;
 use crate::shapes::ChosenId;
@@ -21,6 +21,9 @@ use utoipa::ToSchema;
 pub(crate) struct SignBody {
     #[schema(value_type = ChosenId)]
     user_id: String,
+    /// Whether the signature is to carry the time, and be good once within five minutes.
+    #[serde(default)]
+    dated: bool,
 }
 
 /// The user and the signature that proves them.
@@ -42,10 +45,14 @@ pub(crate) async fn sign(
     headers: HeaderMap,
     Sent(body): Sent,
 ) -> Result<Json<Signed>, Problem> {
-    let SignBody { user_id } = json(&headers, &body)?;
+    let SignBody { user_id, dated } = json(&headers, &body)?;
     check_name(&user_id)?;
     let keys = house.node.snapshot()?.signing_keys(&guest.space()?)?;
     let current = keys.into_iter().find(|(_, key)| key.ends_at == Nanos(0));
-    let (_, key) = current.ok_or_else(|| Problem::conflict("this space has no key that signs for users"))?;
-    Ok(Json(Signed { signature: signed(&key.secret, &user_id), user_id }))
+    let (_, key) = current.ok_or_else(|| Problem::no_signing_key("this space has no key that signs for users"))?;
+    let signature = match dated {
+        true => signed_now(&key.secret, &user_id, house.node.now(), &hex::encode(fresh::<16>()?)),
+        false => signed(&key.secret, &user_id),
+    };
+    Ok(Json(Signed { signature, user_id }))
 }

@@ -1,6 +1,6 @@
 //! Threads: list, create, get, update, delete.
 
-use crate::ask::{json, named, once};
+use crate::ask::{json, named};
 use crate::caller::{Guest, Seen};
 use crate::extract::{Path, Query, Sent};
 use crate::problem::Problem;
@@ -12,7 +12,7 @@ use axum::extract::State;
 use engine::rows::ThreadField;
 use http::{HeaderMap, StatusCode};
 use model::{EventId, Kind, Nanos, Seq, Stamp};
-use node::acts::{self, Deed, Named, NewThread};
+use node::acts::{self, Deed, Named, NewThread, ThreadChange};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::Db;
@@ -49,7 +49,7 @@ pub(crate) struct ThreadBody {
     participants: Option<Vec<String>>,
     /// Ids of messages to pin.
     pins: Option<Vec<String>>,
-    /// Whether only participants see it; cannot be changed afterwards.
+    /// Whether only participants see it.
     private: Option<bool>,
     /// The user who opens it, where a backend key names no user in a header.
     #[schema(value_type = Option<ChosenId>)]
@@ -204,7 +204,6 @@ pub(crate) async fn create(
     headers: HeaderMap,
     Sent(body): Sent,
 ) -> Result<(StatusCode, Json<Thread>), Problem> {
-    let once = once(&guest, &headers, "POST /v1/threads", &body)?;
     let ThreadBody { id, title, name, slug, metadata, participants, private, author, pins: _ } = json(&headers, &body)?;
     let guest = guest.acting_for(author)?;
     let mut fields = Map::new();
@@ -220,7 +219,7 @@ pub(crate) async fn create(
     let participants = participants.unwrap_or_default();
     check_participants(&participants)?;
     let new = NewThread { chosen: id, fields, participants, is_private: private.unwrap_or(false) };
-    let acted = house.act(guest.clone(), once, Deed::OpenThread(new)).await?;
+    let acted = house.act(guest.clone(), Deed::OpenThread(new)).await?;
     let status = if acted.is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(shown(&house, &guest, acted.seq)?)))
 }
@@ -274,7 +273,7 @@ pub(crate) async fn get(
     Ok(Json(Renderer { db: &db, seen: &seen }.thread(&found)?))
 }
 
-/// Change the title, metadata, participants or pins of a thread
+/// Change the title, metadata, participants or pins of a thread, or who sees it
 #[utoipa::path(put, path = "/v1/threads/{thread}", tag = "threads", params(("thread" = String, Path)),
     request_body = ThreadBody, responses(
     (status = 200, body = Thread), (status = "4XX", body = Problem, content_type = "application/problem+json"),
@@ -286,22 +285,19 @@ pub(crate) async fn update(
     headers: HeaderMap,
     Sent(body): Sent,
 ) -> Result<Json<Thread>, Problem> {
-    let once = once(&guest, &headers, &format!("PUT /v1/threads/{thread}"), &body)?;
-    let ThreadBody { title, name, metadata, participants, pins, author, .. } = json(&headers, &body)?;
+    let ThreadBody { title, name, metadata, participants, pins, private, author, .. } = json(&headers, &body)?;
     let guest = guest.acting_for(author)?;
-    let mut changes = Vec::new();
+    let mut fields = Vec::new();
     if let Some(title) = title.or(name) {
         check_title(&title)?;
-        changes.push((ThreadField::Title, title.into()));
+        fields.push((ThreadField::Title, title.into()));
     }
-    changes.extend(metadata.map(|metadata| (ThreadField::Metadata, metadata)));
-    if let Some(participants) = participants {
-        check_participants(&participants)?;
-        changes.push((ThreadField::Participants, participants.into()));
-    }
-    changes.extend(pins.map(|pins| (ThreadField::Pins, pins.into())));
-    let deed = Deed::UpdateThread(named(&thread, "thread")?, changes);
-    let acted = house.act(guest.clone(), once, deed).await?;
+    fields.extend(metadata.map(|metadata| (ThreadField::Metadata, metadata)));
+    fields.extend(pins.map(|pins| (ThreadField::Pins, pins.into())));
+    check_participants(participants.as_deref().unwrap_or_default())?;
+    let change = ThreadChange { fields, participants, is_private: private };
+    let deed = Deed::UpdateThread(named(&thread, "thread")?, change);
+    let acted = house.act(guest.clone(), deed).await?;
     Ok(Json(shown(&house, &guest, acted.seq)?))
 }
 
@@ -313,9 +309,7 @@ pub(crate) async fn delete(
     State(house): State<Shared>,
     guest: Guest,
     Path(thread): Path<String>,
-    headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
-    let once = once(&guest, &headers, &format!("DELETE /v1/threads/{thread}"), b"")?;
-    house.act(guest, once, Deed::DeleteThread(named(&thread, "thread")?)).await?;
+    house.act(guest, Deed::DeleteThread(named(&thread, "thread")?)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

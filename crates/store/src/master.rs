@@ -64,6 +64,11 @@ impl MasterKey {
         hash
     }
 
+    /// A secret that can be derived again from its salt, also after the master key was changed.
+    pub fn secret_from(&self, salt: &[u8; 16]) -> [u8; 32] {
+        blake3::derive_key("anteroom v1 secret from a salt", &[self.index.as_slice(), salt].concat())
+    }
+
     /// The key under which the search index of a space rests.
     pub(crate) fn search_key(&self, space: &model::SpaceId) -> [u8; 32] {
         *blake3::keyed_hash(&self.search, &space.0).as_bytes()

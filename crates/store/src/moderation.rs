@@ -81,6 +81,17 @@ impl Batch<'_> {
         Ok(())
     }
 
+    /// Forgets what somebody reported.
+    pub fn forget_reports(&mut self, space: &SpaceId, reporter: &Identity) -> Answer<()> {
+        self.touch();
+        for (number, report) in self.db.reports(space, u64::MAX, usize::MAX)? {
+            if report.reporter == *reporter {
+                self.db.tables.reports.remove(report_key(space, number)).map_err(fault)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Keeps a new report. Says its number.
     pub fn add_report(&mut self, space: &SpaceId, report: &Report) -> Answer<u64> {
         let range = report_key(space, 0)..=report_key(space, u64::MAX);

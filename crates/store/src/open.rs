@@ -133,6 +133,11 @@ impl Store {
         &self.shared.keys
     }
 
+    /// A secret that can be derived again from its salt.
+    pub fn secret_from(&self, salt: &[u8; 16]) -> [u8; 32] {
+        self.shared.master.secret_from(salt)
+    }
+
     /// The key under which the search index of a space rests.
     pub fn search_key(&self, space: &SpaceId) -> [u8; 32] {
         self.shared.master.search_key(space)

@@ -75,7 +75,7 @@ enum What {
     /// Say how long messages are kept, in the space or in one thread
     Retain {
         /// Purge messages older than so many days
-        #[arg(long, value_name = "DAYS")]
+        #[arg(long, value_name = "DAYS", required_unless_present_any = ["count", "deleted"])]
         age: Option<f64>,
         /// Purge all but the latest so many messages of a thread
         #[arg(long, value_name = "MESSAGES")]
@@ -83,13 +83,13 @@ enum What {
         /// Purge messages so many days after they were deleted
         #[arg(long, value_name = "DAYS")]
         deleted: Option<f64>,
-        /// Only in the thread with this event id
+        /// Only in the thread with this id
         #[arg(long, value_name = "ID")]
         thread: Option<String>,
     },
     /// Keep messages for ever again
     LiftRetention {
-        /// Only in the thread with this event id
+        /// Only in the thread with this id
         #[arg(long, value_name = "ID")]
         thread: Option<String>,
     },
@@ -213,6 +213,13 @@ fn get(path: impl Into<String>) -> Asked {
     asked(Method::GET, path, json!({}))
 }
 
+/// A text as part of a path or query: whatever could mean something there is written in hex.
+fn segment(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~@:".contains(&byte);
+    let part = |byte: u8| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(part).collect()
+}
+
 /// A number of days in whole seconds.
 fn seconds(days: Option<f64>) -> Option<u64> {
     days.map(|days| (days.max(0.0) * DAY) as u64)
@@ -230,7 +237,7 @@ impl Admin {
 
     fn ask(&self, remote: &Remote) -> Result<Value, Failure> {
         let Asked { method, path, body } = self.asked();
-        let answer = remote.ask(method, &path, &self.space, &body)?;
+        let answer = remote.ask(method, &path, self.scope(), &body)?;
         match answer["job"].as_u64() {
             Some(job) => self.follow(remote, job),
             None if answer.is_null() => Ok(json!({ "done": true })),
@@ -276,6 +283,14 @@ impl Admin {
         answer
     }
 
+    /// The space that a request is about; those about the node name none, because it may be gone.
+    fn scope(&self) -> &str {
+        match self.what {
+            What::Spaces | What::Found { .. } | What::DeleteSpace { .. } => "",
+            _ => &self.space,
+        }
+    }
+
     fn asked(&self) -> Asked {
         let space = &self.space;
         match &self.what {
@@ -283,11 +298,15 @@ impl Admin {
             What::Threads => get("/v1/threads?limit=200"),
             What::Users => get("/admin/users?limit=500"),
             What::Role { user, role } => {
-                asked(Method::PUT, format!("/admin/users/{user}"), json!({ "role": word(role) }))
+                asked(Method::PUT, format!("/admin/users/{}", segment(user)), json!({ "role": word(role) }))
             }
-            What::RemoveUser { user } => asked(Method::DELETE, format!("/admin/users/{user}"), json!({})),
-            What::EraseUser { user, .. } => asked(Method::POST, format!("/admin/users/{user}/erase"), json!({})),
-            What::ExportUser { user, cursor } => get(format!("/admin/users/{user}/export?limit=200&cursor={cursor}")),
+            What::RemoveUser { user } => asked(Method::DELETE, format!("/admin/users/{}", segment(user)), json!({})),
+            What::EraseUser { user, .. } => {
+                asked(Method::POST, format!("/admin/users/{}/erase", segment(user)), json!({}))
+            }
+            What::ExportUser { user, cursor } => {
+                get(format!("/admin/users/{}/export?limit=200&cursor={}", segment(user), segment(cursor)))
+            }
             What::Retention => get("/admin/retention"),
             What::Retain { age, count, deleted, thread } => {
                 let rule = json!({
@@ -296,7 +315,7 @@ impl Admin {
                 asked(Method::PUT, "/admin/retention", rule)
             }
             What::LiftRetention { thread } => {
-                let query = thread.as_ref().map_or_else(String::new, |thread| format!("?thread={thread}"));
+                let query = thread.as_ref().map_or_else(String::new, |thread| format!("?thread={}", segment(thread)));
                 asked(Method::DELETE, format!("/admin/retention{query}"), json!({}))
             }
             What::PurgeOld { dry_run: true } => get("/admin/retention/preview"),
@@ -313,18 +332,20 @@ impl Admin {
                 asked(Method::DELETE, format!("/admin/signing-keys/{number}?after_seconds={after}"), json!({}))
             }
             What::RotateKey { id, after } => {
-                asked(Method::POST, format!("/admin/api-keys/{id}/rotate?after_seconds={after}"), json!({}))
+                asked(Method::POST, format!("/admin/api-keys/{}/rotate?after_seconds={after}", segment(id)), json!({}))
             }
             What::Audit => get("/admin/audit"),
             What::Spaces => get("/admin/spaces"),
             What::Found { name, open } => {
                 asked(Method::POST, "/admin/spaces", json!({ "name": name, "sealed": !open }))
             }
-            What::DeleteSpace { .. } => asked(Method::DELETE, format!("/admin/spaces/{space}"), json!({})),
-            What::DestroyKeys { .. } => asked(Method::DELETE, format!("/admin/spaces/{space}/keys"), json!({})),
+            What::DeleteSpace { .. } => asked(Method::DELETE, format!("/admin/spaces/{}", segment(space)), json!({})),
+            What::DestroyKeys { .. } => {
+                asked(Method::DELETE, format!("/admin/spaces/{}/keys", segment(space)), json!({}))
+            }
             What::Protect { how, field } => {
                 let body = json!({ "encrypt": word(how), "fields": field });
-                asked(Method::PUT, format!("/admin/spaces/{space}/protection"), body)
+                asked(Method::PUT, format!("/admin/spaces/{}/protection", segment(space)), body)
             }
             What::Rotate => asked(Method::POST, "/admin/jobs", json!({ "work": "rotate" })),
         }

@@ -44,6 +44,17 @@ pub enum Administration {
         /// What it is called.
         label: String,
     },
+    /// Keep another key like that one, which is accepted only until then.
+    RotateKey {
+        /// The id of the one before.
+        old: [u8; 8],
+        /// The id of the new one.
+        id: [u8; 8],
+        /// The hash of its secret.
+        hash: [u8; 32],
+        /// Until when the one before is accepted.
+        at: Nanos,
+    },
     /// Accept an API key only until then.
     EndKey {
         /// Its id.
@@ -91,8 +102,8 @@ pub enum Administration {
 pub enum Administered {
     /// A space was founded.
     Founded(SpaceId),
-    /// A key that signs for users has this number.
-    Numbered(u64),
+    /// A secret was made, from the salt of the order; of the first one, if this repeats it.
+    Made([u8; 16]),
     /// The membership that an identity acts on.
     Admitted(EventId),
     /// A job of this number does it.
@@ -112,6 +123,9 @@ pub enum CannotAdminister {
     /// There is no such key.
     #[error("there is no such key")]
     NoSuchKey,
+    /// The key has ended, or is about to.
+    #[error("the key has ended or is about to; make a new one")]
+    Ended,
     /// There is no such webhook.
     #[error("there is no such webhook")]
     NoSuchWebhook,
@@ -129,21 +143,14 @@ pub enum CannotAdminister {
     Act(#[from] CannotAct),
 }
 
-type Outcome = Answer<Result<Administered, CannotAdminister>>;
-
-/// Does it, and writes it into the audit log.
-pub(crate) fn administer(batch: &mut Batch<'_>, who: &str, administration: Administration) -> Outcome {
-    let (space, what, target) = told(&administration);
-    let done = go!(carry_out(batch, who, administration));
-    batch.audit(space, who, what, &target)?;
-    Ok(Ok(done))
-}
+pub(super) type Outcome = Answer<Result<Administered, CannotAdminister>>;
 
 /// How the audit log tells it.
-fn told(administration: &Administration) -> (Option<SpaceId>, &'static str, String) {
+pub(super) fn told(administration: &Administration) -> (Option<SpaceId>, &'static str, String) {
     match administration {
         Administration::FoundSpace { name, .. } => (None, "found space", name.clone()),
         Administration::AddKey { id, space, .. } => (Some(*space), "add api key", hex(id)),
+        Administration::RotateKey { old, id, .. } => (None, "rotate api key", format!("{} to {}", hex(old), hex(id))),
         Administration::EndKey { id, .. } => (None, "end api key", hex(id)),
         Administration::AddSigningKey(space, _) => (Some(*space), "add signing key", String::new()),
         Administration::EndSigningKey(space, number, _) => (Some(*space), "end signing key", number.to_string()),
@@ -172,13 +179,17 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn carry_out(batch: &mut Batch<'_>, who: &str, administration: Administration) -> Outcome {
+pub(super) fn carry_out(batch: &mut Batch<'_>, who: &str, salt: [u8; 16], administration: Administration) -> Outcome {
     match administration {
         Administration::FoundSpace { name, sealed, fresh } => found(batch, name, sealed, &fresh),
         Administration::AddKey { id, role, space, hash, label } => {
             go!(people::kept(batch, &space));
             batch.keep_api_key(id, &ApiKey::new(role, space, hash, label, batch.now()))?;
-            Ok(Ok(Administered::Done))
+            Ok(Ok(Administered::Made(salt)))
+        }
+        Administration::RotateKey { old, id, hash, at } => {
+            go!(rotate_key(batch, old, (id, hash), at));
+            Ok(Ok(Administered::Made(salt)))
         }
         Administration::EndKey { id, at } => {
             let Some(mut key) = batch.db().api_key(&id)? else { return Ok(Err(CannotAdminister::NoSuchKey)) };
@@ -186,14 +197,17 @@ fn carry_out(batch: &mut Batch<'_>, who: &str, administration: Administration) -
             batch.keep_api_key(id, &key)?;
             Ok(Ok(Administered::Done))
         }
-        Administration::AddSigningKey(space, secret) => add_signing_key(batch, &space, *secret),
+        Administration::AddSigningKey(space, secret) => {
+            go!(add_signing_key(batch, &space, *secret));
+            Ok(Ok(Administered::Made(salt)))
+        }
         Administration::EndSigningKey(space, number, at) => end_signing_key(batch, &space, number, at),
         Administration::AdmitIdentity(space, member, role) => {
             let payload = Payload::Member { member, role };
             let membership = go!(by_keeper(batch, &space, Kind::Member, payload, None));
             Ok(Ok(Administered::Admitted(membership)))
         }
-        Administration::Webhook(space, id, hooking) => webhooks::administer(batch, &space, &id, hooking),
+        Administration::Webhook(space, id, hooking) => webhooks::administer(batch, &space, &id, hooking, salt),
         Administration::EraseUser(space, user) => erase(batch, who, &space, &user),
         Administration::EndSpace(space) => {
             if !batch.db().is_kept(&space) {
@@ -238,12 +252,31 @@ fn sooner(ends_at: Nanos, at: Nanos) -> Nanos {
     if ends_at == Nanos(0) { at } else { ends_at.min(at) }
 }
 
-fn add_signing_key(batch: &mut Batch<'_>, space: &SpaceId, secret: [u8; 32]) -> Outcome {
+/// Another key with the role, space and label of one that has not ended.
+fn rotate_key(
+    batch: &mut Batch<'_>,
+    old: [u8; 8],
+    (id, hash): ([u8; 8], [u8; 32]),
+    at: Nanos,
+) -> Answer<Result<(), CannotAdminister>> {
+    let Some(mut before) = batch.db().api_key(&old)? else { return Ok(Err(CannotAdminister::NoSuchKey)) };
+    let Some(role) = before.role() else { return Ok(Err(CannotAdminister::NoSuchKey)) };
+    if before.ends_at != Nanos(0) {
+        return Ok(Err(CannotAdminister::Ended));
+    }
+    let key = ApiKey::new(role, before.space, hash, before.label.clone(), batch.now());
+    batch.keep_api_key(id, &key)?;
+    before.ends_at = at;
+    batch.keep_api_key(old, &before)?;
+    Ok(Ok(()))
+}
+
+fn add_signing_key(batch: &mut Batch<'_>, space: &SpaceId, secret: [u8; 32]) -> Answer<Result<(), CannotAdminister>> {
     go!(people::kept(batch, space));
     let number = batch.db().signing_keys(space)?.first().map_or(1, |(number, _)| number + 1);
     let key = SigningSecret { secret, created_at: batch.now(), ends_at: Nanos(0) };
     batch.keep_signing_key(space, number, &key)?;
-    Ok(Ok(Administered::Numbered(number)))
+    Ok(Ok(()))
 }
 
 fn end_signing_key(batch: &mut Batch<'_>, space: &SpaceId, number: u64, at: Nanos) -> Outcome {

@@ -1,9 +1,11 @@
 //! Threads and messages: each deed becomes one event, or two where a message opens its thread.
 
-use super::finding::{find, is_private, message_for, principal, thread_for};
+use super::finding::{find, message_for, principal, thread_for};
 use super::moderation;
 use super::people::{self, Hand};
-use super::{Act, Acted, Caller, CannotAct, Deed, Deemed, Named, NewMessage, NewThread, Place, go, make, naming};
+use super::{
+    Act, Acted, Caller, CannotAct, Deed, Deemed, Named, NewMessage, NewThread, Place, ThreadChange, go, make, naming,
+};
 use engine::access::{Action, Decision, Facts, Principal, decide};
 use engine::create::{Draft, Seal};
 use engine::reads::{Answer, Reads as _};
@@ -134,10 +136,8 @@ fn open_thread(batch: &mut Batch<'_>, scene: &Scene<'_>, new: NewThread) -> Deem
         fields.insert("id".to_owned(), chosen.as_str().into());
     }
     if !new.participants.is_empty() {
-        let mut identities = vec![scene.hand.identity];
-        for user in &new.participants {
-            identities.push(go!(people::identity_of(batch, &scene.space, user, &scene.fresh)));
-        }
+        let mut identities = go!(identities(batch, scene, &new.participants));
+        identities.push(scene.hand.identity);
         fields.insert("participants".to_owned(), listed(identities));
     }
     if new.is_private {
@@ -191,26 +191,19 @@ fn earlier(
     Ok(Some(if is_same { Ok(stamp.id) } else { Err(CannotAct::Taken(chosen.to_owned())) }))
 }
 
-fn update_thread(
-    batch: &mut Batch<'_>,
-    scene: &Scene<'_>,
-    thread: &Named,
-    changes: Vec<(ThreadField, Value)>,
-) -> Deemed<Acted> {
+fn update_thread(batch: &mut Batch<'_>, scene: &Scene<'_>, thread: &Named, change: ThreadChange) -> Deemed<Acted> {
     let (stamp, seq, meta) =
         go!(thread_for(batch.db(), scene.no, thread, &scene.principal, Action::Change, scene.who()));
     scene.audit(batch, &meta, "change thread", &stamp.id)?;
-    for (field, value) in changes {
-        let value = match field {
-            ThreadField::Participants => go!(identities_in(batch, scene, &value)),
-            _ => value,
-        };
-        let mut content = Map::from_iter([(field.name().to_owned(), value)]);
-        if field == ThreadField::Participants {
-            // Who sees the thread is said with who takes part, so that it outlives what the thread was opened with.
-            let is_private = is_private(batch.db(), seq, scene.no)?;
-            content.insert("private".to_owned(), is_private.into());
-        }
+    let mut contents = Vec::new();
+    for (field, value) in change.fields {
+        contents.push((field, Map::from_iter([(field.name().to_owned(), value)])));
+    }
+    if change.participants.is_some() || change.is_private.is_some() {
+        let company = go!(company(batch, scene, seq, change.participants, change.is_private));
+        contents.push((ThreadField::Participants, company));
+    }
+    for (field, content) in contents {
         let content = go!(Ok(body::encode(&Value::Object(content))));
         let reference = Reference { role: Role::Thread, id: stamp.id };
         let mut draft = scene.draft(Kind::ThreadUpdate, vec![reference], content);
@@ -220,13 +213,38 @@ fn update_thread(
     Ok(Ok(Acted { shown: stamp.id, seq, is_new: true }))
 }
 
-/// A list of user ids as a list of identities.
-fn identities_in(batch: &mut Batch<'_>, scene: &Scene<'_>, users: &Value) -> Deemed<Value> {
+/// Who takes part in a thread and who sees it. Both are said together, so that they outlive what the thread was opened
+/// with; what is not to change is said again.
+fn company(
+    batch: &mut Batch<'_>,
+    scene: &Scene<'_>,
+    thread: Seq,
+    participants: Option<Vec<String>>,
+    is_private: Option<bool>,
+) -> Deemed<Map<String, Value>> {
+    let identities = match participants {
+        Some(users) => go!(identities(batch, scene, &users)),
+        None => super::participants(batch.db(), thread, scene.no)?,
+    };
+    let is_private = match is_private {
+        Some(is_private) => is_private,
+        None => super::is_private(batch.db(), thread, scene.no)?,
+    };
+    let said = [("participants".to_owned(), listed(identities)), ("private".to_owned(), is_private.into())];
+    Ok(Ok(Map::from_iter(said)))
+}
+
+/// The identities of users. Whoever vouches for users may name new ones, who are admitted.
+fn identities(batch: &mut Batch<'_>, scene: &Scene<'_>, users: &[String]) -> Deemed<Vec<Identity>> {
+    let may_admit = decide(&scene.principal, Action::Vouch, &Facts::default()) == Decision::Allow;
     let mut identities = Vec::new();
-    for user in users.as_array().into_iter().flatten().filter_map(Value::as_str) {
+    for user in users {
+        if !may_admit && user.parse::<Identity>().is_err() && batch.db().user(&scene.space, user)?.is_none() {
+            return Ok(Err(CannotAct::Unknown("user to name")));
+        }
         identities.push(go!(people::identity_of(batch, &scene.space, user, &scene.fresh)));
     }
-    Ok(Ok(listed(identities)))
+    Ok(Ok(identities))
 }
 
 fn delete_thread(batch: &mut Batch<'_>, scene: &Scene<'_>, thread: &Named) -> Deemed<Acted> {
@@ -270,8 +288,7 @@ fn beside(batch: &mut Batch<'_>, scene: &Scene<'_>, new: &NewMessage) -> Deemed<
         let found = go!(message_for(batch.db(), scene.no, &place, &scene.principal, Action::Read, scene.who()));
         references.push(Reference { role: Role::ReplyTo, id: found.0.id });
     }
-    for user in &new.mentions {
-        let identity = go!(people::identity_of(batch, &scene.space, user, &scene.fresh));
+    for identity in go!(identities(batch, scene, &new.mentions)) {
         references.push(Reference { role: Role::Mention, id: EventId(public_space(&identity).0) });
     }
     for file in &new.attachments {

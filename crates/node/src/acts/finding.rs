@@ -39,7 +39,7 @@ pub fn principal<V: View>(
 }
 
 /// How a user stands now.
-fn standing<V: View>(db: &Db<V>, user: &User, now: Nanos) -> Answer<Standing> {
+pub fn standing<V: View>(db: &Db<V>, user: &User, now: Nanos) -> Answer<Standing> {
     if user.is_gone {
         return Ok(Standing::Gone);
     }

@@ -9,14 +9,17 @@ mod conversation;
 mod finding;
 mod moderation;
 pub mod naming;
+mod orders;
 mod people;
 pub(crate) mod webhooks;
 
 pub use administration::{Administered, Administration, CannotAdminister};
 pub(crate) use administration::{by_keeper, by_keeper_saying};
 pub use conversation::{message_content, reaction_content};
-pub use finding::{Sight, find, is_private, participants, principal, sight};
+pub use finding::{Sight, find, is_private, participants, principal, sight, standing};
 pub use naming::{BadName, Named};
+pub use orders::Order;
+pub(crate) use orders::administer;
 pub use webhooks::Hooking;
 
 use crate::creating;
@@ -99,6 +102,17 @@ pub struct NewThread {
     pub is_private: bool,
 }
 
+/// What is to change in a thread.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ThreadChange {
+    /// Title, metadata and pins.
+    pub fields: Vec<(ThreadField, Value)>,
+    /// The users who take part.
+    pub participants: Option<Vec<String>>,
+    /// Whether only participants see it.
+    pub is_private: Option<bool>,
+}
+
 /// A message to be posted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewMessage {
@@ -122,7 +136,7 @@ pub enum Deed {
     /// Open a thread.
     OpenThread(NewThread),
     /// Change fields of a thread.
-    UpdateThread(Named, Vec<(ThreadField, Value)>),
+    UpdateThread(Named, ThreadChange),
     /// Delete a thread softly.
     DeleteThread(Named),
     /// Post a message.
@@ -220,17 +234,29 @@ pub(crate) use go;
 
 /// Does it, or says why not.
 pub(crate) fn act(batch: &mut Batch<'_>, act: Act) -> Deemed<Acted> {
-    let asked = act.once;
+    let (asked, space, user) = (act.once, act.space, act.caller.user.clone());
     if let Some(once) = asked
-        && let Some(earlier) = batch.db().asked(&once.who_and_key)?
+        && let Some(key) = own(batch, &space, user.as_deref(), &once)?
+        && let Some(earlier) = batch.db().asked(&key)?
     {
         return repeated(batch, &once, &earlier);
     }
     let acted = go!(conversation::run(batch, act));
-    if let Some(Once { who_and_key, fingerprint }) = asked {
-        batch.keep_asked(who_and_key, &Asked { fingerprint, at: batch.now(), event: acted.shown })?;
+    if let Some(once) = asked
+        && let Some(key) = own(batch, &space, user.as_deref(), &once)?
+    {
+        let asked = Asked { fingerprint: once.fingerprint, at: batch.now(), event: acted.shown };
+        batch.keep_asked(key, &asked)?;
     }
     Ok(Ok(acted))
+}
+
+/// Under what a request of a user is remembered: their identity is in it, so that whoever has the name of a user who
+/// was erased is not answered in their place. A user who is not here has asked for nothing yet.
+fn own(batch: &Batch<'_>, space: &SpaceId, user: Option<&str>, once: &Once) -> Answer<Option<[u8; 32]>> {
+    let Some(user) = user else { return Ok(Some(once.who_and_key)) };
+    let known = batch.db().user(space, user)?;
+    Ok(known.map(|known| *blake3::keyed_hash(&once.who_and_key, &known.identity.0).as_bytes()))
 }
 
 fn repeated(batch: &Batch<'_>, once: &Once, earlier: &Asked) -> Deemed<Acted> {

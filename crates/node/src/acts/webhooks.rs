@@ -49,8 +49,10 @@ pub(super) fn administer(
     space: &SpaceId,
     id: &WebhookId,
     hooking: Hooking,
+    salt: [u8; 16],
 ) -> Answer<Result<Administered, CannotAdminister>> {
     go!(people::kept(batch, space));
+    let makes_a_secret = matches!(hooking, Hooking::Add { .. } | Hooking::Rotate(_));
     let known = batch.db().webhook(space, id)?;
     let changed = match (hooking, known) {
         (Hooking::Add { url, secret, kinds }, _) => {
@@ -75,7 +77,7 @@ pub(super) fn administer(
         }
     };
     batch.keep_webhook(space, id, &changed)?;
-    Ok(Ok(Administered::Done))
+    Ok(Ok(if makes_a_secret { Administered::Made(salt) } else { Administered::Done }))
 }
 
 fn empty(batch: &Batch<'_>) -> Answer<Progress> {

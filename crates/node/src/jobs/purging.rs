@@ -46,7 +46,7 @@ pub fn purge(batch: &mut Batch<'_>, space: &SpaceId, target: &EventId) -> Answer
         None => false,
     };
     if !is_in_space {
-        return Ok(Purged::Nothing("it is not of this space"));
+        return Ok(Purged::Nothing("it is not here"));
     }
     if matches!(row.content, ContentState::Deleted { .. }) {
         return Ok(Purged::Nothing("it was purged before"));

@@ -1,7 +1,7 @@
 //! Search as it follows a node: what is shown is found, what is not is not, and the loop is the test itself.
 
 use super::*;
-use crate::acts::{Act, Administered, Administration, Caller, Deed, Means, NewMessage, Place, message_content};
+use crate::acts::{Act, Administered, Administration, Caller, Deed, Means, NewMessage, Order, Place, message_content};
 use crate::core::{Reply, Request};
 use crate::hunter::NoSource;
 use crate::{Clock, NodeOptions};
@@ -38,7 +38,7 @@ impl Home {
         let clock = Arc::new(HandClock(AtomicU64::new(1_800_000_000 * Nanos::SECOND)));
         let node = Node::start(store, clock.clone(), Arc::new(NoSource), NodeOptions::default());
         let what = Administration::FoundSpace { name: "home".to_owned(), sealed: true, fresh: Box::new([1; 80]) };
-        let space = match node.ask(Request::Administer("a test".to_owned(), Box::new(what))).expect("an answer") {
+        let space = match node.ask(Request::Administer(Box::new(Order::by("a test", what)))).expect("an answer") {
             Reply::Administered(Ok(Administered::Founded(space))) => space,
             other => panic!("{other:?}"),
         };

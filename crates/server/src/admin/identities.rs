@@ -34,6 +34,9 @@ pub(crate) async fn put(
     Sent(body): Sent,
 ) -> Result<Json<MembershipEntry>, Problem> {
     let identity: Identity = identity.parse().map_err(|_| Problem::not_found("an identity is a public key in hex"))?;
+    if !model::crypto::is_usable(&identity) {
+        return Err(Problem::not_found("this public key belongs to nobody: anyone could sign for it"));
+    }
     let role = json::<RoleBody>(&headers, &body)?.role();
     match house.administer(&guest, Administration::AdmitIdentity(guest.space()?, identity, role)).await? {
         Administered::Admitted(membership) => Ok(Json(MembershipEntry { membership: membership.to_string() })),

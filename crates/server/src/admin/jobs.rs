@@ -68,6 +68,7 @@ pub(crate) enum WorkWord {
 
 /// A job to begin.
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct WorkBody {
     work: WorkWord,
 }

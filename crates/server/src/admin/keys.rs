@@ -1,6 +1,6 @@
 //! API keys of a space: list, create, revoke or rotate.
 
-use crate::ask::json;
+use crate::ask::{Made, json};
 use crate::caller::Guest;
 use crate::door::keys::NewKey;
 use crate::extract::{Path, Query, Sent};
@@ -18,6 +18,9 @@ use node::acts::Administration;
 use serde::{Deserialize, Serialize};
 use store::doors::ApiKey;
 use utoipa::{IntoParams, ToSchema};
+
+/// The longest time after which a key ends.
+const END_SECONDS_MAX: u64 = 31_536_000;
 
 /// An API key, without its secret.
 #[derive(Debug, Serialize, ToSchema)]
@@ -74,6 +77,7 @@ impl RoleWord {
 
 /// A key to make.
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct KeyBody {
     /// What it is for.
     role: RoleWord,
@@ -89,6 +93,8 @@ pub(crate) struct MadeKey {
     role: String,
     /// What clients send as `X-API-Key`.
     key: String,
+    /// From when the key that it replaces is not accepted any more.
+    old_ends_ts: Option<u64>,
 }
 
 /// When a key ends.
@@ -97,7 +103,18 @@ pub(crate) struct MadeKey {
 pub(crate) struct EndQuery {
     /// After so many seconds, so that clients can change to another; at once if absent.
     #[param(maximum = 31_536_000)]
-    pub(super) after_seconds: Option<u64>,
+    after_seconds: Option<u64>,
+}
+
+impl EndQuery {
+    /// When it ends.
+    pub(super) fn end(&self, house: &House) -> Result<Nanos, Problem> {
+        let wait = self.after_seconds.unwrap_or(0);
+        if wait > END_SECONDS_MAX {
+            return Err(Problem::bad_request(format!("after_seconds is at most {END_SECONDS_MAX}, which is a year")));
+        }
+        Ok(house.node.now().plus(wait.saturating_mul(Nanos::SECOND)))
+    }
 }
 
 /// List the API keys of the space
@@ -129,11 +146,23 @@ pub(crate) async fn create(
     if !fits(&label, LABEL_CHARS_MAX) {
         return Err(Problem::unprocessable("a label has at most 200 characters"));
     }
-    let key = NewKey::fresh()?;
     let space = guest.space()?;
-    house.administer(&guest, Administration::AddKey { id: key.id, role, space, hash: key.hash, label }).await?;
-    let made = MadeKey { id: hex::encode(key.id), role: role.word().to_owned(), key: key.text };
-    Ok((StatusCode::CREATED, Json(made)))
+    let made = house.make(&guest, |made| {
+        let NewKey { id, hash, .. } = NewKey::new(made.id, &made.secret);
+        Administration::AddKey { id, role, space, hash, label }
+    });
+    Ok((StatusCode::CREATED, Json(told(&made.await?, role, None))))
+}
+
+/// The key that was made, to be shown once.
+fn told(made: &Made, role: KeyRole, old_ends: Option<Nanos>) -> MadeKey {
+    let key = NewKey::new(made.id, &made.secret);
+    MadeKey {
+        id: hex::encode(key.id),
+        role: role.word().to_owned(),
+        key: key.text,
+        old_ends_ts: old_ends.map(|at| at.0),
+    }
 }
 
 /// The key of that id, if it is one of the guest's space and can be ended here.
@@ -160,21 +189,19 @@ pub(crate) async fn rotate(
 ) -> Result<(StatusCode, Json<MadeKey>), Problem> {
     let (old, before) = known(&house, &guest, &id)?;
     let role = before.role().ok_or_else(|| Problem::conflict("the key has a role that this release does not know"))?;
-    if before.ends_at != Nanos(0) {
-        return Err(Problem::conflict("the key has ended or is about to; make a new one"));
-    }
-    let (key, space, label) = (NewKey::fresh()?, guest.space()?, before.label);
-    house.administer(&guest, Administration::AddKey { id: key.id, role, space, hash: key.hash, label }).await?;
-    end_key(&house, &guest, old, query.after_seconds).await?;
-    let made = MadeKey { id: hex::encode(key.id), role: role.word().to_owned(), key: key.text };
-    Ok((StatusCode::CREATED, Json(made)))
+    let at = query.end(&house)?;
+    let made = house.make(&guest, |made| {
+        let NewKey { id, hash, .. } = NewKey::new(made.id, &made.secret);
+        Administration::RotateKey { old, id, hash, at }
+    });
+    let made = made.await?;
+    end_streams(&house, &guest)?;
+    let old_ends = house.node.snapshot()?.api_key(&old)?.map(|old| old.ends_at);
+    Ok((StatusCode::CREATED, Json(told(&made, role, old_ends))))
 }
 
-/// Accepts a key only for so many seconds more. Streams that it opened end with it.
-async fn end_key(house: &House, guest: &Guest, id: [u8; 8], after_seconds: Option<u64>) -> Result<(), Problem> {
-    let wait = after_seconds.unwrap_or(0).saturating_mul(Nanos::SECOND);
-    let at = house.node.now().plus(wait);
-    house.administer(guest, Administration::EndKey { id, at }).await?;
+/// Streams that were opened with a key end with it.
+fn end_streams(house: &House, guest: &Guest) -> Result<(), Problem> {
     if let Some(space) = house.node.snapshot()?.space_no(&guest.space()?)? {
         house.hub.change_rights(space, Rights::Everyone);
     }
@@ -192,6 +219,8 @@ pub(crate) async fn end(
     Query(query): Query<EndQuery>,
 ) -> Result<StatusCode, Problem> {
     let (id, _) = known(&house, &guest, &id)?;
-    end_key(&house, &guest, id, query.after_seconds).await?;
+    let at = query.end(&house)?;
+    house.administer(&guest, Administration::EndKey { id, at }).await?;
+    end_streams(&house, &guest)?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,17 +1,17 @@
 //! How long messages are kept.
 
-use crate::ask::json;
+use crate::ask::{json, named};
 use crate::caller::Guest;
 use crate::extract::{Query, Sent};
 use crate::problem::Problem;
-use crate::shapes::{EventIdText, whole};
+use crate::shapes::whole;
 use crate::state::{House, Shared};
 use axum::Json;
 use axum::extract::State;
 use engine::reads::Reads as _;
 use http::{HeaderMap, StatusCode};
 use model::{EventId, Kind};
-use node::acts::Administration;
+use node::acts::{self, Administration};
 use node::jobs::retention::{Place, plan};
 use serde::{Deserialize, Serialize};
 use store::retention::Retention;
@@ -25,9 +25,9 @@ const SECONDS_MAX: u64 = 100 * 366 * 24 * 3600;
 
 /// How long messages of the space or of one thread are kept. What is absent sets no limit.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Rule {
-    /// The thread, by the id of its event; absent for all threads of the space that have no rule of their own.
-    #[schema(value_type = Option<EventIdText>)]
+    /// The thread; absent for all threads of the space that have no rule of their own.
     thread: Option<String>,
     /// Messages older than so many seconds are purged.
     #[serde(default, deserialize_with = "whole")]
@@ -55,8 +55,7 @@ pub(crate) struct Rules {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct RuleQuery {
-    /// The thread, by the id of its event; absent for the space.
-    #[param(pattern = "^[0-9a-f]{32}$")]
+    /// The thread; absent for the space.
     thread: Option<String>,
 }
 
@@ -85,14 +84,12 @@ pub(crate) struct Preview {
 }
 
 fn thread(house: &House, guest: &Guest, id: Option<&str>) -> Result<Option<EventId>, Problem> {
-    let unknown = || Problem::not_found("there is no such thread; name it by the id of its event");
+    let unknown = || Problem::not_found("there is no such thread");
     let Some(id) = id else { return Ok(None) };
-    let id: EventId = id.parse().map_err(|_| unknown())?;
     let db = house.node.snapshot()?;
-    let no = db.space_no(&guest.space()?)?;
-    let seq = db.seq(&id)?.ok_or_else(unknown)?;
-    let meta = db.event(seq)?.and_then(|row| row.meta).ok_or_else(unknown)?;
-    if meta.kind == Kind::Thread && Some(meta.space) == no { Ok(Some(id)) } else { Err(unknown()) }
+    let no = db.space_no(&guest.space()?)?.ok_or_else(unknown)?;
+    let found = acts::find(&db, no, &named(id, "thread")?, Kind::Thread)?.ok_or_else(unknown)?;
+    Ok(Some(found.0.id))
 }
 
 /// List the rules of the space
@@ -122,6 +119,11 @@ pub(crate) async fn put(
     Sent(body): Sent,
 ) -> Result<StatusCode, Problem> {
     let rule: Rule = json(&headers, &body)?;
+    if rule.age_seconds.is_none() && rule.count.is_none() && rule.deleted_seconds.is_none() {
+        return Err(Problem::unprocessable(
+            "say at least one of age_seconds, count and deleted_seconds; DELETE /admin/retention lifts a rule",
+        ));
+    }
     let is_long = |seconds: Option<u64>| seconds.is_some_and(|seconds| seconds > SECONDS_MAX);
     if is_long(rule.age_seconds) || is_long(rule.deleted_seconds) {
         return Err(Problem::unprocessable(format!("times are at most {SECONDS_MAX} seconds")));

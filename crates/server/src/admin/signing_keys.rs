@@ -1,7 +1,6 @@
 //! The keys that sign for the users of a space. Several are good at once, so that they can be changed without a break.
 
 use super::keys::EndQuery;
-use crate::ask::fresh;
 use crate::caller::Guest;
 use crate::extract::{Path, Query};
 use crate::problem::Problem;
@@ -10,7 +9,7 @@ use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use model::Nanos;
-use node::acts::{Administered, Administration};
+use node::acts::Administration;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -31,10 +30,12 @@ pub(crate) struct SigningKeys {
     keys: Vec<SigningKeyEntry>,
 }
 
-/// A key that was made. Its secret stays here.
+/// A key that was made: the only time its secret is shown.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MadeSigningKey {
     number: u64,
+    /// The 32 bytes that applications sign with, in hex, if they do not leave that to `POST /v1/_sign`.
+    secret: String,
 }
 
 /// List the keys that sign for users
@@ -61,11 +62,12 @@ pub(crate) async fn create(
     State(house): State<Shared>,
     guest: Guest,
 ) -> Result<(StatusCode, Json<MadeSigningKey>), Problem> {
-    let what = Administration::AddSigningKey(guest.space()?, Box::new(fresh()?));
-    match house.administer(&guest, what).await? {
-        Administered::Numbered(number) => Ok((StatusCode::CREATED, Json(MadeSigningKey { number }))),
-        _ => Err(Problem::broken("no key was made")),
-    }
+    let space = guest.space()?;
+    let made = house.make(&guest, |made| Administration::AddSigningKey(space, Box::new(made.secret))).await?;
+    let keys = house.node.snapshot()?.signing_keys(&space)?;
+    let found = keys.iter().find(|(_, key)| key.secret == made.secret);
+    let (number, _) = found.ok_or_else(|| Problem::not_found("the key that was made is not here any more"))?;
+    Ok((StatusCode::CREATED, Json(MadeSigningKey { number: *number, secret: hex::encode(made.secret) })))
 }
 
 /// End a key that signs for users: its signatures are not accepted any more
@@ -80,7 +82,7 @@ pub(crate) async fn end(
     Query(query): Query<EndQuery>,
 ) -> Result<StatusCode, Problem> {
     let number = number.parse().map_err(|_| Problem::not_found("there is no such key"))?;
-    let at = house.node.now().plus(query.after_seconds.unwrap_or(0).saturating_mul(Nanos::SECOND));
+    let at = query.end(&house)?;
     house.administer(&guest, Administration::EndSigningKey(guest.space()?, number, at)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -29,6 +29,7 @@ pub(crate) struct Spaces {
 
 /// A space to found.
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct SpaceBody {
     /// What to call it on this node.
     #[schema(value_type = ChosenId)]

@@ -100,6 +100,7 @@ pub(crate) enum ProtectionWord {
 
 /// What of a space's content is encrypted at rest.
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct ProtectionBody {
     encrypt: ProtectionWord,
     /// Paths into the content, such as `body.text` or `body.*.secret`.
@@ -135,6 +136,7 @@ pub(crate) async fn protect(
 
 /// Events to purge.
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct PurgeBody {
     #[schema(value_type = Vec<EventIdText>, max_items = 100)]
     events: Vec<String>,
@@ -187,6 +189,7 @@ pub(crate) async fn purge(
 
 /// What to look at again: one of the two.
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct RetryBody {
     /// An event that waits.
     #[schema(value_type = Option<EventIdText>)]
@@ -289,6 +292,7 @@ pub(crate) struct ReportQuery {
 
 /// How a report was settled.
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct SettleBody {
     #[serde(default)]
     #[schema(max_length = 500)]

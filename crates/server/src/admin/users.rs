@@ -8,22 +8,29 @@ use crate::shapes::ChosenId;
 use crate::state::Shared;
 use axum::Json;
 use axum::extract::State;
+use engine::access::Standing;
 use http::{HeaderMap, StatusCode};
+use model::Nanos;
 use model::payload::MemberRole;
 use node::acts::naming::check_name;
-use node::acts::{Administered, Administration};
+use node::acts::{self, Administered, Administration};
 use serde::{Deserialize, Serialize};
+use store::Db;
+use store::people::User;
+use store::tables::View;
 use utoipa::{IntoParams, ToSchema};
 
 /// A user.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct UserEntry {
     id: String,
-    /// The public key of their identity.
-    identity: String,
+    /// Their role; absent if they were removed.
+    role: Option<String>,
     since_ts: u64,
     /// Whether they were removed.
     removed: bool,
+    /// The public key of their identity.
+    identity: String,
 }
 
 /// A page of users.
@@ -59,6 +66,7 @@ pub(crate) enum MemberWord {
 
 /// A role to give.
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct RoleBody {
     role: MemberWord,
 }
@@ -71,6 +79,15 @@ impl RoleBody {
             MemberWord::Admin => MemberRole::Admin,
         }
     }
+}
+
+fn entry<V: View>(db: &Db<V>, user: User, now: Nanos) -> Result<UserEntry, Problem> {
+    let role = match acts::standing(db, &user, now)? {
+        Standing::Member(role) => Some(role.to_string()),
+        Standing::New | Standing::Gone => None,
+    };
+    let (since_ts, identity) = (user.since.0, user.identity.to_string());
+    Ok(UserEntry { id: user.id, role, since_ts, removed: user.is_gone, identity })
 }
 
 /// List the users of the space, in no particular order
@@ -94,15 +111,11 @@ pub(crate) async fn list(
         }
         None => None,
     };
-    let found = house.node.snapshot()?.users(&space, after, most)?;
+    let (db, now) = (house.node.snapshot()?, house.node.now());
+    let found = db.users(&space, after, most)?;
     let next = found.last().filter(|_| found.len() == most).map(|(key, _)| hex::encode(&key[16..]));
-    let users = found.into_iter().map(|(_, user)| UserEntry {
-        id: user.id,
-        identity: user.identity.to_string(),
-        since_ts: user.since.0,
-        removed: user.is_gone,
-    });
-    Ok(Json(Users { users: users.collect(), next }))
+    let users = found.into_iter().map(|(_, user)| entry(&db, user, now));
+    Ok(Json(Users { users: users.collect::<Result<_, _>>()?, next }))
 }
 
 /// Give a user a role, admitting them if they were never here
@@ -122,12 +135,7 @@ pub(crate) async fn put(
     let space = guest.space()?;
     let what = Administration::SetRole { space, user, role: Some(role), fresh: Box::new(fresh()?) };
     match house.administer(&guest, what).await? {
-        Administered::User(user) => Ok(Json(UserEntry {
-            id: user.id,
-            identity: user.identity.to_string(),
-            since_ts: user.since.0,
-            removed: user.is_gone,
-        })),
+        Administered::User(user) => Ok(Json(entry(&*house.node.snapshot()?, user, house.node.now())?)),
         _ => Err(Problem::broken("the user was not changed")),
     }
 }

@@ -1,6 +1,6 @@
 //! Webhooks of a space: list, make, end, test, rotate.
 
-use crate::ask::{fresh, json};
+use crate::ask::json;
 use crate::caller::Guest;
 use crate::extract::{Path, Sent};
 use crate::problem::Problem;
@@ -58,6 +58,7 @@ pub(crate) struct EventWord(String);
 
 /// A webhook to make.
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct WebhookBody {
     /// Where to post to: https or http, at a public address.
     #[schema(
@@ -139,11 +140,14 @@ pub(crate) async fn create(
         let other: String = other.chars().take(80).collect();
         return Err(Problem::unprocessable(format!("there are no {other:?} events; there are {}", KINDS.join(", "))));
     }
-    let (id, secret) = (fresh::<8>()?, fresh::<32>()?);
     let kinds = KINDS.iter().filter(|kind| events.iter().any(|event| event == *kind));
     let kinds = kinds.map(|kind| (*kind).to_owned()).collect();
-    hook(&house, &guest, id, Hooking::Add { url, secret: Box::new(secret), kinds }).await?;
-    Ok((StatusCode::CREATED, Json(WebhookSecret { id: hex::encode(id), secret: secret_text(&secret) })))
+    let space = guest.space()?;
+    let made = house.make(&guest, |made| {
+        Administration::Webhook(space, made.id, Hooking::Add { url, secret: Box::new(made.secret), kinds })
+    });
+    let made = made.await?;
+    Ok((StatusCode::CREATED, Json(WebhookSecret { id: hex::encode(made.id), secret: secret_text(&made.secret) })))
 }
 
 /// End a webhook
@@ -191,7 +195,7 @@ pub(crate) async fn rotate(
     Path(id): Path<String>,
 ) -> Result<Json<WebhookSecret>, Problem> {
     let (id, _) = known(&house, &guest, &id)?;
-    let secret = fresh::<32>()?;
-    hook(&house, &guest, id, Hooking::Rotate(Box::new(secret))).await?;
-    Ok(Json(WebhookSecret { id: hex::encode(id), secret: secret_text(&secret) }))
+    let space = guest.space()?;
+    let made = house.make(&guest, |made| Administration::Webhook(space, id, Hooking::Rotate(Box::new(made.secret))));
+    Ok(Json(WebhookSecret { id: hex::encode(id), secret: secret_text(&made.await?.secret) }))
 }

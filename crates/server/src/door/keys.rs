@@ -1,7 +1,6 @@
 //! API keys: made here, shown once, kept as a hash; by the store, or by the configuration that declares them.
 
 use super::{Proven, only};
-use crate::ask::fresh;
 use crate::problem::Problem;
 use crate::state::Shared;
 use http::{HeaderMap, HeaderName, header};
@@ -37,10 +36,6 @@ impl NewKey {
     pub fn new(id: [u8; 8], secret: &ApiKeySecret) -> NewKey {
         let text = format!("{PREFIX}{}_{}", hex::encode(id), hex::encode(secret));
         NewKey { id, hash: *blake3::hash(secret).as_bytes(), text }
-    }
-
-    pub(crate) fn fresh() -> Result<NewKey, Problem> {
-        Ok(NewKey::new(fresh()?, &fresh()?))
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod keys;
 pub(crate) mod limits;
+mod once;
 pub(crate) mod signature;
 
 use crate::caller::Guest;
@@ -47,15 +48,25 @@ pub(crate) async fn enter(State(house): State<Shared>, request: Request, next: N
     response
 }
 
-async fn let_in(house: &Shared, mut request: Request, next: Next) -> Response {
+/// Runs the handler for a guest who may come in.
+async fn serve(guest: Guest, request: Request, next: Next) -> Response {
+    match once::read(&guest, request).await {
+        Ok((mut request, once)) => {
+            request.extensions_mut().insert(Guest { once, ..guest });
+            next.run(request).await
+        }
+        Err(problem) => problem.into_response(),
+    }
+}
+
+async fn let_in(house: &Shared, request: Request, next: Next) -> Response {
     match admit(house, &request) {
         Ok(guest) => {
-            request.extensions_mut().insert(guest);
             let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str).unwrap_or_default();
             let patience = routes::patience(request.method(), path);
             let patience = patience.unwrap_or(Duration::from_secs(house.options.limits.request_seconds));
             let slow = || Problem::slow("the request was not read and answered in time").into_response();
-            tokio::time::timeout(patience, next.run(request)).await.unwrap_or_else(|_| slow())
+            tokio::time::timeout(patience, serve(guest, request, next)).await.unwrap_or_else(|_| slow())
         }
         Err(problem) if problem.status == StatusCode::METHOD_NOT_ALLOWED => {
             let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str).unwrap_or_default();
@@ -84,7 +95,7 @@ fn admit(house: &Shared, request: &Request) -> Result<Guest, Problem> {
         house.gates.address(address)?;
         let caller = Caller { means: Means::Operator, user: None, called: "nobody".into() };
         return match decide(&Principal::Nobody, action, &Facts::default()) {
-            Decision::Allow => Ok(Guest { space: None, caller, account: [0; 8], action }),
+            Decision::Allow => Ok(Guest { space: None, caller, account: [0; 8], action, once: None }),
             denied => Err(denied.into()),
         };
     };
@@ -96,7 +107,7 @@ fn admit(house: &Shared, request: &Request) -> Result<Guest, Problem> {
     }
     let space = proven.space.map_or_else(|| space_of_operator(house, headers), |space| Ok(Some(space)))?;
     let caller = Caller { means: proven.means, user, called: proven.called };
-    let guest = Guest { space, caller, account: proven.account, action };
+    let guest = Guest { space, caller, account: proven.account, action, once: None };
     match decide(&presumed(&guest), action, &Facts::default()) {
         Decision::Allow => Ok(guest),
         denied => Err(denied.into()),

@@ -49,6 +49,18 @@ pub(crate) fn sign(secret: &[u8; 32], text: &str) -> String {
     hex::encode(mac(secret, text))
 }
 
+/// A signature of a user with the time and a nonce in it.
+pub(crate) fn sign_dated(secret: &[u8; 32], user: &str, now: Nanos, nonce: &str) -> String {
+    let seconds = now.0 / Nanos::SECOND;
+    let text = dated_text(user, &seconds.to_string(), nonce);
+    format!("v1.{seconds}.{nonce}.{}", sign(secret, &text))
+}
+
+/// What a dated signature signs.
+fn dated_text(user: &str, seconds: &str, nonce: &str) -> String {
+    format!("v1\n{user}\n{seconds}\n{nonce}")
+}
+
 fn mac(secret: &[u8; 32], text: &str) -> [u8; 32] {
     // A key shorter than a block is one that is filled up with zeros.
     let mut block = [0; 64];
@@ -76,7 +88,7 @@ fn claim<'a>(user: &str, signature: &'a str) -> Option<Claim<'a>> {
         return None;
     }
     let date: u64 = seconds.parse().ok().filter(|date: &u64| date.to_string() == seconds)?;
-    Some(Claim { text: format!("v1\n{user}\n{seconds}\n{nonce}"), hex, dated: Some((date, nonce)) })
+    Some(Claim { text: dated_text(user, seconds, nonce), hex, dated: Some((date, nonce)) })
 }
 
 /// Checks that somebody who knows a signing key of the space vouches for this user.

@@ -80,9 +80,8 @@ pub(crate) async fn delete(
     State(house): State<Shared>,
     guest: Guest,
     Path((thread, id)): Path<(String, String)>,
-    headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
-    take_back(&house, guest, place(Some(&thread), &id)?, &headers).await
+    take_back(&house, guest, place(Some(&thread), &id)?).await
 }
 
 /// All versions of a message of a thread

@@ -9,6 +9,7 @@ use crate::render::{Message, Renderer, claimed};
 use crate::state::{House, Shared};
 use crate::threads::{limit, visible};
 use axum::response::{IntoResponse, Response};
+use engine::access::{Action, Decision, Facts, decide};
 use engine::reads::Reads as _;
 use http::header::CONTENT_TYPE;
 use model::crypto::public_space;
@@ -114,10 +115,19 @@ impl<V: View> Look<'_, V> {
         if place == meta.subject { Ok(seq) } else { Err(unknown()) }
     }
 
+    /// Whether the caller could change or delete a message.
+    pub(super) fn may_change(&self, seq: Seq) -> Result<bool, Problem> {
+        let author = self.db.message_by_seq(seq)?.map(|found| found.author);
+        let is_own = author.is_some() && author.as_ref() == self.seen.identity();
+        let facts = Facts { is_closed_to_caller: false, is_own, is_known: true };
+        Ok(decide(&self.seen.principal, Action::Change, &facts) == Decision::Allow)
+    }
+
     pub(super) fn replies(&self, seq: Seq) -> Result<Messages, Problem> {
         let renderer = self.renderer();
         let mut messages = Vec::new();
-        let mut thread = String::new();
+        let thread = self.db.event(seq)?.and_then(|row| row.meta).map_or(Seq(0), |meta| meta.subject);
+        let thread = renderer.name(thread)?;
         for (_, answer) in self.db.answers(self.seen.no, &self.db.id_of(seq)?, PAGE_MAX)? {
             let Some(found) = self.db.message_by_seq(answer)? else { continue };
             if self.seen.blocks(&found.author) {
@@ -126,7 +136,6 @@ impl<V: View> Look<'_, V> {
             let message = renderer.message_at(answer)?;
             // An answer may stand in a thread that the caller does not see.
             if self.message(Some(&message.thread), &found.stamp.id.to_string()).is_ok() {
-                thread.clone_from(&message.thread);
                 messages.push(message);
             }
         }

@@ -98,6 +98,8 @@ fn body(method: &str, path: &str) -> Option<Value> {
         ("PUT", "/admin/users/{user}" | "/admin/identities/{identity}") => Some(json!({ "role": "none" })),
         ("PUT", "/v1/threads/{thread}/read") => Some(json!({ "message": "m1" })),
         ("POST", path) if path.ends_with("/reactions") => Some(json!({ "reaction": "x" })),
+        ("POST", path) if path.ends_with("/messages") => Some(json!({ "body": "x" })),
+        ("PUT", path) if path.ends_with("/messages/{id}") => Some(json!({ "body": "x" })),
         ("POST" | "PUT", _) => Some(json!({})),
         _ => None,
     }

@@ -12,6 +12,7 @@ mod hostile_http2;
 mod live;
 mod metrics;
 mod people;
+mod repeating;
 #[cfg(feature = "search")]
 mod search;
 mod tls;
@@ -28,7 +29,7 @@ use axum::extract::ConnectInfo;
 use engine::access::KeyRole;
 use http::{Method, Request, StatusCode};
 use model::{Nanos, SpaceId};
-use node::acts::{Administered, Administration};
+use node::acts::{Administered, Administration, Order};
 use node::hunter::NoSource;
 use node::{Clock, Node, NodeOptions, Reply};
 use serde_json::Value;
@@ -160,7 +161,7 @@ impl Drop for Home {
 }
 
 pub(super) fn administer(node: &Node, what: Administration) -> Administered {
-    match node.ask(node::Request::Administer("a test".into(), Box::new(what))).expect("an answer") {
+    match node.ask(node::Request::Administer(Box::new(Order::by("a test", what)))).expect("an answer") {
         Reply::Administered(Ok(done)) => done,
         other => panic!("{other:?}"),
     }

@@ -140,3 +140,64 @@ async fn blocks_have_a_limit_and_are_of_those_who_are_here() {
     assert_eq!(answer.status, 404, "{answer:?}");
     assert_eq!(home.by("nobody", "DELETE", "/v1/members/nobody", None).await.status, 404, "who was never here");
 }
+
+/// Sends as a browser would: with the frontend key, for a user who is proven.
+async fn browse(home: &Home, user: &str, method: &str, path: &str, body: Value) -> super::Answer {
+    let signature = home.signature(user);
+    let headers = [("x-api-key", home.frontend.as_str()), ("x-user-id", user), ("x-user-signature", &signature)];
+    home.send(method, path, &headers, Some(&body)).await
+}
+
+#[tokio::test]
+async fn browsers_name_only_users_who_are_here() {
+    let home = Home::new();
+    say(&home, "bob", "t1", json!({ "body": "hello" })).await;
+    for (path, field) in [("/v1/threads/t1/messages", "mentions"), ("/v1/threads", "participants")] {
+        let named = |user: &str| json!({ "body": "x", field: ["bob", user] });
+        assert_eq!(browse(&home, "alice", "POST", path, named("nobody")).await.status, 404, "{path}");
+        assert_eq!(browse(&home, "alice", "POST", path, named("bob")).await.status, 201, "{path}");
+    }
+    let users = home.send("GET", "/admin/users", &[("x-api-key", home.admin.as_str())], None).await.body;
+    assert_eq!(users["users"].as_array().map(Vec::len), Some(2), "{users}");
+    assert_eq!(users["users"][0]["role"], "member");
+}
+
+#[tokio::test]
+async fn a_thread_can_be_closed_to_others_and_opened_again() {
+    let home = Home::new();
+    let new = json!({ "id": "t", "participants": ["bob"] });
+    assert_eq!(home.by("alice", "POST", "/v1/threads", Some(new)).await.status, 201);
+    say(&home, "alice", "t", json!({ "body": "hello" })).await;
+    let read = |user: &'static str| {
+        let home = &home;
+        async move { home.by(user, "GET", "/v1/threads/t/messages", None).await.status.as_u16() }
+    };
+    assert_eq!((read("bob").await, read("eve").await), (200, 200));
+    for (is_private, eves) in [(true, 404), (false, 200), (true, 404)] {
+        let changed = home.by("alice", "PUT", "/v1/threads/t", Some(json!({ "private": is_private }))).await;
+        assert_eq!((changed.status.as_u16(), &changed.body["private"]), (200, &json!(is_private)), "{changed:?}");
+        assert_eq!(changed.body["participants"].as_array().map(Vec::len), Some(2));
+        assert_eq!((read("bob").await, read("eve").await), (200, eves));
+    }
+    let without = home.by("alice", "PUT", "/v1/threads/t", Some(json!({ "participants": [] }))).await;
+    assert_eq!(without.body["private"], true, "who takes part says nothing about who sees it");
+    assert_eq!((read("alice").await, read("bob").await), (200, 404));
+}
+
+#[tokio::test]
+async fn what_was_deleted_softly_is_read_by_those_who_could_have_deleted_it() {
+    let home = Home::new();
+    say(&home, "alice", "t", json!({ "id": "m", "body": "a slip" })).await;
+    assert_eq!(home.by("alice", "DELETE", "/v1/messages/m", None).await.status, 204);
+    let texts = |user: &'static str| {
+        let home = &home;
+        async move {
+            let versions = home.by(user, "GET", "/v1/messages/m/versions", None).await.body;
+            versions["versions"].as_array().expect("versions").iter().map(|one| one["body"].clone()).collect::<Vec<_>>()
+        }
+    };
+    assert_eq!(texts("alice").await, [json!("a slip"), Value::Null]);
+    assert_eq!(texts("bob").await, [Value::Null]);
+    let none = home.by("bob", "GET", "/v1/messages/m/replies", None).await.body;
+    assert_eq!(none["thread"], "t", "{none}");
+}
