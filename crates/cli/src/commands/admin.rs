@@ -75,7 +75,7 @@ enum What {
     /// Say how long messages are kept, in the space or in one thread
     Retain {
         /// Purge messages older than so many days
-        #[arg(long, value_name = "DAYS", required_unless_present_any = ["count", "deleted"])]
+        #[arg(long, value_name = "DAYS", required_unless_present_any = ["count", "deleted", "forever"])]
         age: Option<f64>,
         /// Purge all but the latest so many messages of a thread
         #[arg(long, value_name = "MESSAGES")]
@@ -83,6 +83,9 @@ enum What {
         /// Purge messages so many days after they were deleted
         #[arg(long, value_name = "DAYS")]
         deleted: Option<f64>,
+        /// Purge nothing, whatever the space's rule says
+        #[arg(long, requires = "thread", conflicts_with_all = ["age", "count", "deleted"])]
+        forever: bool,
         /// Only in the thread with this id
         #[arg(long, value_name = "ID")]
         thread: Option<String>,
@@ -308,7 +311,7 @@ impl Admin {
                 get(format!("/admin/users/{}/export?limit=200&cursor={}", segment(user), segment(cursor)))
             }
             What::Retention => get("/admin/retention"),
-            What::Retain { age, count, deleted, thread } => {
+            What::Retain { age, count, deleted, thread, .. } => {
                 let rule = json!({
                     "thread": thread, "age_seconds": seconds(*age), "count": count, "deleted_seconds": seconds(*deleted),
                 });

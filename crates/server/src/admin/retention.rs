@@ -108,7 +108,7 @@ pub(crate) async fn list(State(house): State<Shared>, guest: Guest) -> Result<Js
     Ok(Json(Rules { rules: rules.collect(), next_ts: db.next_retention()?.map(|at| at.0) }))
 }
 
-/// Say how long messages of the space or of a thread are kept
+/// Say how long messages of the space or of a thread are kept; a rule without limits keeps everything, also in a space that has some
 #[utoipa::path(put, path = "/admin/retention", tag = "admin", request_body = Rule, responses(
     (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
@@ -119,11 +119,6 @@ pub(crate) async fn put(
     Sent(body): Sent,
 ) -> Result<StatusCode, Problem> {
     let rule: Rule = json(&headers, &body)?;
-    if rule.age_seconds.is_none() && rule.count.is_none() && rule.deleted_seconds.is_none() {
-        return Err(Problem::unprocessable(
-            "say at least one of age_seconds, count and deleted_seconds; DELETE /admin/retention lifts a rule",
-        ));
-    }
     let is_long = |seconds: Option<u64>| seconds.is_some_and(|seconds| seconds > SECONDS_MAX);
     if is_long(rule.age_seconds) || is_long(rule.deleted_seconds) {
         return Err(Problem::unprocessable(format!("times are at most {SECONDS_MAX} seconds")));
