@@ -2,11 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use anteroom_node::acts::{Act, Administered, Administration, Caller, Deed, Means, NewMessage, Order, message_content};
+use anteroom_node::acts::{
+    Act, Administered, Administration, Caller, Deed, Means, Named, NewMessage, Order, Place, message_content,
+};
+use anteroom_node::jobs::Purged;
 use anteroom_node::{Core, Reply, Request};
 use engine::access::KeyRole;
 use engine::reads::Reads as _;
-use model::{EventId, Nanos, SpaceId};
+use model::stage::ContentState;
+use model::{EventId, Nanos, SpaceId, Stamp};
 use std::path::Path;
 use std::sync::Arc;
 use store::jobs::{Job, Work};
@@ -138,6 +142,31 @@ fn a_space_that_ended_is_forgotten_wherever_that_was_stopped() {
     let db = core.store().snapshot().expect("a snapshot");
     assert!(db.kept_spaces().expect("read").is_empty());
     assert!(db.users(&space, None, 10).expect("read").is_empty());
+}
+
+#[test]
+fn what_is_pruned_takes_its_versions_along() {
+    let home = tempfile::tempdir().expect("a folder");
+    let core = open(home.path());
+    let (space, messages) = talk(&core);
+    let last = *messages.last().expect("messages");
+    let caller = Caller { means: Means::Key(KeyRole::Backend), user: Some("bob".into()), called: "a test".into() };
+    let place = Place { thread: None, message: Named::Event(last) };
+    let deed = Deed::Edit(place, message_content("edited".into(), None).expect("content"));
+    ask(&core, Request::Act(Box::new(Act { space, caller, once: None, deed, fresh: [9; 32] })));
+    // A node that does not keep a space prunes. The job that the end of the space begins has not come this far yet.
+    administer(&core, Administration::EndSpace(space));
+    let reply = ask(&core, Request::Purge(space, vec![last], "a test".into()));
+    assert!(matches!(&reply, Reply::Purged(done) if done[0].1 == Purged::Pruned), "{reply:?}");
+    let db = core.store().snapshot().expect("a snapshot");
+    let seq = db.seq(&last).expect("read").expect("a message");
+    let versions = db.versions(seq, Stamp::FIRST, 10).expect("read");
+    assert_eq!(versions.len(), 1);
+    for seq in [seq, versions[0].1] {
+        assert_eq!(db.event(seq).expect("read").expect("a row").content, ContentState::Pruned);
+    }
+    let before = db.seq(&messages[MESSAGES - 2]).expect("read").expect("a message");
+    assert_eq!(db.event(before).expect("read").expect("a row").content, ContentState::Processed);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use engine::rows::{Register, ThreadField};
 use model::envelope::{Reference, Role};
 use model::payload::Payload;
 use model::stage::ContentState;
-use model::{AuthorNo, EventId, Kind, Seq, SpaceId};
+use model::{AuthorNo, EventId, Kind, Seq, SpaceId, Stamp};
 use serde_json::json;
 use std::ops::RangeInclusive;
 use store::Batch;
@@ -60,7 +60,7 @@ pub fn purge(batch: &mut Batch<'_>, space: &SpaceId, target: &EventId) -> Answer
     match by_keeper(batch, space, Kind::Delete, Payload::None, Some(reference))? {
         Ok(_) => Ok(Purged::Deleted),
         // Whoever does not keep the space cannot speak for it.
-        Err(_) => prune(batch, seq),
+        Err(_) => prune_all(batch, seq),
     }
 }
 
@@ -88,6 +88,20 @@ fn restate(batch: &mut Batch<'_>, space: &SpaceId, seq: Seq) -> Answer<()> {
     // Without the right to say it, it is only pruned here, and nobody sees the thread any more.
     let _ = by_keeper_saying(batch, space, kind, Payload::None, Some(reference), content)?;
     Ok(())
+}
+
+/// Drops the content of an event and of its versions on this node.
+fn prune_all(batch: &mut Batch<'_>, seq: Seq) -> Answer<Purged> {
+    let mut after = Stamp::FIRST;
+    loop {
+        let versions = batch.db().versions(seq, after, ROWS_PER_PART)?;
+        let Some((last, _)) = versions.last() else { break };
+        after = *last;
+        for (_, version) in &versions {
+            prune(batch, *version)?;
+        }
+    }
+    prune(batch, seq)
 }
 
 /// Drops content on this node.
