@@ -43,7 +43,8 @@ fn told(name: &str, value: &Value) -> String {
 }
 
 fn plain(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    let on_one_line = |text: &str| crate::words::tame(text).replace(['\n', '\t'], " ");
+    value.as_str().map_or_else(|| value.to_string(), on_one_line)
 }
 
 /// Rows of objects as columns, in the order of the first one's fields; columns that are empty everywhere are left out.

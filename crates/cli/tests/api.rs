@@ -32,7 +32,8 @@ fn the_published_python_client_works_unmodified() {
 
 #[test]
 fn the_openapi_document_and_the_node_agree() {
-    let served = serve();
+    // It guesses keys as well, from one address.
+    let served = Served::start(Home::new(), &["--set", "http.address_per_second=1000000"]);
     let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schemathesis.toml");
     let ran = Command::new(python("schemathesis"))
         .current_dir(served.home.path())

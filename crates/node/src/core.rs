@@ -1,5 +1,6 @@
 //! The writer's work without the loop around it: a batch of requests, one durable transaction, then the answers.
 
+use crate::acts::entering::{CannotEnter, Entrance};
 use crate::acts::{self, Act, Acted, Administered, CannotAct, CannotAdminister, Order};
 use crate::asking;
 use crate::creating;
@@ -71,6 +72,8 @@ pub enum Request {
     Act(Box<Act>),
     /// Administer.
     Administer(Box<Order>),
+    /// Come in through the pages, or change how.
+    Enter(Box<Entrance>),
     /// Note how far a webhook has told.
     Told(SpaceId, WebhookId, Box<Progress>),
     /// Nothing: wake what the clock wakes, and go on with what waits.
@@ -101,6 +104,8 @@ pub enum Reply {
     Acted(Result<Acted, CannotAct>),
     /// What came of administration.
     Administered(Result<Administered, CannotAdminister>),
+    /// Whether somebody came in.
+    Entered(Result<(), CannotEnter>),
     /// It was done.
     Done,
     /// The request met a broken invariant and was left alone; it is named in the log.
@@ -213,6 +218,7 @@ fn handle(batch: &mut Batch<'_>, request: Request) -> Answer<Reply> {
             Ok(Reply::Done)
         }
         Request::Act(act) => acts::act(batch, *act).map(Reply::Acted),
+        Request::Enter(entrance) => acts::entering::enter(batch, *entrance).map(Reply::Entered),
         Request::Administer(order) => acts::administer(batch, *order).map(Reply::Administered),
         Request::Told(space, id, told) => acts::webhooks::progress(batch, &space, &id, *told).map(|()| Reply::Done),
         Request::Tick => Ok(Reply::Done),
@@ -352,9 +358,7 @@ fn prune(batch: &mut Batch<'_>, id: &EventId) -> Answer<Reply> {
     let Some(seq) = batch.db().seq(id)? else {
         return Ok(Reply::Pruned(Pruned::Nothing("not known")));
     };
-    let (pruned, changes) = content::prune(batch.db(), &policy(batch), seq)?;
-    batch.apply(changes)?;
-    Ok(Reply::Pruned(pruned))
+    jobs::prune_all(batch, seq).map(Reply::Pruned)
 }
 
 fn purge(batch: &mut Batch<'_>, space: &SpaceId, targets: &[EventId], who: &str) -> Answer<Reply> {

@@ -8,6 +8,7 @@ use http::HeaderMap;
 use node::acts::{Act, Acted, Administered, Administration, Deed, Named, Order};
 use node::{NotDone, Reply, Request};
 use serde::de::DeserializeOwned;
+use store::doors::Asked;
 use tokio::sync::oneshot;
 
 /// What bodies are sent as.
@@ -43,6 +44,13 @@ impl House {
             Reply::Administered(done) => Ok(done?),
             other => Err(unexpected(&other)),
         }
+    }
+
+    /// What came of the request that this one repeats, where it was noted and what it named may be gone since.
+    pub(crate) fn repeated(&self, guest: &Guest) -> Result<Option<Asked>, Problem> {
+        let Some(once) = &guest.once else { return Ok(None) };
+        let earlier = self.node.snapshot()?.asked(&once.who_and_key, self.node.now())?;
+        Ok(earlier.filter(|earlier| earlier.fingerprint == once.fingerprint))
     }
 
     /// Makes something with a secret. The answer is what was made, by this request or by the one that it repeats.

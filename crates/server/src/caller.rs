@@ -7,9 +7,24 @@ use http::request::Parts;
 use model::{Identity, SpaceId};
 use node::acts::{self, Caller, Once};
 use store::Db;
+use store::accounts::SecretHash;
 use store::moderation::Distance;
 use store::people::User;
 use store::tables::View;
+
+/// A session of the pages.
+#[derive(Clone, Debug)]
+#[allow(dead_code, reason = "the pages use it")]
+pub(crate) struct Signed {
+    /// The space in which it was made.
+    pub(crate) home: SpaceId,
+    /// The hash of its secret.
+    pub(crate) hash: SecretHash,
+    /// Who signed in.
+    pub(crate) user: String,
+    /// Whether it is the operator's as well.
+    pub(crate) is_operator: bool,
+}
 
 /// A request that passed the door.
 #[derive(Clone, Debug)]
@@ -24,6 +39,8 @@ pub(crate) struct Guest {
     pub(crate) action: Action,
     /// What makes the request safe to repeat.
     pub(crate) once: Option<Once>,
+    /// The session of the pages that it came with.
+    pub(crate) signed: Option<Signed>,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Guest {

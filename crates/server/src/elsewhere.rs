@@ -40,6 +40,7 @@ pub(crate) enum KindWord {
 
 /// An event to prepare.
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct PrepareBody {
     /// The public key that will sign, in hex.
     #[schema(pattern = "^[0-9a-f]{64}$")]
@@ -73,6 +74,7 @@ pub(crate) struct Prepared {
 
 /// An event that was signed elsewhere.
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct SubmitBody {
     /// What was signed, in hex.
     #[schema(pattern = "^([0-9a-f]{2})+$")]

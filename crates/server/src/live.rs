@@ -43,6 +43,9 @@ pub(crate) struct EventQuery {
     pub(crate) thread: Option<String>,
     /// `me`: only what concerns the caller: mentions, private threads, and what they did elsewhere.
     pub(crate) user: Option<String>,
+    /// A position to resume after, where `Last-Event-ID` cannot be sent.
+    #[param(pattern = "^[0-9]{1,10}-[0-9]{1,19}$")]
+    after: Option<String>,
     /// A ticket, instead of a key.
     #[allow(dead_code, reason = "the door reads it")]
     ticket: Option<String>,
@@ -106,6 +109,7 @@ pub(crate) async fn events(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let last = headers.get("last-event-id").map(|value| value.to_str().ok().and_then(|text| text.parse().ok()));
+    let last = last.or_else(|| query.after.as_ref().map(|after| after.parse().ok()));
     let stream = stream::open(&house, &guest, &query, last)?;
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
     Ok((headers, Body::from_stream(stream)).into_response())

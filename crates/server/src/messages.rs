@@ -17,14 +17,15 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
-use model::Seq;
-use node::acts::{self, Deed, NewMessage, Place};
+use node::acts::{self, Acted, Deed, NewMessage, Place};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-/// A message to post.
+/// A message to post. What only the node says of a message may be sent along, and changes nothing.
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct MessageBody {
     /// An id of your own: unique in the space, 1 to 128 characters.
     #[schema(value_type = Option<ChosenId>)]
@@ -45,16 +46,80 @@ pub(crate) struct MessageBody {
     /// Ids of the files it carries.
     #[schema(value_type = Option<Vec<EventIdText>>)]
     attachments: Option<Vec<String>>,
+    #[serde(rename = "ts", default)]
+    #[schema(ignore)]
+    _ts: IgnoredAny,
+    #[serde(rename = "reactions", default)]
+    #[schema(ignore)]
+    _reactions: IgnoredAny,
+    #[serde(rename = "replies", default)]
+    #[schema(ignore)]
+    _replies: IgnoredAny,
+    #[serde(rename = "deleted", default)]
+    #[schema(ignore)]
+    _deleted: IgnoredAny,
+    #[serde(rename = "version", default)]
+    #[schema(ignore)]
+    _version: IgnoredAny,
+    #[serde(rename = "version_ts", default)]
+    #[schema(ignore)]
+    _version_ts: IgnoredAny,
+    #[serde(rename = "state", default)]
+    #[schema(ignore)]
+    _state: IgnoredAny,
+    #[serde(rename = "event", default)]
+    #[schema(ignore)]
+    _event: IgnoredAny,
 }
 
-/// A new version of a message.
+/// A new version of a message. The other fields of a message may be sent along, and change nothing.
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct EditBody {
     /// What it says now: any JSON, at most 64 KiB.
     body: Value,
     /// The user who edits, where a backend key names no user in a header.
     #[schema(value_type = Option<ChosenId>)]
     author: Option<String>,
+    #[serde(rename = "id", default)]
+    #[schema(ignore)]
+    _id: IgnoredAny,
+    #[serde(rename = "thread", default)]
+    #[schema(ignore)]
+    _thread: IgnoredAny,
+    #[serde(rename = "reply_to", default)]
+    #[schema(ignore)]
+    _reply_to: IgnoredAny,
+    #[serde(rename = "mentions", default)]
+    #[schema(ignore)]
+    _mentions: IgnoredAny,
+    #[serde(rename = "attachments", default)]
+    #[schema(ignore)]
+    _attachments: IgnoredAny,
+    #[serde(rename = "ts", default)]
+    #[schema(ignore)]
+    _ts: IgnoredAny,
+    #[serde(rename = "reactions", default)]
+    #[schema(ignore)]
+    _reactions: IgnoredAny,
+    #[serde(rename = "replies", default)]
+    #[schema(ignore)]
+    _replies: IgnoredAny,
+    #[serde(rename = "deleted", default)]
+    #[schema(ignore)]
+    _deleted: IgnoredAny,
+    #[serde(rename = "version", default)]
+    #[schema(ignore)]
+    _version: IgnoredAny,
+    #[serde(rename = "version_ts", default)]
+    #[schema(ignore)]
+    _version_ts: IgnoredAny,
+    #[serde(rename = "state", default)]
+    #[schema(ignore)]
+    _state: IgnoredAny,
+    #[serde(rename = "event", default)]
+    #[schema(ignore)]
+    _event: IgnoredAny,
 }
 
 /// Whose messages to list.
@@ -129,11 +194,15 @@ async fn post(
     };
     let acted = house.act(guest.clone(), Deed::Post(new)).await?;
     let status = if acted.is_new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(shown(house, &guest, acted.seq)?)))
+    Ok((status, Json(shown(house, &guest, &acted)?)))
 }
 
-fn shown(house: &Shared, guest: &Guest, seq: Seq) -> Result<Message, Problem> {
-    look(house, guest, |look| look.renderer().message_at(seq))
+fn shown(house: &Shared, guest: &Guest, acted: &Acted) -> Result<Message, Problem> {
+    look(house, guest, |look| {
+        // Whoever repeats a request may see less than they did then.
+        let seq = if acted.is_new { acted.seq } else { look.message(None, &acted.shown.to_string())? };
+        look.renderer().message_at(seq)
+    })
 }
 
 async fn rewrite(
@@ -147,7 +216,7 @@ async fn rewrite(
     let guest = guest.acting_for(sent.author)?;
     let content = acts::message_content(sent.body, None)?;
     let acted = house.act(guest.clone(), Deed::Edit(place, content)).await?;
-    Ok(Json(shown(house, &guest, acted.seq)?))
+    Ok(Json(shown(house, &guest, &acted)?))
 }
 
 async fn take_back(house: &Shared, guest: Guest, place: Place) -> Result<StatusCode, Problem> {

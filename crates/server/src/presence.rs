@@ -17,6 +17,7 @@ use utoipa::ToSchema;
 
 /// How somebody is there.
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct PresenceBody {
     /// `online`, `away`, or what the application likes.
     #[schema(max_length = 200)]

@@ -63,6 +63,9 @@ problems! {
         "send a valid key as X-API-Key, and for a frontend key X-User-ID with its X-User-Signature";
     /// Proven, but not entitled.
     forbidden = FORBIDDEN, "forbidden", "Not allowed", "use a key or a user with the right that the detail names";
+    /// It was not asked by a page of this node.
+    foreign = FORBIDDEN, "foreign", "The request comes from another site",
+        "open the page of this node itself, and try again there";
     /// As much is kept as may be.
     over_quota = FORBIDDEN, "over-quota", "The storage that may be used is used up",
         "purge what is not needed any more, or ask the operator for a larger quota";

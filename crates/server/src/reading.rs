@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 
 /// How far was read.
 #[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct ReadBody {
     /// The last message that was read.
     message: String,

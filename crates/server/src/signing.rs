@@ -18,6 +18,7 @@ use utoipa::ToSchema;
 /// The user to sign for.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[serde(deny_unknown_fields)]
 pub(crate) struct SignBody {
     #[schema(value_type = ChosenId)]
     user_id: String,

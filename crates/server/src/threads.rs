@@ -12,7 +12,8 @@ use axum::extract::State;
 use engine::rows::ThreadField;
 use http::{HeaderMap, StatusCode};
 use model::{EventId, Kind, Nanos, Seq, Stamp};
-use node::acts::{self, Deed, Named, NewThread, ThreadChange};
+use node::acts::{self, Acted, Deed, Named, NewThread, ThreadChange};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::Db;
@@ -26,8 +27,10 @@ const LOOKED_AT_MAX: usize = 5000;
 /// People in one thread.
 const PARTICIPANTS_MAX: usize = 500;
 
-/// What a thread can be opened or changed with. Other fields are left alone.
+/// What a thread can be opened or changed with. Fields that are absent are left alone; what only the node says of a
+/// thread may be sent back with it, and changes nothing.
 #[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct ThreadBody {
     /// An id of your own: unique in the space, 1 to 128 characters.
     #[schema(value_type = Option<ChosenId>)]
@@ -54,6 +57,24 @@ pub(crate) struct ThreadBody {
     /// The user who opens it, where a backend key names no user in a header.
     #[schema(value_type = Option<ChosenId>)]
     author: Option<String>,
+    #[serde(rename = "created_ts", default)]
+    #[schema(ignore)]
+    _created_ts: IgnoredAny,
+    #[serde(rename = "updated_ts", default)]
+    #[schema(ignore)]
+    _updated_ts: IgnoredAny,
+    #[serde(rename = "deleted", default)]
+    #[schema(ignore)]
+    _deleted: IgnoredAny,
+    #[serde(rename = "last_message", default)]
+    #[schema(ignore)]
+    _last_message: IgnoredAny,
+    #[serde(rename = "unread", default)]
+    #[schema(ignore)]
+    _unread: IgnoredAny,
+    #[serde(rename = "event", default)]
+    #[schema(ignore)]
+    _event: IgnoredAny,
 }
 
 /// Which threads to list.
@@ -204,7 +225,8 @@ pub(crate) async fn create(
     headers: HeaderMap,
     Sent(body): Sent,
 ) -> Result<(StatusCode, Json<Thread>), Problem> {
-    let ThreadBody { id, title, name, slug, metadata, participants, private, author, pins: _ } = json(&headers, &body)?;
+    let ThreadBody { id, title, name, slug, metadata, participants, private, author, pins, .. } =
+        json(&headers, &body)?;
     let guest = guest.acting_for(author)?;
     let mut fields = Map::new();
     for (name, value) in [("title", title.or(name)), ("slug", slug)] {
@@ -216,12 +238,15 @@ pub(crate) async fn create(
     if let Some(metadata) = metadata {
         fields.insert("metadata".to_owned(), metadata);
     }
+    if let Some(pins) = pins {
+        fields.insert("pins".to_owned(), pins.into());
+    }
     let participants = participants.unwrap_or_default();
     check_participants(&participants)?;
     let new = NewThread { chosen: id, fields, participants, is_private: private.unwrap_or(false) };
     let acted = house.act(guest.clone(), Deed::OpenThread(new)).await?;
     let status = if acted.is_new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(shown(&house, &guest, acted.seq)?)))
+    Ok((status, Json(shown(&house, &guest, &acted)?)))
 }
 
 fn check_title(text: &str) -> Result<(), Problem> {
@@ -241,9 +266,11 @@ fn check_participants(users: &[String]) -> Result<(), Problem> {
     }
 }
 
-fn shown(house: &Shared, guest: &Guest, seq: Seq) -> Result<Thread, Problem> {
+fn shown(house: &Shared, guest: &Guest, acted: &Acted) -> Result<Thread, Problem> {
     let db = house.node.snapshot()?;
     let seen = guest.seen(&db, house.node.now())?;
+    // Whoever repeats a request may see less than they did then.
+    let seq = if acted.is_new { acted.seq } else { visible(&db, &seen, &acted.shown.to_string())?.1 };
     let found = db.thread(seq)?.ok_or_else(|| Problem::not_found("there is no such thread"))?;
     Renderer { db: &db, seen: &seen }.thread(&found)
 }
@@ -285,8 +312,10 @@ pub(crate) async fn update(
     headers: HeaderMap,
     Sent(body): Sent,
 ) -> Result<Json<Thread>, Problem> {
-    let ThreadBody { title, name, metadata, participants, pins, private, author, .. } = json(&headers, &body)?;
+    let ThreadBody { id, slug, title, name, metadata, participants, pins, private, author, .. } =
+        json(&headers, &body)?;
     let guest = guest.acting_for(author)?;
+    check_fixed(&house, &guest, &thread, id.as_deref(), slug.as_deref())?;
     let mut fields = Vec::new();
     if let Some(title) = title.or(name) {
         check_title(&title)?;
@@ -298,7 +327,30 @@ pub(crate) async fn update(
     let change = ThreadChange { fields, participants, is_private: private };
     let deed = Deed::UpdateThread(named(&thread, "thread")?, change);
     let acted = house.act(guest.clone(), deed).await?;
-    Ok(Json(shown(&house, &guest, acted.seq)?))
+    Ok(Json(shown(&house, &guest, &acted)?))
+}
+
+/// What a thread is called in addresses is said when it is opened; saying it again is no change.
+fn check_fixed(
+    house: &Shared,
+    guest: &Guest,
+    thread: &str,
+    id: Option<&str>,
+    slug: Option<&str>,
+) -> Result<(), Problem> {
+    if id.is_none() && slug.is_none() {
+        return Ok(());
+    }
+    let db = house.node.snapshot()?;
+    let seen = guest.seen(&db, house.node.now())?;
+    let (_, seq) = visible(&db, &seen, thread)?;
+    let found = db.thread(seq)?.ok_or_else(|| Problem::not_found("there is no such thread"))?;
+    let now = Renderer { db: &db, seen: &seen }.thread(&found)?;
+    let differs = |said: Option<&str>, is: &str| said.is_some_and(|said| said != is);
+    match differs(id, &now.id) || differs(slug, &now.slug) {
+        true => Err(Problem::conflict("the id and the slug of a thread are said when it is opened, and stay")),
+        false => Ok(()),
+    }
 }
 
 /// Delete a thread softly: it is not listed any more

@@ -123,7 +123,11 @@ impl Batch<'_> {
             let oldest = self.db.tables.idempotency_order.first().map_err(fault)?.map(|(key, _)| key.value());
             let Some(oldest) = oldest.filter(|key| key[..8] < before.0.to_be_bytes()[..]) else { break };
             self.db.tables.idempotency_order.remove(oldest).map_err(fault)?;
-            self.db.tables.idempotency.remove(encode::key::<32>(&[&oldest[8..]])).map_err(fault)?;
+            let key = encode::key::<32>(&[&oldest[8..]]);
+            // The key may have been used again since.
+            if self.db.asked(&key, self.now)?.is_none() {
+                self.db.tables.idempotency.remove(key).map_err(fault)?;
+            }
         }
         Ok(())
     }
@@ -172,10 +176,13 @@ impl<V: View> Db<V> {
         Ok(keys)
     }
 
-    /// What came of a request that was made before.
-    pub fn asked(&self, who_and_key: &[u8; 32]) -> Answer<Option<Asked>> {
+    /// What came of a request that was made within the last day.
+    pub fn asked(&self, who_and_key: &[u8; 32], now: Nanos) -> Answer<Option<Asked>> {
         match self.tables.idempotency().get(who_and_key).map_err(fault)? {
-            Some(row) => from_row(row.value(), "an idempotency row").map(Some),
+            Some(row) => {
+                let asked: Asked = from_row(row.value(), "an idempotency row")?;
+                Ok(Some(asked).filter(|asked| now < asked.at.plus(IDEMPOTENCY_NANOS)))
+            }
             None => Ok(None),
         }
     }

@@ -29,7 +29,7 @@ macro_rules! forget_rows {
 }
 
 impl Batch<'_> {
-    /// Forgets a user: their name, their key, what they reported, and whom they kept at a distance. What they wrote is another matter.
+    /// Forgets a user: their name, their key, their account, what they reported, and whom they kept at a distance. What they wrote is another matter.
     pub fn forget_user(&mut self, space: &SpaceId, user: &User) -> Answer<()> {
         self.touch();
         let key = self.shared.user_key(space, &user.id);
@@ -38,6 +38,7 @@ impl Batch<'_> {
         self.db.tables.user_names.remove(name).map_err(fault)?;
         self.db.tables.custodians.remove(user.identity.0).map_err(fault)?;
         self.shared.keys.erase(space, &user.identity);
+        self.forget_account(space, &user.id)?;
         self.forget_reports(space, &user.identity)?;
         self.forget_distances(space, &user.identity)
     }
@@ -56,6 +57,7 @@ impl Batch<'_> {
             self.shared.keys.erase(space, &kept.keeper);
         }
         forget_rows!(self, space, usize::MAX, kept_spaces: 16, protections: 16, signing_keys: 24, webhooks: 24);
+        forget_rows!(self, space, usize::MAX, accounts: 32, sessions: 48, invitations: 48);
         self.destroy_keys(space)?;
         Ok(())
     }

@@ -7,6 +7,7 @@
 //!
 //! Deliberately absent: decisions about events (the engine's), clocks, threads, the network.
 
+pub mod accounts;
 mod anteroom;
 pub mod at_rest;
 pub mod backup;

@@ -94,9 +94,12 @@ impl Batch<'_> {
 
     /// Keeps a new report. Says its number.
     pub fn add_report(&mut self, space: &SpaceId, report: &Report) -> Answer<u64> {
-        let range = report_key(space, 0)..=report_key(space, u64::MAX);
-        let last = self.db.tables.reports.range(range).map_err(fault)?.next_back().transpose().map_err(fault)?;
-        let number = last.map_or(1, |(key, _)| crate::db::seq_at_end(&key.value()).0.saturating_add(1));
+        // A number stays what it was in the audit log, also when the report is forgotten.
+        let name = format!("reports {space}");
+        let last = self.db.tables.counts.get(name.as_str()).map_err(fault)?.map_or(0, |count| count.value());
+        let latest = self.db.reports(space, u64::MAX, 1)?.first().map_or(0, |(number, _)| *number);
+        let number = last.max(latest).saturating_add(1);
+        self.db.tables.counts.insert(name.as_str(), number).map_err(fault)?;
         self.keep_report(space, number, report)?;
         Ok(number)
     }

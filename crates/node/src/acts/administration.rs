@@ -82,6 +82,8 @@ pub enum Administration {
     Retain(SpaceId, Option<EventId>, Option<Retention>),
     /// Begin a job.
     Begin(Work),
+    /// Note what was done elsewhere, and to what.
+    Note(&'static str, String),
     /// Settle a report, with a note.
     SettleReport(SpaceId, u64, String),
     /// Give a user a role, admitting them if they were never here.
@@ -168,6 +170,7 @@ pub(super) fn told(administration: &Administration) -> (Option<SpaceId>, &'stati
         }
         Administration::Begin(work) => (work.space(), "begin job", work.word().to_owned()),
         Administration::SettleReport(space, number, _) => (Some(*space), "settle report", number.to_string()),
+        Administration::Note(what, target) => (None, what, target.clone()),
         Administration::SetRole { space, user, role: Some(role), .. } => {
             (Some(*space), "set role", format!("{user}: {role}"))
         }
@@ -231,6 +234,7 @@ pub(super) fn carry_out(batch: &mut Batch<'_>, who: &str, salt: [u8; 16], admini
             Ok(Ok(Administered::Done))
         }
         Administration::Begin(work) => Ok(Ok(Administered::Begun(batch.begin_job(work, who)?))),
+        Administration::Note(..) => Ok(Ok(Administered::Done)),
         Administration::SettleReport(space, number, note) => {
             let found = batch.db().reports(&space, number.saturating_add(1), 1)?;
             let Some((_, mut report)) = found.into_iter().find(|(other, _)| *other == number) else {

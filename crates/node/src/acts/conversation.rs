@@ -194,17 +194,18 @@ fn earlier(
 fn update_thread(batch: &mut Batch<'_>, scene: &Scene<'_>, thread: &Named, change: ThreadChange) -> Deemed<Acted> {
     let (stamp, seq, meta) =
         go!(thread_for(batch.db(), scene.no, thread, &scene.principal, Action::Change, scene.who()));
-    scene.audit(batch, &meta, "change thread", &stamp.id)?;
+    // Everything is checked before anything is written.
     let mut contents = Vec::new();
     for (field, value) in change.fields {
-        contents.push((field, Map::from_iter([(field.name().to_owned(), value)])));
+        let content = Map::from_iter([(field.name().to_owned(), value)]);
+        contents.push((field, go!(Ok(body::encode(&Value::Object(content))))));
     }
     if change.participants.is_some() || change.is_private.is_some() {
         let company = go!(company(batch, scene, seq, change.participants, change.is_private));
-        contents.push((ThreadField::Participants, company));
+        contents.push((ThreadField::Participants, go!(Ok(body::encode(&Value::Object(company))))));
     }
+    scene.audit(batch, &meta, "change thread", &stamp.id)?;
     for (field, content) in contents {
-        let content = go!(Ok(body::encode(&Value::Object(content))));
         let reference = Reference { role: Role::Thread, id: stamp.id };
         let mut draft = scene.draft(Kind::ThreadUpdate, vec![reference], content);
         draft.aux = field.aux();
@@ -237,11 +238,24 @@ fn company(
 /// The identities of users. Whoever vouches for users may name new ones, who are admitted.
 fn identities(batch: &mut Batch<'_>, scene: &Scene<'_>, users: &[String]) -> Deemed<Vec<Identity>> {
     let may_admit = decide(&scene.principal, Action::Vouch, &Facts::default()) == Decision::Allow;
-    let mut identities = Vec::new();
     for user in users {
-        if !may_admit && user.parse::<Identity>().is_err() && batch.db().user(&scene.space, user)?.is_none() {
+        let is_known = match user.parse::<Identity>() {
+            Ok(identity) => batch.db().author_no(&identity)?.is_some(),
+            Err(_) => batch.db().user(&scene.space, user)?.is_some(),
+        };
+        let is_identity = user.parse::<Identity>().is_ok();
+        if !is_known && !may_admit {
             return Ok(Err(CannotAct::Unknown("user to name")));
         }
+        if !is_known
+            && !is_identity
+            && let Err(why) = naming::check_name(user)
+        {
+            return Ok(Err(why.into()));
+        }
+    }
+    let mut identities = Vec::new();
+    for user in users {
         identities.push(go!(people::identity_of(batch, &scene.space, user, &scene.fresh)));
     }
     Ok(Ok(identities))
@@ -262,6 +276,13 @@ fn post(batch: &mut Batch<'_>, scene: &Scene<'_>, new: NewMessage) -> Deemed<Act
             return Ok(Err(why.into()));
         }
         if let Some(earlier) = earlier(batch, scene, chosen, Kind::Message, &new.content)? {
+            let is_elsewhere = match (&new.thread, earlier.as_ref().ok().map(|id| batch.db().seq(id)).transpose()?) {
+                (Some(thread), Some(Some(seq))) => !is_in(batch, scene, seq, thread)?,
+                _ => false,
+            };
+            if is_elsewhere {
+                return Ok(Err(CannotAct::Taken(chosen.clone())));
+            }
             return match earlier {
                 Ok(id) => scene.acted(batch, id, false),
                 Err(why) => Ok(Err(why)),
@@ -271,13 +292,23 @@ fn post(batch: &mut Batch<'_>, scene: &Scene<'_>, new: NewMessage) -> Deemed<Act
     if new.mentions.len() + new.attachments.len() > REFERENCES_MAX - 3 {
         return Ok(Err(CannotAct::TooMany(REFERENCES_MAX - 3)));
     }
+    let place = go!(place_for(batch, scene, new.thread.as_ref()));
     let mut references = go!(beside(batch, scene, &new));
-    let (thread, _) = go!(thread_or_new(batch, scene, new.thread.as_ref()));
+    let thread = match place {
+        Some(thread) => thread,
+        None => go!(open_for(batch, scene, new.thread.as_ref())),
+    };
     references.push(Reference { role: Role::Thread, id: thread });
     let mut draft = scene.draft(Kind::Message, references, new.content);
     draft.aux = new.chosen.as_deref().map_or(AuxKey::ZERO, chosen_key);
     let id = go!(make(batch, &scene.hand.key, draft));
     scene.acted(batch, id, true)
+}
+
+/// Whether a message is in the thread of that name.
+fn is_in(batch: &Batch<'_>, scene: &Scene<'_>, message: Seq, thread: &Named) -> Answer<bool> {
+    let subject = batch.db().event(message)?.and_then(|row| row.meta).map(|meta| meta.subject);
+    Ok(find(batch.db(), scene.no, thread, Kind::Thread)?.map(|(_, seq, _)| seq) == subject)
 }
 
 /// What a message refers to beside its thread.
@@ -288,33 +319,39 @@ fn beside(batch: &mut Batch<'_>, scene: &Scene<'_>, new: &NewMessage) -> Deemed<
         let found = go!(message_for(batch.db(), scene.no, &place, &scene.principal, Action::Read, scene.who()));
         references.push(Reference { role: Role::ReplyTo, id: found.0.id });
     }
-    for identity in go!(identities(batch, scene, &new.mentions)) {
-        references.push(Reference { role: Role::Mention, id: EventId(public_space(&identity).0) });
-    }
     for file in &new.attachments {
         if find(batch.db(), scene.no, &Named::Event(*file), Kind::File)?.is_none() {
             return Ok(Err(CannotAct::Unknown("file")));
         }
         references.push(Reference { role: Role::Attachment, id: *file });
     }
+    for identity in go!(identities(batch, scene, &new.mentions)) {
+        references.push(Reference { role: Role::Mention, id: EventId(public_space(&identity).0) });
+    }
     Ok(Ok(references))
 }
 
-/// The thread that a message goes to. One that does not exist is opened, under the id by which it was named.
-fn thread_or_new(batch: &mut Batch<'_>, scene: &Scene<'_>, named: Option<&Named>) -> Deemed<(EventId, Seq)> {
-    let chosen = match named {
-        Some(Named::Chosen(text)) if batch.db().chosen(scene.no, text)?.is_none() => Some(text),
+/// The thread that a message goes to, unless it has to be opened first.
+fn place_for(batch: &Batch<'_>, scene: &Scene<'_>, named: Option<&Named>) -> Deemed<Option<EventId>> {
+    match named {
+        None => Ok(Ok(None)),
+        Some(Named::Chosen(text)) if batch.db().chosen(scene.no, text)?.is_none() => Ok(Ok(None)),
         Some(named) => {
-            let action = Action::Write;
-            let (stamp, seq, _) = go!(thread_for(batch.db(), scene.no, named, &scene.principal, action, scene.who()));
-            return Ok(Ok((stamp.id, seq)));
+            let found = thread_for(batch.db(), scene.no, named, &scene.principal, Action::Write, scene.who())?;
+            Ok(found.map(|(stamp, ..)| Some(stamp.id)))
         }
-        None => None,
+    }
+}
+
+/// Opens a thread for a message, under the id by which it was named.
+fn open_for(batch: &mut Batch<'_>, scene: &Scene<'_>, named: Option<&Named>) -> Deemed<EventId> {
+    let chosen = match named {
+        Some(Named::Chosen(text)) => Some(text.as_str()),
+        Some(Named::Event(_)) | None => None,
     };
-    let fields = chosen.map_or_else(Map::new, |text| Map::from_iter([("id".to_owned(), text.as_str().into())]));
+    let fields = chosen.map_or_else(Map::new, |text| Map::from_iter([("id".to_owned(), text.into())]));
     let content = go!(Ok(body::encode(&Value::Object(fields))));
-    let id = go!(make_thread(batch, scene, chosen.map(String::as_str), content));
-    Ok(batch.db().seq(&id)?.map(|seq| (id, seq)).ok_or(CannotAct::Unknown("thread")))
+    make_thread(batch, scene, chosen, content)
 }
 
 fn edit(batch: &mut Batch<'_>, scene: &Scene<'_>, place: &Place, content: Vec<u8>) -> Deemed<Acted> {

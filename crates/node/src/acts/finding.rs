@@ -93,15 +93,20 @@ pub fn sight<V: View>(
     Ok(Sight { is_deleted, is_private, is_closed })
 }
 
-/// Whether only its participants see a thread: as the latest list of them says, or what it was opened with. Where
-/// neither can be read any more, nobody else sees it.
+/// Whether only its participants see a thread: as the latest list of them says, or what it was opened with. Where what
+/// would say it cannot be read any more, nobody else sees it.
 pub fn is_private<V: View>(db: &Db<V>, thread: Seq, space: SpaceNo) -> Answer<bool> {
     let register = Register::ThreadField(thread, ThreadField::Participants.code());
-    if let Some((_, winner)) = db.register(space, register)?
-        && let Shown::Here(bytes) = db.shown(winner)?
-        && let Some(said) = says_private(&bytes)
-    {
-        return Ok(said);
+    if let Some((_, winner)) = db.register(space, register)? {
+        match db.shown(winner)? {
+            Shown::Here(bytes) => {
+                if let Some(said) = says_private(&bytes) {
+                    return Ok(said);
+                }
+            }
+            // It may have said so.
+            Shown::Absent | Shown::Invalid | Shown::Deleted(_) => return Ok(true),
+        }
     }
     Ok(match db.shown(thread)? {
         Shown::Here(bytes) => says_private(&bytes).unwrap_or(false),

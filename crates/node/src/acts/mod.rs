@@ -6,6 +6,7 @@
 
 pub mod administration;
 mod conversation;
+pub mod entering;
 mod finding;
 mod moderation;
 pub mod naming;
@@ -236,27 +237,30 @@ pub(crate) use go;
 pub(crate) fn act(batch: &mut Batch<'_>, act: Act) -> Deemed<Acted> {
     let (asked, space, user) = (act.once, act.space, act.caller.user.clone());
     if let Some(once) = asked
-        && let Some(key) = own(batch, &space, user.as_deref(), &once)?
-        && let Some(earlier) = batch.db().asked(&key)?
+        && let Some(earlier) = batch.db().asked(&once.who_and_key, batch.now())?
     {
-        return repeated(batch, &once, &earlier);
+        return repeated(batch, &own(batch, &space, user.as_deref(), once)?, &earlier);
     }
     let acted = go!(conversation::run(batch, act));
-    if let Some(once) = asked
-        && let Some(key) = own(batch, &space, user.as_deref(), &once)?
-    {
-        let asked = Asked { fingerprint: once.fingerprint, at: batch.now(), event: acted.shown };
-        batch.keep_asked(key, &asked)?;
+    if let Some(once) = asked {
+        let Once { who_and_key, fingerprint } = own(batch, &space, user.as_deref(), once)?;
+        batch.keep_asked(who_and_key, &Asked { fingerprint, at: batch.now(), event: acted.shown })?;
     }
     Ok(Ok(acted))
 }
 
-/// Under what a request of a user is remembered: their identity is in it, so that whoever has the name of a user who
-/// was erased is not answered in their place. A user who is not here has asked for nothing yet.
-fn own(batch: &Batch<'_>, space: &SpaceId, user: Option<&str>, once: &Once) -> Answer<Option<[u8; 32]>> {
-    let Some(user) = user else { return Ok(Some(once.who_and_key)) };
-    let known = batch.db().user(space, user)?;
-    Ok(known.map(|known| *blake3::keyed_hash(&once.who_and_key, &known.identity.0).as_bytes()))
+/// The same request of another identity is another request: whoever gets the name of a user who was erased is not
+/// answered in their place.
+fn own(batch: &Batch<'_>, space: &SpaceId, user: Option<&str>, once: Once) -> Answer<Once> {
+    let known = match user {
+        Some(user) => batch.db().user(space, user)?,
+        None => None,
+    };
+    let fingerprint = match known {
+        Some(known) => *blake3::keyed_hash(&once.fingerprint, &known.identity.0).as_bytes(),
+        None => once.fingerprint,
+    };
+    Ok(Once { fingerprint, ..once })
 }
 
 fn repeated(batch: &Batch<'_>, once: &Once, earlier: &Asked) -> Deemed<Acted> {

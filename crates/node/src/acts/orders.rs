@@ -30,7 +30,7 @@ impl Order {
 pub(crate) fn administer(batch: &mut Batch<'_>, order: Order) -> Outcome {
     let Order { who, once, salt, what } = order;
     if let Some(once) = once
-        && let Some(earlier) = batch.db().asked(&once.who_and_key)?
+        && let Some(earlier) = batch.db().asked(&once.who_and_key, batch.now())?
     {
         return match earlier.fingerprint == once.fingerprint {
             true => again(batch, &what, earlier.event.0),
@@ -38,6 +38,12 @@ pub(crate) fn administer(batch: &mut Batch<'_>, order: Order) -> Outcome {
         };
     }
     let (space, word, target) = told(&what);
+    let space = match &what {
+        Administration::EndKey { id, .. } | Administration::RotateKey { old: id, .. } => {
+            batch.db().api_key(id)?.map(|key| key.space)
+        }
+        _ => space,
+    };
     let done = go!(carry_out(batch, &who, salt, what));
     batch.audit(space, &who, word, &target)?;
     if let Some(Once { who_and_key, fingerprint }) = once {
@@ -80,5 +86,6 @@ fn again(batch: &Batch<'_>, what: &Administration, noted: [u8; 16]) -> Outcome {
         Administration::DestroyKeys(_) | Administration::Retain(..) | Administration::SettleReport(..) => {
             Administered::Done
         }
+        Administration::Note(..) => Administered::Done,
     }))
 }

@@ -110,7 +110,7 @@ impl Tally {
             Reply::Delivered(Delivered::Unwanted) => imported.contents_unwanted += 1,
             Reply::Parked(_) => imported.parked += 1,
             Reply::Created(_) | Reply::Pruned(_) | Reply::Collected { .. } | Reply::Done => {}
-            Reply::Acted(_) | Reply::Administered(_) | Reply::Purged(_) => {}
+            Reply::Acted(_) | Reply::Administered(_) | Reply::Entered(_) | Reply::Purged(_) => {}
         }
     }
 

@@ -48,8 +48,11 @@ pub fn purge(batch: &mut Batch<'_>, space: &SpaceId, target: &EventId) -> Answer
     if !is_in_space {
         return Ok(Purged::Nothing("it is not here"));
     }
-    if matches!(row.content, ContentState::Deleted { .. }) {
-        return Ok(Purged::Nothing("it was purged before"));
+    match row.content {
+        // Whoever repeats a request hears what came of the first.
+        ContentState::Deleted { .. } => return Ok(Purged::Deleted),
+        ContentState::Pruned => return Ok(Purged::Pruned),
+        ContentState::Missing | ContentState::Processed | ContentState::Invalid => {}
     }
     let is_said = row.meta.as_ref().is_some_and(|meta| meta.content_len > 0 && meta.kind != Kind::Space);
     if !is_said {
@@ -60,7 +63,10 @@ pub fn purge(batch: &mut Batch<'_>, space: &SpaceId, target: &EventId) -> Answer
     match by_keeper(batch, space, Kind::Delete, Payload::None, Some(reference))? {
         Ok(_) => Ok(Purged::Deleted),
         // Whoever does not keep the space cannot speak for it.
-        Err(_) => prune_all(batch, seq),
+        Err(_) => Ok(match prune_all(batch, seq)? {
+            Pruned::Dropped => Purged::Pruned,
+            Pruned::Nothing(why) => Purged::Nothing(why),
+        }),
     }
 }
 
@@ -91,7 +97,7 @@ fn restate(batch: &mut Batch<'_>, space: &SpaceId, seq: Seq) -> Answer<()> {
 }
 
 /// Drops the content of an event and of its versions on this node.
-fn prune_all(batch: &mut Batch<'_>, seq: Seq) -> Answer<Purged> {
+pub fn prune_all(batch: &mut Batch<'_>, seq: Seq) -> Answer<Pruned> {
     let mut after = Stamp::FIRST;
     loop {
         let versions = batch.db().versions(seq, after, ROWS_PER_PART)?;
@@ -105,13 +111,10 @@ fn prune_all(batch: &mut Batch<'_>, seq: Seq) -> Answer<Purged> {
 }
 
 /// Drops content on this node.
-fn prune(batch: &mut Batch<'_>, seq: Seq) -> Answer<Purged> {
+fn prune(batch: &mut Batch<'_>, seq: Seq) -> Answer<Pruned> {
     let (pruned, changes) = content::prune(batch.db(), &policy(batch), seq)?;
     batch.apply(changes)?;
-    Ok(match pruned {
-        Pruned::Dropped => Purged::Pruned,
-        Pruned::Nothing(why) => Purged::Nothing(why),
-    })
+    Ok(pruned)
 }
 
 /// Purges what these authors wrote in a space, some of it.

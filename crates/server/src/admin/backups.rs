@@ -2,6 +2,7 @@
 
 use crate::ask::json;
 use crate::backups::{CannotMake, Made, make};
+use crate::caller::Guest;
 use crate::extract::Sent;
 use crate::problem::Problem;
 use crate::state::Shared;
@@ -9,6 +10,7 @@ use axum::Json;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
 use model::Nanos;
+use node::acts::Administration;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use store::backup::CannotBackUp;
@@ -128,6 +130,7 @@ pub(crate) async fn status(State(house): State<Shared>) -> Json<BackupStatus> {
 ))]
 pub(crate) async fn create(
     State(house): State<Shared>,
+    guest: Guest,
     headers: HeaderMap,
     Sent(body): Sent,
 ) -> Result<(StatusCode, Json<BackupMade>), Problem> {
@@ -137,6 +140,11 @@ pub(crate) async fn create(
     if !is_path || file.contains('\0') || file.ends_with('/') {
         return Err(Problem::unprocessable("file is not the absolute path of a file on the machine of the node"));
     }
+    let last = house.backups.state().last.filter(|last| last.file == path);
+    if let (Some(_), Some(last)) = (house.repeated(&guest)?, last) {
+        return Ok((StatusCode::CREATED, Json(shown(&last))));
+    }
+    house.administer(&guest, Administration::Note("back up", file)).await?;
     // It goes on when the client does not wait for it.
     let made = tokio::task::spawn_blocking(move || make(&house, &path)).await;
     let made = made.map_err(|_| Problem::broken("the backup broke off"))??;

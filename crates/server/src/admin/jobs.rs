@@ -76,7 +76,7 @@ pub(crate) struct WorkBody {
 /// A job that was begun.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Begun {
-    job: u64,
+    pub(super) job: u64,
 }
 
 fn entry(number: u64, job: Job) -> JobEntry {

@@ -21,6 +21,8 @@ use utoipa::{IntoParams, ToSchema};
 
 /// The longest time after which a key ends.
 const END_SECONDS_MAX: u64 = 31_536_000;
+/// How long a key that was rotated is accepted, if nobody says otherwise.
+const ROTATED_SECONDS: u64 = 86_400;
 
 /// An API key, without its secret.
 #[derive(Debug, Serialize, ToSchema)]
@@ -101,7 +103,7 @@ pub(crate) struct MadeKey {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct EndQuery {
-    /// After so many seconds, so that clients can change to another; at once if absent.
+    /// After so many seconds, so that clients can change to another. Without it at once, or for a rotation after a day.
     #[param(maximum = 31_536_000)]
     after_seconds: Option<u64>,
 }
@@ -189,7 +191,8 @@ pub(crate) async fn rotate(
 ) -> Result<(StatusCode, Json<MadeKey>), Problem> {
     let (old, before) = known(&house, &guest, &id)?;
     let role = before.role().ok_or_else(|| Problem::conflict("the key has a role that this release does not know"))?;
-    let at = query.end(&house)?;
+    // Whoever rotates the key that they ask with must be able to ask again.
+    let at = EndQuery { after_seconds: query.after_seconds.or(Some(ROTATED_SECONDS)) }.end(&house)?;
     let made = house.make(&guest, |made| {
         let NewKey { id, hash, .. } = NewKey::new(made.id, &made.secret);
         Administration::RotateKey { old, id, hash, at }

@@ -56,6 +56,10 @@ pub(crate) async fn end_space(
     guest: Guest,
     Path(space): Path<String>,
 ) -> Result<(StatusCode, Json<Begun>), Problem> {
+    if let Some(earlier) = house.repeated(&guest)? {
+        let job = u128::from_be_bytes(earlier.event.0) as u64;
+        return Ok((StatusCode::ACCEPTED, Json(Begun { job })));
+    }
     let space = kept(&house, &space)?;
     if house.options.keys.values().any(|key| key.space == space) {
         return Err(Problem::declared("a key of this space is declared in the configuration; remove it there first"));
@@ -80,6 +84,9 @@ pub(crate) async fn destroy_keys(
     guest: Guest,
     Path(space): Path<String>,
 ) -> Result<StatusCode, Problem> {
+    if house.repeated(&guest)?.is_some() {
+        return Ok(StatusCode::NO_CONTENT);
+    }
     let space = kept(&house, &space)?;
     let done = house.administer(&guest, Administration::DestroyKeys(space)).await;
     house.forget(&space);
@@ -174,6 +181,9 @@ pub(crate) async fn purge(
     }
     let ids = events.iter().map(|id| id.parse::<EventId>()).collect::<Result<Vec<_>, _>>();
     let ids = ids.map_err(|_| Problem::unprocessable("events are ids of 32 hexadecimal digits"))?;
+    if guest.once.is_some() {
+        house.administer(&guest, Administration::Note("ask for a purge", format!("{} events", ids.len()))).await?;
+    }
     let request = Request::Purge(guest.space()?, ids, guest.caller.called.clone());
     let Reply::Purged(done) = house.ask(request).await? else { return Err(Problem::broken("nothing was purged")) };
     let entry = |(event, purged): (EventId, Purged)| {
@@ -204,10 +214,12 @@ pub(crate) struct RetryBody {
 ))]
 pub(crate) async fn retry(
     State(house): State<Shared>,
+    guest: Guest,
     headers: HeaderMap,
     Sent(body): Sent,
 ) -> Result<StatusCode, Problem> {
     let RetryBody { event, need } = json(&headers, &body)?;
+    let target = event.clone().or(need.clone()).unwrap_or_default();
     let request = match (event, need) {
         (Some(event), None) => {
             let unknown = || Problem::not_found("there is no such event here");
@@ -221,6 +233,7 @@ pub(crate) async fn retry(
         }
         _ => return Err(Problem::unprocessable("name an event or a need, one of them")),
     };
+    house.administer(&guest, Administration::Note("retry", target)).await?;
     house.ask(request).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -242,10 +255,11 @@ pub(crate) struct Verified {
 #[utoipa::path(post, path = "/admin/verify", tag = "operator", responses(
     (status = 200, body = Verified), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
-pub(crate) async fn verify(State(house): State<Shared>) -> Result<Json<Verified>, Problem> {
+pub(crate) async fn verify(State(house): State<Shared>, guest: Guest) -> Result<Json<Verified>, Problem> {
     let Ok(turn) = house.verifying.clone().try_lock_owned() else {
         return Err(Problem::overloaded("a check is under way").after(60));
     };
+    house.administer(&guest, Administration::Note("verify", String::new())).await?;
     let node = house.node.clone();
     let report = tokio::task::spawn_blocking(move || {
         let report = node.store().verify_beside();

@@ -102,13 +102,17 @@ fn entry(id: &WebhookId, webhook: Webhook) -> WebhookEntry {
     }
 }
 
+fn webhook_id(id: &str) -> Result<WebhookId, Problem> {
+    let mut bytes = [0; 8];
+    let unknown = |_| Problem::not_found("there is no such webhook");
+    hex::decode_to_slice(id, &mut bytes).map_err(unknown).map(|()| bytes)
+}
+
 /// A webhook of the guest's space.
 fn known(house: &House, guest: &Guest, id: &str) -> Result<(WebhookId, Webhook), Problem> {
-    let unknown = || Problem::not_found("there is no such webhook");
-    let mut bytes = [0; 8];
-    hex::decode_to_slice(id, &mut bytes).map_err(|_| unknown())?;
+    let bytes = webhook_id(id)?;
     let found = house.node.snapshot()?.webhook(&guest.space()?, &bytes)?;
-    Ok((bytes, found.ok_or_else(unknown)?))
+    Ok((bytes, found.ok_or_else(|| Problem::not_found("there is no such webhook"))?))
 }
 
 async fn hook(house: &House, guest: &Guest, id: WebhookId, hooking: Hooking) -> Result<(), Problem> {
@@ -159,8 +163,7 @@ pub(crate) async fn end(
     guest: Guest,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    let (id, _) = known(&house, &guest, &id)?;
-    hook(&house, &guest, id, Hooking::End).await?;
+    hook(&house, &guest, webhook_id(&id)?, Hooking::End).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -178,7 +181,8 @@ pub(crate) async fn test(
     let answer = post(&house, &webhook, &name, "test", "{}").await;
     let taken = answer.as_ref().is_ok_and(|status| (200..300).contains(status));
     if taken && webhook.progress.attempts > 0 {
-        hook(&house, &guest, id, Hooking::Enable).await?;
+        // A test that is repeated is another test.
+        hook(&house, &Guest { once: None, ..guest }, id, Hooking::Enable).await?;
         house.tellers.wake();
     }
     let detail = answer.map_or_else(|why| why.to_string(), |status| format!("it answered {status}"));

@@ -3,6 +3,7 @@
 pub(crate) mod keys;
 pub(crate) mod limits;
 mod once;
+pub(crate) mod sessions;
 pub(crate) mod signature;
 
 use crate::caller::Guest;
@@ -89,17 +90,21 @@ fn admit(house: &Shared, request: &Request) -> Result<Guest, Problem> {
     let headers = request.headers();
     let proven = match ticket(house, request)? {
         Some(guest) => return Ok(Guest { action, ..guest }),
-        None => keys::prove(house, headers)?,
+        None => counted(house, address, keys::prove(house, headers))?,
     };
     let Some(proven) = proven else {
         house.gates.address(address)?;
+        if let Some(guest) = sessions::prove(house, request, action)? {
+            house.gates.user(&guest.account, "")?;
+            return sessions::allowed(house, guest);
+        }
         let caller = Caller { means: Means::Operator, user: None, called: "nobody".into() };
         return match decide(&Principal::Nobody, action, &Facts::default()) {
-            Decision::Allow => Ok(Guest { space: None, caller, account: [0; 8], action, once: None }),
+            Decision::Allow => Ok(Guest { space: None, caller, account: [0; 8], action, once: None, signed: None }),
             denied => Err(denied.into()),
         };
     };
-    let user = user(house, headers, &proven)?;
+    let user = counted(house, address, user(house, headers, &proven))?;
     house.gates.key(&proven.account)?;
     if proven.means == Means::Key(KeyRole::Frontend) {
         house.gates.address(address)?;
@@ -107,11 +112,19 @@ fn admit(house: &Shared, request: &Request) -> Result<Guest, Problem> {
     }
     let space = proven.space.map_or_else(|| space_of_operator(house, headers), |space| Ok(Some(space)))?;
     let caller = Caller { means: proven.means, user, called: proven.called };
-    let guest = Guest { space, caller, account: proven.account, action, once: None };
+    let guest = Guest { space, caller, account: proven.account, action, once: None, signed: None };
     match decide(&presumed(&guest), action, &Facts::default()) {
         Decision::Allow => Ok(guest),
         denied => Err(denied.into()),
     }
+}
+
+/// Whoever guesses keys or signatures is counted by address, and soon hears nothing else.
+fn counted<T>(house: &Shared, address: IpAddr, proof: Result<T, Problem>) -> Result<T, Problem> {
+    if proof.is_err() {
+        house.gates.address(address)?;
+    }
+    proof
 }
 
 /// What can be said of a guest before anything is read: the user may turn out to be new, or named in the body.

@@ -8,8 +8,9 @@ use crate::extract::Sent;
 use crate::problem::Problem;
 use axum::body::Body;
 use axum::extract::{FromRequest as _, Request};
+use http::uri::PathAndQuery;
 use http::{HeaderMap, Method};
-use node::acts::Once;
+use node::acts::{Means, Once};
 
 /// The longest `Idempotency-Key`.
 const KEY_BYTES_MAX: usize = 255;
@@ -37,9 +38,16 @@ fn hash(parts: &[&[u8]]) -> [u8; 32] {
 pub(super) async fn read(guest: &Guest, request: Request) -> Result<(Request, Option<Once>), Problem> {
     let is_read = [Method::GET, Method::HEAD].contains(request.method());
     let Some(key) = key(request.headers())?.filter(|_| !is_read) else { return Ok((request, None)) };
-    let (space, user) = (guest.space.unwrap_or(model::SpaceId::ZERO), guest.caller.user.as_deref());
-    let who_and_key = hash(&[&space.0, &guest.account, user.unwrap_or_default().as_bytes(), key]);
-    let what = format!("{} {}", request.method(), request.uri());
+    // What the operator means without naming a space changes with the spaces that there are.
+    let space = match guest.caller.means {
+        Means::Operator => request.headers().get("x-space").map_or(Vec::new(), |name| name.as_bytes().to_vec()),
+        Means::Key(_) | Means::Session => guest.space.map_or(Vec::new(), |space| space.0.to_vec()),
+    };
+    let user = guest.caller.user.as_deref().unwrap_or_default();
+    let who_and_key = hash(&[&space, &guest.account, user.as_bytes(), key]);
+    // Host and scheme are of the connection, not of the request.
+    let path = request.uri().path_and_query().map(PathAndQuery::as_str).unwrap_or_default();
+    let what = format!("{} {path}", request.method());
     let (parts, body) = request.into_parts();
     let mut bare = Request::new(body);
     // The limit of bodies is among the extensions.

@@ -29,18 +29,21 @@ struct Used {
 }
 
 impl Nonces {
-    /// Notes that something was used. Says whether that is new.
-    fn is_new(&self, what: [u8; 16], until: u64, now: u64) -> bool {
+    /// Notes that something was used. Says whether that is new, if there is room to note it.
+    fn is_new(&self, what: [u8; 16], until: u64, now: u64) -> Option<bool> {
         let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some((ends, old)) = used.by_age.first().copied().filter(|(ends, _)| *ends < now) {
             used.by_age.remove(&(ends, old));
             used.seen.remove(&old);
         }
-        if used.seen.len() >= NONCES_MAX || !used.seen.insert(what) {
-            return false;
+        if used.seen.len() >= NONCES_MAX {
+            return None;
         }
-        used.by_age.insert((until, what));
-        true
+        let is_new = used.seen.insert(what);
+        if is_new {
+            used.by_age.insert((until, what));
+        }
+        Some(is_new)
     }
 }
 
@@ -118,8 +121,9 @@ pub(crate) fn check(house: &House, space: &SpaceId, user: &str, signature: &str)
     let mut what = [0; 16];
     what.copy_from_slice(&blake3::hash(&[&space.0, claim.text.as_bytes()].concat()).as_bytes()[..16]);
     match house.nonces.is_new(what, date + WINDOW_SECONDS, now) {
-        true => Ok(()),
-        false => Err(Problem::unproven("the signature was used before")),
+        Some(true) => Ok(()),
+        Some(false) => Err(Problem::unproven("the signature was used before")),
+        None => Err(Problem::overloaded("too many dated signatures were used lately").after(60)),
     }
 }
 
@@ -147,8 +151,8 @@ mod tests {
     #[test]
     fn a_nonce_is_used_once_and_forgotten_after_its_time() {
         let nonces = Nonces::default();
-        assert!(nonces.is_new([1; 16], 100, 50));
-        assert!(!nonces.is_new([1; 16], 100, 60));
-        assert!(nonces.is_new([1; 16], 200, 101));
+        assert_eq!(nonces.is_new([1; 16], 100, 50), Some(true));
+        assert_eq!(nonces.is_new([1; 16], 100, 60), Some(false));
+        assert_eq!(nonces.is_new([1; 16], 200, 101), Some(true));
     }
 }

@@ -4,6 +4,7 @@ use super::EventQuery;
 use super::hub::{Batch, Rights, Told, Topic};
 use super::telling::{BATCH_BYTES_MAX, CHUNK, thread_of, told};
 use crate::caller::{Guest, Seen};
+use crate::door::sessions;
 use crate::problem::Problem;
 use crate::state::{House, Shared};
 use crate::threads::visible;
@@ -98,6 +99,11 @@ fn look_again<V: View>(house: &House, guest: &Guest, db: &Db<V>) -> Result<Seen,
         && !house.api_key(db, &guest.account)?.is_some_and(|key| key.is_accepted(now))
     {
         return Err(Problem::unproven("the key is not accepted any more"));
+    }
+    if let Some(signed) = &guest.signed
+        && sessions::session(house, &signed.home, &signed.hash)?.is_none()
+    {
+        return Err(Problem::unproven("the session has ended"));
     }
     guest.seen(db, now)
 }

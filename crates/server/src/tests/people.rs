@@ -152,8 +152,10 @@ async fn browse(home: &Home, user: &str, method: &str, path: &str, body: Value) 
 async fn browsers_name_only_users_who_are_here() {
     let home = Home::new();
     say(&home, "bob", "t1", json!({ "body": "hello" })).await;
-    for (path, field) in [("/v1/threads/t1/messages", "mentions"), ("/v1/threads", "participants")] {
-        let named = |user: &str| json!({ "body": "x", field: ["bob", user] });
+    for (path, field, other) in
+        [("/v1/threads/t1/messages", "mentions", "body"), ("/v1/threads", "participants", "title")]
+    {
+        let named = |user: &str| json!({ other: "x", field: ["bob", user] });
         assert_eq!(browse(&home, "alice", "POST", path, named("nobody")).await.status, 404, "{path}");
         assert_eq!(browse(&home, "alice", "POST", path, named("bob")).await.status, 201, "{path}");
     }

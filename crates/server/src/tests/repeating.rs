@@ -28,9 +28,10 @@ async fn what_has_a_secret_is_made_once_and_shown_again_to_whoever_repeats_the_r
         assert_eq!((first.status.as_u16(), again.status.as_u16()), (201, 201), "{first:?} {again:?}");
         assert_eq!(first.body, again.body, "{path}");
         assert_eq!(count().await, before + 1, "{path}");
-        let other = order(&home, path, "POST", &format!("{path}?other"), body).await;
+        let other = order(&home, path, "POST", &format!("{path}?other"), body.clone()).await;
         assert_eq!(other.status, 409, "the same key with another request: {other:?}");
-        let third = order(&home, "another", "POST", path, Some(json!({ "role": "backend", "label": "shop" }))).await;
+        let third = order(&home, &format!("{path} anew"), "POST", path, body).await;
+        assert_eq!(third.status, 201, "{third:?}");
         assert_ne!(third.body, first.body, "{path}");
     }
 }
@@ -94,7 +95,10 @@ async fn whoever_gets_the_name_of_an_erased_user_is_not_answered_in_their_place(
     assert_eq!((first.status.as_u16(), post("hello").await.status.as_u16()), (201, 200));
     assert_eq!(post("other").await.status, 409);
     order(&home, "erase", "POST", "/admin/users/alice/erase", None).await;
-    let later = post("other").await;
+    // Neither the answer of the one before, nor anything done twice.
+    assert_eq!(post("hello").await.status, 409);
+    home.clock.advance(24 * 3600);
+    let later = post("hello").await;
     assert_eq!(later.status, 201, "{later:?}");
     assert_ne!(later.body["event"], first.body["event"]);
 }
@@ -161,4 +165,78 @@ async fn applications_can_sign_with_a_date_themselves_or_have_it_done() {
     }
     let none = home.send("POST", "/v1/_sign", &backend, Some(&body)).await;
     assert_eq!((none.status.as_u16(), none.body["type"].as_str()), (409, Some("/problems/no-signing-key")));
+}
+
+#[tokio::test]
+async fn what_is_gone_is_answered_as_the_first_time() {
+    let home = Home::new();
+    let hook = order(&home, "h", "POST", "/admin/webhooks", Some(json!({ "url": "https://example.org/" }))).await.body;
+    let hook = format!("/admin/webhooks/{}", hook["id"].as_str().expect("an id"));
+    home.by("bob", "POST", "/v1/threads/t/messages", Some(json!({ "body": "hi" }))).await;
+    for (once, path) in [("1", hook.as_str()), ("2", "/admin/users/bob")] {
+        let first = order(&home, once, "DELETE", path, None).await.status.as_u16();
+        let again = order(&home, once, "DELETE", path, None).await.status.as_u16();
+        let anew = order(&home, &format!("{once} anew"), "DELETE", path, None).await.status.as_u16();
+        assert_eq!((first, again, anew), (204, 204, 404), "{path}");
+    }
+    let leave = async || {
+        let headers = [("x-api-key", home.backend.as_str()), ("x-user-id", "carol"), ("idempotency-key", "l")];
+        home.send("DELETE", "/v1/members/carol", &headers, None).await
+    };
+    home.by("carol", "POST", "/v1/threads/t/messages", Some(json!({ "body": "hi" }))).await;
+    assert_eq!((leave().await.status.as_u16(), leave().await.status.as_u16()), (204, 204));
+    let operator = format!("op_{OPERATOR}");
+    let end = |once: &'static str| {
+        let headers = [("x-api-key", operator.as_str()), ("idempotency-key", once)].map(|(n, v)| (n, v.to_owned()));
+        let home = &home;
+        async move {
+            let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            home.send("DELETE", "/admin/spaces/home", &headers, None).await
+        }
+    };
+    let (first, again) = (end("e").await, end("e").await);
+    assert_eq!((first.status.as_u16(), &first.body), (202, &again.body), "{first:?} {again:?}");
+    assert_eq!(end("f").await.status, 404);
+}
+
+#[tokio::test]
+async fn whoever_repeats_a_request_sees_no_more_than_they_may_now() {
+    let home = Home::new();
+    let new = json!({ "id": "t", "private": true, "participants": ["carol"] });
+    assert_eq!(home.by("alice", "POST", "/v1/threads", Some(new)).await.status, 201);
+    let role = Some(model::payload::MemberRole::Admin);
+    let fresh = Box::new([4; 32]);
+    home.administer(node::acts::Administration::SetRole { space: home.space, user: "carol".into(), role, fresh });
+    let rename = async || {
+        let headers = [("x-api-key", home.backend.as_str()), ("x-user-id", "carol"), ("idempotency-key", "r")];
+        home.send("PUT", "/v1/threads/t", &headers, Some(&json!({ "title": "ours" }))).await.status
+    };
+    assert_eq!((rename().await.as_u16(), rename().await.as_u16()), (200, 200));
+    home.by("alice", "PUT", "/v1/threads/t", Some(json!({ "participants": [] }))).await;
+    assert_eq!(rename().await, 404);
+}
+
+#[tokio::test]
+async fn what_is_refused_changes_nothing() {
+    let home = Home::new();
+    home.by("alice", "POST", "/v1/threads", Some(json!({ "id": "t", "title": "before" }))).await;
+    let large = json!({ "title": "after", "metadata": "x".repeat(70_000) });
+    assert_eq!(home.by("alice", "PUT", "/v1/threads/t", Some(large)).await.status, 413);
+    for fixed in [json!({ "title": "after", "id": "u" }), json!({ "title": "after", "slug": "other" })] {
+        assert_eq!(home.by("alice", "PUT", "/v1/threads/t", Some(fixed)).await.status, 409);
+    }
+    let thread = home.by("alice", "GET", "/v1/threads/t", None).await.body;
+    assert_eq!(thread["title"], "before");
+    assert_eq!(home.by("alice", "PUT", "/v1/threads/t", Some(thread)).await.status, 200, "it can be sent back");
+    let naming = json!({ "body": "x", "mentions": ["new", "bad/name"] });
+    assert_eq!(home.by("alice", "POST", "/v1/threads/t/messages", Some(naming)).await.status, 422);
+    let users = home.send("GET", "/admin/users", &[("x-api-key", home.admin.as_str())], None).await.body;
+    assert_eq!(users["users"].as_array().map(Vec::len), Some(1), "{users}");
+    let misspelt = json!({ "privat": true });
+    assert_eq!(home.by("alice", "POST", "/v1/threads", Some(misspelt)).await.status, 422);
+    let message = json!({ "id": "m", "body": "x" });
+    for (thread, status) in [("t", 201), ("t", 200), ("u", 409)] {
+        let path = format!("/v1/threads/{thread}/messages");
+        assert_eq!(home.by("alice", "POST", &path, Some(message.clone())).await.status, status, "{thread}");
+    }
 }

@@ -154,6 +154,9 @@ impl Batch<'_> {
                 6 => sweep_table!(self, signing_keys, cursor, space, left, <[u8]>::to_vec),
                 7 => sweep_table!(self, webhooks, cursor, space, left, <[u8]>::to_vec),
                 8 => sweep_table!(self, reports, cursor, space, left, <[u8]>::to_vec),
+                9 => sweep_table!(self, accounts, cursor, space, left, <[u8]>::to_vec),
+                10 => sweep_table!(self, sessions, cursor, space, left, <[u8]>::to_vec),
+                11 => sweep_table!(self, invitations, cursor, space, left, <[u8]>::to_vec),
                 _ => {
                     self.touch();
                     self.db.tables.about.remove(name.as_str()).map_err(fault)?;

@@ -1,0 +1,271 @@
+//! Coming in through the pages: invitations, accounts, sessions. Passwords are checked elsewhere; what is kept and who
+//! may do it is decided here, in one transaction.
+
+use super::people::{self, admit};
+use super::{Caller, CannotAct, go, naming, principal};
+use engine::access::{Action, Decision, Facts, decide};
+use engine::reads::Answer;
+use model::payload::MemberRole;
+use model::{Nanos, SpaceId};
+use store::Batch;
+use store::accounts::{Account, Invitation, Passkey, SecretHash, Session};
+
+/// Browsers that one user is signed in with; the one that was quiet for longest makes room.
+const SESSIONS_MAX: usize = 50;
+/// Invitations of a space that may be open.
+const INVITATIONS_MAX: usize = 1000;
+/// Passkeys of one account.
+const PASSKEYS_MAX: usize = 20;
+/// A session that was not used for so long has ended.
+pub const SESSION_NANOS: u64 = 30 * 24 * 3600 * Nanos::SECOND;
+
+/// Something about how people come in.
+#[derive(Clone, Debug)]
+pub struct Entrance {
+    /// Into which space.
+    pub space: SpaceId,
+    /// What.
+    pub what: Entering,
+}
+
+/// A browser to be remembered.
+#[derive(Clone, Debug)]
+pub struct Browser {
+    /// The hash of the secret that it gets.
+    pub hash: SecretHash,
+    /// What it calls itself.
+    pub agent: String,
+}
+
+/// What can be done.
+#[derive(Clone, Debug)]
+pub enum Entering {
+    /// Make a link by which others may come in.
+    Invite(Caller, SecretHash, Invitation),
+    /// Take such a link back.
+    Uninvite(Caller, SecretHash),
+    /// Use a link: be admitted, have an account, be signed in.
+    Join {
+        /// The hash of the link's secret.
+        invitation: SecretHash,
+        /// The name that was chosen.
+        user: String,
+        /// The hash of a password.
+        password: String,
+        /// The browser.
+        browser: Browser,
+        /// Chance for an identity.
+        fresh: Box<[u8; 32]>,
+    },
+    /// Sign in somebody who was proven.
+    SignIn(String, Browser),
+    /// Sign in the operator, who is an admin under this name.
+    SignInOperator(String, Browser, Box<[u8; 32]>),
+    /// Note that a session is used.
+    Touch(SecretHash),
+    /// End a session of a user.
+    SignOut(String, SecretHash),
+    /// End all sessions of a user but this one.
+    SignOutOthers(String, SecretHash),
+    /// Change an account.
+    Change(String, Box<AccountChange>),
+}
+
+/// What is to change in an account.
+#[derive(Clone, Debug)]
+pub enum AccountChange {
+    /// The hash of another password.
+    Password(String),
+    /// What the user wants to be called.
+    Display(String),
+    /// A picture, or none.
+    Picture(Option<Vec<u8>>),
+    /// Another passkey.
+    AddPasskey(Passkey),
+    /// What the library keeps of a passkey, after it was used.
+    KeepPasskey(usize, Vec<u8>),
+    /// One passkey less.
+    DropPasskey(usize),
+}
+
+/// Why not.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CannotEnter {
+    /// The link is not good.
+    #[error("the invitation was used up, taken back, or has ended")]
+    InvitationEnded,
+    /// Somebody has that name.
+    #[error("the name {0:?} is taken")]
+    NameTaken(String),
+    /// There is no such account, session or invitation.
+    #[error("there is no such {0}")]
+    Unknown(&'static str),
+    /// There are too many.
+    #[error("there are at most {0} {1}")]
+    TooMany(usize, &'static str),
+    /// Without it nobody could sign in.
+    #[error("it is the only way into this account; set a password first")]
+    LastWayIn,
+    /// As for any act.
+    #[error(transparent)]
+    Act(#[from] CannotAct),
+}
+
+type Outcome = Answer<Result<(), CannotEnter>>;
+
+/// Does it, or says why not.
+pub(crate) fn enter(batch: &mut Batch<'_>, entrance: Entrance) -> Outcome {
+    let space = entrance.space;
+    match entrance.what {
+        Entering::Invite(caller, hash, invitation) => {
+            go!(may_administer(batch, &space, &caller));
+            if batch.db().invitations(&space)?.len() >= INVITATIONS_MAX {
+                return Ok(Err(CannotEnter::TooMany(INVITATIONS_MAX, "open invitations")));
+            }
+            batch.keep_invitation(&space, &hash, &invitation)?;
+            let target = invitation.role().map_or_else(String::new, |role| role.to_string());
+            batch.audit(Some(space), &caller.called, "invite", &target)?;
+            Ok(Ok(()))
+        }
+        Entering::Uninvite(caller, hash) => {
+            go!(may_administer(batch, &space, &caller));
+            if !batch.end_invitation(&space, &hash)? {
+                return Ok(Err(CannotEnter::Unknown("invitation")));
+            }
+            batch.audit(Some(space), &caller.called, "take back invitation", "")?;
+            Ok(Ok(()))
+        }
+        Entering::Join { invitation, user, password, browser, fresh } => {
+            join(batch, &space, &invitation, user, password, &browser, &fresh)
+        }
+        Entering::SignIn(user, browser) => sign_in(batch, &space, user, &browser, false),
+        Entering::SignInOperator(user, browser, fresh) => {
+            if batch.db().user(&space, &user)?.is_none() {
+                go!(admit(batch, &space, &user, &fresh, MemberRole::Admin));
+            }
+            batch.audit(Some(space), "operator", "sign in", &user)?;
+            sign_in(batch, &space, user, &browser, true)
+        }
+        Entering::Touch(hash) => {
+            if let Some(mut session) = batch.db().session(&space, &hash)? {
+                session.seen = batch.now();
+                batch.keep_session(&space, &hash, &session)?;
+            }
+            Ok(Ok(()))
+        }
+        Entering::SignOut(user, hash) => {
+            let found = batch.db().session(&space, &hash)?.filter(|session| session.user == user);
+            match found.is_some() && batch.end_session(&space, &hash)? {
+                true => Ok(Ok(())),
+                false => Ok(Err(CannotEnter::Unknown("session"))),
+            }
+        }
+        Entering::SignOutOthers(user, kept) => {
+            let sessions = batch.db().sessions(&space)?;
+            for (hash, _) in sessions.into_iter().filter(|(hash, session)| session.user == user && *hash != kept) {
+                batch.end_session(&space, &hash)?;
+            }
+            Ok(Ok(()))
+        }
+        Entering::Change(user, change) => change_account(batch, &space, &user, *change),
+    }
+}
+
+fn may_administer(batch: &Batch<'_>, space: &SpaceId, caller: &Caller) -> Answer<Result<(), CannotAct>> {
+    go!(people::kept(batch, space));
+    let (principal, _) = principal(batch.db(), space, caller, batch.now())?;
+    Ok(match decide(&principal, Action::Administer, &Facts::default()) {
+        Decision::Allow => Ok(()),
+        denied => Err(CannotAct::Denied(denied)),
+    })
+}
+
+fn join(
+    batch: &mut Batch<'_>,
+    space: &SpaceId,
+    hash: &SecretHash,
+    user: String,
+    password: String,
+    browser: &Browser,
+    fresh: &[u8; 32],
+) -> Outcome {
+    let found = batch.db().invitation(space, hash)?.filter(|invitation| invitation.is_good(batch.now()));
+    let Some(mut invitation) = found else { return Ok(Err(CannotEnter::InvitationEnded)) };
+    let Some(role) = invitation.role() else { return Ok(Err(CannotEnter::InvitationEnded)) };
+    if let Err(why) = naming::check_name(&user) {
+        return Ok(Err(CannotAct::from(why).into()));
+    }
+    // Whoever has the name is somebody, with an account or without.
+    if batch.db().user(space, &user)?.is_some() {
+        return Ok(Err(CannotEnter::NameTaken(user)));
+    }
+    go!(admit(batch, space, &user, fresh, role));
+    let since = batch.now();
+    let password = Some(password);
+    let account =
+        Account { user: user.clone(), password, passkeys: Vec::new(), display: String::new(), picture: None, since };
+    batch.keep_account(space, &account)?;
+    invitation.uses_left -= 1;
+    match invitation.uses_left {
+        0 => drop(batch.end_invitation(space, hash)?),
+        _ => batch.keep_invitation(space, hash, &invitation)?,
+    }
+    batch.audit(Some(*space), &invitation.by, "admit by invitation", &user)?;
+    sign_in(batch, space, user, browser, false)
+}
+
+/// Remembers a browser. Sessions that ended, and the oldest of too many, are forgotten.
+fn sign_in(batch: &mut Batch<'_>, space: &SpaceId, user: String, browser: &Browser, is_operator: bool) -> Outcome {
+    let now = batch.now();
+    let mut own = batch.db().sessions(space)?;
+    own.retain(|(_, session)| session.user == user);
+    own.sort_by_key(|(_, session)| std::cmp::Reverse(session.seen));
+    for (number, (hash, session)) in own.iter().enumerate() {
+        if number + 1 >= SESSIONS_MAX || session.seen.plus(SESSION_NANOS) < now {
+            batch.end_session(space, hash)?;
+        }
+    }
+    let session = Session { user, is_operator, since: now, seen: now, agent: browser.agent.clone() };
+    batch.keep_session(space, &browser.hash, &session)?;
+    Ok(Ok(()))
+}
+
+fn change_account(batch: &mut Batch<'_>, space: &SpaceId, user: &str, change: AccountChange) -> Outcome {
+    if batch.db().user(space, user)?.is_none_or(|user| user.is_gone) {
+        return Ok(Err(CannotEnter::Unknown("user")));
+    }
+    let known = batch.db().account(space, user)?;
+    // An operator who came by link has no account until there is something to keep in it.
+    let mut account = known.unwrap_or_else(|| Account {
+        user: user.to_owned(),
+        password: None,
+        passkeys: Vec::new(),
+        display: String::new(),
+        picture: None,
+        since: batch.now(),
+    });
+    match change {
+        AccountChange::Password(hash) => account.password = Some(hash),
+        AccountChange::Display(display) => account.display = display,
+        AccountChange::Picture(picture) => account.picture = picture,
+        AccountChange::AddPasskey(_) if account.passkeys.len() >= PASSKEYS_MAX => {
+            return Ok(Err(CannotEnter::TooMany(PASSKEYS_MAX, "passkeys in an account")));
+        }
+        AccountChange::AddPasskey(passkey) => account.passkeys.push(passkey),
+        AccountChange::KeepPasskey(number, data) => match account.passkeys.get_mut(number) {
+            Some(passkey) => passkey.data = data,
+            None => return Ok(Err(CannotEnter::Unknown("passkey"))),
+        },
+        AccountChange::DropPasskey(number) => {
+            if number >= account.passkeys.len() {
+                return Ok(Err(CannotEnter::Unknown("passkey")));
+            }
+            if account.password.is_none() && account.passkeys.len() == 1 {
+                return Ok(Err(CannotEnter::LastWayIn));
+            }
+            account.passkeys.remove(number);
+        }
+    }
+    batch.keep_account(space, &account)?;
+    Ok(Ok(()))
+}
