@@ -11,6 +11,8 @@ struct Package {
 
 const NEEDED: &[Package] = &[
     Package { name: "git", check: "command -v git" },
+    Package { name: "chromium", check: "command -v chromium" },
+    Package { name: "chromium-driver", check: "command -v chromedriver" },
     Package { name: "python3-venv", check: "python3 -c 'import venv, ensurepip'" },
 ];
 

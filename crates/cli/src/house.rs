@@ -13,14 +13,14 @@ const HOME: &str = "home";
 /// Where the operator's token is while the node runs.
 const TOKEN_FILE: &str = "operator.token";
 
-/// Makes the home space, if the node keeps no space yet.
-pub(crate) fn found_home(node: &Node) -> Result<(), Failure> {
+/// Makes the home space, if the node keeps no space yet. Says whether it did.
+pub(crate) fn found_home(node: &Node) -> Result<bool, Failure> {
     if !node.snapshot()?.kept_spaces()?.is_empty() {
-        return Ok(());
+        return Ok(false);
     }
     let what = Administration::FoundSpace { name: HOME.to_owned(), sealed: true, fresh: Box::new(fresh()?) };
     match administer(node, what)? {
-        Administered::Founded(_) => Ok(()),
+        Administered::Founded(_) => Ok(true),
         other => Err(Failure::new(format!("the home space was not founded: {other:?}"), "run `anteroom verify`")),
     }
 }

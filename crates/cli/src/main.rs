@@ -27,6 +27,7 @@ mod progress;
 mod remote;
 mod signals;
 mod sweeping;
+mod welcome;
 mod words;
 
 use arguments::Arguments;

@@ -42,6 +42,11 @@ impl Remote {
         folder::is_in_use(context.data_dir()).then_some(Remote { url, token, certificate })
     }
 
+    /// Where the node is reached.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
     /// A node that this process serves.
     pub(crate) fn at(address: std::net::SocketAddr, token: &str) -> Remote {
         Remote { url: format!("http://{address}"), token: format!("op_{token}"), certificate: PathBuf::new() }

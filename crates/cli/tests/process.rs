@@ -41,7 +41,7 @@ fn without_a_command_the_node_makes_its_folder_runs_and_stops_in_order() {
     );
     assert!(stop(child, Signal::INT).contains("stopped"));
     let (child, said) = start(&home);
-    assert!(!said.contains("recovery text") && said.contains("1 here, 0 of them waiting"), "{said}");
+    assert!(!said.contains("recovery text") && said.contains("7 here, 0 of them waiting"), "{said}");
     stop(child, Signal::TERM);
     home.run(&["verify"]).good();
 }

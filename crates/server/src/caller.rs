@@ -14,7 +14,6 @@ use store::tables::View;
 
 /// A session of the pages.
 #[derive(Clone, Debug)]
-#[allow(dead_code, reason = "the pages use it")]
 pub(crate) struct Signed {
     /// The space in which it was made.
     pub(crate) home: SpaceId,

@@ -2,7 +2,7 @@
 
 use crate::problem::Problem;
 use axum::body::Bytes;
-use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
+use axum::extract::rejection::{BytesRejection, FormRejection, PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use http::StatusCode;
 
@@ -15,6 +15,21 @@ pub(crate) struct Query<T>(pub(crate) T);
 #[derive(Debug, FromRequestParts)]
 #[from_request(via(axum::extract::Path), rejection(Problem))]
 pub(crate) struct Path<T>(pub(crate) T);
+
+/// A form that was filled in.
+#[derive(Debug, FromRequest)]
+#[from_request(via(axum::extract::Form), rejection(Problem))]
+pub(crate) struct Filled<T>(pub(crate) T);
+
+impl From<FormRejection> for Problem {
+    fn from(why: FormRejection) -> Problem {
+        match why.status() {
+            StatusCode::PAYLOAD_TOO_LARGE => Problem::too_large("the form is larger than this node takes"),
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => Problem::media_type("this page takes forms"),
+            _ => Problem::unprocessable(format!("the form does not fit: {}", why.body_text())),
+        }
+    }
+}
 
 /// The body.
 #[derive(Debug)]

@@ -29,8 +29,10 @@ pub(crate) struct Rendered {
     pub(crate) thread: Box<str>,
     /// The id that its author chose, and whether it leads to this message.
     pub(crate) chosen: Option<(Box<str>, bool)>,
-    /// Its JSON.
-    pub(crate) json: Arc<str>,
+    /// Its JSON, if that was asked for.
+    pub(crate) json: Option<Arc<str>>,
+    /// Its HTML, if that was asked for.
+    pub(crate) html: Option<Arc<str>>,
 }
 
 #[derive(Clone)]
@@ -38,7 +40,8 @@ struct Bytes;
 
 impl Weighter<Seq, Arc<Rendered>> for Bytes {
     fn weight(&self, _: &Seq, rendered: &Arc<Rendered>) -> u64 {
-        ENTRY_BYTES + (rendered.row.len() + rendered.thread.len() + rendered.json.len()) as u64
+        let texts: usize = [&rendered.json, &rendered.html].into_iter().flatten().map(|text| text.len()).sum();
+        ENTRY_BYTES + (rendered.row.len() + rendered.thread.len() + texts) as u64
     }
 }
 
@@ -84,14 +87,21 @@ mod tests {
     use super::*;
 
     fn rendered(row: &[u8], json: &str) -> Rendered {
-        Rendered { generation: 0, row: row.into(), thread: "t".into(), chosen: None, json: json.into() }
+        Rendered {
+            generation: 0,
+            row: row.into(),
+            thread: "t".into(),
+            chosen: None,
+            json: Some(json.into()),
+            html: None,
+        }
     }
 
     #[test]
     fn what_was_rendered_from_another_row_is_not_used() {
         let kept = KeptMessages::default();
         kept.keep(Seq(1), rendered(b"row", "{}"));
-        assert_eq!(kept.get(Seq(1), b"row").map(|rendered| rendered.json.to_string()), Some("{}".to_owned()));
+        assert_eq!(kept.get(Seq(1), b"row").and_then(|rendered| rendered.json.clone()).as_deref(), Some("{}"));
         assert!(kept.get(Seq(1), b"other").is_none());
         assert!(kept.get(Seq(2), b"row").is_none());
         kept.clear();

@@ -22,6 +22,7 @@ mod live;
 mod messages;
 mod metrics;
 mod outbound;
+mod pages;
 mod people;
 mod presence;
 mod problem;

@@ -9,7 +9,7 @@ use self::room::Room;
 use crate::routes::{metrics_router, router};
 use crate::state::{House, Limits};
 use crate::tls::{self, Tls};
-use crate::{backups, live, metrics, webhooks};
+use crate::{backups, live, metrics, pages, webhooks};
 use axum::Router;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -57,13 +57,14 @@ pub async fn serve(house: Arc<House>, address: SocketAddr) -> Result<Running, Ca
     listen(address, async move |listener, stopped| {
         let hub = tokio::spawn(live::run(Arc::downgrade(&house), house.position.clone(), begin));
         let tellers = tokio::spawn(webhooks::run(Arc::downgrade(&house), house.position.clone()));
+        let plots = tokio::spawn(pages::plots::run(Arc::downgrade(&house)));
         let upkeep = tokio::spawn(metrics::upkeep(Arc::downgrade(&house)));
         let scheduled = tokio::spawn(backups::scheduled::run(Arc::downgrade(&house)));
         let keeper = house.options.tls.clone().map(|tls| tokio::spawn(tls::keep_fresh(tls)));
         let (tls, room) = (house.options.tls.clone(), Room::new(&house.options));
         let welcome = Welcome { router, tls, limits: house.options.limits, room };
         let connections = accept(&welcome, listener, stopped).await;
-        for task in [hub, upkeep, tellers, scheduled].into_iter().chain(keeper) {
+        for task in [hub, upkeep, tellers, scheduled, plots].into_iter().chain(keeper) {
             task.abort();
         }
         house.backups.stop();

@@ -4,7 +4,7 @@ pub(crate) mod in_thread;
 mod page;
 
 use page::Page;
-pub(crate) use page::look;
+pub(crate) use page::{Stack, look};
 
 use crate::ask::{json, named};
 use crate::caller::Guest;
@@ -147,11 +147,23 @@ pub(crate) struct MessageQuery {
     include_deleted: Option<bool>,
 }
 
+impl MessageQuery {
+    /// A part of a conversation for the pages.
+    pub(crate) fn part(
+        limit: usize,
+        before: Option<String>,
+        after: Option<String>,
+        around: Option<String>,
+    ) -> MessageQuery {
+        MessageQuery { limit: Some(limit), before, after, around, include_deleted: None }
+    }
+}
+
 /// A page of messages, the newest last.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Messages {
     thread: String,
-    messages: Vec<Message>,
+    pub(crate) messages: Vec<Message>,
 }
 
 /// All versions of a message.
@@ -227,11 +239,7 @@ async fn take_back(house: &Shared, guest: Guest, place: Place) -> Result<StatusC
 fn history(house: &Shared, guest: &Guest, thread: Option<&str>, id: &str) -> Result<Json<Versions>, Problem> {
     look(house, guest, |look| {
         let seq = look.message(thread, id)?;
-        let mut versions = look.renderer().versions(seq)?;
-        // What was deleted softly is there for those who could have deleted it.
-        if versions.last().is_some_and(|last| last.deleted) && !look.may_change(seq)? {
-            versions.drain(..versions.len() - 1);
-        }
+        let versions = look.history(seq)?;
         Ok(Json(Versions { id: look.renderer().name(seq)?, versions }))
     })
 }

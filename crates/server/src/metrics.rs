@@ -10,6 +10,7 @@ use metrics::{Key, Label, Level, Metadata, Recorder as _, Unit};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use model::Nanos;
 use std::sync::Weak;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Recorded samples are folded into their buckets so often, whether anybody asks or not.
@@ -50,6 +51,9 @@ const GAUGES: [(&str, &str); 8] = [
 pub(crate) struct Meters {
     recorder: PrometheusRecorder,
     handle: PrometheusHandle,
+    /// Requests since the start, and the slowest commit since somebody looked.
+    requests: AtomicU64,
+    slowest: AtomicU64,
 }
 
 impl std::fmt::Debug for Meters {
@@ -81,20 +85,27 @@ impl Default for Meters {
         recorder.describe_counter(HOLDS.into(), None, "How often an event began to wait".into());
         recorder.describe_counter(BACKUP_FAILURES.into(), None, "Backups that failed since the start".into());
         recorder.describe_counter(DROPS.into(), None, "What was not kept, by reason".into());
-        Meters { handle: recorder.handle(), recorder }
+        Meters { handle: recorder.handle(), recorder, requests: AtomicU64::new(0), slowest: AtomicU64::new(0) }
     }
 }
 
 impl Meters {
     /// A transaction of the writer took so long.
     pub(crate) fn committed(&self, nanos: u64) {
+        self.slowest.fetch_max(nanos, Ordering::Relaxed);
         self.recorder.register_histogram(&Key::from_static_name(COMMIT), &META).record(seconds(nanos));
     }
 
     /// A request to a route was answered after so long.
     pub(crate) fn answered(&self, method: &http::Method, route: &str, status: u16, nanos: u64) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
         let labels = [("method", method.to_string()), ("route", route.to_owned()), ("status", status.to_string())];
         self.recorder.register_histogram(&labelled(REQUEST, &labels), &META).record(seconds(nanos));
+    }
+
+    /// How many requests there were since the start, and how long the slowest commit took since the last look.
+    pub(crate) fn since_last_look(&self) -> (u64, u64) {
+        (self.requests.load(Ordering::Relaxed), self.slowest.swap(0, Ordering::Relaxed))
     }
 
     fn gauge(&self, name: &'static str, labels: &[(&'static str, String)], value: f64) {

@@ -122,7 +122,12 @@ pub(crate) async fn blocks(State(house): State<Shared>, guest: Guest) -> Result<
 }
 
 /// Keeps somebody at a distance; the caller's own streams hear of it.
-async fn keep(house: &Shared, guest: Guest, other: String, distance: Option<Distance>) -> Result<StatusCode, Problem> {
+pub(crate) async fn keep(
+    house: &Shared,
+    guest: Guest,
+    other: String,
+    distance: Option<Distance>,
+) -> Result<StatusCode, Problem> {
     house.act(guest.clone(), Deed::Distance(other, distance)).await?;
     let seen = guest.seen(&*house.node.snapshot()?, house.node.now())?;
     if let Some(identity) = seen.identity() {

@@ -236,6 +236,14 @@ impl<V: View> Renderer<'_, V> {
 
     /// A thread, with its latest message and what the caller has not read.
     pub(crate) fn thread(&self, found: &views::Thread) -> Result<Thread, Problem> {
+        let mut thread = self.head(found)?;
+        thread.last_message = self.last_message(found.seq, &thread.id)?;
+        thread.unread = self.unread(found.seq)?;
+        Ok(thread)
+    }
+
+    /// A thread, without what has to be counted.
+    pub(crate) fn head(&self, found: &views::Thread) -> Result<Thread, Problem> {
         let opened = object(&found.content);
         let field = |field: ThreadField| {
             let later = found.fields.iter().find(|(other, ..)| *other == field);
@@ -262,8 +270,8 @@ impl<V: View> Renderer<'_, V> {
             pins: listed(&field(ThreadField::Pins)).into_iter().map(str::to_owned).collect(),
             private: node::acts::is_private(self.db, found.seq, self.seen.no)?,
             deleted: found.deleted,
-            last_message: self.last_message(found.seq, &id)?,
-            unread: self.unread(found.seq)?,
+            last_message: None,
+            unread: None,
             event: found.stamp.id.to_string(),
             id,
         })

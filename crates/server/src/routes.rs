@@ -1,6 +1,7 @@
 //! The table of all routes: from it come the router, the OpenAPI document, and what the door asks the access function.
 
 use crate::messages::in_thread;
+use crate::pages::{self, PAGES};
 use crate::problem::Problem;
 use crate::state::{House, Shared};
 use crate::{
@@ -9,7 +10,7 @@ use crate::{
 };
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use engine::access::Action;
 use http::{HeaderName, Method, header};
 use std::sync::Arc;
@@ -125,6 +126,7 @@ pub(crate) const ACTIONS: &[(Method, &str, Action)] = &[
     (Method::PUT, "/admin/spaces/{space}/protection", Action::Operate),
     (Method::GET, "/admin/spaces", Action::Operate),
     (Method::POST, "/admin/spaces", Action::Operate),
+    (Method::POST, "/admin/links", Action::Operate),
     (Method::GET, BACKUPS, Action::Operate),
     (Method::POST, BACKUPS, Action::Operate),
 ];
@@ -132,7 +134,8 @@ pub(crate) const ACTIONS: &[(Method, &str, Action)] = &[
 /// What a route does; a `HEAD` is as its `GET`.
 pub(crate) fn action(method: &Method, path: &str) -> Option<Action> {
     let method = if method == Method::HEAD { &Method::GET } else { method };
-    ACTIONS.iter().find(|(other, route, _)| other == method && *route == path).map(|(.., action)| *action)
+    let all = || ACTIONS.iter().chain(PAGES);
+    all().find(|(other, route, _)| other == method && *route == path).map(|(.., action)| *action)
 }
 
 /// How long a request may take, where that is not what the settings say.
@@ -143,7 +146,8 @@ pub(crate) fn patience(method: &Method, path: &str) -> Option<Duration> {
 
 /// The methods that a path takes, as `Allow` lists them.
 pub(crate) fn methods(path: &str) -> String {
-    let methods = ACTIONS.iter().filter(|(_, route, _)| *route == path).map(|(method, ..)| method.as_str());
+    let methods =
+        ACTIONS.iter().chain(PAGES).filter(|(_, route, _)| *route == path).map(|(method, ..)| method.as_str());
     methods.collect::<Vec<_>>().join(", ")
 }
 
@@ -233,6 +237,7 @@ fn administered() -> OpenApiRouter<Shared> {
         .routes(routes!(admin::upkeep::destroy_keys))
         .routes(routes!(admin::upkeep::protect))
         .routes(routes!(admin::spaces::list, admin::spaces::found))
+        .routes(routes!(admin::links::create))
         .routes(routes!(admin::backups::status, admin::backups::create))
 }
 
@@ -278,11 +283,16 @@ fn cors(origins: &[String]) -> CorsLayer {
 pub(crate) fn router(house: &Arc<House>) -> Router {
     let shared = Shared(house.clone());
     let limit = house.options.limits.body_bytes_max;
+    let pages = pages::router()
+        .method_not_allowed_fallback(|| async { Problem::method("this page takes other methods") })
+        .route_layer(from_fn_with_state(shared.clone(), door::enter))
+        .layer(from_fn(pages::dress));
     documented()
         .split_for_parts()
         .0
         .method_not_allowed_fallback(|| async { Problem::method("this path takes other methods") })
         .route_layer(from_fn_with_state(shared.clone(), door::enter))
+        .merge(pages)
         .fallback(|| async { Problem::not_found("there is no such path") })
         .layer(DefaultBodyLimit::max(limit))
         .layer(cors(&house.options.origins))

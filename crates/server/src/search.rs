@@ -49,12 +49,20 @@ pub(crate) struct SearchQuery {
     cursor: Option<String>,
 }
 
+impl SearchQuery {
+    /// These words, wherever they are.
+    pub(crate) fn of(words: String, cursor: Option<String>) -> SearchQuery {
+        let q = Some(words);
+        SearchQuery { q, thread: None, author: None, before: None, after: None, limit: None, cursor }
+    }
+}
+
 /// Messages that fit, the best first.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Found {
-    messages: Vec<Message>,
+    pub(crate) messages: Vec<Message>,
     /// Where the next page begins, if there may be one.
-    next: Option<String>,
+    pub(crate) next: Option<String>,
 }
 
 /// Search messages
@@ -66,9 +74,13 @@ pub(crate) async fn search(
     guest: Guest,
     Query(query): Query<SearchQuery>,
 ) -> Result<Json<Found>, Problem> {
-    // The index reads and decrypts files, which is nothing for a thread that serves others meanwhile.
+    ask(house, guest, query).await.map(Json)
+}
+
+/// Asks the index, apart: it reads and decrypts files, which is nothing for a thread that serves others meanwhile.
+pub(crate) async fn ask(house: Shared, guest: Guest, query: SearchQuery) -> Result<Found, Problem> {
     let answered = tokio::task::spawn_blocking(move || answer(&house, &guest, &query)).await;
-    answered.map_err(|_| Problem::broken("the search ended early"))?.map(Json)
+    answered.map_err(|_| Problem::broken("the search ended early"))?
 }
 
 fn answer(house: &Shared, guest: &Guest, query: &SearchQuery) -> Result<Found, Problem> {

@@ -7,6 +7,8 @@ use crate::kept::KeptMessages;
 use crate::live::{Hub, Tickets};
 use crate::metrics::Meters;
 use crate::outbound::Outbound;
+use crate::pages::plots::Plots;
+use crate::pages::{AT_ONCE, Links};
 use crate::tls::Tls;
 use crate::webhooks::Tellers;
 use ipnet::IpNet;
@@ -94,6 +96,12 @@ pub struct House {
     pub(crate) outbound: Outbound,
     pub(crate) backups: Backups,
     pub(crate) tellers: Arc<Tellers>,
+    /// Links by which the operator signs in.
+    pub(crate) links: Links,
+    /// Held by whoever checks or hashes a password.
+    pub(crate) passwords: Arc<tokio::sync::Semaphore>,
+    /// Figures over time.
+    pub(crate) plots: Plots,
     /// Search, if this node searches.
     #[cfg(feature = "search")]
     pub(crate) searching: std::sync::OnceLock<Arc<node::searching::Searching>>,
@@ -145,10 +153,18 @@ impl House {
             outbound,
             backups: Backups::default(),
             tellers: Arc::default(),
+            links: Links::default(),
+            passwords: Arc::new(tokio::sync::Semaphore::new(AT_ONCE)),
+            plots: Plots::default(),
             #[cfg(feature = "search")]
             searching: std::sync::OnceLock::new(),
             position,
         })
+    }
+
+    /// The path of a new link by which the operator signs in, once.
+    pub fn operator_link(&self) -> Result<String, crate::Problem> {
+        Ok(format!("/in/{}", self.links.make(self.node.now())?))
     }
 
     /// An API key that is declared in the configuration, or stored.

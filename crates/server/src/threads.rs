@@ -45,7 +45,7 @@ pub(crate) struct ThreadBody {
     #[schema(max_length = 256)]
     slug: Option<String>,
     /// What the application keeps with it: any JSON.
-    #[schema(value_type = Value)]
+    #[schema(value_type = Value, required = false)]
     metadata: Option<Value>,
     /// The users who take part.
     #[schema(value_type = Option<Vec<ChosenId>>, max_items = 500)]
@@ -99,6 +99,13 @@ pub(crate) struct ThreadQuery {
     include_deleted: Option<bool>,
 }
 
+impl ThreadQuery {
+    /// A page of the list, the latest first.
+    pub(crate) fn page(title: Option<String>, cursor: Option<String>) -> ThreadQuery {
+        ThreadQuery { author: None, title, slug: None, sort: None, limit: None, cursor, include_deleted: None }
+    }
+}
+
 /// By which time threads are sorted.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
@@ -112,9 +119,9 @@ pub(crate) enum Sort {
 /// A page of threads.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Threads {
-    threads: Vec<Thread>,
+    pub(crate) threads: Vec<Thread>,
     /// Where the next page begins, if there is one.
-    next: Option<String>,
+    pub(crate) next: Option<String>,
 }
 
 /// List threads, the latest first
@@ -131,14 +138,15 @@ pub(crate) async fn list(
     Listing { db: &db, seen: &seen, query: &query }.page().map(Json)
 }
 
-struct Listing<'a, V> {
-    db: &'a Db<V>,
-    seen: &'a Seen,
-    query: &'a ThreadQuery,
+/// A list of threads that the caller may see.
+pub(crate) struct Listing<'a, V> {
+    pub(crate) db: &'a Db<V>,
+    pub(crate) seen: &'a Seen,
+    pub(crate) query: &'a ThreadQuery,
 }
 
 impl<V: View> Listing<'_, V> {
-    fn page(&self) -> Result<Threads, Problem> {
+    pub(crate) fn page(&self) -> Result<Threads, Problem> {
         let most = limit(self.query.limit, PAGE_MAX)?;
         let mut cursor = self
             .query
@@ -249,14 +257,14 @@ pub(crate) async fn create(
     Ok((status, Json(shown(&house, &guest, &acted)?)))
 }
 
-fn check_title(text: &str) -> Result<(), Problem> {
+pub(crate) fn check_title(text: &str) -> Result<(), Problem> {
     match fits(text, TITLE_CHARS_MAX) {
         true => Ok(()),
         false => Err(Problem::unprocessable("a title or slug has at most 256 characters")),
     }
 }
 
-fn check_participants(users: &[String]) -> Result<(), Problem> {
+pub(crate) fn check_participants(users: &[String]) -> Result<(), Problem> {
     match users.len() > PARTICIPANTS_MAX {
         true => Err(Problem::unprocessable("a thread has at most 500 participants")),
         false => users

@@ -27,6 +27,10 @@ pub trait Disk: Send + Sync + std::fmt::Debug + 'static {
     fn list_files(&self) -> io::Result<Vec<String>>;
     /// How many bytes are free.
     fn free_bytes(&self) -> io::Result<u64>;
+    /// How large the database is, where that is known.
+    fn database_bytes(&self) -> io::Result<u64> {
+        Ok(0)
+    }
 }
 
 /// The ending of a file that has not got its name yet.
@@ -58,6 +62,10 @@ impl FolderDisk {
 }
 
 impl Disk for FolderDisk {
+    fn database_bytes(&self) -> io::Result<u64> {
+        fs::metadata(self.database_path()).map(|found| found.len())
+    }
+
     fn open_database(&self, builder: &Builder) -> Result<Database, DatabaseError> {
         let path = self.database_path();
         if !path.exists() {

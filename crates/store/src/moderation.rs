@@ -96,10 +96,10 @@ impl Batch<'_> {
     pub fn add_report(&mut self, space: &SpaceId, report: &Report) -> Answer<u64> {
         // A number stays what it was in the audit log, also when the report is forgotten.
         let name = format!("reports {space}");
-        let last = self.db.tables.counts.get(name.as_str()).map_err(fault)?.map_or(0, |count| count.value());
+        let last = self.db.about(&name)?.and_then(|bytes| Some(u64::from_be_bytes(*bytes.first_chunk()?)));
         let latest = self.db.reports(space, u64::MAX, 1)?.first().map_or(0, |(number, _)| *number);
-        let number = last.max(latest).saturating_add(1);
-        self.db.tables.counts.insert(name.as_str(), number).map_err(fault)?;
+        let number = last.unwrap_or(0).max(latest).saturating_add(1);
+        self.db.tables.about.insert(name.as_str(), number.to_be_bytes().as_slice()).map_err(fault)?;
         self.keep_report(space, number, report)?;
         Ok(number)
     }

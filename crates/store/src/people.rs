@@ -118,6 +118,17 @@ impl<V: View> Db<V> {
         Ok(found)
     }
 
+    /// What an author wrote in a space up to a place, in order: the latest so many.
+    pub fn written_before(&self, space: SpaceNo, author: AuthorNo, upto: Stamp, most: usize) -> Answer<Vec<Seq>> {
+        let range = encode::author_stamp(space, author, Stamp::FIRST)..=encode::author_stamp(space, author, upto);
+        let mut found = Vec::new();
+        for entry in self.tables.by_author().range(range).map_err(fault)?.rev().take(most) {
+            found.push(Seq(entry.map_err(fault)?.1.value()));
+        }
+        found.reverse();
+        Ok(found)
+    }
+
     /// A space that this node keeps.
     pub fn kept_space(&self, space: &SpaceId) -> Answer<Option<KeptSpace>> {
         let Some(row) = self.tables.kept_spaces().get(space.0).map_err(fault)? else { return Ok(None) };

@@ -6,6 +6,7 @@ mod bench;
 mod collect;
 mod completions;
 mod config;
+mod demo;
 mod encrypt;
 mod explain;
 mod export;
@@ -13,6 +14,7 @@ mod held;
 mod import;
 mod init;
 mod key;
+mod link;
 mod man;
 mod prune;
 mod rebuild_views;
@@ -55,7 +57,9 @@ pub(crate) enum Command {
     Rewrap(rewrap::Rewrap),
     Key(key::Key),
     Admin(admin::Admin),
+    Link(link::Link),
     Config(config::ShowConfig),
+    Demo(demo::Demo),
     Bench(bench::Bench),
     Completions(completions::Completions),
     Man(man::Man),
@@ -84,7 +88,9 @@ pub(crate) fn run(context: &Context, command: Option<Command>) -> Done {
         Command::Rewrap(command) => command.run(context),
         Command::Key(command) => command.run(context),
         Command::Admin(command) => command.run(context),
+        Command::Link(command) => command.run(context),
         Command::Config(command) => command.run(context),
+        Command::Demo(command) => command.run(context),
         Command::Bench(command) => command.run(context),
         Command::Completions(command) => command.run(context),
         Command::Man(command) => command.run(context),

@@ -11,6 +11,7 @@ use crate::house::{self, TokenFile};
 use crate::memory;
 use crate::output;
 use crate::signals::Signals;
+use crate::welcome;
 use engine::reads::Reads as _;
 use node::hunter::NoSource;
 use node::{Node, Request};
@@ -31,6 +32,8 @@ const LOOK: Duration = Duration::from_secs(60);
 struct Running {
     url: String,
     data_dir: String,
+    /// Where the operator signs in, once.
+    sign_in: String,
     process: u32,
     events: u64,
     waiting: u64,
@@ -46,6 +49,11 @@ impl fmt::Display for Running {
         writeln!(f, "  data folder  {}", self.data_dir)?;
         writeln!(f, "  events       {} here, {} of them waiting", self.events, self.waiting)?;
         writeln!(f, "  reference    {}/docs", self.url)?;
+        writeln!(f, "  sign in      {}", self.sign_in)?;
+        writeln!(
+            f,
+            "               This link is for you, the operator: it is good once. `anteroom link` makes another."
+        )?;
         writeln!(f, "It runs until you press Ctrl-C. In another terminal:")?;
         writeln!(f, "  anteroom key create backend   makes an API key for your application's server")?;
         write!(f, "  anteroom help                 lists everything else")
@@ -79,7 +87,9 @@ fn serve(
     tls: Option<Arc<Tls>>,
     made: Option<Initialised>,
 ) -> Result<(), Failure> {
-    house::found_home(node)?;
+    if house::found_home(node)? {
+        welcome::say(node)?;
+    }
     house::go_on_rewrapping(node)?;
     let keys = declared::keys(&context.loaded.keys, node)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
@@ -96,13 +106,16 @@ fn serve(
         Failure::new(why.to_string(), what_to_do)
     };
     let server = runtime.block_on(server::serve(house.clone(), context.loaded.listen)).map_err(taken)?;
-    let metrics = context.loaded.metrics_listen.map(|address| server::serve_metrics(house, address));
+    let metrics = context.loaded.metrics_listen.map(|address| server::serve_metrics(house.clone(), address));
     let metrics = metrics.map(|metrics| runtime.block_on(metrics)).transpose().map_err(taken)?;
     warn_if_in_the_clear(context, server.address);
     let _token_file = TokenFile::write(context, server.address, &token)?;
     let db = node.snapshot()?;
+    let url = house::url(context, server.address);
+    let link = house.operator_link().map_err(|why| Failure::new(why.detail, "try again"))?;
     let running = Running {
-        url: house::url(context, server.address),
+        sign_in: format!("{url}{link}"),
+        url,
         data_dir: context.data_dir().display().to_string(),
         process: std::process::id(),
         events: super::status::table_rows(&db, "events_v1")?,

@@ -72,3 +72,36 @@ impl Drop for Served {
         let _ = self.child.wait();
     }
 }
+
+/// The demo, which ends with the test.
+pub struct Demo {
+    child: Child,
+    link: String,
+}
+
+impl Home {
+    /// Starts the demo and waits for its link.
+    pub fn demo(&self, words: &[&str]) -> Demo {
+        let mut command = self.command(words);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("an output")).lines().map_while(Result::ok);
+        let line = lines.find(|line| line.starts_with("sign in")).expect("it says where to sign in");
+        std::thread::spawn(move || lines.for_each(drop));
+        let link = line.rsplit(' ').next().expect("a word").to_owned();
+        Demo { child, link }
+    }
+}
+
+impl Demo {
+    /// Where to sign in, once.
+    pub fn link(&mut self) -> String {
+        self.link.clone()
+    }
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -5,6 +5,7 @@ pub(crate) mod explorer;
 pub(crate) mod identities;
 pub(crate) mod jobs;
 pub(crate) mod keys;
+pub(crate) mod links;
 pub(crate) mod retention;
 pub(crate) mod signing_keys;
 pub(crate) mod spaces;

@@ -11,13 +11,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// More callers than this at a time, and those who have been quiet are forgotten.
 const CALLERS_MAX: usize = 100_000;
 const LOOK_EVERY: u64 = 1024;
+/// Passwords that may be tried for one account.
+const GUESSES_PER_MINUTE: NonZeroU32 = match NonZeroU32::new(10) {
+    Some(guesses) => guesses,
+    None => NonZeroU32::MIN,
+};
 
-/// The three counters.
+/// The counters.
 #[derive(Debug)]
 pub(crate) struct Gates {
     keys: DefaultKeyedRateLimiter<[u8; 8]>,
     users: DefaultKeyedRateLimiter<[u8; 16]>,
     addresses: DefaultKeyedRateLimiter<u64>,
+    guesses: DefaultKeyedRateLimiter<[u8; 16]>,
     clock: DefaultClock,
     asked: AtomicU64,
 }
@@ -42,6 +48,7 @@ impl Gates {
             keys: RateLimiter::keyed(quota(limits.key_per_second)),
             users: RateLimiter::keyed(quota(limits.user_per_second)),
             addresses: RateLimiter::keyed(quota(limits.address_per_second)),
+            guesses: RateLimiter::keyed(Quota::per_minute(GUESSES_PER_MINUTE)),
             clock: DefaultClock::default(),
             asked: AtomicU64::new(0),
         }
@@ -57,6 +64,13 @@ impl Gates {
         let mut hash = [0; 16];
         hash.copy_from_slice(&blake3::hash(&[key, user.as_bytes()].concat()).as_bytes()[..16]);
         self.count(&self.users, &hash, "this user")
+    }
+
+    /// Counts an attempt to sign in to an account.
+    pub(crate) fn guess(&self, space: &str, user: &str) -> Result<(), Problem> {
+        let mut hash = [0; 16];
+        hash.copy_from_slice(&blake3::hash(format!("{space}\n{user}").as_bytes()).as_bytes()[..16]);
+        self.count(&self.guesses, &hash, "whoever signs in to this account")
     }
 
     /// Counts a request from an address.

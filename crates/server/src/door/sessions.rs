@@ -1,7 +1,5 @@
 //! Sessions of the pages: a cookie proves a user, and whatever changes something must come from a page of this node.
 
-#![allow(dead_code, reason = "the pages use it")]
-
 use crate::ask::fresh;
 use crate::caller::{Guest, Signed};
 use crate::problem::Problem;
@@ -75,7 +73,7 @@ fn presented(headers: &HeaderMap) -> Option<(SpaceId, Secret)> {
 }
 
 /// Whether a request was made by a page of this node.
-fn is_from_here(headers: &HeaderMap) -> bool {
+pub(crate) fn is_from_here(headers: &HeaderMap) -> bool {
     if let Some(site) = headers.get(FETCH_SITE) {
         return site == "same-origin" || site == "none";
     }

@@ -4,8 +4,9 @@ use super::{MessageQuery, Messages};
 use crate::ask::named;
 use crate::caller::{Guest, Seen};
 use crate::kept::Rendered;
+use crate::pages::article;
 use crate::problem::Problem;
-use crate::render::{Message, Renderer, claimed};
+use crate::render::{Message, Renderer, Thread, claimed};
 use crate::state::{House, Shared};
 use crate::threads::{limit, visible};
 use axum::response::{IntoResponse, Response};
@@ -35,7 +36,7 @@ pub(crate) struct Page {
 
 impl IntoResponse for Page {
     fn into_response(self) -> Response {
-        let length: usize = self.messages.iter().map(|message| message.json.len() + 1).sum();
+        let length: usize = self.messages.iter().map(|message| message.text.len() + 1).sum();
         let mut text = String::with_capacity(length + self.thread.len() + 64);
         text.push_str("{\"thread\":");
         text.push_str(&serde_json::Value::from(self.thread).to_string());
@@ -44,7 +45,7 @@ impl IntoResponse for Page {
             if number > 0 {
                 text.push(',');
             }
-            text.push_str(&message.json);
+            text.push_str(&message.text);
         }
         text.push_str("]}");
         ([(CONTENT_TYPE, "application/json")], text).into_response()
@@ -54,7 +55,51 @@ impl IntoResponse for Page {
 /// A message of a page.
 struct Shelved {
     stamp: Stamp,
-    json: Arc<str>,
+    text: Arc<str>,
+}
+
+/// As what messages are wanted.
+#[derive(Clone, Copy)]
+enum Form<'a> {
+    Json,
+    /// With links into a space of this name.
+    Html(&'a str),
+}
+
+impl Form<'_> {
+    /// What was rendered before.
+    fn kept(self, kept: &Rendered) -> Option<&Arc<str>> {
+        match self {
+            Form::Json => kept.json.as_ref(),
+            Form::Html(_) => kept.html.as_ref(),
+        }
+    }
+
+    fn rendered(self, message: &Message) -> Result<Arc<str>, Problem> {
+        match self {
+            Form::Json => {
+                let text = serde_json::to_string(message);
+                Ok(text.map_err(|_| Problem::broken("a message could not be written as JSON"))?.into())
+            }
+            Form::Html(space) => Ok(article(space, message).into_string().into()),
+        }
+    }
+}
+
+/// A page as HTML.
+pub(crate) struct Stack {
+    pub(crate) html: String,
+    /// The first and the last message, by the ids of their events.
+    pub(crate) first: Option<String>,
+    pub(crate) last: Option<String>,
+    messages: usize,
+}
+
+impl Stack {
+    /// Whether there may be more before it.
+    pub(crate) fn is_full(&self, most: usize) -> bool {
+        self.messages >= most
+    }
 }
 
 /// A snapshot and the guest who looks at it.
@@ -67,6 +112,46 @@ pub(crate) struct Look<'a, V> {
 
 impl<V: View> Look<'_, V> {
     pub(super) fn page(&self, thread: &str, query: &MessageQuery) -> Result<Page, Problem> {
+        self.shelved(thread, query, Form::Json)
+    }
+
+    /// The same as HTML.
+    pub(crate) fn stack(&self, thread: &str, query: &MessageQuery, space: &str) -> Result<Stack, Problem> {
+        let found = self.shelved(thread, query, Form::Html(space))?.messages;
+        let mut html = String::with_capacity(found.iter().map(|message| message.text.len()).sum());
+        found.iter().for_each(|message| html.push_str(&message.text));
+        let id = |message: Option<&Shelved>| message.map(|message| message.stamp.id.to_string());
+        Ok(Stack { html, first: id(found.first()), last: id(found.last()), messages: found.len() })
+    }
+
+    /// The thread of that name, without what it costs to know what is unread in it.
+    pub(crate) fn head(&self, thread: &str) -> Result<Thread, Problem> {
+        let (_, seq) = visible(self.db, self.seen, thread)?;
+        let found = self.db.thread(seq)?.ok_or_else(|| Problem::not_found("there is no such thread"))?;
+        self.renderer().head(&found)
+    }
+
+    /// The journal position that this is read at.
+    pub(crate) fn position(&self) -> Result<String, Problem> {
+        Ok(self.db.position()?.to_string())
+    }
+
+    /// The id of an event.
+    pub(crate) fn event(&self, seq: Seq) -> Result<EventId, Problem> {
+        Ok(self.db.id_of(seq)?)
+    }
+
+    /// The versions of a message that the caller may see.
+    pub(crate) fn history(&self, seq: Seq) -> Result<Vec<Message>, Problem> {
+        let mut versions = self.renderer().versions(seq)?;
+        // What was deleted softly is there for those who could have deleted it.
+        if versions.last().is_some_and(|last| last.deleted) && !self.may_change(seq)? {
+            versions.drain(..versions.len() - 1);
+        }
+        Ok(versions)
+    }
+
+    fn shelved(&self, thread: &str, query: &MessageQuery, form: Form<'_>) -> Result<Page, Problem> {
         let (_, seq) = visible(self.db, self.seen, thread)?;
         let most = limit(query.limit, PAGE_MAX)?;
         let at = |name: &Option<String>| name.as_ref().map(|name| self.place(seq, name)).transpose();
@@ -77,7 +162,7 @@ impl<V: View> Look<'_, V> {
         for identity in &self.seen.blocked {
             unseen.extend(self.db.author_no(identity)?);
         }
-        let shelf = Shelf { look: self, seq, thread: &thread, with_deleted, unseen };
+        let shelf = Shelf { look: self, seq, thread: &thread, with_deleted, unseen, form };
         let messages = match (before, after, around) {
             (None, None, None) => shelf.before(Stamp::LAST, most)?,
             (Some(before), None, None) => shelf.before(before, most)?,
@@ -116,7 +201,7 @@ impl<V: View> Look<'_, V> {
     }
 
     /// Whether the caller could change or delete a message.
-    pub(super) fn may_change(&self, seq: Seq) -> Result<bool, Problem> {
+    pub(crate) fn may_change(&self, seq: Seq) -> Result<bool, Problem> {
         let author = self.db.message_by_seq(seq)?.map(|found| found.author);
         let is_own = author.is_some() && author.as_ref() == self.seen.identity();
         let facts = Facts { is_closed_to_caller: false, is_own, is_known: true };
@@ -124,7 +209,7 @@ impl<V: View> Look<'_, V> {
         Ok(self.seen.caller.user.is_none() || decide(&self.seen.principal, Action::Change, &facts) == Decision::Allow)
     }
 
-    pub(super) fn replies(&self, seq: Seq) -> Result<Messages, Problem> {
+    pub(crate) fn replies(&self, seq: Seq) -> Result<Messages, Problem> {
         let renderer = self.renderer();
         let mut messages = Vec::new();
         let thread = self.db.event(seq)?.and_then(|row| row.meta).map_or(Seq(0), |meta| meta.subject);
@@ -181,6 +266,7 @@ struct Shelf<'a, V> {
     with_deleted: bool,
     /// Authors whom the caller blocks.
     unseen: Vec<AuthorNo>,
+    form: Form<'a>,
 }
 
 impl<V: View> Shelf<'_, V> {
@@ -230,32 +316,37 @@ impl<V: View> Shelf<'_, V> {
         if !self.unseen.is_empty() && self.unseen.contains(&line.author()?) {
             return Ok(None);
         }
-        if let Some(row) = line.settled()
-            && let Some(kept) = self.look.house.kept.get(seq, row)
-            && self.is_still_true(seq, &kept)?
-        {
-            return Ok(Some(Shelved { stamp, json: kept.json.clone() }));
+        let kept = match line.settled() {
+            Some(row) => self.look.house.kept.get(seq, row),
+            None => None,
+        };
+        let kept = match kept {
+            Some(kept) if self.is_still_true(seq, &kept)? => Some(kept),
+            Some(_) | None => None,
+        };
+        if let Some(text) = kept.as_ref().and_then(|kept| self.form.kept(kept)) {
+            return Ok(Some(Shelved { stamp, text: text.clone() }));
         }
         let message = line.message()?;
         if !self.is_wanted(&message) {
             return Ok(None);
         }
-        let rendered = self.look.renderer().message(&message, self.thread)?;
-        let json: Arc<str> = serde_json::to_string(&rendered)
-            .map_err(|_| Problem::broken("a message could not be written as JSON"))?
-            .into();
+        let text = self.form.rendered(&self.look.renderer().message(&message, self.thread)?)?;
         if let Some(row) = line.settled().filter(|_| matches!(message.content, Shown::Here(_))) {
             let chosen = match claimed(&message) {
                 Some(claimed) => Some((claimed.as_ref().into(), self.leads(seq, &claimed)?)),
                 None => None,
             };
-            let thread = self.thread.into();
-            self.look.house.kept.keep(
-                seq,
-                Rendered { generation: self.look.generation, row: row.into(), thread, chosen, json: json.clone() },
-            );
+            let (mut json, mut html) = kept.map_or((None, None), |kept| (kept.json.clone(), kept.html.clone()));
+            match self.form {
+                Form::Json => json = Some(text.clone()),
+                Form::Html(_) => html = Some(text.clone()),
+            }
+            let (generation, thread) = (self.look.generation, self.thread.into());
+            let rendered = Rendered { generation, row: row.into(), thread, chosen, json, html };
+            self.look.house.kept.keep(seq, rendered);
         }
-        Ok(Some(Shelved { stamp, json }))
+        Ok(Some(Shelved { stamp, text }))
     }
 
     fn is_wanted(&self, message: &views::Message) -> bool {
@@ -279,6 +370,13 @@ impl<V: View> Shelf<'_, V> {
             None => true,
         };
         Ok(leads && *kept.thread == *self.thread)
+    }
+}
+
+impl Look<'_, store::tables::Snapshot> {
+    /// The snapshot itself, for what is explained from it.
+    pub(crate) fn snapshot(&self) -> &Db<store::tables::Snapshot> {
+        self.db
     }
 }
 

@@ -1,8 +1,10 @@
 //! Every route for every principal. A route without a row in the table, or a row without a route, fails.
 
 use super::{Home, OPERATOR, found, make_key};
+use crate::pages::PAGES;
 use crate::routes::{ACTIONS, openapi};
 use engine::access::{Action, KeyRole};
+use http::Method;
 use model::Nanos;
 use node::acts::Administration;
 use serde_json::{Value, json};
@@ -36,6 +38,11 @@ const TABLE: &[(&str, [Says; 8])] = &[
     ("admin with user", [In, In, In, In, In, In, In, Forbidden]),
     ("operator", [In, In, Forbidden, In, Forbidden, In, In, In]),
     ("wrong operator", [Unproven; 8]),
+    ("session of a member", [In, In, In, In, In, Forbidden, Forbidden, Forbidden]),
+    ("session of an admin", [In, In, In, In, In, Forbidden, In, Forbidden]),
+    ("session of a removed user", [In, Forbidden, Forbidden, Forbidden, Forbidden, Forbidden, Forbidden, Forbidden]),
+    ("session of the operator", [In; 8]),
+    ("session that ended", [In, Unproven, Unproven, Unproven, Unproven, Unproven, Unproven, Unproven]),
 ];
 
 fn column(action: Action) -> usize {
@@ -77,6 +84,15 @@ fn headers(home: &Home, who: &str) -> Vec<(&'static str, String)> {
         "admin with user" => vec![key(&home.admin), user("alice")],
         "operator" => vec![("authorization", format!("Bearer op_{OPERATOR}"))],
         "wrong operator" => vec![("authorization", "Bearer op_x".to_owned())],
+        "session of a member" => home.session("alice", false),
+        "session of an admin" => home.session("mod", false),
+        "session of a removed user" => home.session("gone", false),
+        "session of the operator" => home.session("operator", true),
+        "session that ended" => {
+            let headers = home.session("alice", false);
+            home.clock.advance(31 * 24 * 3600);
+            headers
+        }
         other => panic!("{other}"),
     }
 }
@@ -113,21 +129,30 @@ async fn every_route_for_every_principal() {
     }
     let fresh = Box::new([0; 32]);
     home.administer(Administration::SetRole { space: home.space, user: "gone".into(), role: None, fresh });
+    let (role, fresh) = (Some(model::payload::MemberRole::Admin), Box::new([8; 32]));
+    home.administer(Administration::SetRole { space: home.space, user: "mod".into(), role, fresh });
     for (who, told) in TABLE {
-        let headers = headers(&home, who);
+        let mut headers = self::headers(&home, who);
         if *who == "revoked key" {
             home.administer(Administration::EndKey { id: [77; 8], at: Nanos(1) });
         }
-        let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        for (method, path, action) in ACTIONS {
+        for (method, path, action) in ACTIONS.iter().chain(PAGES) {
+            // Some pages end the session that asks.
+            if who.starts_with("session of") {
+                headers = self::headers(&home, who);
+            }
+            let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
             let filled = path.replace("{thread}", "t1").replace("{id}", "m1").replace("{identity}", "alice");
             // A list of messages names its thread.
             let filled = if *path == "/v1/messages" { format!("{filled}?thread=t1") } else { filled };
             let filled = filled.replace("{user}", "temp").replace("{name}", "forbidden");
+            let filled = if path.starts_with("/s/") { filled.replace("{space}", "home") } else { filled };
             let filled = filled.replace("{space}", "nowhere").replace("{number}", "0");
+            let filled = filled.replace("{event}", &"ab".repeat(16)).replace("{link}", "x").replace("{file}", "x");
             let answer = home.send(method.as_str(), &filled, &headers, body(method.as_str(), path).as_ref()).await;
             let says = match answer.status.as_u16() {
                 401 => Unproven,
+                403 if answer.body["type"] == "/problems/foreign" => In,
                 403 => Forbidden,
                 500.. => panic!("{who} {method} {path}: {answer:?}"),
                 _ => In,
@@ -136,8 +161,16 @@ async fn every_route_for_every_principal() {
             // Taking back somebody's reaction names that user in the path.
             let names_user =
                 path.ends_with("reactions/{identity}") && who.ends_with("without user") && !who.starts_with("front");
+            // Forms are taken from pages of this node only, before anybody is proven.
+            if *method == Method::POST && PAGES.iter().any(|(_, page, _)| page == path) && !who.starts_with("session") {
+                continue;
+            }
             let expected =
                 if names_user || *who == "operator" && path.ends_with("reactions/{identity}") { In } else { expected };
+            // A session acts for nobody else.
+            let names_another = path.ends_with("reactions/{identity}")
+                && ["session of an admin", "session of the operator"].contains(who);
+            let expected = if names_another { Forbidden } else { expected };
             assert_eq!(says, expected, "{who} {method} {path}: {answer:?}");
         }
     }
@@ -170,7 +203,7 @@ async fn ids_of_another_space_answer_as_if_they_did_not_exist() {
         }
         for id in ["m1", &event] {
             let filled = path.replace("{thread}", "t1").replace("{id}", id).replace("{identity}", "eve");
-            if *method == http::Method::POST && !filled.contains(id) {
+            if *method == Method::POST && !filled.contains(id) {
                 continue;
             }
             let answer = home.send(method.as_str(), &filled, &headers, body(method.as_str(), path).as_ref()).await;

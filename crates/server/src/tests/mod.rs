@@ -11,6 +11,7 @@ mod hostile_http1;
 mod hostile_http2;
 mod live;
 mod metrics;
+mod pages;
 mod people;
 mod repeating;
 #[cfg(feature = "search")]
@@ -21,6 +22,7 @@ mod webhooks;
 mod wire;
 
 use crate::door::keys::NewKey;
+use crate::door::sessions::{Secret, written};
 use crate::door::signature::sign;
 use crate::routes::router;
 use crate::state::{House, Limits, Options};
@@ -29,6 +31,7 @@ use axum::extract::ConnectInfo;
 use engine::access::KeyRole;
 use http::{Method, Request, StatusCode};
 use model::{Nanos, SpaceId};
+use node::acts::entering::{Browser, Entering, Entrance};
 use node::acts::{Administered, Administration, Order};
 use node::hunter::NoSource;
 use node::{Clock, Node, NodeOptions, Reply};
@@ -147,6 +150,21 @@ impl Home {
     pub(super) fn signature(&self, text: &str) -> String {
         let keys = self.house.node.snapshot().expect("a snapshot").signing_keys(&self.space).expect("keys");
         sign(&keys[0].1.secret, text)
+    }
+
+    /// What a browser sends that somebody signed in with.
+    pub(super) fn session(&self, user: &str, is_operator: bool) -> Vec<(&'static str, String)> {
+        let secret = Secret::fresh().expect("chance");
+        let browser = Browser { hash: secret.hash, agent: "a test".to_owned() };
+        let what = match is_operator {
+            true => Entering::SignInOperator(user.to_owned(), browser, Box::new([9; 32])),
+            false => Entering::SignIn(user.to_owned(), browser),
+        };
+        let entrance = Entrance { space: self.space, what };
+        let reply = self.house.node.ask(node::Request::Enter(Box::new(entrance))).expect("an answer");
+        assert!(matches!(reply, Reply::Entered(Ok(()))), "{reply:?}");
+        let cookie = format!("anteroom={}", written(&self.space, &secret));
+        vec![("cookie", cookie), ("sec-fetch-site", "same-origin".to_owned())]
     }
 
     pub(super) fn administer(&self, what: Administration) -> Administered {

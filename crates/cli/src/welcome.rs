@@ -1,0 +1,54 @@
+//! What a new node says to whoever opens it first: a short thread that shows what can be done.
+
+use crate::failure::Failure;
+use crate::house::{administer, fresh};
+use model::payload::MemberRole;
+use model::{EventId, SpaceId};
+use node::acts::{Act, Administration, Caller, Deed, Means, Named, NewMessage, NewThread, message_content};
+use node::{Node, Reply, Request};
+use serde_json::{Map, Value};
+
+/// Under which name the operator takes part.
+const OPERATOR: &str = "operator";
+
+const SAID: [&str; 4] = [
+    "**Welcome.** This is your node: what is said here is signed, kept in this data folder, and encrypted at rest.\n\n\
+     Write below. *Markdown* works, `@operator` mentions you, and a message can be edited: every version is kept.",
+    "**Invite somebody:** open *People* and make a link. Whoever has it chooses a name and a password, and is here.",
+    "**Why is a message not here yet?** What arrives before what it needs waits in the anteroom, under *Waiting*, until the \
+     last of it comes. `anteroom demo` plays a short story of that before your eyes.",
+    "**Look inside:** *Inside* has plots, the explorer with everything that rests in the store, jobs and the audit log. \
+     For your application, `anteroom key create backend` makes an API key; the reference is at [/docs](/docs).",
+];
+
+fn act(node: &Node, space: SpaceId, deed: Deed) -> Result<EventId, Failure> {
+    let caller = Caller { means: Means::Operator, user: Some(OPERATOR.to_owned()), called: "operator".to_owned() };
+    let act = Act { space, caller, once: None, deed, fresh: fresh()? };
+    match node.ask(Request::Act(Box::new(act))) {
+        Ok(Reply::Acted(Ok(acted))) => Ok(acted.shown),
+        Ok(other) => Err(Failure::new(format!("the welcome could not be said: {other:?}"), "run `anteroom verify`")),
+        Err(why) => Err(Failure::new(why.to_string(), "look into the log")),
+    }
+}
+
+/// Opens the thread in the first space of the node.
+pub(crate) fn say(node: &Node) -> Result<(), Failure> {
+    let Some((space, _)) = node.snapshot()?.kept_spaces()?.into_iter().next() else { return Ok(()) };
+    let (user, role) = (OPERATOR.to_owned(), Some(MemberRole::Admin));
+    administer(node, Administration::SetRole { space, user, role, fresh: Box::new(fresh()?) })?;
+    let fields = Map::from_iter([("title".to_owned(), "Welcome".into())]);
+    let thread = act(node, space, Deed::OpenThread(NewThread { fields, ..NewThread::default() }))?;
+    for text in SAID {
+        let content = message_content(Value::String(text.to_owned()), None);
+        let new = NewMessage {
+            thread: Some(Named::Event(thread)),
+            chosen: None,
+            content: content.map_err(|why| Failure::new(why.to_string(), "report this"))?,
+            reply_to: None,
+            mentions: Vec::new(),
+            attachments: Vec::new(),
+        };
+        act(node, space, Deed::Post(new))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,353 @@
+// Anteroom. What pages can do beyond forms and links: live messages, endless scrolling, sending in place.
+"use strict";
+(() => {
+  const body = document.body;
+  const { user, space, thread, position } = body.dataset;
+  const root = document.documentElement;
+  root.classList.add("script");
+  const byId = (id) => document.getElementById(id);
+  const here = `/s/${encodeURIComponent(space ?? "")}`;
+  const part = (path, options = {}) =>
+    fetch(path, { ...options, headers: { "x-part": "1", ...options.headers }, credentials: "same-origin" });
+
+  // Moments, by the reader's clock.
+  const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+  const date = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+  const tellTimes = (within) => {
+    for (const time of within.querySelectorAll("time[datetime]")) {
+      const at = new Date(time.dateTime);
+      const isToday = at.toDateString() === new Date().toDateString();
+      time.textContent = (isToday ? clock : date).format(at);
+      time.title = date.format(at);
+    }
+  };
+
+  // What only this reader's page knows: own messages, own reactions, mentions of oneself.
+  const personalise = (within) => {
+    tellTimes(within);
+    for (const mention of within.querySelectorAll(".at")) {
+      if (mention.textContent === `@${user}`) mention.classList.add("me");
+    }
+    for (const chip of within.querySelectorAll(".chip[data-reaction]")) {
+      chip.classList.toggle("mine", chip.title.split(", ").includes(user));
+    }
+  };
+  const parsed = (html) => {
+    const holder = document.createElement("template");
+    holder.innerHTML = html;
+    personalise(holder.content);
+    return holder.content;
+  };
+
+  personalise(document);
+  for (const link of document.querySelectorAll("input.link")) link.addEventListener("focus", () => link.select());
+
+  // Pages that show what is going on right now.
+  const live = document.querySelector("[data-live]");
+  if (live) {
+    setInterval(async () => {
+      if (document.hidden || live.contains(document.activeElement)) return;
+      const answer = await part(live.dataset.live).catch(() => null);
+      if (!answer?.ok) return;
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const fresh = page.querySelector("[data-live]");
+      if (fresh && fresh.innerHTML !== live.dataset.before) {
+        live.dataset.before = fresh.innerHTML;
+        live.replaceChildren(...fresh.childNodes);
+        tellTimes(live);
+      }
+    }, 1000);
+  }
+
+  // A picture is made small before it is sent.
+  const picture = byId("picture");
+  if (picture) {
+    picture.hidden = false;
+    picture.querySelector("input").addEventListener("change", async (event) => {
+      const file = event.target.files[0];
+      if (!file) return;
+      const image = await createImageBitmap(file).catch(() => null);
+      if (!image) return;
+      const side = Math.min(image.width, image.height);
+      const canvas = Object.assign(document.createElement("canvas"), { width: 128, height: 128 });
+      canvas.getContext("2d").drawImage(
+        image, (image.width - side) / 2, (image.height - side) / 2, side, side, 0, 0, 128, 128);
+      canvas.toBlob(async (bytes) => {
+        await part("/me/picture", { method: "POST", body: bytes });
+        location.reload();
+      }, "image/png");
+    });
+  }
+
+  if (!space) return;
+
+  // The list of threads, live.
+  const threads = byId("threads");
+  const listen = (query, handlers) => {
+    let last = position;
+    let source;
+    const open = () => {
+      const after = last ? `&after=${encodeURIComponent(last)}` : "";
+      source = new EventSource(`/v1/events?space=${encodeURIComponent(space)}${query}${after}`);
+      for (const [name, handle] of Object.entries(handlers)) {
+        source.addEventListener(name, (event) => {
+          if (event.lastEventId) last = event.lastEventId;
+          handle(JSON.parse(event.data || "{}"));
+        });
+      }
+      source.onerror = () => {
+        // A stream that was refused is not opened again by the browser.
+        if (source.readyState === EventSource.CLOSED) setTimeout(open, 3000);
+      };
+    };
+    open();
+    addEventListener("pagehide", () => source.close());
+  };
+  if (threads) {
+    let wanted = null;
+    const renew = () => {
+      clearTimeout(wanted);
+      wanted = setTimeout(async () => {
+        const answer = await part(location.href).catch(() => null);
+        if (!answer?.ok) return;
+        const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+        threads.replaceChildren(...(page.getElementById("threads")?.childNodes ?? []));
+        tellTimes(threads);
+      }, 150);
+    };
+    const names = ["message.created", "thread.created", "thread.changed", "thread.deleted", "thread.read", "reset"];
+    listen("", Object.fromEntries(names.map((name) => [name, renew])));
+  }
+
+  // A conversation.
+  const log = byId("messages");
+  if (!log || !thread) return;
+  const own = `${here}/t/${thread}`;
+  const newest = () => [...log.querySelectorAll(".msg[data-event]:not(.sending)")].at(-1)?.dataset.event;
+  const oldest = () => log.querySelector(".msg[data-event]")?.dataset.event;
+  const isAtEnd = () => log.scrollHeight - log.scrollTop - log.clientHeight < 80;
+  const toEnd = () => { log.scrollTop = log.scrollHeight; };
+  let isLatest = log.dataset.latest === "1";
+  if (isLatest && !location.hash) toEnd();
+
+  const put = (content, add) => {
+    for (const message of content.querySelectorAll(".msg")) {
+      const known = byId(message.id);
+      if (known) known.replaceWith(message);
+      else add(message);
+    }
+    byId("nothing")?.remove();
+    decorate();
+  };
+  // A message takes the place that its order in time gives it; the server's page is that order.
+  const append = (message) => {
+    byId(`sending-${message.dataset.id}`)?.remove();
+    const edge = log.querySelector(".edge:has(#newer)");
+    log.insertBefore(message, edge ?? [...log.querySelectorAll(".sending")][0] ?? null);
+  };
+
+  let isCatchingUp = false;
+  let isMissing = false;
+  const catchUp = async () => {
+    if (!isLatest) return;
+    if (isCatchingUp) { isMissing = true; return; }
+    isCatchingUp = true;
+    const wasAtEnd = isAtEnd();
+    const after = newest();
+    const answer = await part(`${own}/part${after ? `?after=${after}` : ""}`).catch(() => null);
+    if (answer?.ok) {
+      put(parsed(await answer.text()), append);
+      if (wasAtEnd) toEnd();
+      markRead();
+    }
+    isCatchingUp = false;
+    if (isMissing) { isMissing = false; catchUp(); }
+  };
+  const renewOne = async ({ event }) => {
+    const known = event && byId(`m-${event}`);
+    if (!known) return;
+    const answer = await part(`${here}/m/${event}/part`).catch(() => null);
+    if (answer?.ok) put(parsed(await answer.text()), append);
+    else if (answer?.status === 404) known.remove();
+  };
+  const typists = new Map();
+  const tellTyping = () => {
+    const now = Date.now();
+    for (const [name, until] of typists) if (until < now) typists.delete(name);
+    byId("typing").textContent = typists.size ? `${[...typists.keys()].join(", ")} typing…` : "";
+  };
+  // Something that was applied late may belong before what is shown already.
+  const created = async (message) => {
+    typists.delete(message.author);
+    tellTyping();
+    const last = newest();
+    const lastTime = last && byId(`m-${last}`).querySelector("time").dateTime;
+    if (lastTime && message.ts / 1e6 < Date.parse(lastTime)) {
+      const answer = await part(`${own}/part`).catch(() => null);
+      if (!answer?.ok) return;
+      const page = parsed(await answer.text());
+      const order = [...page.querySelectorAll(".msg")];
+      order.forEach((one, number) => {
+        if (byId(one.id)) return;
+        const next = order.slice(number + 1).map((later) => byId(later.id)).find(Boolean);
+        log.insertBefore(one, next ?? null);
+      });
+      decorate();
+    } else {
+      catchUp();
+    }
+  };
+
+  // Reading on in both directions.
+  let isReading = false;
+  const readOn = async (older) => {
+    const edge = byId(older ? "older" : "newer");
+    if (!edge || isReading) return;
+    isReading = true;
+    const from = older ? `before=${oldest()}` : `after=${newest()}`;
+    const answer = await part(`${own}/part?${from}`).catch(() => null);
+    if (answer?.ok) {
+      const content = parsed(await answer.text());
+      const found = content.querySelectorAll(".msg").length;
+      const height = log.scrollHeight;
+      const holder = edge.closest(".edge");
+      if (older) {
+        holder.after(content);
+        log.scrollTop += log.scrollHeight - height;
+      } else {
+        holder.before(content);
+      }
+      if (found < 50) {
+        holder.remove();
+        if (!older) isLatest = true;
+      }
+      decorate();
+    }
+    isReading = false;
+  };
+  log.addEventListener("scroll", () => {
+    if (log.scrollTop < 200) readOn(true);
+    if (log.scrollHeight - log.scrollTop - log.clientHeight < 200) readOn(false);
+  }, { passive: true });
+
+  // Having read is told when the end was seen.
+  let marked = null;
+  let marking = null;
+  const markRead = () => {
+    clearTimeout(marking);
+    marking = setTimeout(() => {
+      const last = newest();
+      if (!last || last === marked || document.hidden || !isLatest || !isAtEnd()) return;
+      marked = last;
+      part(`/v1/threads/${thread}/read`, {
+        method: "PUT", headers: { "content-type": "application/json", "x-space": space },
+        body: JSON.stringify({ message: last }),
+      }).catch(() => { marked = null; });
+    }, 400);
+  };
+  log.addEventListener("scroll", markRead, { passive: true });
+  document.addEventListener("visibilitychange", markRead);
+
+  // Tools beside each message.
+  const compose = byId("compose");
+  const text = byId("text");
+  const answering = byId("answering");
+  const tool = (name, label, act) => {
+    const button = Object.assign(document.createElement("button"), { type: "button", className: "quiet", textContent: name });
+    button.setAttribute("aria-label", label);
+    button.addEventListener("click", act);
+    return button;
+  };
+  const react = (event, reaction) => part(`${here}/m/${event}/react`, {
+    method: "POST", body: new URLSearchParams({ reaction }),
+  });
+  const decorate = () => {
+    for (const message of log.querySelectorAll(".msg:not(.ready)")) {
+      message.classList.add("ready");
+      const { event, author } = message.dataset;
+      if (!event) continue;
+      const tools = Object.assign(document.createElement("span"), { className: "tools" });
+      tools.append(
+        tool("👍", "React with thumbs up", () => react(event, "👍")),
+        tool("↩", "Answer this message", () => {
+          compose.elements.reply_to.value = event;
+          answering.hidden = false;
+          answering.textContent = `Answering ${author}. `;
+          answering.append(tool("Cancel", "Do not answer", endAnswer));
+          text.focus();
+        }));
+      message.querySelector("header").append(tools);
+    }
+  };
+  const endAnswer = () => {
+    compose.elements.reply_to.value = "";
+    answering.hidden = true;
+  };
+  decorate();
+
+  // Sending without leaving the page. What is not durable yet is shown so.
+  const send = async (id, said, replyTo, pending) => {
+    pending.classList.remove("failed");
+    const form = new URLSearchParams({ id, text: said, reply_to: replyTo });
+    const answer = await part(own, { method: "POST", body: form }).catch(() => null);
+    if (answer?.ok) {
+      const wasAtEnd = isAtEnd();
+      put(parsed(await answer.text()), append);
+      pending.remove();
+      if (wasAtEnd) toEnd();
+      markRead();
+      return;
+    }
+    pending.classList.add("failed");
+    const problem = await answer?.json().catch(() => null);
+    const state = pending.querySelector(".note");
+    state.textContent = problem?.detail ?? "It could not be sent. ";
+    state.append(tool("Try again", "Send it again", () => send(id, said, replyTo, pending)));
+  };
+  compose.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const said = text.value;
+    if (!said.trim()) return;
+    const id = `w-${crypto.getRandomValues(new Uint32Array(4)).join("-")}`;
+    const pending = Object.assign(document.createElement("article"), { className: "msg sending", id: `sending-${id}` });
+    const face = Object.assign(document.createElement("span"), { className: "face h11", textContent: "…" });
+    const content = Object.assign(document.createElement("div"), { className: "text", textContent: said });
+    const head = document.createElement("header");
+    head.append(Object.assign(document.createElement("span"), { className: "note", textContent: "sending…" }));
+    pending.append(face, head, content);
+    byId("nothing")?.remove();
+    log.append(pending);
+    toEnd();
+    send(id, said, compose.elements.reply_to.value, pending);
+    text.value = "";
+    endAnswer();
+  });
+  text.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing && matchMedia("(pointer: fine)").matches) {
+      event.preventDefault();
+      compose.requestSubmit();
+    }
+  });
+
+  // Typing.
+  let toldAt = 0;
+  text.addEventListener("input", () => {
+    if (Date.now() - toldAt < 3000) return;
+    toldAt = Date.now();
+    part(`/v1/threads/${thread}/typing`, { method: "POST", headers: { "x-space": space } }).catch(() => {});
+  });
+  setInterval(tellTyping, 1000);
+
+  listen(`&thread=${encodeURIComponent(thread)}`, {
+    "message.created": created,
+    "message.changed": renewOne,
+    "message.reacted": renewOne,
+    "thread.deleted": () => location.assign(here),
+    typing: ({ user: who }) => {
+      if (who !== user) typists.set(who, Date.now() + 5000);
+      tellTyping();
+    },
+    reset: () => location.reload(),
+  });
+  markRead();
+})();

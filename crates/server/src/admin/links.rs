@@ -1,0 +1,27 @@
+//! Links by which the operator signs in to the pages.
+
+use crate::caller::Guest;
+use crate::problem::Problem;
+use crate::state::Shared;
+use axum::Json;
+use axum::extract::State;
+use http::StatusCode;
+use node::acts::Administration;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// A link that was made: the only time it is shown.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct MadeLink {
+    /// The path on this node; good once, for a day.
+    path: String,
+}
+
+/// Make a link by which the operator signs in to the pages, once
+#[utoipa::path(post, path = "/admin/links", tag = "operator", responses(
+    (status = 201, body = MadeLink), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+))]
+pub(crate) async fn create(State(house): State<Shared>, guest: Guest) -> Result<(StatusCode, Json<MadeLink>), Problem> {
+    house.administer(&guest, Administration::Note("make a link to sign in", String::new())).await?;
+    Ok((StatusCode::CREATED, Json(MadeLink { path: house.operator_link()? })))
+}

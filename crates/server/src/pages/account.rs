@@ -1,0 +1,240 @@
+//! You: profile, picture, password, and the browsers that are signed in.
+
+use super::message::{hue, letters, time};
+use super::shell::{Frame, Here, to};
+use super::{passwords, shell};
+use crate::caller::{Guest, Signed};
+use crate::extract::{Filled, Path, Sent};
+use crate::live::Rights;
+use crate::problem::Problem;
+use crate::state::{House, Shared};
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use engine::reads::Reads as _;
+use http::{StatusCode, header};
+use maud::{Markup, html};
+use node::acts::entering::{AccountChange, Entering};
+use serde::Deserialize;
+use store::accounts::Session;
+
+/// The largest picture.
+const PICTURE_BYTES_MAX: usize = 64 * 1024;
+const DISPLAY_CHARS_MAX: usize = 80;
+
+/// The session that a page is for.
+pub(super) fn signed(guest: &Guest) -> Result<&Signed, Problem> {
+    guest.signed.as_ref().ok_or_else(|| Problem::bad_request("this page is for whoever signed in to the pages"))
+}
+
+/// Streams of a session that ended, end.
+pub(super) fn end_streams(house: &House, guest: &Guest) -> Result<(), Problem> {
+    let db = house.node.snapshot()?;
+    let space = guest.space()?;
+    let identity = match &guest.signed {
+        Some(signed) => db.user(&space, &signed.user)?.map(|user| user.identity),
+        None => None,
+    };
+    if let (Some(no), Some(identity)) = (db.space_no(&space)?, identity) {
+        house.hub.change_rights(no, Rights::Of(vec![identity]));
+    }
+    Ok(())
+}
+
+/// The page.
+pub(crate) async fn page(State(house): State<Shared>, guest: Guest) -> Result<Response, Problem> {
+    let db = house.node.snapshot()?;
+    guest.seen(&db, house.node.now())?;
+    let signed = signed(&guest)?;
+    let name = db.kept_space(&signed.home)?.map(|kept| kept.name).unwrap_or_default();
+    let account = db.account(&signed.home, &signed.user)?;
+    let mut sessions = db.sessions(&signed.home)?;
+    sessions.retain(|(_, session)| session.user == signed.user);
+    sessions.sort_by_key(|(_, session)| std::cmp::Reverse(session.seen));
+    let display = account.as_ref().map(|account| account.display.as_str()).unwrap_or_default();
+    let has_picture = account.as_ref().is_some_and(|account| account.picture.is_some());
+    let has_password = account.as_ref().is_some_and(|account| account.password.is_some());
+    let body = html! {
+        h1 { "You" }
+        section.card {
+            h2 { "Profile" }
+            div.row {
+                (face(&name, &signed.user, has_picture))
+                p { b { (signed.user) } br; "in " a href={ "/s/" (name) } { (name) }
+                    @if signed.is_operator { ", and operator of this node" } }
+            }
+            form method="post" action="/me/profile" {
+                label { "What to call you" input name="display" value=(display) maxlength="80"; }
+                button { "Save" }
+            }
+            form #picture method="post" action="/me/picture" hidden {
+                label { "Picture" input type="file" accept="image/*"; }
+                p.note { "It is made small here, in your browser, before it is sent." }
+            }
+        }
+        section.card {
+            h2 { "Password" }
+            form method="post" action="/me/password" {
+                @if has_password {
+                    label { "Present password"
+                        input type="password" name="before" autocomplete="current-password" required; }
+                }
+                label { "New password"
+                    input type="password" name="after" autocomplete="new-password" required minlength="10"; }
+                button { @if has_password { "Change password" } @else { "Set a password" } }
+            }
+            p.note { "Changing it signs out your other browsers." }
+        }
+        section.card {
+            h2 { "Browsers" }
+            ul.plain { @for (hash, session) in &sessions { (browser(hash, session, *hash == signed.hash)) } }
+            form method="post" action="/me/sessions" { button name="others" value="1" { "Sign out all others" } }
+            form method="post" action="/out" { button { "Sign out here" } }
+        }
+    };
+    Ok(Frame::new("You", Here::You, &guest).of(&name).respond(&body))
+}
+
+/// Somebody's picture, or the letters that stand for them.
+pub(super) fn face(space: &str, user: &str, has_picture: bool) -> Markup {
+    html! {
+        @if has_picture { img.face src={ "/s/" (space) "/picture/" (user) } alt="" width="40" height="40"; }
+        @else { span class=(hue(user)) aria-hidden="true" { (letters(user)) } }
+    }
+}
+
+fn browser(hash: &[u8; 32], session: &Session, is_this: bool) -> Markup {
+    html! {
+        li.row {
+            div { (session.agent) br;
+                span.note { "since " (time(session.since.0)) ", last used " (time(session.seen.0))
+                    @if is_this { ", this browser" } } }
+            @if !is_this {
+                form method="post" action="/me/sessions" { button name="end" value=(hex::encode(hash)) { "Sign out" } }
+            }
+        }
+    }
+}
+
+/// Which browsers to sign out.
+#[derive(Debug, Deserialize)]
+pub(crate) struct SessionForm {
+    end: Option<String>,
+}
+
+/// Signs out one browser, or all others.
+pub(crate) async fn sessions(
+    State(house): State<Shared>,
+    guest: Guest,
+    Filled(form): Filled<SessionForm>,
+) -> Result<Response, Problem> {
+    let signed = signed(&guest)?;
+    let entering = match form.end {
+        Some(text) => {
+            let mut hash = [0; 32];
+            let unknown = |_| Problem::not_found("there is no such session");
+            hex::decode_to_slice(&text, &mut hash).map_err(unknown)?;
+            Entering::SignOut(signed.user.clone(), hash)
+        }
+        None => Entering::SignOutOthers(signed.user.clone(), signed.hash),
+    };
+    house.enter(signed.home, entering).await?;
+    end_streams(&house, &guest)?;
+    Ok(to("/me"))
+}
+
+/// A profile.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ProfileForm {
+    display: String,
+}
+
+async fn change(house: &House, signed: &Signed, change: AccountChange) -> Result<(), Problem> {
+    house.enter(signed.home, Entering::Change(signed.user.clone(), Box::new(change))).await
+}
+
+/// Changes what somebody wants to be called.
+pub(crate) async fn profile(
+    State(house): State<Shared>,
+    guest: Guest,
+    Filled(form): Filled<ProfileForm>,
+) -> Result<Response, Problem> {
+    let display: String = form.display.trim().chars().filter(|letter| !letter.is_control()).collect();
+    if !crate::shapes::fits(&display, DISPLAY_CHARS_MAX) {
+        return Err(Problem::unprocessable("a name has at most 80 characters"));
+    }
+    change(&house, signed(&guest)?, AccountChange::Display(display)).await?;
+    Ok(to("/me"))
+}
+
+/// A password to be changed.
+#[derive(Debug, Deserialize)]
+pub(crate) struct PasswordForm {
+    #[serde(default)]
+    before: String,
+    after: String,
+}
+
+/// Changes the password, and signs out the other browsers.
+pub(crate) async fn password(
+    State(house): State<Shared>,
+    guest: Guest,
+    Filled(form): Filled<PasswordForm>,
+) -> Result<Response, Problem> {
+    let signed = signed(&guest)?;
+    passwords::check(&form.after)?;
+    let known = house.node.snapshot()?.account(&signed.home, &signed.user)?.and_then(|account| account.password);
+    if known.is_some() {
+        house.gates.guess(&signed.home.to_string(), &signed.user)?;
+        if !passwords::fits(&house, form.before, known).await? {
+            return Err(Problem::forbidden("the present password is another one"));
+        }
+    }
+    let hash = passwords::hash(&house, form.after).await?;
+    change(&house, signed, AccountChange::Password(hash)).await?;
+    house.enter(signed.home, Entering::SignOutOthers(signed.user.clone(), signed.hash)).await?;
+    end_streams(&house, &guest)?;
+    Ok(to("/me"))
+}
+
+/// What kind of picture these bytes are, if they are one that is shown.
+fn media(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        _ => None,
+    }
+}
+
+/// Keeps a picture, as PNG or JPEG; nothing takes it away.
+pub(crate) async fn picture(State(house): State<Shared>, guest: Guest, Sent(body): Sent) -> Result<Response, Problem> {
+    let signed = signed(&guest)?;
+    if body.len() > PICTURE_BYTES_MAX {
+        return Err(Problem::too_large("a picture has at most 64 KiB"));
+    }
+    let picture = match (body.is_empty(), media(&body)) {
+        (true, _) => None,
+        (false, Some(_)) => Some(body.to_vec()),
+        (false, None) => return Err(Problem::media_type("a picture is PNG or JPEG")),
+    };
+    change(&house, signed, AccountChange::Picture(picture)).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// The picture of a member.
+pub(crate) async fn picture_of(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path((_, user)): Path<(String, String)>,
+) -> Result<Response, Problem> {
+    let db = house.node.snapshot()?;
+    let seen = guest.seen(&db, house.node.now())?;
+    let account = db.account(&seen.space, &user)?;
+    let picture = account.and_then(|account| account.picture);
+    let unknown = || Problem::not_found("there is no picture");
+    let picture = picture.ok_or_else(unknown)?;
+    let media = media(&picture).ok_or_else(unknown)?;
+    let headers = [(header::CONTENT_TYPE, media), (header::CACHE_CONTROL, "private, max-age=300")];
+    let mut response = (headers, picture).into_response();
+    shell::protect(response.headers_mut());
+    Ok(response)
+}

@@ -1,0 +1,335 @@
+//! Coming in: signing in, the operator's link, invitations, and going out.
+
+use super::shell::{Frame, respond, to};
+use super::{passwords, shell};
+use crate::ask::fresh;
+use crate::caller::Guest;
+use crate::door::sessions::{Secret, cookie, is_secure, read, written};
+use crate::extract::{Filled, Path, Query};
+use crate::problem::Problem;
+use crate::state::{House, Shared};
+use axum::extract::State;
+use axum::response::Response;
+use http::{HeaderMap, StatusCode, header};
+use maud::{Markup, html};
+use model::{Nanos, SpaceId};
+use node::acts::entering::{Browser, CannotEnter, Entering, Entrance};
+use node::{Reply, Request};
+use serde::Deserialize;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use store::accounts::SecretHash;
+
+/// Under which name the operator takes part.
+const OPERATOR: &str = "operator";
+/// How long the operator's link is good.
+const LINK_NANOS: u64 = 24 * 3600 * Nanos::SECOND;
+/// Links of the operator that are good at the same time.
+const LINKS_MAX: usize = 16;
+const AGENT_CHARS_MAX: usize = 160;
+
+/// Links by which the operator signs in, each once.
+#[derive(Debug, Default)]
+pub(crate) struct Links(Mutex<HashMap<SecretHash, Nanos>>);
+
+impl Links {
+    /// The last part of a new link.
+    pub(crate) fn make(&self, now: Nanos) -> Result<String, Problem> {
+        let secret = Secret::fresh()?;
+        let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        links.retain(|_, until| *until > now);
+        while links.len() >= LINKS_MAX {
+            let oldest = links.iter().min_by_key(|(_, until)| **until).map(|(hash, _)| *hash);
+            oldest.and_then(|oldest| links.remove(&oldest));
+        }
+        links.insert(secret.hash, now.plus(LINK_NANOS));
+        Ok(secret.text)
+    }
+
+    fn is_good(&self, text: &str, now: Nanos) -> bool {
+        let hash = Secret::of(text.to_owned()).hash;
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&hash).is_some_and(|until| *until > now)
+    }
+
+    fn take(&self, text: &str, now: Nanos) -> bool {
+        let hash = Secret::of(text.to_owned()).hash;
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&hash).is_some_and(|until| until > now)
+    }
+}
+
+impl House {
+    /// Does something about how people come in.
+    pub(super) async fn enter(&self, space: SpaceId, what: Entering) -> Result<(), Problem> {
+        match self.ask(Request::Enter(Box::new(Entrance { space, what }))).await? {
+            Reply::Entered(done) => Ok(done?),
+            _ => Err(Problem::broken("the writer parked this request")),
+        }
+    }
+}
+
+impl From<CannotEnter> for Problem {
+    fn from(why: CannotEnter) -> Problem {
+        let detail = why.to_string();
+        match why {
+            CannotEnter::Act(why) => why.into(),
+            CannotEnter::InvitationEnded | CannotEnter::Unknown(_) => Problem::not_found(detail),
+            CannotEnter::NameTaken(_) => Problem::conflict(detail),
+            CannotEnter::TooMany(..) | CannotEnter::LastWayIn => Problem::unprocessable(detail),
+        }
+    }
+}
+
+/// The browser that asks, and the secret that it gets.
+pub(super) fn browser(headers: &HeaderMap) -> Result<(Browser, Secret), Problem> {
+    let agent = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or("unknown");
+    let secret = Secret::fresh()?;
+    let agent = agent.chars().take(AGENT_CHARS_MAX).collect();
+    Ok((Browser { hash: secret.hash, agent }, secret))
+}
+
+/// Goes somewhere with a session.
+fn welcome(
+    house: &House,
+    headers: &HeaderMap,
+    space: &SpaceId,
+    secret: &Secret,
+    next: &str,
+) -> Result<Response, Problem> {
+    let mut response = to(next);
+    let cookie = cookie(is_secure(house, headers), &written(space, secret))?;
+    response.headers_mut().insert(header::SET_COOKIE, cookie);
+    Ok(response)
+}
+
+/// A place on this node to go to: anything else leads to the beginning.
+fn place(next: Option<&str>) -> &str {
+    let is_here = |next: &&str| next.starts_with('/') && !next.starts_with("//") && !next.contains('\\');
+    next.filter(is_here).unwrap_or("/")
+}
+
+fn home_of(house: &House) -> Result<Option<(SpaceId, String)>, Problem> {
+    let spaces = house.node.snapshot()?.kept_spaces()?;
+    let found = spaces.iter().find(|(_, kept)| kept.name == "home").or(spaces.first());
+    Ok(found.map(|(space, kept)| (*space, kept.name.clone())))
+}
+
+/// The beginning: threads for whoever is signed in, the form for others.
+pub(crate) async fn home(State(house): State<Shared>, guest: Guest) -> Result<Response, Problem> {
+    let Some(signed) = &guest.signed else { return Ok(page(StatusCode::OK, "/", None)) };
+    let name = house.node.snapshot()?.kept_space(&signed.home)?.map(|kept| kept.name);
+    Ok(match name {
+        Some(name) => to(&format!("/s/{name}")),
+        None => page(StatusCode::OK, "/", Some("The space that you were in is not here any more.")),
+    })
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct NextQuery {
+    next: Option<String>,
+}
+
+/// The form to sign in.
+pub(crate) async fn form(Query(query): Query<NextQuery>) -> Response {
+    page(StatusCode::OK, place(query.next.as_deref()), None)
+}
+
+/// The form to sign in, where a page asked for somebody.
+pub(super) fn asked(next: &str) -> Response {
+    page(StatusCode::UNAUTHORIZED, place(Some(next)), None)
+}
+
+fn page(status: StatusCode, next: &str, why_not: Option<&str>) -> Response {
+    let body = html! {
+        section.card {
+            h1 { "Sign in" }
+            @if let Some(why_not) = why_not { p.bad role="alert" { (why_not) } }
+            form method="post" action="/in" {
+                input type="hidden" name="next" value=(next);
+                label { "Name" input name="user" autocomplete="username" required maxlength="128" autofocus; }
+                label { "Password" input type="password" name="password" autocomplete="current-password" required; }
+                details {
+                    summary { "In another space than home" }
+                    label { "Space" input name="space" maxlength="128" placeholder="home"; }
+                }
+                button { "Sign in" }
+            }
+            p.note {
+                "No account? Ask an admin of the space for an invitation link. Whoever runs this node signs in by the "
+                "link that it prints when it starts, or by " code { "anteroom link" } "."
+            }
+        }
+    };
+    respond(status, Frame::bare("Sign in").page(&body).into_string())
+}
+
+/// Who wants to come in.
+#[derive(Debug, Deserialize)]
+pub(crate) struct SignInForm {
+    user: String,
+    password: String,
+    #[serde(default)]
+    space: String,
+    next: Option<String>,
+}
+
+/// Signs in by name and password.
+pub(crate) async fn sign_in(
+    State(house): State<Shared>,
+    headers: HeaderMap,
+    Filled(form): Filled<SignInForm>,
+) -> Result<Response, Problem> {
+    let next = place(form.next.as_deref()).to_owned();
+    let db = house.node.snapshot()?;
+    let spaces = db.kept_spaces()?;
+    let name = if form.space.is_empty() { "home" } else { form.space.as_str() };
+    let space = spaces.iter().find(|(_, kept)| kept.name == name).map(|(space, _)| *space);
+    let account = match &space {
+        Some(space) => db.account(space, &form.user)?,
+        None => None,
+    };
+    let is_here = match &space {
+        Some(space) => db.user(space, &form.user)?.is_some_and(|user| !user.is_gone),
+        None => false,
+    };
+    drop(db);
+    // Guessing is slow for each account, wherever it comes from.
+    house.gates.guess(name, &form.user)?;
+    let hash = account.and_then(|account| account.password).filter(|_| is_here);
+    let fits = passwords::fits(&house, form.password, hash).await?;
+    let (Some(space), true) = (space, fits) else {
+        let why_not = "That name and password do not belong together, or there is no such space.";
+        return Ok(page(StatusCode::FORBIDDEN, &next, Some(why_not)));
+    };
+    let (browser, secret) = browser(&headers)?;
+    house.enter(space, Entering::SignIn(form.user, browser)).await?;
+    welcome(&house, &headers, &space, &secret, &next)
+}
+
+/// The operator's link: a button, because programs that look at links press none.
+pub(crate) async fn link(State(house): State<Shared>, Path(link): Path<String>) -> Result<Response, Problem> {
+    if !house.links.is_good(&link, house.node.now()) {
+        return Err(spent());
+    }
+    let body = html! {
+        section.card {
+            h1 { "Welcome, operator" }
+            p { "This link signs you in once, on this browser. You will see everything that this node keeps." }
+            form method="post" { button autofocus { "Sign in as operator" } }
+        }
+    };
+    Ok(Frame::bare("Sign in as operator").respond(&body))
+}
+
+fn spent() -> Problem {
+    Problem {
+        action: "run anteroom link for another one",
+        ..Problem::not_found("this link was used before, or is older than a day")
+    }
+}
+
+/// Signs the operator in.
+pub(crate) async fn use_link(
+    State(house): State<Shared>,
+    Path(link): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let Some((space, _)) = home_of(&house)? else { return Err(Problem::not_found("this node keeps no space")) };
+    if !house.links.take(&link, house.node.now()) {
+        return Err(spent());
+    }
+    let (browser, secret) = browser(&headers)?;
+    let entering = Entering::SignInOperator(OPERATOR.to_owned(), browser, Box::new(fresh()?));
+    house.enter(space, entering).await?;
+    welcome(&house, &headers, &space, &secret, "/")
+}
+
+/// The space and hash of an invitation that is good.
+fn invited(house: &House, link: &str) -> Result<(SpaceId, SecretHash, String), Problem> {
+    let ended = || Problem {
+        action: "ask whoever invited you for another link",
+        ..Problem::not_found("this invitation was used up, taken back, or has ended")
+    };
+    let (space, secret) = read(link).ok_or_else(ended)?;
+    let db = house.node.snapshot()?;
+    let found = db.invitation(&space, &secret.hash)?.filter(|found| found.is_good(house.node.now()));
+    let kept = db.kept_space(&space)?;
+    match (found, kept) {
+        (Some(_), Some(kept)) => Ok((space, secret.hash, kept.name)),
+        _ => Err(ended()),
+    }
+}
+
+/// The page of an invitation.
+pub(crate) async fn invitation(State(house): State<Shared>, Path(link): Path<String>) -> Result<Response, Problem> {
+    let (_, _, name) = invited(&house, &link)?;
+    Ok(joining(StatusCode::OK, &name, "", None))
+}
+
+fn joining(status: StatusCode, space: &str, user: &str, why_not: Option<&str>) -> Response {
+    let body: Markup = html! {
+        section.card {
+            h1 { "Join " (space) }
+            p { "You were invited. Choose a name, which others will see, and a password." }
+            @if let Some(why_not) = why_not { p.bad role="alert" { (why_not) } }
+            form method="post" {
+                label { "Name"
+                    input name="user" value=(user) autocomplete="username" required maxlength="40" autofocus
+                        pattern="[A-Za-z0-9][A-Za-z0-9._\\-]*" title="Letters, digits, dots and dashes";
+                }
+                label { "Password"
+                    input type="password" name="password" autocomplete="new-password" required minlength="10";
+                }
+                p.note { "At least ten characters; several words make a good one." }
+                button { "Join" }
+            }
+        }
+    };
+    respond(status, Frame::bare("Join").page(&body).into_string())
+}
+
+/// Whoever joins.
+#[derive(Debug, Deserialize)]
+pub(crate) struct JoinForm {
+    user: String,
+    password: String,
+}
+
+/// Uses an invitation.
+pub(crate) async fn join(
+    State(house): State<Shared>,
+    Path(link): Path<String>,
+    headers: HeaderMap,
+    Filled(form): Filled<JoinForm>,
+) -> Result<Response, Problem> {
+    let (space, invitation, name) = invited(&house, &link)?;
+    house.gates.guess(&name, "")?;
+    let (browser, secret) = browser(&headers)?;
+    let joined = match passwords::check(&form.password) {
+        Err(problem) => Err(problem),
+        Ok(()) => {
+            let password = passwords::hash(&house, form.password).await?;
+            let (user, fresh) = (form.user.clone(), Box::new(fresh()?));
+            house.enter(space, Entering::Join { invitation, user, password, browser, fresh }).await
+        }
+    };
+    match joined {
+        Ok(()) => welcome(&house, &headers, &space, &secret, &format!("/s/{name}")),
+        Err(problem) if problem.status < 500 && problem.status != 404 => {
+            let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::BAD_REQUEST);
+            Ok(joining(status, &name, &form.user, Some(&shell::sentence(&problem.detail))))
+        }
+        Err(problem) => Err(problem),
+    }
+}
+
+/// Ends the session that asks.
+pub(crate) async fn out(State(house): State<Shared>, guest: Guest, headers: HeaderMap) -> Result<Response, Problem> {
+    if let Some(signed) = &guest.signed {
+        // It may have ended already.
+        let _ = house.enter(signed.home, Entering::SignOut(signed.user.clone(), signed.hash)).await;
+        super::account::end_streams(&house, &guest)?;
+    }
+    let mut response = to("/in");
+    response.headers_mut().insert(header::SET_COOKIE, cookie(is_secure(&house, &headers), "")?);
+    Ok(response)
+}

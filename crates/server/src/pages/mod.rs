@@ -1,0 +1,150 @@
+//! The web page: everything that people see in a browser. See docs/PAGES.md.
+//!
+//! Handlers look things up with the queries of the API and hand acts to the same writer; the door and the access function
+//! are the same. What is here is HTML, and how people come in.
+
+mod account;
+mod assets;
+mod entering;
+mod inside;
+mod markdown;
+mod message;
+mod one;
+mod passwords;
+mod people;
+pub(crate) mod plots;
+mod searching;
+mod shell;
+mod talk;
+mod threads;
+mod waiting;
+
+pub(crate) use entering::Links;
+pub(crate) use message::article;
+pub(crate) use passwords::AT_ONCE;
+
+use crate::caller::Guest;
+use crate::door::sessions;
+use crate::problem::Problem;
+use crate::state::Shared;
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use engine::access::Action;
+use http::Method;
+
+/// What every page does, as far as access is concerned. A page without a row does not exist.
+pub(crate) const PAGES: &[(Method, &str, Action)] = &[
+    (Method::GET, "/", Action::Look),
+    (Method::GET, "/assets/{file}", Action::Look),
+    (Method::GET, "/in", Action::Look),
+    (Method::POST, "/in", Action::Look),
+    (Method::GET, "/in/{link}", Action::Look),
+    (Method::POST, "/in/{link}", Action::Look),
+    (Method::GET, "/join/{link}", Action::Look),
+    (Method::POST, "/join/{link}", Action::Look),
+    (Method::POST, "/out", Action::Look),
+    (Method::GET, "/me", Action::Own),
+    (Method::POST, "/me/password", Action::Own),
+    (Method::POST, "/me/profile", Action::Own),
+    (Method::POST, "/me/picture", Action::Own),
+    (Method::POST, "/me/sessions", Action::Own),
+    (Method::GET, "/s/{space}", Action::Read),
+    (Method::POST, "/s/{space}", Action::Write),
+    (Method::GET, "/s/{space}/picture/{user}", Action::Read),
+    (Method::GET, "/s/{space}/search", Action::Read),
+    (Method::GET, "/s/{space}/t/{thread}", Action::Read),
+    (Method::POST, "/s/{space}/t/{thread}", Action::Write),
+    (Method::GET, "/s/{space}/t/{thread}/part", Action::Read),
+    (Method::POST, "/s/{space}/t/{thread}/read", Action::Own),
+    (Method::POST, "/s/{space}/t/{thread}/change", Action::Change),
+    (Method::GET, "/s/{space}/m/{id}", Action::Read),
+    (Method::GET, "/s/{space}/m/{id}/part", Action::Read),
+    (Method::POST, "/s/{space}/m/{id}/edit", Action::Change),
+    (Method::POST, "/s/{space}/m/{id}/delete", Action::Change),
+    (Method::POST, "/s/{space}/m/{id}/pin", Action::Change),
+    (Method::POST, "/s/{space}/m/{id}/react", Action::Write),
+    (Method::POST, "/s/{space}/m/{id}/report", Action::Own),
+    (Method::GET, "/s/{space}/people", Action::Read),
+    (Method::POST, "/s/{space}/people/{user}/talk", Action::Write),
+    (Method::POST, "/s/{space}/people/{user}/distance", Action::Own),
+    (Method::POST, "/s/{space}/people/{user}/role", Action::Administer),
+    (Method::POST, "/s/{space}/invite", Action::Administer),
+    (Method::POST, "/s/{space}/uninvite", Action::Administer),
+    (Method::GET, "/anteroom", Action::Operate),
+    (Method::POST, "/anteroom", Action::Operate),
+    (Method::GET, "/anteroom/{event}", Action::Operate),
+    (Method::GET, "/inside", Action::Operate),
+    (Method::GET, "/inside/keys", Action::Operate),
+    (Method::GET, "/inside/event/{event}", Action::Operate),
+    (Method::GET, "/inside/jobs", Action::Operate),
+    (Method::GET, "/inside/audit", Action::Operate),
+    (Method::GET, "/inside/settings", Action::Operate),
+];
+
+/// The router of the pages, without the door.
+pub(crate) fn router() -> Router<Shared> {
+    Router::new()
+        .route("/", get(entering::home))
+        .route("/assets/{file}", get(assets::get))
+        .route("/in", get(entering::form).post(entering::sign_in))
+        .route("/in/{link}", get(entering::link).post(entering::use_link))
+        .route("/join/{link}", get(entering::invitation).post(entering::join))
+        .route("/out", post(entering::out))
+        .route("/me", get(account::page))
+        .route("/me/password", post(account::password))
+        .route("/me/profile", post(account::profile))
+        .route("/me/picture", post(account::picture))
+        .route("/me/sessions", post(account::sessions))
+        .route("/s/{space}", get(threads::page).post(threads::open))
+        .route("/s/{space}/picture/{user}", get(account::picture_of))
+        .route("/s/{space}/search", get(searching::page))
+        .route("/s/{space}/t/{thread}", get(talk::page).post(talk::post))
+        .route("/s/{space}/t/{thread}/part", get(talk::part))
+        .route("/s/{space}/t/{thread}/read", post(talk::read))
+        .route("/s/{space}/t/{thread}/change", post(talk::change))
+        .route("/s/{space}/m/{id}", get(one::page))
+        .route("/s/{space}/m/{id}/part", get(one::part))
+        .route("/s/{space}/m/{id}/edit", post(one::edit))
+        .route("/s/{space}/m/{id}/delete", post(one::delete))
+        .route("/s/{space}/m/{id}/pin", post(one::pin))
+        .route("/s/{space}/m/{id}/react", post(one::react))
+        .route("/s/{space}/m/{id}/report", post(one::report))
+        .route("/s/{space}/people", get(people::page))
+        .route("/s/{space}/people/{user}/talk", post(people::talk))
+        .route("/s/{space}/people/{user}/distance", post(people::distance))
+        .route("/s/{space}/people/{user}/role", post(people::role))
+        .route("/s/{space}/invite", post(people::invite))
+        .route("/s/{space}/uninvite", post(people::uninvite))
+        .route("/anteroom", get(waiting::page).post(waiting::retry))
+        .route("/anteroom/{event}", get(waiting::story))
+        .route("/inside", get(inside::page))
+        .route("/inside/keys", get(inside::keys))
+        .route("/inside/event/{event}", get(inside::event))
+        .route("/inside/jobs", get(inside::jobs))
+        .route("/inside/audit", get(inside::audit))
+        .route("/inside/settings", get(inside::settings))
+}
+
+/// Tells the browser what it may do, and dresses problems as pages; without a session the page to sign in is shown.
+pub(crate) async fn dress(request: Request, next: Next) -> Response {
+    let path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
+    let wants_page = request.headers().get("x-part").is_none();
+    // Also where nobody is signed in yet: whoever is made to sign in would write into somebody else's account.
+    let is_foreign = request.method() == Method::POST && !sessions::is_from_here(request.headers());
+    let mut response = match is_foreign {
+        true => Problem::foreign("the request comes from another site").into_response(),
+        false => next.run(request).await,
+    };
+    if wants_page && let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        let guest = response.extensions_mut().remove::<Guest>();
+        response = match problem.kind.as_str() {
+            "/problems/unproven" => entering::asked(&path),
+            _ => shell::problem(&problem, guest.as_ref()),
+        };
+    }
+    shell::protect(response.headers_mut());
+    response
+}

@@ -1,0 +1,289 @@
+//! One message: its versions and what changed between them, its answers, and everything that can be done with it.
+
+use super::message::{article, said, short, text_of, time};
+use super::shell::{Frame, Here, respond, to};
+use crate::ask::named;
+use crate::caller::Guest;
+use crate::extract::{Filled, Path};
+use crate::messages::look;
+use crate::problem::Problem;
+use crate::render::Message;
+use crate::shapes::{REACTION_CHARS_MAX, fits};
+use crate::state::{House, Shared};
+use axum::extract::State;
+use axum::response::Response;
+use engine::rows::ThreadField;
+use http::StatusCode;
+use maud::{Markup, html};
+use node::acts::{self, Deed, Place, ThreadChange};
+use node::explain::{Explanation, Standing};
+use serde::Deserialize;
+use serde_json::Value;
+use similar::{ChangeTag, TextDiff};
+
+/// What people mostly react with.
+const REACTIONS: [&str; 6] = ["👍", "❤️", "😄", "🎉", "😕", "👀"];
+
+/// Texts whose differences are shown; longer ones are only shown.
+const DIFFERENCE_BYTES_MAX: usize = 20_000;
+
+/// The page.
+pub(crate) async fn page(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path((space, id)): Path<(String, String)>,
+) -> Result<Response, Problem> {
+    look(&house, &guest, |look| {
+        let seq = look.message(None, &id)?;
+        let message = look.renderer().message_at(seq)?;
+        let may_change = look.may_change(seq)?;
+        let versions = look.history(seq)?;
+        let answers = look.replies(seq)?.messages;
+        let story = node::explain::explain(look.snapshot(), &look.event(seq)?)?;
+        let pins = look.head(&message.thread)?.pins;
+        let one = One { space: &space, message: &message, may_change, is_pinned: pins.contains(&message.id) };
+        let body = html! {
+            p { a href={ "/s/" (space) "/t/" (message.thread) "?around=" (message.event) "#m-" (message.event) } {
+                "← In its conversation" } }
+            h1 { "A message by " (short(&message.author)) }
+            (article(&space, &message))
+            (why(&story, &message))
+            (one.acts())
+            @if versions.len() > 1 { (history(&space, &versions)) }
+            @if !answers.is_empty() {
+                section { h2 { "Answers" } @for answer in &answers { (article(&space, answer)) } }
+            }
+        };
+        Ok(Frame::new("A message", Here::Threads, &guest).of(&space).respond(&body))
+    })
+}
+
+/// The message alone, for the script.
+pub(crate) async fn part(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path((space, id)): Path<(String, String)>,
+) -> Result<Response, Problem> {
+    look(&house, &guest, |look| {
+        let message = look.renderer().message_at(look.message(None, &id)?)?;
+        Ok(respond(StatusCode::OK, article(&space, &message).into_string()))
+    })
+}
+
+/// How it came here, and why it may not be whole.
+fn why(story: &Explanation, message: &Message) -> Markup {
+    let missing = match &story.standing {
+        Standing::Applied(_) => message.state == "missing",
+        _ => false,
+    };
+    html! {
+        details.card open[missing] {
+            summary { @if missing { "Why it is not here yet" } @else { "How it came here" } }
+            @if missing {
+                p { "The message is signed and in its place. What it says is kept apart and has not arrived; this node asks "
+                    "for it again and again, and shows it as soon as it comes." }
+            }
+            @if let Some(arrival) = &story.arrival {
+                p { "It came " (time(arrival.at)) " (" (arrival.through) "), written " (time(message.ts)) "." }
+            }
+            p.note { "Event " code { (message.event) } }
+        }
+    }
+}
+
+struct One<'a> {
+    space: &'a str,
+    message: &'a Message,
+    may_change: bool,
+    is_pinned: bool,
+}
+
+impl One<'_> {
+    fn to(&self, what: &str) -> String {
+        format!("/s/{}/m/{}/{what}", self.space, self.message.event)
+    }
+
+    fn acts(&self) -> Markup {
+        html! {
+            section.card.acts {
+                form method="post" action=(self.to("react")) {
+                    span.sr { "React" }
+                    @for reaction in REACTIONS {
+                        button.quiet name="reaction" value=(reaction) aria-label={ "React with " (reaction) } { (reaction) }
+                    }
+                    button.quiet name="reaction" value="" { "Take back" }
+                }
+                form method="post" action={ "/s/" (self.space) "/t/" (self.message.thread) } {
+                    input type="hidden" name="reply_to" value=(self.message.event);
+                    label { "Answer" textarea name="text" rows="2" required {} }
+                    button { "Send" }
+                }
+                @if self.may_change && !self.message.deleted {
+                    details { summary { "Edit" }
+                        form method="post" action=(self.to("edit")) {
+                            label { "Text" textarea name="text" rows="4" required { (text_of(self.message)) } }
+                            button { "Save a new version" }
+                        }
+                    }
+                    form method="post" action=(self.to("delete")) { button.bad { "Delete" } }
+                }
+                form method="post" action=(self.to("pin")) {
+                    button.quiet { @if self.is_pinned { "Unpin" } @else { "Pin in its thread" } }
+                }
+                details { summary { "Report to the moderators" }
+                    form method="post" action=(self.to("report")) {
+                        label { "Why" input name="reason" maxlength="500" required; }
+                        button { "Report" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The versions, the latest first, each with what it changed.
+fn history(space: &str, versions: &[Message]) -> Markup {
+    html! {
+        section {
+            h2 { "Versions" }
+            @for (number, version) in versions.iter().enumerate().rev() {
+                article.version {
+                    header { b { "Version " (number + 1) } " by " (short(&version.author)) ", " (time(version.version_ts)) }
+                    @match number.checked_sub(1).and_then(|before| versions.get(before)) {
+                        Some(before) if !version.deleted => (difference(&text_of(before), &text_of(version))),
+                        _ => div.text { (said(space, version)) },
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn difference(before: &str, after: &str) -> Markup {
+    if before.len() + after.len() > DIFFERENCE_BYTES_MAX {
+        return html! { pre { (after) } };
+    }
+    let diff = TextDiff::from_words(before, after);
+    html! {
+        p.diff {
+            @for change in diff.iter_all_changes() {
+                @match change.tag() {
+                    ChangeTag::Delete => del { (change.value()) },
+                    ChangeTag::Insert => ins { (change.value()) },
+                    ChangeTag::Equal => span { (change.value()) },
+                }
+            }
+        }
+    }
+}
+
+/// A text.
+#[derive(Debug, Deserialize)]
+pub(crate) struct TextForm {
+    text: String,
+}
+
+fn place(id: &str) -> Result<Place, Problem> {
+    Ok(Place { thread: None, message: named(id, "message")? })
+}
+
+fn back(space: &str, id: &str) -> Response {
+    to(&format!("/s/{space}/m/{id}"))
+}
+
+/// Writes a new version.
+pub(crate) async fn edit(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path((space, id)): Path<(String, String)>,
+    Filled(form): Filled<TextForm>,
+) -> Result<Response, Problem> {
+    let text = form.text.replace("\r\n", "\n");
+    let content = acts::message_content(Value::String(text), None)?;
+    house.act(guest, Deed::Edit(place(&id)?, content)).await?;
+    Ok(back(&space, &id))
+}
+
+/// Deletes it softly.
+pub(crate) async fn delete(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path((space, id)): Path<(String, String)>,
+) -> Result<Response, Problem> {
+    house.act(guest, Deed::DeleteMessage(place(&id)?)).await?;
+    Ok(back(&space, &id))
+}
+
+/// A reaction; an empty one takes back.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ReactForm {
+    #[serde(default)]
+    reaction: String,
+}
+
+/// Reacts, or takes that back.
+pub(crate) async fn react(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path((space, id)): Path<(String, String)>,
+    Filled(form): Filled<ReactForm>,
+) -> Result<Response, Problem> {
+    if !fits(&form.reaction, REACTION_CHARS_MAX) {
+        return Err(Problem::unprocessable("a reaction has at most 64 characters"));
+    }
+    let deed = match form.reaction.is_empty() {
+        true => Deed::Unreact(place(&id)?),
+        false => Deed::React(place(&id)?, acts::reaction_content(&form.reaction)?),
+    };
+    house.act(guest, deed).await?;
+    Ok(back(&space, &id))
+}
+
+/// Why something is reported.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ReportForm {
+    reason: String,
+}
+
+/// Reports it to the moderators.
+pub(crate) async fn report(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path((space, id)): Path<(String, String)>,
+    Filled(form): Filled<ReportForm>,
+) -> Result<Response, Problem> {
+    if !fits(&form.reason, 500) {
+        return Err(Problem::unprocessable("a reason has at most 500 characters"));
+    }
+    house.act(guest, Deed::Report(named(&id, "message")?, form.reason)).await?;
+    Ok(back(&space, &id))
+}
+
+fn thread_and_pins(house: &Shared, guest: &Guest, id: &str) -> Result<(String, String, Vec<String>), Problem> {
+    look(house, guest, |look| {
+        let message = look.renderer().message_at(look.message(None, id)?)?;
+        let pins = look.head(&message.thread)?.pins;
+        Ok((message.thread, message.id, pins))
+    })
+}
+
+/// Pins it in its thread, or no longer.
+pub(crate) async fn pin(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path((space, id)): Path<(String, String)>,
+) -> Result<Response, Problem> {
+    let (thread, message, mut pins) = thread_and_pins(&house, &guest, &id)?;
+    match pins.iter().position(|pin| *pin == message) {
+        Some(at) => drop(pins.remove(at)),
+        None => pins.push(message),
+    }
+    repin(&house, guest, &thread, pins).await?;
+    Ok(back(&space, &id))
+}
+
+async fn repin(house: &House, guest: Guest, thread: &str, pins: Vec<String>) -> Result<(), Problem> {
+    let change = ThreadChange { fields: vec![(ThreadField::Pins, pins.into())], ..ThreadChange::default() };
+    house.act(guest, Deed::UpdateThread(named(thread, "thread")?, change)).await?;
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! Passwords: argon2id, away from the threads that serve, and never more of it at once than the machine can take.
+
+use crate::ask::fresh;
+use crate::problem::Problem;
+use crate::state::House;
+use argon2::password_hash::phc::PasswordHash;
+use argon2::{Argon2, PasswordHasher as _, PasswordVerifier as _};
+
+/// The least and the most letters of a password.
+const CHARS_MIN: usize = 10;
+const BYTES_MAX: usize = 1000;
+
+/// Checks of passwords at the same time: each takes 19 MiB and some tens of milliseconds.
+pub(crate) const AT_ONCE: usize = 2;
+
+/// Whether a password can be one.
+pub(super) fn check(password: &str) -> Result<(), Problem> {
+    if password.chars().count() < CHARS_MIN {
+        return Err(Problem::unprocessable("a password has at least ten characters; several words make a good one"));
+    }
+    if password.len() > BYTES_MAX {
+        return Err(Problem::unprocessable("a password has at most 1,000 bytes"));
+    }
+    Ok(())
+}
+
+/// Runs the costly part where it holds nobody up.
+async fn apart<T: Send + 'static>(
+    house: &House,
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    let turn = house.passwords.clone().acquire_owned().await;
+    let turn = turn.map_err(|_| Problem::overloaded("the node is stopping").after(5))?;
+    let done = tokio::task::spawn_blocking(move || {
+        let done = work();
+        drop(turn);
+        done
+    });
+    done.await.map_err(|_| Problem::broken("a password could not be worked on"))?
+}
+
+/// The hash of a password, in the form that names how it was made.
+pub(super) async fn hash(house: &House, password: String) -> Result<String, Problem> {
+    let salt = fresh::<16>()?;
+    apart(house, move || {
+        let hashed = Argon2::default().hash_password_with_salt(password.as_bytes(), &salt);
+        Ok(hashed.map_err(|_| Problem::broken("a password could not be hashed"))?.to_string())
+    })
+    .await
+}
+
+/// Whether a password is the one. Without a hash it takes as long, and is not.
+pub(super) async fn fits(house: &House, password: String, hash: Option<String>) -> Result<bool, Problem> {
+    if password.len() > BYTES_MAX {
+        return Ok(false);
+    }
+    apart(house, move || {
+        let known = hash.is_some();
+        let hash = hash.unwrap_or_else(|| NOBODYS.to_owned());
+        let Ok(parsed) = PasswordHash::new(&hash) else { return Ok(false) };
+        Ok(Argon2::default().verify_password(password.as_bytes(), &parsed).is_ok() && known)
+    })
+    .await
+}
+
+/// A hash that no password has, so that asking for somebody who is not here costs as much as for somebody who is.
+const NOBODYS: &str =
+    "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";

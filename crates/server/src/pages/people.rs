@@ -1,0 +1,330 @@
+//! The people of a space: talking to one of them, keeping a distance, inviting others.
+
+use super::account::face;
+use super::message::{short, time};
+use super::shell::{Frame, Here, to};
+use crate::caller::Guest;
+use crate::door::sessions::{Secret, is_secure, written};
+use crate::extract::{Filled, Path, Query};
+use crate::live::Rights;
+use crate::problem::Problem;
+use crate::state::{House, Shared};
+use axum::extract::State;
+use axum::response::Response;
+use engine::access::Standing;
+use engine::reads::Reads as _;
+use http::{HeaderMap, header};
+use maud::{Markup, html};
+use model::Nanos;
+use model::payload::MemberRole;
+use node::acts::entering::Entering;
+use node::acts::{self, Administration, Deed, NewThread};
+use serde::Deserialize;
+use serde_json::{Map, json};
+use store::accounts::Invitation;
+use store::moderation::Distance;
+
+/// People on one page.
+const PAGE: usize = 200;
+const DAY: u64 = 24 * 3600 * Nanos::SECOND;
+
+/// A link that was just made is shown once.
+#[derive(Debug, Deserialize)]
+pub(crate) struct PeopleQuery {
+    cursor: Option<String>,
+}
+
+/// One of them, as a reader sees them.
+struct Person {
+    user: String,
+    role: Option<MemberRole>,
+    display: String,
+    has_picture: bool,
+    since: u64,
+    distance: Option<Distance>,
+}
+
+fn people(house: &House, guest: &Guest, after: Option<[u8; 32]>) -> Result<(Vec<Person>, Option<[u8; 32]>), Problem> {
+    let (db, now) = (house.node.snapshot()?, house.node.now());
+    let seen = guest.seen(&db, now)?;
+    let found = db.users(&seen.space, after, PAGE)?;
+    let next = found.last().filter(|_| found.len() == PAGE).map(|(key, _)| *key);
+    let mut people = Vec::new();
+    for (_, user) in found {
+        let role = match acts::standing(&*db, &user, now)? {
+            Standing::Member(role) => Some(role),
+            Standing::New | Standing::Gone => None,
+        };
+        let account = db.account(&seen.space, &user.id)?;
+        let distance = match seen.identity() {
+            Some(own) => db.distance(&seen.space, own, &user.identity)?,
+            None => None,
+        };
+        people.push(Person {
+            role,
+            display: account.as_ref().map(|account| account.display.clone()).unwrap_or_default(),
+            has_picture: account.is_some_and(|account| account.picture.is_some()),
+            since: user.since.0,
+            distance,
+            user: user.id,
+        });
+    }
+    people.retain(|person| person.role.is_some());
+    people.sort_by(|a, b| a.user.cmp(&b.user));
+    Ok((people, next))
+}
+
+/// Whether a guest may invite and give roles.
+fn is_admin(house: &House, guest: &Guest) -> Result<bool, Problem> {
+    let seen = guest.seen(&*house.node.snapshot()?, house.node.now())?;
+    let is_operator = guest.signed.as_ref().is_some_and(|signed| signed.is_operator);
+    let facts = engine::access::Facts::default();
+    let action = engine::access::Action::Administer;
+    Ok(is_operator || engine::access::decide(&seen.principal, action, &facts) == engine::access::Decision::Allow)
+}
+
+/// The page.
+pub(crate) async fn page(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(space): Path<String>,
+    Query(query): Query<PeopleQuery>,
+) -> Result<Response, Problem> {
+    let mut after = None;
+    if let Some(text) = query.cursor {
+        let mut key = [0; 32];
+        let bad = |_| Problem::bad_request("the cursor is not one that this page gave out");
+        hex::decode_to_slice(text, &mut key).map_err(bad)?;
+        after = key.starts_with(&guest.space()?.0).then_some(key);
+    }
+    let (people, next) = people(&house, &guest, after)?;
+    let may_invite = is_admin(&house, &guest)?;
+    Ok(Frame::new("People", Here::People, &guest).of(&space).respond(&html! {
+        h1 { "People" }
+        @if may_invite { (inviting(&house, &guest, &space, None)?) }
+        ul.plain.people { @for person in &people { (entry(&space, person, &guest, may_invite)) } }
+        @if let Some(next) = next { p { a href={ "?cursor=" (hex::encode(next)) } { "More people" } } }
+    }))
+}
+
+fn entry(space: &str, person: &Person, guest: &Guest, may_invite: bool) -> Markup {
+    let own = format!("/s/{space}/people/{}", person.user);
+    let is_self = guest.caller.user.as_deref() == Some(person.user.as_str());
+    let role = person.role.map(|role| role.to_string()).unwrap_or_default();
+    html! {
+        li.card.row {
+            (face(space, &person.user, person.has_picture))
+            div.grow {
+                b { (short(&person.user)) } @if !person.display.is_empty() { " · " (person.display) }
+                br; span.note { (role) ", here since " (time(person.since))
+                    @match person.distance {
+                        Some(Distance::Block) => ", blocked by you",
+                        Some(Distance::Mute) => ", muted by you",
+                        None => "",
+                    } }
+            }
+            @if !is_self {
+                form method="post" action={ (own) "/talk" } { button { "Talk" } }
+                details.menu { summary aria-label={ "More about " (person.user) } { "⋯" }
+                    div.card {
+                        form method="post" action={ (own) "/distance" } {
+                            @if person.distance.is_none() {
+                                button.quiet name="kind" value="mute" { "Mute" }
+                                button.quiet name="kind" value="block" { "Block" }
+                            } @else { button.quiet name="kind" value="none" { "Hear them again" } }
+                        }
+                        @if may_invite {
+                            form method="post" action={ (own) "/role" } {
+                                label { "Role" select name="role" {
+                                    @for word in ["reader", "member", "admin"] {
+                                        option value=(word) selected[word == role] { (word) }
+                                    }
+                                } }
+                                button.quiet { "Set role" }
+                                button.bad name="remove" value="1" { "Remove from the space" }
+                            }
+                        }
+                    }
+                }
+            } @else { span.note { "you" } }
+        }
+    }
+}
+
+/// Inviting: a form, and the links that are out. One that was just made is shown, for the only time.
+fn inviting(house: &House, guest: &Guest, space: &str, made: Option<&str>) -> Result<Markup, Problem> {
+    let mut open = house.node.snapshot()?.invitations(&guest.space()?)?;
+    open.retain(|(_, invitation)| invitation.is_good(house.node.now()));
+    open.sort_by_key(|(_, invitation)| std::cmp::Reverse(invitation.since));
+    Ok(html! {
+        section.card #invite {
+            h2 { "Invite somebody" }
+            @if let Some(made) = made {
+                p role="status" { "Send this link to whom you want to invite. It is shown only now." }
+                p { input.link readonly value=(made) aria-label="Invitation link"; }
+            }
+            form.row method="post" action={ "/s/" (space) "/invite" } {
+                label { "As" select name="role" {
+                    option value="member" { "member" } option value="reader" { "reader" } option value="admin" { "admin" }
+                } }
+                label { "Good for" select name="days" {
+                    option value="1" { "a day" } option value="7" selected { "a week" } option value="30" { "a month" }
+                } }
+                label { "People" input type="number" name="uses" value="1" min="1" max="100"; }
+                label { "Note" input name="note" maxlength="80" placeholder="for whom"; }
+                button { "Make a link" }
+            }
+            @if !open.is_empty() {
+                ul.plain { @for (hash, invitation) in &open {
+                    li.row { span.grow {
+                        (invitation.role().map(|role| role.to_string()).unwrap_or_default())
+                        @if !invitation.note.is_empty() { " · " (invitation.note) }
+                        " " span.note { "for " (invitation.uses_left) ", until " (time(invitation.ends_at.0))
+                            ", by " (invitation.by) } }
+                        form method="post" action={ "/s/" (space) "/uninvite" } {
+                            button.quiet name="invitation" value=(hex::encode(hash)) { "Take back" } }
+                    }
+                } }
+            }
+        }
+    })
+}
+
+/// An invitation to make.
+#[derive(Debug, Deserialize)]
+pub(crate) struct InviteForm {
+    role: String,
+    days: u64,
+    uses: u32,
+    #[serde(default)]
+    note: String,
+}
+
+fn role_of(word: &str) -> Result<MemberRole, Problem> {
+    match word {
+        "reader" => Ok(MemberRole::Reader),
+        "member" => Ok(MemberRole::Member),
+        "admin" => Ok(MemberRole::Admin),
+        _ => Err(Problem::unprocessable("a role is reader, member or admin")),
+    }
+}
+
+/// Makes a link and shows it.
+pub(crate) async fn invite(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(space): Path<String>,
+    headers: HeaderMap,
+    Filled(form): Filled<InviteForm>,
+) -> Result<Response, Problem> {
+    let role = role_of(&form.role)?;
+    if !(1..=366).contains(&form.days) || !(1..=1000).contains(&form.uses) || form.note.chars().count() > 80 {
+        return Err(Problem::unprocessable("an invitation is good for 1 to 366 days and 1 to 1,000 people"));
+    }
+    let (now, secret) = (house.node.now(), Secret::fresh()?);
+    let by = guest.signed.as_ref().map(|signed| signed.user.clone()).unwrap_or_default();
+    let invitation = Invitation::new(role, by, form.note, now, now.plus(form.days.saturating_mul(DAY)), form.uses);
+    house.enter(guest.space()?, Entering::Invite(guest.caller.clone(), secret.hash, invitation)).await?;
+    let host = headers.get(header::HOST).and_then(|value| value.to_str().ok()).unwrap_or("localhost");
+    let scheme = if is_secure(&house, &headers) { "https" } else { "http" };
+    let link = format!("{scheme}://{host}/join/{}", written(&guest.space()?, &secret));
+    let body = html! {
+        h1 { "People" }
+        (inviting(&house, &guest, &space, Some(&link))?)
+        p { a href={ "/s/" (space) "/people" } { "Back to people" } }
+    };
+    Ok(Frame::new("People", Here::People, &guest).of(&space).respond(&body))
+}
+
+/// An invitation to take back.
+#[derive(Debug, Deserialize)]
+pub(crate) struct UninviteForm {
+    invitation: String,
+}
+
+/// Takes a link back.
+pub(crate) async fn uninvite(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(space): Path<String>,
+    Filled(form): Filled<UninviteForm>,
+) -> Result<Response, Problem> {
+    let mut hash = [0; 32];
+    let unknown = |_| Problem::not_found("there is no such invitation");
+    hex::decode_to_slice(form.invitation, &mut hash).map_err(unknown)?;
+    house.enter(guest.space()?, Entering::Uninvite(guest.caller.clone(), hash)).await?;
+    Ok(to(&format!("/s/{space}/people")))
+}
+
+/// How to keep somebody at a distance.
+#[derive(Debug, Deserialize)]
+pub(crate) struct DistanceForm {
+    kind: String,
+}
+
+/// Blocks or mutes, or no longer.
+pub(crate) async fn distance(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path((space, user)): Path<(String, String)>,
+    Filled(form): Filled<DistanceForm>,
+) -> Result<Response, Problem> {
+    let distance = match form.kind.as_str() {
+        "block" => Some(Distance::Block),
+        "mute" => Some(Distance::Mute),
+        "none" => None,
+        _ => return Err(Problem::unprocessable("block, mute or none")),
+    };
+    crate::people::keep(&house, guest, user, distance).await?;
+    Ok(to(&format!("/s/{space}/people")))
+}
+
+/// A role to give.
+#[derive(Debug, Deserialize)]
+pub(crate) struct RoleForm {
+    role: String,
+    remove: Option<String>,
+}
+
+/// Gives a role, or removes somebody.
+pub(crate) async fn role(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path((space, user)): Path<(String, String)>,
+    Filled(form): Filled<RoleForm>,
+) -> Result<Response, Problem> {
+    let role = if form.remove.is_some() { None } else { Some(role_of(&form.role)?) };
+    let id = guest.space()?;
+    if house.node.snapshot()?.user(&id, &user)?.is_none() {
+        return Err(Problem::not_found("there is no such user"));
+    }
+    house.administer(&guest, Administration::SetRole { space: id, user, role, fresh: Box::new([0; 32]) }).await?;
+    if let Some(no) = house.node.snapshot()?.space_no(&id)? {
+        house.hub.change_rights(no, Rights::Everyone);
+    }
+    Ok(to(&format!("/s/{space}/people")))
+}
+
+/// Goes to the conversation with somebody, which is opened if there is none.
+pub(crate) async fn talk(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path((space, user)): Path<(String, String)>,
+) -> Result<Response, Problem> {
+    let own = guest.caller.user.clone().ok_or_else(|| Problem::forbidden("sign in as somebody"))?;
+    let mut pair = [own, user.clone()];
+    pair.sort();
+    let hash = blake3::hash(pair.join("\n").as_bytes());
+    let name = format!("direct-{}", &hash.to_hex()[..24]);
+    let known = {
+        let db = house.node.snapshot()?;
+        let seen = guest.seen(&db, house.node.now())?;
+        crate::threads::visible(&db, &seen, &name).is_ok()
+    };
+    if !known {
+        let fields = Map::from_iter([("metadata".to_owned(), json!({ "direct": true }))]);
+        let new = NewThread { chosen: Some(name.clone()), fields, participants: vec![user], is_private: true };
+        house.act(guest, Deed::OpenThread(new)).await?;
+    }
+    Ok(to(&format!("/s/{space}/t/{name}")))
+}

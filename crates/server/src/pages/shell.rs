@@ -1,0 +1,165 @@
+//! What surrounds every page: head, navigation, and the headers that tell a browser what it may do.
+
+use super::assets;
+use crate::caller::{Guest, Signed};
+use crate::problem::Problem;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use maud::{DOCTYPE, Markup, html};
+
+/// Nothing but what this node serves, no frames, no plugins, forms to this node only.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; \
+     base-uri 'none'; frame-ancestors 'none'; manifest-src 'self'",
+);
+
+/// Tells a browser what it may do with a page.
+pub(super) fn protect(headers: &mut HeaderMap) {
+    let fixed = [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+        (header::REFERRER_POLICY, HeaderValue::from_static("same-origin")),
+        (HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin")),
+        (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
+    ];
+    for (name, value) in fixed {
+        headers.entry(name).or_insert(value);
+    }
+    // What one person sees is in no cache for the next.
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+}
+
+/// Where a page is, in the navigation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Here {
+    Threads,
+    People,
+    Waiting,
+    Inside,
+    You,
+    Elsewhere,
+}
+
+/// What a page says around its body.
+pub(super) struct Frame<'a> {
+    pub(super) title: &'a str,
+    pub(super) here: Here,
+    /// The space that it is about.
+    pub(super) space: Option<&'a str>,
+    pub(super) signed: Option<&'a Signed>,
+    /// The journal position that it was read at, for the script.
+    pub(super) position: Option<String>,
+    /// The thread that it shows, for the script.
+    pub(super) thread: Option<&'a str>,
+}
+
+impl<'a> Frame<'a> {
+    pub(super) fn new(title: &'a str, here: Here, guest: &'a Guest) -> Frame<'a> {
+        Frame { title, here, space: None, signed: guest.signed.as_ref(), position: None, thread: None }
+    }
+
+    pub(super) fn bare(title: &'a str) -> Frame<'a> {
+        Frame { title, here: Here::Elsewhere, space: None, signed: None, position: None, thread: None }
+    }
+
+    pub(super) fn of(mut self, space: &'a str) -> Frame<'a> {
+        self.space = Some(space);
+        self
+    }
+
+    fn link(&self, here: Here, to: &str, text: &str) -> Markup {
+        html! { a href=(to) aria-current=[(self.here == here).then_some("page")] { (text) } }
+    }
+
+    fn navigation(&self) -> Markup {
+        let Some(signed) = self.signed else {
+            return html! { header.top { a.brand href="/" { "Anteroom" } } };
+        };
+        let own = self.space.unwrap_or_default();
+        html! {
+            header.top {
+                a.brand href="/" { "Anteroom" }
+                nav aria-label="Main" {
+                    @if !own.is_empty() {
+                        (self.link(Here::Threads, &format!("/s/{own}"), "Threads"))
+                        (self.link(Here::People, &format!("/s/{own}/people"), "People"))
+                    } @else {
+                        (self.link(Here::Threads, "/", "Threads"))
+                    }
+                    @if signed.is_operator {
+                        (self.link(Here::Waiting, "/anteroom", "Waiting"))
+                        (self.link(Here::Inside, "/inside", "Inside"))
+                    }
+                    (self.link(Here::You, "/me", "You"))
+                }
+                @if !own.is_empty() {
+                    form.find role="search" aria-label="Messages" action={ "/s/" (own) "/search" } {
+                        input type="search" name="q" aria-label="Search messages" placeholder="Search" required;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The whole page.
+    pub(super) fn page(&self, body: &Markup) -> Markup {
+        let user = self.signed.map(|signed| signed.user.as_str());
+        html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    title { (self.title) " · Anteroom" }
+                    link rel="stylesheet" href=(assets::style());
+                    link rel="icon" href=(assets::icon());
+                    script defer src=(assets::script()) {}
+                }
+                body data-user=[user] data-space=[self.space] data-position=[self.position.as_deref()]
+                    data-thread=[self.thread] {
+                    a.skip href="#main" { "Skip to content" }
+                    (self.navigation())
+                    main #main tabindex="-1" { (body) }
+                }
+            }
+        }
+    }
+
+    pub(super) fn respond(&self, body: &Markup) -> Response {
+        respond(StatusCode::OK, self.page(body).into_string())
+    }
+}
+
+/// HTML as an answer.
+pub(super) fn respond(status: StatusCode, text: String) -> Response {
+    (status, [(header::CONTENT_TYPE, "text/html; charset=utf-8")], text).into_response()
+}
+
+/// Another page, after something was done.
+pub(super) fn to(path: &str) -> Response {
+    let place = HeaderValue::from_str(path).unwrap_or(HeaderValue::from_static("/"));
+    (StatusCode::SEE_OTHER, [(header::LOCATION, place)]).into_response()
+}
+
+/// A problem as people read it.
+pub(super) fn problem(problem: &Problem, guest: Option<&Guest>) -> Response {
+    let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let body = html! {
+        section.card {
+            h1 { (problem.title) }
+            p { (sentence(&problem.detail)) }
+            p.note { "What to do: " (problem.action) "." }
+            p { a href="/" { "Back to the beginning" } }
+        }
+    };
+    let frame = Frame { signed: guest.and_then(|guest| guest.signed.as_ref()), ..Frame::bare(problem.title) };
+    respond(status, frame.page(&body).into_string())
+}
+
+/// A detail as a sentence.
+pub(super) fn sentence(detail: &str) -> String {
+    let mut letters = detail.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
+}

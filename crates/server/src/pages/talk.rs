@@ -1,0 +1,268 @@
+//! A conversation: its messages, saying something, reading on.
+
+use super::markdown;
+use super::message::article;
+use super::shell::{Frame, Here, respond, to};
+use super::threads::title_of;
+use crate::ask::named;
+use crate::caller::Guest;
+use crate::extract::{Filled, Path, Query};
+use crate::messages::{MessageQuery, Stack, look};
+use crate::problem::Problem;
+use crate::render::{Renderer, Thread};
+use crate::shapes::fits;
+use crate::state::{House, Shared};
+use crate::threads::visible;
+use axum::extract::State;
+use axum::response::Response;
+use engine::rows::ThreadField;
+use http::StatusCode;
+use maud::{Markup, PreEscaped, html};
+use node::acts::{self, Acted, Deed, Named, NewMessage, ThreadChange};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Messages on one page.
+const PAGE: usize = 50;
+
+/// Which part of a conversation.
+#[derive(Debug, Deserialize)]
+pub(crate) struct PartQuery {
+    before: Option<String>,
+    after: Option<String>,
+    around: Option<String>,
+}
+
+impl PartQuery {
+    fn messages(&self) -> MessageQuery {
+        let PartQuery { before, after, around } = self;
+        MessageQuery::part(PAGE, before.clone(), after.clone(), around.clone())
+    }
+}
+
+/// The conversation.
+pub(crate) async fn page(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path((space, name)): Path<(String, String)>,
+    Query(query): Query<PartQuery>,
+) -> Result<Response, Problem> {
+    look(&house, &guest, |look| {
+        let stack = look.stack(&name, &query.messages(), &space)?;
+        let thread = look.head(&name)?;
+        let reader = guest.caller.user.as_deref().unwrap_or_default();
+        let title = title_of(&thread, reader);
+        let mut frame = Frame::new(&title, Here::Threads, &guest).of(&space);
+        frame.position = Some(look.position()?);
+        frame.thread = Some(&thread.event);
+        Ok(frame.respond(&conversation(&space, &title, &thread, &stack, &query)))
+    })
+}
+
+fn conversation(space: &str, title: &str, thread: &Thread, stack: &Stack, query: &PartQuery) -> Markup {
+    let own = format!("/s/{space}/t/{}", thread.event);
+    let is_latest = query.before.is_none() && query.around.is_none();
+    html! {
+        div.talk {
+            header.about {
+                a.back href={ "/s/" (space) } aria-label="All threads" { "←" }
+                h1 { @if thread.private { span.lock title="Only its participants see it" { "🔒 " } } (title) }
+                details.menu {
+                    summary aria-label="About this thread" { "⋯" }
+                    (about(&own, thread))
+                }
+            }
+            @if !thread.pins.is_empty() {
+                p.pins { "Pinned: " @for (number, pin) in thread.pins.iter().enumerate() {
+                    a href={ "/s/" (space) "/m/" (pin) } { "message " (number + 1) } " "
+                } }
+            }
+            div #messages role="log" aria-live="polite" aria-label="Messages" data-latest=[is_latest.then_some("1")] {
+                @if stack.is_full(PAGE) && let Some(first) = &stack.first {
+                    p.edge { a #older rel="prev" href={ (own) "?before=" (first) } { "Older messages" } }
+                }
+                @if stack.html.is_empty() { p #nothing.note { "Nothing was said yet." } }
+                (PreEscaped(&stack.html))
+                @if !is_latest && let Some(last) = &stack.last {
+                    p.edge { a #newer rel="next" href={ (own) "?after=" (last) } { "Newer messages" }
+                        " · " a href=(own) { "Latest" } }
+                }
+            }
+            p #typing.note aria-live="polite" {}
+            form #compose method="post" action=(own) {
+                p #answering.note hidden {}
+                input type="hidden" name="reply_to" value="";
+                label.sr for="text" { "Message" }
+                textarea #text name="text" rows="2" required placeholder="Write a message. Markdown, @names." {}
+                button { "Send" }
+            }
+            form #read method="post" action={ (own) "/read" } {
+                input type="hidden" name="message" value=[stack.last.as_deref()];
+                button.quiet { "Mark as read" }
+            }
+        }
+    }
+}
+
+/// What can be changed about a thread, for those who may.
+fn about(own: &str, thread: &Thread) -> Markup {
+    html! {
+        div.card {
+            p.note { "Opened by " (thread.author)
+                @if !thread.participants.is_empty() { "; with " (thread.participants.join(", ")) } }
+            form method="post" action={ (own) "/change" } {
+                label { "Title" input name="title" value=(thread.title) maxlength="256"; }
+                label { "Participants"
+                    input name="participants" value=(thread.participants.join(" ")) placeholder="names, separated by spaces"; }
+                label.check { input type="checkbox" name="private" value="1" checked[thread.private];
+                    " Only participants see it" }
+                button name="do" value="save" { "Save" }
+                button.bad name="do" value="delete" { "Delete the thread" }
+            }
+        }
+    }
+}
+
+/// Messages alone, for the script.
+pub(crate) async fn part(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path((space, name)): Path<(String, String)>,
+    Query(query): Query<PartQuery>,
+) -> Result<Response, Problem> {
+    look(&house, &guest, |look| {
+        let stack = look.stack(&name, &query.messages(), &space)?;
+        Ok(respond(StatusCode::OK, stack.html))
+    })
+}
+
+/// Something to say.
+#[derive(Debug, Deserialize)]
+pub(crate) struct SayForm {
+    text: String,
+    #[serde(default)]
+    reply_to: String,
+    /// An id from the script, so that sending again sends once.
+    id: Option<String>,
+}
+
+/// Says something, and goes back to the conversation or, for the script, answers with the message.
+pub(crate) async fn post(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path((space, name)): Path<(String, String)>,
+    headers: http::HeaderMap,
+    Filled(form): Filled<SayForm>,
+) -> Result<Response, Problem> {
+    let reply_to = Some(form.reply_to).filter(|id| !id.is_empty());
+    let acted = say(&house, guest.clone(), &name, form.text, reply_to, form.id).await?;
+    if headers.get("x-part").is_none() {
+        return Ok(to(&format!("/s/{space}/t/{name}#m-{}", acted.shown)));
+    }
+    look(&house, &guest, |look| {
+        let message = look.renderer().message_at(acted.seq)?;
+        Ok(respond(StatusCode::CREATED, article(&space, &message).into_string()))
+    })
+}
+
+/// Posts a text; the users that it mentions and who are here are told.
+pub(super) async fn say(
+    house: &House,
+    guest: Guest,
+    thread: &str,
+    text: String,
+    reply_to: Option<String>,
+    id: Option<String>,
+) -> Result<Acted, Problem> {
+    let text = text.replace("\r\n", "\n");
+    if text.trim().is_empty() {
+        return Err(Problem::unprocessable("there is nothing in the message"));
+    }
+    let space = guest.space()?;
+    let db = house.node.snapshot()?;
+    let mut mentions = Vec::new();
+    for name in markdown::mentions(&text).into_iter().take(20) {
+        if acts::naming::check_name(name).is_ok() && db.user(&space, name)?.is_some_and(|user| !user.is_gone) {
+            mentions.push(name.to_owned());
+        }
+    }
+    drop(db);
+    let thread: Named = named(thread, "thread")?;
+    let new = NewMessage {
+        thread: Some(thread),
+        content: acts::message_content(Value::String(text), id.as_deref())?,
+        chosen: id,
+        reply_to: reply_to.map(|id| named(&id, "message to answer")).transpose()?,
+        mentions,
+        attachments: Vec::new(),
+    };
+    house.act(guest, Deed::Post(new)).await
+}
+
+/// How far somebody has read.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ReadForm {
+    message: String,
+}
+
+/// Marks a conversation as read.
+pub(crate) async fn read(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path((space, name)): Path<(String, String)>,
+    Filled(form): Filled<ReadForm>,
+) -> Result<Response, Problem> {
+    let deed = Deed::MarkRead(named(&name, "thread")?, named(&form.message, "message")?);
+    house.act(guest, deed).await?;
+    Ok(to(&format!("/s/{space}")))
+}
+
+/// What to change about a thread.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ChangeForm {
+    #[serde(rename = "do")]
+    what: String,
+    #[serde(default)]
+    title: String,
+    #[serde(default)]
+    participants: String,
+    private: Option<String>,
+}
+
+/// Changes or deletes a thread.
+pub(crate) async fn change(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path((space, name)): Path<(String, String)>,
+    Filled(form): Filled<ChangeForm>,
+) -> Result<Response, Problem> {
+    if form.what == "delete" {
+        house.act(guest, Deed::DeleteThread(named(&name, "thread")?)).await?;
+        return Ok(to(&format!("/s/{space}")));
+    }
+    if !fits(&form.title, crate::shapes::TITLE_CHARS_MAX) {
+        return Err(Problem::unprocessable("a title has at most 256 characters"));
+    }
+    let before = {
+        let db = house.node.snapshot()?;
+        let seen = guest.seen(&db, house.node.now())?;
+        let (_, seq) = visible(&db, &seen, &name)?;
+        let found = db.thread(seq)?.ok_or_else(|| Problem::not_found("there is no such thread"))?;
+        Renderer { db: &db, seen: &seen }.thread(&found)?
+    };
+    let mut change = ThreadChange::default();
+    if form.title != before.title {
+        change.fields.push((ThreadField::Title, form.title.into()));
+    }
+    let mut names: Vec<String> = form.participants.split_whitespace().map(str::to_owned).collect();
+    names.sort();
+    if names != before.participants {
+        crate::threads::check_participants(&names)?;
+        change.participants = Some(names);
+    }
+    if form.private.is_some() != before.private {
+        change.is_private = Some(form.private.is_some());
+    }
+    house.act(guest, Deed::UpdateThread(named(&name, "thread")?, change)).await?;
+    Ok(to(&format!("/s/{space}/t/{name}")))
+}

@@ -1,0 +1,140 @@
+//! The threads of a space, with what is unread, and opening another.
+
+use super::message::{short, text_of, time};
+use super::shell::{Frame, Here, to};
+use crate::caller::Guest;
+use crate::extract::{Filled, Path, Query};
+use crate::problem::Problem;
+use crate::render::Thread;
+use crate::state::Shared;
+use crate::threads::{Listing, ThreadQuery, check_title};
+use axum::extract::State;
+use axum::response::Response;
+use maud::{Markup, html};
+use node::acts::{Deed, NewThread};
+use serde::Deserialize;
+use serde_json::Map;
+
+/// How much of the latest message is shown.
+const GLIMPSE_CHARS: usize = 120;
+
+/// Which page of the list, and whether only the list is wanted.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ListQuery {
+    cursor: Option<String>,
+    title: Option<String>,
+}
+
+/// What a thread is called.
+pub(super) fn title_of(thread: &Thread, reader: &str) -> String {
+    if !thread.title.is_empty() {
+        return thread.title.clone();
+    }
+    let others: Vec<&str> = thread.participants.iter().map(|name| short(name)).filter(|name| *name != reader).collect();
+    match thread.private && !others.is_empty() {
+        true => others.join(", "),
+        false => thread.id.clone(),
+    }
+}
+
+fn entry(space: &str, thread: &Thread, reader: &str) -> Markup {
+    let unread = thread.unread.unwrap_or(0);
+    html! {
+        li {
+            a.thread href={ "/s/" (space) "/t/" (thread.event) } data-thread=(thread.id) {
+                span.title { @if thread.private { span.lock title="Only its participants see it" { "🔒 " } }
+                    (title_of(thread, reader)) }
+                @if unread > 0 { span.unread { (unread) span.sr { " unread" } } }
+                span.glimpse {
+                    @if let Some(last) = &thread.last_message {
+                        b { (short(&last.author)) ": " }
+                        (glimpse(&text_of(last)))
+                    } @else { "Nothing was said yet." }
+                }
+                (time(thread.updated_ts))
+            }
+        }
+    }
+}
+
+fn glimpse(text: &str) -> String {
+    // The marks of Markdown say nothing in one line.
+    let letters = text.chars().filter(|letter| !"*`_#".contains(*letter));
+    let line: String = letters.map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    match line.char_indices().nth(GLIMPSE_CHARS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+/// The list.
+pub(crate) async fn page(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(space): Path<String>,
+    Query(query): Query<ListQuery>,
+) -> Result<Response, Problem> {
+    let db = house.node.snapshot()?;
+    let seen = guest.seen(&db, house.node.now())?;
+    let asked = ThreadQuery::page(query.title.clone().filter(|title| !title.is_empty()), query.cursor);
+    let threads = Listing { db: &db, seen: &seen, query: &asked }.page()?;
+    let reader = guest.caller.user.clone().unwrap_or_default();
+    let spaces = match guest.signed.as_ref().is_some_and(|signed| signed.is_operator) {
+        true => db.kept_spaces()?.into_iter().map(|(_, kept)| kept.name).collect(),
+        false => Vec::new(),
+    };
+    let body = html! {
+        div.row { h1 { "Threads" } @if spaces.len() > 1 {
+            nav.tabs aria-label="Spaces" { @for name in &spaces {
+                a href={ "/s/" (name) } aria-current=[(*name == space).then_some("page")] { (name) }
+            } }
+        } }
+        @if threads.threads.is_empty() { p.note { "There are no threads yet. Open the first one below." } }
+        ul #threads.plain.threads { @for thread in &threads.threads { (entry(&space, thread, &reader)) } }
+        @if let Some(next) = &threads.next { p { a href={ "?cursor=" (next) } { "Older threads" } } }
+        details.card open[threads.threads.is_empty()] {
+            summary { "Open a new thread" }
+            form method="post" {
+                label { "Title" input name="title" required maxlength="256"; }
+                label { "First message" textarea name="text" rows="3" {} }
+                label.check { input type="checkbox" name="private" value="1"; " Only participants see it" }
+                label { "Participants" input name="participants" placeholder="names, separated by spaces"; }
+                button { "Open" }
+            }
+        }
+    };
+    let mut frame = Frame::new("Threads", Here::Threads, &guest).of(&space);
+    frame.position = Some(db.position()?.to_string());
+    Ok(frame.respond(&body))
+}
+
+/// A thread to open.
+#[derive(Debug, Deserialize)]
+pub(crate) struct OpenForm {
+    title: String,
+    #[serde(default)]
+    text: String,
+    private: Option<String>,
+    #[serde(default)]
+    participants: String,
+}
+
+/// Opens a thread, with a first message if there is one.
+pub(crate) async fn open(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(space): Path<String>,
+    Filled(form): Filled<OpenForm>,
+) -> Result<Response, Problem> {
+    check_title(&form.title)?;
+    let names = form.participants.split([' ', ',']).map(|name| name.trim_start_matches('@'));
+    let participants: Vec<String> = names.filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    crate::threads::check_participants(&participants)?;
+    let fields = Map::from_iter([("title".to_owned(), form.title.into())]);
+    let new = NewThread { chosen: None, fields, participants, is_private: form.private.is_some() };
+    let acted = house.act(guest.clone(), Deed::OpenThread(new)).await?;
+    if !form.text.trim().is_empty() {
+        super::talk::say(&house, guest, &acted.shown.to_string(), form.text, None, None).await?;
+    }
+    Ok(to(&format!("/s/{space}/t/{}", acted.shown)))
+}

@@ -1,0 +1,220 @@
+//! The anteroom: everything that waits, by what it waits for, and one event's whole story.
+
+use super::message::time;
+use super::shell::{Frame, Here, to};
+use crate::caller::Guest;
+use crate::extract::{Filled, Path, Query};
+use crate::problem::Problem;
+use crate::state::{House, Shared};
+use axum::extract::State;
+use axum::response::Response;
+use maud::{Markup, html};
+use model::{EventId, Nanos, Need};
+use node::Request;
+use node::acts::Administration;
+use node::explain::{Explanation, HeldFilter, HeldNeed, Hunted, Standing, Unmet, explain, held};
+use serde::Deserialize;
+
+/// Needs on one page.
+const NEEDS_MAX: usize = 200;
+/// Kinds of needs that can be asked for.
+const WORDS: [&str; 7] = ["event", "key", "content", "address", "git", "repository", "time"];
+
+/// Which needs.
+#[derive(Debug, Deserialize)]
+pub(crate) struct WaitingQuery {
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    space: String,
+}
+
+/// The name of the space that a guest is at home in.
+pub(super) fn home(house: &House, guest: &Guest) -> Result<String, Problem> {
+    let home = guest.signed.as_ref().map(|signed| signed.home).or(guest.space);
+    let kept = match home {
+        Some(home) => house.node.snapshot()?.kept_space(&home)?,
+        None => None,
+    };
+    Ok(kept.map(|kept| kept.name).unwrap_or_default())
+}
+
+/// A length of time in its greatest unit.
+fn span(nanos: u64) -> String {
+    let seconds = nanos / Nanos::SECOND;
+    let units = [(86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second")];
+    match units.iter().find(|(length, _)| seconds >= *length) {
+        Some((length, unit)) => {
+            let number = seconds / length;
+            format!("{number} {unit}{}", if number == 1 { "" } else { "s" })
+        }
+        None => "less than a second".to_owned(),
+    }
+}
+
+fn hunt(now: Nanos, hunted: Option<&Hunted>) -> Markup {
+    let Some(hunted) = hunted else { return html! { span.note { "nobody can be asked for it" } } };
+    html! {
+        @match (hunted.attempts, hunted.last) {
+            (0, _) | (_, None) => "not asked for yet",
+            (attempts, Some(last)) => { "asked " (attempts) @if attempts == 1 { " time" } @else { " times" } ", last "
+                (span(now.0.saturating_sub(last))) " ago, without an answer that brings it" }
+        }
+        "; next "
+        @if hunted.next <= now.0 { "now" } @else { "in " (span(hunted.next - now.0)) }
+    }
+}
+
+/// The page.
+pub(crate) async fn page(
+    State(house): State<Shared>,
+    guest: Guest,
+    Query(query): Query<WaitingQuery>,
+) -> Result<Response, Problem> {
+    let (db, now) = (house.node.snapshot()?, house.node.now());
+    let spaces = db.kept_spaces()?;
+    let space = spaces.iter().find(|(_, kept)| kept.name == query.space).map(|(space, _)| *space);
+    let word = Some(query.kind.clone()).filter(|word| !word.is_empty());
+    let list = held(&db, NEEDS_MAX, &HeldFilter { word, space })?;
+    let own = home(&house, &guest)?;
+    let body = html! {
+        h1 { "Waiting" }
+        p { "What arrived before what it needs waits here, is asked for, and is let in the moment the last of it comes." }
+        form.row.card {
+            label { "Waits for" select name="kind" { option value="" { "anything" }
+                @for word in WORDS { option value=(word) selected[word == query.kind] { (word) } } } }
+            label { "In" select name="space" { option value="" { "any space" }
+                @for (_, kept) in &spaces { option selected[kept.name == query.space] { (kept.name) } } } }
+            button { "Show" }
+        }
+        div #waiting data-live="/anteroom" {
+            p role="status" { b { (list.held) } @if list.held == 1 { " event waits." } @else { " events wait." } }
+            @if list.needs.is_empty() { p.note { "Nothing is missing." } }
+            ul.plain { @for need in &list.needs { (entry(now, need)) } }
+            @if list.and_more { p.note { "There is more; choose what it waits for above." } }
+        }
+    };
+    Ok(Frame::new("Waiting", Here::Waiting, &guest).of(&own).respond(&body))
+}
+
+/// What a need names, with a link where there is something to see.
+fn named(need: &Need) -> Markup {
+    let text = need.to_string();
+    match need {
+        Need::Event(id) => html! { a href={ "/anteroom/" (id) } { code { (text) } } },
+        _ => html! { code { (text) } },
+    }
+}
+
+fn entry(now: Nanos, need: &HeldNeed) -> Markup {
+    html! {
+        li.card.row {
+            div.grow {
+                b { (need.waiting) @if need.and_more { "+" } } " waiting for " (named(&need.need))
+                br; span.note { "for " (span(now.0.saturating_sub(need.since))) "; " (hunt(now, need.hunted.as_ref())) }
+            }
+            form method="post" action="/anteroom" {
+                button name="need" value=(need.need) { "Try now" }
+            }
+        }
+    }
+}
+
+/// What to look at again.
+#[derive(Debug, Deserialize)]
+pub(crate) struct RetryForm {
+    need: Option<String>,
+    event: Option<String>,
+}
+
+/// Asks for a need now, or looks at an event again.
+pub(crate) async fn retry(
+    State(house): State<Shared>,
+    guest: Guest,
+    Filled(form): Filled<RetryForm>,
+) -> Result<Response, Problem> {
+    let (request, target, next) = match (form.need, form.event) {
+        (Some(need), None) => {
+            let parsed: Need = need.parse().map_err(|_| Problem::unprocessable("that is not how a need is written"))?;
+            (Request::RetryNeed(parsed), need, "/anteroom".to_owned())
+        }
+        (None, Some(event)) => {
+            let id: EventId = event.parse().map_err(|_| Problem::not_found("there is no such event here"))?;
+            (Request::RetryEvent(id), event, format!("/anteroom/{id}"))
+        }
+        _ => return Err(Problem::unprocessable("name an event or a need, one of them")),
+    };
+    house.administer(&guest, Administration::Note("retry", target)).await?;
+    house.ask(request).await?;
+    Ok(to(&next))
+}
+
+/// The whole story of one event.
+pub(crate) async fn story(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(event): Path<String>,
+) -> Result<Response, Problem> {
+    let id: EventId = event.parse().map_err(|_| Problem::not_found("an event has an id of 32 hexadecimal digits"))?;
+    let (db, now) = (house.node.snapshot()?, house.node.now());
+    let told = explain(&db, &id)?;
+    let own = home(&house, &guest)?;
+    let body = html! {
+        p { a href="/anteroom" { "← Everything that waits" } " · " a href={ "/inside/event/" (id) } { "Look inside" } }
+        h1 { "The story of " code { (id) } }
+        div #waiting data-live={ "/anteroom/" (id) } { (steps(now, &told)) }
+        form method="post" action="/anteroom" { button name="event" value=(id) { "Look at it again" } }
+    };
+    Ok(Frame::new("A story", Here::Waiting, &guest).of(&own).respond(&body))
+}
+
+/// The story as steps.
+pub(super) fn steps(now: Nanos, told: &Explanation) -> Markup {
+    html! {
+        ol.story {
+            @if let Some(arrival) = &told.arrival {
+                li { b { "It came" } " " (time(arrival.at)) ", " (arrival.through)
+                    @if let Some(kind) = &arrival.kind { ", as a " b { (kind) } } ", and got the number " (arrival.number) "." }
+            }
+            (standing(now, &told.standing))
+            @if told.waiters.count > 0 {
+                li { b { (told.waiters.count) @if told.waiters.and_more { "+" } } " wait for it: "
+                    @for id in &told.waiters.first { a href={ "/anteroom/" (id) } { code { (id) } } " " } }
+            }
+        }
+    }
+}
+
+fn standing(now: Nanos, standing: &Standing) -> Markup {
+    html! {
+        @match standing {
+            Standing::Unknown => li { "It never came here, or nothing of it was kept." },
+            Standing::Refused { why } => li.bad { b { "It was refused" } ": " (why) ". It will never be valid." },
+            Standing::Expired { at } => li { "Its wait ended " (time(*at)) " without what it needed. It may come again." },
+            Standing::Ready => li { "Its last need was met; it is looked at again in a moment." },
+            Standing::Carried { space } => li { "It is kept for others; nobody here can open it."
+                @if let Some(space) = space { " Space " code { (space) } } },
+            Standing::Held { since, until, needs, cycles } => {
+                li { b { "It waits" } " since " (time(*since)) ", at most until " (time(*until)) ", for:"
+                    ul { @for need in needs { (unmet(now, need)) } } }
+                @for cycle in cycles { li.bad { "These wait for each other in a circle: " (cycle.join(", ")) } }
+            },
+            Standing::Applied(applied) => {
+                li { b { "It was applied" } @if let Some(at) = applied.at { " " (time(at)) } " at position " (applied.position)
+                    @if applied.counts { ", and counts." } @else { ", but does not count: its right ended or was never there." } }
+                li { "Its content (" (applied.content.bytes) " bytes) is " b { (applied.content.state) }
+                    @if let Some(by) = &applied.content.deleted_by { ", by " code { (by) } }
+                    @if let Some(since) = applied.content.missing_since { ", missing since " (time(since)) "; "
+                        (hunt(now, applied.content.hunted.as_ref())) } "." }
+            },
+        }
+    }
+}
+
+fn unmet(now: Nanos, need: &Unmet) -> Markup {
+    html! {
+        li { (named(&need.need)) " " span.note { "since " (time(need.since)) "; " (hunt(now, need.hunted.as_ref())) }
+            @if !need.needs.is_empty() { ul { @for inner in &need.needs { (unmet(now, inner)) } } }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The pages without a browser: coming in, what is refused, and what is told to browsers.
+
+use super::Home;
+use axum::body::Body;
+use http::{Request, Response, StatusCode};
+use tower::ServiceExt as _;
+
+/// A page as it came.
+struct Page {
+    status: StatusCode,
+    headers: http::HeaderMap,
+    text: String,
+}
+
+impl Page {
+    fn header(&self, name: &str) -> &str {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+}
+
+async fn page(response: Response<Body>) -> Page {
+    let (status, headers) = (response.status(), response.headers().clone());
+    let bytes = axum::body::to_bytes(response.into_body(), 1 << 22).await.expect("a body");
+    Page { status, headers, text: String::from_utf8(bytes.to_vec()).expect("text") }
+}
+
+/// Asks as a browser does; a form makes it a POST.
+async fn browse(home: &Home, path: &str, headers: &[(&str, String)], form: Option<&str>) -> Page {
+    let mut request = Request::builder().method(if form.is_some() { "POST" } else { "GET" }).uri(path);
+    for (name, value) in headers {
+        request = request.header(*name, value.as_str());
+    }
+    let request = request.header("content-type", "application/x-www-form-urlencoded").header("host", "node.example");
+    let request = request.body(Body::from(form.unwrap_or_default().to_owned())).expect("a request");
+    page(crate::routes::router(&home.house).oneshot(request).await.expect("an answer")).await
+}
+
+fn from_here() -> Vec<(&'static str, String)> {
+    vec![("sec-fetch-site", "same-origin".to_owned())]
+}
+
+/// The path of a new invitation, made by the operator.
+async fn invited(home: &Home, uses: u32) -> String {
+    let operator = home.session("operator", true);
+    let form = format!("role=member&days=7&uses={uses}&note=x");
+    let made = browse(home, "/s/home/invite", &operator, Some(&form)).await;
+    assert_eq!(made.status, 200, "{}", made.text);
+    let from = made.text.find("/join/").expect("a link");
+    made.text[from..].split('"').next().expect("a link").to_owned()
+}
+
+#[tokio::test]
+async fn an_invitation_admits_as_many_as_it_says_and_no_longer_than_it_says() {
+    let home = Home::new();
+    let link = invited(&home, 2).await;
+    let join = async |user: &str| {
+        let form = format!("user={user}&password=correct+horse+battery");
+        browse(&home, &link, &from_here(), Some(&form)).await
+    };
+    assert_eq!(browse(&home, &link, &[], None).await.status, 200);
+    assert_eq!(join("alice").await.status, 303);
+    let taken = join("alice").await;
+    assert_eq!(taken.status, 409);
+    assert!(taken.text.contains("is taken"), "{}", taken.text);
+    let short = browse(&home, &link, &from_here(), Some("user=bob&password=short")).await;
+    assert!(short.status == 422 && short.text.contains("ten characters"), "{}", short.text);
+    assert_eq!(join("no/body").await.status, 422);
+    let joined = join("bob").await;
+    assert_eq!((joined.status, joined.header("location")), (StatusCode::SEE_OTHER, "/s/home"));
+    let cookie = joined.header("set-cookie");
+    assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Lax"), "{cookie}");
+    assert_eq!(join("carol").await.status, 404, "it was for two");
+    let late = invited(&home, 1).await;
+    home.clock.advance(8 * 24 * 3600);
+    assert_eq!(browse(&home, &late, &[], None).await.status, 404);
+    let form = "user=dan&password=correct+horse+battery";
+    assert_eq!(browse(&home, &late, &from_here(), Some(form)).await.status, 404);
+}
+
+#[tokio::test]
+async fn members_do_not_invite_and_nobody_asks_from_another_site() {
+    let home = Home::new();
+    home.by("alice", "POST", "/v1/threads/t/messages", Some(serde_json::json!({ "body": "hi" }))).await;
+    let mut alice = home.session("alice", false);
+    let form = "role=admin&days=7&uses=1";
+    assert_eq!(browse(&home, "/s/home/invite", &alice, Some(form)).await.status, 403);
+    assert_eq!(browse(&home, "/s/home/t/t", &alice, Some("text=hello")).await.status, 303);
+    alice[1].1 = "cross-site".to_owned();
+    assert_eq!(browse(&home, "/s/home/t/t", &alice, Some("text=hello")).await.status, 403);
+    assert_eq!(browse(&home, "/s/home/t/t", &alice, None).await.status, 200, "reading is harmless");
+    alice.truncate(1);
+    assert_eq!(browse(&home, "/s/home/t/t", &alice, Some("text=hello")).await.status, 403, "who says nothing");
+    alice.push(("origin", "http://node.example".to_owned()));
+    assert_eq!(browse(&home, "/s/home/t/t", &alice, Some("text=hello")).await.status, 303);
+    // The JSON API asks the same of a browser.
+    let headers = [("cookie", alice[0].1.as_str()), ("sec-fetch-site", "cross-site")];
+    let body = serde_json::json!({ "body": "x" });
+    assert_eq!(home.send("POST", "/v1/threads/t/messages", &headers, Some(&body)).await.status, 403);
+}
+
+#[tokio::test]
+async fn passwords_are_guessed_slowly_and_lead_only_to_this_node() {
+    let home = Home::new();
+    let link = invited(&home, 1).await;
+    browse(&home, &link, &from_here(), Some("user=alice&password=correct+horse+battery")).await;
+    let sign_in = async |password: &str, next: &str| {
+        let form = format!("user=alice&password={password}&next={next}");
+        browse(&home, "/in", &from_here(), Some(&form)).await
+    };
+    for (next, place) in [("/s/home", "/s/home"), ("//evil.example", "/"), ("https://evil.example", "/"), ("", "/")] {
+        let signed = sign_in("correct+horse+battery", next).await;
+        assert_eq!((signed.status, signed.header("location")), (StatusCode::SEE_OTHER, place), "{next}");
+    }
+    let mut statuses = Vec::new();
+    for _ in 0..8 {
+        statuses.push(sign_in("wrong+wrong+wrong", "/").await.status.as_u16());
+    }
+    assert_eq!((statuses[0], statuses[7]), (403, 429), "{statuses:?}");
+}
+
+#[tokio::test]
+async fn browsers_are_told_to_fetch_nothing_elsewhere_and_what_is_written_shows_as_text() {
+    let home = Home::new();
+    let trick = "<script>alert(1)</script>";
+    let body = serde_json::json!({ "body": trick });
+    home.by("alice", "POST", "/v1/threads", Some(serde_json::json!({ "id": "t", "title": trick }))).await;
+    home.by("alice", "POST", "/v1/threads/t/messages", Some(body)).await;
+    let any = serde_json::json!({ "body": { "x": trick } });
+    home.by("alice", "POST", "/v1/threads/t/messages", Some(any)).await;
+    let operator = home.session("operator", true);
+    for path in [
+        "/",
+        "/in",
+        "/me",
+        "/s/home",
+        "/s/home/t/t",
+        "/s/home/people",
+        "/anteroom",
+        "/inside",
+        "/inside/keys",
+        "/inside/audit",
+        "/inside/jobs",
+        "/inside/settings",
+        "/nowhere",
+    ] {
+        let page = browse(&home, path, &operator, None).await;
+        assert!(page.status.as_u16() < 500, "{path}: {}", page.text);
+        assert!(!page.text.contains(trick), "{path}: {}", page.text);
+        if path != "/nowhere" {
+            assert!(page.header("content-security-policy").starts_with("default-src 'none'"), "{path}");
+            assert_eq!(page.header("x-content-type-options"), "nosniff");
+        }
+        for word in ["http://", "https://", "//cdn", " style=\"", " onclick"] {
+            assert!(!page.text.contains(word), "{path} has {word}: {}", page.text);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_link_of_the_operator_is_good_once_and_shows_before_it_is_used() {
+    let home = Home::new();
+    let link = home.house.operator_link().expect("a link");
+    assert_eq!(browse(&home, &link, &[], None).await.status, 200);
+    assert_eq!(browse(&home, &link, &[], None).await.status, 200, "looking does not use it");
+    let signed = browse(&home, &link, &from_here(), Some("")).await;
+    assert_eq!(signed.status, 303);
+    assert_eq!(browse(&home, &link, &from_here(), Some("")).await.status, 404);
+    let cookie = signed.header("set-cookie").split(';').next().expect("a cookie").to_owned();
+    let headers = [("cookie", cookie)];
+    assert_eq!(browse(&home, "/inside", &headers, None).await.status, 200);
+    let late = home.house.operator_link().expect("a link");
+    home.clock.advance(25 * 3600);
+    assert_eq!(browse(&home, &late, &from_here(), Some("")).await.status, 404);
+}
