@@ -1,11 +1,12 @@
 //! `cargo xtask bench`: the benchmarks of the release binary, each in a process of its own.
 
+use crate::packages;
 use crate::process::{cargo, program, root, run as run_command};
 use anyhow::Result;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
-const BENCHES: [&str; 7] = ["ingest", "release", "timeline", "open", "commit", "http", "live"];
+const BENCHES: [&str; 8] = ["ingest", "release", "timeline", "open", "commit", "http", "live", "web"];
 
 /// Build the release binary and run one benchmark, or all of them in turn.
 #[derive(Args)]
@@ -21,6 +22,9 @@ pub(crate) struct Bench {
 /// Builds once, then starts the binary anew for each benchmark so that none warms the next one's caches.
 pub(crate) fn run(bench: &Bench) -> Result<()> {
     run_command(&mut cargo(&["build", "--release", "-p", "anteroom-cli"]))?;
+    if bench.name.as_deref().is_none_or(|only| only == "web") {
+        packages::install_missing()?;
+    }
     let binary = binary();
     for name in BENCHES.into_iter().filter(|name| bench.name.as_deref().is_none_or(|only| only == *name)) {
         let mut command = program(&binary.to_string_lossy(), &["bench", name]);

@@ -123,8 +123,9 @@
   const log = byId("messages");
   if (!log || !thread) return;
   const own = `${here}/t/${thread}`;
-  const newest = () => [...log.querySelectorAll(".msg[data-event]:not(.sending)")].at(-1)?.dataset.event;
-  const oldest = () => log.querySelector(".msg[data-event]")?.dataset.event;
+  const eventOf = (message) => message?.id.startsWith("m-") ? message.id.slice(2) : undefined;
+  const newest = () => eventOf([...log.querySelectorAll(".msg:not(.sending)")].at(-1));
+  const oldest = () => eventOf(log.querySelector(".msg:not(.sending)"));
   const isAtEnd = () => log.scrollHeight - log.scrollTop - log.clientHeight < 80;
   const toEnd = () => { log.scrollTop = log.scrollHeight; };
   let isLatest = log.dataset.latest === "1";
@@ -264,7 +265,8 @@
   const decorate = () => {
     for (const message of log.querySelectorAll(".msg:not(.ready)")) {
       message.classList.add("ready");
-      const { event, author } = message.dataset;
+      const event = eventOf(message);
+      const { author } = message.dataset;
       if (!event) continue;
       const tools = Object.assign(document.createElement("span"), { className: "tools" });
       tools.append(

@@ -132,7 +132,7 @@ fn reader(key: String) -> impl Fn(usize, usize) -> Result<Request<Full<Bytes>>> 
     }
 }
 
-async fn connect(address: SocketAddr) -> Result<SendRequest<Full<Bytes>>> {
+pub(super) async fn connect(address: SocketAddr) -> Result<SendRequest<Full<Bytes>>> {
     let stream = tokio::net::TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
     let (sender, connection) = handshake(TokioIo::new(stream)).await?;

@@ -13,12 +13,13 @@ mod open;
 mod release;
 mod supply;
 mod timeline;
+mod web;
 
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 
 /// The benchmarks, in the order in which they run.
-pub(crate) const NAMES: [&str; 7] = ["ingest", "release", "timeline", "open", "commit", "http", "live"];
+pub(crate) const NAMES: [&str; 8] = ["ingest", "release", "timeline", "open", "commit", "http", "live", "web"];
 
 /// How a benchmark runs.
 #[derive(Debug)]
@@ -40,6 +41,7 @@ pub(crate) fn run(name: Option<&str>, quick: bool, dir: Option<PathBuf>) -> Resu
         Some("commit") => commit::run(&scale),
         Some("http") => http::run(&scale),
         Some("live") => live::run(&scale),
+        Some("web") => web::run(&scale),
         Some(open::WRITER) => open::write_for_ever(scale.dir.as_deref().unwrap_or(std::path::Path::new("."))),
         Some(other) => bail!("there is no benchmark {other:?}; there are {}", NAMES.join(", ")),
         None => NAMES.iter().try_for_each(|name| run(Some(name), quick, scale.dir.clone())),

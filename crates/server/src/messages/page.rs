@@ -88,17 +88,32 @@ impl Form<'_> {
 
 /// A page as HTML.
 pub(crate) struct Stack {
-    pub(crate) html: String,
+    articles: Vec<Arc<str>>,
+    /// The thread.
+    pub(crate) thread: Seq,
     /// The first and the last message, by the ids of their events.
     pub(crate) first: Option<String>,
     pub(crate) last: Option<String>,
-    messages: usize,
 }
 
 impl Stack {
     /// Whether there may be more before it.
     pub(crate) fn is_full(&self, most: usize) -> bool {
-        self.messages >= most
+        self.articles.len() >= most
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.articles.is_empty()
+    }
+
+    /// Its messages between two texts: copied once, because this is most of what pages are made of.
+    pub(crate) fn between(&self, before: &str, after: &str) -> String {
+        let length: usize = self.articles.iter().map(|article| article.len()).sum();
+        let mut text = String::with_capacity(before.len() + length + after.len());
+        text.push_str(before);
+        self.articles.iter().for_each(|article| text.push_str(article));
+        text.push_str(after);
+        text
     }
 }
 
@@ -112,22 +127,26 @@ pub(crate) struct Look<'a, V> {
 
 impl<V: View> Look<'_, V> {
     pub(super) fn page(&self, thread: &str, query: &MessageQuery) -> Result<Page, Problem> {
-        self.shelved(thread, query, Form::Json)
+        Ok(self.shelved(thread, query, Form::Json)?.1)
     }
 
     /// The same as HTML.
     pub(crate) fn stack(&self, thread: &str, query: &MessageQuery, space: &str) -> Result<Stack, Problem> {
-        let found = self.shelved(thread, query, Form::Html(space))?.messages;
-        let mut html = String::with_capacity(found.iter().map(|message| message.text.len()).sum());
-        found.iter().for_each(|message| html.push_str(&message.text));
+        let (seq, found) = self.shelved(thread, query, Form::Html(space))?;
         let id = |message: Option<&Shelved>| message.map(|message| message.stamp.id.to_string());
-        Ok(Stack { html, first: id(found.first()), last: id(found.last()), messages: found.len() })
+        let (first, last) = (id(found.messages.first()), id(found.messages.last()));
+        let articles = found.messages.into_iter().map(|message| message.text).collect();
+        Ok(Stack { articles, thread: seq, first, last })
     }
 
     /// The thread of that name, without what it costs to know what is unread in it.
     pub(crate) fn head(&self, thread: &str) -> Result<Thread, Problem> {
-        let (_, seq) = visible(self.db, self.seen, thread)?;
-        let found = self.db.thread(seq)?.ok_or_else(|| Problem::not_found("there is no such thread"))?;
+        self.head_at(visible(self.db, self.seen, thread)?.1)
+    }
+
+    /// The same, of a thread that the caller was found to see.
+    pub(crate) fn head_at(&self, thread: Seq) -> Result<Thread, Problem> {
+        let found = self.db.thread(thread)?.ok_or_else(|| Problem::not_found("there is no such thread"))?;
         self.renderer().head(&found)
     }
 
@@ -151,7 +170,7 @@ impl<V: View> Look<'_, V> {
         Ok(versions)
     }
 
-    fn shelved(&self, thread: &str, query: &MessageQuery, form: Form<'_>) -> Result<Page, Problem> {
+    fn shelved(&self, thread: &str, query: &MessageQuery, form: Form<'_>) -> Result<(Seq, Page), Problem> {
         let (_, seq) = visible(self.db, self.seen, thread)?;
         let most = limit(query.limit, PAGE_MAX)?;
         let at = |name: &Option<String>| name.as_ref().map(|name| self.place(seq, name)).transpose();
@@ -176,7 +195,7 @@ impl<V: View> Look<'_, V> {
             }
             _ => return Err(Problem::bad_request("before, after and around exclude each other")),
         };
-        Ok(Page { thread, messages })
+        Ok((seq, Page { thread, messages }))
     }
 
     /// The place of a message of this thread.

@@ -85,8 +85,7 @@ fn tallied(message: &Message) -> BTreeMap<&str, Vec<&str>> {
 pub(crate) fn article(space: &str, message: &Message) -> Markup {
     let own = format!("/s/{space}/m/{}", message.event);
     html! {
-        article.msg id={ "m-" (message.event) } data-id=(message.id) data-event=(message.event)
-            data-author=(message.author) data-version=(message.version) {
+        article.msg id={ "m-" (message.event) } data-id=(message.id) data-author=(message.author) {
             span class=(hue(&message.author)) aria-hidden="true" { (letters(&message.author)) }
             header {
                 b { (short(&message.author)) }

@@ -24,6 +24,8 @@ use serde_json::Value;
 
 /// Messages on one page.
 const PAGE: usize = 50;
+/// Where they go. What people write is escaped, so it cannot be this.
+const MESSAGES: &str = "<!--messages-->";
 
 /// Which part of a conversation.
 #[derive(Debug, Deserialize)]
@@ -49,13 +51,15 @@ pub(crate) async fn page(
 ) -> Result<Response, Problem> {
     look(&house, &guest, |look| {
         let stack = look.stack(&name, &query.messages(), &space)?;
-        let thread = look.head(&name)?;
+        let thread = look.head_at(stack.thread)?;
         let reader = guest.caller.user.as_deref().unwrap_or_default();
         let title = title_of(&thread, reader);
         let mut frame = Frame::new(&title, Here::Threads, &guest).of(&space);
         frame.position = Some(look.position()?);
         frame.thread = Some(&thread.event);
-        Ok(frame.respond(&conversation(&space, &title, &thread, &stack, &query)))
+        let page = frame.page(&conversation(&space, &title, &thread, &stack, &query)).into_string();
+        let (before, after) = page.split_once(MESSAGES).unwrap_or((&page, ""));
+        Ok(respond(StatusCode::OK, stack.between(before, after)))
     })
 }
 
@@ -81,8 +85,8 @@ fn conversation(space: &str, title: &str, thread: &Thread, stack: &Stack, query:
                 @if stack.is_full(PAGE) && let Some(first) = &stack.first {
                     p.edge { a #older rel="prev" href={ (own) "?before=" (first) } { "Older messages" } }
                 }
-                @if stack.html.is_empty() { p #nothing.note { "Nothing was said yet." } }
-                (PreEscaped(&stack.html))
+                @if stack.is_empty() { p #nothing.note { "Nothing was said yet." } }
+                (PreEscaped(MESSAGES))
                 @if !is_latest && let Some(last) = &stack.last {
                     p.edge { a #newer rel="next" href={ (own) "?after=" (last) } { "Newer messages" }
                         " · " a href=(own) { "Latest" } }
@@ -132,7 +136,7 @@ pub(crate) async fn part(
 ) -> Result<Response, Problem> {
     look(&house, &guest, |look| {
         let stack = look.stack(&name, &query.messages(), &space)?;
-        Ok(respond(StatusCode::OK, stack.html))
+        Ok(respond(StatusCode::OK, stack.between("", "")))
     })
 }
 
