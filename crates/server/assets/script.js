@@ -277,6 +277,9 @@
           answering.textContent = `Answering ${author}. `;
           answering.append(tool("Cancel", "Do not answer", endAnswer));
           text.focus();
+        }),
+        Object.assign(document.createElement("a"), {
+          className: "more", href: `${here}/m/${event}`, textContent: "⋯", ariaLabel: "More about this message",
         }));
       message.querySelector("header").append(tools);
     }

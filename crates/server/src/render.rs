@@ -6,6 +6,7 @@ use engine::reads::Reads as _;
 use engine::rows::{Register, ThreadField};
 use model::envelope::Role;
 use model::{EventId, Identity, Seq, Stamp};
+use node::acts::privacy;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -268,7 +269,11 @@ impl<V: View> Renderer<'_, V> {
             metadata: field(ThreadField::Metadata),
             participants,
             pins: listed(&field(ThreadField::Pins)).into_iter().map(str::to_owned).collect(),
-            private: node::acts::is_private(self.db, found.seq, self.seen.no)?,
+            private: {
+                let latest = found.fields.iter().find(|(field, ..)| *field == ThreadField::Participants);
+                let latest = privacy(latest.map(|(.., shown)| shown));
+                latest.or_else(|| privacy(Some(&found.content))).unwrap_or(false)
+            },
             deleted: found.deleted,
             last_message: None,
             unread: None,

@@ -97,21 +97,23 @@ pub fn sight<V: View>(
 /// would say it cannot be read any more, nobody else sees it.
 pub fn is_private<V: View>(db: &Db<V>, thread: Seq, space: SpaceNo) -> Answer<bool> {
     let register = Register::ThreadField(thread, ThreadField::Participants.code());
-    if let Some((_, winner)) = db.register(space, register)? {
-        match db.shown(winner)? {
-            Shown::Here(bytes) => {
-                if let Some(said) = says_private(&bytes) {
-                    return Ok(said);
-                }
-            }
-            // It may have said so.
-            Shown::Absent | Shown::Invalid | Shown::Deleted(_) => return Ok(true),
-        }
+    let latest = match db.register(space, register)? {
+        Some((_, winner)) => Some(db.shown(winner)?),
+        None => None,
+    };
+    match privacy(latest.as_ref()) {
+        Some(said) => Ok(said),
+        None => Ok(privacy(Some(&db.shown(thread)?)).unwrap_or(false)),
     }
-    Ok(match db.shown(thread)? {
-        Shown::Here(bytes) => says_private(&bytes).unwrap_or(false),
-        Shown::Absent | Shown::Invalid | Shown::Deleted(_) => true,
-    })
+}
+
+/// What the latest list of participants, or what a thread was opened with, says about who sees it. What cannot be read
+/// may have said so.
+pub fn privacy(said: Option<&Shown>) -> Option<bool> {
+    match said? {
+        Shown::Here(bytes) => says_private(bytes),
+        Shown::Absent | Shown::Invalid | Shown::Deleted(_) => Some(true),
+    }
 }
 
 /// What a content says about it. Most say nothing, and that can be seen without reading their JSON.

@@ -235,6 +235,15 @@ pub(crate) async fn settings(State(house): State<Shared>, guest: Guest) -> Resul
         section.card { h2 { "Spaces" } ul { @for (id, kept) in &spaces {
             li { a href={ "/s/" (kept.name) } { (kept.name) } " " span.note { @if kept.sealed { "sealed, " } @else { "open, " }
                 code { (id) } } } } } }
+        section.card { h2 { "Members and their browsers" }
+            @for (id, kept) in &spaces {
+                @let sessions = db.sessions(id)?;
+                p { a href={ "/s/" (kept.name) "/people" } { "People of " (kept.name) } ", signed in with "
+                    (sessions.len()) @if sessions.len() == 1 { " browser" } @else { " browsers" } }
+                ul { @for (_, session) in sessions.iter().take(ROWS) {
+                    li { b { (session.user) } " " span.note { (session.agent) ", last used " (time(session.seen.0)) } }
+                } }
+            } }
         section.card { h2 { "API keys" }
             @if keys.is_empty() { p.note { "There are none. " code { "anteroom key create backend" } " makes one." } }
             div.wide tabindex="0" role="region" aria-label="API keys" { table { thead { tr { th { "Id" } th { "Role" } th { "Space" } th { "Label" } th { "State" } } }

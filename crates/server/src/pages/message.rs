@@ -106,7 +106,6 @@ pub(crate) fn article(space: &str, message: &Message) -> Markup {
                     }
                 }
             }
-            a.more href=(own) aria-label="More about this message" { "⋯" }
         }
     }
 }

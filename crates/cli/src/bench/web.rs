@@ -1,0 +1,172 @@
+//! The web page: a conversation of fifty messages as HTML beside the same as JSON, the size of the first page, and the
+//! time from a post in one browser to its display in another.
+
+mod driver;
+
+use self::driver::{Driver, Window};
+use super::http::{Make, loaded, one};
+use super::supply;
+use super::{Scale, figure, print};
+use crate::clock::SystemClock;
+use crate::{house, welcome};
+use anyhow::{Context as _, Result, ensure};
+use http::{Method, Request, header};
+use http_body_util::Full;
+use hyper::body::Bytes;
+use node::acts::{Act, Caller, Deed, Means, Named, NewMessage, message_content};
+use node::hunter::NoSource;
+use node::{Node, NodeOptions, Reply};
+use server::{House, Limits, Options};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+const THREADS: usize = 20;
+const MESSAGES: usize = 60;
+const CONNECTIONS: usize = 16;
+
+/// Runs it.
+pub(crate) fn run(scale: &Scale) -> Result<()> {
+    let time = Duration::from_secs(if scale.quick { 2 } else { 10 });
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let folder = supply::folder(scale.dir.as_deref())?;
+    let node =
+        Node::start(supply::open(folder.path())?, Arc::new(SystemClock), Arc::new(NoSource), NodeOptions::default());
+    prepare(&node)?;
+    let limits = Limits { user_per_second: 10_000_000, address_per_second: 10_000_000, ..Limits::default() };
+    let house = House::new(node.clone(), Options { limits, ..Options::default() }, "bench");
+    let server = runtime.block_on(server::serve(house.clone(), SocketAddr::from(([127, 0, 0, 1], 0))))?;
+    let link = || house.operator_link().map_err(|why| anyhow::anyhow!(why.detail));
+    let cookie = runtime.block_on(sign_in(server.address, &link()?))?;
+    let make = |path: &'static str| -> Arc<Make> {
+        let cookie = cookie.clone();
+        Arc::new(move |connection, number| {
+            get(&path.replace("{}", &format!("thread-{}", (connection + number) % THREADS)), &cookie)
+        })
+    };
+    let (json, html) = (make("/v1/threads/{}/messages?limit=50"), make("/s/home/t/{}"));
+    let load = |make: &Arc<Make>, time| runtime.block_on(loaded(server.address, CONNECTIONS, time, make.clone()));
+    for warm in [&json, &html] {
+        load(warm, time / 4)?;
+    }
+    let (as_json, as_html) = (load(&json, time)?, load(&html, time)?);
+    let first_page = runtime.block_on(first_page(server.address, &cookie))?;
+    let posts = if scale.quick { 5 } else { 30 };
+    let base = format!("http://{}", server.address);
+    let mut times = runtime.block_on(live(&base, [link()?, link()?], posts))?;
+    times.sort_by(f64::total_cmp);
+    runtime.block_on(server.stop());
+    node.stop();
+    print(
+        "web",
+        &[
+            figure(
+                "page_ratio_json",
+                as_json.per_s / as_html.per_s,
+                "time of the page of 50 messages to that of its JSON",
+            ),
+            figure("pages_per_s", as_html.per_s, "pages of 50 messages as HTML"),
+            figure("json_per_s", as_json.per_s, "the same as JSON"),
+            figure(
+                "first_page_kb",
+                first_page as f64 / 1000.0,
+                "first page with style, script and icon, not compressed",
+            ),
+            figure(
+                "live_ms",
+                times[times.len() / 2],
+                "from sending in one browser to showing in another, half of them",
+            ),
+            figure("live_max_ms", times[times.len() - 1], "the slowest"),
+        ],
+    )
+}
+
+/// Conversations of ordinary messages.
+fn prepare(node: &Node) -> Result<()> {
+    let failed = |failure: crate::failure::Failure| anyhow::anyhow!("{failure:?}");
+    house::found_home(node).map_err(failed)?;
+    welcome::say(node).map_err(failed)?;
+    let (space, _) = node.snapshot()?.kept_spaces()?.into_iter().next().context("a space")?;
+    for number in 0..THREADS * MESSAGES {
+        let text = format!("message {number} says something *ordinary*, to @user-{}", number % 7);
+        let new = NewMessage {
+            thread: Some(Named::Chosen(format!("thread-{}", number % THREADS))),
+            chosen: None,
+            content: message_content(text.into(), None)?,
+            reply_to: None,
+            mentions: Vec::new(),
+            attachments: Vec::new(),
+        };
+        let user = Some(format!("user-{}", number % 11));
+        let caller = Caller { means: Means::Operator, user, called: "bench".to_owned() };
+        let fresh = house::fresh().map_err(failed)?;
+        let act = Act { space, caller, once: None, deed: Deed::Post(new), fresh };
+        let reply = node.ask(node::Request::Act(Box::new(act))).map_err(|why| anyhow::anyhow!("{why}"))?;
+        ensure!(matches!(reply, Reply::Acted(Ok(_))), "a message was not posted: {reply:?}");
+    }
+    Ok(())
+}
+
+fn get(path: &str, cookie: &str) -> Result<Request<Full<Bytes>>> {
+    let request = Request::builder().uri(path).header(header::HOST, "localhost").header(header::COOKIE, cookie);
+    Ok(request.body(Full::default())?)
+}
+
+/// Signs in by a link; the cookie that comes of it.
+async fn sign_in(address: SocketAddr, link: &str) -> Result<String> {
+    let request = Request::builder()
+        .method(Method::POST)
+        .uri(link)
+        .header(header::HOST, "localhost")
+        .header("sec-fetch-site", "same-origin")
+        .body(Full::default())?;
+    let response = super::http::connect(address).await?.send_request(request).await?;
+    let cookie = response.headers().get(header::SET_COOKIE).context("a cookie")?.to_str()?;
+    Ok(cookie.split(';').next().unwrap_or_default().to_owned())
+}
+
+/// How many bytes a browser fetches that has never been here: the page and what it names.
+async fn first_page(address: SocketAddr, cookie: &str) -> Result<usize> {
+    let page = one(address, get("/s/home/t/thread-0", cookie)?).await?;
+    let text = String::from_utf8_lossy(&page).into_owned();
+    let mut bytes = page.len();
+    for part in text.split('"').filter(|part| part.starts_with("/assets/")) {
+        bytes += one(address, get(part, cookie)?).await?.len();
+    }
+    Ok(bytes)
+}
+
+/// Posts in one browser and watches another. Times are of the same clock.
+async fn live(base: &str, links: [String; 2], posts: usize) -> Result<Vec<f64>> {
+    let driver = Driver::start()?;
+    let (writer, reader) = (driver.window().await?, driver.window().await?);
+    for (window, link) in [&writer, &reader].into_iter().zip(&links) {
+        enter(window, base, link).await?;
+    }
+    let mut times = Vec::new();
+    for number in 0..posts {
+        let text = format!("ping {number}!");
+        let is_shown = format!("document.querySelector('#messages').innerText.includes('{text}')");
+        let send = format!(
+            "const box = document.getElementById('text'); box.value = '{text}';
+             const at = performance.timeOrigin + performance.now();
+             document.getElementById('compose').requestSubmit(); return at;"
+        );
+        let (seen, sent) = tokio::join!(reader.run_until(&is_shown), writer.run(&send));
+        let (seen, sent) = (seen?.as_f64().context("it was never seen")?, sent?.as_f64().context("a time")?);
+        times.push(seen - sent);
+    }
+    writer.close().await;
+    reader.close().await;
+    Ok(times)
+}
+
+async fn enter(window: &Window, base: &str, link: &str) -> Result<()> {
+    window.goto(&format!("{base}{link}")).await?;
+    window.run("document.querySelector('main form').requestSubmit()").await?;
+    window.run_until("document.getElementById('threads')").await?;
+    window.goto(&format!("{base}/s/home/t/thread-1")).await?;
+    window.run_until("document.documentElement.classList.contains('script')").await?;
+    Ok(())
+}
