@@ -4,12 +4,10 @@ use crate::failure::Failure;
 use crate::house::{administer, fresh};
 use model::payload::MemberRole;
 use model::{EventId, SpaceId};
+use node::acts::entering::OPERATOR;
 use node::acts::{Act, Administration, Caller, Deed, Means, Named, NewMessage, NewThread, message_content};
 use node::{Node, Reply, Request};
 use serde_json::{Map, Value};
-
-/// Under which name the operator takes part.
-const OPERATOR: &str = "operator";
 
 const SAID: [&str; 4] = [
     "**Welcome.** This is your node: what is said here is signed, kept in this data folder, and encrypted at rest.\n\n\
@@ -17,7 +15,7 @@ const SAID: [&str; 4] = [
     "**Invite somebody:** open *People* and make a link. Whoever has it chooses a name and a password, and is here.",
     "**Why is a message not here yet?** What arrives before what it needs waits in the anteroom, under *Waiting*, until the \
      last of it comes. `anteroom demo` plays a short story of that before your eyes.",
-    "**Look inside:** *Inside* has plots, the explorer with everything that rests in the store, jobs and the audit log. \
+    "**Look inside:** *Inside* has plots, the explorer of what rests in the store, jobs and the audit log. \
      For your application, `anteroom key create backend` makes an API key; the reference is at [/docs](/docs).",
 ];
 

@@ -5,9 +5,9 @@ use axum::extract::FromRequestParts;
 use engine::access::{Action, Decision, Facts, Principal, decide};
 use http::request::Parts;
 use model::{Identity, SpaceId};
-use node::acts::{self, Caller, Once};
+use node::acts::{self, Caller, Means, Once};
 use store::Db;
-use store::accounts::SecretHash;
+use store::accounts::SessionId;
 use store::moderation::Distance;
 use store::people::User;
 use store::tables::View;
@@ -15,14 +15,23 @@ use store::tables::View;
 /// A session of the pages.
 #[derive(Clone, Debug)]
 pub(crate) struct Signed {
+    /// What it is found by.
+    pub(crate) id: SessionId,
     /// The space in which it was made.
     pub(crate) home: SpaceId,
-    /// The hash of its secret.
-    pub(crate) hash: SecretHash,
     /// Who signed in.
     pub(crate) user: String,
     /// Whether it is the operator's as well.
     pub(crate) is_operator: bool,
+}
+
+/// How a request came, as far as that can be believed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Via {
+    /// What is counted as one address.
+    pub(crate) network: u64,
+    /// Whether the browser speaks HTTPS, with this node or with a proxy that says so.
+    pub(crate) is_secure: bool,
 }
 
 /// A request that passed the door.
@@ -40,6 +49,8 @@ pub(crate) struct Guest {
     pub(crate) once: Option<Once>,
     /// The session of the pages that it came with.
     pub(crate) signed: Option<Signed>,
+    /// How it came.
+    pub(crate) via: Via,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Guest {
@@ -66,6 +77,14 @@ impl Guest {
     /// The space, where the route is about one.
     pub(crate) fn space(&self) -> Result<SpaceId, Problem> {
         self.space.ok_or_else(|| Problem::bad_request("name a space: this key belongs to none"))
+    }
+
+    /// Keys see the whole space and outlive whoever makes them: they are made by keys and by the operator.
+    pub(crate) fn refuse_session(&self) -> Result<(), Problem> {
+        match self.caller.means {
+            Means::Session => Err(Problem::forbidden("keys are made with an admin key, or by the operator")),
+            Means::Key(_) | Means::Operator => Ok(()),
+        }
     }
 
     /// The same guest, acting for the user that the body names, where the key may do so.

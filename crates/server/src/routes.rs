@@ -293,7 +293,7 @@ pub(crate) fn router(house: &Arc<House>) -> Router {
         .method_not_allowed_fallback(|| async { Problem::method("this path takes other methods") })
         .route_layer(from_fn_with_state(shared.clone(), door::enter))
         .merge(pages)
-        .fallback(|| async { Problem::not_found("there is no such path") })
+        .fallback(pages::nowhere)
         .layer(DefaultBodyLimit::max(limit))
         .layer(cors(&house.options.origins))
         .with_state(shared)

@@ -8,7 +8,7 @@ use crate::live::{Hub, Tickets};
 use crate::metrics::Meters;
 use crate::outbound::Outbound;
 use crate::pages::plots::Plots;
-use crate::pages::{AT_ONCE, Links};
+use crate::pages::{Links, Turns};
 use crate::tls::Tls;
 use crate::webhooks::Tellers;
 use ipnet::IpNet;
@@ -98,8 +98,8 @@ pub struct House {
     pub(crate) tellers: Arc<Tellers>,
     /// Links by which the operator signs in.
     pub(crate) links: Links,
-    /// Held by whoever checks or hashes a password.
-    pub(crate) passwords: Arc<tokio::sync::Semaphore>,
+    /// Turns to check or hash a password.
+    pub(crate) passwords: Turns,
     /// Figures over time.
     pub(crate) plots: Plots,
     /// Search, if this node searches.
@@ -154,7 +154,7 @@ impl House {
             backups: Backups::default(),
             tellers: Arc::default(),
             links: Links::default(),
-            passwords: Arc::new(tokio::sync::Semaphore::new(AT_ONCE)),
+            passwords: Turns::default(),
             plots: Plots::default(),
             #[cfg(feature = "search")]
             searching: std::sync::OnceLock::new(),

@@ -16,6 +16,10 @@ use serde::{Deserialize, Serialize};
 /// The BLAKE3 hash of a secret.
 pub type SecretHash = [u8; 32];
 
+/// What a session is found by: the space, the keyed hash of the user, and half the hash of the browser's secret. So a
+/// user's sessions are neighbours.
+pub type SessionId = [u8; 48];
+
 /// A way in for a user of a space.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
@@ -98,6 +102,16 @@ impl Invitation {
     }
 }
 
+/// The space of a session.
+pub fn space_of(id: &SessionId) -> SpaceId {
+    SpaceId(encode::key(&[&id[..16]]))
+}
+
+/// The session of a user who has that secret.
+pub fn session_id(user_key: &[u8; 32], hash: &SecretHash) -> SessionId {
+    encode::key(&[user_key, &hash[..16]])
+}
+
 fn hash_key(space: &SpaceId, hash: &SecretHash) -> [u8; 48] {
     encode::key(&[&space.0, hash])
 }
@@ -112,32 +126,34 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Forgets an account and ends its sessions.
+    /// Forgets an account, ends its sessions, and takes back what its user invited to.
     pub fn forget_account(&mut self, space: &SpaceId, user: &str) -> Answer<()> {
         self.touch();
         let key = self.shared.user_key(space, user);
         self.db.tables.accounts.remove(key).map_err(fault)?;
-        for (hash, session) in self.db.sessions(space)? {
-            if session.user == user {
-                self.end_session(space, &hash)?;
+        for (id, _) in self.db.sessions_of(space, user)? {
+            self.end_session(&id)?;
+        }
+        for (hash, invitation) in self.db.invitations(space)? {
+            if invitation.by == user {
+                self.end_invitation(space, &hash)?;
             }
         }
         Ok(())
     }
 
     /// Keeps a session, or changes what is kept of it.
-    pub fn keep_session(&mut self, space: &SpaceId, hash: &SecretHash, session: &Session) -> Answer<()> {
+    pub fn keep_session(&mut self, id: &SessionId, session: &Session) -> Answer<()> {
         self.touch();
-        let key = hash_key(space, hash);
-        let row = self.protect(space, &key, &to_row(session)?)?;
-        self.db.tables.sessions.insert(key, row.as_slice()).map_err(fault)?;
+        let row = self.protect(&space_of(id), id, &to_row(session)?)?;
+        self.db.tables.sessions.insert(id, row.as_slice()).map_err(fault)?;
         Ok(())
     }
 
     /// Ends a session. Says whether there was one.
-    pub fn end_session(&mut self, space: &SpaceId, hash: &SecretHash) -> Answer<bool> {
+    pub fn end_session(&mut self, id: &SessionId) -> Answer<bool> {
         self.touch();
-        Ok(self.db.tables.sessions.remove(hash_key(space, hash)).map_err(fault)?.is_some())
+        Ok(self.db.tables.sessions.remove(id).map_err(fault)?.is_some())
     }
 
     /// Keeps an invitation, or changes what is kept of it.
@@ -156,21 +172,6 @@ impl Batch<'_> {
     }
 }
 
-/// The rows of a space that are found by a hash, opened.
-macro_rules! by_hash {
-    ($db:ident, $space:ident, $table:ident, $what:literal) => {{
-        let mut found = Vec::new();
-        let range = hash_key($space, &[0; 32])..=hash_key($space, &[0xff; 32]);
-        for entry in $db.tables.$table().range(range).map_err(fault)? {
-            let (key, row) = entry.map_err(fault)?;
-            if let Some(plain) = $db.open_at_rest($space, &key.value(), row.value())? {
-                found.push((encode::key(&[&key.value()[16..]]), from_row(&plain, $what)?));
-            }
-        }
-        Ok(found)
-    }};
-}
-
 impl<V: View> Db<V> {
     /// The account of a user.
     pub fn account(&self, space: &SpaceId, user: &str) -> Answer<Option<Account>> {
@@ -180,11 +181,15 @@ impl<V: View> Db<V> {
         plain.map(|plain| from_row(&plain, "an account")).transpose()
     }
 
-    /// A session by the hash of its secret.
-    pub fn session(&self, space: &SpaceId, hash: &SecretHash) -> Answer<Option<Session>> {
-        let key = hash_key(space, hash);
-        let Some(row) = self.tables.sessions().get(key).map_err(fault)? else { return Ok(None) };
-        let plain = self.open_at_rest(space, &key, row.value())?;
+    /// What the sessions of a user begin with.
+    pub fn session_prefix(&self, space: &SpaceId, user: &str) -> [u8; 32] {
+        self.shared.user_key(space, user)
+    }
+
+    /// A session.
+    pub fn session(&self, id: &SessionId) -> Answer<Option<Session>> {
+        let Some(row) = self.tables.sessions().get(id).map_err(fault)? else { return Ok(None) };
+        let plain = self.open_at_rest(&space_of(id), id, row.value())?;
         plain.map(|plain| from_row(&plain, "a session")).transpose()
     }
 
@@ -196,13 +201,38 @@ impl<V: View> Db<V> {
         plain.map(|plain| from_row(&plain, "an invitation")).transpose()
     }
 
-    /// All sessions of a space, in an order that means nothing.
-    pub fn sessions(&self, space: &SpaceId) -> Answer<Vec<(SecretHash, Session)>> {
-        by_hash!(self, space, sessions, "a session")
+    /// The sessions of a user.
+    pub fn sessions_of(&self, space: &SpaceId, user: &str) -> Answer<Vec<(SessionId, Session)>> {
+        let prefix = self.session_prefix(space, user);
+        self.sessions_between(session_id(&prefix, &[0; 32]), session_id(&prefix, &[0xff; 32]), usize::MAX)
+    }
+
+    /// Sessions of a space, in an order that means nothing.
+    pub fn sessions(&self, space: &SpaceId, most: usize) -> Answer<Vec<(SessionId, Session)>> {
+        self.sessions_between(encode::key(&[&space.0]), encode::key(&[&space.0, &[0xff; 32]]), most)
+    }
+
+    fn sessions_between(&self, from: SessionId, to: SessionId, most: usize) -> Answer<Vec<(SessionId, Session)>> {
+        let mut found = Vec::new();
+        for entry in self.tables.sessions().range(from..=to).map_err(fault)?.take(most) {
+            let (id, row) = entry.map_err(fault)?;
+            if let Some(plain) = self.open_at_rest(&space_of(&id.value()), &id.value(), row.value())? {
+                found.push((id.value(), from_row(&plain, "a session")?));
+            }
+        }
+        Ok(found)
     }
 
     /// All invitations of a space, in an order that means nothing.
     pub fn invitations(&self, space: &SpaceId) -> Answer<Vec<(SecretHash, Invitation)>> {
-        by_hash!(self, space, invitations, "an invitation")
+        let mut found = Vec::new();
+        let range = hash_key(space, &[0; 32])..=hash_key(space, &[0xff; 32]);
+        for entry in self.tables.invitations().range(range).map_err(fault)? {
+            let (key, row) = entry.map_err(fault)?;
+            if let Some(plain) = self.open_at_rest(space, &key.value(), row.value())? {
+                found.push((encode::key(&[&key.value()[16..]]), from_row(&plain, "an invitation")?));
+            }
+        }
+        Ok(found)
     }
 }

@@ -57,7 +57,6 @@ impl Batch<'_> {
             self.shared.keys.erase(space, &kept.keeper);
         }
         forget_rows!(self, space, usize::MAX, kept_spaces: 16, protections: 16, signing_keys: 24, webhooks: 24);
-        forget_rows!(self, space, usize::MAX, accounts: 32, sessions: 48, invitations: 48);
         self.destroy_keys(space)?;
         Ok(())
     }
@@ -78,6 +77,7 @@ impl Batch<'_> {
         }
         let mut gone = names.len();
         gone += forget_rows!(self, space, most, users: 32, retentions: 32, distances: 80, reports: 24);
+        gone += forget_rows!(self, space, most, accounts: 32, sessions: 48, invitations: 48);
         Ok(gone)
     }
 }

@@ -274,7 +274,7 @@ tables! {
     Local reports: [u8; 24] => &'static [u8] = "reports_v1";
     /// (space id, keyed hash of a user id) to how they prove themselves on the pages, protected.
     Local accounts: [u8; 32] => &'static [u8] = "accounts_v1";
-    /// (space id, hash of a secret) to a browser that somebody signed in with, protected.
+    /// (space id, keyed hash of a user id, hash of a secret) to a browser that they signed in with, protected.
     Local sessions: [u8; 48] => &'static [u8] = "sessions_v1";
     /// (space id, hash of a secret) to a link by which somebody may come in, protected.
     Local invitations: [u8; 48] => &'static [u8] = "invitations_v1";

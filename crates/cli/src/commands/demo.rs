@@ -91,7 +91,7 @@ impl Demo {
         space: SpaceId,
         steps: &[Step],
     ) -> Result<(), Failure> {
-        while here.snapshot()?.sessions(&space)?.is_empty() {
+        while here.snapshot()?.sessions(&space, 1)?.is_empty() {
             if signals.wait(LOOK) {
                 return Ok(());
             }

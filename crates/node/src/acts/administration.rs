@@ -346,6 +346,7 @@ fn remove(batch: &mut Batch<'_>, space: &SpaceId, user: &str) -> Outcome {
     go!(by_keeper(batch, space, Kind::Removal, Payload::None, target));
     known.is_gone = true;
     batch.keep_user(space, &known)?;
+    batch.forget_account(space, user)?;
     Ok(Ok(Administered::User(known)))
 }
 

@@ -1,10 +1,12 @@
 //! Threads and messages: each deed becomes one event, or two where a message opens its thread.
 
+use super::entering::OPERATOR;
 use super::finding::{find, message_for, principal, thread_for};
 use super::moderation;
 use super::people::{self, Hand};
 use super::{
-    Act, Acted, Caller, CannotAct, Deed, Deemed, Named, NewMessage, NewThread, Place, ThreadChange, go, make, naming,
+    Act, Acted, Caller, CannotAct, Deed, Deemed, Means, Named, NewMessage, NewThread, Place, ThreadChange, go, make,
+    naming,
 };
 use engine::access::{Action, Decision, Facts, Principal, decide};
 use engine::create::{Draft, Seal};
@@ -92,6 +94,11 @@ pub(super) fn run(batch: &mut Batch<'_>, act: Act) -> Deemed<Acted> {
         && batch.db().user(&space, user)?.is_none()
     {
         return Ok(Err(CannotAct::Unknown("user")));
+    }
+    if caller.user.as_deref() == Some(OPERATOR) && matches!(caller.means, Means::Key(_)) {
+        return Ok(Err(CannotAct::Denied(Decision::Forbidden(
+            "this name is the operator's, who signs in to the pages",
+        ))));
     }
     let hand = match &caller.user {
         Some(user) => go!(people::hand(batch, &space, user, &fresh)),

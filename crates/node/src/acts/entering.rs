@@ -2,14 +2,17 @@
 //! may do it is decided here, in one transaction.
 
 use super::people::{self, admit};
-use super::{Caller, CannotAct, go, naming, principal};
+use super::{Caller, CannotAct, by_keeper, go, naming, principal};
 use engine::access::{Action, Decision, Facts, decide};
 use engine::reads::Answer;
-use model::payload::MemberRole;
-use model::{Nanos, SpaceId};
+use model::payload::{MemberRole, Payload};
+use model::{Kind, Nanos, SpaceId};
 use store::Batch;
-use store::accounts::{Account, Invitation, Passkey, SecretHash, Session};
+use store::accounts::{Account, Invitation, Passkey, SecretHash, Session, SessionId, session_id};
+use store::people::User;
 
+/// Under which name the operator takes part; nobody else joins under it.
+pub const OPERATOR: &str = "operator";
 /// Browsers that one user is signed in with; the one that was quiet for longest makes room.
 const SESSIONS_MAX: usize = 50;
 /// Invitations of a space that may be open.
@@ -58,15 +61,22 @@ pub enum Entering {
         fresh: Box<[u8; 32]>,
     },
     /// Sign in somebody who was proven.
-    SignIn(String, Browser),
+    SignIn {
+        /// Who.
+        user: String,
+        /// The hash of the password that they were proven by; another one may be set meanwhile.
+        proven: String,
+        /// The browser.
+        browser: Browser,
+    },
     /// Sign in the operator, who is an admin under this name.
     SignInOperator(String, Browser, Box<[u8; 32]>),
     /// Note that a session is used.
-    Touch(SecretHash),
+    Touch(SessionId),
     /// End a session of a user.
-    SignOut(String, SecretHash),
+    SignOut(String, SessionId),
     /// End all sessions of a user but this one.
-    SignOutOthers(String, SecretHash),
+    SignOutOthers(String, SessionId),
     /// Change an account.
     Change(String, Box<AccountChange>),
 }
@@ -119,7 +129,14 @@ pub(crate) fn enter(batch: &mut Batch<'_>, entrance: Entrance) -> Outcome {
     match entrance.what {
         Entering::Invite(caller, hash, invitation) => {
             go!(may_administer(batch, &space, &caller));
-            if batch.db().invitations(&space)?.len() >= INVITATIONS_MAX {
+            let mut open = 0;
+            for (known, invitation) in batch.db().invitations(&space)? {
+                match invitation.is_good(batch.now()) {
+                    true => open += 1,
+                    false => drop(batch.end_invitation(&space, &known)?),
+                }
+            }
+            if open >= INVITATIONS_MAX {
                 return Ok(Err(CannotEnter::TooMany(INVITATIONS_MAX, "open invitations")));
             }
             batch.keep_invitation(&space, &hash, &invitation)?;
@@ -138,37 +155,54 @@ pub(crate) fn enter(batch: &mut Batch<'_>, entrance: Entrance) -> Outcome {
         Entering::Join { invitation, user, password, browser, fresh } => {
             join(batch, &space, &invitation, user, password, &browser, &fresh)
         }
-        Entering::SignIn(user, browser) => sign_in(batch, &space, user, &browser, false),
+        Entering::SignIn { user, proven, browser } => {
+            let is_proven = batch.db().account(&space, &user)?.is_some_and(|account| account.password == Some(proven));
+            let is_here = batch.db().user(&space, &user)?.is_some_and(|user| !user.is_gone);
+            match is_proven && is_here && batch.db().kept_space(&space)?.is_some() {
+                true => sign_in(batch, &space, user, &browser, false),
+                false => Ok(Err(CannotEnter::Unknown("account"))),
+            }
+        }
         Entering::SignInOperator(user, browser, fresh) => {
-            if batch.db().user(&space, &user)?.is_none() {
-                go!(admit(batch, &space, &user, &fresh, MemberRole::Admin));
+            match batch.db().user(&space, &user)? {
+                None => drop(go!(admit(batch, &space, &user, &fresh, MemberRole::Admin))),
+                Some(known) if known.is_gone => go!(readmit(batch, &space, known)),
+                Some(_) => {}
             }
             batch.audit(Some(space), "operator", "sign in", &user)?;
             sign_in(batch, &space, user, &browser, true)
         }
-        Entering::Touch(hash) => {
-            if let Some(mut session) = batch.db().session(&space, &hash)? {
+        Entering::Touch(id) => {
+            if let Some(mut session) = batch.db().session(&id)? {
                 session.seen = batch.now();
-                batch.keep_session(&space, &hash, &session)?;
+                batch.keep_session(&id, &session)?;
             }
             Ok(Ok(()))
         }
-        Entering::SignOut(user, hash) => {
-            let found = batch.db().session(&space, &hash)?.filter(|session| session.user == user);
-            match found.is_some() && batch.end_session(&space, &hash)? {
+        Entering::SignOut(user, id) => {
+            let is_own = id.starts_with(&batch.db().session_prefix(&space, &user));
+            match is_own && batch.end_session(&id)? {
                 true => Ok(Ok(())),
                 false => Ok(Err(CannotEnter::Unknown("session"))),
             }
         }
         Entering::SignOutOthers(user, kept) => {
-            let sessions = batch.db().sessions(&space)?;
-            for (hash, _) in sessions.into_iter().filter(|(hash, session)| session.user == user && *hash != kept) {
-                batch.end_session(&space, &hash)?;
+            for (id, _) in batch.db().sessions_of(&space, &user)?.into_iter().filter(|(id, _)| *id != kept) {
+                batch.end_session(&id)?;
             }
             Ok(Ok(()))
         }
         Entering::Change(user, change) => change_account(batch, &space, &user, *change),
     }
+}
+
+/// An operator who was removed is an admin again.
+fn readmit(batch: &mut Batch<'_>, space: &SpaceId, mut known: User) -> Answer<Result<(), CannotAct>> {
+    let payload = Payload::Member { member: known.identity, role: MemberRole::Admin };
+    known.membership = go!(by_keeper(batch, space, Kind::Member, payload, None));
+    known.is_gone = false;
+    batch.keep_user(space, &known)?;
+    Ok(Ok(()))
 }
 
 fn may_administer(batch: &Batch<'_>, space: &SpaceId, caller: &Caller) -> Answer<Result<(), CannotAct>> {
@@ -195,8 +229,8 @@ fn join(
     if let Err(why) = naming::check_name(&user) {
         return Ok(Err(CannotAct::from(why).into()));
     }
-    // Whoever has the name is somebody, with an account or without.
-    if batch.db().user(space, &user)?.is_some() {
+    // Whoever has the name is somebody, with an account or without; the operator may come later.
+    if batch.db().user(space, &user)?.is_some() || user.eq_ignore_ascii_case(OPERATOR) {
         return Ok(Err(CannotEnter::NameTaken(user)));
     }
     go!(admit(batch, space, &user, fresh, role));
@@ -217,16 +251,16 @@ fn join(
 /// Remembers a browser. Sessions that ended, and the oldest of too many, are forgotten.
 fn sign_in(batch: &mut Batch<'_>, space: &SpaceId, user: String, browser: &Browser, is_operator: bool) -> Outcome {
     let now = batch.now();
-    let mut own = batch.db().sessions(space)?;
-    own.retain(|(_, session)| session.user == user);
+    let mut own = batch.db().sessions_of(space, &user)?;
     own.sort_by_key(|(_, session)| std::cmp::Reverse(session.seen));
-    for (number, (hash, session)) in own.iter().enumerate() {
+    for (number, (id, session)) in own.iter().enumerate() {
         if number + 1 >= SESSIONS_MAX || session.seen.plus(SESSION_NANOS) < now {
-            batch.end_session(space, hash)?;
+            batch.end_session(id)?;
         }
     }
+    let id = session_id(&batch.db().session_prefix(space, &user), &browser.hash);
     let session = Session { user, is_operator, since: now, seen: now, agent: browser.agent.clone() };
-    batch.keep_session(space, &browser.hash, &session)?;
+    batch.keep_session(&id, &session)?;
     Ok(Ok(()))
 }
 

@@ -68,6 +68,7 @@ pub(super) fn leave(batch: &mut Batch<'_>, scene: &Scene<'_>) -> Deemed<Acted> {
     go!(by_keeper(batch, &scene.space, Kind::Removal, Payload::None, target));
     user.is_gone = true;
     batch.keep_user(&scene.space, &user)?;
+    batch.forget_account(&scene.space, &user.id)?;
     batch.audit(Some(scene.space), &scene.caller.called, "leave", &user.id)?;
     done(batch, scene)
 }

@@ -142,6 +142,7 @@ pub(crate) async fn create(
     headers: HeaderMap,
     Sent(body): Sent,
 ) -> Result<(StatusCode, Json<MadeKey>), Problem> {
+    guest.refuse_session()?;
     let KeyBody { role, label } = json(&headers, &body)?;
     let role = role.role();
     let label = label.unwrap_or_default();
@@ -189,6 +190,7 @@ pub(crate) async fn rotate(
     Path(id): Path<String>,
     Query(query): Query<EndQuery>,
 ) -> Result<(StatusCode, Json<MadeKey>), Problem> {
+    guest.refuse_session()?;
     let (old, before) = known(&house, &guest, &id)?;
     let role = before.role().ok_or_else(|| Problem::conflict("the key has a role that this release does not know"))?;
     // Whoever rotates the key that they ask with must be able to ask again.

@@ -62,6 +62,7 @@ pub(crate) async fn create(
     State(house): State<Shared>,
     guest: Guest,
 ) -> Result<(StatusCode, Json<MadeSigningKey>), Problem> {
+    guest.refuse_session()?;
     let space = guest.space()?;
     let made = house.make(&guest, |made| Administration::AddSigningKey(space, Box::new(made.secret))).await?;
     let keys = house.node.snapshot()?.signing_keys(&space)?;

@@ -12,8 +12,9 @@ use engine::access::Standing;
 use http::{HeaderMap, StatusCode};
 use model::Nanos;
 use model::payload::MemberRole;
+use node::acts::entering::OPERATOR;
 use node::acts::naming::check_name;
-use node::acts::{self, Administered, Administration};
+use node::acts::{self, Administered, Administration, Means};
 use serde::{Deserialize, Serialize};
 use store::Db;
 use store::people::User;
@@ -81,6 +82,14 @@ impl RoleBody {
     }
 }
 
+/// Whoever runs the node cannot be removed from it by those it serves.
+pub(crate) fn leave_operator_alone(guest: &Guest, user: &str) -> Result<(), Problem> {
+    match user == OPERATOR && guest.caller.means != Means::Operator {
+        true => Err(Problem::forbidden("only the operator changes what the operator may do")),
+        false => Ok(()),
+    }
+}
+
 fn entry<V: View>(db: &Db<V>, user: User, now: Nanos) -> Result<UserEntry, Problem> {
     let role = match acts::standing(db, &user, now)? {
         Standing::Member(role) => Some(role.to_string()),
@@ -131,6 +140,7 @@ pub(crate) async fn put(
     Sent(body): Sent,
 ) -> Result<Json<UserEntry>, Problem> {
     check_name(&user)?;
+    leave_operator_alone(&guest, &user)?;
     let role = json::<RoleBody>(&headers, &body)?.role();
     let space = guest.space()?;
     let what = Administration::SetRole { space, user, role: Some(role), fresh: Box::new(fresh()?) };
@@ -149,6 +159,7 @@ pub(crate) async fn remove(
     guest: Guest,
     Path(user): Path<String>,
 ) -> Result<StatusCode, Problem> {
+    leave_operator_alone(&guest, &user)?;
     let space = guest.space()?;
     let what = Administration::SetRole { space, user, role: None, fresh: Box::new([0; 32]) };
     house.administer(&guest, what).await?;

@@ -11,11 +11,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// More callers than this at a time, and those who have been quiet are forgotten.
 const CALLERS_MAX: usize = 100_000;
 const LOOK_EVERY: u64 = 1024;
-/// Passwords that may be tried for one account.
-const GUESSES_PER_MINUTE: NonZeroU32 = match NonZeroU32::new(10) {
-    Some(guesses) => guesses,
-    None => NonZeroU32::MIN,
-};
+/// Passwords that may be tried for one account from one address, and from one address for all of them.
+const GUESSES_PER_MINUTE: NonZeroU32 = number(10);
+const FEW: NonZeroU32 = number(6);
+
+const fn number(number: u32) -> NonZeroU32 {
+    match NonZeroU32::new(number) {
+        Some(number) => number,
+        None => NonZeroU32::MIN,
+    }
+}
 
 /// The counters.
 #[derive(Debug)]
@@ -24,6 +29,7 @@ pub(crate) struct Gates {
     users: DefaultKeyedRateLimiter<[u8; 16]>,
     addresses: DefaultKeyedRateLimiter<u64>,
     guesses: DefaultKeyedRateLimiter<[u8; 16]>,
+    sources: DefaultKeyedRateLimiter<[u8; 16]>,
     clock: DefaultClock,
     asked: AtomicU64,
 }
@@ -49,6 +55,7 @@ impl Gates {
             users: RateLimiter::keyed(quota(limits.user_per_second)),
             addresses: RateLimiter::keyed(quota(limits.address_per_second)),
             guesses: RateLimiter::keyed(Quota::per_minute(GUESSES_PER_MINUTE)),
+            sources: RateLimiter::keyed(Quota::per_minute(GUESSES_PER_MINUTE.saturating_mul(FEW))),
             clock: DefaultClock::default(),
             asked: AtomicU64::new(0),
         }
@@ -66,11 +73,16 @@ impl Gates {
         self.count(&self.users, &hash, "this user")
     }
 
-    /// Counts an attempt to sign in to an account.
-    pub(crate) fn guess(&self, space: &str, user: &str) -> Result<(), Problem> {
-        let mut hash = [0; 16];
-        hash.copy_from_slice(&blake3::hash(format!("{space}\n{user}").as_bytes()).as_bytes()[..16]);
-        self.count(&self.guesses, &hash, "whoever signs in to this account")
+    /// Counts an attempt to sign in to an account, or to join: by who is tried from where, so that nobody locks others
+    /// out, and by where from alone.
+    pub(crate) fn guess(&self, network: u64, what: &str) -> Result<(), Problem> {
+        let hash = |text: String| {
+            let mut hash = [0; 16];
+            hash.copy_from_slice(&blake3::hash(text.as_bytes()).as_bytes()[..16]);
+            hash
+        };
+        self.count(&self.guesses, &hash(format!("{network} {what}")), "whoever signs in to this account")?;
+        self.count(&self.sources, &hash(format!("{network}")), "this address")
     }
 
     /// Counts a request from an address.

@@ -6,10 +6,10 @@ mod once;
 pub(crate) mod sessions;
 pub(crate) mod signature;
 
-use crate::caller::Guest;
+use crate::caller::{Guest, Via};
 use crate::problem::Problem;
 use crate::routes;
-use crate::state::Shared;
+use crate::state::{House, Shared};
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -39,7 +39,10 @@ pub(crate) struct Proven {
 pub(crate) async fn enter(State(house): State<Shared>, request: Request, next: Next) -> Response {
     let (began, method) = (house.node.now(), request.method().clone());
     let path = request.extensions().get::<MatchedPath>().cloned();
-    let response = let_in(&house, request, next).await;
+    let mut response = let_in(&house, request, next).await;
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     let took = house.node.now().0.saturating_sub(began.0);
     let route = path.as_ref().map(MatchedPath::as_str).unwrap_or_default();
     // A method that no route takes is whatever a client made up: it would make a family of its own each time.
@@ -87,20 +90,23 @@ fn admit(house: &Shared, request: &Request) -> Result<Guest, Problem> {
     };
     refuse_keys_in_query(request.uri().query().unwrap_or_default())?;
     let address = address(house, request);
+    let via = Via { network: limits::network(address), is_secure: sessions::is_secure(house, request) };
     let headers = request.headers();
     let proven = match ticket(house, request)? {
-        Some(guest) => return Ok(Guest { action, ..guest }),
+        Some(guest) => return Ok(Guest { action, via, ..guest }),
         None => counted(house, address, keys::prove(house, headers))?,
     };
     let Some(proven) = proven else {
         house.gates.address(address)?;
-        if let Some(guest) = sessions::prove(house, request, action)? {
+        if let Some(guest) = sessions::prove(house, request, action, via)? {
             house.gates.user(&guest.account, "")?;
             return sessions::allowed(house, guest);
         }
         let caller = Caller { means: Means::Operator, user: None, called: "nobody".into() };
         return match decide(&Principal::Nobody, action, &Facts::default()) {
-            Decision::Allow => Ok(Guest { space: None, caller, account: [0; 8], action, once: None, signed: None }),
+            Decision::Allow => {
+                Ok(Guest { space: None, caller, account: [0; 8], action, once: None, signed: None, via })
+            }
             denied => Err(denied.into()),
         };
     };
@@ -111,8 +117,9 @@ fn admit(house: &Shared, request: &Request) -> Result<Guest, Problem> {
         house.gates.user(&proven.account, user.as_deref().unwrap_or_default())?;
     }
     let space = proven.space.map_or_else(|| space_of_operator(house, headers), |space| Ok(Some(space)))?;
+    let space = sessions::in_path(house, request, space, proven.means == Means::Operator)?;
     let caller = Caller { means: proven.means, user, called: proven.called };
-    let guest = Guest { space, caller, account: proven.account, action, once: None, signed: None };
+    let guest = Guest { space, caller, account: proven.account, action, once: None, signed: None, via };
     match decide(&presumed(&guest), action, &Facts::default()) {
         Decision::Allow => Ok(guest),
         denied => Err(denied.into()),
@@ -210,12 +217,18 @@ fn space_of_operator(house: &Shared, headers: &HeaderMap) -> Result<Option<Space
     found.map(|(space, _)| Some(*space)).ok_or_else(|| Problem::not_found("this node keeps no such space"))
 }
 
-/// Where a request comes from: the peer, or what a configured proxy says about it.
-fn address(house: &Shared, request: &Request) -> IpAddr {
+/// Who is at the other end of the connection, and whether that is one of our proxies.
+fn peer(house: &House, request: &Request) -> (IpAddr, bool) {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
     let peer = peer.unwrap_or(IpAddr::from([0, 0, 0, 0])).to_canonical();
+    (peer, house.options.proxies.iter().any(|net| net.contains(&peer)))
+}
+
+/// Where a request comes from: the peer, or what a configured proxy says about it.
+fn address(house: &Shared, request: &Request) -> IpAddr {
+    let (peer, is_told) = peer(house, request);
     let is_proxy = |address: &IpAddr| house.options.proxies.iter().any(|net| net.contains(address));
-    if !is_proxy(&peer) {
+    if !is_told {
         return peer;
     }
     let told = request.headers().get("x-forwarded-for").and_then(|value| value.to_str().ok()).unwrap_or_default();

@@ -1,24 +1,26 @@
 //! Sessions of the pages: a cookie proves a user, and whatever changes something must come from a page of this node.
 
 use crate::ask::fresh;
-use crate::caller::{Guest, Signed};
+use crate::caller::{Guest, Signed, Via};
 use crate::problem::Problem;
 use crate::state::{House, Shared};
 use axum::extract::Request;
 use engine::access::{Action, Decision, Facts, decide};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use http::uri::Authority;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use model::{Nanos, SpaceId};
 use node::Request as Order;
 use node::acts::entering::{Entering, Entrance, SESSION_NANOS};
 use node::acts::{Caller, Means, principal};
-use store::accounts::{SecretHash, Session};
+use store::accounts::{SecretHash, Session, SessionId, session_id, space_of};
 
 /// The cookie, over plain HTTP and over HTTPS.
 const NAME: &str = "anteroom";
 const SECURE_NAME: &str = "__Host-anteroom";
 /// How often the use of a session is noted.
 const NOTED_EVERY: u64 = 600 * Nanos::SECOND;
-const MAX_AGE_SECONDS: u64 = SESSION_NANOS / Nanos::SECOND;
+/// As long as browsers keep one; the node ends it earlier if it is not used.
+const MAX_AGE_SECONDS: u64 = 400 * 24 * 3600;
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SPACE: HeaderName = HeaderName::from_static("x-space");
@@ -40,22 +42,30 @@ impl Secret {
     }
 }
 
-/// The space and the secret in a text that [`written`] wrote.
-pub(crate) fn read(text: &str) -> Option<(SpaceId, Secret)> {
-    let (space, secret) = text.split_at_checked(32)?;
+/// The bytes and the secret in a text that [`written`] wrote.
+pub(crate) fn read<const N: usize>(text: &str) -> Option<([u8; N], Secret)> {
+    let (front, secret) = text.split_at_checked(2 * N)?;
     let is_secret = secret.len() == 64 && secret.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_secret.then(|| Some((space.parse().ok()?, Secret::of(secret.to_owned()))))?
+    let mut bytes = [0; N];
+    hex::decode_to_slice(front, &mut bytes).ok()?;
+    is_secret.then(|| (bytes, Secret::of(secret.to_owned())))
 }
 
-/// A secret of a space as one text.
-pub(crate) fn written(space: &SpaceId, secret: &Secret) -> String {
-    format!("{space}{}", secret.text)
+/// Where a secret belongs, and the secret, as one text.
+pub(crate) fn written(front: &[u8], secret: &Secret) -> String {
+    format!("{}{}", hex::encode(front), secret.text)
 }
 
 /// Whether the browser came over HTTPS, to this node or to a proxy that says so.
-pub(crate) fn is_secure(house: &House, headers: &HeaderMap) -> bool {
-    let told = headers.get("x-forwarded-proto").is_some_and(|value| value == "https");
-    house.options.tls.is_some() || told && !house.options.proxies.is_empty()
+pub(super) fn is_secure(house: &House, request: &Request) -> bool {
+    let told = request.headers().get("x-forwarded-proto").is_some_and(|value| value == "https");
+    house.options.tls.is_some() || told && super::peer(house, request).1
+}
+
+/// The host that a browser asked for: HTTP/2 has it in the address.
+pub(crate) fn host<'r>(headers: &'r HeaderMap, uri: &'r Uri) -> Option<&'r str> {
+    let told = headers.get(header::HOST).and_then(|value| value.to_str().ok());
+    told.or_else(|| uri.authority().map(Authority::as_str))
 }
 
 /// What tells a browser to remember a session.
@@ -66,43 +76,49 @@ pub(crate) fn cookie(is_secure: bool, value: &str) -> Result<HeaderValue, Proble
     HeaderValue::from_str(&text).map_err(|_| Problem::broken("a cookie could not be written"))
 }
 
-fn presented(headers: &HeaderMap) -> Option<(SpaceId, Secret)> {
+/// What a browser was given before. Under HTTPS only the name counts that no other host can set.
+fn presented(headers: &HeaderMap, is_secure: bool) -> Option<([u8; 32], Secret)> {
+    let wanted = if is_secure { SECURE_NAME } else { NAME };
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|text| text.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find_map(|(name, value)| if [NAME, SECURE_NAME].contains(&name) { read(value) } else { None })
+    pairs.find_map(|(name, value)| if name == wanted { read(value) } else { None })
 }
 
 /// Whether a request was made by a page of this node.
-pub(crate) fn is_from_here(headers: &HeaderMap) -> bool {
+pub(crate) fn is_from_here(headers: &HeaderMap, uri: &Uri) -> bool {
     if let Some(site) = headers.get(FETCH_SITE) {
         return site == "same-origin" || site == "none";
     }
-    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-    match (text(header::ORIGIN), text(header::HOST)) {
+    let origin = headers.get(header::ORIGIN).and_then(|value| value.to_str().ok());
+    match (origin, host(headers, uri)) {
         (Some(origin), Some(host)) => origin.split_once("://").is_some_and(|(_, from)| from == host),
         _ => false,
     }
 }
 
-/// The session behind a cookie, if it is good.
-pub(crate) fn session(house: &House, space: &SpaceId, hash: &SecretHash) -> Result<Option<Session>, Problem> {
+/// A session, if it is good.
+pub(crate) fn session(house: &House, id: &SessionId) -> Result<Option<Session>, Problem> {
     let now = house.node.now();
-    let found = house.node.snapshot()?.session(space, hash)?;
+    let found = house.node.snapshot()?.session(id)?;
     Ok(found.filter(|session| now < session.seen.plus(SESSION_NANOS)))
 }
 
 /// Proves the user of a session. Without a good cookie there is nobody.
-pub(super) fn prove(house: &Shared, request: &Request, action: Action) -> Result<Option<Guest>, Problem> {
+pub(super) fn prove(house: &Shared, request: &Request, action: Action, via: Via) -> Result<Option<Guest>, Problem> {
     let headers = request.headers();
-    let Some((space, secret)) = presented(headers) else { return Ok(None) };
-    let Some(session) = session(house, &space, &secret.hash)? else { return Ok(None) };
+    let Some((user_key, secret)) = presented(headers, via.is_secure) else { return Ok(None) };
+    let id = session_id(&user_key, &secret.hash);
+    let Some(session) = session(house, &id)? else { return Ok(None) };
     let is_read = [Method::GET, Method::HEAD].contains(request.method());
-    if !is_read && !is_from_here(headers) {
+    if !is_read && !is_from_here(headers, request.uri()) {
         return Err(Problem::foreign("the request comes from another site"));
     }
-    note_use(house, &space, &secret.hash, &session);
-    let home = space;
-    let space = chosen(house, request, space, &session)?;
+    note_use(house, &id, &session);
+    let home = space_of(&id);
+    let space = match in_path(house, request, Some(home), session.is_operator)? {
+        Some(space) if space == home && session.is_operator => named(house, request)?.unwrap_or(home),
+        space => space.unwrap_or(home),
+    };
     let is_for_the_operator = matches!(action, Action::Administer | Action::Operate | Action::Vouch);
     let caller = match session.is_operator && is_for_the_operator {
         true => Caller { means: Means::Operator, user: None, called: format!("operator as {}", session.user) },
@@ -113,8 +129,8 @@ pub(super) fn prove(house: &Shared, request: &Request, action: Action) -> Result
     };
     let mut account = [0; 8];
     account.copy_from_slice(&secret.hash[..8]);
-    let signed = Signed { home, hash: secret.hash, user: session.user, is_operator: session.is_operator };
-    Ok(Some(Guest { space: Some(space), caller, account, action, once: None, signed: Some(signed) }))
+    let signed = Signed { id, home, user: session.user, is_operator: session.is_operator };
+    Ok(Some(Guest { space: Some(space), caller, account, action, once: None, signed: Some(signed), via }))
 }
 
 /// Asks the access function about a user who is known by now.
@@ -127,25 +143,64 @@ pub(super) fn allowed(house: &House, guest: Guest) -> Result<Guest, Problem> {
     }
 }
 
-/// The space that a request is about: the session's, or for the operator the one that is named.
-fn chosen(house: &House, request: &Request, own: SpaceId, session: &Session) -> Result<SpaceId, Problem> {
-    let path = request.uri().path().strip_prefix("/s/").and_then(|rest| rest.split('/').next());
+/// The space that the address of a page names: of a guest's own, or for the operator any that is kept.
+pub(super) fn in_path(
+    house: &House,
+    request: &Request,
+    own: Option<SpaceId>,
+    is_operator: bool,
+) -> Result<Option<SpaceId>, Problem> {
+    let Some(name) = request.uri().path().strip_prefix("/s/").and_then(|rest| rest.split('/').next()) else {
+        return Ok(own);
+    };
+    let name = decoded(name);
+    let db = house.node.snapshot()?;
+    let found = match (is_operator, own) {
+        (true, _) => db.kept_spaces()?.into_iter().find(|(_, kept)| kept.name == name).map(|(space, _)| space),
+        (false, Some(own)) => db.kept_space(&own)?.filter(|kept| kept.name == name).map(|_| own),
+        (false, None) => None,
+    };
+    found.map(Some).ok_or_else(|| Problem::not_found("there is no such space for you"))
+}
+
+/// The space that the operator's page names for the API, which has it in no path.
+fn named(house: &House, request: &Request) -> Result<Option<SpaceId>, Problem> {
     let query = request.uri().query().unwrap_or_default();
     let query = query.split('&').find_map(|pair| pair.strip_prefix("space="));
     let header = request.headers().get(SPACE).and_then(|value| value.to_str().ok());
-    let Some(name) = path.or(header).or(query).filter(|name| !name.is_empty()) else { return Ok(own) };
-    let db = house.node.snapshot()?;
-    let found = match session.is_operator {
-        true => db.kept_spaces()?.into_iter().find(|(_, kept)| kept.name == name).map(|(space, _)| space),
-        false => db.kept_space(&own)?.filter(|kept| kept.name == name).map(|_| own),
-    };
-    found.ok_or_else(|| Problem::not_found("there is no such space for you"))
+    if request.uri().path().starts_with("/s/") {
+        return Ok(None);
+    }
+    let Some(name) = header.or(query).map(decoded).filter(|name| !name.is_empty()) else { return Ok(None) };
+    let spaces = house.node.snapshot()?.kept_spaces()?;
+    let found = spaces.into_iter().find(|(_, kept)| kept.name == name).map(|(space, _)| space);
+    found.map(Some).ok_or_else(|| Problem::not_found("there is no such space for you"))
+}
+
+/// A part of an address without its percent signs.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((byte, after)) = rest.split_first() {
+        let code = after.get(..2).and_then(|digits| hex::decode(digits).ok());
+        match (byte, code) {
+            (b'%', Some(code)) => {
+                bytes.extend(code);
+                rest = &after[2..];
+            }
+            _ => {
+                bytes.push(*byte);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Notes now and then that a session is used, without waiting for it.
-fn note_use(house: &House, space: &SpaceId, hash: &SecretHash, session: &Session) {
+fn note_use(house: &House, id: &SessionId, session: &Session) {
     if session.seen.plus(NOTED_EVERY) < house.node.now() {
-        let entrance = Entrance { space: *space, what: Entering::Touch(*hash) };
+        let entrance = Entrance { space: space_of(id), what: Entering::Touch(*id) };
         let _ = house.node.submit(Order::Enter(Box::new(entrance)), |_| ());
     }
 }
@@ -162,15 +217,24 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_reads_back_among_others_and_nothing_else_does() {
-        let (space, secret) = (SpaceId([7; 16]), Secret::of("ab".repeat(32)));
-        let text = written(&space, &secret);
-        for name in [NAME, SECURE_NAME] {
-            let found = presented(&headers(&[("cookie", &format!("a=b; {name}={text}; c=d"))]));
-            assert!(found.is_some_and(|(found, other)| found == space && other.hash == secret.hash), "{name}");
+    fn a_cookie_reads_back_among_others_under_the_name_for_its_scheme() {
+        let (user_key, secret) = ([7; 32], Secret::of("ab".repeat(32)));
+        let text = written(&user_key, &secret);
+        for (name, is_secure) in [(NAME, false), (SECURE_NAME, true)] {
+            let sent = headers(&[("cookie", &format!("a=b; {name}={text}; c=d"))]);
+            let found = presented(&sent, is_secure);
+            assert!(found.is_some_and(|(found, other)| found == user_key && other.hash == secret.hash), "{name}");
+            assert!(presented(&sent, !is_secure).is_none(), "{name}");
         }
-        for bad in ["", "x", &text[1..], &format!("{text}0"), &"é".repeat(48), &"zz".repeat(48)] {
-            assert!(read(bad).is_none(), "{bad}");
+        for bad in ["", "x", &text[1..], &format!("{text}0"), &"é".repeat(64), &"zz".repeat(64)] {
+            assert!(read::<32>(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn names_in_addresses_are_decoded() {
+        for (text, expected) in [("home", "home"), ("team%40x", "team@x"), ("%", "%"), ("%zz", "%zz"), ("a%4", "a%4")] {
+            assert_eq!(decoded(text), expected);
         }
     }
 
@@ -186,7 +250,7 @@ mod tests {
             (&[("origin", "null"), ("host", "null")], false),
         ];
         for (pairs, expected) in cases {
-            assert_eq!(is_from_here(&headers(pairs)), expected, "{pairs:?}");
+            assert_eq!(is_from_here(&headers(pairs), &Uri::from_static("/")), expected, "{pairs:?}");
         }
     }
 }

@@ -101,7 +101,7 @@ fn look_again<V: View>(house: &House, guest: &Guest, db: &Db<V>) -> Result<Seen,
         return Err(Problem::unproven("the key is not accepted any more"));
     }
     if let Some(signed) = &guest.signed
-        && sessions::session(house, &signed.home, &signed.hash)?.is_none()
+        && sessions::session(house, &signed.id)?.is_none()
     {
         return Err(Problem::unproven("the session has ended"));
     }

@@ -219,6 +219,13 @@ impl<V: View> Look<'_, V> {
         if place == meta.subject { Ok(seq) } else { Err(unknown()) }
     }
 
+    /// Whether the caller could change what somebody of that name wrote.
+    pub(crate) fn may_change_by(&self, author: &str) -> bool {
+        let is_own = self.seen.caller.user.as_deref() == Some(author);
+        let facts = Facts { is_closed_to_caller: false, is_own, is_known: true };
+        decide(&self.seen.principal, Action::Change, &facts) == Decision::Allow
+    }
+
     /// Whether the caller could change or delete a message.
     pub(crate) fn may_change(&self, seq: Seq) -> Result<bool, Problem> {
         let author = self.db.message_by_seq(seq)?.map(|found| found.author);

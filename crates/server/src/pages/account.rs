@@ -15,7 +15,7 @@ use http::{StatusCode, header};
 use maud::{Markup, html};
 use node::acts::entering::{AccountChange, Entering};
 use serde::Deserialize;
-use store::accounts::Session;
+use store::accounts::{Session, SessionId};
 
 /// The largest picture.
 const PICTURE_BYTES_MAX: usize = 64 * 1024;
@@ -47,8 +47,7 @@ pub(crate) async fn page(State(house): State<Shared>, guest: Guest) -> Result<Re
     let signed = signed(&guest)?;
     let name = db.kept_space(&signed.home)?.map(|kept| kept.name).unwrap_or_default();
     let account = db.account(&signed.home, &signed.user)?;
-    let mut sessions = db.sessions(&signed.home)?;
-    sessions.retain(|(_, session)| session.user == signed.user);
+    let mut sessions = db.sessions_of(&signed.home, &signed.user)?;
     sessions.sort_by_key(|(_, session)| std::cmp::Reverse(session.seen));
     let display = account.as_ref().map(|account| account.display.as_str()).unwrap_or_default();
     let has_picture = account.as_ref().is_some_and(|account| account.picture.is_some());
@@ -86,7 +85,7 @@ pub(crate) async fn page(State(house): State<Shared>, guest: Guest) -> Result<Re
         }
         section.card {
             h2 { "Browsers" }
-            ul.plain { @for (hash, session) in &sessions { (browser(hash, session, *hash == signed.hash)) } }
+            ul.plain { @for (id, session) in &sessions { (browser(id, session, *id == signed.id)) } }
             form method="post" action="/me/sessions" { button name="others" value="1" { "Sign out all others" } }
             form method="post" action="/out" { button { "Sign out here" } }
         }
@@ -102,14 +101,14 @@ pub(super) fn face(space: &str, user: &str, has_picture: bool) -> Markup {
     }
 }
 
-fn browser(hash: &[u8; 32], session: &Session, is_this: bool) -> Markup {
+fn browser(id: &SessionId, session: &Session, is_this: bool) -> Markup {
     html! {
         li.row {
             div { (session.agent) br;
                 span.note { "since " (time(session.since.0)) ", last used " (time(session.seen.0))
                     @if is_this { ", this browser" } } }
             @if !is_this {
-                form method="post" action="/me/sessions" { button name="end" value=(hex::encode(hash)) { "Sign out" } }
+                form method="post" action="/me/sessions" { button name="end" value=(hex::encode(id)) { "Sign out" } }
             }
         }
     }
@@ -119,6 +118,7 @@ fn browser(hash: &[u8; 32], session: &Session, is_this: bool) -> Markup {
 #[derive(Debug, Deserialize)]
 pub(crate) struct SessionForm {
     end: Option<String>,
+    others: Option<String>,
 }
 
 /// Signs out one browser, or all others.
@@ -128,14 +128,15 @@ pub(crate) async fn sessions(
     Filled(form): Filled<SessionForm>,
 ) -> Result<Response, Problem> {
     let signed = signed(&guest)?;
-    let entering = match form.end {
-        Some(text) => {
-            let mut hash = [0; 32];
+    let entering = match (form.end, form.others) {
+        (Some(text), _) => {
+            let mut id = [0; 48];
             let unknown = |_| Problem::not_found("there is no such session");
-            hex::decode_to_slice(&text, &mut hash).map_err(unknown)?;
-            Entering::SignOut(signed.user.clone(), hash)
+            hex::decode_to_slice(&text, &mut id).map_err(unknown)?;
+            Entering::SignOut(signed.user.clone(), id)
         }
-        None => Entering::SignOutOthers(signed.user.clone(), signed.hash),
+        (None, Some(_)) => Entering::SignOutOthers(signed.user.clone(), signed.id),
+        (None, None) => return Err(Problem::unprocessable("say which browser to sign out")),
     };
     house.enter(signed.home, entering).await?;
     end_streams(&house, &guest)?;
@@ -184,14 +185,14 @@ pub(crate) async fn password(
     passwords::check(&form.after)?;
     let known = house.node.snapshot()?.account(&signed.home, &signed.user)?.and_then(|account| account.password);
     if known.is_some() {
-        house.gates.guess(&signed.home.to_string(), &signed.user)?;
+        house.gates.guess(guest.via.network, &format!("change {}", signed.user))?;
         if !passwords::fits(&house, form.before, known).await? {
             return Err(Problem::forbidden("the present password is another one"));
         }
     }
     let hash = passwords::hash(&house, form.after).await?;
     change(&house, signed, AccountChange::Password(hash)).await?;
-    house.enter(signed.home, Entering::SignOutOthers(signed.user.clone(), signed.hash)).await?;
+    house.enter(signed.home, Entering::SignOutOthers(signed.user.clone(), signed.id)).await?;
     end_streams(&house, &guest)?;
     Ok(to("/me"))
 }

@@ -4,7 +4,7 @@ use super::shell::{Frame, respond, to};
 use super::{passwords, shell};
 use crate::ask::fresh;
 use crate::caller::Guest;
-use crate::door::sessions::{Secret, cookie, is_secure, read, written};
+use crate::door::sessions::{Secret, cookie, read, written};
 use crate::extract::{Filled, Path, Query};
 use crate::problem::Problem;
 use crate::state::{House, Shared};
@@ -13,15 +13,13 @@ use axum::response::Response;
 use http::{HeaderMap, StatusCode, header};
 use maud::{Markup, html};
 use model::{Nanos, SpaceId};
-use node::acts::entering::{Browser, CannotEnter, Entering, Entrance};
+use node::acts::entering::{Browser, CannotEnter, Entering, Entrance, OPERATOR};
 use node::{Reply, Request};
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use store::accounts::SecretHash;
 
-/// Under which name the operator takes part.
-const OPERATOR: &str = "operator";
 /// How long the operator's link is good.
 const LINK_NANOS: u64 = 24 * 3600 * Nanos::SECOND;
 /// Links of the operator that are good at the same time.
@@ -90,20 +88,23 @@ pub(super) fn browser(headers: &HeaderMap) -> Result<(Browser, Secret), Problem>
 /// Goes somewhere with a session.
 fn welcome(
     house: &House,
-    headers: &HeaderMap,
-    space: &SpaceId,
+    guest: &Guest,
+    (space, user): (&SpaceId, &str),
     secret: &Secret,
     next: &str,
 ) -> Result<Response, Problem> {
     let mut response = to(next);
-    let cookie = cookie(is_secure(house, headers), &written(space, secret))?;
+    let front = house.node.snapshot()?.session_prefix(space, user);
+    let cookie = cookie(guest.via.is_secure, &written(&front, secret))?;
     response.headers_mut().insert(header::SET_COOKIE, cookie);
     Ok(response)
 }
 
 /// A place on this node to go to: anything else leads to the beginning.
 fn place(next: Option<&str>) -> &str {
-    let is_here = |next: &&str| next.starts_with('/') && !next.starts_with("//") && !next.contains('\\');
+    // Browsers leave out what cannot be seen, and take a backslash for a slash.
+    let is_plain = |next: &str| next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    let is_here = |next: &&str| next.starts_with('/') && !next.starts_with("//") && is_plain(next);
     next.filter(is_here).unwrap_or("/")
 }
 
@@ -175,10 +176,12 @@ pub(crate) struct SignInForm {
 /// Signs in by name and password.
 pub(crate) async fn sign_in(
     State(house): State<Shared>,
+    guest: Guest,
     headers: HeaderMap,
     Filled(form): Filled<SignInForm>,
 ) -> Result<Response, Problem> {
     let next = place(form.next.as_deref()).to_owned();
+    let form = SignInForm { user: form.user.trim().to_lowercase(), ..form };
     let db = house.node.snapshot()?;
     let spaces = db.kept_spaces()?;
     let name = if form.space.is_empty() { "home" } else { form.space.as_str() };
@@ -192,17 +195,16 @@ pub(crate) async fn sign_in(
         None => false,
     };
     drop(db);
-    // Guessing is slow for each account, wherever it comes from.
-    house.gates.guess(name, &form.user)?;
+    house.gates.guess(guest.via.network, &format!("{name}\n{}", form.user))?;
     let hash = account.and_then(|account| account.password).filter(|_| is_here);
-    let fits = passwords::fits(&house, form.password, hash).await?;
-    let (Some(space), true) = (space, fits) else {
+    let fits = passwords::fits(&house, form.password, hash.clone()).await?;
+    let (Some(space), Some(proven), true) = (space, hash, fits) else {
         let why_not = "That name and password do not belong together, or there is no such space.";
         return Ok(page(StatusCode::FORBIDDEN, &next, Some(why_not)));
     };
     let (browser, secret) = browser(&headers)?;
-    house.enter(space, Entering::SignIn(form.user, browser)).await?;
-    welcome(&house, &headers, &space, &secret, &next)
+    house.enter(space, Entering::SignIn { user: form.user.clone(), proven, browser }).await?;
+    welcome(&house, &guest, (&space, &form.user), &secret, &next)
 }
 
 /// The operator's link: a button, because programs that look at links press none.
@@ -213,7 +215,7 @@ pub(crate) async fn link(State(house): State<Shared>, Path(link): Path<String>) 
     let body = html! {
         section.card {
             h1 { "Welcome, operator" }
-            p { "This link signs you in once, on this browser. You will see everything that this node keeps." }
+            p { "This link signs you in once, on this browser. From here you look after this node and take part in its spaces." }
             form method="post" { button autofocus { "Sign in as operator" } }
         }
     };
@@ -230,6 +232,7 @@ fn spent() -> Problem {
 /// Signs the operator in.
 pub(crate) async fn use_link(
     State(house): State<Shared>,
+    guest: Guest,
     Path(link): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -240,7 +243,7 @@ pub(crate) async fn use_link(
     let (browser, secret) = browser(&headers)?;
     let entering = Entering::SignInOperator(OPERATOR.to_owned(), browser, Box::new(fresh()?));
     house.enter(space, entering).await?;
-    welcome(&house, &headers, &space, &secret, "/")
+    welcome(&house, &guest, (&space, OPERATOR), &secret, "/")
 }
 
 /// The space and hash of an invitation that is good.
@@ -249,7 +252,7 @@ fn invited(house: &House, link: &str) -> Result<(SpaceId, SecretHash, String), P
         action: "ask whoever invited you for another link",
         ..Problem::not_found("this invitation was used up, taken back, or has ended")
     };
-    let (space, secret) = read(link).ok_or_else(ended)?;
+    let (space, secret) = read::<16>(link).map(|(space, secret)| (SpaceId(space), secret)).ok_or_else(ended)?;
     let db = house.node.snapshot()?;
     let found = db.invitation(&space, &secret.hash)?.filter(|found| found.is_good(house.node.now()));
     let kept = db.kept_space(&space)?;
@@ -294,26 +297,40 @@ pub(crate) struct JoinForm {
     password: String,
 }
 
+/// Names that people choose for themselves are small letters, digits, dots and dashes, so that none looks like another's.
+fn check_name(user: &str) -> Result<(), Problem> {
+    let is_letter = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || ".-_".contains(letter);
+    let begins_well = user.starts_with(|letter: char| letter.is_ascii_alphanumeric());
+    match begins_well && user.len() <= 40 && user.chars().all(is_letter) {
+        true => Ok(()),
+        false => {
+            Err(Problem::unprocessable("a name has 1 to 40 letters, digits, dots and dashes, a letter or digit first"))
+        }
+    }
+}
+
 /// Uses an invitation.
 pub(crate) async fn join(
     State(house): State<Shared>,
+    guest: Guest,
     Path(link): Path<String>,
     headers: HeaderMap,
     Filled(form): Filled<JoinForm>,
 ) -> Result<Response, Problem> {
     let (space, invitation, name) = invited(&house, &link)?;
-    house.gates.guess(&name, "")?;
+    house.gates.guess(guest.via.network, &format!("join {link}"))?;
     let (browser, secret) = browser(&headers)?;
-    let joined = match passwords::check(&form.password) {
+    let user = form.user.trim().to_lowercase();
+    let joined = match check_name(&user).and_then(|()| passwords::check(&form.password)) {
         Err(problem) => Err(problem),
         Ok(()) => {
             let password = passwords::hash(&house, form.password).await?;
-            let (user, fresh) = (form.user.clone(), Box::new(fresh()?));
+            let (user, fresh) = (user.clone(), Box::new(fresh()?));
             house.enter(space, Entering::Join { invitation, user, password, browser, fresh }).await
         }
     };
     match joined {
-        Ok(()) => welcome(&house, &headers, &space, &secret, &format!("/s/{name}")),
+        Ok(()) => welcome(&house, &guest, (&space, &user), &secret, &format!("/s/{name}")),
         Err(problem) if problem.status < 500 && problem.status != 404 => {
             let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::BAD_REQUEST);
             Ok(joining(status, &name, &form.user, Some(&shell::sentence(&problem.detail))))
@@ -323,13 +340,13 @@ pub(crate) async fn join(
 }
 
 /// Ends the session that asks.
-pub(crate) async fn out(State(house): State<Shared>, guest: Guest, headers: HeaderMap) -> Result<Response, Problem> {
+pub(crate) async fn out(State(house): State<Shared>, guest: Guest) -> Result<Response, Problem> {
     if let Some(signed) = &guest.signed {
         // It may have ended already.
-        let _ = house.enter(signed.home, Entering::SignOut(signed.user.clone(), signed.hash)).await;
+        let _ = house.enter(signed.home, Entering::SignOut(signed.user.clone(), signed.id)).await;
         super::account::end_streams(&house, &guest)?;
     }
     let mut response = to("/in");
-    response.headers_mut().insert(header::SET_COOKIE, cookie(is_secure(&house, &headers), "")?);
+    response.headers_mut().insert(header::SET_COOKIE, cookie(guest.via.is_secure, "")?);
     Ok(response)
 }

@@ -3,7 +3,7 @@
 mod chain;
 
 use super::message::time;
-use super::shell::{Frame, Here};
+use super::shell::{Frame, Here, query as query_string};
 use super::waiting::{home, steps};
 use crate::caller::Guest;
 use crate::extract::{Path, Query};
@@ -83,7 +83,7 @@ pub(crate) async fn keys(
         Some(key) => db.explore_row(key, None)?,
         None => None,
     };
-    let link = |key: &str| format!("/inside/keys?{}", form(&[("prefix", &query.prefix), ("row", key)]));
+    let link = |key: &str| format!("/inside/keys?{}", query_string(&[("prefix", &query.prefix), ("row", key)]));
     let body = html! {
         (tabs("/inside/keys"))
         h1 { "Explorer" }
@@ -106,23 +106,13 @@ pub(crate) async fn keys(
                 @if page.keys.is_empty() { p.note { "There are no such keys." } }
                 ul.plain.keys { @for key in &page.keys { li { a href=(link(key)) { code { (key) } } } } }
                 @if let Some(next) = &page.next {
-                    p { a href={ "/inside/keys?" (form(&[("prefix", &query.prefix), ("cursor", next)])) } { "More" } }
+                    p { a href={ "/inside/keys?" (query_string(&[("prefix", &query.prefix), ("cursor", next)])) } { "More" } }
                 }
             },
             Err(why) => p.bad role="alert" { (why) },
         }
     };
     Ok(Frame::new("Explorer", Here::Inside, &guest).of(&own).respond(&body))
-}
-
-/// Names and values as a query string.
-fn form(pairs: &[(&str, &str)]) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    let encode = |text: &str| {
-        let part = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
-        text.bytes().map(part).collect::<String>()
-    };
-    pairs.iter().map(|(name, value)| format!("{name}={}", encode(value))).collect::<Vec<_>>().join("&")
 }
 
 /// One event.
@@ -237,10 +227,10 @@ pub(crate) async fn settings(State(house): State<Shared>, guest: Guest) -> Resul
                 code { (id) } } } } } }
         section.card { h2 { "Members and their browsers" }
             @for (id, kept) in &spaces {
-                @let sessions = db.sessions(id)?;
+                @let sessions = db.sessions(id, ROWS)?;
                 p { a href={ "/s/" (kept.name) "/people" } { "People of " (kept.name) } ", signed in with "
                     (sessions.len()) @if sessions.len() == 1 { " browser" } @else { " browsers" } }
-                ul { @for (_, session) in sessions.iter().take(ROWS) {
+                ul { @for (_, session) in &sessions {
                     li { b { (session.user) } " " span.note { (session.agent) ", last used " (time(session.seen.0)) } }
                 } }
             } }
@@ -252,6 +242,16 @@ pub(crate) async fn settings(State(house): State<Shared>, guest: Guest) -> Resul
                     td { (key.role().map_or("unknown", engine::access::KeyRole::word)) } td { (name_of(&key.space)) }
                     td { (key.label) } td { @if key.is_accepted(now) { "accepted" } @else { "ended" } }
                 } } } } } }
+        section.card { h2 { "Reports" }
+            @for (id, kept) in &spaces {
+                @let reports = db.reports(id, u64::MAX, ROWS)?;
+                @if reports.is_empty() { p.note { "Nobody reported anything in " (kept.name) "." } }
+                ul { @for (number, report) in &reports { li { (number) ": " (report.reason) " "
+                    a href={ "/s/" (kept.name) "/m/" (report.message) } { "the message" } " "
+                    span.note { (time(report.at.0)) @if let Some((who, _, note)) = &report.settled {
+                        ", settled by " (who) @if !note.is_empty() { ": " (note) } } } } } }
+            }
+            p.note { code { "anteroom admin settle NUMBER --note …" } " settles one." } }
         section.card { h2 { "Retention" }
             @let rules = db.retentions()?;
             @if rules.is_empty() { p.note { "Everything is kept. " code { "anteroom admin retain --age 365" } " keeps a year." } }

@@ -1,18 +1,28 @@
 //! Text of people as HTML: Markdown without raw HTML and without anything that a browser would fetch.
 
 use pulldown_cmark::{CowStr, Event, LinkType, Options, Parser, Tag, TagEnd, html};
+use pulldown_cmark_escape::escape_html;
 
 /// What is shown of one text; the rest is behind a link to the message.
 const BYTES_MAX: usize = 16 * 1024;
+/// What may become of it; a text of which more would is shown as it was written.
+const HTML_BYTES_MAX: usize = 4 * BYTES_MAX;
 
 /// Markdown as HTML that is safe to show.
 pub(super) fn html_of(text: &str) -> String {
     let shown = &text[..text.floor_char_boundary(BYTES_MAX)];
-    let options = Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS;
+    // No tables: their rows are filled up with empty cells, and a little text becomes a great deal of HTML.
+    let options = Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut out = String::with_capacity(shown.len() + shown.len() / 4);
     // A line that was broken stays broken, as people expect of a chat.
     let events = Parser::new_ext(shown, options).map(harmless);
     html::push_html(&mut out, mentioning(events));
+    if out.len() > HTML_BYTES_MAX {
+        out.clear();
+        out.push_str("<pre>");
+        let _ = escape_html(&mut out, shown);
+        out.push_str("</pre>");
+    }
     if shown.len() < text.len() {
         out.push_str("<p class=\"note\">This is the beginning of a longer text.</p>");
     }
@@ -26,6 +36,10 @@ fn harmless(event: Event<'_>) -> Event<'_> {
         Event::SoftBreak => Event::HardBreak,
         Event::Start(Tag::HtmlBlock) => Event::Start(Tag::Paragraph),
         Event::End(TagEnd::HtmlBlock) => Event::End(TagEnd::Paragraph),
+        Event::Start(Tag::Link { link_type: LinkType::Email, dest_url, id, .. }) => {
+            let (link_type, title) = (LinkType::Email, CowStr::Borrowed(""));
+            Event::Start(Tag::Link { link_type, dest_url, title, id })
+        }
         Event::Start(Tag::Link { dest_url, id, .. } | Tag::Image { dest_url, id, .. }) => {
             let (link_type, title) = (LinkType::Inline, CowStr::Borrowed(""));
             Event::Start(Tag::Link { link_type, dest_url: vetted(dest_url), title, id })
@@ -42,7 +56,9 @@ fn harmless(event: Event<'_>) -> Event<'_> {
 /// An address that may be followed, or one that leads nowhere.
 fn vetted(address: CowStr<'_>) -> CowStr<'_> {
     let scheme = address.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
+    let is_here = address.starts_with('/') && !address.starts_with("//") && !address.contains('\\');
     match scheme.as_deref() {
+        _ if is_here => address,
         Some("http" | "https" | "mailto") => address,
         _ => CowStr::Borrowed("#"),
     }
@@ -115,6 +131,9 @@ mod tests {
             ("[x](https://a.example/)", "<p><a href=\"https://a.example/\">x</a></p>\n"),
             ("hi @bob, ok", "<p>hi <span class=\"at\">@bob</span>, ok</p>\n"),
             ("mail a@b.c", "<p>mail a@b.c</p>\n"),
+            ("<a@b.c>", "<p><a href=\"mailto:a@b.c\">a@b.c</a></p>\n"),
+            ("[d](/docs)", "<p><a href=\"/docs\">d</a></p>\n"),
+            ("[d](//evil.example)", "<p><a href=\"#\">d</a></p>\n"),
             ("`@bob`", "<p><code>@bob</code></p>\n"),
         ] {
             assert_eq!(html_of(text), expected, "{text}");
@@ -147,6 +166,15 @@ mod tests {
                     assert!(!tag.to_ascii_lowercase().contains(word), "{text}: {shown}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_little_text_does_not_become_a_great_deal_of_html() {
+        let table = format!("{}\n{}\n{}", "a|".repeat(500), "-|".repeat(500), "x\n".repeat(4000));
+        for text in [table, "> ".repeat(8000), "* ".repeat(8000), "`a`".repeat(5000), "@a ".repeat(5000)] {
+            let shown = html_of(&text).len();
+            assert!(shown <= HTML_BYTES_MAX + 200 || shown <= 6 * text.len() + 200, "{shown} of {}", text.len());
         }
     }
 

@@ -21,9 +21,8 @@ mod waiting;
 
 pub(crate) use entering::Links;
 pub(crate) use message::article;
-pub(crate) use passwords::AT_ONCE;
+pub(crate) use passwords::Turns;
 
-use crate::caller::Guest;
 use crate::door::sessions;
 use crate::problem::Problem;
 use crate::state::Shared;
@@ -33,7 +32,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use engine::access::Action;
-use http::Method;
+use http::{HeaderMap, Method, header};
 
 /// What every page does, as far as access is concerned. A page without a row does not exist.
 pub(crate) const PAGES: &[(Method, &str, Action)] = &[
@@ -128,21 +127,32 @@ pub(crate) fn router() -> Router<Shared> {
         .route("/inside/settings", get(inside::settings))
 }
 
+/// There is no such path: a page for people, a problem for programs.
+pub(crate) async fn nowhere(headers: HeaderMap) -> Response {
+    let problem = Problem::not_found("there is no such path");
+    let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if !accepted.contains("text/html") {
+        return problem.into_response();
+    }
+    let mut response = shell::problem(&problem);
+    shell::protect(response.headers_mut());
+    response
+}
+
 /// Tells the browser what it may do, and dresses problems as pages; without a session the page to sign in is shown.
 pub(crate) async fn dress(request: Request, next: Next) -> Response {
     let path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
     let wants_page = request.headers().get("x-part").is_none();
     // Also where nobody is signed in yet: whoever is made to sign in would write into somebody else's account.
-    let is_foreign = request.method() == Method::POST && !sessions::is_from_here(request.headers());
+    let is_foreign = request.method() == Method::POST && !sessions::is_from_here(request.headers(), request.uri());
     let mut response = match is_foreign {
         true => Problem::foreign("the request comes from another site").into_response(),
         false => next.run(request).await,
     };
     if wants_page && let Some(problem) = response.extensions_mut().remove::<Problem>() {
-        let guest = response.extensions_mut().remove::<Guest>();
         response = match problem.kind.as_str() {
             "/problems/unproven" => entering::asked(&path),
-            _ => shell::problem(&problem, guest.as_ref()),
+            _ => shell::problem(&problem),
         };
     }
     shell::protect(response.headers_mut());

@@ -20,12 +20,16 @@ use node::explain::{Explanation, Standing};
 use serde::Deserialize;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
+use std::time::Duration;
 
 /// What people mostly react with.
 const REACTIONS: [&str; 6] = ["👍", "❤️", "😄", "🎉", "😕", "👀"];
 
 /// Texts whose differences are shown; longer ones are only shown.
 const DIFFERENCE_BYTES_MAX: usize = 20_000;
+const DIFFERENCE_TIME_MAX: Duration = Duration::from_millis(20);
+/// Versions that are shown, the latest.
+const VERSIONS_SHOWN: usize = 20;
 
 /// The page.
 pub(crate) async fn page(
@@ -40,8 +44,9 @@ pub(crate) async fn page(
         let versions = look.history(seq)?;
         let answers = look.replies(seq)?.messages;
         let story = node::explain::explain(look.snapshot(), &look.event(seq)?)?;
-        let pins = look.head(&message.thread)?.pins;
-        let one = One { space: &space, message: &message, may_change, is_pinned: pins.contains(&message.id) };
+        let thread = look.head(&message.thread)?;
+        let (may_pin, is_pinned) = (look.may_change_by(&thread.author), thread.pins.contains(&message.id));
+        let one = One { space: &space, message: &message, may_change, may_pin, is_pinned };
         let body = html! {
             p { a href={ "/s/" (space) "/t/" (message.thread) "?around=" (message.event) "#m-" (message.event) } {
                 "← In its conversation" } }
@@ -95,6 +100,7 @@ struct One<'a> {
     space: &'a str,
     message: &'a Message,
     may_change: bool,
+    may_pin: bool,
     is_pinned: bool,
 }
 
@@ -127,8 +133,10 @@ impl One<'_> {
                     }
                     form method="post" action=(self.to("delete")) { button.bad { "Delete" } }
                 }
-                form method="post" action=(self.to("pin")) {
-                    button.quiet { @if self.is_pinned { "Unpin" } @else { "Pin in its thread" } }
+                @if self.may_pin {
+                    form method="post" action=(self.to("pin")) {
+                        button.quiet { @if self.is_pinned { "Unpin" } @else { "Pin in its thread" } }
+                    }
                 }
                 details { summary { "Report to the moderators" }
                     form method="post" action=(self.to("report")) {
@@ -146,7 +154,8 @@ fn history(space: &str, versions: &[Message]) -> Markup {
     html! {
         section {
             h2 { "Versions" }
-            @for (number, version) in versions.iter().enumerate().rev() {
+            @if versions.len() > VERSIONS_SHOWN { p.note { "The latest " (VERSIONS_SHOWN) " of " (versions.len()) "." } }
+            @for (number, version) in versions.iter().enumerate().rev().take(VERSIONS_SHOWN) {
                 article.version {
                     header { b { "Version " (number + 1) } " by " (short(&version.author)) ", " (time(version.version_ts)) }
                     @match number.checked_sub(1).and_then(|before| versions.get(before)) {
@@ -163,7 +172,7 @@ fn difference(before: &str, after: &str) -> Markup {
     if before.len() + after.len() > DIFFERENCE_BYTES_MAX {
         return html! { pre { (after) } };
     }
-    let diff = TextDiff::from_words(before, after);
+    let diff = TextDiff::configure().timeout(DIFFERENCE_TIME_MAX).diff_words(before, after);
     html! {
         p.diff {
             @for change in diff.iter_all_changes() {
@@ -255,8 +264,13 @@ pub(crate) async fn report(
     if !fits(&form.reason, 500) {
         return Err(Problem::unprocessable("a reason has at most 500 characters"));
     }
-    house.act(guest, Deed::Report(named(&id, "message")?, form.reason)).await?;
-    Ok(back(&space, &id))
+    house.act(guest.clone(), Deed::Report(named(&id, "message")?, form.reason)).await?;
+    let body = html! {
+        section.card { h1 { "Thank you" }
+            p { "The moderators of this space see your report." }
+            p { a href={ "/s/" (space) "/m/" (id) } { "Back to the message" } } }
+    };
+    Ok(Frame::new("Reported", Here::Threads, &guest).of(&space).respond(&body))
 }
 
 fn thread_and_pins(house: &Shared, guest: &Guest, id: &str) -> Result<(String, String, Vec<String>), Problem> {

@@ -5,13 +5,30 @@ use crate::problem::Problem;
 use crate::state::House;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Argon2, PasswordHasher as _, PasswordVerifier as _};
+use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// The least and the most letters of a password.
 const CHARS_MIN: usize = 10;
 const BYTES_MAX: usize = 1000;
 
-/// Checks of passwords at the same time: each takes 19 MiB and some tens of milliseconds.
-pub(crate) const AT_ONCE: usize = 2;
+/// Checks of passwords that are done or wait for their turn; each takes 19 MiB and some tens of milliseconds. More are
+/// told to come again.
+const WAITING_MAX: usize = 16;
+
+/// Turns to work on passwords: half of the machine, so that the rest goes on.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    places: Arc<Semaphore>,
+    turns: Arc<Semaphore>,
+}
+
+impl Default for Turns {
+    fn default() -> Turns {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Turns { places: Arc::new(Semaphore::new(WAITING_MAX)), turns: Arc::new(Semaphore::new((cores / 2).max(1))) }
+    }
+}
 
 /// Whether a password can be one.
 pub(super) fn check(password: &str) -> Result<(), Problem> {
@@ -29,7 +46,9 @@ async fn apart<T: Send + 'static>(
     house: &House,
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
-    let turn = house.passwords.clone().acquire_owned().await;
+    let busy = |_| Problem::overloaded("too many people sign in at this moment").after(2);
+    let _place = house.passwords.places.clone().try_acquire_owned().map_err(busy)?;
+    let turn = house.passwords.turns.clone().acquire_owned().await;
     let turn = turn.map_err(|_| Problem::overloaded("the node is stopping").after(5))?;
     let done = tokio::task::spawn_blocking(move || {
         let done = work();

@@ -4,7 +4,7 @@ use super::account::face;
 use super::message::{short, time};
 use super::shell::{Frame, Here, to};
 use crate::caller::Guest;
-use crate::door::sessions::{Secret, is_secure, written};
+use crate::door::sessions::{Secret, host, written};
 use crate::extract::{Filled, Path, Query};
 use crate::live::Rights;
 use crate::problem::Problem;
@@ -13,7 +13,7 @@ use axum::extract::State;
 use axum::response::Response;
 use engine::access::Standing;
 use engine::reads::Reads as _;
-use http::{HeaderMap, header};
+use http::{HeaderMap, Uri};
 use maud::{Markup, html};
 use model::Nanos;
 use model::payload::MemberRole;
@@ -215,6 +215,7 @@ pub(crate) async fn invite(
     guest: Guest,
     Path(space): Path<String>,
     headers: HeaderMap,
+    uri: Uri,
     Filled(form): Filled<InviteForm>,
 ) -> Result<Response, Problem> {
     let role = role_of(&form.role)?;
@@ -225,9 +226,9 @@ pub(crate) async fn invite(
     let by = guest.signed.as_ref().map(|signed| signed.user.clone()).unwrap_or_default();
     let invitation = Invitation::new(role, by, form.note, now, now.plus(form.days.saturating_mul(DAY)), form.uses);
     house.enter(guest.space()?, Entering::Invite(guest.caller.clone(), secret.hash, invitation)).await?;
-    let host = headers.get(header::HOST).and_then(|value| value.to_str().ok()).unwrap_or("localhost");
-    let scheme = if is_secure(&house, &headers) { "https" } else { "http" };
-    let link = format!("{scheme}://{host}/join/{}", written(&guest.space()?, &secret));
+    let scheme = if guest.via.is_secure { "https" } else { "http" };
+    let host = host(&headers, &uri).unwrap_or("localhost");
+    let link = format!("{scheme}://{host}/join/{}", written(&guest.space()?.0, &secret));
     let body = html! {
         h1 { "People" }
         (inviting(&house, &guest, &space, Some(&link))?)
@@ -294,6 +295,7 @@ pub(crate) async fn role(
     Filled(form): Filled<RoleForm>,
 ) -> Result<Response, Problem> {
     let role = if form.remove.is_some() { None } else { Some(role_of(&form.role)?) };
+    crate::admin::users::leave_operator_alone(&guest, &user)?;
     let id = guest.space()?;
     if house.node.snapshot()?.user(&id, &user)?.is_none() {
         return Err(Problem::not_found("there is no such user"));
@@ -312,10 +314,18 @@ pub(crate) async fn talk(
     Path((space, user)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
     let own = guest.caller.user.clone().ok_or_else(|| Problem::forbidden("sign in as somebody"))?;
-    let mut pair = [own, user.clone()];
-    pair.sort();
-    let hash = blake3::hash(pair.join("\n").as_bytes());
-    let name = format!("direct-{}", &hash.to_hex()[..24]);
+    let name = {
+        let (db, space) = (house.node.snapshot()?, guest.space()?);
+        let identity = |name: &str| db.user(&space, name).map(|found| found.map(|user| user.identity.to_string()));
+        // Whoever has never written has no identity yet; their name stands for them until then.
+        let mut pair = [identity(&own)?.unwrap_or(own.clone()), identity(&user)?.unwrap_or(user.clone())];
+        pair.sort();
+        // Nobody else can know what it is called, and be there first.
+        let hash = blake3::hash(format!("{space}\n{}", pair.join("\n")).as_bytes());
+        let mut salt = [0; 16];
+        salt.copy_from_slice(&hash.as_bytes()[..16]);
+        format!("direct-{}", hex::encode(&house.node.store().secret_from(&salt)[..12]))
+    };
     let known = {
         let db = house.node.snapshot()?;
         let seen = guest.seen(&db, house.node.now())?;

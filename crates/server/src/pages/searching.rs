@@ -1,7 +1,7 @@
 //! Finding messages.
 
 use super::message::article;
-use super::shell::{Frame, Here};
+use super::shell::{Frame, Here, query as query_string};
 use crate::caller::Guest;
 use crate::extract::{Path, Query};
 use crate::problem::Problem;
@@ -60,7 +60,7 @@ pub(crate) async fn page(
             p.jump { a href={ "/s/" (space) "/t/" (message.thread) "?around=" (message.event) "#m-" (message.event) } {
                 "Show in its conversation" } }
         }
-        @if let Some(next) = &next { p { a href={ "?q=" (query.q) "&cursor=" (next) } { "More" } } }
+        @if let Some(next) = &next { p { a href={ "?" (query_string(&[("q", &query.q), ("cursor", next)])) } { "More" } } }
     };
     Ok(Frame::new("Search", Here::Threads, &guest).of(&space).respond(&body))
 }

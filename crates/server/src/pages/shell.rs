@@ -143,7 +143,7 @@ pub(super) fn to(path: &str) -> Response {
 }
 
 /// A problem as people read it.
-pub(super) fn problem(problem: &Problem, guest: Option<&Guest>) -> Response {
+pub(super) fn problem(problem: &Problem) -> Response {
     let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let body = html! {
         section.card {
@@ -153,8 +153,7 @@ pub(super) fn problem(problem: &Problem, guest: Option<&Guest>) -> Response {
             p { a href="/" { "Back to the beginning" } }
         }
     };
-    let frame = Frame { signed: guest.and_then(|guest| guest.signed.as_ref()), ..Frame::bare(problem.title) };
-    respond(status, frame.page(&body).into_string())
+    respond(status, Frame::bare(problem.title).page(&body).into_string())
 }
 
 /// A detail as a sentence.
@@ -162,4 +161,14 @@ pub(super) fn sentence(detail: &str) -> String {
     let mut letters = detail.chars();
     let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
     format!("{first}{}.", letters.as_str())
+}
+
+/// Names and values as a query string.
+pub(super) fn query(pairs: &[(&str, &str)]) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let encode = |text: &str| {
+        let part = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+        text.bytes().map(part).collect::<String>()
+    };
+    pairs.iter().map(|(name, value)| format!("{name}={}", encode(value))).collect::<Vec<_>>().join("&")
 }

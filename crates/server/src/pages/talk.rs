@@ -53,19 +53,27 @@ pub(crate) async fn page(
         let stack = look.stack(&name, &query.messages(), &space)?;
         let thread = look.head_at(stack.thread)?;
         let reader = guest.caller.user.as_deref().unwrap_or_default();
+        let may_change = look.may_change_by(&thread.author);
         let title = title_of(&thread, reader);
         let mut frame = Frame::new(&title, Here::Threads, &guest).of(&space);
         frame.position = Some(look.position()?);
         frame.thread = Some(&thread.event);
-        let page = frame.page(&conversation(&space, &title, &thread, &stack, &query)).into_string();
+        let page = frame.page(&conversation(&space, &title, &thread, &stack, &query, may_change)).into_string();
         let (before, after) = page.split_once(MESSAGES).unwrap_or((&page, ""));
         Ok(respond(StatusCode::OK, stack.between(before, after)))
     })
 }
 
-fn conversation(space: &str, title: &str, thread: &Thread, stack: &Stack, query: &PartQuery) -> Markup {
+fn conversation(
+    space: &str,
+    title: &str,
+    thread: &Thread,
+    stack: &Stack,
+    query: &PartQuery,
+    may_change: bool,
+) -> Markup {
     let own = format!("/s/{space}/t/{}", thread.event);
-    let is_latest = query.before.is_none() && query.around.is_none();
+    let is_latest = query.before.is_none() && query.around.is_none() && (query.after.is_none() || !stack.is_full(PAGE));
     html! {
         div.talk {
             header.about {
@@ -73,7 +81,7 @@ fn conversation(space: &str, title: &str, thread: &Thread, stack: &Stack, query:
                 h1 { @if thread.private { span.lock title="Only its participants see it" { "🔒 " } } (title) }
                 details.menu {
                     summary aria-label="About this thread" { "⋯" }
-                    (about(&own, thread))
+                    (about(&own, thread, may_change))
                 }
             }
             @if !thread.pins.is_empty() {
@@ -109,12 +117,12 @@ fn conversation(space: &str, title: &str, thread: &Thread, stack: &Stack, query:
 }
 
 /// What can be changed about a thread, for those who may.
-fn about(own: &str, thread: &Thread) -> Markup {
+fn about(own: &str, thread: &Thread, may_change: bool) -> Markup {
     html! {
         div.card {
             p.note { "Opened by " (thread.author)
                 @if !thread.participants.is_empty() { "; with " (thread.participants.join(", ")) } }
-            form method="post" action={ (own) "/change" } {
+            @if may_change { form method="post" action={ (own) "/change" } {
                 label { "Title" input name="title" value=(thread.title) maxlength="256"; }
                 label { "Participants"
                     input name="participants" value=(thread.participants.join(" ")) placeholder="names, separated by spaces"; }
@@ -122,7 +130,7 @@ fn about(own: &str, thread: &Thread) -> Markup {
                     " Only participants see it" }
                 button name="do" value="save" { "Save" }
                 button.bad name="do" value="delete" { "Delete the thread" }
-            }
+            } }
         }
     }
 }
@@ -258,7 +266,7 @@ pub(crate) async fn change(
     if form.title != before.title {
         change.fields.push((ThreadField::Title, form.title.into()));
     }
-    let mut names: Vec<String> = form.participants.split_whitespace().map(str::to_owned).collect();
+    let mut names = super::threads::names_in(&form.participants);
     names.sort();
     if names != before.participants {
         crate::threads::check_participants(&names)?;

@@ -119,6 +119,12 @@ pub(crate) struct OpenForm {
     participants: String,
 }
 
+/// Names as people list them.
+pub(super) fn names_in(text: &str) -> Vec<String> {
+    let names = text.split([' ', ',', ';', '\n']).map(|name| name.trim().trim_start_matches('@'));
+    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
 /// Opens a thread, with a first message if there is one.
 pub(crate) async fn open(
     State(house): State<Shared>,
@@ -127,8 +133,7 @@ pub(crate) async fn open(
     Filled(form): Filled<OpenForm>,
 ) -> Result<Response, Problem> {
     check_title(&form.title)?;
-    let names = form.participants.split([' ', ',']).map(|name| name.trim_start_matches('@'));
-    let participants: Vec<String> = names.filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    let participants = names_in(&form.participants);
     crate::threads::check_participants(&participants)?;
     let fields = Map::from_iter([("title".to_owned(), form.title.into())]);
     let new = NewThread { chosen: None, fields, participants, is_private: form.private.is_some() };

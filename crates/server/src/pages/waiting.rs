@@ -1,7 +1,7 @@
 //! The anteroom: everything that waits, by what it waits for, and one event's whole story.
 
 use super::message::time;
-use super::shell::{Frame, Here, to};
+use super::shell::{Frame, Here, query as query_string, to};
 use crate::caller::Guest;
 use crate::extract::{Filled, Path, Query};
 use crate::problem::Problem;
@@ -87,7 +87,7 @@ pub(crate) async fn page(
                 @for (_, kept) in &spaces { option selected[kept.name == query.space] { (kept.name) } } } }
             button { "Show" }
         }
-        div #waiting data-live="/anteroom" {
+        div #waiting data-live={ "/anteroom?" (query_string(&[("kind", &query.kind), ("space", &query.space)])) } {
             p role="status" { b { (list.held) } @if list.held == 1 { " event waits." } @else { " events wait." } }
             @if list.needs.is_empty() { p.note { "Nothing is missing." } }
             ul.plain { @for need in &list.needs { (entry(now, need)) } }

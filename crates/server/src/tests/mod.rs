@@ -39,6 +39,7 @@ use serde_json::Value;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use store::accounts::{Session, session_id};
 use store::{FolderDisk, MasterKey, Store};
 use tower::ServiceExt as _;
 
@@ -155,15 +156,21 @@ impl Home {
     /// What a browser sends that somebody signed in with.
     pub(super) fn session(&self, user: &str, is_operator: bool) -> Vec<(&'static str, String)> {
         let secret = Secret::fresh().expect("chance");
-        let browser = Browser { hash: secret.hash, agent: "a test".to_owned() };
-        let what = match is_operator {
-            true => Entering::SignInOperator(user.to_owned(), browser, Box::new([9; 32])),
-            false => Entering::SignIn(user.to_owned(), browser),
-        };
-        let entrance = Entrance { space: self.space, what };
-        let reply = self.house.node.ask(node::Request::Enter(Box::new(entrance))).expect("an answer");
-        assert!(matches!(reply, Reply::Entered(Ok(()))), "{reply:?}");
-        let cookie = format!("anteroom={}", written(&self.space, &secret));
+        if is_operator {
+            let browser = Browser { hash: [0; 32], agent: String::new() };
+            let what = Entering::SignInOperator(user.to_owned(), browser, Box::new([9; 32]));
+            let entrance = Entrance { space: self.space, what };
+            let reply = self.house.node.ask(node::Request::Enter(Box::new(entrance))).expect("an answer");
+            assert!(matches!(reply, Reply::Entered(Ok(()))), "{reply:?}");
+        }
+        let now = self.house.node.now();
+        let session = Session { user: user.to_owned(), is_operator, since: now, seen: now, agent: String::new() };
+        let front = self.house.node.snapshot().expect("a snapshot").session_prefix(&self.space, user);
+        let id = session_id(&front, &secret.hash);
+        // As if they had signed in before whatever happened to them since.
+        let kept = self.house.node.store().write(now, |batch| batch.keep_session(&id, &session));
+        kept.expect("a session");
+        let cookie = format!("anteroom={}", written(&front, &secret));
         vec![("cookie", cookie), ("sec-fetch-site", "same-origin".to_owned())]
     }
 
