@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use anteroom_node::acts::entering::{AccountChange, Browser, Entering, Entrance};
 use anteroom_node::acts::{
     Act, Administered, Administration, Caller, Deed, Means, Named, NewMessage, NewThread, Order, message_content,
 };
@@ -9,10 +10,12 @@ use anteroom_node::{Core, Reply, Request};
 use engine::Policy;
 use engine::access::KeyRole;
 use engine::reads::Answer;
+use model::payload::MemberRole;
 use model::{Nanos, SpaceId};
 use serde_json::{Map, json};
 use std::path::Path;
 use std::sync::Arc;
+use store::accounts::Invitation;
 use store::at_rest::Progress;
 use store::views::Shown;
 use store::{Batch, CannotOpen, Chance, FolderDisk, MasterKey, Options, Protection, Store};
@@ -50,7 +53,33 @@ impl Cage {
         let chosen = Some(CANARY.to_owned());
         self.act(Deed::OpenThread(NewThread { chosen, fields, ..NewThread::default() }));
         [1, 600, 2500].into_iter().for_each(|times| self.post(times));
+        self.act(Deed::Report(self.first_message(), CANARY.to_owned()));
+        self.come_in();
         self.core.settle(NOW).unwrap();
+    }
+
+    fn first_message(&self) -> Named {
+        let db = self.core.store().snapshot().unwrap();
+        let no = engine::reads::Reads::space_no(&*db, &self.space).unwrap().unwrap();
+        let (_, thread) = db.threads(no, model::Stamp::FIRST, 9).unwrap()[0];
+        Named::Event(db.timeline(thread, model::Stamp::LAST, 9).unwrap()[0].stamp.id)
+    }
+
+    /// An invitation, a session and an account that all say it.
+    fn come_in(&self) {
+        let caller = Caller { means: Means::Operator, user: None, called: "an operator".into() };
+        let invitation =
+            Invitation::new(MemberRole::Member, CANARY.into(), CANARY.into(), NOW, NOW.plus(Nanos::SECOND), 1);
+        let browser = Browser { hash: [1; 32], agent: CANARY.into() };
+        let change = AccountChange::Display(CANARY.into());
+        for what in [
+            Entering::Invite(caller, [2; 32], invitation),
+            Entering::SignInOperator(CANARY.into(), browser, Box::new([8; 32])),
+            Entering::Change(CANARY.into(), Box::new(change)),
+        ] {
+            let reply = ask(&self.core, Request::Enter(Box::new(Entrance { space: self.space, what })));
+            assert!(matches!(reply, Reply::Entered(Ok(()))), "{reply:?}");
+        }
     }
 
     fn post(&self, times: usize) {
@@ -244,7 +273,7 @@ fn a_folder_moves_to_a_new_master_key() {
         assert_eq!(cage.digest(), before);
         let db = cage.core.store().snapshot().unwrap();
         assert!(db.user(&space, CANARY).unwrap().is_some(), "users are found by name");
-        assert_eq!(db.audit_log(u64::MAX, 9).unwrap().len(), 1);
+        assert_eq!(db.audit_log(u64::MAX, 9).unwrap().len(), 3);
         drop(db);
         cage.post(3);
         assert_eq!(cage.said(), [1, 600, 2500, 3]);

@@ -1,10 +1,12 @@
 //! Messages: list, create, get, edit, delete, versions, replies. [`in_thread`] has the same with their thread in the path.
 
+mod form;
 pub(crate) mod in_thread;
 mod page;
 
+pub(crate) use form::Stack;
 use page::Page;
-pub(crate) use page::{Stack, look};
+pub(crate) use page::look;
 
 use crate::ask::{json, named};
 use crate::caller::Guest;

@@ -331,6 +331,13 @@ fn flag_settings(set: &[String]) -> Result<BTreeMap<String, String>, Failure> {
 }
 
 pub(super) fn unknown(key: &str, place: &str) -> Failure {
+    if place == "--set" && TEXTS.contains(&key) {
+        let what_to_do = format!("write it into the configuration file, or into ANTEROOM_{}", key.to_uppercase());
+        return Failure::new(
+            format!("--set takes settings with a number or a switch, and {key} is a text"),
+            what_to_do,
+        );
+    }
     let known: Vec<String> = all().map(|(section, setting)| format!("{}.{}", section.name, setting.name)).collect();
     let like = nearest(key, TEXTS.into_iter().chain(known.iter().map(String::as_str))).unwrap_or_default();
     let what_to_do = format!("did you mean {like}? `anteroom config --sample` lists every setting");

@@ -1,5 +1,6 @@
 //! Threads and messages: each deed becomes one event, or two where a message opens its thread.
 
+use super::company::{company, identities, listed};
 use super::entering::OPERATOR;
 use super::finding::{find, message_for, principal, thread_for};
 use super::moderation;
@@ -44,7 +45,7 @@ pub(super) struct Scene<'a> {
     pub(super) principal: Principal,
     pub(super) hand: Hand,
     seal: Seal,
-    fresh: [u8; 32],
+    pub(super) fresh: [u8; 32],
 }
 
 impl Scene<'_> {
@@ -169,13 +170,6 @@ fn make_thread(batch: &mut Batch<'_>, scene: &Scene<'_>, chosen: Option<&str>, c
     make(batch, &scene.hand.key, draft)
 }
 
-/// Identities as a list of texts, each once.
-fn listed(mut identities: Vec<Identity>) -> Value {
-    identities.sort();
-    identities.dedup();
-    identities.iter().map(Identity::to_string).collect()
-}
-
 /// What already has a chosen id: the same thing said again, or something else.
 fn earlier(
     batch: &Batch<'_>,
@@ -219,53 +213,6 @@ fn update_thread(batch: &mut Batch<'_>, scene: &Scene<'_>, thread: &Named, chang
         go!(make(batch, &scene.hand.key, draft));
     }
     Ok(Ok(Acted { shown: stamp.id, seq, is_new: true }))
-}
-
-/// Who takes part in a thread and who sees it. Both are said together, so that they outlive what the thread was opened
-/// with; what is not to change is said again.
-fn company(
-    batch: &mut Batch<'_>,
-    scene: &Scene<'_>,
-    thread: Seq,
-    participants: Option<Vec<String>>,
-    is_private: Option<bool>,
-) -> Deemed<Map<String, Value>> {
-    let identities = match participants {
-        Some(users) => go!(identities(batch, scene, &users)),
-        None => super::participants(batch.db(), thread, scene.no)?,
-    };
-    let is_private = match is_private {
-        Some(is_private) => is_private,
-        None => super::is_private(batch.db(), thread, scene.no)?,
-    };
-    let said = [("participants".to_owned(), listed(identities)), ("private".to_owned(), is_private.into())];
-    Ok(Ok(Map::from_iter(said)))
-}
-
-/// The identities of users. Whoever vouches for users may name new ones, who are admitted.
-fn identities(batch: &mut Batch<'_>, scene: &Scene<'_>, users: &[String]) -> Deemed<Vec<Identity>> {
-    let may_admit = decide(&scene.principal, Action::Vouch, &Facts::default()) == Decision::Allow;
-    for user in users {
-        let is_known = match user.parse::<Identity>() {
-            Ok(identity) => batch.db().author_no(&identity)?.is_some(),
-            Err(_) => batch.db().user(&scene.space, user)?.is_some(),
-        };
-        let is_identity = user.parse::<Identity>().is_ok();
-        if !is_known && !may_admit {
-            return Ok(Err(CannotAct::Unknown("user to name")));
-        }
-        if !is_known
-            && !is_identity
-            && let Err(why) = naming::check_name(user)
-        {
-            return Ok(Err(why.into()));
-        }
-    }
-    let mut identities = Vec::new();
-    for user in users {
-        identities.push(go!(people::identity_of(batch, &scene.space, user, &scene.fresh)));
-    }
-    Ok(Ok(identities))
 }
 
 fn delete_thread(batch: &mut Batch<'_>, scene: &Scene<'_>, thread: &Named) -> Deemed<Acted> {

@@ -127,23 +127,7 @@ type Outcome = Answer<Result<(), CannotEnter>>;
 pub(crate) fn enter(batch: &mut Batch<'_>, entrance: Entrance) -> Outcome {
     let space = entrance.space;
     match entrance.what {
-        Entering::Invite(caller, hash, invitation) => {
-            go!(may_administer(batch, &space, &caller));
-            let mut open = 0;
-            for (known, invitation) in batch.db().invitations(&space)? {
-                match invitation.is_good(batch.now()) {
-                    true => open += 1,
-                    false => drop(batch.end_invitation(&space, &known)?),
-                }
-            }
-            if open >= INVITATIONS_MAX {
-                return Ok(Err(CannotEnter::TooMany(INVITATIONS_MAX, "open invitations")));
-            }
-            batch.keep_invitation(&space, &hash, &invitation)?;
-            let target = invitation.role().map_or_else(String::new, |role| role.to_string());
-            batch.audit(Some(space), &caller.called, "invite", &target)?;
-            Ok(Ok(()))
-        }
+        Entering::Invite(caller, hash, invitation) => invite(batch, &space, &caller, &hash, &invitation),
         Entering::Uninvite(caller, hash) => {
             go!(may_administer(batch, &space, &caller));
             if !batch.end_invitation(&space, &hash)? {
@@ -194,6 +178,31 @@ pub(crate) fn enter(batch: &mut Batch<'_>, entrance: Entrance) -> Outcome {
         }
         Entering::Change(user, change) => change_account(batch, &space, &user, *change),
     }
+}
+
+/// Makes a link by which others may come in; links that are not good any more are forgotten.
+fn invite(
+    batch: &mut Batch<'_>,
+    space: &SpaceId,
+    caller: &Caller,
+    hash: &SecretHash,
+    invitation: &Invitation,
+) -> Outcome {
+    go!(may_administer(batch, space, caller));
+    let mut open = 0;
+    for (known, invitation) in batch.db().invitations(space)? {
+        match invitation.is_good(batch.now()) {
+            true => open += 1,
+            false => drop(batch.end_invitation(space, &known)?),
+        }
+    }
+    if open >= INVITATIONS_MAX {
+        return Ok(Err(CannotEnter::TooMany(INVITATIONS_MAX, "open invitations")));
+    }
+    batch.keep_invitation(space, hash, invitation)?;
+    let target = invitation.role().map_or_else(String::new, |role| role.to_string());
+    batch.audit(Some(*space), &caller.called, "invite", &target)?;
+    Ok(Ok(()))
 }
 
 /// An operator who was removed is an admin again.

@@ -5,6 +5,7 @@
 //! user is admitted once, a repeated request is answered as the first.
 
 pub mod administration;
+mod company;
 mod conversation;
 pub mod entering;
 mod finding;

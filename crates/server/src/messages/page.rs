@@ -1,10 +1,10 @@
 //! Pages of messages: which ones, and which of them the caller may see.
 
+use super::form::{Form, Stack};
 use super::{MessageQuery, Messages};
 use crate::ask::named;
 use crate::caller::{Guest, Seen};
 use crate::kept::Rendered;
-use crate::pages::article;
 use crate::problem::Problem;
 use crate::render::{Message, Renderer, Thread, claimed};
 use crate::state::{House, Shared};
@@ -58,65 +58,6 @@ struct Shelved {
     text: Arc<str>,
 }
 
-/// As what messages are wanted.
-#[derive(Clone, Copy)]
-enum Form<'a> {
-    Json,
-    /// With links into a space of this name.
-    Html(&'a str),
-}
-
-impl Form<'_> {
-    /// What was rendered before.
-    fn kept(self, kept: &Rendered) -> Option<&Arc<str>> {
-        match self {
-            Form::Json => kept.json.as_ref(),
-            Form::Html(_) => kept.html.as_ref(),
-        }
-    }
-
-    fn rendered(self, message: &Message) -> Result<Arc<str>, Problem> {
-        match self {
-            Form::Json => {
-                let text = serde_json::to_string(message);
-                Ok(text.map_err(|_| Problem::broken("a message could not be written as JSON"))?.into())
-            }
-            Form::Html(space) => Ok(article(space, message).into_string().into()),
-        }
-    }
-}
-
-/// A page as HTML.
-pub(crate) struct Stack {
-    articles: Vec<Arc<str>>,
-    /// The thread.
-    pub(crate) thread: Seq,
-    /// The first and the last message, by the ids of their events.
-    pub(crate) first: Option<String>,
-    pub(crate) last: Option<String>,
-}
-
-impl Stack {
-    /// Whether there may be more before it.
-    pub(crate) fn is_full(&self, most: usize) -> bool {
-        self.articles.len() >= most
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.articles.is_empty()
-    }
-
-    /// Its messages between two texts: copied once, because this is most of what pages are made of.
-    pub(crate) fn between(&self, before: &str, after: &str) -> String {
-        let length: usize = self.articles.iter().map(|article| article.len()).sum();
-        let mut text = String::with_capacity(before.len() + length + after.len());
-        text.push_str(before);
-        self.articles.iter().for_each(|article| text.push_str(article));
-        text.push_str(after);
-        text
-    }
-}
-
 /// A snapshot and the guest who looks at it.
 pub(crate) struct Look<'a, V> {
     house: &'a House,
@@ -136,7 +77,7 @@ impl<V: View> Look<'_, V> {
         let id = |message: Option<&Shelved>| message.map(|message| message.stamp.id.to_string());
         let (first, last) = (id(found.messages.first()), id(found.messages.last()));
         let articles = found.messages.into_iter().map(|message| message.text).collect();
-        Ok(Stack { articles, thread: seq, first, last })
+        Ok(Stack::new(articles, seq, first, last))
     }
 
     /// The thread of that name, without what it costs to know what is unread in it.

@@ -172,3 +172,71 @@ async fn a_link_of_the_operator_is_good_once_and_shows_before_it_is_used() {
     home.clock.advance(25 * 3600);
     assert_eq!(browse(&home, &late, &from_here(), Some("")).await.status, 404);
 }
+
+/// A member who joined by a new invitation, signed in.
+async fn joined(home: &Home, user: &str) -> Vec<(&'static str, String)> {
+    let link = invited(home, 1).await;
+    let form = format!("user={user}&password=correct+horse+battery");
+    let signed = browse(home, &link, &from_here(), Some(&form)).await;
+    assert_eq!(signed.status, 303, "{}", signed.text);
+    let cookie = signed.header("set-cookie").split(';').next().expect("a cookie").to_owned();
+    vec![("cookie", cookie), ("sec-fetch-site", "same-origin".to_owned())]
+}
+
+#[tokio::test]
+async fn a_direct_conversation_is_between_two_whoever_comes_first() {
+    let home = Home::new();
+    let (alice, bob, mallory) =
+        (joined(&home, "alice").await, joined(&home, "bob").await, joined(&home, "mallory").await);
+    let first = browse(&home, "/s/home/people/bob/talk", &alice, Some("")).await;
+    let second = browse(&home, "/s/home/people/alice/talk", &bob, Some("")).await;
+    let place = first.header("location").to_owned();
+    assert!(first.status == 303 && place.starts_with("/s/home/t/direct-"), "{}", first.text);
+    assert_eq!(second.header("location"), place, "the same from both sides");
+    assert_eq!(browse(&home, &place, &alice, Some("text=for+bob")).await.status, 303);
+    assert!(browse(&home, &place, &bob, None).await.text.contains("for bob"));
+    for path in [place.clone(), format!("{place}/part"), "/s/home".to_owned(), "/s/home/search?q=bob".to_owned()] {
+        let page = browse(&home, &path, &mallory, None).await;
+        assert!(!page.text.contains("for bob"), "{path}: {}", page.text);
+    }
+    let other = browse(&home, "/s/home/people/alice/talk", &mallory, Some("")).await;
+    assert_ne!(other.header("location"), place);
+}
+
+#[tokio::test]
+async fn removal_ends_the_account_its_sessions_and_its_invitations() {
+    let home = Home::new();
+    let operator = home.session("operator", true);
+    let carol = joined(&home, "carol").await;
+    let role = |form: &'static str| browse(&home, "/s/home/people/carol/role", &operator, Some(form));
+    assert_eq!(role("role=admin").await.status, 303);
+    let made = browse(&home, "/s/home/invite", &carol, Some("role=admin&days=7&uses=5")).await;
+    let from = made.text.find("/join/").expect("a link");
+    let link = made.text[from..].split('"').next().expect("a link").to_owned();
+    // An admin neither removes the operator nor makes keys.
+    let against = browse(&home, "/s/home/people/operator/role", &carol, Some("role=reader&remove=1")).await;
+    assert_eq!(against.status, 403);
+    assert_eq!(role("role=member&remove=1").await.status, 303);
+    assert_eq!(browse(&home, "/s/home", &carol, None).await.status, 401);
+    assert_eq!(browse(&home, &link, &[], None).await.status, 404);
+    assert_eq!(role("role=member").await.status, 303, "she may come back");
+    assert_eq!(browse(&home, "/s/home", &carol, None).await.status, 401, "but not with what she had");
+    let form = "user=carol&password=correct+horse+battery";
+    assert_eq!(browse(&home, "/in", &from_here(), Some(form)).await.status, 403);
+}
+
+#[tokio::test]
+async fn names_do_not_look_like_others_and_the_operators_is_taken() {
+    let home = Home::new();
+    joined(&home, "bob").await;
+    let link = invited(&home, 9).await;
+    for (name, status) in
+        [("BOB", 409), ("operator", 409), ("Operator", 409), ("%40bob", 422), ("b+ob", 422), (".bob", 422), ("", 422)]
+    {
+        let form = format!("user={name}&password=correct+horse+battery");
+        assert_eq!(browse(&home, &link, &from_here(), Some(&form)).await.status.as_u16(), status, "{name}");
+    }
+    let body = serde_json::json!({ "body": "I run this" });
+    let forged = home.by("operator", "POST", "/v1/threads/t/messages", Some(body)).await;
+    assert_eq!(forged.status, 403, "{forged:?}");
+}
