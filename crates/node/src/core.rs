@@ -358,7 +358,9 @@ fn prune(batch: &mut Batch<'_>, id: &EventId) -> Answer<Reply> {
     let Some(seq) = batch.db().seq(id)? else {
         return Ok(Reply::Pruned(Pruned::Nothing("not known")));
     };
-    jobs::prune_all(batch, seq).map(Reply::Pruned)
+    let (pruned, changes) = content::prune(batch.db(), &policy(batch), seq)?;
+    batch.apply(changes)?;
+    Ok(Reply::Pruned(pruned))
 }
 
 fn purge(batch: &mut Batch<'_>, space: &SpaceId, targets: &[EventId], who: &str) -> Answer<Reply> {

@@ -107,6 +107,26 @@ async fn people_are_invited_and_talk_live() {
     assert_ne!(first.run("return document.title").await, "hurt");
     assert_eq!(first.run("return document.querySelectorAll('.msg img').length").await, 0);
     first.is_accessible().await;
+
+    // Who one is, and what one is called, is shown as text too.
+    second.goto(&format!("{}/me", served.url)).await;
+    second.fill("input[name=display]", TRICK).await;
+    second.click("form[action='/me/profile'] button").await;
+    second.see("input[name=display]").await;
+    for path in ["/me", "/s/home", "/s/home/people", "/s/home/mentions", "/s/home/search?q=%3Cscript%3E"] {
+        second.goto(&format!("{}{path}", served.url)).await;
+        second.see("main h1").await;
+        second.is_accessible().await;
+        assert_ne!(second.run("return document.title").await, "hurt", "{path}");
+        let overflow = "return document.documentElement.scrollWidth - document.documentElement.clientWidth";
+        assert_eq!(second.run(overflow).await, 0, "{path} is wider than a phone");
+    }
+    thread(&first, &served, "Welcome").await;
+    first.until("document.querySelector('#messages').innerText.includes('<img src=x')").await;
+    first.goto(&format!("{}/s/home/mentions", served.url)).await;
+    first.reads("from the phone").await;
+    first.goto(&format!("{}/s/home/reports", served.url)).await;
+    first.reads("Nobody reported anything").await;
     first.close().await;
     second.close().await;
 }

@@ -4,7 +4,7 @@
 mod purging;
 pub mod retention;
 
-pub use purging::{Purged, prune_all, purge};
+pub use purging::{Purged, purge};
 
 use engine::reads::{Answer, Fault, Reads as _};
 use model::{AuthorNo, Nanos, Stamp};

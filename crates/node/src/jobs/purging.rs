@@ -97,7 +97,7 @@ fn restate(batch: &mut Batch<'_>, space: &SpaceId, seq: Seq) -> Answer<()> {
 }
 
 /// Drops the content of an event and of its versions on this node.
-pub fn prune_all(batch: &mut Batch<'_>, seq: Seq) -> Answer<Pruned> {
+fn prune_all(batch: &mut Batch<'_>, seq: Seq) -> Answer<Pruned> {
     let mut after = Stamp::FIRST;
     loop {
         let versions = batch.db().versions(seq, after, ROWS_PER_PART)?;

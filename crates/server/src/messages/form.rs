@@ -1,7 +1,7 @@
 //! As what messages are rendered: JSON for programs, HTML for pages.
 
 use crate::kept::Rendered;
-use crate::pages::article;
+use crate::pages::{Face, article};
 use crate::problem::Problem;
 use crate::render::Message;
 use model::Seq;
@@ -24,13 +24,17 @@ impl Form<'_> {
         }
     }
 
-    pub(super) fn rendered(self, message: &Message) -> Result<Arc<str>, Problem> {
+    pub(super) fn rendered(
+        self,
+        message: &Message,
+        face: impl FnOnce() -> Result<Face, Problem>,
+    ) -> Result<Arc<str>, Problem> {
         match self {
             Form::Json => {
                 let text = serde_json::to_string(message);
                 Ok(text.map_err(|_| Problem::broken("a message could not be written as JSON"))?.into())
             }
-            Form::Html(space) => Ok(article(space, message).into_string().into()),
+            Form::Html(space) => Ok(article(space, message, &face()?).into_string().into()),
         }
     }
 }

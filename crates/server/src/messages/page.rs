@@ -5,6 +5,7 @@ use super::{MessageQuery, Messages};
 use crate::ask::named;
 use crate::caller::{Guest, Seen};
 use crate::kept::Rendered;
+use crate::pages::{Face, article};
 use crate::problem::Problem;
 use crate::render::{Message, Renderer, Thread, claimed};
 use crate::state::{House, Shared};
@@ -13,6 +14,7 @@ use axum::response::{IntoResponse, Response};
 use engine::access::{Action, Decision, Facts, decide};
 use engine::reads::Reads as _;
 use http::header::CONTENT_TYPE;
+use maud::Markup;
 use model::crypto::public_space;
 use model::{AuthorNo, EventId, Identity, Kind, Seq, Stamp};
 use node::acts;
@@ -89,6 +91,20 @@ impl<V: View> Look<'_, V> {
     pub(crate) fn head_at(&self, thread: Seq) -> Result<Thread, Problem> {
         let found = self.db.thread(thread)?.ok_or_else(|| Problem::not_found("there is no such thread"))?;
         self.renderer().head(&found)
+    }
+
+    /// How somebody is shown beside what they write.
+    pub(crate) fn face(&self, author: &str) -> Result<Face, Problem> {
+        let account = self.db.account(&self.seen.space, author)?;
+        Ok(account.map_or_else(Face::default, |account| Face {
+            display: account.display,
+            has_picture: account.picture.is_some(),
+        }))
+    }
+
+    /// A message as HTML.
+    pub(crate) fn article(&self, space: &str, message: &Message) -> Result<Markup, Problem> {
+        Ok(article(space, message, &self.face(&message.author)?))
     }
 
     /// The journal position that this is read at.
@@ -298,7 +314,8 @@ impl<V: View> Shelf<'_, V> {
         if !self.is_wanted(&message) {
             return Ok(None);
         }
-        let text = self.form.rendered(&self.look.renderer().message(&message, self.thread)?)?;
+        let rendered = self.look.renderer().message(&message, self.thread)?;
+        let text = self.form.rendered(&rendered, || self.look.face(&rendered.author))?;
         if let Some(row) = line.settled().filter(|_| matches!(message.content, Shown::Here(_))) {
             let chosen = match claimed(&message) {
                 Some(claimed) => Some((claimed.as_ref().into(), self.leads(seq, &claimed)?)),

@@ -1,6 +1,6 @@
 //! You: profile, picture, password, and the browsers that are signed in.
 
-use super::message::{hue, letters, time};
+use super::message::{picture as picture_markup, time};
 use super::shell::{Frame, Here, to};
 use super::{passwords, shell};
 use crate::caller::{Guest, Signed};
@@ -57,7 +57,7 @@ pub(crate) async fn page(State(house): State<Shared>, guest: Guest) -> Result<Re
         section.card {
             h2 { "Profile" }
             div.row {
-                (face(&name, &signed.user, has_picture))
+                (picture_markup(&name, &signed.user, has_picture))
                 p { b { (signed.user) } br; "in " a href={ "/s/" (name) } { (name) }
                     @if signed.is_operator { ", and operator of this node" } }
             }
@@ -91,14 +91,6 @@ pub(crate) async fn page(State(house): State<Shared>, guest: Guest) -> Result<Re
         }
     };
     Ok(Frame::new("You", Here::You, &guest).of(&name).respond(&body))
-}
-
-/// Somebody's picture, or the letters that stand for them.
-pub(super) fn face(space: &str, user: &str, has_picture: bool) -> Markup {
-    html! {
-        @if has_picture { img.face src={ "/s/" (space) "/picture/" (user) } alt="" width="40" height="40"; }
-        @else { span class=(hue(user)) aria-hidden="true" { (letters(user)) } }
-    }
 }
 
 fn browser(id: &SessionId, session: &Session, is_this: bool) -> Markup {
@@ -163,7 +155,11 @@ pub(crate) async fn profile(
     if !crate::shapes::fits(&display, DISPLAY_CHARS_MAX) {
         return Err(Problem::unprocessable("a name has at most 80 characters"));
     }
-    change(&house, signed(&guest)?, AccountChange::Display(display)).await?;
+    let signed = signed(&guest)?;
+    house.gates.guess(guest.via.network, &format!("profile {}", signed.user))?;
+    change(&house, signed, AccountChange::Display(display)).await?;
+    // What they wrote is shown under the other name from now on.
+    house.kept.clear();
     Ok(to("/me"))
 }
 
@@ -217,7 +213,9 @@ pub(crate) async fn picture(State(house): State<Shared>, guest: Guest, Sent(body
         (false, Some(_)) => Some(body.to_vec()),
         (false, None) => return Err(Problem::media_type("a picture is PNG or JPEG")),
     };
+    house.gates.guess(guest.via.network, &format!("profile {}", signed.user))?;
     change(&house, signed, AccountChange::Picture(picture)).await?;
+    house.kept.clear();
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

@@ -13,7 +13,8 @@ use axum::extract::State;
 use axum::response::Response;
 use engine::reads::Reads as _;
 use maud::{Markup, html};
-use model::{EventId, Nanos};
+use model::envelope::Role;
+use model::{EventId, Kind, Nanos};
 use serde::Deserialize;
 
 /// Rows of a list.
@@ -147,10 +148,32 @@ pub(crate) async fn event(
                     @for reference in &envelope.references { dt { (format!("{:?}", reference.role)) } dd { (link(&reference.id)) } }
                 }
             }
+            (effects(&id, envelope))
             @if let Some(seq) = seq { (chain::drawn(&db, seq, envelope)?) }
         }
     };
     Ok(Frame::new("An event", Here::Inside, &guest).of(&own).respond(&body))
+}
+
+/// Where what an event did can be seen.
+fn effects(id: &EventId, envelope: &model::Envelope) -> Markup {
+    let at = |role: Role| envelope.references.iter().find(|reference| reference.role == role).map(|found| found.id);
+    let (thread, target) = (at(Role::Thread), at(Role::Target));
+    let prefix = match (envelope.kind, thread) {
+        (Kind::Thread, _) => Some(format!("thread:{id}:")),
+        (Kind::Message, Some(thread)) => Some(format!("thread:{thread}:msg:{:020}-{id}", envelope.created_at.0)),
+        (_, Some(thread)) => Some(format!("thread:{thread}:")),
+        _ => None,
+    };
+    html! {
+        section.card { h2 { "Effects" }
+            @if let Some(prefix) = &prefix {
+                p { "Rows: " a href={ "/inside/keys?" (query_string(&[("prefix", prefix)])) } { code { (prefix) } } }
+            }
+            @if let Some(target) = &target { p { "It changes " (link(target)) "." } }
+            @if prefix.is_none() && target.is_none() { p.note { "It gives or takes a right, or carries a key." } }
+        }
+    }
 }
 
 fn link(id: &EventId) -> Markup {
@@ -242,16 +265,6 @@ pub(crate) async fn settings(State(house): State<Shared>, guest: Guest) -> Resul
                     td { (key.role().map_or("unknown", engine::access::KeyRole::word)) } td { (name_of(&key.space)) }
                     td { (key.label) } td { @if key.is_accepted(now) { "accepted" } @else { "ended" } }
                 } } } } } }
-        section.card { h2 { "Reports" }
-            @for (id, kept) in &spaces {
-                @let reports = db.reports(id, u64::MAX, ROWS)?;
-                @if reports.is_empty() { p.note { "Nobody reported anything in " (kept.name) "." } }
-                ul { @for (number, report) in &reports { li { (number) ": " (report.reason) " "
-                    a href={ "/s/" (kept.name) "/m/" (report.message) } { "the message" } " "
-                    span.note { (time(report.at.0)) @if let Some((who, _, note)) = &report.settled {
-                        ", settled by " (who) @if !note.is_empty() { ": " (note) } } } } } }
-            }
-            p.note { code { "anteroom admin settle NUMBER --note …" } " settles one." } }
         section.card { h2 { "Retention" }
             @let rules = db.retentions()?;
             @if rules.is_empty() { p.note { "Everything is kept. " code { "anteroom admin retain --age 365" } " keeps a year." } }

@@ -81,14 +81,32 @@ fn tallied(message: &Message) -> BTreeMap<&str, Vec<&str>> {
     tally
 }
 
+/// How somebody is shown beside what they write.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Face {
+    /// What they want to be called; empty for their name.
+    pub(crate) display: String,
+    pub(crate) has_picture: bool,
+}
+
+/// Somebody's picture, or the letters that stand for them.
+pub(super) fn picture(space: &str, user: &str, has_picture: bool) -> Markup {
+    html! {
+        @if has_picture {
+            img.face src={ "/s/" (space) "/picture/" (user) } alt="" width="40" height="40" loading="lazy";
+        } @else { span class=(hue(user)) aria-hidden="true" { (letters(user)) } }
+    }
+}
+
 /// A message. Its place is found by the id of its event, which needs no escaping.
-pub(crate) fn article(space: &str, message: &Message) -> Markup {
+pub(crate) fn article(space: &str, message: &Message, face: &Face) -> Markup {
     let own = format!("/s/{space}/m/{}", message.event);
     html! {
         article.msg id={ "m-" (message.event) } data-id=(message.id) data-author=(message.author) {
-            span class=(hue(&message.author)) aria-hidden="true" { (letters(&message.author)) }
+            (picture(space, &message.author, face.has_picture))
             header {
-                b { (short(&message.author)) }
+                b { @if face.display.is_empty() { (short(&message.author)) } @else { (face.display) } }
+                @if !face.display.is_empty() { span.note { "@" (message.author) } }
                 a.when href=(own) { (time(message.ts)) }
                 @if message.version > 1 && !message.deleted { a.note href=(own) { "edited" } }
             }

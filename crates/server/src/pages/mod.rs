@@ -13,6 +13,7 @@ mod one;
 mod passwords;
 mod people;
 pub(crate) mod plots;
+mod reports;
 mod searching;
 mod shell;
 mod talk;
@@ -20,7 +21,7 @@ mod threads;
 mod waiting;
 
 pub(crate) use entering::Links;
-pub(crate) use message::article;
+pub(crate) use message::{Face, article};
 pub(crate) use passwords::Turns;
 
 use crate::door::sessions;
@@ -54,6 +55,9 @@ pub(crate) const PAGES: &[(Method, &str, Action)] = &[
     (Method::POST, "/s/{space}", Action::Write),
     (Method::GET, "/s/{space}/picture/{user}", Action::Read),
     (Method::GET, "/s/{space}/search", Action::Read),
+    (Method::GET, "/s/{space}/mentions", Action::Own),
+    (Method::GET, "/s/{space}/reports", Action::Administer),
+    (Method::POST, "/s/{space}/reports", Action::Administer),
     (Method::GET, "/s/{space}/t/{thread}", Action::Read),
     (Method::POST, "/s/{space}/t/{thread}", Action::Write),
     (Method::GET, "/s/{space}/t/{thread}/part", Action::Read),
@@ -100,6 +104,8 @@ pub(crate) fn router() -> Router<Shared> {
         .route("/s/{space}", get(threads::page).post(threads::open))
         .route("/s/{space}/picture/{user}", get(account::picture_of))
         .route("/s/{space}/search", get(searching::page))
+        .route("/s/{space}/mentions", get(searching::mentions))
+        .route("/s/{space}/reports", get(reports::page).post(reports::settle))
         .route("/s/{space}/t/{thread}", get(talk::page).post(talk::post))
         .route("/s/{space}/t/{thread}/part", get(talk::part))
         .route("/s/{space}/t/{thread}/read", post(talk::read))

@@ -1,6 +1,6 @@
 //! One message: its versions and what changed between them, its answers, and everything that can be done with it.
 
-use super::message::{article, said, short, text_of, time};
+use super::message::{said, short, text_of, time};
 use super::shell::{Frame, Here, respond, to};
 use crate::ask::named;
 use crate::caller::Guest;
@@ -51,12 +51,12 @@ pub(crate) async fn page(
             p { a href={ "/s/" (space) "/t/" (message.thread) "?around=" (message.event) "#m-" (message.event) } {
                 "← In its conversation" } }
             h1 { "A message by " (short(&message.author)) }
-            (article(&space, &message))
+            (look.article(&space, &message)?)
             (why(&story, &message))
             (one.acts())
             @if versions.len() > 1 { (history(&space, &versions)) }
             @if !answers.is_empty() {
-                section { h2 { "Answers" } @for answer in &answers { (article(&space, answer)) } }
+                section { h2 { "Answers" } @for answer in &answers { (look.article(&space, answer)?) } }
             }
         };
         Ok(Frame::new("A message", Here::Threads, &guest).of(&space).respond(&body))
@@ -71,7 +71,7 @@ pub(crate) async fn part(
 ) -> Result<Response, Problem> {
     look(&house, &guest, |look| {
         let message = look.renderer().message_at(look.message(None, &id)?)?;
-        Ok(respond(StatusCode::OK, article(&space, &message).into_string()))
+        Ok(respond(StatusCode::OK, look.article(&space, &message)?.into_string()))
     })
 }
 

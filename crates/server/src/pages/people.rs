@@ -1,7 +1,6 @@
 //! The people of a space: talking to one of them, keeping a distance, inviting others.
 
-use super::account::face;
-use super::message::{short, time};
+use super::message::{picture, short, time};
 use super::shell::{Frame, Here, to};
 use crate::caller::Guest;
 use crate::door::sessions::{Secret, host, written};
@@ -101,6 +100,7 @@ pub(crate) async fn page(
     let may_invite = is_admin(&house, &guest)?;
     Ok(Frame::new("People", Here::People, &guest).of(&space).respond(&html! {
         h1 { "People" }
+        @if may_invite { p { a href={ "/s/" (space) "/reports" } { "What was reported" } } }
         @if may_invite { (inviting(&house, &guest, &space, None)?) }
         ul.plain.people { @for person in &people { (entry(&space, person, &guest, may_invite)) } }
         @if let Some(next) = next { p { a href={ "?cursor=" (hex::encode(next)) } { "More people" } } }
@@ -113,7 +113,7 @@ fn entry(space: &str, person: &Person, guest: &Guest, may_invite: bool) -> Marku
     let role = person.role.map(|role| role.to_string()).unwrap_or_default();
     html! {
         li.card.row {
-            (face(space, &person.user, person.has_picture))
+            (picture(space, &person.user, person.has_picture))
             div.grow {
                 b { (short(&person.user)) } @if !person.display.is_empty() { " · " (person.display) }
                 br; span.note { (role) ", here since " (time(person.since))

@@ -1,15 +1,21 @@
 //! Finding messages.
 
-use super::message::article;
 use super::shell::{Frame, Here, query as query_string};
 use crate::caller::Guest;
 use crate::extract::{Path, Query};
+use crate::messages::look;
+use crate::people::{cursor_of, stamp_of};
 use crate::problem::Problem;
+use crate::render::Message;
 use crate::state::Shared;
 use axum::extract::State;
 use axum::response::Response;
-use maud::html;
+use maud::{Markup, html};
+use model::Stamp;
 use serde::Deserialize;
+
+/// Mentions on one page.
+const MENTIONS: usize = 50;
 
 /// What to search for.
 #[derive(Debug, Deserialize)]
@@ -20,19 +26,53 @@ pub(crate) struct FindQuery {
 }
 
 #[cfg(feature = "search")]
-async fn find(
-    house: Shared,
-    guest: Guest,
-    query: &FindQuery,
-) -> Result<(Vec<crate::render::Message>, Option<String>), Problem> {
+async fn find(house: Shared, guest: Guest, query: &FindQuery) -> Result<(Vec<Message>, Option<String>), Problem> {
     let asked = crate::search::SearchQuery::of(query.q.clone(), query.cursor.clone());
     let found = crate::search::ask(house, guest, asked).await?;
     Ok((found.messages, found.next))
 }
 
 #[cfg(not(feature = "search"))]
-async fn find(_: Shared, _: Guest, _: &FindQuery) -> Result<(Vec<crate::render::Message>, Option<String>), Problem> {
+async fn find(_: Shared, _: Guest, _: &FindQuery) -> Result<(Vec<Message>, Option<String>), Problem> {
     Err(Problem::not_found("this node does not search"))
+}
+
+/// Messages from anywhere, each with the way to where it stands.
+fn found(house: &Shared, guest: &Guest, space: &str, messages: &[Message]) -> Result<Markup, Problem> {
+    look(house, guest, |look| {
+        Ok(html! {
+            @for message in messages {
+                (look.article(space, message)?)
+                p.jump { a href={ "/s/" (space) "/t/" (message.thread) "?around=" (message.event) "#m-" (message.event) } {
+                    "Show in its conversation" } }
+            }
+        })
+    })
+}
+
+/// Which page of mentions.
+#[derive(Debug, Deserialize)]
+pub(crate) struct MentionsQuery {
+    cursor: Option<String>,
+}
+
+/// The messages that mention whoever is signed in, the latest first.
+pub(crate) async fn mentions(
+    State(house): State<Shared>,
+    guest: Guest,
+    Path(space): Path<String>,
+    Query(query): Query<MentionsQuery>,
+) -> Result<Response, Problem> {
+    let before = stamp_of(query.cursor.as_deref())?.unwrap_or(Stamp::LAST);
+    let (messages, next) = look(&house, &guest, |look| look.mentions(before, MENTIONS))?;
+    let found = found(&house, &guest, &space, &messages)?;
+    let body = html! {
+        h1 { "Mentions" }
+        @if messages.is_empty() { p.note { "Nobody mentioned you here." } }
+        (found)
+        @if let Some(next) = next { p { a href={ "?cursor=" (cursor_of(next)) } { "Earlier" } } }
+    };
+    Ok(Frame::new("Mentions", Here::Threads, &guest).of(&space).respond(&body))
 }
 
 /// The page.
@@ -45,8 +85,9 @@ pub(crate) async fn page(
     guest.seen(&*house.node.snapshot()?, house.node.now())?;
     let (messages, next) = match query.q.trim().is_empty() {
         true => (Vec::new(), None),
-        false => find(house, guest.clone(), &query).await?,
+        false => find(house.clone(), guest.clone(), &query).await?,
     };
+    let found = found(&house, &guest, &space, &messages)?;
     let body = html! {
         h1 { "Search" }
         form.card role="search" aria-label="Search again" {
@@ -55,11 +96,7 @@ pub(crate) async fn page(
             button { "Search" }
         }
         @if !query.q.trim().is_empty() && messages.is_empty() { p role="status" { "Nothing that you may read has these words." } }
-        @for message in &messages {
-            (article(&space, message))
-            p.jump { a href={ "/s/" (space) "/t/" (message.thread) "?around=" (message.event) "#m-" (message.event) } {
-                "Show in its conversation" } }
-        }
+        (found)
         @if let Some(next) = &next { p { a href={ "?" (query_string(&[("q", &query.q), ("cursor", next)])) } { "More" } } }
     };
     Ok(Frame::new("Search", Here::Threads, &guest).of(&space).respond(&body))

@@ -1,7 +1,6 @@
 //! A conversation: its messages, saying something, reading on.
 
 use super::markdown;
-use super::message::article;
 use super::shell::{Frame, Here, respond, to};
 use super::threads::title_of;
 use crate::ask::named;
@@ -173,7 +172,7 @@ pub(crate) async fn post(
     }
     look(&house, &guest, |look| {
         let message = look.renderer().message_at(acted.seq)?;
-        Ok(respond(StatusCode::CREATED, article(&space, &message).into_string()))
+        Ok(respond(StatusCode::CREATED, look.article(&space, &message)?.into_string()))
     })
 }
 

@@ -84,7 +84,7 @@ pub(crate) async fn page(
         false => Vec::new(),
     };
     let body = html! {
-        div.row { h1 { "Threads" } @if spaces.len() > 1 {
+        div.row { h1 { "Threads" } a href={ "/s/" (space) "/mentions" } { "Mentions of you" } @if spaces.len() > 1 {
             nav.tabs aria-label="Spaces" { @for name in &spaces {
                 a href={ "/s/" (name) } aria-current=[(*name == space).then_some("page")] { (name) }
             } }
