@@ -96,6 +96,14 @@ impl Browser {
         self.see(css).await.click().await.unwrap_or_else(|why| panic!("{css}: {why}"));
     }
 
+    /// Clicks on what leads to another page, and waits for that page.
+    pub(crate) async fn leave(&self, css: &str) {
+        self.see(css).await;
+        self.run("document.documentElement.dataset.left = '1'").await;
+        self.click(css).await;
+        self.until("document.documentElement.dataset.left === undefined && document.readyState !== 'loading'").await;
+    }
+
     pub(crate) async fn fill(&self, css: &str, text: &str) {
         let field = self.see(css).await;
         field.clear().await.expect("it can be cleared");

@@ -23,14 +23,14 @@ fn serve() -> Served {
 async fn operator(served: &Served, browser: &Browser) {
     let link = served.home.json(&["link"])["link"].as_str().unwrap().to_owned();
     browser.goto(&link).await;
-    browser.click("main form button").await;
+    browser.leave("main form button").await;
     browser.see("#threads").await;
 }
 
 /// An invitation link, made by the operator in that browser.
 async fn invitation(served: &Served, browser: &Browser) -> String {
     browser.goto(&format!("{}/s/home/people", served.url)).await;
-    browser.click("#invite button").await;
+    browser.leave("#invite button").await;
     let link = browser.see("input.link").await.prop("value").await.unwrap().unwrap();
     assert!(link.starts_with(&format!("{}/join/", served.url)), "{link}");
     link
@@ -41,7 +41,7 @@ async fn join(browser: &Browser, link: &str, user: &str) {
     browser.goto(link).await;
     browser.fill("input[name=user]", user).await;
     browser.fill("input[name=password]", "correct horse battery").await;
-    browser.click("main form button").await;
+    browser.leave("main form button").await;
     browser.see("#threads").await;
 }
 
@@ -50,7 +50,7 @@ async fn thread(browser: &Browser, served: &Served, title: &str) {
     browser.goto(&format!("{}/s/home", served.url)).await;
     let script = format!("[...document.querySelectorAll('a.thread')].find(a => a.innerText.includes('{title}'))");
     browser.until(&format!("{script} !== undefined")).await;
-    browser.run(&format!("{script}.click()")).await;
+    browser.run(&format!("{script}.leave()")).await;
     browser.see("#messages").await;
 }
 
@@ -98,7 +98,7 @@ async fn people_are_invited_and_talk_live() {
     first.picture("talk").await;
 
     // A reaction, live.
-    first.run("[...document.querySelectorAll('.msg')].at(-2).querySelector('.tools button').click()").await;
+    first.run("[...document.querySelectorAll('.msg')].at(-2).querySelector('.tools button').leave()").await;
     second.until("document.querySelector('.chip[data-reaction]') !== null").await;
 
     // What people write does nothing.
@@ -111,7 +111,7 @@ async fn people_are_invited_and_talk_live() {
     // Who one is, and what one is called, is shown as text too.
     second.goto(&format!("{}/me", served.url)).await;
     second.fill("input[name=display]", TRICK).await;
-    second.click("form[action='/me/profile'] button").await;
+    second.leave("form[action='/me/profile'] button").await;
     second.see("input[name=display]").await;
     for path in ["/me", "/s/home", "/s/home/people", "/s/home/mentions", "/s/home/search?q=%3Cscript%3E"] {
         second.goto(&format!("{}{path}", served.url)).await;
@@ -139,13 +139,13 @@ async fn messages_are_edited_compared_found_and_deleted() {
     browser.run("document.querySelector('details.card').open = true").await;
     browser.fill("details input[name=title]", TRICK).await;
     browser.fill("details textarea", "the quick brown fox").await;
-    browser.click("details.card button").await;
+    browser.leave("details.card button").await;
     browser.until(&shown("quick brown")).await;
     assert_ne!(browser.run("return document.title").await, "hurt");
-    browser.click(".msg .more").await;
+    browser.leave(".msg .more").await;
     browser.run("document.querySelectorAll('.acts details')[0].open = true").await;
     browser.fill(".acts details textarea", "the slow brown fox").await;
-    browser.click(".acts details button").await;
+    browser.leave(".acts details button").await;
     browser.see(".version").await;
     assert_eq!(browser.see("del").await.text().await.unwrap(), "quick");
     assert_eq!(browser.see("ins").await.text().await.unwrap(), "slow");
@@ -162,15 +162,15 @@ async fn messages_are_edited_compared_found_and_deleted() {
         browser.see("form.card[role=search]").await;
     }
     browser.is_accessible().await;
-    browser.click(".jump a").await;
+    browser.leave(".jump a").await;
     browser.until("document.querySelector('.msg:target') !== null").await;
 
-    browser.click(".msg .more").await;
-    browser.click(".acts form[action$=pin] button").await;
-    browser.click("main p a").await;
+    browser.leave(".msg .more").await;
+    browser.leave(".acts form[action$=pin] button").await;
+    browser.leave("main p a").await;
     browser.see(".pins a").await;
-    browser.click(".msg .more").await;
-    browser.click(".acts form[action$=delete] button").await;
+    browser.leave(".msg .more").await;
+    browser.leave(".acts form[action$=delete] button").await;
     browser.reads("This message was deleted").await;
     browser.close().await;
 }
@@ -185,20 +185,20 @@ async fn a_password_signs_in_and_sessions_are_ended_elsewhere() {
     join(&second, &link, "bob").await;
     first.goto(&format!("{}/me", served.url)).await;
     first.is_accessible().await;
-    first.click("form[action='/out'] button").await;
+    first.leave("form[action='/out'] button").await;
     first.reads("Sign in").await;
     for (password, says) in [("wrong wrong wrong", "do not belong together"), ("correct horse battery", "Threads")] {
         first.goto(&format!("{}/in", served.url)).await;
         first.fill("input[name=user]", "bob").await;
         first.fill("input[name=password]", password).await;
-        first.click("main form button").await;
+        first.leave("main form button").await;
         first.reads(says).await;
     }
     // A member sees neither what waits nor what is inside.
     first.goto(&format!("{}/anteroom", served.url)).await;
     first.reads("Not allowed").await;
     first.goto(&format!("{}/me", served.url)).await;
-    first.click("button[name=others]").await;
+    first.leave("button[name=others]").await;
     first.see("form[action='/me/sessions']").await;
     second.goto(&format!("{}/s/home", served.url)).await;
     second.reads("Sign in").await;
@@ -213,7 +213,7 @@ async fn what_waits_is_seen_and_let_in_and_the_inside_is_shown() {
     let driver = Driver::start();
     let browser = driver.browser(DESKTOP.0, DESKTOP.1).await;
     browser.goto(&demo.link()).await;
-    browser.click("main form button").await;
+    browser.leave("main form button").await;
     browser.see("#threads").await;
     let url = browser.url().await.replace("/s/home", "");
     browser.goto(&format!("{url}/anteroom")).await;
@@ -243,7 +243,7 @@ async fn what_waits_is_seen_and_let_in_and_the_inside_is_shown() {
         browser.picture(name).await;
     }
     browser.goto(&format!("{url}/inside/keys?prefix=thread%3A")).await;
-    browser.click(".keys a").await;
+    browser.leave(".keys a").await;
     browser.see("main pre").await;
     browser.goto(first.as_str().unwrap().replace("/anteroom/", "/inside/event/").as_str()).await;
     browser.see("svg.chain circle.here").await;
