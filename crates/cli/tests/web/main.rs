@@ -50,7 +50,7 @@ async fn thread(browser: &Browser, served: &Served, title: &str) {
     browser.goto(&format!("{}/s/home", served.url)).await;
     let script = format!("[...document.querySelectorAll('a.thread')].find(a => a.innerText.includes('{title}'))");
     browser.until(&format!("{script} !== undefined")).await;
-    browser.run(&format!("{script}.leave()")).await;
+    browser.run(&format!("{script}.click()")).await;
     browser.see("#messages").await;
 }
 
@@ -98,7 +98,7 @@ async fn people_are_invited_and_talk_live() {
     first.picture("talk").await;
 
     // A reaction, live.
-    first.run("[...document.querySelectorAll('.msg')].at(-2).querySelector('.tools button').leave()").await;
+    first.run("[...document.querySelectorAll('.msg')].at(-2).querySelector('.tools button').click()").await;
     second.until("document.querySelector('.chip[data-reaction]') !== null").await;
 
     // What people write does nothing.
