@@ -25,27 +25,14 @@ pub type SessionId = [u8; 48];
 pub struct Account {
     /// The user.
     pub user: String,
-    /// The hash of their password, in the form that names how it was made; none where there are passkeys only.
+    /// The hash of their password, in the form that names how it was made; none for whoever comes by a link only.
     pub password: Option<String>,
-    /// Their passkeys, as the library that checks them writes them.
-    pub passkeys: Vec<Passkey>,
     /// What they want to be called; empty for the user's name.
     pub display: String,
     /// A picture, as PNG or JPEG.
     pub picture: Option<Vec<u8>>,
     /// When it was made.
     pub since: Nanos,
-}
-
-/// A passkey.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Passkey {
-    /// What its owner calls it.
-    pub label: String,
-    /// When it was added.
-    pub since: Nanos,
-    /// What the library that checks it keeps.
-    pub data: Vec<u8>,
 }
 
 impl std::fmt::Debug for Account {

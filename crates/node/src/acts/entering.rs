@@ -8,7 +8,7 @@ use engine::reads::Answer;
 use model::payload::{MemberRole, Payload};
 use model::{Kind, Nanos, SpaceId};
 use store::Batch;
-use store::accounts::{Account, Invitation, Passkey, SecretHash, Session, SessionId, session_id};
+use store::accounts::{Account, Invitation, SecretHash, Session, SessionId, session_id};
 use store::people::User;
 
 /// Under which name the operator takes part; nobody else joins under it.
@@ -17,8 +17,6 @@ pub const OPERATOR: &str = "operator";
 const SESSIONS_MAX: usize = 50;
 /// Invitations of a space that may be open.
 const INVITATIONS_MAX: usize = 1000;
-/// Passkeys of one account.
-const PASSKEYS_MAX: usize = 20;
 /// A session that was not used for so long has ended.
 pub const SESSION_NANOS: u64 = 30 * 24 * 3600 * Nanos::SECOND;
 
@@ -90,12 +88,6 @@ pub enum AccountChange {
     Display(String),
     /// A picture, or none.
     Picture(Option<Vec<u8>>),
-    /// Another passkey.
-    AddPasskey(Passkey),
-    /// What the library keeps of a passkey, after it was used.
-    KeepPasskey(usize, Vec<u8>),
-    /// One passkey less.
-    DropPasskey(usize),
 }
 
 /// Why not.
@@ -113,9 +105,6 @@ pub enum CannotEnter {
     /// There are too many.
     #[error("there are at most {0} {1}")]
     TooMany(usize, &'static str),
-    /// Without it nobody could sign in.
-    #[error("it is the only way into this account; set a password first")]
-    LastWayIn,
     /// As for any act.
     #[error(transparent)]
     Act(#[from] CannotAct),
@@ -245,8 +234,7 @@ fn join(
     go!(admit(batch, space, &user, fresh, role));
     let since = batch.now();
     let password = Some(password);
-    let account =
-        Account { user: user.clone(), password, passkeys: Vec::new(), display: String::new(), picture: None, since };
+    let account = Account { user: user.clone(), password, display: String::new(), picture: None, since };
     batch.keep_account(space, &account)?;
     invitation.uses_left -= 1;
     match invitation.uses_left {
@@ -282,7 +270,6 @@ fn change_account(batch: &mut Batch<'_>, space: &SpaceId, user: &str, change: Ac
     let mut account = known.unwrap_or_else(|| Account {
         user: user.to_owned(),
         password: None,
-        passkeys: Vec::new(),
         display: String::new(),
         picture: None,
         since: batch.now(),
@@ -291,23 +278,6 @@ fn change_account(batch: &mut Batch<'_>, space: &SpaceId, user: &str, change: Ac
         AccountChange::Password(hash) => account.password = Some(hash),
         AccountChange::Display(display) => account.display = display,
         AccountChange::Picture(picture) => account.picture = picture,
-        AccountChange::AddPasskey(_) if account.passkeys.len() >= PASSKEYS_MAX => {
-            return Ok(Err(CannotEnter::TooMany(PASSKEYS_MAX, "passkeys in an account")));
-        }
-        AccountChange::AddPasskey(passkey) => account.passkeys.push(passkey),
-        AccountChange::KeepPasskey(number, data) => match account.passkeys.get_mut(number) {
-            Some(passkey) => passkey.data = data,
-            None => return Ok(Err(CannotEnter::Unknown("passkey"))),
-        },
-        AccountChange::DropPasskey(number) => {
-            if number >= account.passkeys.len() {
-                return Ok(Err(CannotEnter::Unknown("passkey")));
-            }
-            if account.password.is_none() && account.passkeys.len() == 1 {
-                return Ok(Err(CannotEnter::LastWayIn));
-            }
-            account.passkeys.remove(number);
-        }
     }
     batch.keep_account(space, &account)?;
     Ok(Ok(()))

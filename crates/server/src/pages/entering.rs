@@ -72,7 +72,7 @@ impl From<CannotEnter> for Problem {
             CannotEnter::Act(why) => why.into(),
             CannotEnter::InvitationEnded | CannotEnter::Unknown(_) => Problem::not_found(detail),
             CannotEnter::NameTaken(_) => Problem::conflict(detail),
-            CannotEnter::TooMany(..) | CannotEnter::LastWayIn => Problem::unprocessable(detail),
+            CannotEnter::TooMany(..) => Problem::unprocessable(detail),
         }
     }
 }

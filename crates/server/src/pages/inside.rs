@@ -88,7 +88,7 @@ pub(crate) async fn keys(
     let body = html! {
         (tabs("/inside/keys"))
         h1 { "Explorer" }
-        p { "Everything that rests in the store, as it rests: what is encrypted is shown encrypted." }
+        p { "Rows of the store as they rest: what is encrypted is shown encrypted." }
         form.row.card role="search" aria-label="Keys" {
             label.grow { "Keys that begin with" input name="prefix" value=(query.prefix) placeholder="thread:"; }
             button { "Show" }

@@ -27,7 +27,7 @@ use store::moderation::Distance;
 const PAGE: usize = 200;
 const DAY: u64 = 24 * 3600 * Nanos::SECOND;
 
-/// A link that was just made is shown once.
+/// Which page of the list.
 #[derive(Debug, Deserialize)]
 pub(crate) struct PeopleQuery {
     cursor: Option<String>,

@@ -18,7 +18,7 @@ use serde_json::Map;
 /// How much of the latest message is shown.
 const GLIMPSE_CHARS: usize = 120;
 
-/// Which page of the list, and whether only the list is wanted.
+/// Which page of the list, and of which threads.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ListQuery {
     cursor: Option<String>,
