@@ -1,5 +1,6 @@
 //! The hunting loop: the fetcher's session against real sources, a thread per request, within limits.
 
+use crate::answers::Said;
 use crate::core::Request;
 use crate::hunter::{Bounty, Hunter, Order, Source};
 use crate::running::{IDLE, Inner, Job, Wake};
@@ -59,11 +60,11 @@ fn begin(inner: &Arc<Inner>, source: &Arc<dyn Source>, waiting: &mut VecDeque<Or
                 waiting.push_front(order);
                 return;
             }
-            Order::Fetch { ticket, url, needs, .. } => {
+            Order::Fetch { ticket, group, url, needs } => {
                 *under_way += 1;
                 let (ended, source) = (Ended { inner: inner.clone(), ticket }, source.clone());
                 // If no thread can be had, the request ends at once, and its hunt goes on elsewhere.
-                let work = move || fetch(&ended.inner, source.as_ref(), &url, &needs);
+                let work = move || fetch(&ended.inner, source.as_ref(), &group, &url, &needs);
                 if let Err(why) = std::thread::Builder::new().spawn(work) {
                     tracing::warn!(%why, "no thread for a request to a source");
                 }
@@ -97,7 +98,7 @@ impl Drop for Settled {
 }
 
 /// Asks one source; what comes is delivered at once, and the end is told after the last of it is committed.
-fn fetch(inner: &Inner, source: &dyn Source, url: &str, needs: &[Need]) {
+fn fetch(inner: &Inner, source: &dyn Source, group: &Group, url: &str, needs: &[Need]) {
     let (committing, all_committed) = bounded::<()>(0);
     let mut brought = 0;
     let result = source.fetch(url, needs, &mut |bounty| {
@@ -109,10 +110,12 @@ fn fetch(inner: &Inner, source: &dyn Source, url: &str, needs: &[Need]) {
     drop(committing);
     // Nothing is ever sent: it ends when the last answer has let go of its end.
     let _ = all_committed.recv();
-    match result {
-        Ok(()) => tracing::debug!(url, brought, "a source answered"),
-        Err(why) => tracing::debug!(url, %why, "a source did not answer"),
-    }
+    let said = match result {
+        Ok(()) => Said::Brought(brought),
+        Err(why) => Said::Failed(why.0),
+    };
+    tracing::debug!(url, ?said, "a source was asked");
+    inner.answers.note(group, url, inner.clock.now(), said);
 }
 
 /// A source brings what it was asked for, or a key; nothing else is believed.

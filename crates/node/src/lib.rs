@@ -11,6 +11,7 @@
 //! This is the only crate that spawns threads.
 
 pub mod acts;
+pub mod answers;
 mod asking;
 pub mod bundle;
 pub mod clock;

@@ -3,6 +3,7 @@
 //! Requests gather while a commit is under way; the next batch takes all of them. Gather, apply, commit, publish, in
 //! that order. Nothing is answered before its commit.
 
+use crate::answers::{Answers, Asked};
 use crate::clock::Clock;
 use crate::core::{Core, Reply, Request};
 use crate::hunter::Source;
@@ -96,6 +97,8 @@ pub(crate) struct Inner {
     pub(crate) position: (Mutex<u64>, Condvar),
     pub(crate) watchers: Watchers,
     pub(crate) timers: Watchers,
+    pub(crate) source: Arc<dyn Source>,
+    pub(crate) answers: Answers,
 }
 
 impl Inner {
@@ -171,6 +174,8 @@ impl Node {
             position: (Mutex::new(0), Condvar::new()),
             watchers: Watchers::default(),
             timers: Watchers::default(),
+            source: source.clone(),
+            answers: Answers::default(),
         });
         // What a crash left between a file and its row is cleared away first.
         let _ = inner.jobs.try_send(Job { request: Request::Collect, answer: Box::new(|_| ()) });
@@ -199,6 +204,16 @@ impl Node {
     /// The time.
     pub fn now(&self) -> Nanos {
         self.inner.clock.now()
+    }
+
+    /// Who can be asked for the needs of a group.
+    pub fn places(&self, group: &Group) -> Vec<String> {
+        self.inner.source.places(group).into_iter().map(|place| place.url).collect()
+    }
+
+    /// Who was asked for the needs of a group since the start, with their latest answers.
+    pub fn asked(&self, group: &Group) -> Vec<Asked> {
+        self.inner.answers.of(group)
     }
 
     /// Whether the disk is full, so that the node only reads.

@@ -59,6 +59,50 @@
     }, 1000);
   }
 
+  // Passkeys: the node asks, the browser answers.
+  const names = window.PublicKeyCredential;
+  const isAddress = /^[\d.]+$|^\[/.test(location.hostname);
+  const prove = async (form) => {
+    const at = form.dataset.passkey;
+    const alarm = form.querySelector("[role=alert]");
+    const say = (text) => { alarm.textContent = text; alarm.hidden = !text; };
+    say("");
+    for (const copy of form.querySelectorAll("[data-from]")) {
+      const origin = document.querySelector(`main form input[name=${copy.dataset.from}]`);
+      if (!origin.reportValidity()) return;
+      copy.value = origin.value;
+    }
+    if (!form.reportValidity()) return;
+    const answered = async (answer) => {
+      const said = await answer.json();
+      if (!answer.ok) throw new Error(said.detail ? `It did not work: ${said.detail}.` : "");
+      return said;
+    };
+    try {
+      const fields = new URLSearchParams(new FormData(form));
+      const { ticket, publicKey } = await answered(await part(`${at}/begin`, { method: "POST", body: fields }));
+      const credential = at === "/passkey"
+        ? await navigator.credentials.get({ publicKey: names.parseRequestOptionsFromJSON(publicKey) })
+        : await navigator.credentials.create({ publicKey: names.parseCreationOptionsFromJSON(publicKey) });
+      const { next } = await answered(await part(at, {
+        method: "POST", headers: { "content-type": "application/json" },
+        body: JSON.stringify({ ticket, credential, next: fields.get("next") }),
+      }));
+      location.assign(next);
+    } catch (why) {
+      // Whoever closes the browser's window for it knows why.
+      say(why.name === "NotAllowedError" ? "No passkey was chosen." : why.message || "It did not work.");
+    }
+  };
+  if (names?.parseRequestOptionsFromJSON && !isAddress) {
+    for (const form of document.querySelectorAll("[data-passkey]")) {
+      form.hidden = false;
+      form.querySelector("button").addEventListener("click", () => prove(form));
+      form.addEventListener("submit", (event) => { event.preventDefault(); prove(form); });
+    }
+    document.querySelector("[data-without-passkeys]")?.remove();
+  }
+
   // A picture is made small before it is sent.
   const picture = byId("picture");
   if (picture) {
@@ -111,8 +155,10 @@
         const answer = await part(location.href).catch(() => null);
         if (!answer?.ok) return;
         const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-        threads.replaceChildren(...(page.getElementById("threads")?.childNodes ?? []));
-        tellTimes(threads);
+        for (const part of [threads, byId("spaces")].filter(Boolean)) {
+          part.replaceChildren(...(page.getElementById(part.id)?.childNodes ?? []));
+          tellTimes(part);
+        }
       }, 150);
     };
     const names = ["message.created", "thread.created", "thread.changed", "thread.deleted", "thread.read", "reset"];

@@ -290,7 +290,7 @@ impl<V: View> Renderer<'_, V> {
     }
 
     /// What arrived after the message that the caller marked, by position; everything, if they never did.
-    fn unread(&self, thread: Seq) -> Result<Option<u64>, Problem> {
+    pub(crate) fn unread(&self, thread: Seq) -> Result<Option<u64>, Problem> {
         let Some(identity) = self.seen.identity() else { return Ok(None) };
         // Who never wrote anything has read nothing.
         let author = self.db.author_no(identity)?;

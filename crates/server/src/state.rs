@@ -98,6 +98,9 @@ pub struct House {
     pub(crate) tellers: Arc<Tellers>,
     /// Links by which the operator signs in.
     pub(crate) links: Links,
+    /// What browsers were asked to prove.
+    #[cfg(feature = "passkeys")]
+    pub(crate) challenges: crate::pages::Challenges,
     /// Turns to check or hash a password.
     pub(crate) passwords: Turns,
     /// Figures over time.
@@ -154,6 +157,8 @@ impl House {
             backups: Backups::default(),
             tellers: Arc::default(),
             links: Links::default(),
+            #[cfg(feature = "passkeys")]
+            challenges: crate::pages::Challenges::default(),
             passwords: Turns::default(),
             plots: Plots::default(),
             #[cfg(feature = "search")]

@@ -180,6 +180,26 @@ impl<V: View> Listing<'_, V> {
         }
     }
 
+    /// What is unread in the threads that were last talked in.
+    pub(crate) fn unread(&self) -> Result<u64, Problem> {
+        let renderer = Renderer { db: self.db, seen: self.seen };
+        let mut unread = 0;
+        for (_, seq) in self.db.recent_threads(self.seen.no, (Nanos(u64::MAX), Seq(u64::MAX)), PAGE_MAX)? {
+            if self.is_seen(seq)? {
+                unread += renderer.unread(seq)?.unwrap_or(0);
+            }
+        }
+        Ok(unread)
+    }
+
+    /// Whether the caller may see a thread, and wants to.
+    fn is_seen(&self, seq: Seq) -> Result<bool, Problem> {
+        use engine::reads::Reads as _;
+        let Some(meta) = self.db.event(seq)?.and_then(|row| row.meta) else { return Ok(false) };
+        let sight = acts::sight(self.db, seq, &meta, Some(&self.seen.caller), self.seen.identity())?;
+        Ok(self.seen.may_see(&sight) && (!sight.is_deleted || self.query.include_deleted == Some(true)))
+    }
+
     /// A cursor is a time and the id of a thread of this space; others are nobody's.
     fn cursor(&self, text: &str) -> Result<(Nanos, Seq), Problem> {
         let parse = || {
@@ -193,10 +213,7 @@ impl<V: View> Listing<'_, V> {
     }
 
     fn fitting(&self, renderer: &Renderer<'_, V>, seq: Seq) -> Result<Option<Thread>, Problem> {
-        use engine::reads::Reads as _;
-        let Some(meta) = self.db.event(seq)?.and_then(|row| row.meta) else { return Ok(None) };
-        let sight = acts::sight(self.db, seq, &meta, Some(&self.seen.caller), self.seen.identity())?;
-        if !self.seen.may_see(&sight) || sight.is_deleted && self.query.include_deleted != Some(true) {
+        if !self.is_seen(seq)? {
             return Ok(None);
         }
         let Some(found) = self.db.thread(seq)? else { return Ok(None) };

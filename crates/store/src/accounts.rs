@@ -20,7 +20,10 @@ pub type SecretHash = [u8; 32];
 /// user's sessions are neighbours.
 pub type SessionId = [u8; 48];
 
-/// A way in for a user of a space.
+/// What a passkey calls a user.
+pub type Handle = [u8; 16];
+
+/// Ways in for a user of a space.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
     /// The user.
@@ -33,6 +36,32 @@ pub struct Account {
     pub picture: Option<Vec<u8>>,
     /// When it was made.
     pub since: Nanos,
+    /// Other ways in.
+    pub passkeys: Vec<Passkey>,
+}
+
+impl Account {
+    /// An account without a way in.
+    pub fn new(user: String, since: Nanos) -> Account {
+        Account { user, password: None, display: String::new(), picture: None, since, passkeys: Vec::new() }
+    }
+}
+
+/// A passkey: what a browser proves itself with.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Passkey {
+    /// What browsers know it by.
+    pub id: Vec<u8>,
+    /// The host that it was made for; it is good for no other.
+    pub host: String,
+    /// Where it was made, as its owner sees it.
+    pub label: String,
+    /// When it was made.
+    pub since: Nanos,
+    /// When it was last used.
+    pub used: Nanos,
+    /// Its public key and what was said with it, as JSON.
+    pub key: Vec<u8>,
 }
 
 impl std::fmt::Debug for Account {
@@ -162,7 +191,20 @@ impl Batch<'_> {
 impl<V: View> Db<V> {
     /// The account of a user.
     pub fn account(&self, space: &SpaceId, user: &str) -> Answer<Option<Account>> {
-        let key = self.shared.user_key(space, user);
+        self.account_at(space, self.shared.user_key(space, user))
+    }
+
+    /// What a passkey calls a user: it tells nobody else who that is.
+    pub fn handle(&self, space: &SpaceId, user: &str) -> Handle {
+        encode::key(&[&self.shared.user_key(space, user)[16..]])
+    }
+
+    /// The account that a passkey names.
+    pub fn account_by_handle(&self, space: &SpaceId, handle: &Handle) -> Answer<Option<Account>> {
+        self.account_at(space, encode::key(&[&space.0, handle]))
+    }
+
+    fn account_at(&self, space: &SpaceId, key: [u8; 32]) -> Answer<Option<Account>> {
         let Some(row) = self.tables.accounts().get(key).map_err(fault)? else { return Ok(None) };
         let plain = self.open_at_rest(space, &key, row.value())?;
         plain.map(|plain| from_row(&plain, "an account")).transpose()

@@ -12,19 +12,21 @@ use crate::{output, welcome};
 use clap::Args;
 use ed25519_dalek::SigningKey;
 use engine::create::{Draft, Seal};
+use engine::fetch;
 use engine::reads::Reads as _;
 use engine::rows::Origin;
 use model::envelope::{Reference, Role};
 use model::payload::{MemberRole, Payload};
-use model::{AuxKey, EventId, Identity, Kind, Seq, SpaceId, body};
+use model::{AuxKey, EventId, Group, Identity, Kind, Need, Seq, SpaceId, body};
 use node::acts::{Administered, Administration};
-use node::hunter::NoSource;
+use node::hunter::{Bounty, NoSource, Places, Source, Unfetched};
 use node::{Node, NodeOptions, Reply, Request};
 use serde_json::{Value, json};
 use server::House;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use store::{FolderDisk, MasterKey, Store};
 
@@ -33,8 +35,8 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// Start two nodes in a temporary folder and play a short story before your eyes
 ///
-/// What somebody writes on the second node reaches the first one in the wrong order: it waits, is explained, and is let in
-/// the moment what it needs has come. The story begins when you have signed in by the link. Nothing is kept.
+/// What somebody writes on the second node reaches the first one in the wrong order, over a line that then goes down: it
+/// waits, is asked for and explained, and is let in the moment what it needs has come. The story begins when you have signed in by the link. Nothing is kept.
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
     /// Seconds between two steps of the story
@@ -42,32 +44,61 @@ pub(crate) struct Demo {
     pause: f64,
 }
 
-/// A step of the story: what is handed over, and what to say about it.
-struct Step {
-    says: &'static str,
-    event: EventId,
+/// A story: what is handed over, each with what to say about it, and what is asked for in the end.
+struct Story {
+    steps: Vec<(&'static str, EventId)>,
+    missing: EventId,
+}
+
+/// The line to the second node, over which the first one may ask once it is up.
+#[derive(Debug)]
+struct Line {
+    far: Node,
+    is_up: AtomicBool,
+}
+
+impl Places for Line {
+    fn places(&self, _group: &Group) -> Vec<fetch::Source> {
+        vec![fetch::Source { url: "the second node".to_owned(), domain: "elsewhere".to_owned() }]
+    }
+}
+
+impl Source for Line {
+    fn fetch(&self, _url: &str, needs: &[Need], deliver: &mut dyn FnMut(Bounty)) -> Result<(), Unfetched> {
+        if !self.is_up.load(Ordering::Acquire) {
+            return Err(Unfetched("the line is down".to_owned()));
+        }
+        for need in needs {
+            if let Need::Event(id) = need {
+                let (blob, inline) = written(&self.far, id).map_err(|_| Unfetched("it is gone".to_owned()))?;
+                deliver(Bounty::Event { blob, inline });
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Demo {
     pub(super) fn run(&self, context: &Context) -> Done {
         let signals = Signals::listen()?;
         let folder = tempfile::tempdir().map_err(|why| Failure::new(why.to_string(), "check the temporary folder"))?;
-        let (here, elsewhere) =
-            (open(context, &folder.path().join("here"))?, open(context, &folder.path().join("else"))?);
-        let played = self.play(context, &signals, &here, &elsewhere);
+        let elsewhere = open(context, &folder.path().join("else"), Arc::new(NoSource))?;
+        let line = Arc::new(Line { far: elsewhere, is_up: AtomicBool::new(false) });
+        let here = open(context, &folder.path().join("here"), line.clone())?;
+        let played = self.play(context, &signals, &here, &line);
         here.stop();
-        elsewhere.stop();
+        line.far.stop();
         played.map(|()| ExitCode::SUCCESS)
     }
 
-    fn play(&self, context: &Context, signals: &Signals, here: &Node, elsewhere: &Node) -> Result<(), Failure> {
+    fn play(&self, context: &Context, signals: &Signals, here: &Node, line: &Line) -> Result<(), Failure> {
         let what = Administration::FoundSpace { name: "home".to_owned(), sealed: false, fresh: Box::new(fresh()?) };
         let Administered::Founded(space) = administer(here, what)? else {
             return Err(odd("the space was not founded"));
         };
         welcome::say(here)?;
         let vera = SigningKey::from_bytes(&fresh()?);
-        let steps = write_story(here, elsewhere, space, &vera)?;
+        let story = write_story(here, &line.far, space, &vera)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|why| Failure::new(why.to_string(), "try again"))?;
         let house = House::new(here.clone(), context.loaded.server_options(), &hex::encode(fresh::<32>()?));
@@ -77,37 +108,50 @@ impl Demo {
         let link = house.operator_link().map_err(|why| Failure::new(why.detail, "try again"))?;
         say(&format!("sign in      http://{}{link}", server.address))?;
         say("Then open Waiting beside the thread list, and watch. Ctrl-C ends it all.")?;
-        let told = self.tell(signals, here, elsewhere, space, &steps);
+        let told = self.tell(signals, here, line, space, &story);
         runtime.block_on(server.stop());
         told
     }
 
-    /// Hands one piece after the other to the first node, and waits for the end.
-    fn tell(
-        &self,
-        signals: &Signals,
-        here: &Node,
-        elsewhere: &Node,
-        space: SpaceId,
-        steps: &[Step],
-    ) -> Result<(), Failure> {
-        while here.snapshot()?.sessions(&space, 1)?.is_empty() {
-            if signals.wait(LOOK) {
-                return Ok(());
-            }
+    /// Hands one piece after the other to the first node, lets it ask for the last one, and waits for the end.
+    fn tell(&self, signals: &Signals, here: &Node, line: &Line, space: SpaceId, story: &Story) -> Result<(), Failure> {
+        let has_nobody_come = || Ok::<_, Failure>(here.snapshot()?.sessions(&space, 1)?.is_empty());
+        let pause = Duration::from_secs_f64(self.pause.clamp(0.0, 3600.0));
+        if has_ended(signals, has_nobody_come)? {
+            return Ok(());
         }
-        for step in steps {
-            if signals.wait(Duration::from_secs_f64(self.pause.clamp(0.0, 3600.0))) {
+        for (says, event) in &story.steps {
+            if signals.wait(pause) {
                 return Ok(());
             }
-            hand_over(elsewhere, here, &step.event)?;
+            hand_over(&line.far, here, event)?;
             let waiting = here.snapshot()?.held_total()?;
-            say(&format!("{} ({waiting} waiting)", step.says))?;
+            say(&format!("{says} ({waiting} waiting)"))?;
+        }
+        if signals.wait(pause) {
+            return Ok(());
+        }
+        say("The line to the second node is up: the thread is asked for, and what waited for it is let in.")?;
+        line.is_up.store(true, Ordering::Release);
+        let asked = here.ask(Request::RetryNeed(Need::Event(story.missing)));
+        asked.map_err(|why| Failure::new(why.to_string(), "look into the log"))?;
+        if has_ended(signals, || Ok(here.snapshot()?.held_total()? > 0))? {
+            return Ok(());
         }
         say("That was the story: everything is in its place, in the order in which it was written.")?;
         while !signals.wait(Duration::from_secs(3600)) {}
         Ok(())
     }
+}
+
+/// Waits while something holds. Says whether it is time to end instead.
+fn has_ended(signals: &Signals, holds: impl Fn() -> Result<bool, Failure>) -> Result<bool, Failure> {
+    while holds()? {
+        if signals.wait(LOOK) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn odd(what: &str) -> Failure {
@@ -118,25 +162,31 @@ fn say(line: &str) -> Result<(), Failure> {
     output::write(&format!("{line}\n"))
 }
 
-fn open(context: &Context, folder: &Path) -> Result<Node, Failure> {
+fn open(context: &Context, folder: &Path, source: Arc<dyn Source>) -> Result<Node, Failure> {
     let disk = FolderDisk::new(folder).map_err(|why| Failure::file("use", folder, &why))?;
     let store = Store::open(Arc::new(disk), MasterKey::new(&fresh()?), store::Options::default());
     let store = store.map_err(|why| Failure::new(why.to_string(), "check the temporary folder"))?;
-    Ok(Node::start(store, Arc::new(context.clock), Arc::new(NoSource), NodeOptions::default()))
+    Ok(Node::start(store, Arc::new(context.clock), source, NodeOptions::default()))
+}
+
+/// An event as a node keeps it, with its content.
+fn written(node: &Node, id: &EventId) -> Result<(Vec<u8>, Option<Vec<u8>>), Failure> {
+    let gone = || odd("an event of the story is gone");
+    let db = node.snapshot()?;
+    let kept = db.kept(db.seq(id)?.ok_or_else(gone)?)?.ok_or_else(gone)?;
+    Ok((kept.blob.bytes().to_vec(), kept.inline))
 }
 
 /// Hands an event of one node to another.
 fn hand_over(from: &Node, to: &Node, id: &EventId) -> Result<(), Failure> {
-    let db = from.snapshot()?;
-    let seq = db.seq(id)?.ok_or_else(|| odd("an event of the story is gone"))?;
-    let kept = db.kept(seq)?.ok_or_else(|| odd("an event of the story is gone"))?;
-    let request = to.receive(kept.blob.bytes().to_vec(), kept.inline, Origin::Import);
+    let (blob, inline) = written(from, id)?;
+    let request = to.receive(blob, inline, Origin::Import);
     let request = request.map_err(|why| odd(&why.to_string()))?;
     to.ask(request).map(drop).map_err(|why| Failure::new(why.to_string(), "look into the log"))
 }
 
 /// Somebody writes on the second node, which knows what the first one knows so far.
-fn write_story(here: &Node, elsewhere: &Node, space: SpaceId, vera: &SigningKey) -> Result<Vec<Step>, Failure> {
+fn write_story(here: &Node, elsewhere: &Node, space: SpaceId, vera: &SigningKey) -> Result<Story, Failure> {
     let identity = Identity(vera.verifying_key().to_bytes());
     let admitted = administer(here, Administration::AdmitIdentity(space, identity, MemberRole::Member))?;
     let Administered::Admitted(authority) = admitted else { return Err(odd("the second author was not admitted")) };
@@ -157,13 +207,13 @@ fn write_story(here: &Node, elsewhere: &Node, space: SpaceId, vera: &SigningKey)
     let second =
         author.write(Kind::Message, in_thread, said("The second card. Its thread was not here when it came."))?;
     let reaction = author.write(Kind::Reaction, Some((Role::Target, second)), json!({ "reaction": "🎉" }))?;
-    Ok(vec![
-        Step { says: "A reaction came, to a message that is not here.", event: reaction },
-        Step { says: "An edit came, of a message that is not here.", event: edit },
-        Step { says: "The second card came; its thread is not here.", event: second },
-        Step { says: "The first card came; its thread is still not here.", event: first },
-        Step { says: "The thread came, and everything that waited is let in.", event: thread },
-    ])
+    let steps = vec![
+        ("A reaction came, to a message that is not here.", reaction),
+        ("An edit came, of a message that is not here.", edit),
+        ("The second card came; its thread is not here.", second),
+        ("The first card came; its thread is still not here, and the line to the second node is down.", first),
+    ];
+    Ok(Story { steps, missing: thread })
 }
 
 fn said(text: &str) -> Value {

@@ -1,8 +1,10 @@
 //! A real Chromium, driven through its own driver.
 
 use fantoccini::elements::Element;
+use fantoccini::wd::WebDriverCompatibleCommand;
 use fantoccini::{Client, ClientBuilder, Locator};
 use hyper_util::client::legacy::connect::HttpConnector;
+use reqwest::{Method, Url};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -68,6 +70,20 @@ impl Drop for Driver {
     }
 }
 
+/// Something that the driver knows and its library does not: where it is asked, and for what.
+#[derive(Debug)]
+struct Special(&'static str, Value);
+
+impl WebDriverCompatibleCommand for Special {
+    fn endpoint(&self, base: &Url, session: Option<&str>) -> Result<Url, <Url as std::str::FromStr>::Err> {
+        base.join(&format!("session/{}/{}", session.unwrap_or_default(), self.0))
+    }
+
+    fn method_and_body(&self, _: &Url) -> (Method, Option<String>) {
+        (Method::POST, Some(self.1.to_string()))
+    }
+}
+
 /// A window.
 pub(crate) struct Browser {
     client: Client,
@@ -77,6 +93,28 @@ pub(crate) struct Browser {
 impl Browser {
     pub(crate) async fn goto(&self, url: &str) {
         self.client.goto(url).await.expect("a page");
+    }
+
+    /// From now on somebody is there who makes passkeys and uses them.
+    pub(crate) async fn have_passkeys(&self) {
+        let options = json!({
+            "protocol": "ctap2", "transport": "internal", "hasResidentKey": true,
+            "hasUserVerification": true, "isUserVerified": true, "isUserConsenting": true,
+        });
+        self.client.issue_cmd(Special("webauthn/authenticator", options)).await.expect("an authenticator");
+    }
+
+    /// From now on it is night.
+    pub(crate) async fn be_dark(&self) {
+        let features = json!([{ "name": "prefers-color-scheme", "value": "dark" }]);
+        let order = json!({ "cmd": "Emulation.setEmulatedMedia", "params": { "features": features } });
+        self.client.issue_cmd(Special("goog/cdp/execute", order)).await.expect("the dark");
+    }
+
+    /// Nothing is wider than the window.
+    pub(crate) async fn fits(&self) {
+        let overflow = "return document.documentElement.scrollWidth - document.documentElement.clientWidth";
+        assert_eq!(self.run(overflow).await, 0, "{} is wider than its window", self.url().await);
     }
 
     pub(crate) async fn url(&self) -> String {

@@ -13,7 +13,7 @@ const DESKTOP: (u32, u32) = (1200, 900);
 const PHONE: (u32, u32) = (390, 844);
 
 /// What is told to a text field to see whether it does anything.
-const TRICK: &str = "<img src=x onerror=\"document.title='hurt'\"><script>document.title='hurt'</script>";
+const TRICK: &str = "\"'><img src=x onerror=\"document.title='x'\"><script>document.title='x'</script>";
 
 fn serve() -> Served {
     Served::start(Home::new(), &[])
@@ -22,7 +22,8 @@ fn serve() -> Served {
 /// Signs in as the operator, by a new link.
 async fn operator(served: &Served, browser: &Browser) {
     let link = served.home.json(&["link"])["link"].as_str().unwrap().to_owned();
-    browser.goto(&link).await;
+    let path = link.split_once("/in/").unwrap().1;
+    browser.goto(&format!("{}/in/{path}", served.url)).await;
     browser.leave("main form button").await;
     browser.see("#threads").await;
 }
@@ -104,7 +105,7 @@ async fn people_are_invited_and_talk_live() {
     // What people write does nothing.
     send(&second, TRICK).await;
     first.until(&shown("onerror")).await;
-    assert_ne!(first.run("return document.title").await, "hurt");
+    assert_ne!(first.run("return document.title").await, "x");
     assert_eq!(first.run("return document.querySelectorAll('.msg img').length").await, 0);
     first.is_accessible().await;
 
@@ -117,9 +118,8 @@ async fn people_are_invited_and_talk_live() {
         second.goto(&format!("{}{path}", served.url)).await;
         second.see("main h1").await;
         second.is_accessible().await;
-        assert_ne!(second.run("return document.title").await, "hurt", "{path}");
-        let overflow = "return document.documentElement.scrollWidth - document.documentElement.clientWidth";
-        assert_eq!(second.run(overflow).await, 0, "{path} is wider than a phone");
+        assert_ne!(second.run("return document.title").await, "x", "{path}");
+        second.fits().await;
     }
     thread(&first, &served, "Welcome").await;
     first.until("document.querySelector('#messages').innerText.includes('<img src=x')").await;
@@ -141,7 +141,7 @@ async fn messages_are_edited_compared_found_and_deleted() {
     browser.fill("details textarea", "the quick brown fox").await;
     browser.leave("details.card button").await;
     browser.until(&shown("quick brown")).await;
-    assert_ne!(browser.run("return document.title").await, "hurt");
+    assert_ne!(browser.run("return document.title").await, "x");
     browser.leave(".msg .more").await;
     browser.run("document.querySelectorAll('.acts details')[0].open = true").await;
     browser.fill(".acts details textarea", "the slow brown fox").await;
@@ -207,6 +207,66 @@ async fn a_password_signs_in_and_sessions_are_ended_elsewhere() {
 }
 
 #[tokio::test]
+async fn a_passkey_joins_signs_in_and_is_forgotten() {
+    let (mut served, driver) = (serve(), Driver::start());
+    let operating = driver.browser(DESKTOP.0, DESKTOP.1).await;
+    operator(&served, &operating).await;
+    operating.goto(&format!("{}/me", served.url)).await;
+    operating.reads("a browser needs script and a host name").await;
+    served.url = served.url.replace("127.0.0.1", "localhost");
+    operator(&served, &operating).await;
+    let link = invitation(&served, &operating).await;
+
+    // Joining without a password.
+    let browser = driver.browser(PHONE.0, PHONE.1).await;
+    browser.have_passkeys().await;
+    browser.goto(&link).await;
+    browser.fill("input[name=user]", "operator").await;
+    browser.click("form.passkey button").await;
+    browser.reads("is taken").await;
+    browser.fill("input[name=user]", "carol").await;
+    browser.is_accessible().await;
+    browser.leave("form.passkey button").await;
+    browser.see("#threads").await;
+    browser.goto(&format!("{}/me", served.url)).await;
+    browser.reads("for localhost").await;
+    browser.is_accessible().await;
+    browser.picture("passkeys-phone").await;
+    browser.leave("form[action='/me/passkey/forget'] button").await;
+    browser.reads("the only way into the account").await;
+
+    // Coming back, without a name.
+    browser.goto(&format!("{}/me", served.url)).await;
+    browser.leave("form[action='/out'] button").await;
+    browser.leave("form.passkey button").await;
+    browser.see("#threads").await;
+    assert_eq!(browser.run("return document.body.dataset.user").await, "carol");
+
+    // A password as well, so that the passkey can go, and does not prove anybody any more.
+    browser.goto(&format!("{}/me", served.url)).await;
+    browser.fill("input[name=after]", "correct horse battery").await;
+    browser.leave("form[action='/me/password'] button").await;
+    browser.leave("form[action='/me/passkey/forget'] button").await;
+    browser.reads("You have none").await;
+    browser.leave("form[action='/out'] button").await;
+    browser.click("form.passkey button").await;
+    browser.reads("does not prove anybody here").await;
+
+    // Another one is added with the password only.
+    browser.fill("input[name=user]", "carol").await;
+    browser.fill("input[name=password]", "correct horse battery").await;
+    browser.leave("main form button").await;
+    for (password, says) in [("wrong wrong wrong", "is another one"), ("correct horse battery", "for localhost")] {
+        browser.goto(&format!("{}/me", served.url)).await;
+        browser.fill("form.passkey input[name=before]", password).await;
+        browser.click("form.passkey button").await;
+        browser.reads(says).await;
+    }
+    operating.close().await;
+    browser.close().await;
+}
+
+#[tokio::test]
 async fn what_waits_is_seen_and_let_in_and_the_inside_is_shown() {
     let home = Home::new();
     let mut demo = home.demo(&["demo", "--pause", "1", "--listen", "127.0.0.1:0"]);
@@ -219,9 +279,10 @@ async fn what_waits_is_seen_and_let_in_and_the_inside_is_shown() {
     browser.goto(&format!("{url}/anteroom")).await;
     browser.until("/[1-4] events? waits?/.test(document.body.innerText)").await;
     browser.until("document.querySelector('#waiting li') !== null").await;
-    browser.picture("waiting").await;
     browser.is_accessible().await;
     browser.until("document.body.innerText.includes('4 events wait')").await;
+    browser.until("/the second node, .* ago: no answer \\(the line is down\\)/.test(document.body.innerText)").await;
+    browser.picture("waiting").await;
     let first = browser.run("return document.querySelector('#waiting li a').href").await;
     browser.until("document.body.innerText.includes('0 events wait')").await;
     browser.goto(first.as_str().unwrap()).await;
@@ -249,5 +310,94 @@ async fn what_waits_is_seen_and_let_in_and_the_inside_is_shown() {
     browser.see("svg.chain circle.here").await;
     browser.is_accessible().await;
     browser.picture("event").await;
+    browser.close().await;
+}
+
+/// Fills every text field of every form of a page, sends each form as a browser without script does, and looks whether
+/// anything came of it; then the same with the hidden fields too. Says how many fields there were.
+async fn trick(browser: &Browser, page: &str) -> u64 {
+    const TEXTS: &str = "input:not([type]), input[type=text], input[type=search], textarea";
+    const ALL: &str = "input:not([type]), input[type=text], input[type=search], textarea, input[type=hidden]";
+    let mut tricked = 0;
+    browser.goto(page).await;
+    let forms = browser.run("return document.forms.length").await.as_u64().unwrap();
+    for (form, fields) in (0..forms).flat_map(|form| [(form, TEXTS), (form, ALL)]) {
+        browser.goto(page).await;
+        browser.run("document.documentElement.dataset.left = '1'").await;
+        let script = format!(
+            "const form = document.forms[{form}], found = form ? [...form.querySelectorAll('{fields}')] : [];
+             for (const field of found) field.value = {};
+             if (found.length) HTMLFormElement.prototype.submit.call(form);
+             return found.length;",
+            serde_json::json!(TRICK)
+        );
+        let found = browser.run(&script).await.as_u64().unwrap();
+        tricked += found;
+        if found > 0 {
+            let left = "document.documentElement.dataset.left === undefined && document.readyState === 'complete'";
+            browser.until(left).await;
+            is_unhurt(browser).await;
+        }
+    }
+    tricked
+}
+
+async fn is_unhurt(browser: &Browser) {
+    let hurt = "return document.title === 'x' || document.querySelector('img[src=x], main script') !== null";
+    assert_eq!(browser.run(hurt).await, false, "{} runs what was typed", browser.url().await);
+}
+
+#[tokio::test]
+async fn script_in_every_text_field_is_text_and_every_page_fits_a_phone_in_the_dark() {
+    let (served, driver) = (serve(), Driver::start());
+    let browser = driver.browser(PHONE.0, PHONE.1).await;
+    browser.be_dark().await;
+    let at = |path: &str| format!("{}{path}", served.url);
+    let mut fields = trick(&browser, &at("/in")).await;
+    operator(&served, &browser).await;
+    let join = invitation(&served, &browser).await;
+    thread(&browser, &served, "Welcome").await;
+    send(&browser, "something to report").await;
+    browser.until(&shown("something to report")).await;
+    let talk = browser.url().await;
+    let message = browser.run("return [...document.querySelectorAll('.msg .more')].at(-1).href").await;
+    let message = message.as_str().unwrap().to_owned();
+    let event = message.replace("/s/home/m/", "/inside/event/");
+    let story = message.replace("/s/home/m/", "/anteroom/");
+    let pages = [
+        "/me",
+        "/s/home",
+        "/s/home/people",
+        "/s/home/mentions",
+        "/s/home/reports",
+        "/s/home/search?q=report",
+        "/anteroom",
+        "/inside",
+        "/inside/keys",
+        "/inside/keys?prefix=thread%3A",
+        "/inside/jobs",
+        "/inside/audit",
+        "/inside/settings",
+    ];
+    let pages: Vec<String> = pages.map(at).into_iter().chain([talk, message, event, story, join]).collect();
+    for page in &pages {
+        fields += trick(&browser, page).await;
+    }
+    assert!(fields > 50, "only {fields} fields");
+    for shown_on in ["/me", "/s/home", "/s/home/people", "/s/home/reports"] {
+        browser.goto(&at(shown_on)).await;
+        let html = browser.run("return document.querySelector('main').innerHTML").await;
+        assert!(html.as_str().unwrap().contains("img src=x"), "nothing of it was kept on {shown_on}");
+    }
+    // Whatever was kept of it is shown as text, wherever it is shown.
+    for page in &pages {
+        browser.goto(page).await;
+        browser.see("main h1").await;
+        is_unhurt(&browser).await;
+        browser.fits().await;
+        browser.is_accessible().await;
+        let name = page.trim_start_matches(&served.url).split(['?', '#']).next().unwrap().trim_matches('/');
+        browser.picture(&format!("dark-{}", name.split('/').take(3).collect::<Vec<_>>().join("-"))).await;
+    }
     browser.close().await;
 }

@@ -8,7 +8,7 @@ use engine::reads::Answer;
 use model::payload::{MemberRole, Payload};
 use model::{Kind, Nanos, SpaceId};
 use store::Batch;
-use store::accounts::{Account, Invitation, SecretHash, Session, SessionId, session_id};
+use store::accounts::{Account, Invitation, Passkey, SecretHash, Session, SessionId, session_id};
 use store::people::User;
 
 /// Under which name the operator takes part; nobody else joins under it.
@@ -17,6 +17,8 @@ pub const OPERATOR: &str = "operator";
 const SESSIONS_MAX: usize = 50;
 /// Invitations of a space that may be open.
 const INVITATIONS_MAX: usize = 1000;
+/// Passkeys of one user.
+const PASSKEYS_MAX: usize = 20;
 /// A session that was not used for so long has ended.
 pub const SESSION_NANOS: u64 = 30 * 24 * 3600 * Nanos::SECOND;
 
@@ -38,6 +40,15 @@ pub struct Browser {
     pub agent: String,
 }
 
+/// A way in.
+#[derive(Clone, Debug)]
+pub enum Way {
+    /// The hash of a password.
+    Password(String),
+    /// A passkey, as it is after it was used.
+    Passkey(Passkey),
+}
+
 /// What can be done.
 #[derive(Clone, Debug)]
 pub enum Entering {
@@ -51,8 +62,8 @@ pub enum Entering {
         invitation: SecretHash,
         /// The name that was chosen.
         user: String,
-        /// The hash of a password.
-        password: String,
+        /// How they come in from now on.
+        way: Way,
         /// The browser.
         browser: Browser,
         /// Chance for an identity.
@@ -62,8 +73,8 @@ pub enum Entering {
     SignIn {
         /// Who.
         user: String,
-        /// The hash of the password that they were proven by; another one may be set meanwhile.
-        proven: String,
+        /// How they were proven; that may have been changed meanwhile.
+        proven: Way,
         /// The browser.
         browser: Browser,
     },
@@ -88,6 +99,10 @@ pub enum AccountChange {
     Display(String),
     /// A picture, or none.
     Picture(Option<Vec<u8>>),
+    /// One more passkey.
+    AddPasskey(Passkey),
+    /// A passkey is not good any more.
+    ForgetPasskey(Vec<u8>),
 }
 
 /// Why not.
@@ -105,6 +120,9 @@ pub enum CannotEnter {
     /// There are too many.
     #[error("there are at most {0} {1}")]
     TooMany(usize, &'static str),
+    /// Whoever takes it away could not come in again.
+    #[error("this is the only way into the account: set a password or add another passkey first")]
+    LastWay,
     /// As for any act.
     #[error(transparent)]
     Act(#[from] CannotAct),
@@ -125,13 +143,12 @@ pub(crate) fn enter(batch: &mut Batch<'_>, entrance: Entrance) -> Outcome {
             batch.audit(Some(space), &caller.called, "take back invitation", "")?;
             Ok(Ok(()))
         }
-        Entering::Join { invitation, user, password, browser, fresh } => {
-            join(batch, &space, &invitation, user, password, &browser, &fresh)
+        Entering::Join { invitation, user, way, browser, fresh } => {
+            join(batch, &space, &invitation, user, way, &browser, &fresh)
         }
         Entering::SignIn { user, proven, browser } => {
-            let is_proven = batch.db().account(&space, &user)?.is_some_and(|account| account.password == Some(proven));
             let is_here = batch.db().user(&space, &user)?.is_some_and(|user| !user.is_gone);
-            match is_proven && is_here && batch.db().kept_space(&space)?.is_some() {
+            match is_here && batch.db().kept_space(&space)?.is_some() && is_proven(batch, &space, &user, proven)? {
                 true => sign_in(batch, &space, user, &browser, false),
                 false => Ok(Err(CannotEnter::Unknown("account"))),
             }
@@ -217,7 +234,7 @@ fn join(
     space: &SpaceId,
     hash: &SecretHash,
     user: String,
-    password: String,
+    way: Way,
     browser: &Browser,
     fresh: &[u8; 32],
 ) -> Outcome {
@@ -232,9 +249,11 @@ fn join(
         return Ok(Err(CannotEnter::NameTaken(user)));
     }
     go!(admit(batch, space, &user, fresh, role));
-    let since = batch.now();
-    let password = Some(password);
-    let account = Account { user: user.clone(), password, display: String::new(), picture: None, since };
+    let mut account = Account::new(user.clone(), batch.now());
+    match way {
+        Way::Password(hash) => account.password = Some(hash),
+        Way::Passkey(passkey) => account.passkeys.push(passkey),
+    }
     batch.keep_account(space, &account)?;
     invitation.uses_left -= 1;
     match invitation.uses_left {
@@ -243,6 +262,21 @@ fn join(
     }
     batch.audit(Some(*space), &invitation.by, "admit by invitation", &user)?;
     sign_in(batch, space, user, browser, false)
+}
+
+/// Whether an account still has the way in that somebody was proven by. A passkey is noted as used.
+fn is_proven(batch: &mut Batch<'_>, space: &SpaceId, user: &str, proven: Way) -> Answer<bool> {
+    let Some(mut account) = batch.db().account(space, user)? else { return Ok(false) };
+    match proven {
+        Way::Password(hash) => Ok(account.password == Some(hash)),
+        Way::Passkey(used) => {
+            let known = account.passkeys.iter_mut().find(|known| known.id == used.id && known.host == used.host);
+            let Some(known) = known else { return Ok(false) };
+            *known = Passkey { used: batch.now(), ..used };
+            batch.keep_account(space, &account)?;
+            Ok(true)
+        }
+    }
 }
 
 /// Remembers a browser. Sessions that ended, and the oldest of too many, are forgotten.
@@ -267,17 +301,28 @@ fn change_account(batch: &mut Batch<'_>, space: &SpaceId, user: &str, change: Ac
     }
     let known = batch.db().account(space, user)?;
     // An operator who came by link has no account until there is something to keep in it.
-    let mut account = known.unwrap_or_else(|| Account {
-        user: user.to_owned(),
-        password: None,
-        display: String::new(),
-        picture: None,
-        since: batch.now(),
-    });
+    let mut account = known.unwrap_or_else(|| Account::new(user.to_owned(), batch.now()));
     match change {
         AccountChange::Password(hash) => account.password = Some(hash),
         AccountChange::Display(display) => account.display = display,
         AccountChange::Picture(picture) => account.picture = picture,
+        AccountChange::AddPasskey(_) if account.passkeys.len() >= PASSKEYS_MAX => {
+            return Ok(Err(CannotEnter::TooMany(PASSKEYS_MAX, "passkeys")));
+        }
+        AccountChange::AddPasskey(passkey) => {
+            account.passkeys.retain(|known| known.id != passkey.id);
+            account.passkeys.push(passkey);
+        }
+        AccountChange::ForgetPasskey(id) => {
+            let before = account.passkeys.len();
+            account.passkeys.retain(|known| known.id != id);
+            if account.passkeys.len() == before {
+                return Ok(Err(CannotEnter::Unknown("passkey")));
+            }
+            if account.passkeys.is_empty() && account.password.is_none() && user != OPERATOR {
+                return Ok(Err(CannotEnter::LastWay));
+            }
+        }
     }
     batch.keep_account(space, &account)?;
     Ok(Ok(()))

@@ -1,5 +1,6 @@
 //! You: profile, picture, password, and the browsers that are signed in.
 
+use super::entering::by_passkey;
 use super::message::{picture as picture_markup, time};
 use super::shell::{Frame, Here, to};
 use super::{passwords, shell};
@@ -15,7 +16,7 @@ use http::{StatusCode, header};
 use maud::{Markup, html};
 use node::acts::entering::{AccountChange, Entering};
 use serde::Deserialize;
-use store::accounts::{Session, SessionId};
+use store::accounts::{Passkey, Session, SessionId};
 
 /// The largest picture.
 const PICTURE_BYTES_MAX: usize = 64 * 1024;
@@ -83,6 +84,7 @@ pub(crate) async fn page(State(house): State<Shared>, guest: Guest) -> Result<Re
             }
             p.note { "Changing it signs out your other browsers." }
         }
+        (passkeys(account.as_ref().map_or(&[], |account| &account.passkeys), has_password))
         section.card {
             h2 { "Browsers" }
             ul.plain { @for (id, session) in &sessions { (browser(id, session, *id == signed.id)) } }
@@ -93,10 +95,68 @@ pub(crate) async fn page(State(house): State<Shared>, guest: Guest) -> Result<Re
     Ok(Frame::new("You", Here::You, &guest).of(&name).respond(&body))
 }
 
+/// Passkeys, and how to add one.
+fn passkeys(known: &[Passkey], has_password: bool) -> Markup {
+    html! {
+        @if cfg!(feature = "passkeys") {
+            section.card {
+                h2 { "Passkeys" }
+                @if known.is_empty() { p { "You have none. With one you sign in without typing anything." } }
+                ul.plain { @for passkey in known {
+                    li.row {
+                        div { span title=(passkey.label) { (agent_name(&passkey.label)) } " for " (passkey.host) br;
+                            span.note { "since " (time(passkey.since.0)) ", last used " (time(passkey.used.0)) } }
+                        form method="post" action="/me/passkey/forget" {
+                            button name="passkey" value=(hex::encode(&passkey.id)) { "Forget" }
+                        }
+                    }
+                } }
+                (by_passkey("/me/passkey", "Add a passkey", &html! {
+                    @if has_password {
+                        label { "Present password"
+                            input type="password" name="before" autocomplete="current-password" required; }
+                    }
+                }))
+                p.note data-without-passkeys="" {
+                    "To add one, a browser needs script and a host name: " code { "localhost" }
+                    " on this machine, a name with HTTPS elsewhere."
+                }
+            }
+        }
+    }
+}
+
+/// What people call a browser that calls itself so.
+fn agent_name(agent: &str) -> String {
+    let first =
+        |known: &[(&str, &'static str)]| known.iter().find(|(mark, _)| agent.contains(mark)).map(|(_, name)| *name);
+    // Many say that they are others as well, so the order matters.
+    let browser = first(&[
+        ("Edg/", "Edge"),
+        ("OPR/", "Opera"),
+        ("Firefox/", "Firefox"),
+        ("Chrome/", "Chrome"),
+        ("Safari/", "Safari"),
+    ]);
+    let system = first(&[
+        ("Android", "Android"),
+        ("iPhone", "iPhone"),
+        ("iPad", "iPad"),
+        ("Windows", "Windows"),
+        ("Mac OS", "Mac"),
+        ("Linux", "Linux"),
+    ]);
+    match (browser, system) {
+        (Some(browser), Some(system)) => format!("{browser} on {system}"),
+        (Some(only), None) | (None, Some(only)) => only.to_owned(),
+        (None, None) => agent.to_owned(),
+    }
+}
+
 fn browser(id: &SessionId, session: &Session, is_this: bool) -> Markup {
     html! {
         li.row {
-            div { (session.agent) br;
+            div { span title=(session.agent) { (agent_name(&session.agent)) } br;
                 span.note { "since " (time(session.since.0)) ", last used " (time(session.seen.0))
                     @if is_this { ", this browser" } } }
             @if !is_this {
@@ -141,7 +201,7 @@ pub(crate) struct ProfileForm {
     display: String,
 }
 
-async fn change(house: &House, signed: &Signed, change: AccountChange) -> Result<(), Problem> {
+pub(super) async fn change(house: &House, signed: &Signed, change: AccountChange) -> Result<(), Problem> {
     house.enter(signed.home, Entering::Change(signed.user.clone(), Box::new(change))).await
 }
 
@@ -179,13 +239,7 @@ pub(crate) async fn password(
 ) -> Result<Response, Problem> {
     let signed = signed(&guest)?;
     passwords::check(&form.after)?;
-    let known = house.node.snapshot()?.account(&signed.home, &signed.user)?.and_then(|account| account.password);
-    if known.is_some() {
-        house.gates.guess(guest.via.network, &format!("change {}", signed.user))?;
-        if !passwords::fits(&house, form.before, known).await? {
-            return Err(Problem::forbidden("the present password is another one"));
-        }
-    }
+    passwords::still_fits(&house, &guest, signed, form.before).await?;
     let hash = passwords::hash(&house, form.after).await?;
     change(&house, signed, AccountChange::Password(hash)).await?;
     house.enter(signed.home, Entering::SignOutOthers(signed.user.clone(), signed.id)).await?;

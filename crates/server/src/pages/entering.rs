@@ -13,7 +13,7 @@ use axum::response::Response;
 use http::{HeaderMap, StatusCode, header};
 use maud::{Markup, html};
 use model::{Nanos, SpaceId};
-use node::acts::entering::{Browser, CannotEnter, Entering, Entrance, OPERATOR};
+use node::acts::entering::{Browser, CannotEnter, Entering, Entrance, OPERATOR, Way};
 use node::{Reply, Request};
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -71,7 +71,7 @@ impl From<CannotEnter> for Problem {
         match why {
             CannotEnter::Act(why) => why.into(),
             CannotEnter::InvitationEnded | CannotEnter::Unknown(_) => Problem::not_found(detail),
-            CannotEnter::NameTaken(_) => Problem::conflict(detail),
+            CannotEnter::NameTaken(_) | CannotEnter::LastWay => Problem::conflict(detail),
             CannotEnter::TooMany(..) => Problem::unprocessable(detail),
         }
     }
@@ -85,15 +85,14 @@ pub(super) fn browser(headers: &HeaderMap) -> Result<(Browser, Secret), Problem>
     Ok((Browser { hash: secret.hash, agent }, secret))
 }
 
-/// Goes somewhere with a session.
-fn welcome(
+/// An answer that gives the browser a session.
+pub(super) fn remember(
+    mut response: Response,
     house: &House,
     guest: &Guest,
     (space, user): (&SpaceId, &str),
     secret: &Secret,
-    next: &str,
 ) -> Result<Response, Problem> {
-    let mut response = to(next);
     let front = house.node.snapshot()?.session_prefix(space, user);
     let cookie = cookie(guest.via.is_secure, &written(&front, secret))?;
     response.headers_mut().insert(header::SET_COOKIE, cookie);
@@ -101,7 +100,7 @@ fn welcome(
 }
 
 /// A place on this node to go to: anything else leads to the beginning.
-fn place(next: Option<&str>) -> &str {
+pub(super) fn place(next: Option<&str>) -> &str {
     // Browsers leave out what cannot be seen, and take a backslash for a slash.
     let is_plain = |next: &str| next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
     let is_here = |next: &&str| next.starts_with('/') && !next.starts_with("//") && is_plain(next);
@@ -154,6 +153,7 @@ fn page(status: StatusCode, next: &str, why_not: Option<&str>) -> Response {
                 }
                 button { "Sign in" }
             }
+            (by_passkey("/passkey", "Sign in with a passkey", &html! { input type="hidden" name="next" value=(next); }))
             p.note {
                 "No account? Ask an admin of the space for an invitation link. Whoever runs this node signs in by the "
                 "link that it prints when it starts, or by " code { "anteroom link" } "."
@@ -161,6 +161,19 @@ fn page(status: StatusCode, next: &str, why_not: Option<&str>) -> Response {
         }
     };
     respond(status, Frame::bare("Sign in").page(&body).into_string())
+}
+
+/// A button that asks the browser for a passkey, where it has them: the script shows it.
+pub(super) fn by_passkey(action: &str, text: &str, fields: &Markup) -> Markup {
+    html! {
+        @if cfg!(feature = "passkeys") {
+            form.passkey data-passkey=(action) hidden {
+                (fields)
+                button.quiet type="button" { (text) }
+                p.bad role="alert" hidden {}
+            }
+        }
+    }
 }
 
 /// Who wants to come in.
@@ -198,13 +211,13 @@ pub(crate) async fn sign_in(
     house.gates.guess(guest.via.network, &format!("{name}\n{}", form.user))?;
     let hash = account.and_then(|account| account.password).filter(|_| is_here);
     let fits = passwords::fits(&house, form.password, hash.clone()).await?;
-    let (Some(space), Some(proven), true) = (space, hash, fits) else {
+    let (Some(space), Some(proven), true) = (space, hash.map(Way::Password), fits) else {
         let why_not = "That name and password do not belong together, or there is no such space.";
         return Ok(page(StatusCode::FORBIDDEN, &next, Some(why_not)));
     };
     let (browser, secret) = browser(&headers)?;
     house.enter(space, Entering::SignIn { user: form.user.clone(), proven, browser }).await?;
-    welcome(&house, &guest, (&space, &form.user), &secret, &next)
+    remember(to(&next), &house, &guest, (&space, &form.user), &secret)
 }
 
 /// The operator's link: a button, because programs that look at links press none.
@@ -243,11 +256,11 @@ pub(crate) async fn use_link(
     let (browser, secret) = browser(&headers)?;
     let entering = Entering::SignInOperator(OPERATOR.to_owned(), browser, Box::new(fresh()?));
     house.enter(space, entering).await?;
-    welcome(&house, &guest, (&space, OPERATOR), &secret, "/")
+    remember(to("/"), &house, &guest, (&space, OPERATOR), &secret)
 }
 
 /// The space and hash of an invitation that is good.
-fn invited(house: &House, link: &str) -> Result<(SpaceId, SecretHash, String), Problem> {
+pub(super) fn invited(house: &House, link: &str) -> Result<(SpaceId, SecretHash, String), Problem> {
     let ended = || Problem {
         action: "ask whoever invited you for another link",
         ..Problem::not_found("this invitation was used up, taken back, or has ended")
@@ -265,10 +278,10 @@ fn invited(house: &House, link: &str) -> Result<(SpaceId, SecretHash, String), P
 /// The page of an invitation.
 pub(crate) async fn invitation(State(house): State<Shared>, Path(link): Path<String>) -> Result<Response, Problem> {
     let (_, _, name) = invited(&house, &link)?;
-    Ok(joining(StatusCode::OK, &name, "", None))
+    Ok(joining(StatusCode::OK, (&name, &link), "", None))
 }
 
-fn joining(status: StatusCode, space: &str, user: &str, why_not: Option<&str>) -> Response {
+fn joining(status: StatusCode, (space, link): (&str, &str), user: &str, why_not: Option<&str>) -> Response {
     let body: Markup = html! {
         section.card {
             h1 { "Join " (space) }
@@ -285,6 +298,9 @@ fn joining(status: StatusCode, space: &str, user: &str, why_not: Option<&str>) -
                 p.note { "At least ten characters; several words make a good one." }
                 button { "Join" }
             }
+            (by_passkey(&format!("/join/{link}/passkey"), "Join with a passkey instead", &html! {
+                input type="hidden" name="user" data-from="user";
+            }))
         }
     };
     respond(status, Frame::bare("Join").page(&body).into_string())
@@ -298,7 +314,7 @@ pub(crate) struct JoinForm {
 }
 
 /// Names that people choose for themselves are small letters, digits, dots and dashes, so that none looks like another's.
-fn check_name(user: &str) -> Result<(), Problem> {
+pub(super) fn check_name(user: &str) -> Result<(), Problem> {
     let is_letter = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || ".-_".contains(letter);
     let begins_well = user.starts_with(|letter: char| letter.is_ascii_alphanumeric());
     match begins_well && user.len() <= 40 && user.chars().all(is_letter) {
@@ -324,16 +340,16 @@ pub(crate) async fn join(
     let joined = match check_name(&user).and_then(|()| passwords::check(&form.password)) {
         Err(problem) => Err(problem),
         Ok(()) => {
-            let password = passwords::hash(&house, form.password).await?;
+            let way = Way::Password(passwords::hash(&house, form.password).await?);
             let (user, fresh) = (user.clone(), Box::new(fresh()?));
-            house.enter(space, Entering::Join { invitation, user, password, browser, fresh }).await
+            house.enter(space, Entering::Join { invitation, user, way, browser, fresh }).await
         }
     };
     match joined {
-        Ok(()) => welcome(&house, &guest, (&space, &user), &secret, &format!("/s/{name}")),
+        Ok(()) => remember(to(&format!("/s/{name}")), &house, &guest, (&space, &user), &secret),
         Err(problem) if problem.status < 500 && problem.status != 404 => {
             let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::BAD_REQUEST);
-            Ok(joining(status, &name, &form.user, Some(&shell::sentence(&problem.detail))))
+            Ok(joining(status, (&name, &link), &form.user, Some(&shell::sentence(&problem.detail))))
         }
         Err(problem) => Err(problem),
     }

@@ -124,7 +124,7 @@ pub(crate) async fn event(
 ) -> Result<Response, Problem> {
     let unknown = || Problem::not_found("there is no such event here");
     let id: EventId = event.parse().map_err(|_| unknown())?;
-    let (db, now) = (house.node.snapshot()?, house.node.now());
+    let db = house.node.snapshot()?;
     let own = home(&house, &guest)?;
     let told = node::explain::explain(&db, &id)?;
     let seq = db.seq(&id)?;
@@ -135,7 +135,7 @@ pub(crate) async fn event(
     let body = html! {
         (tabs("/inside/keys"))
         h1 { "Event " code { (id) } }
-        (steps(now, &told))
+        (steps(&house.node, &told))
         @if let Some(envelope) = &envelope {
             section.card { h2 { "Envelope" }
                 dl {

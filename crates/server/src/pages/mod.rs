@@ -10,6 +10,8 @@ mod inside;
 mod markdown;
 mod message;
 mod one;
+#[cfg(feature = "passkeys")]
+mod passkeys;
 mod passwords;
 mod people;
 pub(crate) mod plots;
@@ -22,6 +24,8 @@ mod waiting;
 
 pub(crate) use entering::Links;
 pub(crate) use message::{Face, article};
+#[cfg(feature = "passkeys")]
+pub(crate) use passkeys::Challenges;
 pub(crate) use passwords::Turns;
 
 use crate::door::sessions;
@@ -51,6 +55,20 @@ pub(crate) const PAGES: &[(Method, &str, Action)] = &[
     (Method::POST, "/me/profile", Action::Own),
     (Method::POST, "/me/picture", Action::Own),
     (Method::POST, "/me/sessions", Action::Own),
+    #[cfg(feature = "passkeys")]
+    (Method::POST, "/passkey", Action::Look),
+    #[cfg(feature = "passkeys")]
+    (Method::POST, "/passkey/begin", Action::Look),
+    #[cfg(feature = "passkeys")]
+    (Method::POST, "/join/{link}/passkey", Action::Look),
+    #[cfg(feature = "passkeys")]
+    (Method::POST, "/join/{link}/passkey/begin", Action::Look),
+    #[cfg(feature = "passkeys")]
+    (Method::POST, "/me/passkey", Action::Own),
+    #[cfg(feature = "passkeys")]
+    (Method::POST, "/me/passkey/begin", Action::Own),
+    #[cfg(feature = "passkeys")]
+    (Method::POST, "/me/passkey/forget", Action::Own),
     (Method::GET, "/s/{space}", Action::Read),
     (Method::POST, "/s/{space}", Action::Write),
     (Method::GET, "/s/{space}/picture/{user}", Action::Read),
@@ -89,7 +107,7 @@ pub(crate) const PAGES: &[(Method, &str, Action)] = &[
 
 /// The router of the pages, without the door.
 pub(crate) fn router() -> Router<Shared> {
-    Router::new()
+    by_passkey(Router::new())
         .route("/", get(entering::home))
         .route("/assets/{file}", get(assets::get))
         .route("/in", get(entering::form).post(entering::sign_in))
@@ -131,6 +149,23 @@ pub(crate) fn router() -> Router<Shared> {
         .route("/inside/jobs", get(inside::jobs))
         .route("/inside/audit", get(inside::audit))
         .route("/inside/settings", get(inside::settings))
+}
+
+#[cfg(not(feature = "passkeys"))]
+fn by_passkey(router: Router<Shared>) -> Router<Shared> {
+    router
+}
+
+#[cfg(feature = "passkeys")]
+fn by_passkey(router: Router<Shared>) -> Router<Shared> {
+    router
+        .route("/passkey", post(passkeys::come_in))
+        .route("/passkey/begin", post(passkeys::ask))
+        .route("/join/{link}/passkey", post(passkeys::join))
+        .route("/join/{link}/passkey/begin", post(passkeys::begin_joining))
+        .route("/me/passkey", post(passkeys::add))
+        .route("/me/passkey/begin", post(passkeys::begin_adding))
+        .route("/me/passkey/forget", post(passkeys::forget))
 }
 
 /// There is no such path: a page for people, a problem for programs.

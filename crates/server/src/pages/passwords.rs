@@ -1,6 +1,7 @@
 //! Passwords: argon2id, away from the threads that serve, and never more of it at once than the machine can take.
 
 use crate::ask::fresh;
+use crate::caller::{Guest, Signed};
 use crate::problem::Problem;
 use crate::state::House;
 use argon2::password_hash::phc::PasswordHash;
@@ -80,6 +81,19 @@ pub(super) async fn fits(house: &House, password: String, hash: Option<String>) 
         Ok(Argon2::default().verify_password(password.as_bytes(), &parsed).is_ok() && known)
     })
     .await
+}
+
+/// Whether whoever is signed in still knows the account's password; where there is none, being signed in is enough.
+pub(super) async fn still_fits(house: &House, guest: &Guest, signed: &Signed, before: String) -> Result<(), Problem> {
+    let known = house.node.snapshot()?.account(&signed.home, &signed.user)?.and_then(|account| account.password);
+    if known.is_none() {
+        return Ok(());
+    }
+    house.gates.guess(guest.via.network, &format!("change {}", signed.user))?;
+    match fits(house, before, known).await? {
+        true => Ok(()),
+        false => Err(Problem::forbidden("the present password is another one")),
+    }
 }
 
 /// A hash that no password has, so that asking for somebody who is not here costs as much as for somebody who is.

@@ -6,7 +6,7 @@ use crate::caller::Guest;
 use crate::extract::{Filled, Path, Query};
 use crate::problem::Problem;
 use crate::render::Thread;
-use crate::state::Shared;
+use crate::state::{House, Shared};
 use crate::threads::{Listing, ThreadQuery, check_title};
 use axum::extract::State;
 use axum::response::Response;
@@ -14,9 +14,14 @@ use maud::{Markup, html};
 use node::acts::{Deed, NewThread};
 use serde::Deserialize;
 use serde_json::Map;
+use store::Db;
+use store::tables::Snapshot;
 
 /// How much of the latest message is shown.
 const GLIMPSE_CHARS: usize = 120;
+
+/// In how many spaces the operator's unread messages are counted.
+const COUNTED_MAX: usize = 50;
 
 /// Which page of the list, and of which threads.
 #[derive(Debug, Deserialize)]
@@ -37,6 +42,26 @@ pub(super) fn title_of(thread: &Thread, reader: &str) -> String {
     }
 }
 
+fn count(unread: u64) -> Markup {
+    html! { @if unread > 0 { " " span.unread { (unread) span.sr { " unread" } } } }
+}
+
+/// The spaces of this node, with what the operator has not read in each.
+fn spaces(house: &House, db: &Db<Snapshot>, guest: &Guest) -> Result<Vec<(String, u64)>, Problem> {
+    let asked = ThreadQuery::page(None, None);
+    let mut spaces = Vec::new();
+    for (space, kept) in db.kept_spaces()? {
+        let there = Guest { space: Some(space), ..guest.clone() };
+        // The operator may not take part in a space, or nothing was ever written in it.
+        let unread = match there.seen(db, house.node.now()) {
+            Ok(seen) if spaces.len() < COUNTED_MAX => Listing { db, seen: &seen, query: &asked }.unread()?,
+            Ok(_) | Err(_) => 0,
+        };
+        spaces.push((kept.name, unread));
+    }
+    Ok(spaces)
+}
+
 fn entry(space: &str, thread: &Thread, reader: &str) -> Markup {
     let unread = thread.unread.unwrap_or(0);
     html! {
@@ -44,7 +69,7 @@ fn entry(space: &str, thread: &Thread, reader: &str) -> Markup {
             a.thread href={ "/s/" (space) "/t/" (thread.event) } data-thread=(thread.id) {
                 span.title { @if thread.private { span.lock title="Only its participants see it" { "🔒 " } }
                     (title_of(thread, reader)) }
-                @if unread > 0 { span.unread { (unread) span.sr { " unread" } } }
+                (count(unread))
                 span.glimpse {
                     @if let Some(last) = &thread.last_message {
                         b { (short(&last.author)) ": " }
@@ -80,13 +105,13 @@ pub(crate) async fn page(
     let threads = Listing { db: &db, seen: &seen, query: &asked }.page()?;
     let reader = guest.caller.user.clone().unwrap_or_default();
     let spaces = match guest.signed.as_ref().is_some_and(|signed| signed.is_operator) {
-        true => db.kept_spaces()?.into_iter().map(|(_, kept)| kept.name).collect(),
+        true => spaces(&house, &db, &guest)?,
         false => Vec::new(),
     };
     let body = html! {
         div.row { h1 { "Threads" } a href={ "/s/" (space) "/mentions" } { "Mentions of you" } @if spaces.len() > 1 {
-            nav.tabs aria-label="Spaces" { @for name in &spaces {
-                a href={ "/s/" (name) } aria-current=[(*name == space).then_some("page")] { (name) }
+            nav #spaces.tabs aria-label="Spaces" { @for (name, unread) in &spaces {
+                a href={ "/s/" (name) } aria-current=[(*name == space).then_some("page")] { (name) (count(*unread)) }
             } }
         } }
         @if threads.threads.is_empty() { p.note { "There are no threads yet. Open the first one below." } }

@@ -10,9 +10,10 @@ use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
 use model::{EventId, Nanos, Need};
-use node::Request;
 use node::acts::Administration;
+use node::answers::{Asked, Said};
 use node::explain::{Explanation, HeldFilter, HeldNeed, Hunted, Standing, Unmet, explain, held};
+use node::{Node, Request};
 use serde::Deserialize;
 
 /// Needs on one page.
@@ -52,16 +53,38 @@ fn span(nanos: u64) -> String {
     }
 }
 
-fn hunt(now: Nanos, hunted: Option<&Hunted>) -> Markup {
-    let Some(hunted) = hunted else { return html! { span.note { "nobody can be asked for it" } } };
+/// How the search for something goes: who was asked, how often, with what answer, and when next.
+fn hunt(node: &Node, hunted: Option<&Hunted>) -> Markup {
+    let now = node.now().0;
+    let Some(hunted) = hunted else { return html! { "only time or a person brings it" } };
+    let (asked, places) = (node.asked(&hunted.group), node.places(&hunted.group));
+    let never: Vec<_> = places.iter().filter(|place| asked.iter().all(|asked| asked.place != **place)).collect();
     html! {
         @match (hunted.attempts, hunted.last) {
+            _ if places.is_empty() => "this node knows nobody to ask; it waits to be brought",
             (0, _) | (_, None) => "not asked for yet",
-            (attempts, Some(last)) => { "asked " (attempts) @if attempts == 1 { " time" } @else { " times" } ", last "
-                (span(now.0.saturating_sub(last))) " ago, without an answer that brings it" }
+            (attempts, Some(last)) => { "asked for " (attempts) @if attempts == 1 { " time" } @else { " times" } ", last "
+                (span(now.saturating_sub(last))) " ago" }
         }
-        "; next "
-        @if hunted.next <= now.0 { "now" } @else { "in " (span(hunted.next - now.0)) }
+        "; next look "
+        @if hunted.next <= now { "now" } @else { "in " (span(hunted.next - now)) }
+        @if !asked.is_empty() || !never.is_empty() {
+            ul { @for asked in &asked { (answer(now, asked)) } @for place in never { li { (place) ": not asked yet" } } }
+        }
+    }
+}
+
+fn answer(now: u64, asked: &Asked) -> Markup {
+    html! {
+        li {
+            (asked.place) ", " (span(now.saturating_sub(asked.at.0))) " ago: "
+            @match &asked.said {
+                Said::Failed(why) => { "no answer (" (why) ")" },
+                Said::Brought(0) => "does not have it",
+                Said::Brought(1) => "brought one thing of what was asked for",
+                Said::Brought(many) => { "brought " (many) " things of what was asked for" },
+            }
+        }
     }
 }
 
@@ -71,7 +94,7 @@ pub(crate) async fn page(
     guest: Guest,
     Query(query): Query<WaitingQuery>,
 ) -> Result<Response, Problem> {
-    let (db, now) = (house.node.snapshot()?, house.node.now());
+    let db = house.node.snapshot()?;
     let spaces = db.kept_spaces()?;
     let space = spaces.iter().find(|(_, kept)| kept.name == query.space).map(|(space, _)| *space);
     let word = Some(query.kind.clone()).filter(|word| !word.is_empty());
@@ -90,7 +113,7 @@ pub(crate) async fn page(
         div #waiting data-live={ "/anteroom?" (query_string(&[("kind", &query.kind), ("space", &query.space)])) } {
             p role="status" { b { (list.held) } @if list.held == 1 { " event waits." } @else { " events wait." } }
             @if list.needs.is_empty() { p.note { "Nothing is missing." } }
-            ul.plain { @for need in &list.needs { (entry(now, need)) } }
+            ul.plain { @for need in &list.needs { (entry(&house.node, need)) } }
             @if list.and_more { p.note { "There is more; choose what it waits for above." } }
         }
     };
@@ -106,12 +129,13 @@ fn named(need: &Need) -> Markup {
     }
 }
 
-fn entry(now: Nanos, need: &HeldNeed) -> Markup {
+fn entry(node: &Node, need: &HeldNeed) -> Markup {
+    let waited = node.now().0.saturating_sub(need.since);
     html! {
         li.card.row {
             div.grow {
                 b { (need.waiting) @if need.and_more { "+" } } " waiting for " (named(&need.need))
-                br; span.note { "for " (span(now.0.saturating_sub(need.since))) "; " (hunt(now, need.hunted.as_ref())) }
+                div.note { "for " (span(waited)) "; " (hunt(node, need.hunted.as_ref())) }
             }
             form method="post" action="/anteroom" {
                 button name="need" value=(need.need) { "Try now" }
@@ -156,27 +180,27 @@ pub(crate) async fn story(
     Path(event): Path<String>,
 ) -> Result<Response, Problem> {
     let id: EventId = event.parse().map_err(|_| Problem::not_found("an event has an id of 32 hexadecimal digits"))?;
-    let (db, now) = (house.node.snapshot()?, house.node.now());
+    let db = house.node.snapshot()?;
     let told = explain(&db, &id)?;
     let own = home(&house, &guest)?;
     let body = html! {
         p { a href="/anteroom" { "← Everything that waits" } " · " a href={ "/inside/event/" (id) } { "Look inside" } }
         h1 { "The story of " code { (id) } }
-        div #waiting data-live={ "/anteroom/" (id) } { (steps(now, &told)) }
+        div #waiting data-live={ "/anteroom/" (id) } { (steps(&house.node, &told)) }
         form method="post" action="/anteroom" { button name="event" value=(id) { "Look at it again" } }
     };
     Ok(Frame::new("A story", Here::Waiting, &guest).of(&own).respond(&body))
 }
 
 /// The story as steps.
-pub(super) fn steps(now: Nanos, told: &Explanation) -> Markup {
+pub(super) fn steps(node: &Node, told: &Explanation) -> Markup {
     html! {
         ol.story {
             @if let Some(arrival) = &told.arrival {
                 li { b { "It came" } " " (time(arrival.at)) ", " (arrival.through)
                     @if let Some(kind) = &arrival.kind { ", as a " b { (kind) } } ", and got the number " (arrival.number) "." }
             }
-            (standing(now, &told.standing))
+            (standing(node, &told.standing))
             @if told.waiters.count > 0 {
                 li { b { (told.waiters.count) @if told.waiters.and_more { "+" } } " wait for it: "
                     @for id in &told.waiters.first { a href={ "/anteroom/" (id) } { code { (id) } } " " } }
@@ -185,7 +209,7 @@ pub(super) fn steps(now: Nanos, told: &Explanation) -> Markup {
     }
 }
 
-fn standing(now: Nanos, standing: &Standing) -> Markup {
+fn standing(node: &Node, standing: &Standing) -> Markup {
     html! {
         @match standing {
             Standing::Unknown => li { "It never came here, or nothing of it was kept." },
@@ -196,7 +220,7 @@ fn standing(now: Nanos, standing: &Standing) -> Markup {
                 @if let Some(space) = space { " Space " code { (space) } } },
             Standing::Held { since, until, needs, cycles } => {
                 li { b { "It waits" } " since " (time(*since)) ", at most until " (time(*until)) ", for:"
-                    ul { @for need in needs { (unmet(now, need)) } } }
+                    ul { @for need in needs { (unmet(node, need)) } } }
                 @for cycle in cycles { li.bad { "These wait for each other in a circle: " (cycle.join(", ")) } }
             },
             Standing::Applied(applied) => {
@@ -205,16 +229,16 @@ fn standing(now: Nanos, standing: &Standing) -> Markup {
                 li { "Its content (" (applied.content.bytes) " bytes) is " b { (applied.content.state) }
                     @if let Some(by) = &applied.content.deleted_by { ", by " code { (by) } }
                     @if let Some(since) = applied.content.missing_since { ", missing since " (time(since)) "; "
-                        (hunt(now, applied.content.hunted.as_ref())) } "." }
+                        (hunt(node, applied.content.hunted.as_ref())) } "." }
             },
         }
     }
 }
 
-fn unmet(now: Nanos, need: &Unmet) -> Markup {
+fn unmet(node: &Node, need: &Unmet) -> Markup {
     html! {
-        li { (named(&need.need)) " " span.note { "since " (time(need.since)) "; " (hunt(now, need.hunted.as_ref())) }
-            @if !need.needs.is_empty() { ul { @for inner in &need.needs { (unmet(now, inner)) } } }
+        li { (named(&need.need)) " " div.note { "since " (time(need.since)) "; " (hunt(node, need.hunted.as_ref())) }
+            @if !need.needs.is_empty() { ul { @for inner in &need.needs { (unmet(node, inner)) } } }
         }
     }
 }

@@ -1,0 +1,114 @@
+//! What those who were asked have answered of late, for whoever wants to know why something is not here yet.
+//!
+//! It is kept in memory: after a restart everything is asked again, and answered again.
+
+use model::{Group, Nanos};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// Groups whose answers are remembered; those that were asked for longest ago are forgotten first.
+const GROUPS_MAX: usize = 10_000;
+/// Places whose latest answer is remembered, for one group.
+const PLACES_MAX: usize = 8;
+/// How much of what a place said is remembered.
+const WORDS_CHARS_MAX: usize = 200;
+
+/// Somebody who was asked, and the latest answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Asked {
+    /// Who.
+    pub place: String,
+    /// When the answer had come.
+    pub at: Nanos,
+    /// The answer.
+    pub said: Said,
+}
+
+/// An answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Said {
+    /// So many things that were asked for.
+    Brought(usize),
+    /// Nothing, for this reason.
+    Failed(String),
+}
+
+/// The latest answers by what was asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Answers(Mutex<BTreeMap<Group, Vec<Asked>>>);
+
+impl Answers {
+    /// Remembers an answer, in place of an earlier one from the same place.
+    pub(crate) fn note(&self, group: &Group, place: &str, at: Nanos, said: Said) {
+        let said = match said {
+            Said::Failed(why) => Said::Failed(why.chars().take(WORDS_CHARS_MAX).collect()),
+            brought => brought,
+        };
+        let mut groups = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if groups.len() >= GROUPS_MAX && !groups.contains_key(group) {
+            forget_half(&mut groups);
+        }
+        let answers = groups.entry(group.clone()).or_default();
+        answers.retain(|known| known.place != place);
+        answers.insert(0, Asked { place: place.to_owned(), at, said });
+        answers.truncate(PLACES_MAX);
+    }
+
+    /// The answers for a group, the latest first.
+    pub(crate) fn of(&self, group: &Group) -> Vec<Asked> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(group).cloned().unwrap_or_default()
+    }
+}
+
+/// Keeps the half that was asked for later, so that this is done rarely.
+fn forget_half(groups: &mut BTreeMap<Group, Vec<Asked>>) {
+    let latest = |answers: &[Asked]| answers.first().map(|asked| asked.at);
+    let mut times: Vec<_> = groups.values().map(|answers| latest(answers)).collect();
+    times.sort_unstable();
+    let middle = times[times.len() / 2];
+    groups.retain(|_, answers| latest(answers) > middle);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{ContentHash, SpaceId};
+
+    fn group(number: u64) -> Group {
+        let mut hash = [0; 32];
+        hash[..8].copy_from_slice(&number.to_be_bytes());
+        Group::Content(SpaceId([1; 16]), ContentHash(hash))
+    }
+
+    #[test]
+    fn the_latest_answer_of_each_place_is_remembered_and_not_too_many() {
+        let answers = Answers::default();
+        for number in 0..20 {
+            let place = format!("place {}", number % 10);
+            answers.note(&group(0), &place, Nanos(number), Said::Failed("x".repeat(1000)));
+        }
+        answers.note(&group(0), "place 5", Nanos(30), Said::Brought(2));
+        let found = answers.of(&group(0));
+        assert_eq!(found.len(), PLACES_MAX);
+        assert_eq!(found[0], Asked { place: "place 5".into(), at: Nanos(30), said: Said::Brought(2) });
+        assert!(found[1..].iter().all(|asked| asked.said == Said::Failed("x".repeat(WORDS_CHARS_MAX))));
+        assert_eq!(answers.of(&group(1)), []);
+    }
+
+    #[test]
+    fn groups_that_were_asked_for_long_ago_are_forgotten_first() {
+        let answers = Answers::default();
+        for number in 0..3 * GROUPS_MAX as u64 {
+            answers.note(&group(number), "somewhere", Nanos(number), Said::Brought(0));
+            assert!(answers.0.lock().unwrap().len() <= GROUPS_MAX);
+        }
+        assert_eq!(answers.of(&group(3 * GROUPS_MAX as u64 - 1)).len(), 1);
+        assert_eq!(answers.of(&group(0)), []);
+        // Also when all were asked for in the same moment.
+        let answers = Answers::default();
+        for number in 0..=GROUPS_MAX as u64 {
+            answers.note(&group(number), "somewhere", Nanos(1), Said::Brought(0));
+        }
+        assert_eq!(answers.of(&group(GROUPS_MAX as u64)).len(), 1);
+    }
+}
