@@ -2,6 +2,7 @@
 //!
 //! It is kept in memory: after a restart everything is asked again, and answered again.
 
+use crate::running::Node;
 use model::{Group, Nanos};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -57,6 +58,18 @@ impl Answers {
     /// The answers for a group, the latest first.
     pub(crate) fn of(&self, group: &Group) -> Vec<Asked> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(group).cloned().unwrap_or_default()
+    }
+}
+
+impl Node {
+    /// Who can be asked for the needs of a group.
+    pub fn places(&self, group: &Group) -> Vec<String> {
+        self.inner.source.places(group).into_iter().map(|place| place.url).collect()
+    }
+
+    /// Who was asked for the needs of a group since the start, with their latest answers.
+    pub fn asked(&self, group: &Group) -> Vec<Asked> {
+        self.inner.answers.of(group)
     }
 }
 

@@ -22,6 +22,7 @@ pub mod explain;
 pub mod hunter;
 mod hunting;
 pub mod jobs;
+mod options;
 pub mod running;
 #[cfg(feature = "search")]
 pub mod searching;
@@ -29,4 +30,5 @@ mod watching;
 
 pub use clock::Clock;
 pub use core::{Core, Reply, Request};
-pub use running::{Node, NodeOptions, NotDone};
+pub use options::NodeOptions;
+pub use running::{Node, NotDone};

@@ -3,14 +3,15 @@
 //! Requests gather while a commit is under way; the next batch takes all of them. Gather, apply, commit, publish, in
 //! that order. Nothing is answered before its commit.
 
-use crate::answers::{Answers, Asked};
+use crate::answers::Answers;
 use crate::clock::Clock;
 use crate::core::{Core, Reply, Request};
 use crate::hunter::Source;
 use crate::hunting;
+use crate::options::NodeOptions;
 use crate::watching::Watchers;
 use crossbeam_channel::{Receiver, SendTimeoutError, Sender, TrySendError, bounded};
-use engine::fetch::{DomainLimits, Ticket};
+use engine::fetch::Ticket;
 use engine::reads::{Answer, Fault};
 use engine::receive::Dropped;
 use model::{Group, Nanos};
@@ -21,25 +22,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use store::tables::Snapshot;
 use store::{Db, Store};
-
-/// How a node runs.
-#[derive(Clone, Copy, Debug)]
-pub struct NodeOptions {
-    /// How many requests one transaction takes at most.
-    pub batch_max: usize,
-    /// How many requests may wait before more are turned away.
-    pub queue_max: usize,
-    /// How many requests to sources may be under way in total.
-    pub fetches_max: usize,
-    /// Politeness towards each domain.
-    pub domains: DomainLimits,
-}
-
-impl Default for NodeOptions {
-    fn default() -> NodeOptions {
-        NodeOptions { batch_max: 4096, queue_max: 16_384, fetches_max: 32, domains: DomainLimits::default() }
-    }
-}
 
 /// Why a request was not carried out. Nothing of it happened.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -204,16 +186,6 @@ impl Node {
     /// The time.
     pub fn now(&self) -> Nanos {
         self.inner.clock.now()
-    }
-
-    /// Who can be asked for the needs of a group.
-    pub fn places(&self, group: &Group) -> Vec<String> {
-        self.inner.source.places(group).into_iter().map(|place| place.url).collect()
-    }
-
-    /// Who was asked for the needs of a group since the start, with their latest answers.
-    pub fn asked(&self, group: &Group) -> Vec<Asked> {
-        self.inner.answers.of(group)
     }
 
     /// Whether the disk is full, so that the node only reads.

@@ -40,7 +40,17 @@
   };
 
   personalise(document);
-  for (const link of document.querySelectorAll("input.link")) link.addEventListener("focus", () => link.select());
+  for (const link of document.querySelectorAll("input.link")) {
+    link.addEventListener("focus", () => link.select());
+    // Browsers have a clipboard for pages that nobody could have changed on the way.
+    if (!navigator.clipboard) continue;
+    const copy = Object.assign(document.createElement("button"), { type: "button", className: "quiet", textContent: "Copy" });
+    copy.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(link.value);
+      copy.textContent = "Copied";
+    });
+    link.after(copy);
+  }
 
   // Pages that show what is going on right now.
   const live = document.querySelector("[data-live]");
@@ -175,7 +185,17 @@
   const isAtEnd = () => log.scrollHeight - log.scrollTop - log.clientHeight < 80;
   const toEnd = () => { log.scrollTop = log.scrollHeight; };
   let isLatest = log.dataset.latest === "1";
-  if (isLatest && !location.hash) toEnd();
+  // Where the reader left off, if that is on the page.
+  const left = log.dataset.read && byId(`m-${log.dataset.read}`);
+  const isUnread = (message) => message.dataset.author !== user;
+  const following = left ? [...log.querySelectorAll(".msg")].filter((one) => left.compareDocumentPosition(one) & 4) : [];
+  if (following.some(isUnread)) {
+    left.after(Object.assign(document.createElement("p"), { className: "new", textContent: "New" }));
+  }
+  if (isLatest && (!location.hash || location.hash === "#end")) {
+    toEnd();
+    log.querySelector(".new")?.scrollIntoView({ block: "center" });
+  }
 
   const put = (content, add) => {
     for (const message of content.querySelectorAll(".msg")) {
@@ -289,7 +309,7 @@
       part(`/v1/threads/${thread}/read`, {
         method: "PUT", headers: { "content-type": "application/json", "x-space": space },
         body: JSON.stringify({ message: last }),
-      }).catch(() => { marked = null; });
+      }).then(() => { log.dataset.read = last; }, () => { marked = null; });
     }, 400);
   };
   log.addEventListener("scroll", markRead, { passive: true });

@@ -32,6 +32,8 @@ pub(crate) struct Via {
     pub(crate) network: u64,
     /// Whether the browser speaks HTTPS, with this node or with a proxy that says so.
     pub(crate) is_secure: bool,
+    /// The port that the browser asked, if it named one.
+    pub(crate) port: Option<u16>,
 }
 
 /// A request that passed the door.

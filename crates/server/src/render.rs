@@ -289,25 +289,28 @@ impl<V: View> Renderer<'_, V> {
         seen.map(|message| self.message(message, id)).transpose()
     }
 
-    /// What arrived after the message that the caller marked, by position; everything, if they never did.
-    pub(crate) fn unread(&self, thread: Seq) -> Result<Option<u64>, Problem> {
-        let Some(identity) = self.seen.identity() else { return Ok(None) };
+    /// The message up to which the caller says to have read, and its position.
+    pub(crate) fn marked(&self, thread: Seq) -> Result<Option<(EventId, u64)>, Problem> {
         // Who never wrote anything has read nothing.
-        let author = self.db.author_no(identity)?;
-        let marked = match author {
-            Some(author) => self.db.register(self.seen.no, Register::ReadMarker(author, thread))?,
-            None => None,
-        };
-        let mut after = 0;
-        if let Some((_, marker)) = marked
+        let author = self.seen.identity().map(|identity| self.db.author_no(identity)).transpose()?.flatten();
+        let Some(author) = author else { return Ok(None) };
+        let marker = self.db.register(self.seen.no, Register::ReadMarker(author, thread))?;
+        if let Some((_, marker)) = marker
             && let Some(message) = self.db.opened(marker)?.and_then(|envelope| envelope.reference(Role::Target))
             && let Some(seq) = self.db.seq(&message)?
             && let Some(row) = self.db.event(seq)?
             && let model::stage::Stage::Applied { position } = row.stage
         {
-            after = position;
+            return Ok(Some((message, position)));
         }
-        let mut read = Vec::from_iter(author);
+        Ok(None)
+    }
+
+    /// What arrived after the message that the caller marked, by position; everything, if they never did.
+    pub(crate) fn unread(&self, thread: Seq) -> Result<Option<u64>, Problem> {
+        let Some(identity) = self.seen.identity() else { return Ok(None) };
+        let after = self.marked(thread)?.map_or(0, |(_, position)| position);
+        let mut read = Vec::from_iter(self.db.author_no(identity)?);
         for (other, _) in self.db.distances(&self.seen.space, identity)? {
             read.extend(self.db.author_no(&other)?);
         }

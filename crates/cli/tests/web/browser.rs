@@ -157,6 +157,11 @@ impl Browser {
         self.client.execute(script, Vec::new()).await.expect("a script that runs")
     }
 
+    /// Runs a script that says itself when it is done.
+    pub(crate) async fn run_later(&self, script: &str) -> Value {
+        self.client.execute_async(script, Vec::new()).await.expect("a script that ends")
+    }
+
     /// Waits until an expression holds, looking whenever something on the page changes. Says after how many
     /// milliseconds.
     pub(crate) async fn until(&self, expression: &str) -> f64 {

@@ -90,7 +90,8 @@ fn admit(house: &Shared, request: &Request) -> Result<Guest, Problem> {
     };
     refuse_keys_in_query(request.uri().query().unwrap_or_default())?;
     let address = address(house, request);
-    let via = Via { network: limits::network(address), is_secure: sessions::is_secure(house, request) };
+    let port = sessions::host(request.headers(), request.uri()).and_then(sessions::port);
+    let via = Via { network: limits::network(address), is_secure: sessions::is_secure(house, request), port };
     let headers = request.headers();
     let proven = match ticket(house, request)? {
         Some(guest) => return Ok(Guest { action, via, ..guest }),

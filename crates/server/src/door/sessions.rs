@@ -14,7 +14,8 @@ use node::acts::entering::{Entering, Entrance, SESSION_NANOS};
 use node::acts::{Caller, Means, principal};
 use store::accounts::{SecretHash, Session, SessionId, session_id, space_of};
 
-/// The cookie, over plain HTTP and over HTTPS.
+/// The cookie, over plain HTTP and over HTTPS; a port follows where one is named, because browsers keep one jar for all
+/// ports of a host.
 const NAME: &str = "anteroom";
 const SECURE_NAME: &str = "__Host-anteroom";
 /// How often the use of a session is noted.
@@ -68,17 +69,28 @@ pub(crate) fn host<'r>(headers: &'r HeaderMap, uri: &'r Uri) -> Option<&'r str> 
     told.or_else(|| uri.authority().map(Authority::as_str))
 }
 
+/// The port in what a browser asked for.
+pub(super) fn port(host: &str) -> Option<u16> {
+    host.rsplit_once(':').and_then(|(_, port)| port.parse().ok())
+}
+
+/// What a browser that came this way calls its session.
+fn name(via: &Via) -> String {
+    let name = if via.is_secure { SECURE_NAME } else { NAME };
+    via.port.map_or_else(|| name.to_owned(), |port| format!("{name}-{port}"))
+}
+
 /// What tells a browser to remember a session.
-pub(crate) fn cookie(is_secure: bool, value: &str) -> Result<HeaderValue, Problem> {
+pub(crate) fn cookie(via: &Via, value: &str) -> Result<HeaderValue, Problem> {
     let age = if value.is_empty() { 0 } else { MAX_AGE_SECONDS };
-    let (name, secure) = if is_secure { (SECURE_NAME, "; Secure") } else { (NAME, "") };
+    let (name, secure) = (name(via), if via.is_secure { "; Secure" } else { "" });
     let text = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={age}{secure}");
     HeaderValue::from_str(&text).map_err(|_| Problem::broken("a cookie could not be written"))
 }
 
 /// What a browser was given before. Under HTTPS only the name counts that no other host can set.
-fn presented(headers: &HeaderMap, is_secure: bool) -> Option<([u8; 32], Secret)> {
-    let wanted = if is_secure { SECURE_NAME } else { NAME };
+fn presented(headers: &HeaderMap, via: &Via) -> Option<([u8; 32], Secret)> {
+    let wanted = name(via);
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|text| text.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.find_map(|(name, value)| if name == wanted { read(value) } else { None })
@@ -106,7 +118,7 @@ pub(crate) fn session(house: &House, id: &SessionId) -> Result<Option<Session>, 
 /// Proves the user of a session. Without a good cookie there is nobody.
 pub(super) fn prove(house: &Shared, request: &Request, action: Action, via: Via) -> Result<Option<Guest>, Problem> {
     let headers = request.headers();
-    let Some((user_key, secret)) = presented(headers, via.is_secure) else { return Ok(None) };
+    let Some((user_key, secret)) = presented(headers, &via) else { return Ok(None) };
     let id = session_id(&user_key, &secret.hash);
     let Some(session) = session(house, &id)? else { return Ok(None) };
     let is_read = [Method::GET, Method::HEAD].contains(request.method());
@@ -220,11 +232,15 @@ mod tests {
     fn a_cookie_reads_back_among_others_under_the_name_for_its_scheme() {
         let (user_key, secret) = ([7; 32], Secret::of("ab".repeat(32)));
         let text = written(&user_key, &secret);
-        for (name, is_secure) in [(NAME, false), (SECURE_NAME, true)] {
-            let sent = headers(&[("cookie", &format!("a=b; {name}={text}; c=d"))]);
-            let found = presented(&sent, is_secure);
-            assert!(found.is_some_and(|(found, other)| found == user_key && other.hash == secret.hash), "{name}");
-            assert!(presented(&sent, !is_secure).is_none(), "{name}");
+        let via = |is_secure, port| Via { network: 0, is_secure, port };
+        let ways =
+            [via(false, None), via(true, None), via(false, Some(7117)), via(true, Some(8443)), via(false, Some(80))];
+        for (number, way) in ways.iter().enumerate() {
+            let sent = headers(&[("cookie", &format!("a=b; {}={text}; c=d", name(way)))]);
+            let found = presented(&sent, way);
+            assert!(found.is_some_and(|(found, other)| found == user_key && other.hash == secret.hash), "{way:?}");
+            let others = ways.iter().enumerate().filter(|(other, _)| *other != number);
+            assert!(others.clone().count() == 4 && others.into_iter().all(|(_, way)| presented(&sent, way).is_none()));
         }
         for bad in ["", "x", &text[1..], &format!("{text}0"), &"é".repeat(64), &"zz".repeat(64)] {
             assert!(read::<32>(bad).is_none(), "{bad}");

@@ -127,7 +127,7 @@ fn passkeys(known: &[Passkey], has_password: bool) -> Markup {
 }
 
 /// What people call a browser that calls itself so.
-fn agent_name(agent: &str) -> String {
+pub(super) fn agent_name(agent: &str) -> String {
     let first =
         |known: &[(&str, &'static str)]| known.iter().find(|(mark, _)| agent.contains(mark)).map(|(_, name)| *name);
     // Many say that they are others as well, so the order matters.

@@ -94,7 +94,7 @@ pub(super) fn remember(
     secret: &Secret,
 ) -> Result<Response, Problem> {
     let front = house.node.snapshot()?.session_prefix(space, user);
-    let cookie = cookie(guest.via.is_secure, &written(&front, secret))?;
+    let cookie = cookie(&guest.via, &written(&front, secret))?;
     response.headers_mut().insert(header::SET_COOKIE, cookie);
     Ok(response)
 }
@@ -363,6 +363,6 @@ pub(crate) async fn out(State(house): State<Shared>, guest: Guest) -> Result<Res
         super::account::end_streams(&house, &guest)?;
     }
     let mut response = to("/in");
-    response.headers_mut().insert(header::SET_COOKIE, cookie(guest.via.is_secure, "")?);
+    response.headers_mut().insert(header::SET_COOKIE, cookie(&guest.via, "")?);
     Ok(response)
 }

@@ -2,6 +2,7 @@
 
 mod chain;
 
+use super::account::agent_name;
 use super::message::time;
 use super::shell::{Frame, Here, query as query_string};
 use super::waiting::{home, steps};
@@ -254,7 +255,7 @@ pub(crate) async fn settings(State(house): State<Shared>, guest: Guest) -> Resul
                 p { a href={ "/s/" (kept.name) "/people" } { "People of " (kept.name) } ", signed in with "
                     (sessions.len()) @if sessions.len() == 1 { " browser" } @else { " browsers" } }
                 ul { @for (_, session) in &sessions {
-                    li { b { (session.user) } " " span.note { (session.agent) ", last used " (time(session.seen.0)) } }
+                    li { b { (session.user) } " " span.note { (agent_name(&session.agent)) ", last used " (time(session.seen.0)) } }
                 } }
             } }
         section.card { h2 { "API keys" }

@@ -1,6 +1,7 @@
 //! Text of people as HTML: Markdown without raw HTML and without anything that a browser would fetch.
 
-use pulldown_cmark::{CowStr, Event, LinkType, Options, Parser, Tag, TagEnd, html};
+use linkify::{LinkFinder, LinkKind};
+use pulldown_cmark::{CowStr, Event, LinkType, Options, Parser, Tag, TagEnd, TextMergeStream, html};
 use pulldown_cmark_escape::escape_html;
 
 /// What is shown of one text; the rest is behind a link to the message.
@@ -16,7 +17,7 @@ pub(super) fn html_of(text: &str) -> String {
     let mut out = String::with_capacity(shown.len() + shown.len() / 4);
     // A line that was broken stays broken, as people expect of a chat.
     let events = Parser::new_ext(shown, options).map(harmless);
-    html::push_html(&mut out, mentioning(events));
+    html::push_html(&mut out, marked(TextMergeStream::new(events)));
     if out.len() > HTML_BYTES_MAX {
         out.clear();
         out.push_str("<pre>");
@@ -64,20 +65,41 @@ fn vetted(address: CowStr<'_>) -> CowStr<'_> {
     }
 }
 
-/// Marks `@name` in text.
-fn mentioning<'a>(events: impl Iterator<Item = Event<'a>>) -> impl Iterator<Item = Event<'a>> {
-    let mut is_code = false;
+/// Marks `@name` in text, and makes addresses links.
+fn marked<'a>(events: impl Iterator<Item = Event<'a>>) -> impl Iterator<Item = Event<'a>> {
+    let (mut is_code, mut is_link) = (false, false);
     events.flat_map(move |event| {
         match &event {
             Event::Start(Tag::CodeBlock(_)) => is_code = true,
             Event::End(TagEnd::CodeBlock) => is_code = false,
+            Event::Start(Tag::Link { .. }) => is_link = true,
+            Event::End(TagEnd::Link) => is_link = false,
             _ => {}
         }
         match event {
+            Event::Text(text) if !is_code && !is_link && text.contains("://") => split_links(&text),
             Event::Text(text) if !is_code && text.contains('@') => split_mentions(&text),
             other => vec![other],
         }
     })
+}
+
+fn split_links<'a>(text: &str) -> Vec<Event<'a>> {
+    let mut finder = LinkFinder::new();
+    finder.kinds(&[LinkKind::Url]);
+    let mut events = Vec::new();
+    for span in finder.spans(text) {
+        let part = span.as_str();
+        if span.kind().is_none() || !part.starts_with("https://") && !part.starts_with("http://") {
+            events.extend(split_mentions(part));
+            continue;
+        }
+        let (dest_url, title, id) = (part.to_owned().into(), CowStr::Borrowed(""), CowStr::Borrowed(""));
+        events.push(Event::Start(Tag::Link { link_type: LinkType::Inline, dest_url, title, id }));
+        events.push(Event::Text(part.to_owned().into()));
+        events.push(Event::End(TagEnd::Link));
+    }
+    events
 }
 
 fn split_mentions<'a>(text: &str) -> Vec<Event<'a>> {
@@ -135,6 +157,15 @@ mod tests {
             ("[d](/docs)", "<p><a href=\"/docs\">d</a></p>\n"),
             ("[d](//evil.example)", "<p><a href=\"#\">d</a></p>\n"),
             ("`@bob`", "<p><code>@bob</code></p>\n"),
+            (
+                "see https://a.example/b_c?d=e&f (@bob).",
+                "<p>see <a href=\"https://a.example/b_c?d=e&amp;f\">https://a.example/b_c?d=e&amp;f</a> \
+                 (<span class=\"at\">@bob</span>).</p>\n",
+            ),
+            ("(http://a.example/@x).", "<p>(<a href=\"http://a.example/@x\">http://a.example/@x</a>).</p>\n"),
+            ("[https://a.example](https://b.example)", "<p><a href=\"https://b.example\">https://a.example</a></p>\n"),
+            ("`https://a.example`", "<p><code>https://a.example</code></p>\n"),
+            ("ssh://a.example", "<p>ssh://a.example</p>\n"),
         ] {
             assert_eq!(html_of(text), expected, "{text}");
         }
@@ -153,6 +184,9 @@ mod tests {
             "<div\nonclick=alert(1)>",
             "[x](vbscript:x \"a\\\" onmouseover=alert(1)\")",
             "@<script>alert(1)</script>",
+            "https://a.example/\"onmouseover=alert(1)//",
+            "javascript://https://a.example/%0aalert(1)",
+            "https://a.example/<script>alert(1)</script>",
             "```<script>\n</script>\n```",
             "<style>*{display:none}</style>",
             "<!-- --><iframe src=//evil.example></iframe>",

@@ -17,6 +17,7 @@ use axum::response::Response;
 use engine::rows::ThreadField;
 use http::StatusCode;
 use maud::{Markup, PreEscaped, html};
+use model::EventId;
 use node::acts::{self, Acted, Deed, Named, NewMessage, ThreadChange};
 use serde::Deserialize;
 use serde_json::Value;
@@ -53,63 +54,75 @@ pub(crate) async fn page(
         let thread = look.head_at(stack.thread)?;
         let reader = guest.caller.user.as_deref().unwrap_or_default();
         let may_change = look.may_change_by(&thread.author);
+        let marked = look.renderer().marked(stack.thread)?.map(|(message, _)| message);
         let title = title_of(&thread, reader);
         let mut frame = Frame::new(&title, Here::Threads, &guest).of(&space);
         frame.position = Some(look.position()?);
         frame.thread = Some(&thread.event);
-        let page = frame.page(&conversation(&space, &title, &thread, &stack, &query, may_change)).into_string();
+        let shown = Conversation { space: &space, title: &title, thread: &thread, stack: &stack, marked, may_change };
+        let page = frame.page(&shown.markup(&query)).into_string();
         let (before, after) = page.split_once(MESSAGES).unwrap_or((&page, ""));
         Ok(respond(StatusCode::OK, stack.between(before, after)))
     })
 }
 
-fn conversation(
-    space: &str,
-    title: &str,
-    thread: &Thread,
-    stack: &Stack,
-    query: &PartQuery,
+/// A conversation as somebody sees it.
+struct Conversation<'a> {
+    space: &'a str,
+    title: &'a str,
+    thread: &'a Thread,
+    stack: &'a Stack,
+    /// How far they have read.
+    marked: Option<EventId>,
     may_change: bool,
-) -> Markup {
-    let own = format!("/s/{space}/t/{}", thread.event);
-    let is_latest = query.before.is_none() && query.around.is_none() && (query.after.is_none() || !stack.is_full(PAGE));
-    html! {
-        div.talk {
-            header.about {
-                a.back href={ "/s/" (space) } aria-label="All threads" { "←" }
-                h1 { @if thread.private { span.lock title="Only its participants see it" { "🔒 " } } (title) }
-                details.menu {
-                    summary aria-label="About this thread" { "⋯" }
-                    (about(&own, thread, may_change))
+}
+
+impl Conversation<'_> {
+    fn markup(&self, query: &PartQuery) -> Markup {
+        let Conversation { space, title, thread, stack, marked, may_change } = self;
+        let own = format!("/s/{space}/t/{}", thread.event);
+        let is_latest =
+            query.before.is_none() && query.around.is_none() && (query.after.is_none() || !stack.is_full(PAGE));
+        html! {
+            div.talk {
+                header.about {
+                    a.back href={ "/s/" (space) } aria-label="All threads" { "←" }
+                    h1 { @if thread.private { span.lock title="Only its participants see it" { "🔒 " } } (title) }
+                    details.menu {
+                        summary aria-label="About this thread" { "⋯" }
+                        (about(&own, thread, *may_change))
+                    }
                 }
-            }
-            @if !thread.pins.is_empty() {
-                p.pins { "Pinned: " @for (number, pin) in thread.pins.iter().enumerate() {
-                    a href={ "/s/" (space) "/m/" (pin) } { "message " (number + 1) } " "
-                } }
-            }
-            div #messages role="log" aria-live="polite" aria-label="Messages" data-latest=[is_latest.then_some("1")] {
-                @if stack.is_full(PAGE) && let Some(first) = &stack.first {
-                    p.edge { a #older rel="prev" href={ (own) "?before=" (first) } { "Older messages" } }
+                @if !thread.pins.is_empty() {
+                    p.pins { "Pinned: " @for (number, pin) in thread.pins.iter().enumerate() {
+                        a href={ "/s/" (space) "/m/" (pin) } { "message " (number + 1) } " "
+                    } }
                 }
-                @if stack.is_empty() { p #nothing.note { "Nothing was said yet." } }
-                (PreEscaped(MESSAGES))
-                @if !is_latest && let Some(last) = &stack.last {
-                    p.edge { a #newer rel="next" href={ (own) "?after=" (last) } { "Newer messages" }
-                        " · " a href=(own) { "Latest" } }
+                div #messages role="log" aria-live="polite" aria-label="Messages" data-latest=[is_latest.then_some("1")]
+                    data-read=[marked.as_ref()] {
+                    @if stack.is_full(PAGE) && let Some(first) = &stack.first {
+                        p.edge { a #older rel="prev" href={ (own) "?before=" (first) } { "Older messages" } }
+                    }
+                    @if stack.is_empty() { p #nothing.note { "Nothing was said yet." } }
+                    (PreEscaped(MESSAGES))
+                    @if !is_latest && let Some(last) = &stack.last {
+                        p.edge { a #newer rel="next" href={ (own) "?after=" (last) } { "Newer messages" }
+                            " · " a href={ (own) "#end" } { "Latest" } }
+                    }
+                    span #end {}
                 }
-            }
-            p #typing.note aria-live="polite" {}
-            form #compose method="post" action=(own) {
-                p #answering.note hidden {}
-                input type="hidden" name="reply_to" value="";
-                label.sr for="text" { "Message" }
-                textarea #text name="text" rows="2" required placeholder="Write a message. Markdown, @names." {}
-                button { "Send" }
-            }
-            form #read method="post" action={ (own) "/read" } {
-                input type="hidden" name="message" value=[stack.last.as_deref()];
-                button.quiet { "Mark as read" }
+                p #typing.note aria-live="polite" {}
+                form #compose method="post" action=(own) {
+                    p #answering.note hidden {}
+                    input type="hidden" name="reply_to" value="";
+                    label.sr for="text" { "Message" }
+                    textarea #text name="text" rows="2" required placeholder="Write a message. Markdown, @names." {}
+                    button { "Send" }
+                }
+                form #read method="post" action={ (own) "/read" } {
+                    input type="hidden" name="message" value=[stack.last.as_deref()];
+                    button.quiet { "Mark as read" }
+                }
             }
         }
     }

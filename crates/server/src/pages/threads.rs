@@ -38,7 +38,7 @@ pub(super) fn title_of(thread: &Thread, reader: &str) -> String {
     let others: Vec<&str> = thread.participants.iter().map(|name| short(name)).filter(|name| *name != reader).collect();
     match thread.private && !others.is_empty() {
         true => others.join(", "),
-        false => thread.id.clone(),
+        false => format!("Untitled, by {}", short(&thread.author)),
     }
 }
 
@@ -66,7 +66,7 @@ fn entry(space: &str, thread: &Thread, reader: &str) -> Markup {
     let unread = thread.unread.unwrap_or(0);
     html! {
         li {
-            a.thread href={ "/s/" (space) "/t/" (thread.event) } data-thread=(thread.id) {
+            a.thread href={ "/s/" (space) "/t/" (thread.event) "#end" } data-thread=(thread.id) {
                 span.title { @if thread.private { span.lock title="Only its participants see it" { "🔒 " } }
                     (title_of(thread, reader)) }
                 (count(unread))

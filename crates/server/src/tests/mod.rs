@@ -12,6 +12,8 @@ mod hostile_http2;
 mod live;
 mod metrics;
 mod pages;
+#[cfg(feature = "passkeys")]
+mod passkeys;
 mod people;
 mod repeating;
 #[cfg(feature = "search")]

@@ -6,14 +6,14 @@ use http::{Request, Response, StatusCode};
 use tower::ServiceExt as _;
 
 /// A page as it came.
-struct Page {
-    status: StatusCode,
+pub(super) struct Page {
+    pub(super) status: StatusCode,
     headers: http::HeaderMap,
-    text: String,
+    pub(super) text: String,
 }
 
 impl Page {
-    fn header(&self, name: &str) -> &str {
+    pub(super) fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 }
@@ -25,22 +25,25 @@ async fn page(response: Response<Body>) -> Page {
 }
 
 /// Asks as a browser does; a form makes it a POST.
-async fn browse(home: &Home, path: &str, headers: &[(&str, String)], form: Option<&str>) -> Page {
+pub(super) async fn browse(home: &Home, path: &str, headers: &[(&str, String)], form: Option<&str>) -> Page {
     let mut request = Request::builder().method(if form.is_some() { "POST" } else { "GET" }).uri(path);
     for (name, value) in headers {
         request = request.header(*name, value.as_str());
     }
-    let request = request.header("content-type", "application/x-www-form-urlencoded").header("host", "node.example");
+    if headers.iter().all(|(name, _)| *name != "host") {
+        request = request.header("host", "node.example");
+    }
+    let request = request.header("content-type", "application/x-www-form-urlencoded");
     let request = request.body(Body::from(form.unwrap_or_default().to_owned())).expect("a request");
     page(crate::routes::router(&home.house).oneshot(request).await.expect("an answer")).await
 }
 
-fn from_here() -> Vec<(&'static str, String)> {
+pub(super) fn from_here() -> Vec<(&'static str, String)> {
     vec![("sec-fetch-site", "same-origin".to_owned())]
 }
 
 /// The path of a new invitation, made by the operator.
-async fn invited(home: &Home, uses: u32) -> String {
+pub(super) async fn invited(home: &Home, uses: u32) -> String {
     let operator = home.session("operator", true);
     let form = format!("role=member&days=7&uses={uses}&note=x");
     let made = browse(home, "/s/home/invite", &operator, Some(&form)).await;
@@ -239,4 +242,26 @@ async fn names_do_not_look_like_others_and_the_operators_is_taken() {
     let body = serde_json::json!({ "body": "I run this" });
     let forged = home.by("operator", "POST", "/v1/threads/t/messages", Some(body)).await;
     assert_eq!(forged.status, 403, "{forged:?}");
+}
+
+#[tokio::test]
+async fn the_operator_sees_what_is_unread_in_each_space() {
+    let home = Home::new();
+    let other = super::found(&home.house.node, "other", 5);
+    let backend = super::make_key(&home.house.node, other, engine::access::KeyRole::Backend, 77);
+    let operator = home.session("operator", true);
+    let tab = async || {
+        let page = browse(&home, "/s/home", &operator, None).await;
+        let from = page.text.find("href=\"/s/other\"").expect("a tab");
+        page.text[from..].split("</a>").next().expect("a tab").to_owned()
+    };
+    assert!(!tab().await.contains("unread"), "{}", tab().await);
+    for body in ["one", "two"] {
+        let headers = [("x-api-key", backend.as_str()), ("x-user-id", "alice")];
+        let said = serde_json::json!({ "body": body });
+        assert_eq!(home.send("POST", "/v1/threads/t/messages", &headers, Some(&said)).await.status, 201);
+        // Whoever says something takes part from then on.
+        assert_eq!(browse(&home, "/s/other/t/t", &operator, Some("text=hello")).await.status, 303);
+    }
+    assert!(tab().await.contains("2<span class=\"sr\"> unread"), "{}", tab().await);
 }
