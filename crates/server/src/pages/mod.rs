@@ -20,6 +20,7 @@ mod searching;
 mod shell;
 mod talk;
 mod threads;
+pub(crate) mod typed;
 mod waiting;
 
 pub(crate) use entering::Links;
@@ -175,7 +176,7 @@ pub(crate) async fn nowhere(headers: HeaderMap) -> Response {
     if !accepted.contains("text/html") {
         return problem.into_response();
     }
-    let mut response = shell::problem(&problem);
+    let mut response = shell::problem(&problem, &typed::Typed::default());
     shell::protect(response.headers_mut());
     response
 }
@@ -191,9 +192,10 @@ pub(crate) async fn dress(request: Request, next: Next) -> Response {
         false => next.run(request).await,
     };
     if wants_page && let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        let typed = response.extensions_mut().remove::<typed::Typed>().unwrap_or_default();
         response = match problem.kind.as_str() {
             "/problems/unproven" => entering::asked(&path),
-            _ => shell::problem(&problem),
+            _ => shell::problem(&problem, &typed),
         };
     }
     shell::protect(response.headers_mut());

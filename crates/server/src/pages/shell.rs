@@ -1,6 +1,7 @@
 //! What surrounds every page: head, navigation, and the headers that tell a browser what it may do.
 
 use super::assets;
+use super::typed::Typed;
 use crate::caller::{Guest, Signed};
 use crate::problem::Problem;
 use axum::response::{IntoResponse, Response};
@@ -143,13 +144,14 @@ pub(super) fn to(path: &str) -> Response {
 }
 
 /// A problem as people read it.
-pub(super) fn problem(problem: &Problem) -> Response {
+pub(super) fn problem(problem: &Problem, typed: &Typed) -> Response {
     let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let body = html! {
         section.card {
             h1 { (problem.title) }
             p { (sentence(&problem.detail)) }
             p.note { "What to do: " (problem.action) "." }
+            (typed.markup())
             p { a href="/" { "Back to the beginning" } }
         }
     };

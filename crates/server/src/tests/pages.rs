@@ -265,3 +265,20 @@ async fn the_operator_sees_what_is_unread_in_each_space() {
     }
     assert!(tab().await.contains("2<span class=\"sr\"> unread"), "{}", tab().await);
 }
+
+#[tokio::test]
+async fn what_was_typed_into_a_form_that_is_refused_is_shown_again_and_no_secret() {
+    let home = Home::new();
+    let operator = home.session("operator", true);
+    let form = format!("title={}&text=%3Cb%3Ea+long+story&participants=", "x".repeat(300));
+    let refused = browse(&home, "/s/home", &operator, Some(&form)).await;
+    assert_eq!(refused.status, 422);
+    assert!(
+        refused.text.contains("What you had typed") && refused.text.contains("&lt;b&gt;a long story"),
+        "{}",
+        refused.text
+    );
+    assert!(!refused.text.contains("Participants"), "{}", refused.text);
+    let refused = browse(&home, "/me/password", &operator, Some("after=short&before=hush-hush")).await;
+    assert!(refused.status == 422 && !refused.text.contains("hush"), "{}", refused.text);
+}
