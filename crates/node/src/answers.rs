@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 const GROUPS_MAX: usize = 10_000;
 /// Places whose latest answer is remembered, for one group.
 const PLACES_MAX: usize = 8;
-/// How much of what a place said is remembered.
+/// How much of what a place is called, and of what it said, is remembered.
 const WORDS_CHARS_MAX: usize = 200;
 
 /// Somebody who was asked, and the latest answer.
@@ -21,17 +21,12 @@ pub struct Asked {
     pub place: String,
     /// When the answer had come.
     pub at: Nanos,
-    /// The answer.
-    pub said: Said,
-}
-
-/// An answer.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Said {
-    /// So many things that were asked for.
-    Brought(usize),
-    /// Nothing, for this reason.
-    Failed(String),
+    /// How much of what was asked for came, keys included.
+    pub brought: usize,
+    /// How much else came, which is not believed.
+    pub unasked: usize,
+    /// Why no more came, if something went wrong.
+    pub failed: Option<String>,
 }
 
 /// The latest answers by what was asked for.
@@ -40,18 +35,16 @@ pub(crate) struct Answers(Mutex<BTreeMap<Group, Vec<Asked>>>);
 
 impl Answers {
     /// Remembers an answer, in place of an earlier one from the same place.
-    pub(crate) fn note(&self, group: &Group, place: &str, at: Nanos, said: Said) {
-        let said = match said {
-            Said::Failed(why) => Said::Failed(why.chars().take(WORDS_CHARS_MAX).collect()),
-            brought => brought,
-        };
+    pub(crate) fn note(&self, group: &Group, asked: Asked) {
+        let short = |text: String| text.chars().take(WORDS_CHARS_MAX).collect::<String>();
+        let asked = Asked { place: short(asked.place), failed: asked.failed.map(short), ..asked };
         let mut groups = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if groups.len() >= GROUPS_MAX && !groups.contains_key(group) {
             forget_half(&mut groups);
         }
         let answers = groups.entry(group.clone()).or_default();
-        answers.retain(|known| known.place != place);
-        answers.insert(0, Asked { place: place.to_owned(), at, said });
+        answers.retain(|known| known.place != asked.place);
+        answers.insert(0, asked);
         answers.truncate(PLACES_MAX);
     }
 
@@ -93,18 +86,22 @@ mod tests {
         Group::Content(SpaceId([1; 16]), ContentHash(hash))
     }
 
+    fn asked(place: &str, at: u64, brought: usize) -> Asked {
+        Asked { place: place.to_owned(), at: Nanos(at), brought, unasked: 0, failed: None }
+    }
+
     #[test]
     fn the_latest_answer_of_each_place_is_remembered_and_not_too_many() {
         let answers = Answers::default();
         for number in 0..20 {
-            let place = format!("place {}", number % 10);
-            answers.note(&group(0), &place, Nanos(number), Said::Failed("x".repeat(1000)));
+            let failed = Some("x".repeat(1000));
+            answers.note(&group(0), Asked { failed, ..asked(&format!("place {}", number % 10), number, 0) });
         }
-        answers.note(&group(0), "place 5", Nanos(30), Said::Brought(2));
+        answers.note(&group(0), asked("place 5", 30, 2));
         let found = answers.of(&group(0));
         assert_eq!(found.len(), PLACES_MAX);
-        assert_eq!(found[0], Asked { place: "place 5".into(), at: Nanos(30), said: Said::Brought(2) });
-        assert!(found[1..].iter().all(|asked| asked.said == Said::Failed("x".repeat(WORDS_CHARS_MAX))));
+        assert_eq!(found[0], asked("place 5", 30, 2));
+        assert!(found[1..].iter().all(|asked| asked.failed == Some("x".repeat(WORDS_CHARS_MAX))));
         assert_eq!(answers.of(&group(1)), []);
     }
 
@@ -112,7 +109,7 @@ mod tests {
     fn groups_that_were_asked_for_long_ago_are_forgotten_first() {
         let answers = Answers::default();
         for number in 0..3 * GROUPS_MAX as u64 {
-            answers.note(&group(number), "somewhere", Nanos(number), Said::Brought(0));
+            answers.note(&group(number), asked("somewhere", number, 0));
             assert!(answers.0.lock().unwrap().len() <= GROUPS_MAX);
         }
         assert_eq!(answers.of(&group(3 * GROUPS_MAX as u64 - 1)).len(), 1);
@@ -120,7 +117,7 @@ mod tests {
         // Also when all were asked for in the same moment.
         let answers = Answers::default();
         for number in 0..=GROUPS_MAX as u64 {
-            answers.note(&group(number), "somewhere", Nanos(1), Said::Brought(0));
+            answers.note(&group(number), asked("somewhere", 1, 0));
         }
         assert_eq!(answers.of(&group(GROUPS_MAX as u64)).len(), 1);
     }

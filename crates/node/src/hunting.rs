@@ -1,6 +1,6 @@
 //! The hunting loop: the fetcher's session against real sources, a thread per request, within limits.
 
-use crate::answers::Said;
+use crate::answers::Asked;
 use crate::core::Request;
 use crate::hunter::{Bounty, Hunter, Order, Source};
 use crate::running::{IDLE, Inner, Job, Wake};
@@ -100,9 +100,12 @@ impl Drop for Settled {
 /// Asks one source; what comes is delivered at once, and the end is told after the last of it is committed.
 fn fetch(inner: &Inner, source: &dyn Source, group: &Group, url: &str, needs: &[Need]) {
     let (committing, all_committed) = bounded::<()>(0);
-    let mut brought = 0;
+    let (mut brought, mut unasked) = (0, 0);
     let result = source.fetch(url, needs, &mut |bounty| {
-        let Some(request) = checked(inner, needs, bounty) else { return };
+        let Some(request) = checked(inner, needs, bounty) else {
+            unasked += 1;
+            return;
+        };
         let committing = committing.clone();
         let answer = Box::new(move |_| drop(committing));
         brought += usize::from(inner.send(Job { request, answer }).is_ok());
@@ -110,12 +113,10 @@ fn fetch(inner: &Inner, source: &dyn Source, group: &Group, url: &str, needs: &[
     drop(committing);
     // Nothing is ever sent: it ends when the last answer has let go of its end.
     let _ = all_committed.recv();
-    let said = match result {
-        Ok(()) => Said::Brought(brought),
-        Err(why) => Said::Failed(why.0),
-    };
-    tracing::debug!(url, ?said, "a source was asked");
-    inner.answers.note(group, url, inner.clock.now(), said);
+    let failed = result.err().map(|why| why.0);
+    let asked = Asked { place: url.to_owned(), at: inner.clock.now(), brought, unasked, failed };
+    tracing::debug!(?asked, "a source was asked");
+    inner.answers.note(group, asked);
 }
 
 /// A source brings what it was asked for, or a key; nothing else is believed.

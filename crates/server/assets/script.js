@@ -45,11 +45,11 @@
     // Browsers have a clipboard for pages that nobody could have changed on the way.
     if (!navigator.clipboard) continue;
     const copy = Object.assign(document.createElement("button"), { type: "button", className: "quiet", textContent: "Copy" });
-    copy.addEventListener("click", async () => {
-      await navigator.clipboard.writeText(link.value);
-      copy.textContent = "Copied";
-    });
-    link.after(copy);
+    const told = Object.assign(document.createElement("span"), { className: "note", role: "status" });
+    copy.addEventListener("click", () => navigator.clipboard.writeText(link.value).then(
+      () => { told.textContent = " Copied."; },
+      () => { told.textContent = " The browser does not allow it: select it and copy."; }));
+    link.after(copy, told);
   }
 
   // Pages that show what is going on right now.
@@ -70,7 +70,7 @@
   }
 
   // Passkeys: the node asks, the browser answers.
-  const names = window.PublicKeyCredential;
+  const makers = window.PublicKeyCredential;
   const isAddress = /^[\d.]+$|^\[/.test(location.hostname);
   const prove = async (form) => {
     const at = form.dataset.passkey;
@@ -83,28 +83,35 @@
       copy.value = origin.value;
     }
     if (!form.reportValidity()) return;
-    const answered = async (answer) => {
-      const said = await answer.json();
-      if (!answer.ok) throw new Error(said.detail ? `It did not work: ${said.detail}.` : "");
+    const asked = async (path, options) => {
+      const answer = await part(path, { method: "POST", ...options }).catch(() => null);
+      const said = await answer?.json().catch(() => null);
+      if (!answer?.ok || !said) {
+        throw new Error(said?.detail ? `It did not work: ${said.detail}. What to do: ${said.action}.` : "The node did not answer.");
+      }
       return said;
     };
+    const button = form.querySelector("button");
+    button.disabled = true;
     try {
       const fields = new URLSearchParams(new FormData(form));
-      const { ticket, publicKey } = await answered(await part(`${at}/begin`, { method: "POST", body: fields }));
+      const { ticket, publicKey } = await asked(`${at}/begin`, { body: fields });
       const credential = at === "/passkey"
-        ? await navigator.credentials.get({ publicKey: names.parseRequestOptionsFromJSON(publicKey) })
-        : await navigator.credentials.create({ publicKey: names.parseCreationOptionsFromJSON(publicKey) });
-      const { next } = await answered(await part(at, {
-        method: "POST", headers: { "content-type": "application/json" },
+        ? await navigator.credentials.get({ publicKey: makers.parseRequestOptionsFromJSON(publicKey) })
+        : await navigator.credentials.create({ publicKey: makers.parseCreationOptionsFromJSON(publicKey) });
+      const { next } = await asked(at, {
+        headers: { "content-type": "application/json" },
         body: JSON.stringify({ ticket, credential, next: fields.get("next") }),
-      }));
+      });
       location.assign(next);
     } catch (why) {
       // Whoever closes the browser's window for it knows why.
-      say(why.name === "NotAllowedError" ? "No passkey was chosen." : why.message || "It did not work.");
+      const known = { NotAllowedError: "No passkey was chosen.", InvalidStateError: "There is one on this device already." };
+      say(known[why.name] ?? why.message);
     }
+    button.disabled = false;
   };
-  if (names?.parseRequestOptionsFromJSON && !isAddress) {
+  if (makers?.parseRequestOptionsFromJSON && !isAddress) {
     for (const form of document.querySelectorAll("[data-passkey]")) {
       form.hidden = false;
       form.querySelector("button").addEventListener("click", () => prove(form));
@@ -165,10 +172,11 @@
         const answer = await part(location.href).catch(() => null);
         if (!answer?.ok) return;
         const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-        for (const part of [threads, byId("spaces")].filter(Boolean)) {
-          part.replaceChildren(...(page.getElementById(part.id)?.childNodes ?? []));
-          tellTimes(part);
-        }
+        const focused = threads.contains(document.activeElement) ? document.activeElement.dataset.thread : undefined;
+        threads.replaceChildren(...(page.getElementById("threads")?.childNodes ?? []));
+        tellTimes(threads);
+        // Whoever has tabbed to a thread stays there.
+        if (focused) threads.querySelector(`[data-thread="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
       }, 150);
     };
     const names = ["message.created", "thread.created", "thread.changed", "thread.deleted", "thread.read", "reset"];
@@ -192,9 +200,17 @@
   if (following.some(isUnread)) {
     left.after(Object.assign(document.createElement("p"), { className: "new", textContent: "New" }));
   }
+  if (isLatest && log.dataset.read && !left && byId("older")) {
+    const back = document.createElement("p");
+    back.className = "new";
+    back.append(Object.assign(document.createElement("a"), {
+      href: `${own}?around=${log.dataset.read}#m-${log.dataset.read}`, textContent: "Go to where you left off",
+    }));
+    byId("older").closest(".edge").after(back);
+  }
   if (isLatest && (!location.hash || location.hash === "#end")) {
     toEnd();
-    log.querySelector(".new")?.scrollIntoView({ block: "center" });
+    if (left) log.querySelector(".new")?.scrollIntoView({ block: "center" });
   }
 
   const put = (content, add) => {
@@ -309,7 +325,10 @@
       part(`/v1/threads/${thread}/read`, {
         method: "PUT", headers: { "content-type": "application/json", "x-space": space },
         body: JSON.stringify({ message: last }),
-      }).then(() => { log.dataset.read = last; }, () => { marked = null; });
+      }).then((answer) => {
+        if (answer.ok) log.dataset.read = last;
+        else marked = null;
+      }, () => { marked = null; });
     }, 400);
   };
   log.addEventListener("scroll", markRead, { passive: true });

@@ -22,6 +22,8 @@ use utoipa::{IntoParams, ToSchema};
 
 /// Threads on one page.
 const PAGE_MAX: usize = 200;
+/// Threads whose unread messages are counted together.
+const COUNTED_MAX: usize = 20;
 /// Threads that one request looks at while it filters.
 const LOOKED_AT_MAX: usize = 5000;
 /// People in one thread.
@@ -184,7 +186,7 @@ impl<V: View> Listing<'_, V> {
     pub(crate) fn unread(&self) -> Result<u64, Problem> {
         let renderer = Renderer { db: self.db, seen: self.seen };
         let mut unread = 0;
-        for (_, seq) in self.db.recent_threads(self.seen.no, (Nanos(u64::MAX), Seq(u64::MAX)), PAGE_MAX)? {
+        for (_, seq) in self.db.recent_threads(self.seen.no, (Nanos(u64::MAX), Seq(u64::MAX)), COUNTED_MAX)? {
             if self.is_seen(seq)? {
                 unread += renderer.unread(seq)?.unwrap_or(0);
             }

@@ -36,7 +36,8 @@ const LOOK: Duration = Duration::from_millis(200);
 /// Start two nodes in a temporary folder and play a short story before your eyes
 ///
 /// What somebody writes on the second node reaches the first one in the wrong order, over a line that then goes down: it
-/// waits, is asked for and explained, and is let in the moment what it needs has come. The story begins when you have signed in by the link. Nothing is kept.
+/// waits, is asked for and explained, and is let in the moment what it needs has come. The story begins when you have
+/// signed in by the link. Nothing is kept.
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
     /// Seconds between two steps of the story

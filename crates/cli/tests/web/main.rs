@@ -214,7 +214,7 @@ async fn a_passkey_joins_signs_in_and_is_forgotten() {
     let operating = driver.browser(DESKTOP.0, DESKTOP.1).await;
     operator(&served, &operating).await;
     operating.goto(&format!("{}/me", served.url)).await;
-    operating.reads("a browser needs script and a host name").await;
+    operating.reads("you need script, a recent browser, and a host name").await;
     served.url = served.url.replace("127.0.0.1", "localhost");
     operator(&served, &operating).await;
     let link = invitation(&served, &operating).await;

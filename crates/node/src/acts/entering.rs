@@ -121,7 +121,7 @@ pub enum CannotEnter {
     #[error("there are at most {0} {1}")]
     TooMany(usize, &'static str),
     /// Whoever takes it away could not come in again.
-    #[error("this is the only way into the account: set a password or add another passkey first")]
+    #[error("this is the only way into the account")]
     LastWay,
     /// As for any act.
     #[error(transparent)]

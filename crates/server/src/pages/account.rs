@@ -55,6 +55,10 @@ pub(crate) async fn page(State(house): State<Shared>, guest: Guest) -> Result<Re
     let has_password = account.as_ref().is_some_and(|account| account.password.is_some());
     let body = html! {
         h1 { "You" }
+        @if signed.is_operator {
+            p.note { "You are here by an operator's link. A password or passkey signs you in as a member of this space, without "
+                i { "Waiting" } " and " i { "Inside" } "; those take a link, which " code { "anteroom link" } " makes." }
+        }
         section.card {
             h2 { "Profile" }
             div.row {
@@ -118,7 +122,7 @@ fn passkeys(known: &[Passkey], has_password: bool) -> Markup {
                     }
                 }))
                 p.note data-without-passkeys="" {
-                    "To add one, a browser needs script and a host name: " code { "localhost" }
+                    "To add one, you need script, a recent browser, and a host name: " code { "localhost" }
                     " on this machine, a name with HTTPS elsewhere."
                 }
             }

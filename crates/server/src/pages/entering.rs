@@ -1,6 +1,7 @@
 //! Coming in: signing in, the operator's link, invitations, and going out.
 
 use super::shell::{Frame, respond, to};
+use super::typed::Typed;
 use super::{passwords, shell};
 use crate::ask::fresh;
 use crate::caller::Guest;
@@ -71,7 +72,10 @@ impl From<CannotEnter> for Problem {
         match why {
             CannotEnter::Act(why) => why.into(),
             CannotEnter::InvitationEnded | CannotEnter::Unknown(_) => Problem::not_found(detail),
-            CannotEnter::NameTaken(_) | CannotEnter::LastWay => Problem::conflict(detail),
+            CannotEnter::NameTaken(_) => Problem { action: "choose another name", ..Problem::conflict(detail) },
+            CannotEnter::LastWay => {
+                Problem { action: "set a password on this page, or add another passkey", ..Problem::conflict(detail) }
+            }
             CannotEnter::TooMany(..) => Problem::unprocessable(detail),
         }
     }
@@ -134,11 +138,15 @@ pub(crate) async fn form(Query(query): Query<NextQuery>) -> Response {
 }
 
 /// The form to sign in, where a page asked for somebody.
-pub(super) fn asked(next: &str) -> Response {
-    page(StatusCode::UNAUTHORIZED, place(Some(next)), None)
+pub(super) fn asked(next: &str, typed: &Typed) -> Response {
+    shown(StatusCode::UNAUTHORIZED, place(Some(next)), None, &typed.markup())
 }
 
 fn page(status: StatusCode, next: &str, why_not: Option<&str>) -> Response {
+    shown(status, next, why_not, &Markup::default())
+}
+
+fn shown(status: StatusCode, next: &str, why_not: Option<&str>, typed: &Markup) -> Response {
     let body = html! {
         section.card {
             h1 { "Sign in" }
@@ -158,6 +166,7 @@ fn page(status: StatusCode, next: &str, why_not: Option<&str>) -> Response {
                 "No account? Ask an admin of the space for an invitation link. Whoever runs this node signs in by the "
                 "link that it prints when it starts, or by " code { "anteroom link" } "."
             }
+            (typed)
         }
     };
     respond(status, Frame::bare("Sign in").page(&body).into_string())
@@ -167,7 +176,7 @@ fn page(status: StatusCode, next: &str, why_not: Option<&str>) -> Response {
 pub(super) fn by_passkey(action: &str, text: &str, fields: &Markup) -> Markup {
     html! {
         @if cfg!(feature = "passkeys") {
-            form.passkey data-passkey=(action) hidden {
+            form.passkey method="post" data-passkey=(action) hidden {
                 (fields)
                 button.quiet type="button" { (text) }
                 p.bad role="alert" hidden {}

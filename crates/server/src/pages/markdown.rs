@@ -67,17 +67,24 @@ fn vetted(address: CowStr<'_>) -> CowStr<'_> {
 
 /// Marks `@name` in text, and makes addresses links.
 fn marked<'a>(events: impl Iterator<Item = Event<'a>>) -> impl Iterator<Item = Event<'a>> {
-    let (mut is_code, mut is_link) = (false, false);
+    let (mut is_code, mut links) = (false, 0_u32);
     events.flat_map(move |event| {
         match &event {
             Event::Start(Tag::CodeBlock(_)) => is_code = true,
             Event::End(TagEnd::CodeBlock) => is_code = false,
-            Event::Start(Tag::Link { .. }) => is_link = true,
-            Event::End(TagEnd::Link) => is_link = false,
+            Event::Start(Tag::Link { .. }) => links += 1,
+            Event::End(TagEnd::Link) => links = links.saturating_sub(1),
             _ => {}
         }
+        // A picture in a link would be a link in a link.
+        let is_inner = match &event {
+            Event::Start(Tag::Link { .. }) => links > 1,
+            Event::End(TagEnd::Link) => links > 0,
+            _ => false,
+        };
         match event {
-            Event::Text(text) if !is_code && !is_link && text.contains("://") => split_links(&text),
+            _ if is_inner => Vec::new(),
+            Event::Text(text) if !is_code && links == 0 && text.contains("://") => split_links(&text),
             Event::Text(text) if !is_code && text.contains('@') => split_mentions(&text),
             other => vec![other],
         }
@@ -90,7 +97,8 @@ fn split_links<'a>(text: &str) -> Vec<Event<'a>> {
     let mut events = Vec::new();
     for span in finder.spans(text) {
         let part = span.as_str();
-        if span.kind().is_none() || !part.starts_with("https://") && !part.starts_with("http://") {
+        let scheme = part.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+        if span.kind().is_none() || !matches!(scheme.as_deref(), Some("https" | "http")) {
             events.extend(split_mentions(part));
             continue;
         }
@@ -165,6 +173,8 @@ mod tests {
             ("(http://a.example/@x).", "<p>(<a href=\"http://a.example/@x\">http://a.example/@x</a>).</p>\n"),
             ("[https://a.example](https://b.example)", "<p><a href=\"https://b.example\">https://a.example</a></p>\n"),
             ("`https://a.example`", "<p><code>https://a.example</code></p>\n"),
+            ("Https://a.example", "<p><a href=\"Https://a.example\">Https://a.example</a></p>\n"),
+            ("[![a](/b) https://c.example](/d)", "<p><a href=\"/d\">a https://c.example</a></p>\n"),
             ("ssh://a.example", "<p>ssh://a.example</p>\n"),
         ] {
             assert_eq!(html_of(text), expected, "{text}");

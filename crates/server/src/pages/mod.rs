@@ -194,7 +194,7 @@ pub(crate) async fn dress(request: Request, next: Next) -> Response {
     if wants_page && let Some(problem) = response.extensions_mut().remove::<Problem>() {
         let typed = response.extensions_mut().remove::<typed::Typed>().unwrap_or_default();
         response = match problem.kind.as_str() {
-            "/problems/unproven" => entering::asked(&path),
+            "/problems/unproven" => entering::asked(&path, &typed),
             _ => shell::problem(&problem, &typed),
         };
     }

@@ -1,115 +1,76 @@
 //! Passkeys: what a browser is asked to prove, and what it answers. How they work is the library's; here is which host
 //! they are for, which challenges are open, and what becomes of an answer.
 
+mod challenges;
+
+use self::challenges::Asked;
+pub(crate) use self::challenges::Challenges;
 use super::account::{change, signed};
 use super::entering::{browser, check_name, invited, place, remember};
 use super::passwords;
 use crate::ask::fresh;
 use crate::caller::Guest;
-use crate::door::sessions::{Secret, host};
+use crate::door::sessions::host;
 use crate::extract::{Filled, Path, Sent};
 use crate::problem::Problem;
 use crate::state::{House, Shared};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use http::{HeaderMap, Uri};
-use model::{Nanos, SpaceId};
+use http::{HeaderMap, Uri, header};
+use model::SpaceId;
 use node::acts::entering::{AccountChange, Entering, OPERATOR, Way};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::collections::VecDeque;
-use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
-use store::accounts::{Account, Passkey, SecretHash};
+use store::accounts::{Account, Passkey};
 use webauthn_rs::prelude as webauthn;
 
-/// How long a challenge is good.
-const CHALLENGE_NANOS: u64 = 300 * Nanos::SECOND;
-/// Challenges that are open, of one address and of all.
-const OPEN_OF_ONE_MAX: usize = 32;
-const OPEN_MAX: usize = 4096;
-const LABEL_CHARS_MAX: usize = 80;
+/// What is kept of a passkey; an honest one takes some hundred bytes.
+const KEY_BYTES_MAX: usize = 4096;
+/// The longest name of a host.
+const NAME_BYTES_MAX: usize = 253;
 
-/// What a browser was asked to prove.
-enum Asked {
-    /// Whose it is.
-    ComeIn(webauthn::DiscoverableAuthentication),
-    /// A new passkey of a member.
-    Add(SpaceId, String, webauthn::PasskeyRegistration),
-    /// A new passkey of whoever joins by that invitation under that name.
-    Join(SecretHash, String, webauthn::PasskeyRegistration),
-}
-
-struct Challenge {
-    ticket: SecretHash,
-    network: u64,
-    until: Nanos,
+/// Where a browser is, as it says so itself in what it signs.
+struct Site {
+    /// The library for that place.
+    library: webauthn::Webauthn,
+    /// The name of the host, which passkeys are bound to.
     host: String,
-    asked: Asked,
 }
 
-/// Challenges that were not answered yet, the oldest first.
-#[derive(Default)]
-pub(crate) struct Challenges(Mutex<VecDeque<Challenge>>);
-
-impl Challenges {
-    /// Keeps one. Whoever asks for many pushes out their own.
-    fn open(&self, guest: &Guest, now: Nanos, host: String, asked: Asked) -> Result<String, Problem> {
-        let (secret, network) = (Secret::fresh()?, guest.via.network);
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|one| one.until > now);
-        let own = open.iter().filter(|one| one.network == network).count();
-        let first = match (own >= OPEN_OF_ONE_MAX, open.len() >= OPEN_MAX) {
-            (true, _) => open.iter().position(|one| one.network == network),
-            (false, true) => Some(0),
-            (false, false) => None,
-        };
-        first.and_then(|first| open.remove(first));
-        open.push_back(Challenge { ticket: secret.hash, network, until: now.plus(CHALLENGE_NANOS), host, asked });
-        Ok(secret.text)
-    }
-
-    /// Takes one, which can be answered once.
-    fn take(&self, ticket: String, now: Nanos, host: &str) -> Result<Asked, Problem> {
-        let hash = Secret::of(ticket).hash;
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = open.iter().position(|one| one.ticket == hash).and_then(|found| open.remove(found));
-        let found = found.filter(|one| one.until > now && one.host == host);
-        found.map(|one| one.asked).ok_or_else(|| Problem {
-            action: "begin again",
-            ..Problem::bad_request("this was answered before, or took longer than five minutes")
-        })
-    }
-}
-
-impl std::fmt::Debug for Challenges {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Challenges")
-    }
-}
-
-/// The host that a browser asked for, without its port, if passkeys can be made for it.
-pub(super) fn name_of(headers: &HeaderMap, uri: &Uri) -> Option<String> {
-    let host = host(headers, uri)?;
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    let is_address = name.starts_with('[') || name.parse::<IpAddr>().is_ok();
-    (!is_address && !name.is_empty()).then(|| name.to_ascii_lowercase())
-}
-
-/// The library for this host, and the host's name.
-fn site(guest: &Guest, headers: &HeaderMap, uri: &Uri) -> Result<(webauthn::Webauthn, String), Problem> {
-    let unfit = || Problem {
-        action: "open this page under a host name: localhost on this machine, a name with HTTPS elsewhere",
-        ..Problem::bad_request("browsers have no passkeys for a bare address")
+/// The origin of pages of this host, if it has a name and is nothing but a name and perhaps a port.
+fn origin(is_secure: bool, host: &str) -> Option<webauthn::Url> {
+    let scheme = if is_secure { "https" } else { "http" };
+    let origin = webauthn::Url::parse(&format!("{scheme}://{host}")).ok()?;
+    let name = origin.domain().filter(|name| name.len() <= NAME_BYTES_MAX)?;
+    // What a user name, a path or another spelling would hide is not a host: the browser would mean another one.
+    let port = host.rsplit_once(':').map(|(_, port)| port);
+    let is_plain = match port {
+        Some(port) => port.parse::<u16>().is_ok() && host.eq_ignore_ascii_case(&format!("{name}:{port}")),
+        None => host.eq_ignore_ascii_case(name),
     };
-    let name = name_of(headers, uri).ok_or_else(unfit)?;
-    let scheme = if guest.via.is_secure { "https" } else { "http" };
-    let origin = format!("{scheme}://{}", host(headers, uri).unwrap_or_default());
-    let origin = webauthn::Url::parse(&origin).map_err(|_| unfit())?;
-    let site = webauthn::WebauthnBuilder::new(&name, &origin).and_then(|site| site.rp_name("Anteroom").build());
-    Ok((site.map_err(|_| unfit())?, name))
+    is_plain.then_some(origin)
+}
+
+impl Site {
+    fn of(guest: &Guest, headers: &HeaderMap, uri: &Uri) -> Result<Site, Problem> {
+        let unfit = || Problem {
+            action: "open this page under a host name: localhost on this machine, a name with HTTPS elsewhere",
+            ..Problem::bad_request("browsers have no passkeys for a bare address")
+        };
+        let origin = host(headers, uri).and_then(|host| origin(guest.via.is_secure, host)).ok_or_else(unfit)?;
+        let told = headers.get(header::ORIGIN).and_then(|told| told.to_str().ok());
+        if told.is_some_and(|told| told != origin.origin().ascii_serialization()) {
+            return Err(Problem {
+                action: "let the proxy pass Host and X-Forwarded-Proto on, and name it in trusted_proxies",
+                ..Problem::bad_request("the browser is at another address than this node believes")
+            });
+        }
+        let name = origin.domain().unwrap_or_default().to_owned();
+        let library = webauthn::WebauthnBuilder::new(&name, &origin).and_then(|site| site.rp_name("Anteroom").build());
+        Ok(Site { library: library.map_err(|_| unfit())?, host: name })
+    }
 }
 
 fn refused(why: &webauthn::WebauthnError) -> Problem {
@@ -158,8 +119,8 @@ pub(crate) async fn ask(
     headers: HeaderMap,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let (site, host) = site(&guest, &headers, &uri)?;
-    let (options, state) = site.start_discoverable_authentication().map_err(broken)?;
+    let Site { library, host } = Site::of(&guest, &headers, &uri)?;
+    let (options, state) = library.start_discoverable_authentication().map_err(broken)?;
     let ticket = house.challenges.open(&guest, house.node.now(), host, Asked::ComeIn(state))?;
     question(&ticket, &options)
 }
@@ -191,7 +152,7 @@ pub(crate) async fn come_in(
     uri: Uri,
     Sent(body): Sent,
 ) -> Result<Response, Problem> {
-    let (site, host) = site(&guest, &headers, &uri)?;
+    let Site { library, host } = Site::of(&guest, &headers, &uri)?;
     let answer = answered::<webauthn::PublicKeyCredential>(&body)?;
     let Asked::ComeIn(state) = house.challenges.take(answer.ticket, house.node.now(), &host)? else {
         return Err(Problem::bad_request("this was asked for something else"));
@@ -203,7 +164,7 @@ pub(crate) async fn come_in(
     };
     let mut passkey: webauthn::Passkey =
         serde_json::from_slice(&known.key).map_err(|_| Problem::broken("a passkey that is kept cannot be read"))?;
-    let proven = site.finish_discoverable_authentication_v2(&answer.credential, state, &passkey);
+    let proven = library.finish_discoverable_authentication_v2(&answer.credential, state, &passkey);
     passkey.update_credential(&proven.map_err(|why| refused(&why))?);
     let proven = Way::Passkey(Passkey { key: serde_json::to_vec(&passkey).map_err(broken)?, ..known });
     let (browser, secret) = browser(&headers)?;
@@ -215,7 +176,7 @@ pub(crate) async fn come_in(
 fn begin(
     house: &House,
     guest: &Guest,
-    (site, host): (webauthn::Webauthn, String),
+    site: Site,
     (space, user): (SpaceId, &str),
     asked: impl FnOnce(webauthn::PasskeyRegistration) -> Asked,
 ) -> Result<Response, Problem> {
@@ -226,33 +187,30 @@ fn begin(
     let known = known.into_iter().map(|passkey| passkey.id).collect();
     let name = db.kept_space(&space)?.map(|kept| kept.name).unwrap_or_default();
     let shown = format!("{user} in {name}");
-    let (options, state) = site.start_passkey_registration(handle, &shown, user, Some(known)).map_err(broken)?;
-    let ticket = house.challenges.open(guest, house.node.now(), host, asked(state))?;
+    let (options, state) =
+        site.library.start_passkey_registration(handle, &shown, user, Some(known)).map_err(broken)?;
+    let ticket = house.challenges.open(guest, house.node.now(), site.host, asked(state))?;
     question(&ticket, &options)
 }
 
 /// What is kept of a passkey that was made.
 fn made(
     house: &House,
-    (site, host): (webauthn::Webauthn, String),
+    site: Site,
     headers: &HeaderMap,
     credential: &webauthn::RegisterPublicKeyCredential,
     state: &webauthn::PasskeyRegistration,
 ) -> Result<Passkey, Problem> {
-    let passkey = site.finish_passkey_registration(credential, state).map_err(|why| {
+    let passkey = site.library.finish_passkey_registration(credential, state).map_err(|why| {
         tracing::debug!(%why, "a new passkey was refused");
         Problem::unprocessable("the browser's passkey cannot be used here")
     })?;
-    let (browser, _) = browser(headers)?;
-    let now = house.node.now();
-    Ok(Passkey {
-        id: passkey.cred_id().to_vec(),
-        host,
-        label: browser.agent.chars().take(LABEL_CHARS_MAX).collect(),
-        since: now,
-        used: now,
-        key: serde_json::to_vec(&passkey).map_err(broken)?,
-    })
+    let key = serde_json::to_vec(&passkey).map_err(broken)?;
+    if key.len() > KEY_BYTES_MAX {
+        return Err(Problem::unprocessable("the browser's passkey is too large"));
+    }
+    let ((browser, _), now) = (browser(headers)?, house.node.now());
+    Ok(Passkey { id: passkey.cred_id().to_vec(), host: site.host, label: browser.agent, since: now, used: now, key })
 }
 
 /// Whoever adds a passkey.
@@ -270,7 +228,7 @@ pub(crate) async fn begin_adding(
     uri: Uri,
     Filled(form): Filled<AddForm>,
 ) -> Result<Response, Problem> {
-    let site = site(&guest, &headers, &uri)?;
+    let site = Site::of(&guest, &headers, &uri)?;
     let signed = signed(&guest)?;
     passwords::still_fits(&house, &guest, signed, form.before).await?;
     begin(&house, &guest, site, (signed.home, &signed.user), |state| {
@@ -286,10 +244,10 @@ pub(crate) async fn add(
     uri: Uri,
     Sent(body): Sent,
 ) -> Result<Response, Problem> {
-    let site = site(&guest, &headers, &uri)?;
+    let site = Site::of(&guest, &headers, &uri)?;
     let signed = signed(&guest)?;
     let answer = answered(&body)?;
-    let state = match house.challenges.take(answer.ticket, house.node.now(), &site.1)? {
+    let state = match house.challenges.take(answer.ticket, house.node.now(), &site.host)? {
         Asked::Add(space, user, state) if space == signed.home && user == signed.user => state,
         _ => return Err(Problem::bad_request("this was asked for something else")),
     };
@@ -311,7 +269,9 @@ pub(crate) async fn forget(
     Filled(form): Filled<ForgetForm>,
 ) -> Result<Response, Problem> {
     let id = hex::decode(&form.passkey).map_err(|_| Problem::not_found("there is no such passkey"))?;
-    change(&house, signed(&guest)?, AccountChange::ForgetPasskey(id)).await?;
+    let signed = signed(&guest)?;
+    passwords::came_lately(&house, signed)?;
+    change(&house, signed, AccountChange::ForgetPasskey(id)).await?;
     Ok(super::shell::to("/me"))
 }
 
@@ -331,7 +291,7 @@ pub(crate) async fn begin_joining(
     Filled(form): Filled<JoinForm>,
 ) -> Result<Response, Problem> {
     let (space, invitation, _) = invited(&house, &link)?;
-    let site = site(&guest, &headers, &uri)?;
+    let site = Site::of(&guest, &headers, &uri)?;
     house.gates.guess(guest.via.network, &format!("join {link}"))?;
     let user = form.user.trim().to_lowercase();
     check_name(&user)?;
@@ -352,9 +312,9 @@ pub(crate) async fn join(
     Sent(body): Sent,
 ) -> Result<Response, Problem> {
     let (space, invitation, name) = invited(&house, &link)?;
-    let site = site(&guest, &headers, &uri)?;
+    let site = Site::of(&guest, &headers, &uri)?;
     let answer = answered(&body)?;
-    let (user, state) = match house.challenges.take(answer.ticket, house.node.now(), &site.1)? {
+    let (user, state) = match house.challenges.take(answer.ticket, house.node.now(), &site.host)? {
         Asked::Join(asked, user, state) if asked == invitation => (user, state),
         _ => return Err(Problem::bad_request("this was asked for something else")),
     };
@@ -368,21 +328,38 @@ pub(crate) async fn join(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderValue;
 
     #[test]
-    fn passkeys_are_for_names_and_not_for_addresses() {
+    fn passkeys_are_for_names_and_not_for_addresses_or_tricks() {
         for (host, expected) in [
-            ("localhost:7117", Some("localhost")),
-            ("Chat.Example.org", Some("chat.example.org")),
-            ("127.0.0.1:7117", None),
-            ("[::1]:7117", None),
-            ("[::1]", None),
-            (":80", None),
-            ("", None),
+            ("localhost:7117", "http://localhost:7117"),
+            ("Chat.Example.org", "http://chat.example.org"),
+            ("node.example:80", "http://node.example"),
+            ("xn--bcher-kva.example", "http://xn--bcher-kva.example"),
         ] {
-            let headers = HeaderMap::from_iter([(http::header::HOST, HeaderValue::from_static(host))]);
-            assert_eq!(name_of(&headers, &Uri::from_static("/")).as_deref(), expected, "{host}");
+            let origin = origin(false, host).map(|origin| origin.origin().ascii_serialization());
+            assert_eq!(origin.as_deref(), Some(expected), "{host}");
+        }
+        let long = format!("{}.example", "a.".repeat(200));
+        for host in [
+            "127.0.0.1:7117",
+            "127.1",
+            "[::1]:7117",
+            "[::1]",
+            ":80",
+            "",
+            "node.example:y@sub.node.example",
+            "y@node.example",
+            "node.example/path",
+            "node.example?x",
+            "node.example#x",
+            "node.example\\evil.example",
+            "node.example:99999",
+            "node.example:",
+            "no de.example",
+            &long,
+        ] {
+            assert_eq!(origin(false, host), None, "{host}");
         }
     }
 }

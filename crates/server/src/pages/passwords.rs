@@ -6,6 +6,7 @@ use crate::problem::Problem;
 use crate::state::House;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Argon2, PasswordHasher as _, PasswordVerifier as _};
+use model::Nanos;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
@@ -16,6 +17,9 @@ const BYTES_MAX: usize = 1000;
 /// Checks of passwords that are done or wait for their turn; each takes 19 MiB and some tens of milliseconds. More are
 /// told to come again.
 const WAITING_MAX: usize = 16;
+
+/// How long whoever came in may change the ways in.
+const LATELY_NANOS: u64 = 600 * Nanos::SECOND;
 
 /// Turns to work on passwords: half of the machine, so that the rest goes on.
 #[derive(Debug)]
@@ -83,16 +87,29 @@ pub(super) async fn fits(house: &House, password: String, hash: Option<String>) 
     .await
 }
 
-/// Whether whoever is signed in still knows the account's password; where there is none, being signed in is enough.
+/// Whether whoever is signed in may change how the account is entered: by its password, or, where it has passkeys only,
+/// because they came with one just now. An account without either is the operator's, who came by a link.
 pub(super) async fn still_fits(house: &House, guest: &Guest, signed: &Signed, before: String) -> Result<(), Problem> {
-    let known = house.node.snapshot()?.account(&signed.home, &signed.user)?.and_then(|account| account.password);
-    if known.is_none() {
-        return Ok(());
+    let Some(account) = house.node.snapshot()?.account(&signed.home, &signed.user)? else { return Ok(()) };
+    if account.password.is_none() {
+        return if account.passkeys.is_empty() { Ok(()) } else { came_lately(house, signed) };
     }
     house.gates.guess(guest.via.network, &format!("change {}", signed.user))?;
-    match fits(house, before, known).await? {
+    match fits(house, before, account.password).await? {
         true => Ok(()),
         false => Err(Problem::forbidden("the present password is another one")),
+    }
+}
+
+/// Whether a browser was signed in with just now, so that nobody else sits at it.
+pub(super) fn came_lately(house: &House, signed: &Signed) -> Result<(), Problem> {
+    let since = house.node.snapshot()?.session(&signed.id)?.map(|session| session.since);
+    match since.is_some_and(|since| house.node.now() < since.plus(LATELY_NANOS)) {
+        true => Ok(()),
+        false => Err(Problem {
+            action: "sign out, sign in again, and do it within ten minutes",
+            ..Problem::forbidden("you signed in a while ago, and this changes who can come in")
+        }),
     }
 }
 

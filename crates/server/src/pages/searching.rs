@@ -22,6 +22,7 @@ const MENTIONS: usize = 50;
 pub(crate) struct FindQuery {
     #[serde(default)]
     q: String,
+    #[cfg_attr(not(feature = "search"), expect(dead_code, reason = "only what searches goes on"))]
     cursor: Option<String>,
 }
 

@@ -10,6 +10,7 @@ use crate::state::{House, Shared};
 use crate::threads::{Listing, ThreadQuery, check_title};
 use axum::extract::State;
 use axum::response::Response;
+use http::HeaderMap;
 use maud::{Markup, html};
 use node::acts::{Deed, NewThread};
 use serde::Deserialize;
@@ -46,16 +47,18 @@ fn count(unread: u64) -> Markup {
     html! { @if unread > 0 { " " span.unread { (unread) span.sr { " unread" } } } }
 }
 
-/// The spaces of this node, with what the operator has not read in each.
+/// The spaces of this node, with what the operator has not read in the others; the threads of this one tell themselves.
 fn spaces(house: &House, db: &Db<Snapshot>, guest: &Guest) -> Result<Vec<(String, u64)>, Problem> {
     let asked = ThreadQuery::page(None, None);
     let mut spaces = Vec::new();
     for (space, kept) in db.kept_spaces()? {
         let there = Guest { space: Some(space), ..guest.clone() };
-        // The operator may not take part in a space, or nothing was ever written in it.
         let unread = match there.seen(db, house.node.now()) {
-            Ok(seen) if spaces.len() < COUNTED_MAX => Listing { db, seen: &seen, query: &asked }.unread()?,
-            Ok(_) | Err(_) => 0,
+            _ if Some(space) == guest.space || spaces.len() >= COUNTED_MAX => 0,
+            Ok(seen) => Listing { db, seen: &seen, query: &asked }.unread()?,
+            // Nothing was ever written there, or the operator was removed.
+            Err(problem) if problem.status < 500 => 0,
+            Err(problem) => return Err(problem),
         };
         spaces.push((kept.name, unread));
     }
@@ -97,6 +100,7 @@ pub(crate) async fn page(
     State(house): State<Shared>,
     guest: Guest,
     Path(space): Path<String>,
+    headers: HeaderMap,
     Query(query): Query<ListQuery>,
 ) -> Result<Response, Problem> {
     let db = house.node.snapshot()?;
@@ -104,13 +108,15 @@ pub(crate) async fn page(
     let asked = ThreadQuery::page(query.title.clone().filter(|title| !title.is_empty()), query.cursor);
     let threads = Listing { db: &db, seen: &seen, query: &asked }.page()?;
     let reader = guest.caller.user.clone().unwrap_or_default();
-    let spaces = match guest.signed.as_ref().is_some_and(|signed| signed.is_operator) {
+    let is_operator = guest.signed.as_ref().is_some_and(|signed| signed.is_operator);
+    // The script asks again and again, and for the threads only.
+    let spaces = match is_operator && !headers.contains_key("x-part") {
         true => spaces(&house, &db, &guest)?,
         false => Vec::new(),
     };
     let body = html! {
         div.row { h1 { "Threads" } a href={ "/s/" (space) "/mentions" } { "Mentions of you" } @if spaces.len() > 1 {
-            nav #spaces.tabs aria-label="Spaces" { @for (name, unread) in &spaces {
+            nav.tabs aria-label="Spaces" { @for (name, unread) in &spaces {
                 a href={ "/s/" (name) } aria-current=[(*name == space).then_some("page")] { (name) (count(*unread)) }
             } }
         } }

@@ -18,6 +18,9 @@ const FIELDS: [(&str, &str); 6] = [
     ("display", "What to call you"),
 ];
 
+/// The longest form that is kept: it is read before anybody was asked who they are.
+const KEPT_BYTES_MAX: usize = 16 * 1024;
+
 /// Fields of a form and what was typed into them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Typed(Vec<(&'static str, String)>);
@@ -26,7 +29,9 @@ pub(super) struct Typed(Vec<(&'static str, String)>);
 pub(crate) async fn keep(request: Request, next: Next) -> Response {
     let media = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_form = media.starts_with("application/x-www-form-urlencoded");
-    if request.method() != Method::POST || !is_form || request.headers().contains_key("x-part") {
+    let length = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+    let is_short = length.is_some_and(|length: usize| length <= KEPT_BYTES_MAX);
+    if request.method() != Method::POST || !is_form || !is_short || request.headers().contains_key("x-part") {
         return next.run(request).await;
     }
     let (parts, body) = request.into_parts();

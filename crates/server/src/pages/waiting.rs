@@ -11,7 +11,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use model::{EventId, Nanos, Need};
 use node::acts::Administration;
-use node::answers::{Asked, Said};
+use node::answers::Asked;
 use node::explain::{Explanation, HeldFilter, HeldNeed, Hunted, Standing, Unmet, explain, held};
 use node::{Node, Request};
 use serde::Deserialize;
@@ -78,12 +78,14 @@ fn answer(now: u64, asked: &Asked) -> Markup {
     html! {
         li {
             (asked.place) ", " (span(now.saturating_sub(asked.at.0))) " ago: "
-            @match &asked.said {
-                Said::Failed(why) => { "no answer (" (why) ")" },
-                Said::Brought(0) => "does not have it",
-                Said::Brought(1) => "brought one thing of what was asked for",
-                Said::Brought(many) => { "brought " (many) " things of what was asked for" },
+            @match (asked.brought, &asked.failed) {
+                (0, Some(why)) => { "no answer (" (why) ")" },
+                (0, None) => "does not have it",
+                (1, _) => "brought one thing",
+                (many, _) => { "brought " (many) " things" },
             }
+            @if let (1.., Some(why)) = (asked.brought, &asked.failed) { ", then failed (" (why) ")" }
+            @if asked.unasked > 0 { ", and " (asked.unasked) " that nobody had asked for or that were not what they claimed" }
         }
     }
 }
@@ -228,8 +230,10 @@ fn standing(node: &Node, standing: &Standing) -> Markup {
                     @if applied.counts { ", and counts." } @else { ", but does not count: its right ended or was never there." } }
                 li { "Its content (" (applied.content.bytes) " bytes) is " b { (applied.content.state) }
                     @if let Some(by) = &applied.content.deleted_by { ", by " code { (by) } }
-                    @if let Some(since) = applied.content.missing_since { ", missing since " (time(since)) "; "
-                        (hunt(node, applied.content.hunted.as_ref())) } "." }
+                    @if let Some(since) = applied.content.missing_since { ", missing since " (time(since)) } "."
+                    @if applied.content.missing_since.is_some() {
+                        div.note { (hunt(node, applied.content.hunted.as_ref())) }
+                    } }
             },
         }
     }

@@ -33,7 +33,8 @@ pub(super) async fn browse(home: &Home, path: &str, headers: &[(&str, String)], 
     if headers.iter().all(|(name, _)| *name != "host") {
         request = request.header("host", "node.example");
     }
-    let request = request.header("content-type", "application/x-www-form-urlencoded");
+    let length = form.unwrap_or_default().len();
+    let request = request.header("content-type", "application/x-www-form-urlencoded").header("content-length", length);
     let request = request.body(Body::from(form.unwrap_or_default().to_owned())).expect("a request");
     page(crate::routes::router(&home.house).oneshot(request).await.expect("an answer")).await
 }
@@ -279,6 +280,12 @@ async fn what_was_typed_into_a_form_that_is_refused_is_shown_again_and_no_secret
         refused.text
     );
     assert!(!refused.text.contains("Participants"), "{}", refused.text);
+    let ended = browse(&home, "/s/home", &from_here(), Some("title=x&text=a+long+story")).await;
+    assert!(
+        ended.status == 401 && ended.text.contains("a long story") && ended.text.contains("Sign in"),
+        "{}",
+        ended.text
+    );
     let refused = browse(&home, "/me/password", &operator, Some("after=short&before=hush-hush")).await;
     assert!(refused.status == 422 && !refused.text.contains("hush"), "{}", refused.text);
 }

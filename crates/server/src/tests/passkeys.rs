@@ -143,6 +143,11 @@ async fn nobody_comes_in_with_what_is_not_theirs() {
         let (status, said) = ask(&home, "/passkey", &from_here(), &forged.prove(&asked, 0x05)).await;
         assert_eq!(status, 403, "{said}");
     }
+    // A key of this node, but not hers.
+    let mixed = Authenticator { handle: alice.handle.clone(), ..mallory };
+    let asked = question(&home, "/passkey/begin", "").await;
+    let (status, said) = ask(&home, "/passkey", &from_here(), &mixed.prove(&asked, 0x05)).await;
+    assert_eq!(status, 403, "{said}");
     // Her own key, but she was not there, or it was not shown who was.
     for flags in [0x00, 0x01, 0x04] {
         let asked = question(&home, "/passkey/begin", "").await;
@@ -170,6 +175,16 @@ async fn a_passkey_is_good_for_its_host_alone() {
     let asked = question(&home, "/passkey/begin", "").await;
     let (status, said) = ask(&home, "/passkey", &elsewhere("evil.example"), &lying.prove(&asked, 0x05)).await;
     assert_eq!(status, 400, "{said}");
+    // A host that hides another one: the browser of a neighbour would say its own name, and be believed.
+    let neighbour = Authenticator { host: "sub.node.example", ..lying };
+    for host in ["node.example:y@sub.node.example", "node.example@sub.node.example", "sub.node.example"] {
+        let asked = question(&home, "/passkey/begin", "").await;
+        let (status, said) = ask(&home, "/passkey", &elsewhere(host), &neighbour.prove(&asked, 0x05)).await;
+        assert_eq!(status, 400, "{host}: {said}");
+    }
+    let told = [from_here(), vec![("origin", "https://node.example".to_owned())]].concat();
+    let (status, said) = ask(&home, "/passkey/begin", &told, "").await;
+    assert!(status == 400 && said["action"].to_string().contains("proxies"), "{said}");
     for address in ["127.0.0.1:7117", "[::1]:7117", "a b", ""] {
         let (status, said) = ask(&home, "/passkey/begin", &elsewhere(address), "").await;
         assert_eq!(status, 400, "{address}: {said}");
@@ -196,6 +211,11 @@ async fn whoever_is_asked_answers_for_themselves() {
     assert_eq!(ask(&home, "/me/passkey/forget", &alice, &forget(2)).await.0, 404);
     assert_eq!(ask(&home, "/me/passkey/forget", &alice, &forget(3)).await.0, 303);
     assert_eq!(ask(&home, "/me/passkey/forget", &alice, &forget(1)).await.0, 409, "the last way in");
+    // Whoever finds the browser open later changes none of the ways in.
+    home.clock.advance(601);
+    assert_eq!(ask(&home, "/me/passkey/begin", &alice, "").await.0, 403);
+    assert_eq!(ask(&home, "/me/passkey/forget", &alice, &forget(1)).await.0, 403);
+    assert_eq!(ask(&home, "/me/password", &alice, "after=correct+horse+battery").await.0, 403);
     // An invitation's challenge is for that invitation and that name.
     let (one, other) = (invited(&home, 1).await, invited(&home, 1).await);
     let asked = question(&home, &format!("{one}/passkey/begin"), "user=carol").await;
@@ -218,4 +238,23 @@ async fn who_asks_for_many_challenges_pushes_out_their_own() {
     }
     assert_eq!(ask(&home, "/passkey", &from_here(), &alice.prove(&first, 0x05)).await.0, 400);
     assert_eq!(ask(&home, "/passkey", &from_here(), &alice.prove(&last, 0x05)).await.0, 200);
+}
+
+#[tokio::test]
+async fn there_are_not_too_many_passkeys_and_none_after_removal() {
+    let home = Home::new();
+    let first = joined(&home, "alice", 1).await;
+    let alice = home.session("alice", false);
+    let mut statuses = Vec::new();
+    for id in 2..=21 {
+        let (_, asked) = ask(&home, "/me/passkey/begin", &alice, "").await;
+        statuses.push(ask(&home, "/me/passkey", &alice, &Authenticator::new(id).make(&asked)).await.0);
+    }
+    assert_eq!((&statuses[..19], statuses[19]), ([200; 19].as_slice(), 422), "{statuses:?}");
+    let operator = home.session("operator", true);
+    let removed = browse(&home, "/s/home/people/alice/role", &operator, Some("role=&remove=1")).await;
+    assert_eq!(removed.status, 303, "{}", removed.text);
+    let asked = question(&home, "/passkey/begin", "").await;
+    let (status, said) = ask(&home, "/passkey", &from_here(), &first.prove(&asked, 0x05)).await;
+    assert_eq!(status, 403, "{said}");
 }
