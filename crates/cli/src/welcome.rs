@@ -10,12 +10,13 @@ use node::{Node, Reply, Request};
 use serde_json::{Map, Value};
 
 const SAID: [&str; 4] = [
-    "**Welcome.** This is your node: what is said here is signed, kept in this data folder, and encrypted at rest.\n\n\
-     Write below. *Markdown* works, `@operator` mentions you, and a message can be edited: every version is kept.",
-    "**Invite somebody:** open *People* and make a link. Whoever has it chooses a name and a password, and is here.",
+    "**Welcome.** What is said here is signed, kept in one folder on this node, and encrypted at rest.\n\n\
+     Write below. *Markdown* works, `@name` mentions somebody, and a message can be edited: every version is kept.",
+    "**For the operator: invite somebody.** Open *People* and make a link. Whoever has it chooses a name, with a password or \
+     a passkey, and is here.",
     "**Why is a message not here yet?** What arrives before what it needs waits in the anteroom, under *Waiting*, until the \
      last of it comes. `anteroom demo` plays a short story of that before your eyes.",
-    "**Look inside:** *Inside* has plots, the explorer of what rests in the store, jobs and the audit log. \
+    "**For the operator: look inside.** *Inside* has plots, the explorer of what rests in the store, jobs and the audit log. \
      For your application, `anteroom key create backend` makes an API key; the reference is at [/docs](/docs).",
 ];
 

@@ -138,6 +138,9 @@ const IS_GONE: &str = "this user was removed from the space";
 const NEEDS_BACKEND: &str = "this needs a backend key";
 const NEEDS_ADMIN: &str = "this needs an admin key";
 const NEEDS_OPERATOR: &str = "this needs the operator's token";
+const NEEDS_ADMIN_ROLE: &str = "only admins of the space may do this";
+const NEEDS_LINK: &str = "only whoever runs this node may do this, signed in by a link of `anteroom link`";
+const READS_ONLY: &str = "readers of a space read, and write nothing";
 const NEEDS_AUTHOR: &str = "only the author or an admin of the space may change this";
 
 /// Decides every access.
@@ -147,10 +150,16 @@ pub fn decide(principal: &Principal, action: Action, facts: &Facts) -> Decision 
         (Principal::Nobody, _) => Decision::Unproven,
         (Principal::Operator, Action::Own | Action::Write) => Decision::Forbidden(NEEDS_USER),
         (Principal::Operator, _) => return Decision::Allow,
+        (Principal::Session { .. }, Action::Operate) => Decision::Forbidden(NEEDS_LINK),
         (_, Action::Operate) => Decision::Forbidden(NEEDS_OPERATOR),
         (Principal::Key { user: Some(Standing::Gone), .. } | Principal::Session { user: Standing::Gone, .. }, _) => {
             Decision::Forbidden(IS_GONE)
         }
+        (
+            Principal::Key { user: Some(Standing::Member(MemberRole::Reader)), .. }
+            | Principal::Session { user: Standing::Member(MemberRole::Reader), .. },
+            Action::Write | Action::Change,
+        ) => Decision::Forbidden(READS_ONLY),
         (Principal::Key { role, user, .. }, _) => by_key(*role, user.is_some(), action),
         (Principal::Session { user, .. }, _) => by_session(*user, action),
     };
@@ -180,9 +189,9 @@ fn by_session(user: Standing, action: Action) -> Decision {
     match action {
         Action::Look | Action::Read | Action::Write | Action::Change | Action::Own => Decision::Allow,
         Action::Administer if is_admin => Decision::Allow,
-        Action::Administer => Decision::Forbidden(NEEDS_ADMIN),
+        Action::Administer => Decision::Forbidden(NEEDS_ADMIN_ROLE),
         Action::Vouch => Decision::Forbidden(NEEDS_BACKEND),
-        Action::Operate => Decision::Forbidden(NEEDS_OPERATOR),
+        Action::Operate => Decision::Forbidden(NEEDS_LINK),
     }
 }
 

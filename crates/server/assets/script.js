@@ -128,7 +128,10 @@
       const file = event.target.files[0];
       if (!file) return;
       const image = await createImageBitmap(file).catch(() => null);
-      if (!image) return;
+      if (!image) {
+        picture.querySelector(".note").textContent = "That is not a picture that this browser can read.";
+        return;
+      }
       const side = Math.min(image.width, image.height);
       const canvas = Object.assign(document.createElement("canvas"), { width: 128, height: 128 });
       canvas.getContext("2d").drawImage(
@@ -139,6 +142,18 @@
       }, "image/png");
     });
   }
+
+  // Whoever was signed out elsewhere is told so, and where to go.
+  const signIn = () => Object.assign(document.createElement("a"), {
+    href: `/in?next=${encodeURIComponent(location.pathname)}`, textContent: "Sign in again",
+  });
+  const tellIfOut = async () => {
+    const answer = await part("/me").catch(() => null);
+    if (answer?.status !== 401 || byId("out")) return;
+    const told = Object.assign(document.createElement("p"), { id: "out", className: "bad", role: "alert" });
+    told.append("You were signed out. ", signIn(), ".");
+    document.querySelector("main").prepend(told);
+  };
 
   if (!space) return;
 
@@ -158,7 +173,9 @@
       }
       source.onerror = () => {
         // A stream that was refused is not opened again by the browser.
-        if (source.readyState === EventSource.CLOSED) setTimeout(open, 3000);
+        if (source.readyState !== EventSource.CLOSED) return;
+        tellIfOut();
+        setTimeout(open, 3000);
       };
     };
     open();
@@ -249,9 +266,12 @@
   const renewOne = async ({ event }) => {
     const known = event && byId(`m-${event}`);
     if (!known) return;
+    const wasAtEnd = isAtEnd();
     const answer = await part(`${here}/m/${event}/part`).catch(() => null);
-    if (answer?.ok) put(parsed(await answer.text()), append);
-    else if (answer?.status === 404) known.remove();
+    if (answer?.ok) {
+      put(parsed(await answer.text()), append);
+      if (wasAtEnd) toEnd();
+    } else if (answer?.status === 404) known.remove();
   };
   const typists = new Map();
   const tellTyping = () => {
@@ -338,8 +358,11 @@
   const compose = byId("compose");
   const text = byId("text");
   const answering = byId("answering");
+  const refused = byId("refused");
   const tool = (name, label, act) => {
-    const button = Object.assign(document.createElement("button"), { type: "button", className: "quiet", textContent: name });
+    const button = Object.assign(document.createElement("button"), {
+      type: "button", className: "quiet", textContent: name, title: label,
+    });
     button.setAttribute("aria-label", label);
     button.addEventListener("click", act);
     return button;
@@ -353,6 +376,15 @@
       const event = eventOf(message);
       const { author } = message.dataset;
       if (!event) continue;
+      const answered = message.querySelector("a.re");
+      const target = answered && [...log.querySelectorAll(".msg")].find((one) =>
+        [eventOf(one), one.dataset.id].includes(decodeURIComponent(answered.pathname.split("/").at(-1))));
+      if (target) {
+        const words = target.querySelector(".text").innerText.trim().split("\n")[0];
+        answered.textContent = `↩ ${target.dataset.author}: ${words.length > 80 ? `${words.slice(0, 80)}…` : words}`;
+        answered.href = `#${target.id}`;
+      }
+      if (compose.hidden) continue;
       const tools = Object.assign(document.createElement("span"), { className: "tools" });
       tools.append(
         tool("👍", "React with thumbs up", () => react(event, "👍")),
@@ -363,9 +395,7 @@
           answering.append(tool("Cancel", "Do not answer", endAnswer));
           text.focus();
         }),
-        Object.assign(document.createElement("a"), {
-          className: "more", href: `${here}/m/${event}`, textContent: "⋯", ariaLabel: "More about this message",
-        }));
+        message.querySelector(".more"));
       message.querySelector("header").append(tools);
     }
   };
@@ -388,8 +418,17 @@
       markRead();
       return;
     }
-    pending.classList.add("failed");
     const problem = await answer?.json().catch(() => null);
+    // What would be refused again goes back to where it was typed.
+    if (answer && answer.status < 500 && answer.status !== 429 && !text.value) {
+      pending.remove();
+      text.value = said;
+      refused.hidden = false;
+      refused.textContent = `It was not sent: ${problem?.detail ?? "the node refused it"}. `;
+      if (answer.status === 401) refused.replaceChildren("You were signed out, and it was not sent. Copy it, then ", signIn(), ".");
+      return;
+    }
+    pending.classList.add("failed");
     const state = pending.querySelector(".note");
     state.textContent = problem?.detail ?? "It could not be sent. ";
     state.append(tool("Try again", "Send it again", () => send(id, said, replyTo, pending)));
@@ -398,6 +437,7 @@
     event.preventDefault();
     const said = text.value;
     if (!said.trim()) return;
+    refused.hidden = true;
     const id = `w-${crypto.getRandomValues(new Uint32Array(4)).join("-")}`;
     const pending = Object.assign(document.createElement("article"), { className: "msg sending", id: `sending-${id}` });
     const face = Object.assign(document.createElement("span"), { className: "face h11", textContent: "…" });
@@ -412,8 +452,10 @@
     text.value = "";
     endAnswer();
   });
+  const isKeyboard = matchMedia("(pointer: fine)").matches;
+  if (isKeyboard) text.placeholder += " Enter sends, Shift and Enter begin a line.";
   text.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && !event.shiftKey && !event.isComposing && matchMedia("(pointer: fine)").matches) {
+    if (event.key === "Enter" && !event.isComposing && (event.ctrlKey || isKeyboard && !event.shiftKey)) {
       event.preventDefault();
       compose.requestSubmit();
     }

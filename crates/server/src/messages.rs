@@ -6,7 +6,7 @@ mod page;
 
 pub(crate) use form::Stack;
 use page::Page;
-pub(crate) use page::look;
+pub(crate) use page::{Look, look};
 
 use crate::ask::{json, named};
 use crate::caller::Guest;

@@ -101,6 +101,22 @@ problems! {
 }
 
 impl Problem {
+    /// What to do, for somebody at a page: where nothing in particular is said, the advice for programs helps nobody.
+    pub(crate) fn action_for_people(&self) -> &'static str {
+        let slug = self.kind.trim_start_matches("/problems/");
+        let is_general = Problem::ALL.iter().any(|(known, _, _, action)| *known == slug && *action == self.action);
+        match (is_general, slug) {
+            (false, _) => self.action,
+            (true, "not-found") => "check the address, or go back to the beginning",
+            (true, "forbidden") => "ask an admin of the space, if it should be otherwise",
+            (true, "conflict" | "unprocessable" | "bad-request") => "go back, change it, and try again",
+            (true, "too-large") => "make it shorter, or send it in parts",
+            (true, "too-often" | "overloaded") => "wait a moment, and try again",
+            (true, "media-type" | "method" | "slow") => "go back, and try again",
+            (true, _) => self.action,
+        }
+    }
+
     /// The same, with a time after which it may go better.
     pub fn after(mut self, seconds: u64) -> Problem {
         self.retry_after = Some(seconds);
@@ -149,6 +165,7 @@ impl From<CannotAct> for Problem {
             CannotAct::Unknown(_) | CannotAct::NotKept => Problem::not_found(detail),
             CannotAct::OverQuota(_) => Problem::over_quota(detail),
             CannotAct::Taken(_) | CannotAct::OtherRequest => Problem::conflict(detail),
+            CannotAct::Deleted => Problem { action: "write a new message", ..Problem::conflict(detail) },
             CannotAct::Name(_) | CannotAct::TooMany(_) | CannotAct::TooManyBlocked(_) => Problem::unprocessable(detail),
             CannotAct::Body(model::body::BadBody::Long) => Problem::too_large(detail),
             CannotAct::Body(_) => Problem::unprocessable(detail),

@@ -287,7 +287,9 @@ pub(crate) fn router(house: &Arc<House>) -> Router {
         .method_not_allowed_fallback(|| async { Problem::method("this page takes other methods") })
         .route_layer(from_fn_with_state(shared.clone(), door::enter))
         .layer(from_fn(pages::typed::keep))
-        .layer(from_fn(pages::dress));
+        .layer(from_fn(pages::dress))
+        // A form spells most letters of most languages with six or nine.
+        .layer(DefaultBodyLimit::max(limit.saturating_mul(3)));
     documented()
         .split_for_parts()
         .0

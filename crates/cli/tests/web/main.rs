@@ -172,6 +172,7 @@ async fn messages_are_edited_compared_found_and_deleted() {
     browser.leave("main p a").await;
     browser.see(".pins a").await;
     browser.leave(".msg .more").await;
+    browser.run("document.querySelectorAll('.acts details').forEach((one) => { one.open = true; })").await;
     browser.leave(".acts form[action$=delete] button").await;
     browser.reads("This message was deleted").await;
     browser.close().await;

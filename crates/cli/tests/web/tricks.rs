@@ -1,7 +1,7 @@
 //! Script in every text field, and every page in the dark at the width of a phone.
 
 use super::browser::{Browser, Driver};
-use super::{PHONE, TRICK, invitation, operator, send, serve, shown, thread};
+use super::{PHONE, TRICK, invitation, join, operator, send, serve, shown, thread};
 
 /// Fills every text field of every form of a page, sends each form as a browser without script does, and looks whether
 /// anything came of it; then the same with the hidden fields too. Says how many fields there were.
@@ -32,6 +32,17 @@ async fn trick(browser: &Browser, page: &str) -> u64 {
     tricked
 }
 
+/// Every menu of a page opens where it can be seen.
+async fn menus_fit(browser: &Browser) {
+    let script = "return [...document.querySelectorAll('details.menu')].filter((menu) => {
+        menu.open = true;
+        const { left, right, top, bottom } = menu.querySelector('.card').getBoundingClientRect();
+        menu.open = false;
+        return left < 0 || top < 0 || right > innerWidth || bottom > innerHeight;
+      }).length";
+    assert_eq!(browser.run(script).await, 0, "a menu of {} opens out of sight", browser.url().await);
+}
+
 async fn is_unhurt(browser: &Browser) {
     let hurt = "return document.title === 'x' || document.querySelector('img[src=x], main script') !== null";
     assert_eq!(browser.run(hurt).await, false, "{} runs what was typed", browser.url().await);
@@ -45,6 +56,9 @@ async fn script_in_every_text_field_is_text_and_every_page_fits_a_phone_in_the_d
     let at = |path: &str| format!("{}{path}", served.url);
     let mut fields = trick(&browser, &at("/in")).await;
     operator(&served, &browser).await;
+    let mia = driver.browser(PHONE.0, PHONE.1).await;
+    join(&mia, &invitation(&served, &browser).await, "mia").await;
+    mia.close().await;
     let join = invitation(&served, &browser).await;
     thread(&browser, &served, "Welcome").await;
     send(&browser, "something to report").await;
@@ -85,6 +99,7 @@ async fn script_in_every_text_field_is_text_and_every_page_fits_a_phone_in_the_d
         browser.see("main h1").await;
         is_unhurt(&browser).await;
         browser.fits().await;
+        menus_fit(&browser).await;
         browser.is_accessible().await;
         let name = page.trim_start_matches(&served.url).split(['?', '#']).next().unwrap().trim_matches('/');
         let words: Vec<&str> = name.split('/').filter(|word| word.len() < 20).collect();

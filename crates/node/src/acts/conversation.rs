@@ -37,6 +37,9 @@ pub fn reaction_content(reaction: &str) -> Result<Vec<u8>, BadBody> {
     body::encode(&json!({ "reaction": reaction }))
 }
 
+/// The version of a message that says that it was deleted.
+const DELETED: &[u8] = br#"{"deleted":true}"#;
+
 /// What the steps of one act share.
 pub(super) struct Scene<'a> {
     pub(super) space: SpaceId,
@@ -114,7 +117,7 @@ pub(super) fn run(batch: &mut Batch<'_>, act: Act) -> Deemed<Acted> {
         Deed::DeleteThread(thread) => delete_thread(batch, &scene, &thread),
         Deed::Post(new) => post(batch, &scene, new),
         Deed::Edit(place, content) => edit(batch, &scene, &place, content),
-        Deed::DeleteMessage(place) => edit(batch, &scene, &place, br#"{"deleted":true}"#.to_vec()),
+        Deed::DeleteMessage(place) => edit(batch, &scene, &place, DELETED.to_vec()),
         Deed::React(place, content) => react(batch, &scene, &place, Some(content)),
         Deed::Unreact(place) => react(batch, &scene, &place, None),
         Deed::MarkRead(thread, message) => mark_read(batch, &scene, thread, message),
@@ -308,9 +311,27 @@ fn open_for(batch: &mut Batch<'_>, scene: &Scene<'_>, named: Option<&Named>) -> 
     make_thread(batch, scene, chosen, content)
 }
 
+/// Whether the latest version of a message says that it was deleted, or its content was.
+fn is_deleted(batch: &Batch<'_>, seq: Seq) -> Answer<bool> {
+    let message = batch.db().message_by_seq(seq)?;
+    Ok(message.is_some_and(|message| match message.content {
+        Shown::Here(bytes) => message.version != message.stamp && bytes == DELETED,
+        Shown::Deleted(_) => true,
+        _ => false,
+    }))
+}
+
 fn edit(batch: &mut Batch<'_>, scene: &Scene<'_>, place: &Place, content: Vec<u8>) -> Deemed<Acted> {
     let (stamp, seq, meta) =
         go!(message_for(batch.db(), scene.no, place, &scene.principal, Action::Change, scene.who()));
+    if is_deleted(batch, seq)? {
+        // Deleting it again changes nothing; nobody brings back what a moderator took away.
+        return Ok(if content == DELETED {
+            Ok(Acted { shown: stamp.id, seq, is_new: false })
+        } else {
+            Err(CannotAct::Deleted)
+        });
+    }
     scene.audit(batch, &meta, "edit message", &stamp.id)?;
     let reference = Reference { role: Role::Target, id: stamp.id };
     go!(make(batch, &scene.hand.key, scene.draft(Kind::Edit, vec![reference], content)));
@@ -319,6 +340,9 @@ fn edit(batch: &mut Batch<'_>, scene: &Scene<'_>, place: &Place, content: Vec<u8
 
 fn react(batch: &mut Batch<'_>, scene: &Scene<'_>, place: &Place, content: Option<Vec<u8>>) -> Deemed<Acted> {
     let (stamp, seq, _) = go!(message_for(batch.db(), scene.no, place, &scene.principal, Action::Write, scene.who()));
+    if content.is_some() && is_deleted(batch, seq)? {
+        return Ok(Err(CannotAct::Deleted));
+    }
     let kind = if content.is_some() { Kind::Reaction } else { Kind::ReactionRemoval };
     let reference = Reference { role: Role::Target, id: stamp.id };
     go!(make(batch, &scene.hand.key, scene.draft(kind, vec![reference], content.unwrap_or_default())));

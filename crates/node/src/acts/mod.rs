@@ -188,6 +188,9 @@ pub enum CannotAct {
     /// What it names is not there.
     #[error("there is no such {0}")]
     Unknown(&'static str),
+    /// It was deleted, and what was deleted stays so.
+    #[error("the message was deleted")]
+    Deleted,
     /// The user or the space keeps as much as it may.
     #[error("the {0} has used all the storage it may use")]
     OverQuota(&'static str),

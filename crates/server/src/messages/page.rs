@@ -183,6 +183,11 @@ impl<V: View> Look<'_, V> {
         decide(&self.seen.principal, Action::Change, &facts) == Decision::Allow
     }
 
+    /// Whether the caller may say anything at all.
+    pub(crate) fn may_write(&self) -> bool {
+        decide(&self.seen.principal, Action::Write, &Facts::default()) == Decision::Allow
+    }
+
     /// Whether the caller could change or delete a message.
     pub(crate) fn may_change(&self, seq: Seq) -> Result<bool, Problem> {
         let author = self.db.message_by_seq(seq)?.map(|found| found.author);

@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use engine::reads::Reads as _;
 use http::{StatusCode, header};
 use maud::{Markup, html};
-use node::acts::entering::{AccountChange, Entering};
+use node::acts::entering::{AccountChange, Entering, OPERATOR};
 use serde::Deserialize;
 use store::accounts::{Passkey, Session, SessionId};
 
@@ -63,7 +63,7 @@ pub(crate) async fn page(State(house): State<Shared>, guest: Guest) -> Result<Re
             h2 { "Profile" }
             div.row {
                 (picture_markup(&name, &signed.user, has_picture))
-                p { b { (signed.user) } br; "in " a href={ "/s/" (name) } { (name) }
+                p { b { (signed.user) } @if !display.is_empty() { ", called " (display) } br; "in " a href={ "/s/" (name) } { (name) }
                     @if signed.is_operator { ", and operator of this node" } }
             }
             form method="post" action="/me/profile" {
@@ -117,7 +117,7 @@ fn passkeys(known: &[Passkey], has_password: bool) -> Markup {
                 } }
                 (by_passkey("/me/passkey", "Add a passkey", &html! {
                     @if has_password {
-                        label { "Present password"
+                        label { "Present password, so that nobody else adds one here"
                             input type="password" name="before" autocomplete="current-password" required; }
                     }
                 }))
@@ -209,17 +209,28 @@ pub(super) async fn change(house: &House, signed: &Signed, change: AccountChange
     house.enter(signed.home, Entering::Change(signed.user.clone(), Box::new(change))).await
 }
 
+/// What is not seen, or changes how the rest is: it would make one name look like another.
+fn is_hidden(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
 /// Changes what somebody wants to be called.
 pub(crate) async fn profile(
     State(house): State<Shared>,
     guest: Guest,
     Filled(form): Filled<ProfileForm>,
 ) -> Result<Response, Problem> {
-    let display: String = form.display.trim().chars().filter(|letter| !letter.is_control()).collect();
+    let display: String = form.display.trim().chars().filter(|letter| !is_hidden(*letter)).collect();
     if !crate::shapes::fits(&display, DISPLAY_CHARS_MAX) {
         return Err(Problem::unprocessable("a name has at most 80 characters"));
     }
     let signed = signed(&guest)?;
+    let name = display.to_lowercase();
+    let is_anothers = name != signed.user && house.node.snapshot()?.user(&signed.home, &name)?.is_some();
+    if is_anothers || name == OPERATOR && signed.user != OPERATOR {
+        return Err(Problem { action: "choose another one", ..Problem::conflict("somebody else has this name here") });
+    }
     house.gates.guess(guest.via.network, &format!("profile {}", signed.user))?;
     change(&house, signed, AccountChange::Display(display)).await?;
     // What they wrote is shown under the other name from now on.

@@ -294,13 +294,14 @@ fn joining(status: StatusCode, (space, link): (&str, &str), user: &str, why_not:
     let body: Markup = html! {
         section.card {
             h1 { "Join " (space) }
-            p { "You were invited. Choose a name, which others will see, and a password." }
+            p { "You were invited. Choose a name, which others will see, and how to come back: a password or a passkey." }
             @if let Some(why_not) = why_not { p.bad role="alert" { (why_not) } }
             form method="post" {
                 label { "Name"
                     input name="user" value=(user) autocomplete="username" required maxlength="40" autofocus
                         pattern="[A-Za-z0-9][A-Za-z0-9._\\-]*" title="Letters, digits, dots and dashes";
                 }
+                p.note { "Letters without accents, digits, dots and dashes. What people call you can be set later." }
                 label { "Password"
                     input type="password" name="password" autocomplete="new-password" required minlength="10";
                 }
@@ -325,12 +326,13 @@ pub(crate) struct JoinForm {
 /// Names that people choose for themselves are small letters, digits, dots and dashes, so that none looks like another's.
 pub(super) fn check_name(user: &str) -> Result<(), Problem> {
     let is_letter = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || ".-_".contains(letter);
-    let begins_well = user.starts_with(|letter: char| letter.is_ascii_alphanumeric());
+    let is_edge = |letter: char| letter.is_ascii_alphanumeric();
+    let begins_well = user.starts_with(is_edge) && user.ends_with(is_edge);
     match begins_well && user.len() <= 40 && user.chars().all(is_letter) {
         true => Ok(()),
-        false => {
-            Err(Problem::unprocessable("a name has 1 to 40 letters, digits, dots and dashes, a letter or digit first"))
-        }
+        false => Err(Problem::unprocessable(
+            "a name has 1 to 40 letters, digits, dots and dashes, with a letter or digit first and last",
+        )),
     }
 }
 

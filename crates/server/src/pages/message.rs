@@ -109,6 +109,7 @@ pub(crate) fn article(space: &str, message: &Message, face: &Face) -> Markup {
                 @if !face.display.is_empty() { span.note { "@" (message.author) } }
                 a.when href=(own) { (time(message.ts)) }
                 @if message.version > 1 && !message.deleted { a.note href=(own) { "edited" } }
+                a.more href=(own) title="More" aria-label="More about this message" { "⋯" }
             }
             @if let Some(answered) = &message.reply_to {
                 a.re href={ "/s/" (space) "/m/" (answered) } { "in reply to an earlier message" }

@@ -46,7 +46,9 @@ pub(crate) async fn page(
         let story = node::explain::explain(look.snapshot(), &look.event(seq)?)?;
         let thread = look.head(&message.thread)?;
         let (may_pin, is_pinned) = (look.may_change_by(&thread.author), thread.pins.contains(&message.id));
-        let one = One { space: &space, message: &message, may_change, may_pin, is_pinned };
+        let reader = guest.caller.user.as_deref().unwrap_or_default();
+        let (may_write, has_reacted) = (look.may_write(), message.reactions.contains_key(reader));
+        let one = One { space: &space, message: &message, may_change, may_pin, is_pinned, may_write, has_reacted };
         let body = html! {
             p { a href={ "/s/" (space) "/t/" (message.thread) "?around=" (message.event) "#m-" (message.event) } {
                 "← In its conversation" } }
@@ -102,6 +104,9 @@ struct One<'a> {
     may_change: bool,
     may_pin: bool,
     is_pinned: bool,
+    may_write: bool,
+    /// Whether the reader has reacted to it.
+    has_reacted: bool,
 }
 
 impl One<'_> {
@@ -112,18 +117,18 @@ impl One<'_> {
     fn acts(&self) -> Markup {
         html! {
             section.card.acts {
-                form method="post" action=(self.to("react")) {
+                @if self.may_write && !self.message.deleted { form method="post" action=(self.to("react")) {
                     span.sr { "React" }
                     @for reaction in REACTIONS {
                         button.quiet name="reaction" value=(reaction) aria-label={ "React with " (reaction) } { (reaction) }
                     }
-                    button.quiet name="reaction" value="" { "Take back" }
-                }
-                form method="post" action={ "/s/" (self.space) "/t/" (self.message.thread) } {
+                    @if self.has_reacted { button.quiet name="reaction" value="" { "Take back" } }
+                } }
+                @if self.may_write { form method="post" action={ "/s/" (self.space) "/t/" (self.message.thread) } {
                     input type="hidden" name="reply_to" value=(self.message.event);
                     label { "Answer" textarea name="text" rows="2" required {} }
                     button { "Send" }
-                }
+                } }
                 @if self.may_change && !self.message.deleted {
                     details { summary { "Edit" }
                         form method="post" action=(self.to("edit")) {
@@ -131,7 +136,12 @@ impl One<'_> {
                             button { "Save a new version" }
                         }
                     }
-                    form method="post" action=(self.to("delete")) { button.bad { "Delete" } }
+                    details { summary { "Delete" }
+                        form method="post" action=(self.to("delete")) {
+                            p { "Others do not see it any more. You and the admins still see its versions here." }
+                            button.bad { "Delete it" }
+                        }
+                    }
                 }
                 @if self.may_pin {
                     form method="post" action=(self.to("pin")) {

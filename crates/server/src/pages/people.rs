@@ -129,9 +129,12 @@ fn entry(space: &str, person: &Person, guest: &Guest, may_invite: bool) -> Marku
                     div.card {
                         form method="post" action={ (own) "/distance" } {
                             @if person.distance.is_none() {
-                                button.quiet name="kind" value="mute" { "Mute" }
-                                button.quiet name="kind" value="block" { "Block" }
-                            } @else { button.quiet name="kind" value="none" { "Hear them again" } }
+                                p.note { "Muted, they do not count as unread. Blocked, you do not see what they say at all. "
+                                    "They are not told." }
+                            }
+                            @if person.distance != Some(Distance::Mute) { button.quiet name="kind" value="mute" { "Mute" } }
+                            @if person.distance != Some(Distance::Block) { button.quiet name="kind" value="block" { "Block" } }
+                            @if person.distance.is_some() { button.quiet name="kind" value="none" { "Hear them again" } }
                         }
                         @if may_invite {
                             form method="post" action={ (own) "/role" } {
@@ -141,7 +144,10 @@ fn entry(space: &str, person: &Person, guest: &Guest, may_invite: bool) -> Marku
                                     }
                                 } }
                                 button.quiet { "Set role" }
-                                button.bad name="remove" value="1" { "Remove from the space" }
+                                details.really { summary { "Remove from the space" }
+                                    p { "What they said stays. They cannot come in any more, and their name stays taken." }
+                                    button.bad name="remove" value="1" { "Remove them" }
+                                }
                             }
                         }
                     }
@@ -170,7 +176,7 @@ fn inviting(house: &House, guest: &Guest, space: &str, made: Option<&str>) -> Re
                 label { "Good for" select name="days" {
                     option value="1" { "a day" } option value="7" selected { "a week" } option value="30" { "a month" }
                 } }
-                label { "People" input type="number" name="uses" value="1" min="1" max="100"; }
+                label { "For how many" input type="number" name="uses" value="1" min="1" max="100"; }
                 label { "Note" input name="note" maxlength="80" placeholder="for whom"; }
                 button { "Make a link" }
             }

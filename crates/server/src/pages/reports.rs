@@ -1,9 +1,11 @@
 //! What users reported, for those who look after a space.
 
-use super::message::{short, time};
+use super::message::{short, text_of, time};
 use super::shell::{Frame, Here, to};
+use super::threads::glimpse;
 use crate::caller::Guest;
 use crate::extract::{Filled, Path};
+use crate::messages::look;
 use crate::problem::Problem;
 use crate::shapes::fits;
 use crate::state::Shared;
@@ -12,9 +14,17 @@ use axum::response::Response;
 use maud::html;
 use node::acts::Administration;
 use serde::Deserialize;
+use store::moderation::Report;
 
 /// Reports on one page.
 const PAGE: usize = 200;
+
+/// How the message begins that a report is about, if whoever looks may see it.
+fn said(house: &Shared, guest: &Guest, report: &Report) -> Option<String> {
+    let message =
+        look(house, guest, |look| look.renderer().message_at(look.message(None, &report.message.to_string())?));
+    message.ok().map(|message| format!("{}: {}", short(&message.author), glimpse(&text_of(&message))))
+}
 
 /// The page.
 pub(crate) async fn page(
@@ -27,15 +37,19 @@ pub(crate) async fn page(
     let mut names = Vec::new();
     for (_, report) in &reports {
         let name = db.user_name(&id, &report.reporter)?;
-        names.push(name.map_or_else(|| report.reporter.to_string(), |name| name.to_string()));
+        names.push((
+            name.map_or_else(|| report.reporter.to_string(), |name| name.to_string()),
+            said(&house, &guest, report),
+        ));
     }
     let body = html! {
         h1 { "Reports" }
         @if reports.is_empty() { p.note { "Nobody reported anything." } }
-        ul.plain { @for ((number, report), name) in reports.iter().zip(&names) {
+        ul.plain { @for ((number, report), (name, said)) in reports.iter().zip(&names) {
             li.card {
                 p { b { (short(name)) } " reported " a href={ "/s/" (space) "/m/" (report.message) } { "a message" } ", "
                     (time(report.at.0)) ": " (report.reason) }
+                @if let Some(said) = said { blockquote { (said) } }
                 @if let Some((who, at, note)) = &report.settled {
                     p.note { "Settled by " (who) ", " (time(at.0)) @if !note.is_empty() { ": " (note) } }
                 } @else {

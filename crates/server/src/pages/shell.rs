@@ -150,12 +150,19 @@ pub(super) fn problem(problem: &Problem, typed: &Typed) -> Response {
         section.card {
             h1 { (problem.title) }
             p { (sentence(&problem.detail)) }
-            p.note { "What to do: " (problem.action) "." }
+            p.note {
+                "What to do: " (problem.action_for_people())
+                @if let Some(seconds) = problem.retry_after { " (" (seconds) @if seconds == 1 { " second" } @else { " seconds" } ")" } "."
+            }
             (typed.markup())
             p { a href="/" { "Back to the beginning" } }
         }
     };
-    respond(status, Frame::bare(problem.title).page(&body).into_string())
+    let mut response = respond(status, Frame::bare(problem.title).page(&body).into_string());
+    if let Some(seconds) = problem.retry_after {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
 }
 
 /// A detail as a sentence.

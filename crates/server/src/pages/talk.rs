@@ -1,12 +1,13 @@
 //! A conversation: its messages, saying something, reading on.
 
 use super::markdown;
+use super::message::{short, text_of};
 use super::shell::{Frame, Here, respond, to};
-use super::threads::title_of;
+use super::threads::{glimpse, title_of};
 use crate::ask::named;
 use crate::caller::Guest;
 use crate::extract::{Filled, Path, Query};
-use crate::messages::{MessageQuery, Stack, look};
+use crate::messages::{Look, MessageQuery, Stack, look};
 use crate::problem::Problem;
 use crate::render::{Renderer, Thread};
 use crate::shapes::fits;
@@ -21,9 +22,12 @@ use model::EventId;
 use node::acts::{self, Acted, Deed, Named, NewMessage, ThreadChange};
 use serde::Deserialize;
 use serde_json::Value;
+use store::tables::View;
 
 /// Messages on one page.
 const PAGE: usize = 50;
+/// Pinned messages that are shown.
+const PINS_SHOWN: usize = 5;
 /// Where they go. What people write is escaped, so it cannot be this.
 const MESSAGES: &str = "<!--messages-->";
 
@@ -59,11 +63,23 @@ pub(crate) async fn page(
         let mut frame = Frame::new(&title, Here::Threads, &guest).of(&space);
         frame.position = Some(look.position()?);
         frame.thread = Some(&thread.event);
-        let shown = Conversation { space: &space, title: &title, thread: &thread, stack: &stack, marked, may_change };
+        let (may_write, pinned) = (look.may_write(), pinned(look, &thread));
+        let (space, title, thread, stack) = (space.as_str(), title.as_str(), &thread, &stack);
+        let shown = Conversation { space, title, thread, stack, marked, may_change, may_write, pinned };
         let page = frame.page(&shown.markup(&query)).into_string();
         let (before, after) = page.split_once(MESSAGES).unwrap_or((&page, ""));
         Ok(respond(StatusCode::OK, stack.between(before, after)))
     })
+}
+
+/// How the pinned messages begin that the reader may see.
+fn pinned<V: View>(look: &Look<'_, V>, thread: &Thread) -> Vec<(String, String)> {
+    let glimpse = |pin: &String| {
+        let message =
+            look.renderer().message_at(look.message(None, pin).ok()?).ok().filter(|message| !message.deleted)?;
+        Some((message.event.clone(), format!("{}: {}", short(&message.author), glimpse(&text_of(&message)))))
+    };
+    thread.pins.iter().take(PINS_SHOWN).filter_map(glimpse).collect()
 }
 
 /// A conversation as somebody sees it.
@@ -75,11 +91,14 @@ struct Conversation<'a> {
     /// How far they have read.
     marked: Option<EventId>,
     may_change: bool,
+    may_write: bool,
+    /// Messages that were pinned, with how each begins.
+    pinned: Vec<(String, String)>,
 }
 
 impl Conversation<'_> {
     fn markup(&self, query: &PartQuery) -> Markup {
-        let Conversation { space, title, thread, stack, marked, may_change } = self;
+        let Conversation { space, title, thread, stack, marked, may_change, may_write, pinned } = self;
         let own = format!("/s/{space}/t/{}", thread.event);
         let is_latest =
             query.before.is_none() && query.around.is_none() && (query.after.is_none() || !stack.is_full(PAGE));
@@ -93,9 +112,9 @@ impl Conversation<'_> {
                         (about(&own, thread, *may_change))
                     }
                 }
-                @if !thread.pins.is_empty() {
-                    p.pins { "Pinned: " @for (number, pin) in thread.pins.iter().enumerate() {
-                        a href={ "/s/" (space) "/m/" (pin) } { "message " (number + 1) } " "
+                @if !pinned.is_empty() {
+                    ul.pins.plain aria-label="Pinned" { @for (pin, glimpse) in pinned {
+                        li { "📌 " a href={ "/s/" (space) "/m/" (pin) } { (glimpse) } }
                     } }
                 }
                 div #messages role="log" aria-live="polite" aria-label="Messages" data-latest=[is_latest.then_some("1")]
@@ -112,7 +131,9 @@ impl Conversation<'_> {
                     span #end {}
                 }
                 p #typing.note aria-live="polite" {}
-                form #compose method="post" action=(own) {
+                @if !may_write { p.note { "You are a reader of this space: you read and search, and write nothing." } }
+                p #refused.bad role="alert" hidden {}
+                form #compose method="post" action=(own) hidden[!may_write] {
                     p #answering.note hidden {}
                     input type="hidden" name="reply_to" value="";
                     label.sr for="text" { "Message" }
@@ -141,7 +162,10 @@ fn about(own: &str, thread: &Thread, may_change: bool) -> Markup {
                 label.check { input type="checkbox" name="private" value="1" checked[thread.private];
                     " Only participants see it" }
                 button name="do" value="save" { "Save" }
-                button.bad name="do" value="delete" { "Delete the thread" }
+                details.really { summary { "Delete the thread" }
+                    p { "It goes for everybody, with all that was said in it." }
+                    button.bad name="do" value="delete" { "Delete it" }
+                }
             } }
         }
     }

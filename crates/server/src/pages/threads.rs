@@ -76,7 +76,7 @@ fn entry(space: &str, thread: &Thread, reader: &str) -> Markup {
                 span.glimpse {
                     @if let Some(last) = &thread.last_message {
                         b { (short(&last.author)) ": " }
-                        (glimpse(&text_of(last)))
+                        @if last.deleted { i { "deleted" } } @else { (glimpse(&text_of(last))) }
                     } @else { "Nothing was said yet." }
                 }
                 (time(thread.updated_ts))
@@ -85,7 +85,8 @@ fn entry(space: &str, thread: &Thread, reader: &str) -> Markup {
     }
 }
 
-fn glimpse(text: &str) -> String {
+/// The beginning of a text in one line.
+pub(super) fn glimpse(text: &str) -> String {
     // The marks of Markdown say nothing in one line.
     let letters = text.chars().filter(|letter| !"*`_#".contains(*letter));
     let line: String = letters.map(|letter| if letter.is_control() { ' ' } else { letter }).collect();

@@ -289,3 +289,45 @@ async fn what_was_typed_into_a_form_that_is_refused_is_shown_again_and_no_secret
     let refused = browse(&home, "/me/password", &operator, Some("after=short&before=hush-hush")).await;
     assert!(refused.status == 422 && !refused.text.contains("hush"), "{}", refused.text);
 }
+
+#[tokio::test]
+async fn what_was_deleted_stays_deleted() {
+    let home = Home::new();
+    let said = home.by("alice", "POST", "/v1/threads/t/messages", Some(serde_json::json!({ "body": "abuse" }))).await;
+    let id = said.body["id"].as_str().expect("an id").to_owned();
+    let (operator, alice) = (home.session("operator", true), home.session("alice", false));
+    assert_eq!(browse(&home, &format!("/s/home/m/{id}/delete"), &operator, Some("")).await.status, 303);
+    let again = browse(&home, &format!("/s/home/m/{id}/edit"), &alice, Some("text=abuse+again")).await;
+    assert!(again.status == 409 && again.text.contains("The message was deleted"), "{}", again.text);
+    assert_eq!(browse(&home, &format!("/s/home/m/{id}/react"), &alice, Some("reaction=x")).await.status, 409);
+    let body = serde_json::json!({ "body": "abuse again" });
+    assert_eq!(home.by("alice", "PUT", &format!("/v1/messages/{id}"), Some(body)).await.status, 409);
+    // Deleting it once more is no mistake.
+    assert_eq!(browse(&home, &format!("/s/home/m/{id}/delete"), &alice, Some("")).await.status, 303);
+    let threads = browse(&home, "/s/home", &alice, None).await;
+    assert!(!threads.text.contains("abuse"), "{}", threads.text);
+}
+
+#[tokio::test]
+async fn readers_are_told_so_and_long_texts_in_any_language_fit() {
+    let home = Home::new();
+    home.by("alice", "POST", "/v1/threads/t/messages", Some(serde_json::json!({ "body": "hi" }))).await;
+    let (operator, alice) = (home.session("operator", true), home.session("alice", false));
+    let long = format!("text={}", "%D0%B6".repeat(30_000));
+    let said = browse(&home, "/s/home/t/t", &alice, Some(&long)).await;
+    assert_eq!(said.status, 303, "{}", said.text);
+    let longer = browse(&home, "/s/home/t/t", &alice, Some(&format!("text={}", "x".repeat(70_000)))).await;
+    assert_eq!(longer.status, 413, "{}", longer.text);
+    browse(&home, "/s/home/people/alice/role", &operator, Some("role=reader")).await;
+    let page = browse(&home, "/s/home/t/t", &alice, None).await;
+    assert!(page.text.contains("You are a reader of this space"), "{}", page.text);
+    let refused = browse(&home, "/s/home/t/t", &alice, Some("text=hello")).await;
+    assert!(refused.status == 403 && refused.text.contains("Readers of a space read"), "{}", refused.text);
+    let marked = home.by("alice", "PUT", "/v1/threads/t/read", Some(serde_json::json!({}))).await;
+    assert_ne!(marked.status, 403, "readers mark what they read: {}", marked.body);
+    // Nobody is called what somebody else is.
+    for (display, status) in [("operator", 409), ("Oper%E2%80%8Bator", 409), ("Alice", 303), ("Al", 303)] {
+        let form = format!("display={display}");
+        assert_eq!(browse(&home, "/me/profile", &alice, Some(&form)).await.status, status, "{display}");
+    }
+}
