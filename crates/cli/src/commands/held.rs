@@ -67,6 +67,9 @@ fn write_need(f: &mut fmt::Formatter<'_>, held: &HeldNeed, now: u64) -> fmt::Res
     let waiting = count(held.waiting, "event");
     let verb = if held.waiting == 1 { "waits" } else { "wait" };
     writeln!(f, "  {waiting}{more} {verb} for it, since {}", moment_from(now, held.since))?;
+    for waiting in &held.first {
+        writeln!(f, "  {} {}", waiting.kind.as_deref().unwrap_or("event"), waiting.id)?;
+    }
     match &held.hunted {
         Some(hunted) => writeln!(f, "  {}", hunt(now, hunted)),
         None => match &held.need {

@@ -272,7 +272,7 @@ async fn a_passkey_joins_signs_in_and_is_forgotten() {
 #[tokio::test]
 async fn what_waits_is_seen_and_let_in_and_the_inside_is_shown() {
     let home = Home::new();
-    let mut demo = home.demo(&["demo", "--pause", "1", "--listen", "127.0.0.1:0"]);
+    let mut demo = home.demo(&["demo", "--pause", "2", "--listen", "127.0.0.1:0"]);
     let driver = Driver::start();
     let browser = driver.browser(DESKTOP.0, DESKTOP.1).await;
     browser.goto(&demo.link()).await;
@@ -285,6 +285,7 @@ async fn what_waits_is_seen_and_let_in_and_the_inside_is_shown() {
     browser.is_accessible().await;
     browser.until("document.body.innerText.includes('4 events wait')").await;
     browser.until("/the second node, .* ago: no answer \\(the line is down\\)/.test(document.body.innerText)").await;
+    browser.reads("reaction ").await;
     browser.picture("waiting").await;
     let first = browser.run("return document.querySelector('#waiting li a').href").await;
     browser.until("document.body.innerText.includes('0 events wait')").await;

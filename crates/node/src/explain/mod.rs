@@ -9,7 +9,7 @@ mod waiting;
 
 pub use applied::{Applied, ContentNote, NotCounting};
 pub use chain::{NeedState, Unmet};
-pub use waiting::{HeldFilter, HeldList, HeldNeed, Hunted, held};
+pub use waiting::{HeldFilter, HeldList, HeldNeed, Hunted, Waiting, held};
 
 use crate::core::origin_text;
 use engine::reads::{Answer, Reads as _};

@@ -3,13 +3,15 @@
 use super::text;
 use engine::reads::{Answer, Reads as _};
 use model::stage::Stage;
-use model::{Group, Need, Seq, SpaceId};
+use model::{EventId, Group, Need, Seq, SpaceId};
 use serde::Serialize;
 use store::Db;
 use store::tables::Snapshot;
 
 /// How many that wait for one need are counted.
 const COUNTED_MAX: usize = 100_000;
+/// How many of those that wait for a need are named.
+const NAMED_MAX: usize = 3;
 /// How many of those that wait for a need are asked for their space.
 const SPACES_LOOKED_AT_MAX: usize = 8;
 
@@ -53,6 +55,18 @@ pub struct HeldNeed {
     pub since: u64,
     /// When it is hunted; none for what only time or a person brings.
     pub hunted: Option<Hunted>,
+    /// The first of those that wait.
+    pub first: Vec<Waiting>,
+}
+
+/// Something that waits.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Waiting {
+    /// Its id.
+    #[serde(serialize_with = "text")]
+    pub id: EventId,
+    /// What it is; none while nobody here can open it.
+    pub kind: Option<String>,
 }
 
 /// Which needs are wanted.
@@ -130,8 +144,14 @@ fn add(
         and_more: waiting.len() == COUNTED_MAX,
         since: oldest(db, waiting)?,
         hunted: hunted(db, need, space)?,
+        first: waiting.iter().take(NAMED_MAX).map(|seq| named(db, *seq)).collect::<Answer<_>>()?,
     });
     Ok(true)
+}
+
+fn named(db: &Db<Snapshot>, seq: Seq) -> Answer<Waiting> {
+    let kind = db.opened(seq)?.map(|envelope| envelope.kind.to_string());
+    Ok(Waiting { id: db.id_of(seq)?, kind })
 }
 
 /// Since when the first of them waits: numbers are given in order of arrival.

@@ -15,6 +15,8 @@ use node::answers::Asked;
 use node::explain::{Explanation, HeldFilter, HeldNeed, Hunted, Standing, Unmet, explain, held};
 use node::{Node, Request};
 use serde::Deserialize;
+use store::Db;
+use store::tables::Snapshot;
 
 /// Needs on one page.
 const NEEDS_MAX: usize = 200;
@@ -136,7 +138,13 @@ fn entry(node: &Node, need: &HeldNeed) -> Markup {
     html! {
         li.card.row {
             div.grow {
-                b { (need.waiting) @if need.and_more { "+" } } " waiting for " (named(&need.need))
+                b { (need.waiting) @if need.and_more { "+" } } " waiting for " (named(&need.need)) br;
+                @for (number, waiting) in need.first.iter().enumerate() {
+                    @if number > 0 { ", " }
+                    (waiting.kind.as_deref().unwrap_or("event")) " "
+                    a href={ "/anteroom/" (waiting.id) } { code { (waiting.id.to_string()[..8]) "…" } }
+                }
+                @if need.waiting > need.first.len() as u64 { ", and more" }
                 div.note { "for " (span(waited)) "; " (hunt(node, need.hunted.as_ref())) }
             }
             form method="post" action="/anteroom" {
@@ -184,14 +192,28 @@ pub(crate) async fn story(
     let id: EventId = event.parse().map_err(|_| Problem::not_found("an event has an id of 32 hexadecimal digits"))?;
     let db = house.node.snapshot()?;
     let told = explain(&db, &id)?;
+    let hunted = match &told.standing {
+        Standing::Unknown => sought(&db, &told)?,
+        _ => None,
+    };
     let own = home(&house, &guest)?;
     let body = html! {
         p { a href="/anteroom" { "← Everything that waits" } " · " a href={ "/inside/event/" (id) } { "Look inside" } }
         h1 { "The story of " code { (id) } }
-        div #waiting data-live={ "/anteroom/" (id) } { (steps(&house.node, &told)) }
+        div #waiting data-live={ "/anteroom/" (id) } {
+            (steps(&house.node, &told))
+            @if hunted.is_some() { div.card { (hunt(&house.node, hunted.as_ref())) } }
+        }
         form method="post" action="/anteroom" { button name="event" value=(id) { "Look at it again" } }
     };
     Ok(Frame::new("A story", Here::Waiting, &guest).of(&own).respond(&body))
+}
+
+/// How something is sought that never came, as those know that wait for it.
+fn sought(db: &Db<Snapshot>, told: &Explanation) -> Result<Option<Hunted>, Problem> {
+    let Some(Ok(first)) = told.waiters.first.first().map(|id| id.parse::<EventId>()) else { return Ok(None) };
+    let Standing::Held { needs, .. } = explain(db, &first)?.standing else { return Ok(None) };
+    Ok(needs.into_iter().find(|unmet| unmet.need == Need::Event(told.id)).and_then(|unmet| unmet.hunted))
 }
 
 /// The story as steps.
@@ -204,7 +226,8 @@ pub(super) fn steps(node: &Node, told: &Explanation) -> Markup {
             }
             (standing(node, &told.standing))
             @if told.waiters.count > 0 {
-                li { b { (told.waiters.count) @if told.waiters.and_more { "+" } } " wait for it: "
+                li { b { (told.waiters.count) @if told.waiters.and_more { "+" } }
+                    @if told.waiters.count == 1 { " waits for it: " } @else { " wait for it: " }
                     @for id in &told.waiters.first { a href={ "/anteroom/" (id) } { code { (id) } } " " } }
             }
         }
