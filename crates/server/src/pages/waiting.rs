@@ -64,6 +64,7 @@ fn hunt(node: &Node, hunted: Option<&Hunted>) -> Markup {
     html! {
         @match (hunted.attempts, hunted.last) {
             _ if places.is_empty() => "this node knows nobody to ask; it waits to be brought",
+            (0, _) | (_, None) if !asked.is_empty() => "to be asked for again, since something new waits",
             (0, _) | (_, None) => "not asked for yet",
             (attempts, Some(last)) => { "asked for " (attempts) @if attempts == 1 { " time" } @else { " times" } ", last "
                 (span(now.saturating_sub(last))) " ago" }
