@@ -57,13 +57,6 @@ pub(crate) fn url(context: &Context, address: SocketAddr) -> String {
     format!("{scheme}://{address}")
 }
 
-/// Where a browser on this machine is to go: under a name, because browsers have no passkeys for an address.
-pub(crate) fn for_browsers(url: &str) -> String {
-    ["http://127.0.0.1:", "http://[::1]:"]
-        .iter()
-        .fold(url.to_owned(), |url, bare| url.replace(bare, "http://localhost:"))
-}
-
 /// The file with the operator's token; it goes when the node stops.
 #[derive(Debug)]
 pub(crate) struct TokenFile(PathBuf);

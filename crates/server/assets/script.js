@@ -110,6 +110,7 @@
       say(known[why.name] ?? why.message);
     }
     button.disabled = false;
+    button.focus();
   };
   if (makers?.parseRequestOptionsFromJSON && !isAddress) {
     for (const form of document.querySelectorAll("[data-passkey]")) {
@@ -174,8 +175,7 @@
       source.onerror = () => {
         // A stream that was refused is not opened again by the browser.
         if (source.readyState !== EventSource.CLOSED) return;
-        tellIfOut();
-        setTimeout(open, 3000);
+        tellIfOut().then(() => { if (!byId("out")) setTimeout(open, 3000); });
       };
     };
     open();
@@ -270,6 +270,7 @@
     const answer = await part(`${here}/m/${event}/part`).catch(() => null);
     if (answer?.ok) {
       put(parsed(await answer.text()), append);
+      for (const answered of log.querySelectorAll(`a.re[href="#${known.id}"]`)) quote(answered, byId(known.id));
       if (wasAtEnd) toEnd();
     } else if (answer?.status === 404) known.remove();
   };
@@ -370,34 +371,38 @@
   const react = (event, reaction) => part(`${here}/m/${event}/react`, {
     method: "POST", body: new URLSearchParams({ reaction }),
   });
+  // A reply says to what, as long as that is on the page.
+  const quote = (answered, target) => {
+    const words = target.querySelector(".text").innerText.trim().split("\n")[0];
+    answered.textContent = `↩ ${target.dataset.author}: ${words.length > 80 ? `${words.slice(0, 80)}…` : words}`;
+    answered.href = `#${target.id}`;
+  };
   const decorate = () => {
     for (const message of log.querySelectorAll(".msg:not(.ready)")) {
       message.classList.add("ready");
       const event = eventOf(message);
-      const { author } = message.dataset;
       if (!event) continue;
       const answered = message.querySelector("a.re");
       const target = answered && [...log.querySelectorAll(".msg")].find((one) =>
-        [eventOf(one), one.dataset.id].includes(decodeURIComponent(answered.pathname.split("/").at(-1))));
-      if (target) {
-        const words = target.querySelector(".text").innerText.trim().split("\n")[0];
-        answered.textContent = `↩ ${target.dataset.author}: ${words.length > 80 ? `${words.slice(0, 80)}…` : words}`;
-        answered.href = `#${target.id}`;
-      }
+        [eventOf(one), one.dataset.id].some((id) => answered.pathname === `${here}/m/${encodeURIComponent(id)}`));
+      if (target) quote(answered, target);
       if (compose.hidden) continue;
       const tools = Object.assign(document.createElement("span"), { className: "tools" });
       tools.append(
         tool("👍", "React with thumbs up", () => react(event, "👍")),
         tool("↩", "Answer this message", () => {
-          compose.elements.reply_to.value = event;
-          answering.hidden = false;
-          answering.textContent = `Answering ${author}. `;
-          answering.append(tool("Cancel", "Do not answer", endAnswer));
+          beginAnswer(event);
           text.focus();
         }),
         message.querySelector(".more"));
       message.querySelector("header").append(tools);
     }
+  };
+  const beginAnswer = (event) => {
+    compose.elements.reply_to.value = event;
+    answering.hidden = false;
+    answering.textContent = `Answering ${byId(`m-${event}`)?.dataset.author ?? "a message"}. `;
+    answering.append(tool("Cancel", "Do not answer", endAnswer));
   };
   const endAnswer = () => {
     compose.elements.reply_to.value = "";
@@ -420,9 +425,10 @@
     }
     const problem = await answer?.json().catch(() => null);
     // What would be refused again goes back to where it was typed.
-    if (answer && answer.status < 500 && answer.status !== 429 && !text.value) {
+    if (answer && answer.status < 500 && ![408, 429].includes(answer.status) && !text.value) {
       pending.remove();
       text.value = said;
+      if (replyTo) beginAnswer(replyTo);
       refused.hidden = false;
       refused.textContent = `It was not sent: ${problem?.detail ?? "the node refused it"}. `;
       if (answer.status === 401) refused.replaceChildren("You were signed out, and it was not sent. Copy it, then ", signIn(), ".");

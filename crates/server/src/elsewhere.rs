@@ -17,7 +17,7 @@ use model::crypto::chosen_key;
 use model::envelope::{BadEnvelope, Reference, Role};
 use model::payload::Payload;
 use model::{AuxKey, Blob, EventId, Identity, Kind, Stamp, Verified};
-use node::acts::{self, Caller, CannotAct, message_content, naming, reaction_content};
+use node::acts::{self, Caller, CannotAct, is_deleted, message_content, naming, reaction_content};
 use node::{Reply, Request};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -151,6 +151,17 @@ fn seal(db: &Arc<Db<Snapshot>>, space: &model::SpaceId) -> Result<Seal, Problem>
     Ok(db.current_space_key(space)?.map(Seal::Key).ok_or(CannotAct::NoKey)?)
 }
 
+/// What was deleted is neither edited nor reacted to.
+fn check_is_there(db: &Db<Snapshot>, signed: &Verified) -> Result<(), Problem> {
+    let envelope = signed.envelope();
+    let target = envelope.reference(Role::Target).filter(|_| matches!(envelope.kind, Kind::Edit | Kind::Reaction));
+    let target = target.map(|target| db.seq(&target)).transpose()?.flatten();
+    match target.map(|target| is_deleted(db, target)).transpose()? {
+        Some(true) => Err(CannotAct::Deleted.into()),
+        Some(false) | None => Ok(()),
+    }
+}
+
 /// Submit an event that was signed elsewhere
 #[utoipa::path(post, path = "/v1/submit", tag = "elsewhere", request_body = SubmitBody, responses(
     (status = 201, description = "It is applied", body = Submitted),
@@ -181,6 +192,7 @@ pub(crate) async fn submit(
         return Err(Problem::not_found("that event is of another space"));
     }
     check_membership(&db, &signed, house.node.now())?;
+    check_is_there(&db, &signed)?;
     check_place(&db, &seen, &signed)?;
     let blob = match seal(&db, &seen.space)? {
         Seal::Key(key) => Blob::seal(&signed, &key),

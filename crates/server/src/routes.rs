@@ -285,11 +285,9 @@ pub(crate) fn router(house: &Arc<House>) -> Router {
     let limit = house.options.limits.body_bytes_max;
     let pages = pages::router()
         .method_not_allowed_fallback(|| async { Problem::method("this page takes other methods") })
+        .route_layer(from_fn_with_state(shared.clone(), pages::typed::keep))
         .route_layer(from_fn_with_state(shared.clone(), door::enter))
-        .layer(from_fn(pages::typed::keep))
-        .layer(from_fn(pages::dress))
-        // A form spells most letters of most languages with six or nine.
-        .layer(DefaultBodyLimit::max(limit.saturating_mul(3)));
+        .layer(from_fn(pages::dress));
     documented()
         .split_for_parts()
         .0

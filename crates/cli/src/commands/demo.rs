@@ -6,7 +6,7 @@
 use super::Done;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::house::{administer, for_browsers, fresh};
+use crate::house::{administer, fresh};
 use crate::signals::Signals;
 use crate::{output, welcome};
 use clap::Args;
@@ -107,8 +107,7 @@ impl Demo {
         let server =
             server.map_err(|why| Failure::new(why.to_string(), "pass another address: --listen 127.0.0.1:0"))?;
         let link = house.operator_link().map_err(|why| Failure::new(why.detail, "try again"))?;
-        let link = for_browsers(&format!("http://{}{link}", server.address));
-        say(&format!("sign in      {link}"))?;
+        say(&format!("sign in      http://{}{link}", server.address))?;
         say("Then open Waiting, in the bar at the top, and watch. Ctrl-C ends it all.")?;
         let told = self.tell(signals, here, line, space, &story);
         runtime.block_on(server.stop());

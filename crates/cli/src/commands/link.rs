@@ -3,7 +3,6 @@
 use super::Done;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::house::for_browsers;
 use crate::remote::Remote;
 use clap::Args;
 use http::Method;
@@ -39,7 +38,7 @@ impl Link {
         };
         let made = remote.ask(Method::POST, "/admin/links", "", &json!({}))?;
         let path = made["path"].as_str().unwrap_or_default();
-        context.show(&Made { link: for_browsers(&format!("{}{path}", remote.url())) })?;
+        context.show(&Made { link: format!("{}{path}", remote.url()) })?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -114,7 +114,7 @@ fn serve(
     let url = house::url(context, server.address);
     let link = house.operator_link().map_err(|why| Failure::new(why.detail, "try again"))?;
     let running = Running {
-        sign_in: house::for_browsers(&format!("{url}{link}")),
+        sign_in: format!("{url}{link}"),
         url,
         data_dir: context.data_dir().display().to_string(),
         process: std::process::id(),

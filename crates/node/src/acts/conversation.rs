@@ -2,7 +2,7 @@
 
 use super::company::{company, identities, listed};
 use super::entering::OPERATOR;
-use super::finding::{find, message_for, principal, thread_for};
+use super::finding::{DELETED, find, is_deleted, message_for, principal, thread_for};
 use super::moderation;
 use super::people::{self, Hand};
 use super::{
@@ -36,9 +36,6 @@ pub fn message_content(said: Value, chosen: Option<&str>) -> Result<Vec<u8>, Bad
 pub fn reaction_content(reaction: &str) -> Result<Vec<u8>, BadBody> {
     body::encode(&json!({ "reaction": reaction }))
 }
-
-/// The version of a message that says that it was deleted.
-const DELETED: &[u8] = br#"{"deleted":true}"#;
 
 /// What the steps of one act share.
 pub(super) struct Scene<'a> {
@@ -311,20 +308,10 @@ fn open_for(batch: &mut Batch<'_>, scene: &Scene<'_>, named: Option<&Named>) -> 
     make_thread(batch, scene, chosen, content)
 }
 
-/// Whether the latest version of a message says that it was deleted, or its content was.
-fn is_deleted(batch: &Batch<'_>, seq: Seq) -> Answer<bool> {
-    let message = batch.db().message_by_seq(seq)?;
-    Ok(message.is_some_and(|message| match message.content {
-        Shown::Here(bytes) => message.version != message.stamp && bytes == DELETED,
-        Shown::Deleted(_) => true,
-        _ => false,
-    }))
-}
-
 fn edit(batch: &mut Batch<'_>, scene: &Scene<'_>, place: &Place, content: Vec<u8>) -> Deemed<Acted> {
     let (stamp, seq, meta) =
         go!(message_for(batch.db(), scene.no, place, &scene.principal, Action::Change, scene.who()));
-    if is_deleted(batch, seq)? {
+    if is_deleted(batch.db(), seq)? {
         // Deleting it again changes nothing; nobody brings back what a moderator took away.
         return Ok(if content == DELETED {
             Ok(Acted { shown: stamp.id, seq, is_new: false })
@@ -340,7 +327,7 @@ fn edit(batch: &mut Batch<'_>, scene: &Scene<'_>, place: &Place, content: Vec<u8
 
 fn react(batch: &mut Batch<'_>, scene: &Scene<'_>, place: &Place, content: Option<Vec<u8>>) -> Deemed<Acted> {
     let (stamp, seq, _) = go!(message_for(batch.db(), scene.no, place, &scene.principal, Action::Write, scene.who()));
-    if content.is_some() && is_deleted(batch, seq)? {
+    if content.is_some() && is_deleted(batch.db(), seq)? {
         return Ok(Err(CannotAct::Deleted));
     }
     let kind = if content.is_some() { Kind::Reaction } else { Kind::ReactionRemoval };

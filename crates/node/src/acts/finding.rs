@@ -38,6 +38,19 @@ pub fn principal<V: View>(
     Ok((principal, user))
 }
 
+/// The version of a message that says that it was deleted.
+pub(super) const DELETED: &[u8] = br#"{"deleted":true}"#;
+
+/// Whether the latest version of a message says that it was deleted, or the content of that is.
+pub fn is_deleted<V: View>(db: &Db<V>, message: Seq) -> Answer<bool> {
+    let latest = db.last_version(message)?.map(|(_, version)| version);
+    Ok(match (latest.is_some(), db.shown(latest.unwrap_or(message))?) {
+        (true, Shown::Here(bytes)) => bytes == DELETED,
+        (_, Shown::Deleted(_)) => true,
+        _ => false,
+    })
+}
+
 /// How a user stands now.
 pub fn standing<V: View>(db: &Db<V>, user: &User, now: Nanos) -> Answer<Standing> {
     if user.is_gone {

@@ -7,6 +7,7 @@ pub(crate) mod sessions;
 pub(crate) mod signature;
 
 use crate::caller::{Guest, Via};
+use crate::pages;
 use crate::problem::Problem;
 use crate::routes;
 use crate::state::{House, Shared};
@@ -14,7 +15,7 @@ use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use engine::access::{Action, Decision, Facts, KeyRole, Principal, Standing, decide};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use model::SpaceId;
 use node::acts::{Caller, Means, naming};
 use std::net::{IpAddr, SocketAddr};
@@ -79,7 +80,16 @@ async fn let_in(house: &Shared, request: Request, next: Next) -> Response {
             response.headers_mut().extend(allow.map(|allow| (header::ALLOW, allow)));
             response
         }
-        Err(problem) => problem.into_response(),
+        Err(problem) => {
+            let is_out = problem.status == StatusCode::UNAUTHORIZED;
+            let mut response = problem.into_response();
+            if is_out && request.method() == Method::POST {
+                // The address was counted, and its patience is that of any request.
+                let patience = Duration::from_secs(house.options.limits.request_seconds);
+                let _ = tokio::time::timeout(patience, pages::typed::of_nobody(request, &mut response)).await;
+            }
+            response
+        }
     }
 }
 

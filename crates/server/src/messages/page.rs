@@ -183,6 +183,16 @@ impl<V: View> Look<'_, V> {
         decide(&self.seen.principal, Action::Change, &facts) == Decision::Allow
     }
 
+    /// A message by its name, if the caller wants to see what its author says.
+    pub(crate) fn glimpsed(&self, id: &str) -> Result<Option<Message>, Problem> {
+        let seq = self.message(None, id)?;
+        let found = self.db.message_by_seq(seq)?;
+        if found.is_some_and(|found| self.seen.blocks(&found.author)) {
+            return Ok(None);
+        }
+        self.renderer().message_at(seq).map(Some)
+    }
+
     /// Whether the caller may say anything at all.
     pub(crate) fn may_write(&self) -> bool {
         decide(&self.seen.principal, Action::Write, &Facts::default()) == Decision::Allow

@@ -211,8 +211,22 @@ pub(super) async fn change(house: &House, signed: &Signed, change: AccountChange
 
 /// What is not seen, or changes how the rest is: it would make one name look like another.
 fn is_hidden(letter: char) -> bool {
-    letter.is_control()
-        || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    let ranges = [
+        ('\u{ad}', '\u{ad}'),
+        ('\u{34f}', '\u{34f}'),
+        ('\u{61c}', '\u{61c}'),
+        ('\u{115f}', '\u{1160}'),
+        ('\u{180b}', '\u{180f}'),
+        ('\u{200b}', '\u{200f}'),
+        ('\u{2028}', '\u{202e}'),
+        ('\u{2060}', '\u{206f}'),
+        ('\u{3164}', '\u{3164}'),
+        ('\u{fe00}', '\u{fe0f}'),
+        ('\u{feff}', '\u{feff}'),
+        ('\u{ffa0}', '\u{ffa0}'),
+        ('\u{e0000}', '\u{e0fff}'),
+    ];
+    letter.is_control() || ranges.iter().any(|(first, last)| (*first..=*last).contains(&letter))
 }
 
 /// Changes what somebody wants to be called.
@@ -221,12 +235,13 @@ pub(crate) async fn profile(
     guest: Guest,
     Filled(form): Filled<ProfileForm>,
 ) -> Result<Response, Problem> {
-    let display: String = form.display.trim().chars().filter(|letter| !is_hidden(*letter)).collect();
+    let display: String = form.display.chars().filter(|letter| !is_hidden(*letter)).collect();
+    let display = display.split_whitespace().collect::<Vec<_>>().join(" ");
     if !crate::shapes::fits(&display, DISPLAY_CHARS_MAX) {
         return Err(Problem::unprocessable("a name has at most 80 characters"));
     }
     let signed = signed(&guest)?;
-    let name = display.to_lowercase();
+    let name = display.replace(' ', "").to_lowercase();
     let is_anothers = name != signed.user && house.node.snapshot()?.user(&signed.home, &name)?.is_some();
     if is_anothers || name == OPERATOR && signed.user != OPERATOR {
         return Err(Problem { action: "choose another one", ..Problem::conflict("somebody else has this name here") });

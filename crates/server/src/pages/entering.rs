@@ -299,7 +299,7 @@ fn joining(status: StatusCode, (space, link): (&str, &str), user: &str, why_not:
             form method="post" {
                 label { "Name"
                     input name="user" value=(user) autocomplete="username" required maxlength="40" autofocus
-                        pattern="[A-Za-z0-9][A-Za-z0-9._\\-]*" title="Letters, digits, dots and dashes";
+                        pattern="[A-Za-z0-9]([A-Za-z0-9._\\-]*[A-Za-z0-9])?" title="Letters, digits, dots and dashes";
                 }
                 p.note { "Letters without accents, digits, dots and dashes. What people call you can be set later." }
                 label { "Password"

@@ -38,7 +38,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use engine::access::Action;
-use http::{HeaderMap, Method, header};
+use http::{HeaderMap, Method, Uri, header};
 
 /// What every page does, as far as access is concerned. A page without a row does not exist.
 pub(crate) const PAGES: &[(Method, &str, Action)] = &[
@@ -181,9 +181,19 @@ pub(crate) async fn nowhere(headers: HeaderMap) -> Response {
     response
 }
 
+/// The path of the page that a form was on.
+fn came_from(headers: &HeaderMap) -> Option<String> {
+    let page: Uri = headers.get(header::REFERER)?.to_str().ok()?.parse().ok()?;
+    Some(page.path().to_owned())
+}
+
 /// Tells the browser what it may do, and dresses problems as pages; without a session the page to sign in is shown.
 pub(crate) async fn dress(request: Request, next: Next) -> Response {
-    let path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
+    // Where to go after signing in: a form is sent from the page before.
+    let path = match *request.method() {
+        Method::GET => request.uri().path_and_query().map(ToString::to_string).unwrap_or_default(),
+        _ => came_from(request.headers()).unwrap_or_else(|| "/".to_owned()),
+    };
     let wants_page = request.headers().get("x-part").is_none();
     // Also where nobody is signed in yet: whoever is made to sign in would write into somebody else's account.
     let is_foreign = request.method() == Method::POST && !sessions::is_from_here(request.headers(), request.uri());

@@ -75,7 +75,10 @@ impl Site {
 
 fn refused(why: &webauthn::WebauthnError) -> Problem {
     tracing::debug!(%why, "a passkey was refused");
-    Problem::forbidden("this passkey does not prove anybody here")
+    Problem {
+        action: "use another passkey, or a password; an admin of the space can invite you again",
+        ..Problem::forbidden("this passkey does not prove anybody here")
+    }
 }
 
 fn broken(_: impl std::error::Error) -> Problem {

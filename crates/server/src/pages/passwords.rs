@@ -87,15 +87,13 @@ pub(super) async fn fits(house: &House, password: String, hash: Option<String>) 
     .await
 }
 
-/// Whether whoever is signed in may change how the account is entered: by its password, or, where it has passkeys only,
-/// because they came with one just now. An account without either is the operator's, who came by a link.
+/// Whether whoever is signed in may change how the account is entered: by its password, or, where it has none, because
+/// they came just now, with a passkey or the operator's link.
 pub(super) async fn still_fits(house: &House, guest: &Guest, signed: &Signed, before: String) -> Result<(), Problem> {
-    let Some(account) = house.node.snapshot()?.account(&signed.home, &signed.user)? else { return Ok(()) };
-    if account.password.is_none() {
-        return if account.passkeys.is_empty() { Ok(()) } else { came_lately(house, signed) };
-    }
+    let account = house.node.snapshot()?.account(&signed.home, &signed.user)?;
+    let Some(known) = account.and_then(|account| account.password) else { return came_lately(house, signed) };
     house.gates.guess(guest.via.network, &format!("change {}", signed.user))?;
-    match fits(house, before, account.password).await? {
+    match fits(house, before, Some(known)).await? {
         true => Ok(()),
         false => Err(Problem::forbidden("the present password is another one")),
     }

@@ -23,7 +23,10 @@ const PAGE: usize = 200;
 fn said(house: &Shared, guest: &Guest, report: &Report) -> Option<String> {
     let message =
         look(house, guest, |look| look.renderer().message_at(look.message(None, &report.message.to_string())?));
-    message.ok().map(|message| format!("{}: {}", short(&message.author), glimpse(&text_of(&message))))
+    message.ok().map(|message| match message.deleted {
+        true => format!("{}: deleted", short(&message.author)),
+        false => format!("{}: {}", short(&message.author), glimpse(&text_of(&message))),
+    })
 }
 
 /// The page.

@@ -26,8 +26,9 @@ use store::tables::View;
 
 /// Messages on one page.
 const PAGE: usize = 50;
-/// Pinned messages that are shown.
+/// Pinned messages that are shown, of how many that are looked at.
 const PINS_SHOWN: usize = 5;
+const PINS_LOOKED_AT: usize = 20;
 /// Where they go. What people write is escaped, so it cannot be this.
 const MESSAGES: &str = "<!--messages-->";
 
@@ -72,14 +73,13 @@ pub(crate) async fn page(
     })
 }
 
-/// How the pinned messages begin that the reader may see.
+/// How the pinned messages begin that the reader may see, the latest first: they were pinned at the end.
 fn pinned<V: View>(look: &Look<'_, V>, thread: &Thread) -> Vec<(String, String)> {
     let glimpse = |pin: &String| {
-        let message =
-            look.renderer().message_at(look.message(None, pin).ok()?).ok().filter(|message| !message.deleted)?;
+        let message = look.glimpsed(pin).ok().flatten().filter(|message| !message.deleted)?;
         Some((message.event.clone(), format!("{}: {}", short(&message.author), glimpse(&text_of(&message)))))
     };
-    thread.pins.iter().take(PINS_SHOWN).filter_map(glimpse).collect()
+    thread.pins.iter().rev().take(PINS_LOOKED_AT).filter_map(glimpse).take(PINS_SHOWN).collect()
 }
 
 /// A conversation as somebody sees it.

@@ -1,8 +1,9 @@
 //! What somebody typed into a form is not lost when the form is refused: the page that says why shows it.
 
 use crate::problem::Problem;
+use crate::state::Shared;
 use axum::body::{Body, Bytes};
-use axum::extract::{Form, FromRequest as _, Request};
+use axum::extract::{DefaultBodyLimit, Form, FromRequest as _, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use http::{Method, header};
@@ -18,20 +19,28 @@ const FIELDS: [(&str, &str); 6] = [
     ("display", "What to call you"),
 ];
 
-/// The longest form that is kept: it is read before anybody was asked who they are.
-const KEPT_BYTES_MAX: usize = 16 * 1024;
+/// The longest form of nobody that is read only to be shown again.
+const NOBODYS_BYTES_MAX: usize = 16 * 1024;
+/// Pages that take long texts; a form spells most letters of most languages with six or nine.
+const LONG: [&str; 3] = ["/s/{space}", "/s/{space}/t/{thread}", "/s/{space}/m/{id}/edit"];
 
 /// Fields of a form and what was typed into them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Typed(Vec<(&'static str, String)>);
 
-/// Keeps what was typed beside an answer that is a problem.
-pub(crate) async fn keep(request: Request, next: Next) -> Response {
+fn is_form(request: &Request) -> bool {
     let media = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let is_form = media.starts_with("application/x-www-form-urlencoded");
-    let length = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-    let is_short = length.is_some_and(|length: usize| length <= KEPT_BYTES_MAX);
-    if request.method() != Method::POST || !is_form || !is_short || request.headers().contains_key("x-part") {
+    let is_page = !request.headers().contains_key("x-part");
+    request.method() == Method::POST && is_page && media.starts_with("application/x-www-form-urlencoded")
+}
+
+/// Keeps what was typed beside an answer that is a problem.
+pub(crate) async fn keep(State(house): State<Shared>, mut request: Request, next: Next) -> Response {
+    let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str).unwrap_or_default();
+    if LONG.contains(&path) {
+        DefaultBodyLimit::max(house.options.limits.body_bytes_max.saturating_mul(3)).apply(&mut request);
+    }
+    if !is_form(&request) {
         return next.run(request).await;
     }
     let (parts, body) = request.into_parts();
@@ -43,15 +52,29 @@ pub(crate) async fn keep(request: Request, next: Next) -> Response {
     let mut response = next.run(again).await;
     if response.extensions().get::<Problem>().is_some() {
         let form = Request::from_parts(parts, Body::from(bytes));
+        response.extensions_mut().insert(Typed::in_form(form).await);
+    }
+    response
+}
+
+/// What somebody typed whose session has ended: little enough to be read for nobody.
+pub(crate) async fn of_nobody(mut request: Request, response: &mut Response) {
+    if is_form(&request) {
+        DefaultBodyLimit::max(NOBODYS_BYTES_MAX).apply(&mut request);
+        response.extensions_mut().insert(Typed::in_form(request).await);
+    }
+}
+
+impl Typed {
+    async fn in_form(form: Request) -> Typed {
         let form = Form::<Vec<(String, String)>>::from_request(form, &()).await;
         let pairs = form.map(|Form(pairs)| pairs).unwrap_or_default();
         let known = |(name, value): (String, String)| {
             let (_, label) = FIELDS.iter().find(|(field, _)| *field == name)?;
             (!value.trim().is_empty()).then_some((*label, value))
         };
-        response.extensions_mut().insert(Typed(pairs.into_iter().filter_map(known).collect()));
+        Typed(pairs.into_iter().filter_map(known).collect())
     }
-    response
 }
 
 impl Typed {
@@ -60,6 +83,7 @@ impl Typed {
         html! {
             @if !self.0.is_empty() {
                 h2 { "What you had typed" }
+                p.note { "Copy it before you go on." }
                 @for (label, value) in &self.0 { label { (label) textarea readonly rows="3" { (value) } } }
             }
         }

@@ -129,12 +129,20 @@ async fn those_who_take_their_time_are_not_waited_for() {
          content-type: application/json\r\ncontent-length: 100\r\n\r\n{{",
         wire.home.backend
     );
+    let form = |path: &str| {
+        format!(
+            "POST {path} HTTP/1.1\r\nhost: a\r\nsec-fetch-site: same-origin\r\n\
+             content-type: application/x-www-form-urlencoded\r\ncontent-length: 100\r\n\r\nuser=x"
+        )
+    };
     for (what, bytes, expected) in [
         ("nothing", &b""[..], &[0][..]),
         ("half a word", b"GE", &[0, 408]),
         ("half a head", b"GET /healthz HTTP/1.1\r\nhost: a\r\nx-slow: ", &[0, 408]),
         ("a part of HTTP/2's first words", b"PRI * HTTP", &[0]),
         ("a part of a body", post.as_bytes(), &[408]),
+        ("a part of a form", form("/in").as_bytes(), &[408]),
+        ("a part of a form that needs somebody", form("/s/home").as_bytes(), &[401]),
     ] {
         let client = wire.client().await;
         client.says(bytes).await;
