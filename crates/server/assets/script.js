@@ -148,19 +148,22 @@
   const signIn = () => Object.assign(document.createElement("a"), {
     href: `/in?next=${encodeURIComponent(location.pathname)}`, textContent: "Sign in again",
   });
+  const tell = (id, ...words) => {
+    if (byId(id)) return;
+    const told = Object.assign(document.createElement("p"), { id, className: "bad banner", role: "alert" });
+    told.append(...words);
+    document.querySelector("main").before(told);
+  };
   const tellIfOut = async () => {
     const answer = await part("/me").catch(() => null);
-    if (answer?.status !== 401 || byId("out")) return;
-    const told = Object.assign(document.createElement("p"), { id: "out", className: "bad", role: "alert" });
-    told.append("You were signed out. ", signIn(), ".");
-    document.querySelector("main").prepend(told);
+    if (answer?.status === 401) tell("out", "You were signed out. ", signIn(), "; what you typed is kept.");
   };
 
   if (!space) return;
 
   // The list of threads, live.
   const threads = byId("threads");
-  const listen = (query, handlers) => {
+  const listen = (query, handlers, whenBack = () => {}) => {
     let last = position;
     let source;
     const open = () => {
@@ -172,10 +175,18 @@
           handle(JSON.parse(event.data || "{}"));
         });
       }
+      source.onopen = () => {
+        byId("gone")?.remove();
+        whenBack();
+      };
       source.onerror = () => {
+        tell("gone", "The node does not answer. This page tries again by itself.");
         // A stream that was refused is not opened again by the browser.
         if (source.readyState !== EventSource.CLOSED) return;
-        tellIfOut().then(() => { if (!byId("out")) setTimeout(open, 3000); });
+        tellIfOut().then(() => {
+          if (byId("out")) byId("gone")?.remove();
+          else setTimeout(open, 3000);
+        });
       };
     };
     open();
@@ -211,24 +222,34 @@
   const toEnd = () => { log.scrollTop = log.scrollHeight; };
   let isLatest = log.dataset.latest === "1";
   // Where the reader left off, if that is on the page.
-  const left = log.dataset.read && byId(`m-${log.dataset.read}`);
+  const leftAt = new URLSearchParams(location.search).get("new") ?? log.dataset.read;
+  const left = leftAt && byId(`m-${leftAt}`);
   const isUnread = (message) => message.dataset.author !== user;
   const following = left ? [...log.querySelectorAll(".msg")].filter((one) => left.compareDocumentPosition(one) & 4) : [];
   if (following.some(isUnread)) {
     left.after(Object.assign(document.createElement("p"), { className: "new", textContent: "New" }));
   }
-  if (isLatest && log.dataset.read && !left && byId("older")) {
+  if (isLatest && leftAt && !left && byId("older")) {
     const back = document.createElement("p");
     back.className = "new";
     back.append(Object.assign(document.createElement("a"), {
-      href: `${own}?around=${log.dataset.read}#m-${log.dataset.read}`, textContent: "Go to where you left off",
+      href: `${own}?around=${leftAt}&new=${leftAt}#m-${leftAt}`, textContent: "Go to where you left off",
     }));
-    byId("older").closest(".edge").after(back);
+    log.before(back);
   }
   if (isLatest && (!location.hash || location.hash === "#end")) {
     toEnd();
     if (left) log.querySelector(".new")?.scrollIntoView({ block: "center" });
   }
+
+  // Whoever reads further up is told that something came.
+  const below = byId("below");
+  below.addEventListener("click", () => {
+    if (isLatest) toEnd();
+    else location.assign(`${own}#end`);
+  });
+  const tellBelow = () => { below.hidden = isLatest && isAtEnd(); };
+  log.addEventListener("scroll", () => { if (isLatest && isAtEnd()) below.hidden = true; }, { passive: true });
 
   const put = (content, add) => {
     for (const message of content.querySelectorAll(".msg")) {
@@ -284,6 +305,7 @@
   const created = async (message) => {
     typists.delete(message.author);
     tellTyping();
+    if (message.author !== user) tellBelow();
     const last = newest();
     const lastTime = last && byId(`m-${last}`).querySelector("time").dateTime;
     if (lastTime && message.ts / 1e6 < Date.parse(lastTime)) {
@@ -410,8 +432,25 @@
   };
   decorate();
 
-  // Sending without leaving the page. What is not durable yet is shown so.
-  const send = async (id, said, replyTo, pending) => {
+  // What was typed or not sent yet survives leaving the page, as long as its tab is open.
+  const box = `anteroom ${user} ${space} ${thread}`;
+  const kept = () => JSON.parse(sessionStorage.getItem(box) ?? '{"draft":"","unsent":[]}');
+  const keep = (change) => {
+    const all = { ...kept(), ...change };
+    if (all.draft || all.unsent.length) sessionStorage.setItem(box, JSON.stringify(all));
+    else sessionStorage.removeItem(box);
+  };
+  const settled = (id) => keep({ unsent: kept().unsent.filter((one) => one.id !== id) });
+
+  // Sending without leaving the page, one after the other. What is not durable yet is shown so.
+  let line = Promise.resolve();
+  const failed = new Set();
+  const send = (message) => {
+    line = line.then(() => sendNow(message));
+  };
+  const sendNow = async (message) => {
+    const { id, said, replyTo, pending } = message;
+    failed.delete(message);
     pending.classList.remove("failed");
     const form = new URLSearchParams({ id, text: said, reply_to: replyTo });
     const answer = await part(own, { method: "POST", body: form }).catch(() => null);
@@ -419,6 +458,7 @@
       const wasAtEnd = isAtEnd();
       put(parsed(await answer.text()), append);
       pending.remove();
+      settled(id);
       if (wasAtEnd) toEnd();
       markRead();
       return;
@@ -428,23 +468,25 @@
     if (answer && answer.status < 500 && ![408, 429].includes(answer.status) && !text.value) {
       pending.remove();
       text.value = said;
+      settled(id);
+      keep({ draft: said });
       if (replyTo) beginAnswer(replyTo);
       refused.hidden = false;
-      refused.textContent = `It was not sent: ${problem?.detail ?? "the node refused it"}. `;
-      if (answer.status === 401) refused.replaceChildren("You were signed out, and it was not sent. Copy it, then ", signIn(), ".");
+      refused.textContent = `It was not sent: ${problem?.detail ?? "the node refused it"}.`;
+      if (answer.status === 413) refused.textContent = "It is too long for one message: send it in parts.";
+      if (answer.status === 401) {
+        refused.textContent = "It was not sent, and is kept here.";
+        tellIfOut();
+      }
       return;
     }
+    failed.add(message);
     pending.classList.add("failed");
     const state = pending.querySelector(".note");
-    state.textContent = problem?.detail ?? "It could not be sent. ";
-    state.append(tool("Try again", "Send it again", () => send(id, said, replyTo, pending)));
+    state.textContent = `${problem?.detail ?? "It could not be sent; it is tried again when the node answers."} `;
+    state.append(tool("Try again", "Send it again", () => send(message)));
   };
-  compose.addEventListener("submit", (event) => {
-    event.preventDefault();
-    const said = text.value;
-    if (!said.trim()) return;
-    refused.hidden = true;
-    const id = `w-${crypto.getRandomValues(new Uint32Array(4)).join("-")}`;
+  const show = ({ id, said, replyTo }) => {
     const pending = Object.assign(document.createElement("article"), { className: "msg sending", id: `sending-${id}` });
     const face = Object.assign(document.createElement("span"), { className: "face h11", textContent: "…" });
     const content = Object.assign(document.createElement("div"), { className: "text", textContent: said });
@@ -454,10 +496,25 @@
     byId("nothing")?.remove();
     log.append(pending);
     toEnd();
-    send(id, said, compose.elements.reply_to.value, pending);
+    send({ id, said, replyTo, pending });
+  };
+  compose.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const said = text.value;
+    if (!said.trim()) return;
+    refused.hidden = true;
+    const id = `w-${crypto.getRandomValues(new Uint32Array(4)).join("-")}`;
+    const message = { id, said, replyTo: compose.elements.reply_to.value };
     text.value = "";
+    keep({ draft: "", unsent: [...kept().unsent, message] });
+    show(message);
     endAnswer();
   });
+  if (!compose.hidden) {
+    text.value ||= kept().draft;
+    kept().unsent.forEach(show);
+  }
+  text.addEventListener("input", () => keep({ draft: text.value }));
   const isKeyboard = matchMedia("(pointer: fine)").matches;
   if (isKeyboard) text.placeholder += " Enter sends, Shift and Enter begin a line.";
   text.addEventListener("keydown", (event) => {
@@ -486,6 +543,6 @@
       tellTyping();
     },
     reset: () => location.reload(),
-  });
+  }, () => [...failed].forEach(send));
   markRead();
 })();

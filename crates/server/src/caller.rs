@@ -123,6 +123,11 @@ impl Guest {
 }
 
 impl Seen {
+    /// Whether they may say anything at all.
+    pub(crate) fn may_write(&self) -> bool {
+        decide(&self.principal, Action::Write, &Facts::default()) == Decision::Allow
+    }
+
     /// Whether the access function lets them see a thread.
     pub(crate) fn may_see(&self, sight: &acts::Sight) -> bool {
         let facts = Facts { is_closed_to_caller: sight.is_closed, is_own: false, is_known: true };

@@ -163,6 +163,7 @@ impl From<CannotAct> for Problem {
         match why {
             CannotAct::Denied(decision) => decision.into(),
             CannotAct::Unknown(_) | CannotAct::NotKept => Problem::not_found(detail),
+            CannotAct::Nobody(_) => Problem { action: "check how the name is written", ..Problem::not_found(detail) },
             CannotAct::OverQuota(_) => Problem::over_quota(detail),
             CannotAct::Taken(_) | CannotAct::OtherRequest => Problem::conflict(detail),
             CannotAct::Deleted => Problem { action: "write a new message", ..Problem::conflict(detail) },

@@ -37,6 +37,9 @@ pub(crate) struct Message {
     pub(crate) reactions: BTreeMap<String, String>,
     /// How many messages answer it.
     pub(crate) replies: u64,
+    /// Who wrote the version that is shown, if that is somebody else than its author. The pages tell.
+    #[serde(skip)]
+    pub(crate) edited_by: Option<String>,
     /// Whether it was deleted.
     pub(crate) deleted: bool,
     /// The files it carries.
@@ -135,6 +138,15 @@ impl<V: View> Renderer<'_, V> {
         self.id_of(seq, &id, content.and_then(|content| content.id).as_deref())
     }
 
+    /// Who wrote the latest version, if it is not the author of the message.
+    fn editor(&self, found: &views::Message) -> Result<Option<String>, Problem> {
+        let version = self.db.seq(&found.version.id)?;
+        let row = version.map(|version| self.db.event(version)).transpose()?.flatten();
+        let Some(meta) = row.and_then(|row| row.meta) else { return Ok(None) };
+        let editor = self.db.identity(meta.author)?;
+        (editor != found.author).then(|| self.author(&editor)).transpose()
+    }
+
     /// A message that a view found.
     pub(crate) fn message(&self, found: &views::Message, thread: &str) -> Result<Message, Problem> {
         let is_edited = found.version != found.stamp;
@@ -167,6 +179,7 @@ impl<V: View> Renderer<'_, V> {
             reply_to,
             reactions: self.reactions(&found.reactions)?,
             replies: found.replies,
+            edited_by: if is_edited { self.editor(found)? } else { None },
             deleted,
             attachments,
             version: if is_edited {

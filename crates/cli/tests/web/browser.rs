@@ -104,6 +104,14 @@ impl Browser {
         self.client.issue_cmd(Special("webauthn/authenticator", options)).await.expect("an authenticator");
     }
 
+    /// Takes the line away, or gives it back.
+    pub(crate) async fn be_offline(&self, offline: bool) {
+        let conditions = json!({ "network_conditions": {
+            "offline": offline, "latency": 0, "download_throughput": -1, "upload_throughput": -1,
+        } });
+        self.client.issue_cmd(Special("chromium/network_conditions", conditions)).await.expect("no line");
+    }
+
     /// From now on it is night.
     pub(crate) async fn be_dark(&self) {
         let features = json!([{ "name": "prefers-color-scheme", "value": "dark" }]);

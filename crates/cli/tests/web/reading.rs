@@ -2,7 +2,7 @@
 
 use super::browser::{Browser, Driver};
 use super::common::served::Served;
-use super::{DESKTOP, PHONE, invitation, join, operator, serve, shown, thread};
+use super::{DESKTOP, PHONE, invitation, join, operator, send, serve, shown, thread};
 use std::ops::Range;
 
 /// Says all these numbers in the conversation that is open, one after the other.
@@ -111,6 +111,59 @@ async fn what_came_while_one_was_away_is_behind_a_line() {
     browser.goto(&talk).await;
     browser.leave("p.new a").await;
     browser.until(&shown("number 201.")).await;
+    browser.close().await;
+    other.close().await;
+}
+
+#[tokio::test]
+async fn what_was_typed_or_not_sent_survives_the_line_the_page_and_the_session() {
+    let (served, driver) = (serve(), Driver::start());
+    let (browser, other, talk) = two(&served, &driver).await;
+    // Without a line it is kept, and sent once when there is one again.
+    other.be_offline(true).await;
+    send(&other, "said without a line").await;
+    other.reads("It could not be sent").await;
+    other.fill("#text", "half a thought").await;
+    other.be_offline(false).await;
+    other.goto(&format!("{}/s/home", served.url)).await;
+    other.goto(&talk).await;
+    other.until(&shown("said without a line")).await;
+    other.until("document.querySelector('#text').value === 'half a thought'").await;
+    browser.goto(&talk).await;
+    browser.until(&shown("said without a line")).await;
+    assert_eq!(browser.run("return document.body.innerText.split('said without a line').length - 1").await, 1);
+
+    // Whoever is signed out elsewhere is told so, and finds it again.
+    browser.goto(&format!("{}/in", served.url)).await;
+    browser.fill("input[name=user]", "alice").await;
+    browser.fill("input[name=password]", "correct horse battery").await;
+    browser.leave("main form button").await;
+    browser.goto(&format!("{}/me", served.url)).await;
+    browser.leave("button[name=others]").await;
+    other.reads("You were signed out").await;
+    other.fits().await;
+    other.picture("out-phone").await;
+    other.click("#compose button:not([type=button])").await;
+    other.reads("It was not sent, and is kept here").await;
+    other.leave("#out a").await;
+    other.fill("input[name=user]", "alice").await;
+    other.fill("input[name=password]", "correct horse battery").await;
+    other.leave("main form button").await;
+    other.until("document.querySelector('#text')?.value === 'half a thought'").await;
+
+    // The form of a page says something once, however often it is sent.
+    let form = "const done = arguments[0], form = document.querySelector('#compose');
+        form.elements.text.value = 'once and no more';
+        const body = () => new URLSearchParams(new FormData(form));
+        (async () => {
+          await fetch(location.pathname, { method: 'POST', body: body() });
+          await fetch(location.pathname, { method: 'POST', body: body() });
+          done(true);
+        })();";
+    other.run_later(form).await;
+    browser.goto(&talk).await;
+    browser.until(&shown("once and no more")).await;
+    assert_eq!(browser.run("return document.body.innerText.split('once and no more').length - 1").await, 1);
     browser.close().await;
     other.close().await;
 }

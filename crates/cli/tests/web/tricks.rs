@@ -58,10 +58,12 @@ async fn script_in_every_text_field_is_text_and_every_page_fits_a_phone_in_the_d
     operator(&served, &browser).await;
     let mia = driver.browser(PHONE.0, PHONE.1).await;
     join(&mia, &invitation(&served, &browser).await, "mia").await;
+    thread(&mia, &served, "Welcome").await;
+    send(&mia, "something to report").await;
+    mia.until(&shown("something to report")).await;
     mia.close().await;
     let join = invitation(&served, &browser).await;
     thread(&browser, &served, "Welcome").await;
-    send(&browser, "something to report").await;
     browser.until(&shown("something to report")).await;
     let talk = browser.url().await;
     let message = browser.run("return [...document.querySelectorAll('.msg .more')].at(-1).href").await;

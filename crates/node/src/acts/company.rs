@@ -39,7 +39,7 @@ pub(super) fn identities(batch: &mut Batch<'_>, scene: &Scene<'_>, users: &[Stri
         };
         let is_identity = user.parse::<Identity>().is_ok();
         if !is_known && !may_admit {
-            return Ok(Err(CannotAct::Unknown("user to name")));
+            return Ok(Err(CannotAct::Nobody(user.clone())));
         }
         if !is_known
             && !is_identity

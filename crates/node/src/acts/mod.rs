@@ -188,6 +188,9 @@ pub enum CannotAct {
     /// What it names is not there.
     #[error("there is no such {0}")]
     Unknown(&'static str),
+    /// There is no such user to name.
+    #[error("there is nobody called {0:?} here")]
+    Nobody(String),
     /// It was deleted, and what was deleted stays so.
     #[error("the message was deleted")]
     Deleted,

@@ -139,21 +139,22 @@ pub(crate) async fn form(Query(query): Query<NextQuery>) -> Response {
 
 /// The form to sign in, where a page asked for somebody.
 pub(super) fn asked(next: &str, typed: &Typed) -> Response {
-    shown(StatusCode::UNAUTHORIZED, place(Some(next)), None, &typed.markup())
+    shown(StatusCode::UNAUTHORIZED, (place(Some(next)), ""), None, &typed.markup())
 }
 
 fn page(status: StatusCode, next: &str, why_not: Option<&str>) -> Response {
-    shown(status, next, why_not, &Markup::default())
+    shown(status, (next, ""), why_not, &Markup::default())
 }
 
-fn shown(status: StatusCode, next: &str, why_not: Option<&str>, typed: &Markup) -> Response {
+fn shown(status: StatusCode, (next, user): (&str, &str), why_not: Option<&str>, typed: &Markup) -> Response {
     let body = html! {
         section.card {
             h1 { "Sign in" }
             @if let Some(why_not) = why_not { p.bad role="alert" { (why_not) } }
             form method="post" action="/in" {
                 input type="hidden" name="next" value=(next);
-                label { "Name" input name="user" autocomplete="username" required maxlength="128" autofocus; }
+                label { "Name"
+                    input name="user" value=(user) autocomplete="username" required maxlength="128" autofocus; }
                 label { "Password" input type="password" name="password" autocomplete="current-password" required; }
                 details {
                     summary { "In another space than home" }
@@ -222,7 +223,7 @@ pub(crate) async fn sign_in(
     let fits = passwords::fits(&house, form.password, hash.clone()).await?;
     let (Some(space), Some(proven), true) = (space, hash.map(Way::Password), fits) else {
         let why_not = "That name and password do not belong together, or there is no such space.";
-        return Ok(page(StatusCode::FORBIDDEN, &next, Some(why_not)));
+        return Ok(shown(StatusCode::FORBIDDEN, (&next, &form.user), Some(why_not), &Markup::default()));
     };
     let (browser, secret) = browser(&headers)?;
     house.enter(space, Entering::SignIn { user: form.user.clone(), proven, browser }).await?;

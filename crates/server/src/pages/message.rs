@@ -108,7 +108,8 @@ pub(crate) fn article(space: &str, message: &Message, face: &Face) -> Markup {
                 b { @if face.display.is_empty() { (short(&message.author)) } @else { (face.display) } }
                 @if !face.display.is_empty() { span.note { "@" (message.author) } }
                 a.when href=(own) { (time(message.ts)) }
-                @if message.version > 1 && !message.deleted { a.note href=(own) { "edited" } }
+                @if message.version > 1 && !message.deleted { a.note href=(own) { "edited"
+                    @if let Some(editor) = &message.edited_by { " by " (short(editor)) } } }
                 a.more href=(own) title="More" aria-label="More about this message" { "⋯" }
             }
             @if let Some(answered) = &message.reply_to {

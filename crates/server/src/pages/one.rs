@@ -47,8 +47,10 @@ pub(crate) async fn page(
         let thread = look.head(&message.thread)?;
         let (may_pin, is_pinned) = (look.may_change_by(&thread.author), thread.pins.contains(&message.id));
         let reader = guest.caller.user.as_deref().unwrap_or_default();
-        let (may_write, has_reacted) = (look.may_write(), message.reactions.contains_key(reader));
-        let one = One { space: &space, message: &message, may_change, may_pin, is_pinned, may_write, has_reacted };
+        let (may_write, is_own) = (look.may_write(), message.author == reader);
+        let has_reacted = message.reactions.contains_key(reader);
+        let one =
+            One { space: &space, message: &message, may_change, may_pin, is_pinned, may_write, is_own, has_reacted };
         let body = html! {
             p { a href={ "/s/" (space) "/t/" (message.thread) "?around=" (message.event) "#m-" (message.event) } {
                 "← In its conversation" } }
@@ -105,6 +107,7 @@ struct One<'a> {
     may_pin: bool,
     is_pinned: bool,
     may_write: bool,
+    is_own: bool,
     /// Whether the reader has reacted to it.
     has_reacted: bool,
 }
@@ -124,7 +127,8 @@ impl One<'_> {
                     }
                     @if self.has_reacted { button.quiet name="reaction" value="" { "Take back" } }
                 } }
-                @if self.may_write { form method="post" action={ "/s/" (self.space) "/t/" (self.message.thread) } {
+                @if self.may_write && !self.message.deleted {
+                form method="post" action={ "/s/" (self.space) "/t/" (self.message.thread) } {
                     input type="hidden" name="reply_to" value=(self.message.event);
                     label { "Answer" textarea name="text" rows="2" required {} }
                     button { "Send" }
@@ -143,17 +147,17 @@ impl One<'_> {
                         }
                     }
                 }
-                @if self.may_pin {
+                @if self.may_pin && (!self.message.deleted || self.is_pinned) {
                     form method="post" action=(self.to("pin")) {
                         button.quiet { @if self.is_pinned { "Unpin" } @else { "Pin in its thread" } }
                     }
                 }
-                details { summary { "Report to the moderators" }
+                @if !self.is_own && !self.message.deleted { details { summary { "Report to the moderators" }
                     form method="post" action=(self.to("report")) {
                         label { "Why" input name="reason" maxlength="500" required; }
                         button { "Report" }
                     }
-                }
+                } }
             }
         }
     }

@@ -98,16 +98,17 @@ pub(crate) async fn page(
     }
     let (people, next) = people(&house, &guest, after)?;
     let may_invite = is_admin(&house, &guest)?;
+    let may_write = guest.seen(&*house.node.snapshot()?, house.node.now())?.may_write();
     Ok(Frame::new("People", Here::People, &guest).of(&space).respond(&html! {
         h1 { "People" }
         @if may_invite { p { a href={ "/s/" (space) "/reports" } { "What was reported" } } }
         @if may_invite { (inviting(&house, &guest, &space, None)?) }
-        ul.plain.people { @for person in &people { (entry(&space, person, &guest, may_invite)) } }
+        ul.plain.people { @for person in &people { (entry(&space, person, &guest, (may_invite, may_write))) } }
         @if let Some(next) = next { p { a href={ "?cursor=" (hex::encode(next)) } { "More people" } } }
     }))
 }
 
-fn entry(space: &str, person: &Person, guest: &Guest, may_invite: bool) -> Markup {
+fn entry(space: &str, person: &Person, guest: &Guest, (may_invite, may_write): (bool, bool)) -> Markup {
     let own = format!("/s/{space}/people/{}", person.user);
     let is_self = guest.caller.user.as_deref() == Some(person.user.as_str());
     let role = person.role.map(|role| role.to_string()).unwrap_or_default();
@@ -124,9 +125,10 @@ fn entry(space: &str, person: &Person, guest: &Guest, may_invite: bool) -> Marku
                     } }
             }
             @if !is_self {
-                form method="post" action={ (own) "/talk" } { button { "Talk" } }
+                @if may_write { form method="post" action={ (own) "/talk" } { button title="A conversation of you two" { "Talk" } } }
                 details.menu { summary aria-label={ "More about " (person.user) } { "⋯" }
                     div.card {
+                        b { (short(&person.user)) }
                         form method="post" action={ (own) "/distance" } {
                             @if person.distance.is_none() {
                                 p.note { "Muted, they do not count as unread. Blocked, you do not see what they say at all. "

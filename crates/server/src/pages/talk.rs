@@ -4,7 +4,7 @@ use super::markdown;
 use super::message::{short, text_of};
 use super::shell::{Frame, Here, respond, to};
 use super::threads::{glimpse, title_of};
-use crate::ask::named;
+use crate::ask::{fresh, named};
 use crate::caller::Guest;
 use crate::extract::{Filled, Path, Query};
 use crate::messages::{Look, MessageQuery, Stack, look};
@@ -65,8 +65,9 @@ pub(crate) async fn page(
         frame.position = Some(look.position()?);
         frame.thread = Some(&thread.event);
         let (may_write, pinned) = (look.may_write(), pinned(look, &thread));
+        let once = format!("w-{}", hex::encode(fresh::<16>()?));
         let (space, title, thread, stack) = (space.as_str(), title.as_str(), &thread, &stack);
-        let shown = Conversation { space, title, thread, stack, marked, may_change, may_write, pinned };
+        let shown = Conversation { space, title, thread, stack, marked, may_change, may_write, once, pinned };
         let page = frame.page(&shown.markup(&query)).into_string();
         let (before, after) = page.split_once(MESSAGES).unwrap_or((&page, ""));
         Ok(respond(StatusCode::OK, stack.between(before, after)))
@@ -92,13 +93,15 @@ struct Conversation<'a> {
     marked: Option<EventId>,
     may_change: bool,
     may_write: bool,
+    /// What makes a form that is sent twice say something once.
+    once: String,
     /// Messages that were pinned, with how each begins.
     pinned: Vec<(String, String)>,
 }
 
 impl Conversation<'_> {
     fn markup(&self, query: &PartQuery) -> Markup {
-        let Conversation { space, title, thread, stack, marked, may_change, may_write, pinned } = self;
+        let Conversation { space, title, thread, stack, marked, may_change, may_write, once, pinned } = self;
         let own = format!("/s/{space}/t/{}", thread.event);
         let is_latest =
             query.before.is_none() && query.around.is_none() && (query.after.is_none() || !stack.is_full(PAGE));
@@ -130,12 +133,14 @@ impl Conversation<'_> {
                     }
                     span #end {}
                 }
+                button #below.quiet type="button" hidden { "↓ New messages" }
                 p #typing.note aria-live="polite" {}
                 @if !may_write { p.note { "You are a reader of this space: you read and search, and write nothing." } }
                 p #refused.bad role="alert" hidden {}
                 form #compose method="post" action=(own) hidden[!may_write] {
                     p #answering.note hidden {}
                     input type="hidden" name="reply_to" value="";
+                    input type="hidden" name="id" value=(once);
                     label.sr for="text" { "Message" }
                     textarea #text name="text" rows="2" required placeholder="Write a message. Markdown, @names." {}
                     button { "Send" }

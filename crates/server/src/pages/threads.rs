@@ -77,7 +77,8 @@ fn entry(space: &str, thread: &Thread, reader: &str) -> Markup {
                     @if let Some(last) = &thread.last_message {
                         b { (short(&last.author)) ": " }
                         @if last.deleted { i { "deleted" } } @else { (glimpse(&text_of(last))) }
-                    } @else { "Nothing was said yet." }
+                    } @else if thread.updated_ts > thread.created_ts { i { "hidden: you blocked who spoke last" } }
+                    @else { "Nothing was said yet." }
                 }
                 (time(thread.updated_ts))
             }
@@ -109,6 +110,7 @@ pub(crate) async fn page(
     let asked = ThreadQuery::page(query.title.clone().filter(|title| !title.is_empty()), query.cursor);
     let threads = Listing { db: &db, seen: &seen, query: &asked }.page()?;
     let reader = guest.caller.user.clone().unwrap_or_default();
+    let may_write = seen.may_write();
     let is_operator = guest.signed.as_ref().is_some_and(|signed| signed.is_operator);
     // The script asks again and again, and for the threads only.
     let spaces = match is_operator && !headers.contains_key("x-part") {
@@ -121,19 +123,20 @@ pub(crate) async fn page(
                 a href={ "/s/" (name) } aria-current=[(*name == space).then_some("page")] { (name) (count(*unread)) }
             } }
         } }
-        @if threads.threads.is_empty() { p.note { "There are no threads yet. Open the first one below." } }
+        @if threads.threads.is_empty() { p.note { "There are no threads yet." @if may_write { " Open the first one below." } } }
         ul #threads.plain.threads { @for thread in &threads.threads { (entry(&space, thread, &reader)) } }
         @if let Some(next) = &threads.next { p { a href={ "?cursor=" (next) } { "Older threads" } } }
-        details.card open[threads.threads.is_empty()] {
+        @if may_write { details.card open[threads.threads.is_empty()] {
             summary { "Open a new thread" }
             form method="post" {
                 label { "Title" input name="title" required maxlength="256"; }
                 label { "First message" textarea name="text" rows="3" {} }
                 label.check { input type="checkbox" name="private" value="1"; " Only participants see it" }
                 label { "Participants" input name="participants" placeholder="names, separated by spaces"; }
+                p.note { "Without the tick everybody in the space sees it, whoever takes part." }
                 button { "Open" }
             }
-        }
+        } }
     };
     let mut frame = Frame::new("Threads", Here::Threads, &guest).of(&space);
     frame.position = Some(db.position()?.to_string());

@@ -20,6 +20,8 @@ use store::tables::Snapshot;
 
 /// Needs on one page.
 const NEEDS_MAX: usize = 200;
+/// What takes longer than this from coming to being applied has waited.
+const WAITED_NANOS: u64 = Nanos::SECOND / 2;
 /// Kinds of needs that can be asked for.
 const WORDS: [&str; 7] = ["event", "key", "content", "address", "git", "repository", "time"];
 
@@ -224,6 +226,10 @@ pub(super) fn steps(node: &Node, told: &Explanation) -> Markup {
             @if let Some(arrival) = &told.arrival {
                 li { b { "It came" } " " (time(arrival.at)) ", " (arrival.through)
                     @if let Some(kind) = &arrival.kind { ", as a " b { (kind) } } ", and got the number " (arrival.number) "." }
+            }
+            @if let (Some(arrival), Standing::Applied(applied)) = (&told.arrival, &told.standing)
+                && let Some(at) = applied.at && at.saturating_sub(arrival.at) >= WAITED_NANOS {
+                li { b { "It waited" } " " (span(at - arrival.at)) " for what it needs." }
             }
             (standing(node, &told.standing))
             @if told.waiters.count > 0 {
