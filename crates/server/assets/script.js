@@ -157,7 +157,14 @@
   const tellIfOut = async () => {
     const answer = await part("/me").catch(() => null);
     if (answer?.status === 401) tell("out", "You were signed out. ", signIn(), "; what you typed is kept.");
+    if (answer) byId("gone")?.remove();
+    else tellGone();
   };
+  const tellGone = () => tell("gone", "The node does not answer. This page tries again by itself.");
+  // Whoever signs out leaves nothing behind.
+  document.querySelector("form[action='/out']")?.addEventListener("submit", () => {
+    for (const name of Object.keys(sessionStorage)) if (name.startsWith("anteroom ")) sessionStorage.removeItem(name);
+  });
 
   if (!space) return;
 
@@ -177,16 +184,16 @@
       }
       source.onopen = () => {
         byId("gone")?.remove();
+        byId("out")?.remove();
         whenBack();
       };
       source.onerror = () => {
-        tell("gone", "The node does not answer. This page tries again by itself.");
         // A stream that was refused is not opened again by the browser.
-        if (source.readyState !== EventSource.CLOSED) return;
-        tellIfOut().then(() => {
-          if (byId("out")) byId("gone")?.remove();
-          else setTimeout(open, 3000);
-        });
+        if (source.readyState !== EventSource.CLOSED) {
+          tellGone();
+          return;
+        }
+        tellIfOut().then(() => setTimeout(open, byId("out") ? 30000 : 3000));
       };
     };
     open();
@@ -393,6 +400,13 @@
   const react = (event, reaction) => part(`${here}/m/${event}/react`, {
     method: "POST", body: new URLSearchParams({ reaction }),
   });
+  const decoded = (path) => {
+    try {
+      return decodeURIComponent(path);
+    } catch {
+      return path;
+    }
+  };
   // A reply says to what, as long as that is on the page.
   const quote = (answered, target) => {
     const words = target.querySelector(".text").innerText.trim().split("\n")[0];
@@ -405,8 +419,9 @@
       const event = eventOf(message);
       if (!event) continue;
       const answered = message.querySelector("a.re");
+      const named = answered && decoded(answered.pathname);
       const target = answered && [...log.querySelectorAll(".msg")].find((one) =>
-        [eventOf(one), one.dataset.id].some((id) => answered.pathname === `${here}/m/${encodeURIComponent(id)}`));
+        [eventOf(one), one.dataset.id].some((id) => named === `/s/${space}/m/${id}`));
       if (target) quote(answered, target);
       if (compose.hidden) continue;
       const tools = Object.assign(document.createElement("span"), { className: "tools" });
@@ -434,57 +449,88 @@
 
   // What was typed or not sent yet survives leaving the page, as long as its tab is open.
   const box = `anteroom ${user} ${space} ${thread}`;
-  const kept = () => JSON.parse(sessionStorage.getItem(box) ?? '{"draft":"","unsent":[]}');
+  const nothing = { draft: "", answers: "", unsent: [] };
+  const kept = () => {
+    try {
+      const found = JSON.parse(sessionStorage.getItem(box));
+      return Array.isArray(found?.unsent) ? { ...nothing, ...found } : nothing;
+    } catch {
+      return nothing;
+    }
+  };
   const keep = (change) => {
     const all = { ...kept(), ...change };
-    if (all.draft || all.unsent.length) sessionStorage.setItem(box, JSON.stringify(all));
-    else sessionStorage.removeItem(box);
+    try {
+      if (all.draft || all.unsent.length) sessionStorage.setItem(box, JSON.stringify(all));
+      else sessionStorage.removeItem(box);
+    } catch {
+      // There is no room for it, or browsers are told to keep nothing: what is on the page is still there.
+    }
   };
+  const keepDraft = () => keep({ draft: text.value, answers: compose.elements.reply_to.value });
   const settled = (id) => keep({ unsent: kept().unsent.filter((one) => one.id !== id) });
 
   // Sending without leaving the page, one after the other. What is not durable yet is shown so.
   let line = Promise.resolve();
+  const queued = new Set();
   const failed = new Set();
+  const note = ({ pending }) => pending.querySelector(".note");
   const send = (message) => {
-    line = line.then(() => sendNow(message));
+    if (queued.has(message)) return;
+    queued.add(message);
+    failed.delete(message);
+    message.pending.classList.remove("failed");
+    note(message).textContent = "sending…";
+    line = line.then(() => sendNow(message)).catch(() => fail(message)).finally(() => queued.delete(message));
+  };
+  const retry = () => [...failed].forEach(send);
+  addEventListener("online", retry);
+  const fail = (message, detail) => {
+    failed.add(message);
+    message.pending.classList.add("failed");
+    note(message).textContent = `${detail ?? "It could not be sent"}; it is tried again. `;
+    note(message).append(
+      tool("Try again", "Send it again", () => send(message)),
+      tool("Discard", "Do not send it", () => {
+        failed.delete(message);
+        settled(message.id);
+        message.pending.remove();
+      }));
+    setTimeout(() => { if (failed.has(message)) send(message); }, 10000);
   };
   const sendNow = async (message) => {
     const { id, said, replyTo, pending } = message;
-    failed.delete(message);
-    pending.classList.remove("failed");
-    const form = new URLSearchParams({ id, text: said, reply_to: replyTo });
-    const answer = await part(own, { method: "POST", body: form }).catch(() => null);
+    const form = new URLSearchParams({ id, text: said, reply_to: replyTo, as: user });
+    const answer = await part(own, { method: "POST", body: form, signal: AbortSignal.timeout(30000) }).catch(() => null);
     if (answer?.ok) {
+      const html = await answer.text();
       const wasAtEnd = isAtEnd();
-      put(parsed(await answer.text()), append);
-      pending.remove();
       settled(id);
+      pending.remove();
+      put(parsed(html), append);
       if (wasAtEnd) toEnd();
       markRead();
       return;
     }
     const problem = await answer?.json().catch(() => null);
+    const isFinal = answer && answer.status < 500 && ![408, 429].includes(answer.status);
     // What would be refused again goes back to where it was typed.
-    if (answer && answer.status < 500 && ![408, 429].includes(answer.status) && !text.value) {
-      pending.remove();
-      text.value = said;
-      settled(id);
-      keep({ draft: said });
-      if (replyTo) beginAnswer(replyTo);
-      refused.hidden = false;
-      refused.textContent = `It was not sent: ${problem?.detail ?? "the node refused it"}.`;
-      if (answer.status === 413) refused.textContent = "It is too long for one message: send it in parts.";
-      if (answer.status === 401) {
-        refused.textContent = "It was not sent, and is kept here.";
-        tellIfOut();
-      }
+    if (!isFinal || text.value) {
+      fail(message, problem?.detail);
       return;
     }
-    failed.add(message);
-    pending.classList.add("failed");
-    const state = pending.querySelector(".note");
-    state.textContent = `${problem?.detail ?? "It could not be sent; it is tried again when the node answers."} `;
-    state.append(tool("Try again", "Send it again", () => send(message)));
+    pending.remove();
+    text.value = said;
+    if (replyTo) beginAnswer(replyTo);
+    settled(id);
+    keepDraft();
+    refused.hidden = false;
+    refused.textContent = `It was not sent: ${problem?.detail ?? "the node refused it"}.`;
+    if (answer.status === 413) refused.textContent = "It is too long for one message: send it in parts.";
+    if (answer.status === 401) {
+      refused.textContent = "It was not sent, and is kept here.";
+      tellIfOut();
+    }
   };
   const show = ({ id, said, replyTo }) => {
     const pending = Object.assign(document.createElement("article"), { className: "msg sending", id: `sending-${id}` });
@@ -495,7 +541,6 @@
     pending.append(face, head, content);
     byId("nothing")?.remove();
     log.append(pending);
-    toEnd();
     send({ id, said, replyTo, pending });
   };
   compose.addEventListener("submit", (event) => {
@@ -505,16 +550,19 @@
     refused.hidden = true;
     const id = `w-${crypto.getRandomValues(new Uint32Array(4)).join("-")}`;
     const message = { id, said, replyTo: compose.elements.reply_to.value };
-    text.value = "";
-    keep({ draft: "", unsent: [...kept().unsent, message] });
+    keep({ draft: "", answers: "", unsent: [...kept().unsent, message] });
     show(message);
+    toEnd();
+    text.value = "";
     endAnswer();
   });
   if (!compose.hidden) {
-    text.value ||= kept().draft;
-    kept().unsent.forEach(show);
+    const { draft, answers, unsent } = kept();
+    text.value ||= draft;
+    if (draft && answers) beginAnswer(answers);
+    unsent.forEach(show);
   }
-  text.addEventListener("input", () => keep({ draft: text.value }));
+  text.addEventListener("input", keepDraft);
   const isKeyboard = matchMedia("(pointer: fine)").matches;
   if (isKeyboard) text.placeholder += " Enter sends, Shift and Enter begin a line.";
   text.addEventListener("keydown", (event) => {
@@ -543,6 +591,6 @@
       tellTyping();
     },
     reset: () => location.reload(),
-  }, () => [...failed].forEach(send));
+  }, retry);
   markRead();
 })();

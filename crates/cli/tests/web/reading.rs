@@ -133,6 +133,15 @@ async fn what_was_typed_or_not_sent_survives_the_line_the_page_and_the_session()
     browser.until(&shown("said without a line")).await;
     assert_eq!(browser.run("return document.body.innerText.split('said without a line').length - 1").await, 1);
 
+    // Also without leaving the page.
+    other.be_offline(true).await;
+    other.fill("#text", "again without a line").await;
+    other.click("#compose button:not([type=button])").await;
+    other.reads("It could not be sent").await;
+    other.be_offline(false).await;
+    other.until(&shown("again without a line")).await;
+    other.fill("#text", "half a thought").await;
+
     // Whoever is signed out elsewhere is told so, and finds it again.
     browser.goto(&format!("{}/in", served.url)).await;
     browser.fill("input[name=user]", "alice").await;

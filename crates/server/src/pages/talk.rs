@@ -195,8 +195,11 @@ pub(crate) struct SayForm {
     text: String,
     #[serde(default)]
     reply_to: String,
-    /// An id from the script, so that sending again sends once.
+    /// An id from the page or its script, so that sending again sends once.
     id: Option<String>,
+    /// Who typed it, as the script knows: somebody else may have signed in to the same browser since.
+    #[serde(rename = "as")]
+    author: Option<String>,
 }
 
 /// Says something, and goes back to the conversation or, for the script, answers with the message.
@@ -207,9 +210,19 @@ pub(crate) async fn post(
     headers: http::HeaderMap,
     Filled(form): Filled<SayForm>,
 ) -> Result<Response, Problem> {
+    if form.author.is_some() && form.author != guest.caller.user {
+        let problem = Problem::conflict("somebody else has signed in to this browser since it was typed");
+        return Err(Problem { action: "sign in again under the name it was typed under", ..problem });
+    }
     let reply_to = Some(form.reply_to).filter(|id| !id.is_empty());
-    let acted = say(&house, guest.clone(), &name, form.text, reply_to, form.id).await?;
-    if headers.get("x-part").is_none() {
+    let is_page = headers.get("x-part").is_none();
+    let mut said = say(&house, guest.clone(), &name, form.text.clone(), reply_to.clone(), form.id).await;
+    // A page that was gone back to has the id of what was said on it before.
+    if is_page && said.as_ref().is_err_and(|problem| problem.status == StatusCode::CONFLICT) {
+        said = say(&house, guest.clone(), &name, form.text, reply_to, None).await;
+    }
+    let acted = said?;
+    if is_page {
         return Ok(to(&format!("/s/{space}/t/{name}#m-{}", acted.shown)));
     }
     look(&house, &guest, |look| {

@@ -65,7 +65,7 @@ fn spaces(house: &House, db: &Db<Snapshot>, guest: &Guest) -> Result<Vec<(String
     Ok(spaces)
 }
 
-fn entry(space: &str, thread: &Thread, reader: &str) -> Markup {
+fn entry(space: &str, thread: &Thread, reader: &str, has_blocked: bool) -> Markup {
     let unread = thread.unread.unwrap_or(0);
     html! {
         li {
@@ -77,7 +77,7 @@ fn entry(space: &str, thread: &Thread, reader: &str) -> Markup {
                     @if let Some(last) = &thread.last_message {
                         b { (short(&last.author)) ": " }
                         @if last.deleted { i { "deleted" } } @else { (glimpse(&text_of(last))) }
-                    } @else if thread.updated_ts > thread.created_ts { i { "hidden: you blocked who spoke last" } }
+                    } @else if has_blocked && thread.updated_ts > thread.created_ts { i { "hidden: you blocked who spoke last" } }
                     @else { "Nothing was said yet." }
                 }
                 (time(thread.updated_ts))
@@ -124,7 +124,7 @@ pub(crate) async fn page(
             } }
         } }
         @if threads.threads.is_empty() { p.note { "There are no threads yet." @if may_write { " Open the first one below." } } }
-        ul #threads.plain.threads { @for thread in &threads.threads { (entry(&space, thread, &reader)) } }
+        ul #threads.plain.threads { @for thread in &threads.threads { (entry(&space, thread, &reader, !seen.blocked.is_empty())) } }
         @if let Some(next) = &threads.next { p { a href={ "?cursor=" (next) } { "Older threads" } } }
         @if may_write { details.card open[threads.threads.is_empty()] {
             summary { "Open a new thread" }

@@ -41,12 +41,16 @@ async fn a_client_with_its_own_key_prepares_signs_and_submits() {
     let edit = json!({
         "identity": identity, "authority": member["membership"], "kind": "edit", "target": message["event"], "body": "again",
     });
+    let prepared = home.by("bob", "POST", "/v1/prepare", Some(edit.clone())).await;
+    let earlier = signed(&key, &prepared.body);
+    assert_eq!(home.by("bob", "POST", "/v1/submit", Some(earlier.clone())).await.status, 201);
     let prepared = home.by("bob", "POST", "/v1/prepare", Some(edit)).await;
     assert_eq!(prepared.status, 200, "{prepared:?}");
     let deleted = home.send("DELETE", "/v1/messages/m1", &[("x-api-key", home.admin.as_str())], None).await;
     assert!(deleted.status.is_success(), "{deleted:?}");
     let refused = home.by("bob", "POST", "/v1/submit", Some(signed(&key, &prepared.body))).await;
     assert_eq!(refused.status, 409, "{refused:?}");
+    assert_eq!(home.by("bob", "POST", "/v1/submit", Some(earlier)).await.status, 200, "what is here is here");
     let unknown =
         json!({ "identity": identity, "authority": made["event"], "kind": "message", "thread": "ab".repeat(16) });
     assert_eq!(home.by("bob", "POST", "/v1/prepare", Some(unknown)).await.status, 404);

@@ -316,6 +316,14 @@ async fn readers_are_told_so_and_long_texts_in_any_language_fit() {
     let long = format!("text={}", "%D0%B6".repeat(30_000));
     let said = browse(&home, "/s/home/t/t", &alice, Some(&long)).await;
     assert_eq!(said.status, 303, "{}", said.text);
+    // A page that was gone back to, and somebody else in the same browser.
+    for (form, status) in
+        [("text=one&id=w-1", 303), ("text=one&id=w-1", 303), ("text=two&id=w-1", 303), ("text=x&as=bob", 409)]
+    {
+        assert_eq!(browse(&home, "/s/home/t/t", &alice, Some(form)).await.status, status, "{form}");
+    }
+    let page = browse(&home, "/s/home/t/t", &alice, None).await;
+    assert_eq!((page.text.matches("<p>one</p>").count(), page.text.matches("<p>two</p>").count()), (1, 1));
     let longer = browse(&home, "/s/home/t/t", &alice, Some(&format!("text={}", "x".repeat(70_000)))).await;
     assert_eq!(longer.status, 413, "{}", longer.text);
     browse(&home, "/s/home/people/alice/role", &operator, Some("role=reader")).await;
