@@ -190,7 +190,9 @@
       source.onerror = () => {
         // A stream that was refused is not opened again by the browser.
         if (source.readyState !== EventSource.CLOSED) {
-          tellGone();
+          // The node ends streams now and then; browsers open them again within seconds.
+          const failing = source;
+          setTimeout(() => { if (failing === source && failing.readyState === EventSource.CONNECTING) tellGone(); }, 5000);
           return;
         }
         tellIfOut().then(() => setTimeout(open, byId("out") ? 30000 : 3000));
