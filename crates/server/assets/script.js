@@ -161,7 +161,7 @@
     else tellGone();
   };
   const tellGone = () => tell("gone", "The node does not answer. This page tries again by itself.");
-  // Whoever signs out leaves nothing behind.
+  // Whoever signs out leaves nothing behind in this tab.
   document.querySelector("form[action='/out']")?.addEventListener("submit", () => {
     for (const name of Object.keys(sessionStorage)) if (name.startsWith("anteroom ")) sessionStorage.removeItem(name);
   });
@@ -481,24 +481,32 @@
     if (queued.has(message)) return;
     queued.add(message);
     failed.delete(message);
+    clearTimeout(message.timer);
     message.pending.classList.remove("failed");
     note(message).textContent = "sending…";
     line = line.then(() => sendNow(message)).catch(() => fail(message)).finally(() => queued.delete(message));
   };
   const retry = () => [...failed].forEach(send);
   addEventListener("online", retry);
-  const fail = (message, detail) => {
-    failed.add(message);
+  const fail = (message, detail, isFinal = false) => {
+    // What the stream has shown meanwhile was sent; only its answer was lost.
+    if (!message.pending.isConnected) {
+      settled(message.id);
+      return;
+    }
     message.pending.classList.add("failed");
-    note(message).textContent = `${detail ?? "It could not be sent"}; it is tried again. `;
+    note(message).textContent = `${detail ?? "It could not be sent"}${isFinal ? ". " : "; it is tried again. "}`;
     note(message).append(
       tool("Try again", "Send it again", () => send(message)),
       tool("Discard", "Do not send it", () => {
         failed.delete(message);
+        clearTimeout(message.timer);
         settled(message.id);
         message.pending.remove();
       }));
-    setTimeout(() => { if (failed.has(message)) send(message); }, 10000);
+    if (isFinal) return;
+    failed.add(message);
+    message.timer = setTimeout(() => { if (failed.has(message)) send(message); }, 10000);
   };
   const sendNow = async (message) => {
     const { id, said, replyTo, pending } = message;
@@ -517,13 +525,14 @@
     const problem = await answer?.json().catch(() => null);
     const isFinal = answer && answer.status < 500 && ![408, 429].includes(answer.status);
     // What would be refused again goes back to where it was typed.
-    if (!isFinal || text.value) {
-      fail(message, problem?.detail);
+    if (!isFinal || text.value || !pending.isConnected) {
+      fail(message, problem?.detail, isFinal);
       return;
     }
     pending.remove();
     text.value = said;
     if (replyTo) beginAnswer(replyTo);
+    else endAnswer();
     settled(id);
     keepDraft();
     refused.hidden = false;

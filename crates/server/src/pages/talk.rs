@@ -216,10 +216,13 @@ pub(crate) async fn post(
     }
     let reply_to = Some(form.reply_to).filter(|id| !id.is_empty());
     let is_page = headers.get("x-part").is_none();
-    let mut said = say(&house, guest.clone(), &name, form.text.clone(), reply_to.clone(), form.id).await;
-    // A page that was gone back to has the id of what was said on it before.
+    let mut said = say(&house, guest.clone(), &name, form.text.clone(), reply_to.clone(), form.id.clone()).await;
+    // A page that was gone back to has the id of what was said on it before: another text has another one, also when it
+    // is sent twice.
     if is_page && said.as_ref().is_err_and(|problem| problem.status == StatusCode::CONFLICT) {
-        said = say(&house, guest.clone(), &name, form.text, reply_to, None).await;
+        let hash = blake3::hash(format!("{:?} {reply_to:?} {}", form.id, form.text).as_bytes());
+        let id = format!("w-{}", hex::encode(&hash.as_bytes()[..16]));
+        said = say(&house, guest.clone(), &name, form.text, reply_to, Some(id)).await;
     }
     let acted = said?;
     if is_page {

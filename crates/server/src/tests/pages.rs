@@ -317,9 +317,13 @@ async fn readers_are_told_so_and_long_texts_in_any_language_fit() {
     let said = browse(&home, "/s/home/t/t", &alice, Some(&long)).await;
     assert_eq!(said.status, 303, "{}", said.text);
     // A page that was gone back to, and somebody else in the same browser.
-    for (form, status) in
-        [("text=one&id=w-1", 303), ("text=one&id=w-1", 303), ("text=two&id=w-1", 303), ("text=x&as=bob", 409)]
-    {
+    for (form, status) in [
+        ("text=one&id=w-1", 303),
+        ("text=one&id=w-1", 303),
+        ("text=two&id=w-1", 303),
+        ("text=two&id=w-1", 303),
+        ("text=x&as=bob", 409),
+    ] {
         assert_eq!(browse(&home, "/s/home/t/t", &alice, Some(form)).await.status, status, "{form}");
     }
     let page = browse(&home, "/s/home/t/t", &alice, None).await;
