@@ -16,6 +16,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How long one page is looked at before we see whether it is still there.
 const TURN: Duration = Duration::from_secs(2);
 
+/// Another page has taken the place of the one that was marked.
+const HAS_LEFT: &str = "document.documentElement.dataset.left === undefined && document.readyState !== 'loading'";
+
 const AXE: &str = include_str!("../vendor/axe.min.js");
 
 /// The driver, which ends with the test.
@@ -147,7 +150,17 @@ impl Browser {
         self.see(css).await;
         self.run("document.documentElement.dataset.left = '1'").await;
         self.click(css).await;
-        self.until("document.documentElement.dataset.left === undefined && document.readyState !== 'loading'").await;
+        self.until(HAS_LEFT).await;
+    }
+
+    /// Sends a form that leads to another page, and waits for that page.
+    pub(crate) async fn submit(&self, css: &str) {
+        self.see(css).await;
+        self.run(&format!(
+            "document.documentElement.dataset.left = '1'; document.querySelector({css:?}).requestSubmit()"
+        ))
+        .await;
+        self.until(HAS_LEFT).await;
     }
 
     pub(crate) async fn fill(&self, css: &str, text: &str) {

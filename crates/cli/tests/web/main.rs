@@ -160,7 +160,7 @@ async fn messages_are_edited_compared_found_and_deleted() {
         looks += 1;
         assert!(looks < 200, "it is never found");
         browser.fill("input[name=q]", "slow fox").await;
-        browser.run("document.querySelector('.find').requestSubmit()").await;
+        browser.submit(".find").await;
         browser.see("form.card[role=search]").await;
     }
     browser.is_accessible().await;
