@@ -39,7 +39,7 @@ pub fn principal<V: View>(
 }
 
 /// The version of a message that says that it was deleted.
-pub(super) const DELETED: &[u8] = br#"{"deleted":true}"#;
+pub const DELETED: &[u8] = br#"{"deleted":true}"#;
 
 /// Whether the latest version of a message says that it was deleted, or the content of that is.
 pub fn is_deleted<V: View>(db: &Db<V>, message: Seq) -> Answer<bool> {

@@ -18,7 +18,7 @@ pub(crate) mod webhooks;
 pub use administration::{Administered, Administration, CannotAdminister};
 pub(crate) use administration::{by_keeper, by_keeper_saying};
 pub use conversation::{message_content, reaction_content};
-pub use finding::{Sight, find, is_deleted, is_private, participants, principal, privacy, sight, standing};
+pub use finding::{DELETED, Sight, find, is_deleted, is_private, participants, principal, privacy, sight, standing};
 pub use naming::{BadName, Named};
 pub use orders::Order;
 pub(crate) use orders::administer;

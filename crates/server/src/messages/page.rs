@@ -353,7 +353,7 @@ impl<V: View> Shelf<'_, V> {
             _ if self.with_deleted => true,
             Shown::Deleted(_) => false,
             // Only a later version can say that a message was deleted.
-            Shown::Here(bytes) => message.version == message.stamp || bytes != br#"{"deleted":true}"#,
+            Shown::Here(bytes) => message.version == message.stamp || bytes != acts::DELETED,
             Shown::Absent | Shown::Invalid => true,
         }
     }

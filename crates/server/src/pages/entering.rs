@@ -73,9 +73,10 @@ impl From<CannotEnter> for Problem {
             CannotEnter::Act(why) => why.into(),
             CannotEnter::InvitationEnded | CannotEnter::Unknown(_) => Problem::not_found(detail),
             CannotEnter::NameTaken(_) => Problem { action: "choose another name", ..Problem::conflict(detail) },
-            CannotEnter::LastWay => {
-                Problem { action: "set a password on this page, or add another passkey", ..Problem::conflict(detail) }
-            }
+            CannotEnter::LastWay => Problem {
+                action: "go back, and set a password or add another passkey first",
+                ..Problem::conflict(detail)
+            },
             CannotEnter::TooMany(..) => Problem::unprocessable(detail),
         }
     }

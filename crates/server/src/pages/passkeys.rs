@@ -15,8 +15,9 @@ use crate::extract::{Filled, Path, Sent};
 use crate::problem::Problem;
 use crate::state::{House, Shared};
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{FromRequestParts, State};
 use axum::response::{IntoResponse as _, Response};
+use http::request::Parts;
 use http::{HeaderMap, Uri, header};
 use model::SpaceId;
 use node::acts::entering::{AccountChange, Entering, OPERATOR, Way};
@@ -32,7 +33,7 @@ const KEY_BYTES_MAX: usize = 4096;
 const NAME_BYTES_MAX: usize = 253;
 
 /// Where a browser is, as it says so itself in what it signs.
-struct Site {
+pub(crate) struct Site {
     /// The library for that place.
     library: webauthn::Webauthn,
     /// The name of the host, which passkeys are bound to.
@@ -70,6 +71,15 @@ impl Site {
         let name = origin.domain().unwrap_or_default().to_owned();
         let library = webauthn::WebauthnBuilder::new(&name, &origin).and_then(|site| site.rp_name("Anteroom").build());
         Ok(Site { library: library.map_err(|_| unfit())?, host: name })
+    }
+}
+
+impl FromRequestParts<Shared> for Site {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, house: &Shared) -> Result<Site, Problem> {
+        let guest = Guest::from_request_parts(parts, house).await?;
+        Site::of(&guest, &parts.headers, &parts.uri)
     }
 }
 
@@ -116,13 +126,8 @@ fn next(place: &str) -> Response {
 }
 
 /// Asks whoever wants to come in for a passkey.
-pub(crate) async fn ask(
-    State(house): State<Shared>,
-    guest: Guest,
-    headers: HeaderMap,
-    uri: Uri,
-) -> Result<Response, Problem> {
-    let Site { library, host } = Site::of(&guest, &headers, &uri)?;
+pub(crate) async fn ask(State(house): State<Shared>, guest: Guest, site: Site) -> Result<Response, Problem> {
+    let Site { library, host } = site;
     let (options, state) = library.start_discoverable_authentication().map_err(broken)?;
     let ticket = house.challenges.open(&guest, house.node.now(), host, Asked::ComeIn(state))?;
     question(&ticket, &options)
@@ -151,11 +156,11 @@ fn owner(
 pub(crate) async fn come_in(
     State(house): State<Shared>,
     guest: Guest,
+    site: Site,
     headers: HeaderMap,
-    uri: Uri,
     Sent(body): Sent,
 ) -> Result<Response, Problem> {
-    let Site { library, host } = Site::of(&guest, &headers, &uri)?;
+    let Site { library, host } = site;
     let answer = answered::<webauthn::PublicKeyCredential>(&body)?;
     let Asked::ComeIn(state) = house.challenges.take(answer.ticket, house.node.now(), &host)? else {
         return Err(Problem::bad_request("this was asked for something else"));
@@ -227,11 +232,9 @@ pub(crate) struct AddForm {
 pub(crate) async fn begin_adding(
     State(house): State<Shared>,
     guest: Guest,
-    headers: HeaderMap,
-    uri: Uri,
+    site: Site,
     Filled(form): Filled<AddForm>,
 ) -> Result<Response, Problem> {
-    let site = Site::of(&guest, &headers, &uri)?;
     let signed = signed(&guest)?;
     passwords::still_fits(&house, &guest, signed, form.before).await?;
     begin(&house, &guest, site, (signed.home, &signed.user), |state| {
@@ -243,11 +246,10 @@ pub(crate) async fn begin_adding(
 pub(crate) async fn add(
     State(house): State<Shared>,
     guest: Guest,
+    site: Site,
     headers: HeaderMap,
-    uri: Uri,
     Sent(body): Sent,
 ) -> Result<Response, Problem> {
-    let site = Site::of(&guest, &headers, &uri)?;
     let signed = signed(&guest)?;
     let answer = answered(&body)?;
     let state = match house.challenges.take(answer.ticket, house.node.now(), &site.host)? {
@@ -288,13 +290,11 @@ pub(crate) struct JoinForm {
 pub(crate) async fn begin_joining(
     State(house): State<Shared>,
     guest: Guest,
-    headers: HeaderMap,
-    uri: Uri,
+    site: Site,
     Path(link): Path<String>,
     Filled(form): Filled<JoinForm>,
 ) -> Result<Response, Problem> {
     let (space, invitation, _) = invited(&house, &link)?;
-    let site = Site::of(&guest, &headers, &uri)?;
     house.gates.guess(guest.via.network, &format!("join {link}"))?;
     let user = form.user.trim().to_lowercase();
     check_name(&user)?;
@@ -309,13 +309,12 @@ pub(crate) async fn begin_joining(
 pub(crate) async fn join(
     State(house): State<Shared>,
     guest: Guest,
+    site: Site,
     headers: HeaderMap,
-    uri: Uri,
     Path(link): Path<String>,
     Sent(body): Sent,
 ) -> Result<Response, Problem> {
     let (space, invitation, name) = invited(&house, &link)?;
-    let site = Site::of(&guest, &headers, &uri)?;
     let answer = answered(&body)?;
     let (user, state) = match house.challenges.take(answer.ticket, house.node.now(), &site.host)? {
         Asked::Join(asked, user, state) if asked == invitation => (user, state),

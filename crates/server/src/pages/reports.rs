@@ -1,8 +1,8 @@
 //! What users reported, for those who look after a space.
 
-use super::message::{short, text_of, time};
+use super::message::{short, time};
 use super::shell::{Frame, Here, to};
-use super::threads::glimpse;
+use super::threads;
 use crate::caller::Guest;
 use crate::extract::{Filled, Path};
 use crate::messages::look;
@@ -23,10 +23,7 @@ const PAGE: usize = 200;
 fn said(house: &Shared, guest: &Guest, report: &Report) -> Option<String> {
     let message =
         look(house, guest, |look| look.renderer().message_at(look.message(None, &report.message.to_string())?));
-    message.ok().map(|message| match message.deleted {
-        true => format!("{}: deleted", short(&message.author)),
-        false => format!("{}: {}", short(&message.author), glimpse(&text_of(&message))),
-    })
+    message.ok().as_ref().map(threads::said)
 }
 
 /// The page.

@@ -1,9 +1,8 @@
 //! A conversation: its messages, saying something, reading on.
 
 use super::markdown;
-use super::message::{short, text_of};
 use super::shell::{Frame, Here, respond, to};
-use super::threads::{glimpse, title_of};
+use super::threads::{said, title_of};
 use crate::ask::{fresh, named};
 use crate::caller::Guest;
 use crate::extract::{Filled, Path, Query};
@@ -76,11 +75,11 @@ pub(crate) async fn page(
 
 /// How the pinned messages begin that the reader may see, the latest first: they were pinned at the end.
 fn pinned<V: View>(look: &Look<'_, V>, thread: &Thread) -> Vec<(String, String)> {
-    let glimpse = |pin: &String| {
+    let glimpsed = |pin: &String| {
         let message = look.glimpsed(pin).ok().flatten().filter(|message| !message.deleted)?;
-        Some((message.event.clone(), format!("{}: {}", short(&message.author), glimpse(&text_of(&message)))))
+        Some((message.event.clone(), said(&message)))
     };
-    thread.pins.iter().rev().take(PINS_LOOKED_AT).filter_map(glimpse).take(PINS_SHOWN).collect()
+    thread.pins.iter().rev().take(PINS_LOOKED_AT).filter_map(glimpsed).take(PINS_SHOWN).collect()
 }
 
 /// A conversation as somebody sees it.

@@ -5,7 +5,7 @@ use super::shell::{Frame, Here, to};
 use crate::caller::Guest;
 use crate::extract::{Filled, Path, Query};
 use crate::problem::Problem;
-use crate::render::Thread;
+use crate::render::{Message, Thread};
 use crate::state::{House, Shared};
 use crate::threads::{Listing, ThreadQuery, check_title};
 use axum::extract::State;
@@ -86,8 +86,14 @@ fn entry(space: &str, thread: &Thread, reader: &str, has_blocked: bool) -> Marku
     }
 }
 
+/// Who said what, in one line.
+pub(super) fn said(message: &Message) -> String {
+    let text = if message.deleted { "deleted".to_owned() } else { glimpse(&text_of(message)) };
+    format!("{}: {text}", short(&message.author))
+}
+
 /// The beginning of a text in one line.
-pub(super) fn glimpse(text: &str) -> String {
+fn glimpse(text: &str) -> String {
     // The marks of Markdown say nothing in one line.
     let letters = text.chars().filter(|letter| !"*`_#".contains(*letter));
     let line: String = letters.map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
