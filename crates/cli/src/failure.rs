@@ -1,10 +1,10 @@
 //! What went wrong, and what whoever asked can do about it.
 
-use engine::reads::Fault;
-use node::NotDone;
-use node::bundle::{CannotExport, CannotImport};
-use store::CannotOpen;
-use store::backup::{CannotBackUp, CannotRestore};
+use engine::reads::StoreError;
+use node::RequestError;
+use node::bundle::{ExportError, ImportError};
+use store::OpenError;
+use store::backup::{BackupError, RestoreError};
 
 /// Why a command did not do what was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,40 +50,40 @@ impl Failure {
     }
 }
 
-impl From<Fault> for Failure {
-    fn from(fault: Fault) -> Failure {
+impl From<StoreError> for Failure {
+    fn from(fault: StoreError) -> Failure {
         let what_to_do = match fault {
-            Fault::Store(_) => "check the disk, then try again",
-            Fault::Full => "free some disk space, then try again",
-            Fault::Broken(_) => "run `anteroom verify`, and restore a backup if it finds problems",
+            StoreError::Store(_) => "check the disk, then try again",
+            StoreError::Full => "free some disk space, then try again",
+            StoreError::Broken(_) => "run `anteroom verify`, and restore a backup if it finds problems",
         };
         Failure::new(fault.to_string(), what_to_do)
     }
 }
 
-impl From<CannotOpen> for Failure {
-    fn from(why: CannotOpen) -> Failure {
+impl From<OpenError> for Failure {
+    fn from(why: OpenError) -> Failure {
         let what_to_do = match &why {
-            CannotOpen::Newer(_) => "use the release that wrote it, or a newer one",
-            CannotOpen::Busy => "stop the other process first, or use another --data-dir",
-            CannotOpen::WrongKey(_) => {
+            OpenError::Newer(_) => "use the release that wrote it, or a newer one",
+            OpenError::Busy => "stop the other process first, or use another --data-dir",
+            OpenError::WrongKey(_) => {
                 "pass the right key with --master-key, or recreate it with `anteroom init --recover`"
             }
-            CannotOpen::Damaged(_) => "restore a backup into another folder, and keep this one until that has worked",
-            CannotOpen::Store(_) => "check the disk, then try again",
+            OpenError::Damaged(_) => "restore a backup into another folder, and keep this one until that has worked",
+            OpenError::Store(_) => "check the disk, then try again",
         };
         Failure::new(why.to_string(), what_to_do)
     }
 }
 
-impl From<NotDone> for Failure {
-    fn from(why: NotDone) -> Failure {
+impl From<RequestError> for Failure {
+    fn from(why: RequestError) -> Failure {
         let what_to_do = match &why {
-            NotDone::Busy => "try again in a moment",
-            NotDone::Full => "free some disk space, then try again",
-            NotDone::Stopped => "start again",
-            NotDone::Dropped(_) => "check what was handed over",
-            NotDone::Failed(_) => "check the disk and run `anteroom verify`",
+            RequestError::Busy => "try again in a moment",
+            RequestError::Full => "free some disk space, then try again",
+            RequestError::Stopped => "start again",
+            RequestError::Dropped(_) => "check what was handed over",
+            RequestError::Failed(_) => "check the disk and run `anteroom verify`",
         };
         Failure::new(why.to_string(), what_to_do)
     }
@@ -99,13 +99,13 @@ macro_rules! from_errors_that_say_what_to_do {
     )*};
 }
 
-from_errors_that_say_what_to_do!(CannotImport, CannotBackUp, CannotRestore, server::CannotUseTls);
+from_errors_that_say_what_to_do!(ImportError, BackupError, RestoreError, server::TlsError);
 
-impl From<CannotExport> for Failure {
-    fn from(why: CannotExport) -> Failure {
+impl From<ExportError> for Failure {
+    fn from(why: ExportError) -> Failure {
         match &why {
-            CannotExport::Write(io) if io.kind() == std::io::ErrorKind::BrokenPipe => Failure::Closed,
-            CannotExport::Write(_) | CannotExport::Store(_) => Failure::new(why.to_string(), why.what_to_do()),
+            ExportError::Write(io) if io.kind() == std::io::ErrorKind::BrokenPipe => Failure::Closed,
+            ExportError::Write(_) | ExportError::Store(_) => Failure::new(why.to_string(), why.what_to_do()),
         }
     }
 }

@@ -17,7 +17,7 @@ mod descriptors;
 mod document;
 mod failure;
 mod folder;
-mod house;
+mod home_space;
 mod key_file;
 mod key_place;
 mod logging;

@@ -5,7 +5,7 @@ mod pinned;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::folder;
-use crate::house::TokenFile;
+use crate::home_space::TokenFile;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Bytes;

@@ -4,11 +4,11 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::words::count;
-use engine::reads::Answer;
+use engine::reads::StoreResult;
 use node::Clock as _;
 use serde::Serialize;
 use std::fmt;
-use store::at_rest::Progress;
+use store::at_rest::SweepProgress;
 use store::{Batch, Store};
 
 /// How many rows one transaction looks at.
@@ -19,7 +19,7 @@ pub(crate) fn run(
     context: &Context,
     store: &Store,
     doing: &'static str,
-    step: impl Fn(&mut Batch<'_>) -> Answer<Progress>,
+    step: impl Fn(&mut Batch<'_>) -> StoreResult<SweepProgress>,
 ) -> Result<Swept, Failure> {
     let bar = Bar::count(context.json, doing);
     loop {

@@ -1,12 +1,14 @@
 //! What a new node says to whoever opens it first: a short thread that shows what can be done.
 
 use crate::failure::Failure;
-use crate::house::{administer, fresh};
+use crate::home_space::{administer, random_bytes};
 use model::payload::MemberRole;
 use model::{EventId, SpaceId};
 use node::acts::entering::OPERATOR;
-use node::acts::{Act, Administration, Caller, Deed, Means, Named, NewMessage, NewThread, message_content};
-use node::{Node, Reply, Request};
+use node::acts::{
+    AdminCommand, Caller, CallerKind, CommandRequest, NameOrId, NewMessage, NewThread, UserCommand, message_content,
+};
+use node::{Node, WriterReply, WriterRequest};
 use serde_json::{Map, Value};
 
 const SAID: [&str; 4] = [
@@ -20,11 +22,12 @@ const SAID: [&str; 4] = [
      For your application, `anteroom key create backend` makes an API key; the reference is at [/docs](/docs).",
 ];
 
-fn act(node: &Node, space: SpaceId, deed: Deed) -> Result<EventId, Failure> {
-    let caller = Caller { means: Means::Operator, user: Some(OPERATOR.to_owned()), called: "operator".to_owned() };
-    let act = Act { space, caller, once: None, deed, fresh: fresh()? };
-    match node.ask(Request::Act(Box::new(act))) {
-        Ok(Reply::Acted(Ok(acted))) => Ok(acted.shown),
+fn act(node: &Node, space: SpaceId, command: UserCommand) -> Result<EventId, Failure> {
+    let caller =
+        Caller { kind: CallerKind::Operator, user: Some(OPERATOR.to_owned()), audit_name: "operator".to_owned() };
+    let act = CommandRequest { space, caller, idempotency: None, command, random: random_bytes()? };
+    match node.ask(WriterRequest::Act(Box::new(act))) {
+        Ok(WriterReply::Acted(Ok(result))) => Ok(result.shown),
         Ok(other) => Err(Failure::new(format!("the welcome could not be said: {other:?}"), "run `anteroom verify`")),
         Err(why) => Err(Failure::new(why.to_string(), "look into the log")),
     }
@@ -34,20 +37,20 @@ fn act(node: &Node, space: SpaceId, deed: Deed) -> Result<EventId, Failure> {
 pub(crate) fn say(node: &Node) -> Result<(), Failure> {
     let Some((space, _)) = node.snapshot()?.kept_spaces()?.into_iter().next() else { return Ok(()) };
     let (user, role) = (OPERATOR.to_owned(), Some(MemberRole::Admin));
-    administer(node, Administration::SetRole { space, user, role, fresh: Box::new(fresh()?) })?;
+    administer(node, AdminCommand::SetRole { space, user, role, random: Box::new(random_bytes()?) })?;
     let fields = Map::from_iter([("title".to_owned(), "Welcome".into())]);
-    let thread = act(node, space, Deed::OpenThread(NewThread { fields, ..NewThread::default() }))?;
+    let thread = act(node, space, UserCommand::OpenThread(NewThread { fields, ..NewThread::default() }))?;
     for text in SAID {
         let content = message_content(Value::String(text.to_owned()), None);
         let new = NewMessage {
-            thread: Some(Named::Event(thread)),
+            thread: Some(NameOrId::Event(thread)),
             chosen: None,
             content: content.map_err(|why| Failure::new(why.to_string(), "report this"))?,
             reply_to: None,
             mentions: Vec::new(),
             attachments: Vec::new(),
         };
-        act(node, space, Deed::Post(new))?;
+        act(node, space, UserCommand::Post(new))?;
     }
     Ok(())
 }

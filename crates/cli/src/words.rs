@@ -1,12 +1,12 @@
 //! Numbers, moments and sizes as people read them.
 
 use model::Nanos;
-use model::calendar::Moment;
-use node::explain::Hunted;
+use model::calendar::CivilTime;
+use node::explain::HuntState;
 
 /// A moment as `2026-03-21 17:04:09 UTC`.
 pub(crate) fn moment(nanos: u64) -> String {
-    let Moment { year, month, day, hour, minute, second } = Moment::of(Nanos(nanos));
+    let CivilTime { year, month, day, hour, minute, second } = CivilTime::of(Nanos(nanos));
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn moment_from(now: u64, at: u64) -> String {
 }
 
 /// How a hunt goes: what was tried, and when it is tried next.
-pub(crate) fn hunt(now: u64, hunted: &Hunted) -> String {
+pub(crate) fn hunt(now: u64, hunted: &HuntState) -> String {
     let tried = match (hunted.attempts, hunted.last) {
         (0, _) | (_, None) => "not tried yet".to_owned(),
         (attempts, Some(last)) => {

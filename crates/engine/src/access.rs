@@ -54,7 +54,7 @@ impl KeyRole {
 
 /// How a user stands in the space, as far as access is concerned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Standing {
+pub enum UserStanding {
     /// Not seen yet: their first write admits them.
     New,
     /// A member with that role.
@@ -75,14 +75,14 @@ pub enum Principal {
         /// The space it is bound to.
         space: SpaceId,
         /// The user it acts for.
-        user: Option<Standing>,
+        user: Option<UserStanding>,
     },
     /// A person who signed in to the pages.
     Session {
         /// The space they are in.
         space: SpaceId,
         /// How they stand there.
-        user: Standing,
+        user: UserStanding,
     },
     /// Whoever can read the data folder.
     Operator,
@@ -152,12 +152,13 @@ pub fn decide(principal: &Principal, action: Action, facts: &Facts) -> Decision 
         (Principal::Operator, _) => return Decision::Allow,
         (Principal::Session { .. }, Action::Operate) => Decision::Forbidden(NEEDS_LINK),
         (_, Action::Operate) => Decision::Forbidden(NEEDS_OPERATOR),
-        (Principal::Key { user: Some(Standing::Gone), .. } | Principal::Session { user: Standing::Gone, .. }, _) => {
-            Decision::Forbidden(IS_GONE)
-        }
         (
-            Principal::Key { user: Some(Standing::Member(MemberRole::Reader)), .. }
-            | Principal::Session { user: Standing::Member(MemberRole::Reader), .. },
+            Principal::Key { user: Some(UserStanding::Gone), .. } | Principal::Session { user: UserStanding::Gone, .. },
+            _,
+        ) => Decision::Forbidden(IS_GONE),
+        (
+            Principal::Key { user: Some(UserStanding::Member(MemberRole::Reader)), .. }
+            | Principal::Session { user: UserStanding::Member(MemberRole::Reader), .. },
             Action::Write | Action::Change,
         ) => Decision::Forbidden(READS_ONLY),
         (Principal::Key { role, user, .. }, _) => by_key(*role, user.is_some(), action),
@@ -184,8 +185,8 @@ fn by_key(role: KeyRole, has_user: bool, action: Action) -> Decision {
     }
 }
 
-fn by_session(user: Standing, action: Action) -> Decision {
-    let is_admin = matches!(user, Standing::Member(role) if role >= MemberRole::Admin);
+fn by_session(user: UserStanding, action: Action) -> Decision {
+    let is_admin = matches!(user, UserStanding::Member(role) if role >= MemberRole::Admin);
     match action {
         Action::Look | Action::Read | Action::Write | Action::Change | Action::Own => Decision::Allow,
         Action::Administer if is_admin => Decision::Allow,
@@ -201,8 +202,8 @@ fn by_facts(principal: &Principal, action: Action, facts: &Facts) -> Decision {
     }
     let is_entitled = match principal {
         Principal::Key { role: KeyRole::Admin, user: None, .. } | Principal::Operator => true,
-        Principal::Key { user: Some(Standing::Member(role)), .. } => *role >= MemberRole::Admin,
-        Principal::Session { user: Standing::Member(role), .. } => *role >= MemberRole::Admin,
+        Principal::Key { user: Some(UserStanding::Member(role)), .. } => *role >= MemberRole::Admin,
+        Principal::Session { user: UserStanding::Member(role), .. } => *role >= MemberRole::Admin,
         Principal::Key { .. } | Principal::Session { .. } | Principal::Nobody => false,
     };
     match action {
@@ -217,7 +218,7 @@ mod tests {
 
     const SPACE: SpaceId = SpaceId([7; 16]);
 
-    fn key(role: KeyRole, user: Option<Standing>) -> Principal {
+    fn key(role: KeyRole, user: Option<UserStanding>) -> Principal {
         Principal::Key { role, space: SPACE, user }
     }
 
@@ -238,8 +239,8 @@ mod tests {
 
     #[test]
     fn only_the_author_or_an_admin_changes() {
-        let member = Some(Standing::Member(MemberRole::Member));
-        let admin = Some(Standing::Member(MemberRole::Admin));
+        let member = Some(UserStanding::Member(MemberRole::Member));
+        let admin = Some(UserStanding::Member(MemberRole::Admin));
         let facts = |is_own| Facts { is_own, is_known: true, ..Facts::default() };
         for role in [KeyRole::Frontend, KeyRole::Backend, KeyRole::Admin] {
             assert_eq!(decide(&key(role, member), Action::Change, &facts(true)), Decision::Allow);
@@ -253,9 +254,9 @@ mod tests {
     #[test]
     fn what_is_closed_does_not_exist_and_who_is_gone_may_nothing() {
         let closed = Facts { is_closed_to_caller: true, is_own: false, is_known: true };
-        let member = key(KeyRole::Backend, Some(Standing::Member(MemberRole::Owner)));
+        let member = key(KeyRole::Backend, Some(UserStanding::Member(MemberRole::Owner)));
         assert_eq!(decide(&member, Action::Read, &closed), Decision::Hidden);
-        let gone = key(KeyRole::Backend, Some(Standing::Gone));
+        let gone = key(KeyRole::Backend, Some(UserStanding::Gone));
         for action in [Action::Read, Action::Write, Action::Change, Action::Own, Action::Vouch, Action::Administer] {
             assert_eq!(decide(&gone, action, &Facts::default()), Decision::Forbidden(IS_GONE));
         }

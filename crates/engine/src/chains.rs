@@ -5,16 +5,16 @@
 //! - STORE: the id is computed from the blob, and a known id is a no-op that says so. See [`store`].
 //! - POST: open, needs, validate, reflect, apply, respond. The same for all, and again for what is released.
 //!
-//! Steps never write. They gather changes in their [`Passage`]; the writer applies all of them in one transaction.
+//! Steps never write. They gather changes in their [`EventInPost`]; the writer applies all of them in one transaction.
 
 use crate::change::Change;
-use crate::content::{self, Verdict, Work};
-use crate::create::{self, CannotCreate, Draft};
+use crate::content::{self, ContentCheck, EventDraft};
+use crate::create::{self, CreateError, NewEvent};
 use crate::policy::Policy;
-use crate::reads::{Answer, Fault, Reads};
-use crate::receive::{self, Arrival, Dropped, Keyring, Opening};
+use crate::reads::{Reads, StoreError, StoreResult};
+use crate::receive::{self, Arrival, DropReason, Keyring, Opening};
 use crate::rows::{EventRow, Origin, Outcome, TurnedAway};
-use crate::space::rules::Found;
+use crate::space::rules::AppliedReference;
 use crate::steps;
 use ed25519_dalek::SigningKey;
 use model::stage::{ContentState, Stage};
@@ -22,7 +22,7 @@ use model::{AuthorNo, Nanos, Seq, SpaceNo, Verified};
 
 /// The clock and the local limits, as arguments.
 #[derive(Clone, Copy, Debug)]
-pub struct Setting {
+pub struct StepContext {
     /// Now.
     pub now: Nanos,
     /// Local limits.
@@ -30,7 +30,7 @@ pub struct Setting {
 }
 
 /// RECEIVE, for a packet from a peer.
-pub fn receive_packet(keyring: &impl Keyring, policy: &Policy, bytes: &[u8]) -> Result<Arrival, Dropped> {
+pub fn receive_packet(keyring: &impl Keyring, policy: &Policy, bytes: &[u8]) -> Result<Arrival, DropReason> {
     let (carried, transit) = receive::unwrap(keyring, bytes)?;
     let origin = transit.as_ref().map_or(Origin::Peer(0), |transit| Origin::Peer(transit.peer));
     let arrival = receive::parse(keyring, policy, carried.blob, Some(carried.inline), origin)?;
@@ -44,7 +44,7 @@ pub fn receive_blob(
     blob: Vec<u8>,
     inline: Option<Vec<u8>>,
     origin: Origin,
-) -> Result<Arrival, Dropped> {
+) -> Result<Arrival, DropReason> {
     receive::parse(keyring, policy, blob, inline, origin)
 }
 
@@ -52,24 +52,24 @@ pub fn receive_blob(
 pub fn create(
     db: &impl Reads,
     keyring: &impl Keyring,
-    setting: &Setting,
+    context: &StepContext,
     author: &SigningKey,
-    draft: Draft,
-) -> Answer<Result<Arrival, CannotCreate>> {
+    draft: NewEvent,
+) -> StoreResult<Result<Arrival, CreateError>> {
     let identity = model::Identity(author.verifying_key().to_bytes());
-    let outlined = match create::outline(setting.now, identity, &draft) {
+    let outlined = match create::outline(context.now, identity, &draft) {
         Ok(envelope) => envelope,
         Err(why) => return Ok(Err(why)),
     };
-    let placed = create::place(db, &setting.policy, setting.now, outlined)?;
+    let placed = create::place(db, &context.policy, context.now, outlined)?;
     Ok(placed.and_then(|envelope| {
-        create::sign_and_seal(keyring, &setting.policy, author, envelope, &draft.seal, draft.content)
+        create::sign_and_seal(keyring, &context.policy, author, envelope, &draft.seal, draft.content)
     }))
 }
 
 /// What STORE says of an arrival.
 #[derive(Debug)]
-pub enum Stored {
+pub enum StoreOutcome {
     /// It is new: give it a number and let it pass POST.
     New,
     /// It is known; these changes deliver inline content that was missing, or nothing.
@@ -79,32 +79,32 @@ pub enum Stored {
 }
 
 /// STORE: whether an arrival is new.
-pub fn store(db: &impl Reads, setting: &Setting, arrival: &Arrival) -> Answer<Stored> {
+pub fn store(db: &impl Reads, context: &StepContext, arrival: &Arrival) -> StoreResult<StoreOutcome> {
     let id = arrival.blob.id();
     if let Some(seq) = db.seq(&id)? {
-        return known(db, setting, arrival, seq);
+        return known(db, context, arrival, seq);
     }
     Ok(match db.refused(&id)? {
-        Some(why) => Stored::Away(Outcome::Refused(why)),
-        None => Stored::New,
+        Some(why) => StoreOutcome::Away(Outcome::Refused(why)),
+        None => StoreOutcome::New,
     })
 }
 
-fn known(db: &impl Reads, setting: &Setting, arrival: &Arrival, seq: Seq) -> Answer<Stored> {
+fn known(db: &impl Reads, context: &StepContext, arrival: &Arrival, seq: Seq) -> StoreResult<StoreOutcome> {
     let Some(row) = db.event(seq)? else {
-        return Err(Fault::Broken(format!("{seq} has an id but no row")));
+        return Err(StoreError::Broken(format!("{seq} has an id but no row")));
     };
     let Some(kept) = db.kept(seq)? else {
-        return Err(Fault::Broken(format!("{seq} has an id but no blob")));
+        return Err(StoreError::Broken(format!("{seq} has an id but no blob")));
     };
     if kept.blob.bytes() != arrival.blob.bytes() {
-        return Ok(Stored::Away(Outcome::TurnedAway(TurnedAway::Clash)));
+        return Ok(StoreOutcome::Away(Outcome::TurnedAway(TurnedAway::Clash)));
     }
     let changes = match &arrival.inline {
-        Some(wire) => content::inline_arrived(db, &setting.policy, seq, row, wire)?,
+        Some(wire) => content::inline_arrived(db, &context.policy, seq, row, wire)?,
         None => Vec::new(),
     };
-    Ok(Stored::Known(seq, changes))
+    Ok(StoreOutcome::Known(seq, changes))
 }
 
 /// The row of an arrival that was just given a number.
@@ -122,30 +122,30 @@ pub fn new_row(arrival: &Arrival, now: Nanos) -> EventRow {
 
 /// An event on its way through POST.
 #[derive(Debug)]
-pub struct Passage {
+pub struct EventInPost {
     /// The clock and the limits.
-    pub setting: Setting,
+    pub context: StepContext,
     /// The row and the changes so far.
-    pub work: Work,
+    pub draft: EventDraft,
     /// What opening came to.
     pub opening: Opening,
     /// Whether it was opened in an earlier passage.
     pub was_opened: bool,
     /// What is known of its inline content.
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<ContentCheck>,
     /// The numbers of its space and author, once opened.
     pub numbers: (SpaceNo, AuthorNo),
     /// Its needed references, once they are all applied.
-    pub found: Vec<Found>,
+    pub found: Vec<AppliedReference>,
 }
 
-impl Passage {
+impl EventInPost {
     /// The opened envelope.
-    pub fn envelope(&self) -> Answer<&Verified> {
+    pub fn envelope(&self) -> StoreResult<&Verified> {
         match &self.opening {
             Opening::Opened(envelope) => Ok(envelope),
             Opening::NoKey(..) | Opening::NotOurs(_) | Opening::Bad(_) => {
-                Err(Fault::Broken(format!("{} went on without being opened", self.work.seq)))
+                Err(StoreError::Broken(format!("{} went on without being opened", self.draft.seq)))
             }
         }
     }
@@ -154,16 +154,16 @@ impl Passage {
 /// Whether the next step follows.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "one lives at a time, and moving it costs less than a box")]
-pub enum Next {
+pub enum StepResult {
     /// Go on.
-    On(Passage),
+    On(EventInPost),
     /// The passage ends here.
     End(Outcome, Vec<Change>),
 }
 
 /// POST: the same steps for what is new and for what was released.
-pub fn post<R: Reads>(db: &R, passage: Passage) -> Answer<(Outcome, Vec<Change>)> {
-    let chain: [fn(&R, Passage) -> Answer<Next>; 6] = [
+pub fn post<R: Reads>(db: &R, in_post: EventInPost) -> StoreResult<(Outcome, Vec<Change>)> {
+    let chain: [fn(&R, EventInPost) -> StoreResult<StepResult>; 6] = [
         steps::open::open,
         steps::needs::needs,
         steps::validate::validate,
@@ -171,20 +171,20 @@ pub fn post<R: Reads>(db: &R, passage: Passage) -> Answer<(Outcome, Vec<Change>)
         steps::apply::apply,
         steps::apply::respond,
     ];
-    let mut passage = passage;
+    let mut in_post = in_post;
     for step in chain {
-        match step(db, passage)? {
-            Next::On(further) => passage = further,
-            Next::End(outcome, changes) => return Ok((outcome, changes)),
+        match step(db, in_post)? {
+            StepResult::On(further) => in_post = further,
+            StepResult::End(outcome, changes) => return Ok((outcome, changes)),
         }
     }
-    Err(Fault::Broken(format!("{} passed POST without an outcome", passage.work.seq)))
+    Err(StoreError::Broken(format!("{} passed POST without an outcome", in_post.draft.seq)))
 }
 
 /// What a rebuild puts back for an applied event: whether it counts, and its rows. It never reflects or wakes.
-pub fn rebuild_one(db: &impl Reads, seq: Seq, row: &EventRow, envelope: &Verified) -> Answer<(bool, Vec<Change>)> {
+pub fn rebuild_one(db: &impl Reads, seq: Seq, row: &EventRow, envelope: &Verified) -> StoreResult<(bool, Vec<Change>)> {
     let Some(mut meta) = row.meta.clone() else {
-        return Err(Fault::Broken(format!("{seq} is applied but closed")));
+        return Err(StoreError::Broken(format!("{seq} is applied but closed")));
     };
     let stamp = model::Stamp { at: meta.at, id: row.id };
     let counts = crate::counting::counts(db, &meta, stamp)?;

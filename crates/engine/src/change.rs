@@ -1,13 +1,13 @@
 //! What a step answers with: changes, which the one writer applies in one transaction.
 
 use crate::fetch;
-use crate::rows::{EventRow, JournalKind, Limit, Membership, Owner, Task, ViewRow};
-use model::stage::{ContentState, Why};
+use crate::rows::{EventRow, JournalKind, Membership, MembershipLimit, Owner, Task, ViewRow};
+use model::stage::{ContentState, RefusalReason};
 use model::{AuthorNo, ContentHash, EventId, Group, Nanos, Need, Seq, SpaceId, SpaceNo, Stamp};
 
 /// Whether a row comes or goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Turn {
+pub enum RowChange {
     /// It is written.
     Put,
     /// It is removed.
@@ -24,33 +24,33 @@ pub enum Change {
     /// Nothing of an event is kept: its row, blob and id go.
     Forget(Seq, EventId),
     /// A refused id is remembered.
-    Refused(EventId, Why),
+    Refused(EventId, RefusalReason),
     /// An expired id is remembered for sync to skip, bounded.
     Expired(EventId, Nanos),
     /// An event of a space waits for a need, or does not any more.
-    Waiting(Turn, Need, Seq, Option<SpaceId>),
+    Waiting(RowChange, Need, Seq, Option<SpaceId>),
     /// An event is among the held of an owner, until a deadline, or is not any more.
-    Held(Turn, Owner, Seq, Nanos),
+    Held(RowChange, Owner, Seq, Nanos),
     /// An event is ready for POST, or not any more.
-    Ready(Turn, Seq),
+    Ready(RowChange, Seq),
     /// An event is carried for others, or not any more.
-    Carried(Turn, SpaceId, Seq),
+    Carried(RowChange, SpaceId, Seq),
     /// An applied event waits for its content, or does not any more.
-    ContentWaiting(Turn, SpaceNo, ContentHash, Seq),
+    ContentWaiting(RowChange, SpaceNo, ContentHash, Seq),
     /// A reference to content is taken; its length is said.
     Take(SpaceNo, ContentHash, u64),
     /// A reference to content is given back.
     GiveBack(SpaceNo, ContentHash),
     /// What an author uses: one event of that length enters a state, or leaves it.
-    Usage(Turn, SpaceNo, AuthorNo, ContentState, u64),
+    Usage(RowChange, SpaceNo, AuthorNo, ContentState, u64),
     /// A contribution to a view.
-    View(Turn, ViewRow, Stamp, Seq),
+    View(RowChange, ViewRow, Stamp, Seq),
     /// An applied event in its author's order.
     ByAuthor(SpaceNo, AuthorNo, Stamp, Seq),
     /// A membership, counting or not.
     Membership(Seq, Membership),
     /// A counting limit of a membership.
-    Limit(Turn, Seq, Limit),
+    Limit(RowChange, Seq, MembershipLimit),
     /// An edit, counting or not, by its target: a delete of the target reaches all of them.
     Edit(Seq, Stamp, Seq),
     /// A delete, counting or not, by its target.
@@ -60,13 +60,13 @@ pub enum Change {
     /// A space that somebody here is in.
     Joined(SpaceId),
     /// A parent that is known to be missing, or has come.
-    Gap(Turn, SpaceNo, AuthorNo, EventId),
+    Gap(RowChange, SpaceNo, AuthorNo, EventId),
     /// A journal entry; the number is the next.
     Journal(SpaceNo, Seq, JournalKind),
     /// Work that goes on in later transactions, or is done.
-    Task(Turn, Task),
+    Task(RowChange, Task),
     /// A group has a new need.
-    Wanted(Group, fetch::Origin),
+    Wanted(Group, fetch::NeedOrigin),
     /// Something that someone should know: counted, and logged at a bounded rate.
     Count(&'static str),
 }

@@ -4,21 +4,21 @@
 //! are here. Deletes are looked at whenever the target becomes known and whenever a delete starts or stops counting, so
 //! that neither order matters.
 
-use crate::change::{Change, Turn};
+use crate::change::{Change, RowChange};
 use crate::counting::delete_reaches;
 use crate::fetch;
 use crate::policy::Policy;
-use crate::reads::{Answer, Fault, Reads};
-use crate::rows::{EventRow, JournalKind, Meta, Origin, Place, Task};
+use crate::reads::{Reads, StoreError, StoreResult};
+use crate::rows::{ContentLocation, EventRow, JournalKind, Meta, Origin, Task};
 use model::kind::ContentRule;
 use model::limits::{BODY_BYTES_MAX, CHUNK_OVERHEAD_BYTES};
-use model::planted::{Bug, is_planted};
+use model::planted::{PlantedBug, is_planted};
 use model::stage::{ContentInput, ContentState, RefChange};
 use model::{Envelope, EventId, Group, Kind, Seq, Stamp, body};
 
 /// Whether content fits its event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum ContentCheck {
     /// Hash, length and form are right.
     Fits,
     /// The bytes are those that were signed for, but not of the form that the kind asks for.
@@ -26,13 +26,13 @@ pub enum Verdict {
 }
 
 /// Judges the plain bytes of an event's content.
-pub fn judge(kind: Kind, plain: &[u8]) -> Verdict {
+pub fn judge(kind: Kind, plain: &[u8]) -> ContentCheck {
     let fits = match kind.content_rule() {
         ContentRule::Json => body::decode(plain).is_ok_and(|value| has_form(kind, &value)),
         ContentRule::Empty => plain.is_empty(),
         ContentRule::Any => true,
     };
-    if fits { Verdict::Fits } else { Verdict::Unfit }
+    if fits { ContentCheck::Fits } else { ContentCheck::Unfit }
 }
 
 fn has_form(kind: Kind, value: &serde_json::Value) -> bool {
@@ -58,7 +58,7 @@ pub fn is_possible_length(kind: Kind, wire_len: u64) -> bool {
 
 /// An event whose row is being changed, with the changes so far. The row itself is the last of them.
 #[derive(Debug)]
-pub struct Work {
+pub struct EventDraft {
     /// Which event.
     pub seq: Seq,
     /// Its row as it will be.
@@ -69,10 +69,10 @@ pub struct Work {
     is_being_applied: bool,
 }
 
-impl Work {
+impl EventDraft {
     /// Begins with the row as it is.
-    pub fn new(seq: Seq, row: EventRow) -> Work {
-        Work { seq, row, changes: Vec::new(), is_being_applied: false }
+    pub fn new(seq: Seq, row: EventRow) -> EventDraft {
+        EventDraft { seq, row, changes: Vec::new(), is_being_applied: false }
     }
 
     /// All changes, the row included.
@@ -81,21 +81,24 @@ impl Work {
         self.changes
     }
 
-    fn meta(&self) -> Answer<Meta> {
-        self.row.meta.clone().ok_or_else(|| Fault::Broken(format!("{} has content but was not opened", self.seq)))
+    fn meta(&self) -> StoreResult<Meta> {
+        self.row.meta.clone().ok_or_else(|| StoreError::Broken(format!("{} has content but was not opened", self.seq)))
     }
 
     /// Moves the content of the event, if the input changes anything. Says whether it did.
-    pub fn content(&mut self, policy: &Policy, input: ContentInput) -> Answer<bool> {
+    pub fn content(&mut self, policy: &Policy, input: ContentInput) -> StoreResult<bool> {
         let meta = self.meta()?;
         let old = self.row.content;
         let Some((new, mut references)) = old.next(input) else {
             return Ok(false);
         };
-        if is_planted(Bug::ForgottenGiveBack) && matches!(input, ContentInput::Delete(_)) {
+        if is_planted(PlantedBug::ForgottenGiveBack) && matches!(input, ContentInput::Delete(_)) {
             references = RefChange::Keep;
         }
-        if is_planted(Bug::DoubleGiveBack) && old == ContentState::Pruned && matches!(input, ContentInput::Delete(_)) {
+        if is_planted(PlantedBug::DoubleGiveBack)
+            && old == ContentState::Pruned
+            && matches!(input, ContentInput::Delete(_))
+        {
             references = RefChange::GiveBack;
         }
         self.row.content = new;
@@ -124,18 +127,18 @@ impl Work {
 
     fn usage(&mut self, meta: &Meta, old: ContentState, new: ContentState) {
         let (space, author, len) = (meta.space, meta.author, meta.content_len);
-        self.changes.push(Change::Usage(Turn::Remove, space, author, old, len));
-        self.changes.push(Change::Usage(Turn::Put, space, author, new, len));
+        self.changes.push(Change::Usage(RowChange::Remove, space, author, old, len));
+        self.changes.push(Change::Usage(RowChange::Put, space, author, new, len));
     }
 
     fn wait(&mut self, meta: &Meta, old: ContentState, new: ContentState) {
-        let turn = match (old, new) {
-            (ContentState::Missing, _) if is_planted(Bug::ContentProcessedTwice) => return,
-            (ContentState::Missing, _) => Turn::Remove,
-            (_, ContentState::Missing) => Turn::Put,
+        let row_change = match (old, new) {
+            (ContentState::Missing, _) if is_planted(PlantedBug::ContentProcessedTwice) => return,
+            (ContentState::Missing, _) => RowChange::Remove,
+            (_, ContentState::Missing) => RowChange::Put,
             _ => return,
         };
-        self.changes.push(Change::ContentWaiting(turn, meta.space, meta.content_hash, self.seq));
+        self.changes.push(Change::ContentWaiting(row_change, meta.space, meta.content_hash, self.seq));
     }
 }
 
@@ -151,7 +154,7 @@ fn journal_kind(old: ContentState, new: ContentState) -> Option<JournalKind> {
 }
 
 /// The least delete that reaches an event, if any does: of itself, or of what it is an edit of.
-pub fn deleting(db: &impl Reads, id: &EventId, meta: &Meta) -> Answer<Option<Stamp>> {
+pub fn deleting(db: &impl Reads, id: &EventId, meta: &Meta) -> StoreResult<Option<Stamp>> {
     let own = least_delete(db, id, meta)?;
     if meta.kind != Kind::Edit || meta.subject == Seq(0) {
         return Ok(own);
@@ -169,7 +172,7 @@ pub fn deleting(db: &impl Reads, id: &EventId, meta: &Meta) -> Answer<Option<Sta
     })
 }
 
-fn least_delete(db: &impl Reads, id: &EventId, meta: &Meta) -> Answer<Option<Stamp>> {
+fn least_delete(db: &impl Reads, id: &EventId, meta: &Meta) -> StoreResult<Option<Stamp>> {
     for (stamp, delete) in db.tombstones(id)? {
         if delete_reaches(db, delete, stamp, meta)? {
             return Ok(Some(stamp));
@@ -179,20 +182,21 @@ fn least_delete(db: &impl Reads, id: &EventId, meta: &Meta) -> Answer<Option<Sta
 }
 
 /// The state in which the content of a newly opened event begins. Takes the reference unless it is deleted already.
-pub fn begin(db: &impl Reads, policy: &Policy, work: &mut Work) -> Answer<()> {
-    let meta = work.meta()?;
-    let deleted = if is_planted(Bug::DeleteBeforeTargetForgotten) { None } else { deleting(db, &work.row.id, &meta)? };
-    work.row.content = match deleted {
+pub fn begin(db: &impl Reads, policy: &Policy, draft: &mut EventDraft) -> StoreResult<()> {
+    let meta = draft.meta()?;
+    let deleted =
+        if is_planted(PlantedBug::DeleteBeforeTargetForgotten) { None } else { deleting(db, &draft.row.id, &meta)? };
+    draft.row.content = match deleted {
         Some(by) => ContentState::Deleted { by },
         None => ContentState::Missing,
     };
-    work.changes.push(Change::Usage(Turn::Put, meta.space, meta.author, work.row.content, meta.content_len));
+    draft.changes.push(Change::Usage(RowChange::Put, meta.space, meta.author, draft.row.content, meta.content_len));
     if deleted.is_none() && meta.content_len > policy.inline_bytes_max {
-        work.changes.push(Change::Take(meta.space, meta.content_hash, meta.content_len));
+        draft.changes.push(Change::Take(meta.space, meta.content_hash, meta.content_len));
     }
-    if deleted.is_some() && work.row.has_inline {
-        work.row.has_inline = false;
-        work.changes.push(Change::Inline(work.seq, None));
+    if deleted.is_some() && draft.row.has_inline {
+        draft.row.has_inline = false;
+        draft.changes.push(Change::Inline(draft.seq, None));
     }
     Ok(())
 }
@@ -202,23 +206,23 @@ pub fn begin(db: &impl Reads, policy: &Policy, work: &mut Work) -> Answer<()> {
 pub fn settle(
     db: &impl Reads,
     policy: &Policy,
-    work: &mut Work,
+    draft: &mut EventDraft,
     envelope: &Envelope,
-    inline: Option<Verdict>,
-) -> Answer<()> {
-    let meta = work.meta()?;
-    work.is_being_applied = true;
-    recheck(db, policy, work)?;
-    if work.row.content != ContentState::Missing {
+    inline: Option<ContentCheck>,
+) -> StoreResult<()> {
+    let meta = draft.meta()?;
+    draft.is_being_applied = true;
+    recheck(db, policy, draft)?;
+    if draft.row.content != ContentState::Missing {
         return Ok(());
     }
-    match find(db, policy, work, envelope, inline)? {
-        Some(Verdict::Fits) => work.content(policy, ContentInput::Arrived)?,
-        Some(Verdict::Unfit) => work.content(policy, ContentInput::Unfit)?,
+    match find(db, policy, draft, envelope, inline)? {
+        Some(ContentCheck::Fits) => draft.content(policy, ContentInput::Arrived)?,
+        Some(ContentCheck::Unfit) => draft.content(policy, ContentInput::Unfit)?,
         None => {
-            work.changes.push(Change::ContentWaiting(Turn::Put, meta.space, meta.content_hash, work.seq));
+            draft.changes.push(Change::ContentWaiting(RowChange::Put, meta.space, meta.content_hash, draft.seq));
             let group = Group::Content(envelope.space, meta.content_hash);
-            work.changes.push(Change::Wanted(group, fetch_origin(work.row.origin)));
+            draft.changes.push(Change::Wanted(group, fetch_origin(draft.row.origin)));
             true
         }
     };
@@ -226,98 +230,103 @@ pub fn settle(
 }
 
 /// For whom the fetcher hunts.
-pub fn fetch_origin(origin: Origin) -> fetch::Origin {
+pub fn fetch_origin(origin: Origin) -> fetch::NeedOrigin {
     match origin {
-        Origin::Local => fetch::Origin::LocalUser,
-        Origin::Import | Origin::Peer(_) => fetch::Origin::PeerOrRelay,
+        Origin::Local => fetch::NeedOrigin::LocalUser,
+        Origin::Import | Origin::Peer(_) => fetch::NeedOrigin::PeerOrRelay,
     }
 }
 
 fn find(
     db: &impl Reads,
     policy: &Policy,
-    work: &Work,
+    draft: &EventDraft,
     envelope: &Envelope,
-    inline: Option<Verdict>,
-) -> Answer<Option<Verdict>> {
-    let meta = work.meta()?;
+    inline: Option<ContentCheck>,
+) -> StoreResult<Option<ContentCheck>> {
+    let meta = draft.meta()?;
     if meta.content_len == 0 {
-        return Ok(Some(Verdict::Fits));
+        return Ok(Some(ContentCheck::Fits));
     }
     if !is_possible_length(meta.kind, meta.content_len) {
-        return Ok(Some(Verdict::Unfit));
+        return Ok(Some(ContentCheck::Unfit));
     }
     if meta.content_len <= policy.inline_bytes_max {
         return match inline {
-            None if work.row.has_inline => judge_inline(db, work, envelope),
+            None if draft.row.has_inline => judge_inline(db, draft, envelope),
             // Bytes of that hash are here and longer than this event says: it lies about their length.
-            None if db.content(meta.space, &meta.content_hash)?.is_some_and(|row| row.place != Place::Absent) => {
-                Ok(Some(Verdict::Unfit))
+            None if db
+                .content(meta.space, &meta.content_hash)?
+                .is_some_and(|row| row.place != ContentLocation::Absent) =>
+            {
+                Ok(Some(ContentCheck::Unfit))
             }
             verdict => Ok(verdict),
         };
     }
     match db.content(meta.space, &meta.content_hash)? {
-        Some(row) if row.place != Place::Absent && row.len != meta.content_len => Ok(Some(Verdict::Unfit)),
-        Some(row) if row.place != Place::Absent => judge_stored(db, &meta, envelope).map(Some),
+        Some(row) if row.place != ContentLocation::Absent && row.len != meta.content_len => {
+            Ok(Some(ContentCheck::Unfit))
+        }
+        Some(row) if row.place != ContentLocation::Absent => judge_stored(db, &meta, envelope).map(Some),
         Some(_) | None => Ok(None),
     }
 }
 
-fn judge_inline(db: &impl Reads, work: &Work, envelope: &Envelope) -> Answer<Option<Verdict>> {
-    let inline = db.kept(work.seq)?.and_then(|kept| kept.inline);
+fn judge_inline(db: &impl Reads, draft: &EventDraft, envelope: &Envelope) -> StoreResult<Option<ContentCheck>> {
+    let inline = db.kept(draft.seq)?.and_then(|kept| kept.inline);
     inline.map(|wire| judge_wire(db, envelope, &wire)).transpose()
 }
 
-fn judge_stored(db: &impl Reads, meta: &Meta, envelope: &Envelope) -> Answer<Verdict> {
+fn judge_stored(db: &impl Reads, meta: &Meta, envelope: &Envelope) -> StoreResult<ContentCheck> {
     if meta.kind.content_rule() == ContentRule::Any {
-        return Ok(Verdict::Fits);
+        return Ok(ContentCheck::Fits);
     }
     match db.content_bytes(meta.space, &meta.content_hash, meta.content_len)? {
         Some(wire) => judge_wire(db, envelope, &wire),
-        None => Err(Fault::Broken(format!("content {} has a place but no bytes", meta.content_hash))),
+        None => Err(StoreError::Broken(format!("content {} has a place but no bytes", meta.content_hash))),
     }
 }
 
 /// Judges content as it travels; what does not open under its key is unfit, for everybody who has the key.
-pub fn judge_wire(db: &impl Reads, envelope: &Envelope, wire: &[u8]) -> Answer<Verdict> {
+pub fn judge_wire(db: &impl Reads, envelope: &Envelope, wire: &[u8]) -> StoreResult<ContentCheck> {
     Ok(match db.open_content(envelope, wire)? {
         Some(plain) => judge(envelope.kind, &plain),
-        None => Verdict::Unfit,
+        None => ContentCheck::Unfit,
     })
 }
 
 /// Looks again whether a delete reaches the event.
-pub fn recheck(db: &impl Reads, policy: &Policy, work: &mut Work) -> Answer<bool> {
-    let meta = work.meta()?;
-    if is_planted(Bug::DeleteBeforeTargetForgotten) && !matches!(work.row.content, ContentState::Processed) {
+pub fn recheck(db: &impl Reads, policy: &Policy, draft: &mut EventDraft) -> StoreResult<bool> {
+    let meta = draft.meta()?;
+    if is_planted(PlantedBug::DeleteBeforeTargetForgotten) && !matches!(draft.row.content, ContentState::Processed) {
         return Ok(false);
     }
-    match (deleting(db, &work.row.id, &meta)?, work.row.content) {
-        (Some(_), ContentState::Deleted { .. }) if is_planted(Bug::FirstDeleteStays) => Ok(false),
-        (Some(by), _) => work.content(policy, ContentInput::Delete(by)),
-        (None, _) => work.content(policy, ContentInput::Undelete),
+    match (deleting(db, &draft.row.id, &meta)?, draft.row.content) {
+        (Some(_), ContentState::Deleted { .. }) if is_planted(PlantedBug::FirstDeleteStays) => Ok(false),
+        (Some(by), _) => draft.content(policy, ContentInput::Delete(by)),
+        (None, _) => draft.content(policy, ContentInput::Undelete),
     }
 }
 
 /// Looks again at a known event after a delete of it started or stopped counting.
-pub fn recheck_deletion(db: &impl Reads, policy: &Policy, seq: Seq) -> Answer<Vec<Change>> {
+pub fn recheck_deletion(db: &impl Reads, policy: &Policy, seq: Seq) -> StoreResult<Vec<Change>> {
     let Some(row) = db.event(seq)? else {
         return Ok(Vec::new());
     };
-    let mut work = Work::new(seq, row);
-    if work.row.meta.is_none() || !recheck(db, policy, &mut work)? {
+    let mut draft = EventDraft::new(seq, row);
+    if draft.row.meta.is_none() || !recheck(db, policy, &mut draft)? {
         return Ok(Vec::new());
     }
-    if work.row.content == ContentState::Missing && work.row.is_applied() {
-        want(db, &mut work)?;
+    if draft.row.content == ContentState::Missing && draft.row.is_applied() {
+        want(db, &mut draft)?;
     }
-    Ok(work.finish())
+    Ok(draft.finish())
 }
 
 /// Looks again at the target and at its versions, a bounded number at a time.
-pub fn recheck_versions(db: &impl Reads, policy: &Policy, target: Seq, after: Stamp) -> Answer<Vec<Change>> {
-    let mut changes = vec![Change::Task(Turn::Remove, Task::Versions(target, after))];
+pub fn recheck_versions(db: &impl Reads, policy: &Policy, target: Seq, after: Stamp) -> StoreResult<Vec<Change>> {
+    let mut changes = vec![Change::Task(RowChange::Remove, Task::Versions(target, after))];
     if after == Stamp::FIRST {
         changes.extend(recheck_deletion(db, policy, target)?);
     }
@@ -326,17 +335,17 @@ pub fn recheck_versions(db: &impl Reads, policy: &Policy, target: Seq, after: St
         changes.extend(recheck_deletion(db, policy, *seq)?);
     }
     if let (Some((last, _)), true) = (versions.last(), versions.len() == policy.releases_max) {
-        changes.push(Change::Task(Turn::Put, Task::Versions(target, *last)));
+        changes.push(Change::Task(RowChange::Put, Task::Versions(target, *last)));
     }
     Ok(changes)
 }
 
 /// Content that became missing again: it may be here all the same, and if not it is hunted.
-fn want(db: &impl Reads, work: &mut Work) -> Answer<()> {
-    let meta = work.meta()?;
+fn want(db: &impl Reads, draft: &mut EventDraft) -> StoreResult<()> {
+    let meta = draft.meta()?;
     let space = db.space_id(meta.space)?;
-    work.changes.push(Change::Wanted(Group::Content(space, meta.content_hash), fetch_origin(work.row.origin)));
-    work.changes.push(Change::Task(Turn::Put, Task::Content(meta.space, meta.content_hash, Seq(0))));
+    draft.changes.push(Change::Wanted(Group::Content(space, meta.content_hash), fetch_origin(draft.row.origin)));
+    draft.changes.push(Change::Task(RowChange::Put, Task::Content(meta.space, meta.content_hash, Seq(0))));
     Ok(())
 }
 
@@ -347,38 +356,44 @@ pub fn arrived(
     space: model::SpaceNo,
     hash: model::ContentHash,
     after: Seq,
-) -> Answer<Vec<Change>> {
-    let mut changes = vec![Change::Task(Turn::Remove, Task::Content(space, hash, after))];
+) -> StoreResult<Vec<Change>> {
+    let mut changes = vec![Change::Task(RowChange::Remove, Task::Content(space, hash, after))];
     let mut waiting = db.waiting_for_content(space, &hash, after, policy.releases_max)?;
-    if is_planted(Bug::ContentForFirstWaiterOnly) {
+    if is_planted(PlantedBug::ContentForFirstWaiterOnly) {
         waiting.truncate(1);
     }
     for seq in &waiting {
         let Some(row) = db.event(*seq)? else { continue };
-        let mut work = Work::new(*seq, row);
-        if arrive_for(db, policy, &mut work)? {
-            changes.extend(work.finish());
+        let mut draft = EventDraft::new(*seq, row);
+        if arrive_for(db, policy, &mut draft)? {
+            changes.extend(draft.finish());
         }
     }
     if let (Some(last), true) = (waiting.last(), waiting.len() == policy.releases_max) {
-        changes.push(Change::Task(Turn::Put, Task::Content(space, hash, *last)));
+        changes.push(Change::Task(RowChange::Put, Task::Content(space, hash, *last)));
     }
     Ok(changes)
 }
 
-fn arrive_for(db: &impl Reads, policy: &Policy, work: &mut Work) -> Answer<bool> {
-    let Some(envelope) = db.opened(work.seq)? else {
+fn arrive_for(db: &impl Reads, policy: &Policy, draft: &mut EventDraft) -> StoreResult<bool> {
+    let Some(envelope) = db.opened(draft.seq)? else {
         return Ok(false);
     };
-    match find(db, policy, work, &envelope, None)? {
-        Some(Verdict::Fits) => work.content(policy, ContentInput::Arrived),
-        Some(Verdict::Unfit) => work.content(policy, ContentInput::Unfit),
+    match find(db, policy, draft, &envelope, None)? {
+        Some(ContentCheck::Fits) => draft.content(policy, ContentInput::Arrived),
+        Some(ContentCheck::Unfit) => draft.content(policy, ContentInput::Unfit),
         None => Ok(false),
     }
 }
 
 /// Inline bytes that came for an event whose content was missing. The hash was compared with the envelope's.
-pub fn inline_arrived(db: &impl Reads, policy: &Policy, seq: Seq, row: EventRow, wire: &[u8]) -> Answer<Vec<Change>> {
+pub fn inline_arrived(
+    db: &impl Reads,
+    policy: &Policy,
+    seq: Seq,
+    row: EventRow,
+    wire: &[u8],
+) -> StoreResult<Vec<Change>> {
     let Some(meta) = row.meta.clone() else {
         return Ok(Vec::new());
     };
@@ -389,24 +404,24 @@ pub fn inline_arrived(db: &impl Reads, policy: &Policy, seq: Seq, row: EventRow,
     if model::crypto::content_hash(wire) != meta.content_hash {
         return Ok(Vec::new());
     }
-    let mut work = Work::new(seq, row);
-    work.row.has_inline = true;
-    work.changes.push(Change::Inline(seq, Some(wire.to_vec())));
-    if work.row.is_applied() {
+    let mut draft = EventDraft::new(seq, row);
+    draft.row.has_inline = true;
+    draft.changes.push(Change::Inline(seq, Some(wire.to_vec())));
+    if draft.row.is_applied() {
         let Some(envelope) = db.opened(seq)? else {
             return Ok(Vec::new());
         };
         match judge_wire(db, &envelope, wire)? {
-            Verdict::Fits => work.content(policy, ContentInput::Arrived)?,
-            Verdict::Unfit => work.content(policy, ContentInput::Unfit)?,
+            ContentCheck::Fits => draft.content(policy, ContentInput::Arrived)?,
+            ContentCheck::Unfit => draft.content(policy, ContentInput::Unfit)?,
         };
     }
-    Ok(work.finish())
+    Ok(draft.finish())
 }
 
 /// What a prune did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Pruned {
+pub enum PruneResult {
     /// The content was dropped.
     Dropped,
     /// It was deleted, invalid or pruned already, empty, or is not known: nothing was done.
@@ -414,32 +429,32 @@ pub enum Pruned {
 }
 
 /// Drops the content of an event here, by local policy.
-pub fn prune(db: &impl Reads, policy: &Policy, seq: Seq) -> Answer<(Pruned, Vec<Change>)> {
+pub fn prune(db: &impl Reads, policy: &Policy, seq: Seq) -> StoreResult<(PruneResult, Vec<Change>)> {
     let Some(row) = db.event(seq)? else {
-        return Ok((Pruned::Nothing("not known"), Vec::new()));
+        return Ok((PruneResult::Nothing("not known"), Vec::new()));
     };
     let why = row.content.word();
-    let mut work = Work::new(seq, row);
-    match &work.row.meta {
-        Some(meta) if meta.content_len > 0 && work.row.is_applied() => {}
-        Some(meta) if meta.content_len == 0 => return Ok((Pruned::Nothing("without content"), Vec::new())),
-        Some(_) | None => return Ok((Pruned::Nothing("not applied"), Vec::new())),
+    let mut draft = EventDraft::new(seq, row);
+    match &draft.row.meta {
+        Some(meta) if meta.content_len > 0 && draft.row.is_applied() => {}
+        Some(meta) if meta.content_len == 0 => return Ok((PruneResult::Nothing("without content"), Vec::new())),
+        Some(_) | None => return Ok((PruneResult::Nothing("not applied"), Vec::new())),
     }
-    if !work.content(policy, ContentInput::Prune)? {
-        return Ok((Pruned::Nothing(why), Vec::new()));
+    if !draft.content(policy, ContentInput::Prune)? {
+        return Ok((PruneResult::Nothing(why), Vec::new()));
     }
-    Ok((Pruned::Dropped, work.finish()))
+    Ok((PruneResult::Dropped, draft.finish()))
 }
 
 /// Wants pruned content back.
-pub fn want_back(db: &impl Reads, policy: &Policy, seq: Seq) -> Answer<Vec<Change>> {
+pub fn want_back(db: &impl Reads, policy: &Policy, seq: Seq) -> StoreResult<Vec<Change>> {
     let Some(row) = db.event(seq)? else {
         return Ok(Vec::new());
     };
-    let mut work = Work::new(seq, row);
-    if work.row.meta.is_none() || !work.content(policy, ContentInput::Want)? {
+    let mut draft = EventDraft::new(seq, row);
+    if draft.row.meta.is_none() || !draft.content(policy, ContentInput::Want)? {
         return Ok(Vec::new());
     }
-    want(db, &mut work)?;
-    Ok(work.finish())
+    want(db, &mut draft)?;
+    Ok(draft.finish())
 }

@@ -8,15 +8,15 @@
 //! Counting is a view rule. An event that stops counting stays applied; its contributions leave the views, and come
 //! back if it counts again.
 
-use crate::reads::{Answer, Fault, Reads};
-use crate::rows::{EventRow, Limit, Membership, Meta};
+use crate::reads::{Reads, StoreError, StoreResult};
+use crate::rows::{EventRow, Membership, MembershipLimit, Meta};
 use model::payload::MemberRole;
-use model::planted::{Bug, is_planted};
+use model::planted::{PlantedBug, is_planted};
 use model::{Kind, Seq, Stamp};
 
 /// What an event does, as far as rights are concerned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Act {
+pub enum Permission {
     /// What anyone of that role may do.
     Plain(MemberRole),
     /// Gives this role, or takes it from somebody else.
@@ -27,24 +27,24 @@ pub enum Act {
     Leave,
 }
 
-impl Act {
+impl Permission {
     /// Whether somebody of this role may do it.
     pub fn is_permitted(self, role: MemberRole) -> bool {
         match self {
-            Act::Plain(least) => role >= least,
-            Act::Manage(other) => role.may_manage(other),
-            Act::Replace(old, new) => role.may_manage(old) && role.may_manage(new),
-            Act::Leave => true,
+            Permission::Plain(least) => role >= least,
+            Permission::Manage(other) => role.may_manage(other),
+            Permission::Replace(old, new) => role.may_manage(old) && role.may_manage(new),
+            Permission::Leave => true,
         }
     }
 }
 
 /// The role that a membership gives at a stamp: what was granted, less what ended before; none if it was removed.
-pub fn role_at(membership: &Membership, limits: &[Limit], at: Stamp) -> Option<MemberRole> {
+pub fn role_at(membership: &Membership, limits: &[MembershipLimit], at: Stamp) -> Option<MemberRole> {
     let mut role = membership.role;
     for limit in limits.iter().filter(|limit| limit.from < at) {
         match limit.cap {
-            Some(_) if is_planted(Bug::ReplacementEndsAll) => return None,
+            Some(_) if is_planted(PlantedBug::ReplacementEndsAll) => return None,
             Some(cap) => role = role.min(cap),
             None => return None,
         }
@@ -53,7 +53,7 @@ pub fn role_at(membership: &Membership, limits: &[Limit], at: Stamp) -> Option<M
 }
 
 /// The role in which an event acted: that of its authority at its stamp, if the authority itself counts.
-pub fn acting_role(db: &impl Reads, authority: Seq, at: Stamp) -> Answer<Option<MemberRole>> {
+pub fn acting_role(db: &impl Reads, authority: Seq, at: Stamp) -> StoreResult<Option<MemberRole>> {
     let Some(row) = db.event(authority)? else {
         return Ok(None);
     };
@@ -65,17 +65,17 @@ pub fn acting_role(db: &impl Reads, authority: Seq, at: Stamp) -> Answer<Option<
 }
 
 /// The membership behind a number that is known to be one.
-pub fn membership(db: &impl Reads, seq: Seq) -> Answer<Membership> {
-    db.membership(seq)?.ok_or_else(|| Fault::Broken(format!("{seq} is an authority without a membership")))
+pub fn membership(db: &impl Reads, seq: Seq) -> StoreResult<Membership> {
+    db.membership(seq)?.ok_or_else(|| StoreError::Broken(format!("{seq} is an authority without a membership")))
 }
 
 /// Whether an applied event counts.
-pub fn counts(db: &impl Reads, meta: &Meta, at: Stamp) -> Answer<bool> {
+pub fn counts(db: &impl Reads, meta: &Meta, at: Stamp) -> StoreResult<bool> {
     if meta.authority == Seq(0) {
         // The founding of a space, a key, and everything in a public space stand on nobody's grant.
         return Ok(true);
     }
-    if is_planted(Bug::RemovedAdminGrantHonoured) && meta.kind == Kind::Member {
+    if is_planted(PlantedBug::RemovedAdminGrantHonoured) && meta.kind == Kind::Member {
         return Ok(true);
     }
     let Some(role) = acting_role(db, meta.authority, at)? else {
@@ -85,46 +85,46 @@ pub fn counts(db: &impl Reads, meta: &Meta, at: Stamp) -> Answer<bool> {
 }
 
 /// What an event does, from what it refers to.
-pub fn act(db: &impl Reads, meta: &Meta) -> Answer<Act> {
-    let plain = Act::Plain(meta.kind.least_role());
+pub fn act(db: &impl Reads, meta: &Meta) -> StoreResult<Permission> {
+    let plain = Permission::Plain(meta.kind.least_role());
     match meta.kind {
         Kind::Member => grant(db, meta),
         Kind::Removal => {
             let target = membership(db, meta.subject)?;
             let own = db.author_no(&target.member)? == Some(meta.author);
-            Ok(if own { Act::Leave } else { Act::Manage(target.role) })
+            Ok(if own { Permission::Leave } else { Permission::Manage(target.role) })
         }
         Kind::Edit | Kind::ThreadUpdate | Kind::ThreadDelete => {
             let target = subject(db, meta)?;
             let own = target.meta.as_ref().is_some_and(|other| other.author == meta.author);
-            Ok(if own { plain } else { Act::Plain(MemberRole::Admin) })
+            Ok(if own { plain } else { Permission::Plain(MemberRole::Admin) })
         }
         _ => Ok(plain),
     }
 }
 
-fn subject(db: &impl Reads, meta: &Meta) -> Answer<EventRow> {
-    db.event(meta.subject)?.ok_or_else(|| Fault::Broken(format!("{} is a subject without a row", meta.subject)))
+fn subject(db: &impl Reads, meta: &Meta) -> StoreResult<EventRow> {
+    db.event(meta.subject)?.ok_or_else(|| StoreError::Broken(format!("{} is a subject without a row", meta.subject)))
 }
 
 /// What a member event does: gives a role, perhaps in place of another.
-fn grant(db: &impl Reads, meta: &Meta) -> Answer<Act> {
+fn grant(db: &impl Reads, meta: &Meta) -> StoreResult<Permission> {
     let granted = meta.grants.unwrap_or(MemberRole::Owner);
     if meta.subject == Seq(0) {
-        return Ok(Act::Manage(granted));
+        return Ok(Permission::Manage(granted));
     }
-    Ok(Act::Replace(membership(db, meta.subject)?.role, granted))
+    Ok(Permission::Replace(membership(db, meta.subject)?.role, granted))
 }
 
 /// Whether a delete reaches a target: it counts, and its author wrote the target or was an admin at the time.
-pub fn delete_reaches(db: &impl Reads, delete: Seq, at: Stamp, target: &Meta) -> Answer<bool> {
+pub fn delete_reaches(db: &impl Reads, delete: Seq, at: Stamp, target: &Meta) -> StoreResult<bool> {
     let Some(meta) = db.event(delete)?.and_then(|row| row.meta) else {
         return Ok(false);
     };
     if meta.space != target.space || !target.kind.is_deletable() {
         return Ok(false);
     }
-    if !meta.counts && !is_planted(Bug::RemovedAdminDeleteHonoured) {
+    if !meta.counts && !is_planted(PlantedBug::RemovedAdminDeleteHonoured) {
         return Ok(false);
     }
     if meta.author == target.author {
@@ -133,7 +133,7 @@ pub fn delete_reaches(db: &impl Reads, delete: Seq, at: Stamp, target: &Meta) ->
     if meta.authority == Seq(0) {
         return Ok(false);
     }
-    if is_planted(Bug::RemovedAdminDeleteHonoured) {
+    if is_planted(PlantedBug::RemovedAdminDeleteHonoured) {
         return Ok(membership(db, meta.authority)?.role >= MemberRole::Admin);
     }
     Ok(acting_role(db, meta.authority, at)?.is_some_and(|role| role >= MemberRole::Admin))
@@ -150,7 +150,8 @@ mod tests {
 
     fn role(limits: &[(u64, Option<MemberRole>)], at: u64) -> Option<MemberRole> {
         let membership = Membership { member: Identity::ZERO, role: MemberRole::Admin, sealed: false };
-        let limits: Vec<Limit> = limits.iter().map(|(at, cap)| Limit { from: stamp(*at), cap: *cap }).collect();
+        let limits: Vec<MembershipLimit> =
+            limits.iter().map(|(at, cap)| MembershipLimit { from: stamp(*at), cap: *cap }).collect();
         role_at(&membership, &limits, stamp(at))
     }
 

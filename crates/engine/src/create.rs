@@ -3,10 +3,10 @@
 //! Its time is the greatest of now, one after each needed reference, one after the current winner of the register it
 //! writes, and one after the author's last, so that an edit made by a slow clock still wins.
 
-use crate::content::{Verdict, judge};
+use crate::content::{ContentCheck, judge};
 use crate::counting::acting_role;
 use crate::policy::Policy;
-use crate::reads::{Answer, Reads};
+use crate::reads::{Reads, StoreResult};
 use crate::receive::{Arrival, Keyring, Opening, complete};
 use crate::rows::{Meta, Origin};
 use crate::space::views::register_of;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// What somebody wants to say.
 #[derive(Clone, Debug)]
-pub struct Draft {
+pub struct NewEvent {
     /// The kind.
     pub kind: Kind,
     /// In which space.
@@ -50,7 +50,7 @@ pub enum Seal {
 
 /// Why a draft did not become an event.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CannotCreate {
+pub enum CreateError {
     /// It refers to something that is not applied here.
     #[error("it refers to {0}, which is not here yet")]
     Reference(EventId),
@@ -72,9 +72,9 @@ pub enum CannotCreate {
 }
 
 /// The first step: the content fits the kind, and the envelope says what the draft says.
-pub(crate) fn outline(now: Nanos, identity: Identity, draft: &Draft) -> Result<Envelope, CannotCreate> {
-    if judge(draft.kind, &draft.content) != Verdict::Fits {
-        return Err(CannotCreate::Content(draft.kind));
+pub(crate) fn outline(now: Nanos, identity: Identity, draft: &NewEvent) -> Result<Envelope, CreateError> {
+    if judge(draft.kind, &draft.content) != ContentCheck::Fits {
+        return Err(CreateError::Content(draft.kind));
     }
     let mut envelope = Envelope::new(draft.kind, now, draft.space, identity);
     envelope.aux = draft.aux;
@@ -94,20 +94,20 @@ pub(crate) fn place(
     policy: &Policy,
     now: Nanos,
     mut envelope: Envelope,
-) -> Answer<Result<Envelope, CannotCreate>> {
+) -> StoreResult<Result<Envelope, CreateError>> {
     match time(db, policy, now, &envelope)? {
         Ok(at) => envelope.created_at = at,
-        Err(missing) => return Ok(Err(CannotCreate::Reference(missing))),
+        Err(missing) => return Ok(Err(CreateError::Reference(missing))),
     }
     if !is_in_force(db, &envelope)? {
-        return Ok(Err(CannotCreate::NoRight));
+        return Ok(Err(CreateError::NoRight));
     }
     envelope.parents = parents(db, policy, now, &envelope)?;
     Ok(Ok(envelope))
 }
 
 /// Whether the membership that a draft stands on is in force at its time, if it names one.
-fn is_in_force(db: &impl Reads, envelope: &Envelope) -> Answer<bool> {
+fn is_in_force(db: &impl Reads, envelope: &Envelope) -> StoreResult<bool> {
     let Some(authority) = envelope.reference(Role::Authority) else { return Ok(true) };
     let Some(seq) = db.seq(&authority)? else { return Ok(false) };
     let at = Stamp { at: envelope.created_at, id: EventId([0xff; 16]) };
@@ -124,8 +124,8 @@ pub fn prepare(
     policy: &Policy,
     now: Nanos,
     identity: Identity,
-    draft: Draft,
-) -> Answer<Result<(Envelope, Vec<u8>), CannotCreate>> {
+    draft: NewEvent,
+) -> StoreResult<Result<(Envelope, Vec<u8>), CreateError>> {
     let outlined = match outline(now, identity, &draft) {
         Ok(envelope) => envelope,
         Err(why) => return Ok(Err(why)),
@@ -156,7 +156,7 @@ pub(crate) fn sign_and_seal(
     envelope: Envelope,
     seal: &Seal,
     content: Vec<u8>,
-) -> Result<Arrival, CannotCreate> {
+) -> Result<Arrival, CreateError> {
     let (envelope, wire) = with_content(policy, envelope, seal, content);
     let signed = envelope.sign(author)?;
     let blob = match seal {
@@ -180,7 +180,7 @@ fn complete_local(keyring: &impl Keyring, policy: &Policy, arrival: Arrival) -> 
     if is_inline { complete(keyring, policy, arrival) } else { arrival }
 }
 
-fn time(db: &impl Reads, policy: &Policy, now: Nanos, envelope: &Envelope) -> Answer<Result<Nanos, EventId>> {
+fn time(db: &impl Reads, policy: &Policy, now: Nanos, envelope: &Envelope) -> StoreResult<Result<Nanos, EventId>> {
     let mut at = now;
     let mut subject = Seq(0);
     for reference in envelope.needed_references() {
@@ -208,7 +208,7 @@ fn time(db: &impl Reads, policy: &Policy, now: Nanos, envelope: &Envelope) -> An
 }
 
 /// The current winner of whatever the draft would take over.
-fn winner(db: &impl Reads, envelope: &Envelope, subject: Seq) -> Answer<Option<Stamp>> {
+fn winner(db: &impl Reads, envelope: &Envelope, subject: Seq) -> StoreResult<Option<Stamp>> {
     let (Some(space), Some(author)) = (db.space_no(&envelope.space)?, db.author_no(&envelope.author)?) else {
         return Ok(None);
     };
@@ -237,7 +237,7 @@ fn winner(db: &impl Reads, envelope: &Envelope, subject: Seq) -> Answer<Option<S
     Ok(found.map(|(stamp, _)| stamp))
 }
 
-fn parents(db: &impl Reads, policy: &Policy, now: Nanos, envelope: &Envelope) -> Answer<[EventId; 2]> {
+fn parents(db: &impl Reads, policy: &Policy, now: Nanos, envelope: &Envelope) -> StoreResult<[EventId; 2]> {
     let mut parents = [EventId::ZERO; 2];
     for (slot, (stamp, _)) in parents.iter_mut().zip(last_own(db, policy, now, envelope, 2)?) {
         *slot = stamp.id;
@@ -252,7 +252,7 @@ fn last_own(
     now: Nanos,
     envelope: &Envelope,
     most: usize,
-) -> Answer<Vec<(Stamp, Seq)>> {
+) -> StoreResult<Vec<(Stamp, Seq)>> {
     let (Some(space), Some(author)) = (db.space_no(&envelope.space)?, db.author_no(&envelope.author)?) else {
         return Ok(Vec::new());
     };

@@ -25,4 +25,4 @@ mod steps;
 
 pub use change::Change;
 pub use policy::Policy;
-pub use reads::{Fault, Reads};
+pub use reads::{Reads, StoreError};

@@ -1,13 +1,13 @@
 //! The one trait through which the engine looks at what is kept.
 
-use crate::rows::{ContentRow, EventRow, Limit, Membership, Owner};
-use model::stage::Why;
+use crate::rows::{ContentRow, EventRow, Membership, MembershipLimit, Owner};
+use model::stage::RefusalReason;
 use model::{AuthorNo, Blob, ContentHash, EventId, Identity, Need, Seq, SpaceId, SpaceNo, Stamp};
 use model::{Envelope, Verified};
 
 /// The store could not answer, or what it answered breaks an invariant.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum Fault {
+pub enum StoreError {
     /// The disk or the database failed.
     #[error("the store failed: {0}")]
     Store(String),
@@ -20,11 +20,11 @@ pub enum Fault {
 }
 
 /// What a read answers.
-pub type Answer<T> = Result<T, Fault>;
+pub type StoreResult<T> = Result<T, StoreError>;
 
 /// A kept blob with the inline content beside it.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct KeptBlob {
     /// The blob.
     pub blob: Blob,
     /// The inline content, if it is here.
@@ -34,73 +34,80 @@ pub struct Kept {
 /// Everything the engine may look at. One snapshot: no answer changes while a step runs.
 pub trait Reads {
     /// The number of a known event.
-    fn seq(&self, id: &EventId) -> Answer<Option<Seq>>;
+    fn seq(&self, id: &EventId) -> StoreResult<Option<Seq>>;
     /// The row of a known event.
-    fn event(&self, seq: Seq) -> Answer<Option<EventRow>>;
+    fn event(&self, seq: Seq) -> StoreResult<Option<EventRow>>;
     /// The blob of a known event.
-    fn kept(&self, seq: Seq) -> Answer<Option<Kept>>;
+    fn kept(&self, seq: Seq) -> StoreResult<Option<KeptBlob>>;
     /// The envelope of an event that was opened and checked before.
-    fn opened(&self, seq: Seq) -> Answer<Option<Verified>>;
+    fn opened(&self, seq: Seq) -> StoreResult<Option<Verified>>;
     /// Why an id was refused, if it is remembered.
-    fn refused(&self, id: &EventId) -> Answer<Option<Why>>;
+    fn refused(&self, id: &EventId) -> StoreResult<Option<RefusalReason>>;
     /// The id of a numbered space.
-    fn space_id(&self, space: SpaceNo) -> Answer<SpaceId>;
+    fn space_id(&self, space: SpaceNo) -> StoreResult<SpaceId>;
     /// The identity behind a number.
-    fn identity(&self, author: AuthorNo) -> Answer<Identity>;
+    fn identity(&self, author: AuthorNo) -> StoreResult<Identity>;
     /// The number of a space, if it has one.
-    fn space_no(&self, space: &SpaceId) -> Answer<Option<SpaceNo>>;
+    fn space_no(&self, space: &SpaceId) -> StoreResult<Option<SpaceNo>>;
     /// The number of an identity, if it has one.
-    fn author_no(&self, identity: &Identity) -> Answer<Option<AuthorNo>>;
+    fn author_no(&self, identity: &Identity) -> StoreResult<Option<AuthorNo>>;
     /// Whether somebody here has joined the space.
-    fn joined(&self, space: &SpaceId) -> Answer<bool>;
+    fn joined(&self, space: &SpaceId) -> StoreResult<bool>;
     /// The membership that a space or member event gives.
-    fn membership(&self, seq: Seq) -> Answer<Option<Membership>>;
+    fn membership(&self, seq: Seq) -> StoreResult<Option<Membership>>;
     /// What ends or lessens a membership before a stamp, counting, in order, as far as the first that ends it.
-    fn limits(&self, membership: Seq, before: Stamp) -> Answer<Vec<Limit>>;
+    fn limits(&self, membership: Seq, before: Stamp) -> StoreResult<Vec<MembershipLimit>>;
     /// Deletes that name this target, counting or not, in order.
-    fn tombstones(&self, target: &EventId) -> Answer<Vec<(Stamp, Seq)>>;
+    fn tombstones(&self, target: &EventId) -> StoreResult<Vec<(Stamp, Seq)>>;
     /// The count and place of a content.
-    fn content(&self, space: SpaceNo, hash: &ContentHash) -> Answer<Option<ContentRow>>;
+    fn content(&self, space: SpaceNo, hash: &ContentHash) -> StoreResult<Option<ContentRow>>;
     /// The bytes of a content, if they are here and at most that long.
-    fn content_bytes(&self, space: SpaceNo, hash: &ContentHash, most: u64) -> Answer<Option<Vec<u8>>>;
+    fn content_bytes(&self, space: SpaceNo, hash: &ContentHash, most: u64) -> StoreResult<Option<Vec<u8>>>;
     /// Decrypts content of a sealed envelope; the bytes themselves for a plain one; none if it does not open.
-    fn open_content(&self, envelope: &Envelope, wire: &[u8]) -> Answer<Option<Vec<u8>>>;
+    fn open_content(&self, envelope: &Envelope, wire: &[u8]) -> StoreResult<Option<Vec<u8>>>;
     /// Events that wait for a need, from a number on.
-    fn waiting(&self, need: &Need, after: Seq, most: usize) -> Answer<Vec<Seq>>;
+    fn waiting(&self, need: &Need, after: Seq, most: usize) -> StoreResult<Vec<Seq>>;
     /// Applied events whose content is missing, from a number on.
-    fn waiting_for_content(&self, space: SpaceNo, hash: &ContentHash, after: Seq, most: usize) -> Answer<Vec<Seq>>;
+    fn waiting_for_content(&self, space: SpaceNo, hash: &ContentHash, after: Seq, most: usize)
+    -> StoreResult<Vec<Seq>>;
     /// Edits of a message or post, counting or not, after a stamp.
-    fn edits(&self, target: Seq, after: Stamp, most: usize) -> Answer<Vec<(Stamp, Seq)>>;
+    fn edits(&self, target: Seq, after: Stamp, most: usize) -> StoreResult<Vec<(Stamp, Seq)>>;
     /// Versions of a message or post, after a stamp.
-    fn versions(&self, target: Seq, after: Stamp, most: usize) -> Answer<Vec<(Stamp, Seq)>>;
+    fn versions(&self, target: Seq, after: Stamp, most: usize) -> StoreResult<Vec<(Stamp, Seq)>>;
     /// Applied events of an author in a space, after a stamp.
-    fn by_author(&self, space: SpaceNo, author: AuthorNo, after: Stamp, most: usize) -> Answer<Vec<(Stamp, Seq)>>;
+    fn by_author(&self, space: SpaceNo, author: AuthorNo, after: Stamp, most: usize) -> StoreResult<Vec<(Stamp, Seq)>>;
     /// The last applied events of an author in a space, up to a stamp, latest first.
-    fn last_by_author(&self, space: SpaceNo, author: AuthorNo, upto: Stamp, most: usize) -> Answer<Vec<(Stamp, Seq)>>;
+    fn last_by_author(
+        &self,
+        space: SpaceNo,
+        author: AuthorNo,
+        upto: Stamp,
+        most: usize,
+    ) -> StoreResult<Vec<(Stamp, Seq)>>;
     /// The greatest candidate of a register.
-    fn register_winner(&self, key: &crate::rows::RegisterKey) -> Answer<Option<(Stamp, Seq)>>;
+    fn register_winner(&self, key: &crate::rows::RegisterKey) -> StoreResult<Option<(Stamp, Seq)>>;
     /// The latest version of a message or post, if it was edited.
-    fn last_version(&self, target: Seq) -> Answer<Option<(Stamp, Seq)>>;
+    fn last_version(&self, target: Seq) -> StoreResult<Option<(Stamp, Seq)>>;
     /// The greatest reaction of an author on a target.
-    fn reaction_winner(&self, target: Seq, author: AuthorNo) -> Answer<Option<(Stamp, Seq)>>;
+    fn reaction_winner(&self, target: Seq, author: AuthorNo) -> StoreResult<Option<(Stamp, Seq)>>;
     /// How many events an owner has waiting.
-    fn held_count(&self, owner: Owner) -> Answer<u64>;
+    fn held_count(&self, owner: Owner) -> StoreResult<u64>;
     /// How many events wait in total.
-    fn held_total(&self) -> Answer<u64>;
+    fn held_total(&self) -> StoreResult<u64>;
     /// The event of an owner that has waited longest.
-    fn oldest_held(&self, owner: Owner) -> Answer<Option<Seq>>;
+    fn oldest_held(&self, owner: Owner) -> StoreResult<Option<Seq>>;
     /// How many events are carried in total.
-    fn carried_total(&self) -> Answer<u64>;
+    fn carried_total(&self) -> StoreResult<u64>;
     /// The event that has been carried longest, of whatever space.
-    fn oldest_carried(&self) -> Answer<Option<(SpaceId, Seq)>>;
+    fn oldest_carried(&self) -> StoreResult<Option<(SpaceId, Seq)>>;
     /// Carried events of a space, oldest first, after a number.
-    fn carried(&self, space: &SpaceId, after: Seq, most: usize) -> Answer<Vec<Seq>>;
+    fn carried(&self, space: &SpaceId, after: Seq, most: usize) -> StoreResult<Vec<Seq>>;
     /// How many events of a space are carried.
-    fn carried_count(&self, space: &SpaceId) -> Answer<u64>;
+    fn carried_count(&self, space: &SpaceId) -> StoreResult<u64>;
     /// Whether a parent of that author is known to be missing.
-    fn is_gap(&self, space: SpaceNo, author: AuthorNo, parent: &EventId) -> Answer<bool>;
+    fn is_gap(&self, space: SpaceNo, author: AuthorNo, parent: &EventId) -> StoreResult<bool>;
     /// The least stamp from which events of some membership are to be looked at again, leaving out one such task.
-    fn next_rederive(&self, but: (Seq, Stamp)) -> Answer<Option<Stamp>>;
+    fn next_rederive(&self, but: (Seq, Stamp)) -> StoreResult<Option<Stamp>>;
     /// The number that the next journal entry will get.
-    fn next_position(&self) -> Answer<u64>;
+    fn next_position(&self) -> StoreResult<u64>;
 }

@@ -3,13 +3,13 @@
 //! All of this happens before the writer, in parallel: parsing, hashing, decryption, signatures. The writer gets
 //! values whose type says that they were checked.
 
-use crate::content::{Verdict, judge};
+use crate::content::{ContentCheck, judge};
 use crate::policy::Policy;
 use crate::rows::Origin;
-use model::blob::{BadBlob, Form};
-use model::content::{Binding, open_content};
+use model::blob::{BadBlob, BlobForm};
+use model::content::{ChunkBinding, open_content};
 use model::crypto::{SpaceKey, TransitSecret, content_hash};
-use model::packet::{self, BadPacket, Carried, Envelopment};
+use model::packet::{self, BadPacket, PacketContent, PacketHeader};
 use model::{Blob, Envelope, KeyId, PrekeyId, SpaceId, TransitId, Verified};
 use std::sync::Arc;
 
@@ -64,14 +64,14 @@ pub struct Arrival {
     /// The inline content that came beside it.
     pub inline: Option<Vec<u8>>,
     /// Whether that content fits, where the blob could be opened.
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<ContentCheck>,
     /// The door.
     pub origin: Origin,
 }
 
 /// Why something was dropped at the door. Nothing of it is remembered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Dropped {
+pub enum DropReason {
     /// Not a packet.
     #[error(transparent)]
     Packet(#[from] BadPacket),
@@ -89,46 +89,46 @@ pub enum Dropped {
     Inline,
 }
 
-impl Dropped {
+impl DropReason {
     /// The word under which it is counted.
     pub fn word(&self) -> &'static str {
         match self {
-            Dropped::Packet(_) => "packet",
-            Dropped::Blob(BadBlob::Version(_)) => "version",
-            Dropped::Blob(BadBlob::Resealed) => "resealed",
-            Dropped::Blob(_) => "blob",
-            Dropped::Secret => "secret",
-            Dropped::Gate => "gate",
-            Dropped::Inline => "inline",
+            DropReason::Packet(_) => "packet",
+            DropReason::Blob(BadBlob::Version(_)) => "version",
+            DropReason::Blob(BadBlob::Resealed) => "resealed",
+            DropReason::Blob(_) => "blob",
+            DropReason::Secret => "secret",
+            DropReason::Gate => "gate",
+            DropReason::Inline => "inline",
         }
     }
 }
 
 /// Unwraps a packet, with what its secret attributes it to.
-pub fn unwrap(keyring: &impl Keyring, bytes: &[u8]) -> Result<(Carried, Option<Transit>), Dropped> {
+pub fn unwrap(keyring: &impl Keyring, bytes: &[u8]) -> Result<(PacketContent, Option<Transit>), DropReason> {
     match packet::parse(bytes)? {
-        Envelopment::Transit(id) => {
-            let transit = keyring.transit(&id).ok_or(Dropped::Secret)?;
+        PacketHeader::Transit(id) => {
+            let transit = keyring.transit(&id).ok_or(DropReason::Secret)?;
             Ok((packet::unwrap(&transit.secret, bytes)?, Some(transit)))
         }
-        Envelopment::FirstMeeting(id) => {
-            let secret = keyring.prekey(&id).ok_or(Dropped::Secret)?;
+        PacketHeader::FirstMeeting(id) => {
+            let secret = keyring.prekey(&id).ok_or(DropReason::Secret)?;
             Ok((packet::unwrap_first(&secret, bytes)?, None))
         }
     }
 }
 
 /// The space in the blob must be the one the secret stands for; strangers bring plain blobs only.
-pub fn gate(arrival: Arrival, transit: Option<&Transit>) -> Result<Arrival, Dropped> {
+pub fn gate(arrival: Arrival, transit: Option<&Transit>) -> Result<Arrival, DropReason> {
     let space = match (&arrival.opening, arrival.blob.form()) {
-        (_, Form::Sealed { space, .. } | Form::Addressed { space, .. }) => space,
-        (Opening::Opened(envelope), Form::Plain) => envelope.space,
-        (_, Form::Plain) => return Err(Dropped::Gate),
+        (_, BlobForm::Sealed { space, .. } | BlobForm::Addressed { space, .. }) => space,
+        (Opening::Opened(envelope), BlobForm::Plain) => envelope.space,
+        (_, BlobForm::Plain) => return Err(DropReason::Gate),
     };
     match transit {
         Some(transit) if transit.space == space => Ok(arrival),
-        None if arrival.blob.form() == Form::Plain => Ok(arrival),
-        Some(_) | None => Err(Dropped::Gate),
+        None if arrival.blob.form() == BlobForm::Plain => Ok(arrival),
+        Some(_) | None => Err(DropReason::Gate),
     }
 }
 
@@ -139,14 +139,14 @@ pub fn parse(
     blob: Vec<u8>,
     inline: Option<Vec<u8>>,
     origin: Origin,
-) -> Result<Arrival, Dropped> {
+) -> Result<Arrival, DropReason> {
     let blob = Blob::parse(blob)?;
     let inline = inline.filter(|bytes| !bytes.is_empty());
     if inline.as_ref().is_some_and(|bytes| bytes.len() as u64 > policy.inline_bytes_max) {
-        return Err(Dropped::Inline);
+        return Err(DropReason::Inline);
     }
     let opening = match open(keyring, &blob) {
-        Opening::Bad(why) => return Err(Dropped::Blob(why)),
+        Opening::Bad(why) => return Err(DropReason::Blob(why)),
         opening => opening,
     };
     Ok(complete(keyring, policy, Arrival { blob, opening, inline, verdict: None, origin }))
@@ -164,7 +164,7 @@ pub fn complete(keyring: &impl Keyring, policy: &Policy, mut arrival: Arrival) -
     }
     arrival.verdict = Some(match plain_content(keyring, policy.inline_bytes_max, envelope, wire) {
         Some(plain) => judge(envelope.kind, &plain),
-        None => Verdict::Unfit,
+        None => ContentCheck::Unfit,
     });
     arrival
 }
@@ -185,18 +185,18 @@ pub fn plain_content(
         return Some(wire.to_vec());
     }
     let key = keyring.space_key(&envelope.space, &envelope.key)?;
-    open_content(&key, wire, Binding::of(envelope, inline_bytes_max)).ok()
+    open_content(&key, wire, ChunkBinding::of(envelope, inline_bytes_max)).ok()
 }
 
 /// Opens a blob with the keys at hand and checks the signature.
 pub fn open(keyring: &impl Keyring, blob: &Blob) -> Opening {
     let checked = match blob.form() {
-        Form::Plain => blob.check_plain(),
-        Form::Sealed { space, key } => match keyring.space_key(&space, &key) {
+        BlobForm::Plain => blob.check_plain(),
+        BlobForm::Sealed { space, key } => match keyring.space_key(&space, &key) {
             Some(secret) => blob.check_sealed(&secret),
             None => return Opening::NoKey(space, key),
         },
-        Form::Addressed { space, prekey } => match keyring.prekey(&prekey) {
+        BlobForm::Addressed { space, prekey } => match keyring.prekey(&prekey) {
             Some(secret) => blob.check_addressed(&secret),
             None => return Opening::NotOurs(space),
         },
@@ -207,8 +207,8 @@ pub fn open(keyring: &impl Keyring, blob: &Blob) -> Opening {
 /// Opens a blob that was checked before it was kept.
 pub fn reopen(keyring: &impl Keyring, blob: &Blob) -> Option<Verified> {
     match blob.form() {
-        Form::Plain => blob.kept_plain().ok(),
-        Form::Sealed { space, key } => blob.kept_sealed(&*keyring.space_key(&space, &key)?).ok(),
-        Form::Addressed { prekey, .. } => blob.kept_addressed(&keyring.prekey(&prekey)?).ok(),
+        BlobForm::Plain => blob.kept_plain().ok(),
+        BlobForm::Sealed { space, key } => blob.kept_sealed(&*keyring.space_key(&space, &key)?).ok(),
+        BlobForm::Addressed { prekey, .. } => blob.kept_addressed(&keyring.prekey(&prekey)?).ok(),
     }
 }

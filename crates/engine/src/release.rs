@@ -1,32 +1,32 @@
 //! Waking what waited, ending what waited too long, and the work that goes on from transaction to transaction.
 
-use crate::change::{Change, Turn};
+use crate::change::{Change, RowChange};
 use crate::content;
-use crate::content::Work;
+use crate::content::EventDraft;
 use crate::counting::counts;
 use crate::policy::Policy;
-use crate::reads::{Answer, Fault, Reads};
-use crate::rows::{EventRow, JournalKind, Limit, Owner, Task};
+use crate::reads::{Reads, StoreError, StoreResult};
+use crate::rows::{EventRow, JournalKind, MembershipLimit, Owner, Task};
 use crate::space::{rules, views};
-use model::blob::Form;
-use model::planted::{Bug, is_planted};
-use model::stage::{Stage, StageInput, Why};
+use model::blob::BlobForm;
+use model::planted::{PlantedBug, is_planted};
+use model::stage::{RefusalReason, Stage, StageInput};
 use model::{AuthorNo, EventId, Group, Kind, Nanos, Need, Seq, SpaceId, SpaceNo, Stamp};
 
 /// Up to this many are woken in the very step that met their need; more are a task of their own.
 const WOKEN_AT_ONCE_MAX: usize = 64;
 
 /// What follows when a need is met: those that wait for it are woken, now or as a task.
-pub fn met(db: &impl Reads, policy: &Policy, need: Need) -> Answer<Vec<Change>> {
+pub fn met(db: &impl Reads, policy: &Policy, need: Need) -> StoreResult<Vec<Change>> {
     let at_once = WOKEN_AT_ONCE_MAX.min(policy.releases_max);
     let waiting = db.waiting(&need, Seq(0), at_once + 1)?;
     if waiting.len() > at_once {
-        return Ok(vec![Change::Task(Turn::Put, Task::Release(need))]);
+        return Ok(vec![Change::Task(RowChange::Put, Task::Release(need))]);
     }
     wake_all(db, &need, &waiting)
 }
 
-fn wake_all(db: &impl Reads, need: &Need, waiting: &[Seq]) -> Answer<Vec<Change>> {
+fn wake_all(db: &impl Reads, need: &Need, waiting: &[Seq]) -> StoreResult<Vec<Change>> {
     let mut changes = Vec::with_capacity(waiting.len() * 4);
     for seq in waiting {
         changes.extend(wake(db, need, *seq)?);
@@ -34,22 +34,22 @@ fn wake_all(db: &impl Reads, need: &Need, waiting: &[Seq]) -> Answer<Vec<Change>
     Ok(changes)
 }
 
-fn wake(db: &impl Reads, need: &Need, seq: Seq) -> Answer<Vec<Change>> {
+fn wake(db: &impl Reads, need: &Need, seq: Seq) -> StoreResult<Vec<Change>> {
     let Some(mut row) = db.event(seq)? else { return Err(no_row(seq)) };
     let space = space_of(db, seq, &row)?;
-    let mut changes = vec![Change::Waiting(Turn::Remove, need.clone(), seq, space)];
+    let mut changes = vec![Change::Waiting(RowChange::Remove, need.clone(), seq, space)];
     let (owner, since) = (owner_of(&row), held_since(&row));
-    row.stage = row.stage.next(StageInput::Met(need.clone())).map_err(|edge| Fault::Broken(edge.to_string()))?;
+    row.stage = row.stage.next(StageInput::Met(need.clone())).map_err(|edge| StoreError::Broken(edge.to_string()))?;
     if row.stage == Stage::Ready {
-        changes.push(Change::Held(Turn::Remove, owner, seq, since));
-        changes.push(Change::Ready(Turn::Put, seq));
+        changes.push(Change::Held(RowChange::Remove, owner, seq, since));
+        changes.push(Change::Ready(RowChange::Put, seq));
     }
     changes.push(Change::Row(seq, Box::new(row)));
     Ok(changes)
 }
 
-fn no_row(seq: Seq) -> Fault {
-    Fault::Broken(format!("{seq} waits for something but has no row"))
+fn no_row(seq: Seq) -> StoreError {
+    StoreError::Broken(format!("{seq} waits for something but has no row"))
 }
 
 /// Who answers for a held event.
@@ -69,26 +69,26 @@ pub fn held_since(row: &EventRow) -> Nanos {
 }
 
 /// The space of a known event: from its envelope if it was opened, otherwise from the outside of its blob.
-pub fn space_of(db: &impl Reads, seq: Seq, row: &EventRow) -> Answer<Option<SpaceId>> {
+pub fn space_of(db: &impl Reads, seq: Seq, row: &EventRow) -> StoreResult<Option<SpaceId>> {
     if let Some(meta) = &row.meta {
         return db.space_id(meta.space).map(Some);
     }
     Ok(db.kept(seq)?.and_then(|kept| match kept.blob.form() {
-        Form::Plain => None,
-        Form::Sealed { space, .. } | Form::Addressed { space, .. } => Some(space),
+        BlobForm::Plain => None,
+        BlobForm::Sealed { space, .. } | BlobForm::Addressed { space, .. } => Some(space),
     }))
 }
 
 /// Takes an event out of everything that says it waits, and gives back what it holds.
-pub(crate) fn withdraw(db: &impl Reads, policy: &Policy, seq: Seq, row: &EventRow) -> Answer<Vec<Change>> {
+pub(crate) fn withdraw(db: &impl Reads, policy: &Policy, seq: Seq, row: &EventRow) -> StoreResult<Vec<Change>> {
     let mut changes = Vec::new();
     if let Stage::Held { unmet, since } = &row.stage {
         let space = space_of(db, seq, row)?;
-        changes.extend(unmet.iter().map(|need| Change::Waiting(Turn::Remove, need.clone(), seq, space)));
-        changes.push(Change::Held(Turn::Remove, owner_of(row), seq, *since));
+        changes.extend(unmet.iter().map(|need| Change::Waiting(RowChange::Remove, need.clone(), seq, space)));
+        changes.push(Change::Held(RowChange::Remove, owner_of(row), seq, *since));
     }
     if let Some(meta) = &row.meta {
-        changes.push(Change::Usage(Turn::Remove, meta.space, meta.author, row.content, meta.content_len));
+        changes.push(Change::Usage(RowChange::Remove, meta.space, meta.author, row.content, meta.content_len));
         if row.content.holds_reference() && meta.content_len > policy.inline_bytes_max {
             changes.push(Change::GiveBack(meta.space, meta.content_hash));
         }
@@ -97,21 +97,21 @@ pub(crate) fn withdraw(db: &impl Reads, policy: &Policy, seq: Seq, row: &EventRo
 }
 
 /// Ends the wait of an event: nothing of it is kept, and it may come again.
-pub fn expire(db: &impl Reads, policy: &Policy, seq: Seq, now: Nanos) -> Answer<Vec<Change>> {
+pub fn expire(db: &impl Reads, policy: &Policy, seq: Seq, now: Nanos) -> StoreResult<Vec<Change>> {
     let Some(row) = db.event(seq)? else {
         return Err(no_row(seq));
     };
-    row.stage.clone().next(StageInput::Expire).map_err(|edge| Fault::Broken(edge.to_string()))?;
+    row.stage.clone().next(StageInput::Expire).map_err(|edge| StoreError::Broken(edge.to_string()))?;
     let mut changes = withdraw(db, policy, seq, &row)?;
-    if is_planted(Bug::ExpiredStillKnown) {
-        changes.push(Change::Refused(row.id, Why::NeedsRefused));
+    if is_planted(PlantedBug::ExpiredStillKnown) {
+        changes.push(Change::Refused(row.id, RefusalReason::NeedsRefused));
     }
     // Who waits for it has to hunt for it again.
     if let Some(waiter) = db.waiting(&Need::Event(row.id), Seq(0), 1)?.first()
         && let Some(waiting) = db.event(*waiter)?
         && let Some(space) = space_of(db, *waiter, &waiting)?
     {
-        changes.push(Change::Wanted(Group::Space(space), crate::fetch::Origin::PeerOrRelay));
+        changes.push(Change::Wanted(Group::Space(space), crate::fetch::NeedOrigin::PeerOrRelay));
     }
     changes.push(Change::Forget(seq, row.id));
     changes.push(Change::Expired(row.id, now));
@@ -120,12 +120,12 @@ pub fn expire(db: &impl Reads, policy: &Policy, seq: Seq, now: Nanos) -> Answer<
 }
 
 /// Ends the carrying of an event, by quota.
-pub fn drop_carried(db: &impl Reads, space: &SpaceId, seq: Seq, now: Nanos) -> Answer<Vec<Change>> {
+pub fn drop_carried(db: &impl Reads, space: &SpaceId, seq: Seq, now: Nanos) -> StoreResult<Vec<Change>> {
     let Some(row) = db.event(seq)? else {
         return Err(no_row(seq));
     };
     Ok(vec![
-        Change::Carried(Turn::Remove, *space, seq),
+        Change::Carried(RowChange::Remove, *space, seq),
         Change::Forget(seq, row.id),
         Change::Expired(row.id, now),
         Change::Count("carried-dropped"),
@@ -133,23 +133,29 @@ pub fn drop_carried(db: &impl Reads, space: &SpaceId, seq: Seq, now: Nanos) -> A
 }
 
 /// Refuses an event for ever; what needs it is woken, to be refused in turn.
-pub fn refuse(db: &impl Reads, policy: &Policy, work: Work, opened: bool, why: Why) -> Answer<Vec<Change>> {
-    let id = work.row.id;
-    let mut changes = work.changes;
+pub fn refuse(
+    db: &impl Reads,
+    policy: &Policy,
+    draft: EventDraft,
+    opened: bool,
+    why: RefusalReason,
+) -> StoreResult<Vec<Change>> {
+    let id = draft.row.id;
+    let mut changes = draft.changes;
     if opened {
-        changes.extend(withdraw(db, policy, work.seq, &work.row)?);
+        changes.extend(withdraw(db, policy, draft.seq, &draft.row)?);
     }
-    changes.push(Change::Forget(work.seq, id));
+    changes.push(Change::Forget(draft.seq, id));
     changes.push(Change::Refused(id, why));
     changes.push(Change::Count("refused"));
-    if !is_planted(Bug::RefusalDoesNotSpread) {
+    if !is_planted(PlantedBug::RefusalDoesNotSpread) {
         changes.extend(met(db, policy, Need::Event(id))?);
     }
     Ok(changes)
 }
 
 /// Does a bounded part of a task; what is left is a task again.
-pub fn run(db: &impl Reads, policy: &Policy, task: Task) -> Answer<Vec<Change>> {
+pub fn run(db: &impl Reads, policy: &Policy, task: Task) -> StoreResult<Vec<Change>> {
     match task {
         Task::Release(need) => release(db, policy, need),
         Task::Content(space, hash, after) => content::arrived(db, policy, space, hash, after),
@@ -159,30 +165,30 @@ pub fn run(db: &impl Reads, policy: &Policy, task: Task) -> Answer<Vec<Change>> 
     }
 }
 
-fn release(db: &impl Reads, policy: &Policy, need: Need) -> Answer<Vec<Change>> {
+fn release(db: &impl Reads, policy: &Policy, need: Need) -> StoreResult<Vec<Change>> {
     let waiting = db.waiting(&need, Seq(0), policy.releases_max)?;
     let mut changes = wake_all(db, &need, &waiting)?;
-    let is_last = waiting.len() < policy.releases_max || is_planted(Bug::ReleaseRestForgotten);
+    let is_last = waiting.len() < policy.releases_max || is_planted(PlantedBug::ReleaseRestForgotten);
     if is_last {
-        changes.push(Change::Task(Turn::Remove, Task::Release(need)));
+        changes.push(Change::Task(RowChange::Remove, Task::Release(need)));
     }
     Ok(changes)
 }
 
-fn join(db: &impl Reads, policy: &Policy, space: SpaceId, after: Seq) -> Answer<Vec<Change>> {
+fn join(db: &impl Reads, policy: &Policy, space: SpaceId, after: Seq) -> StoreResult<Vec<Change>> {
     let carried = db.carried(&space, after, policy.releases_max)?;
-    let mut changes = vec![Change::Task(Turn::Remove, Task::Join(space, after))];
+    let mut changes = vec![Change::Task(RowChange::Remove, Task::Join(space, after))];
     for seq in &carried {
         let Some(mut row) = db.event(*seq)? else {
             return Err(no_row(*seq));
         };
-        row.stage = row.stage.next(StageInput::Wake).map_err(|edge| Fault::Broken(edge.to_string()))?;
-        changes.push(Change::Carried(Turn::Remove, space, *seq));
-        changes.push(Change::Ready(Turn::Put, *seq));
+        row.stage = row.stage.next(StageInput::Wake).map_err(|edge| StoreError::Broken(edge.to_string()))?;
+        changes.push(Change::Carried(RowChange::Remove, space, *seq));
+        changes.push(Change::Ready(RowChange::Put, *seq));
         changes.push(Change::Row(*seq, Box::new(row)));
     }
     if let (Some(last), true) = (carried.last(), carried.len() == policy.releases_max) {
-        changes.push(Change::Task(Turn::Put, Task::Join(space, *last)));
+        changes.push(Change::Task(RowChange::Put, Task::Join(space, *last)));
     }
     Ok(changes)
 }
@@ -191,8 +197,8 @@ fn join(db: &impl Reads, policy: &Policy, space: SpaceId, after: Seq) -> Answer<
 /// goes on in the order of stamps, whichever membership it belongs to: it stops where another task is due first, and
 /// after an event whose change concerns others. What an event depends on is then settled before it is looked at, and it
 /// is looked at once.
-fn rederive(db: &impl Reads, policy: &Policy, membership: Seq, after: Stamp) -> Answer<Vec<Change>> {
-    let mut changes = vec![Change::Task(Turn::Remove, Task::Rederive(membership, after))];
+fn rederive(db: &impl Reads, policy: &Policy, membership: Seq, after: Stamp) -> StoreResult<Vec<Change>> {
+    let mut changes = vec![Change::Task(RowChange::Remove, Task::Rederive(membership, after))];
     let Some((space, author)) = member_numbers(db, membership)? else { return Ok(changes) };
     let horizon = db.next_rederive((membership, after))?.unwrap_or(Stamp::LAST);
     let events = db.by_author(space, author, after, policy.releases_max)?;
@@ -211,12 +217,12 @@ fn rederive(db: &impl Reads, policy: &Policy, membership: Seq, after: Stamp) -> 
     }
     let is_done = events.len() < policy.releases_max && last == events.last().map(|(stamp, _)| *stamp);
     if let (Some(last), false) = (last, is_done) {
-        changes.push(Change::Task(Turn::Put, Task::Rederive(membership, last)));
+        changes.push(Change::Task(RowChange::Put, Task::Rederive(membership, last)));
     }
     Ok(changes)
 }
 
-fn member_numbers(db: &impl Reads, membership: Seq) -> Answer<Option<(SpaceNo, AuthorNo)>> {
+fn member_numbers(db: &impl Reads, membership: Seq) -> StoreResult<Option<(SpaceNo, AuthorNo)>> {
     let (Some(member), Some(row)) = (db.membership(membership)?, db.event(membership)?) else {
         return Ok(None);
     };
@@ -224,7 +230,7 @@ fn member_numbers(db: &impl Reads, membership: Seq) -> Answer<Option<(SpaceNo, A
     Ok(row.meta.map(|meta| meta.space).zip(author))
 }
 
-fn rederive_one(db: &impl Reads, membership: Seq, stamp: Stamp, seq: Seq) -> Answer<Vec<Change>> {
+fn rederive_one(db: &impl Reads, membership: Seq, stamp: Stamp, seq: Seq) -> StoreResult<Vec<Change>> {
     let Some(row) = db.event(seq)? else {
         return Err(no_row(seq));
     };
@@ -237,7 +243,7 @@ fn rederive_one(db: &impl Reads, membership: Seq, stamp: Stamp, seq: Seq) -> Ans
     let now_counts = counts(db, &meta, stamp)?;
     let mut changes = Vec::new();
     if meta.kind == Kind::Edit && now_counts != meta.counts {
-        changes.push(Change::Task(Turn::Put, Task::Versions(seq, Stamp::FIRST)));
+        changes.push(Change::Task(RowChange::Put, Task::Versions(seq, Stamp::FIRST)));
     }
     if meta.kind == Kind::Delete {
         // Even where it still counts, it may have lost the rank to reach what others wrote.
@@ -247,35 +253,35 @@ fn rederive_one(db: &impl Reads, membership: Seq, stamp: Stamp, seq: Seq) -> Ans
         return Ok(changes);
     }
     meta.counts = now_counts;
-    let turn = if now_counts { Turn::Put } else { Turn::Remove };
+    let row_change = if now_counts { RowChange::Put } else { RowChange::Remove };
     let kind = if now_counts { JournalKind::Shown } else { JournalKind::Hidden };
     let Some(envelope) = db.opened(seq)? else {
         return Err(no_row(seq));
     };
-    changes.extend(views::rows(&meta, &envelope).into_iter().map(|view| Change::View(turn, view, stamp, seq)));
+    changes.extend(views::rows(&meta, &envelope).into_iter().map(|view| Change::View(row_change, view, stamp, seq)));
     changes.push(Change::Journal(meta.space, seq, kind));
-    changes.extend(consequences(&meta, turn, stamp, seq));
+    changes.extend(consequences(&meta, row_change, stamp, seq));
     let row = EventRow { meta: Some(meta), ..row };
     changes.push(Change::Row(seq, Box::new(row)));
     Ok(changes)
 }
 
 /// What follows for others when a grant, a replacement or a removal starts or stops counting.
-pub fn consequences(meta: &crate::rows::Meta, turn: Turn, stamp: Stamp, seq: Seq) -> Vec<Change> {
+pub fn consequences(meta: &crate::rows::Meta, row_change: RowChange, stamp: Stamp, seq: Seq) -> Vec<Change> {
     let mut changes = Vec::new();
     if meta.kind == Kind::Member {
         // Whatever stands on it is later than the grant itself.
-        changes.push(Change::Task(Turn::Put, Task::Rederive(seq, stamp)));
+        changes.push(Change::Task(RowChange::Put, Task::Rederive(seq, stamp)));
     }
     if matches!(meta.kind, Kind::Member | Kind::Removal) && meta.subject != Seq(0) {
-        changes.push(Change::Limit(turn, meta.subject, Limit { from: stamp, cap: meta.grants }));
-        changes.push(Change::Task(Turn::Put, Task::Rederive(meta.subject, stamp)));
+        changes.push(Change::Limit(row_change, meta.subject, MembershipLimit { from: stamp, cap: meta.grants }));
+        changes.push(Change::Task(RowChange::Put, Task::Rederive(meta.subject, stamp)));
     }
     changes
 }
 
 /// A delete came, or what it may reach changed: its target is looked at again, in a step of its own.
-pub fn deletion_changed(db: &impl Reads, delete: Seq) -> Answer<Vec<Change>> {
+pub fn deletion_changed(db: &impl Reads, delete: Seq) -> StoreResult<Vec<Change>> {
     let Some(envelope) = db.opened(delete)? else {
         return Ok(Vec::new());
     };
@@ -286,9 +292,9 @@ pub fn deletion_changed(db: &impl Reads, delete: Seq) -> Answer<Vec<Change>> {
 }
 
 /// The task that looks again at a target, if it is known.
-pub fn recheck_task(db: &impl Reads, target: &EventId) -> Answer<Vec<Change>> {
+pub fn recheck_task(db: &impl Reads, target: &EventId) -> StoreResult<Vec<Change>> {
     Ok(match db.seq(target)? {
-        Some(seq) => vec![Change::Task(Turn::Put, Task::Versions(seq, Stamp::FIRST))],
+        Some(seq) => vec![Change::Task(RowChange::Put, Task::Versions(seq, Stamp::FIRST))],
         None => Vec::new(),
     })
 }

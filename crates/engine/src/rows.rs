@@ -1,7 +1,7 @@
 //! What is kept of an event, of content and of memberships, and the rows of the views.
 
 use model::payload::MemberRole;
-use model::stage::{ContentState, Stage, Why};
+use model::stage::{ContentState, RefusalReason, Stage};
 use model::{AuthorNo, AuxKey, ContentHash, EventId, Identity, Kind, Nanos, Seq, SpaceId, SpaceNo, Stamp};
 
 /// Through which door an event came first. Kept locally, never replicated.
@@ -93,7 +93,7 @@ pub struct Membership {
 
 /// Something that ends or lessens a membership from its stamp on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limit {
+pub struct MembershipLimit {
     /// From when.
     pub from: Stamp,
     /// The greatest role that remains; none after a removal.
@@ -102,7 +102,7 @@ pub struct Limit {
 
 /// Where the bytes of a content are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum ContentLocation {
     /// Not here.
     Absent,
     /// In the database.
@@ -119,7 +119,7 @@ pub struct ContentRow {
     /// How many bytes travel.
     pub len: u64,
     /// Where they are.
-    pub place: Place,
+    pub place: ContentLocation,
     /// Since when the count is zero.
     pub unused_since: Nanos,
 }
@@ -351,7 +351,7 @@ pub enum Outcome {
     /// It is kept for others.
     Carried(Seq),
     /// It will never be valid.
-    Refused(Why),
+    Refused(RefusalReason),
     /// It was here already; nothing changed, except that inline content that was missing may have come with it.
     Known(Seq),
     /// It was turned away and may come again.

@@ -16,7 +16,7 @@ pub const TAG_BYTES: usize = 16;
 /// The bytes could not be opened: wrong key, or changed on the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("cannot be opened: wrong key, or changed on the way")]
-pub struct CannotOpen;
+pub struct DecryptError;
 
 /// Encrypts bytes under a key that is used for this one purpose.
 pub fn seal(key: &[u8; 32], nonce: &[u8; NONCE_BYTES], header: &[u8], bytes: &[u8]) -> Vec<u8> {
@@ -39,10 +39,10 @@ pub fn seal_onto(out: &mut Vec<u8>, key: &[u8; 32], nonce: &[u8; NONCE_BYTES], h
 }
 
 /// Decrypts bytes, if neither they nor the header were changed.
-pub fn open(key: &[u8; 32], nonce: &[u8; NONCE_BYTES], header: &[u8], bytes: &[u8]) -> Result<Vec<u8>, CannotOpen> {
-    let (key, nonce) = of_nonce(key, nonce).ok_or(CannotOpen)?;
+pub fn open(key: &[u8; 32], nonce: &[u8; NONCE_BYTES], header: &[u8], bytes: &[u8]) -> Result<Vec<u8>, DecryptError> {
+    let (key, nonce) = of_nonce(key, nonce).ok_or(DecryptError)?;
     let mut opened = bytes.to_vec();
-    let length = key.open_in_place(nonce, Aad::from(header), &mut opened).map_err(|_| CannotOpen)?.len();
+    let length = key.open_in_place(nonce, Aad::from(header), &mut opened).map_err(|_| DecryptError)?.len();
     opened.truncate(length);
     Ok(opened)
 }
@@ -86,11 +86,11 @@ mod tests {
         for at in 0..sealed.len() {
             let mut changed = sealed.clone();
             changed[at] ^= 1;
-            assert_eq!(open(&[1; 32], &[2; 24], b"head", &changed), Err(CannotOpen), "byte {at}");
-            assert_eq!(open(&[1; 32], &[2; 24], b"head", &sealed[..at]), Err(CannotOpen), "cut at {at}");
+            assert_eq!(open(&[1; 32], &[2; 24], b"head", &changed), Err(DecryptError), "byte {at}");
+            assert_eq!(open(&[1; 32], &[2; 24], b"head", &sealed[..at]), Err(DecryptError), "cut at {at}");
         }
-        assert_eq!(open(&[3; 32], &[2; 24], b"head", &sealed), Err(CannotOpen));
-        assert_eq!(open(&[1; 32], &[3; 24], b"head", &sealed), Err(CannotOpen));
-        assert_eq!(open(&[1; 32], &[2; 24], b"hea", &sealed), Err(CannotOpen));
+        assert_eq!(open(&[3; 32], &[2; 24], b"head", &sealed), Err(DecryptError));
+        assert_eq!(open(&[1; 32], &[3; 24], b"head", &sealed), Err(DecryptError));
+        assert_eq!(open(&[1; 32], &[2; 24], b"hea", &sealed), Err(DecryptError));
     }
 }

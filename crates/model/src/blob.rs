@@ -5,7 +5,7 @@
 //! same statement twice and have it counted twice.
 
 use crate::crypto::{
-    BOX_OVERHEAD_BYTES, CannotOpen, NONCE_BYTES, SpaceKey, TAG_BYTES, box_secret, event_id, open_box, prekey_id,
+    BOX_OVERHEAD_BYTES, DecryptError, NONCE_BYTES, SpaceKey, TAG_BYTES, box_secret, event_id, open_box, prekey_id,
     prekey_public, seal_box,
 };
 use crate::envelope::{BadEnvelope, Envelope, Verified};
@@ -13,7 +13,7 @@ use crate::ids::{EventId, KeyId, PrekeyId, SpaceId};
 use crate::kind::Kind;
 use crate::limits::{BLOB_BYTES_MAX, ENVELOPE_BYTES_MIN};
 use crate::payload::Payload;
-use crate::planted::{Bug, is_planted};
+use crate::planted::{PlantedBug, is_planted};
 
 const PLAIN: u8 = 0x00;
 const SEALED: u8 = 0x01;
@@ -36,7 +36,7 @@ pub enum BadBlob {
     Long,
     /// The encryption does not fit.
     #[error(transparent)]
-    Cipher(#[from] CannotOpen),
+    Cipher(#[from] DecryptError),
     /// The space or key in the header is not that of the envelope.
     #[error("the header of the blob does not fit its envelope")]
     Header,
@@ -62,7 +62,7 @@ impl BadBlob {
 
 /// What the outside of a blob tells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Form {
+pub enum BlobForm {
     /// Anyone can read it.
     Plain,
     /// Holders of the space key can read it.
@@ -85,7 +85,7 @@ pub enum Form {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Blob {
     bytes: Vec<u8>,
-    form: Form,
+    form: BlobForm,
     id: EventId,
 }
 
@@ -101,15 +101,15 @@ impl Blob {
     }
 
     /// What the outside of these bytes tells, without computing the id.
-    pub fn form_of(bytes: &[u8]) -> Result<Form, BadBlob> {
+    pub fn form_of(bytes: &[u8]) -> Result<BlobForm, BadBlob> {
         parse_form(bytes)
     }
 
     /// The space of a plain blob, read from its outside; none for other forms.
     pub fn plain_space_of(bytes: &[u8]) -> Option<SpaceId> {
         match parse_form(bytes) {
-            Ok(Form::Plain) => bytes.get(PLAIN_SPACE_AT..)?.first_chunk::<16>().map(|space| SpaceId(*space)),
-            Ok(Form::Sealed { .. } | Form::Addressed { .. }) | Err(_) => None,
+            Ok(BlobForm::Plain) => bytes.get(PLAIN_SPACE_AT..)?.first_chunk::<16>().map(|space| SpaceId(*space)),
+            Ok(BlobForm::Sealed { .. } | BlobForm::Addressed { .. }) | Err(_) => None,
         }
     }
 
@@ -189,26 +189,26 @@ impl Blob {
 
     fn plain_envelope(&self) -> Result<&[u8], BadBlob> {
         match self.form {
-            Form::Plain => self.bytes.get(1..).ok_or(BadBlob::Short),
-            Form::Sealed { .. } | Form::Addressed { .. } => Err(BadBlob::Header),
+            BlobForm::Plain => self.bytes.get(1..).ok_or(BadBlob::Short),
+            BlobForm::Sealed { .. } | BlobForm::Addressed { .. } => Err(BadBlob::Header),
         }
     }
 
     fn open_sealed(&self, key: &SpaceKey) -> Result<(SpaceId, Vec<u8>), BadBlob> {
-        let Form::Sealed { space, .. } = self.form else {
+        let BlobForm::Sealed { space, .. } = self.form else {
             return Err(BadBlob::Header);
         };
         let (header, rest) = self.bytes.split_at_checked(SEALED_HEADER_BYTES).ok_or(BadBlob::Short)?;
         let (nonce, sealed) = rest.split_first_chunk::<NONCE_BYTES>().ok_or(BadBlob::Short)?;
         let bytes = key.open_blob(nonce, header, sealed)?;
-        if key.blob_nonce(&bytes) != *nonce && !is_planted(Bug::ResealedAppliedTwice) {
+        if key.blob_nonce(&bytes) != *nonce && !is_planted(PlantedBug::ResealedAppliedTwice) {
             return Err(BadBlob::Resealed);
         }
         Ok((space, bytes))
     }
 
     fn open_addressed(&self, secret: &[u8; 32]) -> Result<(SpaceId, Vec<u8>), BadBlob> {
-        let Form::Addressed { space, .. } = self.form else {
+        let BlobForm::Addressed { space, .. } = self.form else {
             return Err(BadBlob::Header);
         };
         let (header, sealed) = self.bytes.split_at_checked(SEALED_HEADER_BYTES).ok_or(BadBlob::Short)?;
@@ -226,7 +226,7 @@ impl Blob {
     }
 
     /// What the outside tells.
-    pub fn form(&self) -> Form {
+    pub fn form(&self) -> BlobForm {
         self.form
     }
 
@@ -240,7 +240,7 @@ fn header(form: u8, space: &SpaceId, key: &[u8; 16]) -> Vec<u8> {
     [&[form], space.0.as_slice(), key.as_slice()].concat()
 }
 
-fn parse_form(bytes: &[u8]) -> Result<Form, BadBlob> {
+fn parse_form(bytes: &[u8]) -> Result<BlobForm, BadBlob> {
     let (form, rest) = bytes.split_first().ok_or(BadBlob::Short)?;
     let needed = match *form {
         PLAIN => ENVELOPE_BYTES_MIN,
@@ -258,9 +258,9 @@ fn parse_form(bytes: &[u8]) -> Result<Form, BadBlob> {
         return Err(BadBlob::Short);
     };
     Ok(match form {
-        SEALED => Form::Sealed { space: SpaceId(*space), key: KeyId(*key) },
-        ADDRESSED => Form::Addressed { space: SpaceId(*space), prekey: PrekeyId(*key) },
-        _ => Form::Plain,
+        SEALED => BlobForm::Sealed { space: SpaceId(*space), key: KeyId(*key) },
+        ADDRESSED => BlobForm::Addressed { space: SpaceId(*space), prekey: PrekeyId(*key) },
+        _ => BlobForm::Plain,
     })
 }
 

@@ -6,7 +6,7 @@ const DAY_SECONDS: u64 = 86_400;
 
 /// A moment, to the second.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Moment {
+pub struct CivilTime {
     /// The year.
     pub year: u64,
     /// The month, from 1.
@@ -21,13 +21,13 @@ pub struct Moment {
     pub second: u64,
 }
 
-impl Moment {
+impl CivilTime {
     /// What the calendar and the clock say then.
-    pub fn of(at: Nanos) -> Moment {
+    pub fn of(at: Nanos) -> CivilTime {
         let seconds = at.0 / Nanos::SECOND;
         let (year, month, day) = date(seconds / DAY_SECONDS);
         let second = seconds % DAY_SECONDS;
-        Moment { year, month, day, hour: second / 3600, minute: second / 60 % 60, second: second % 60 }
+        CivilTime { year, month, day, hour: second / 3600, minute: second / 60 % 60, second: second % 60 }
     }
 }
 

@@ -5,14 +5,14 @@
 //! the space, and any range can be read by opening the chunks that cover it. Inline content also binds author and
 //! time, so that those who merely carry it cannot compare.
 
-use crate::crypto::{CannotOpen, NONCE_BYTES, SpaceKey};
+use crate::crypto::{DecryptError, NONCE_BYTES, SpaceKey};
 use crate::envelope::Envelope;
 use crate::ids::{Identity, Nanos};
 use crate::limits::{CHUNK_BYTES, CHUNK_OVERHEAD_BYTES};
 
 /// What a chunk is bound to beside its own bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Binding {
+pub enum ChunkBinding {
     /// Content that is stored once per space and shared.
     Shared,
     /// Content that rests in its event's own row.
@@ -24,13 +24,13 @@ pub enum Binding {
     },
 }
 
-impl Binding {
+impl ChunkBinding {
     /// The binding of an envelope's content, given the greatest length that is inline.
-    pub fn of(envelope: &Envelope, inline_max: u64) -> Binding {
+    pub fn of(envelope: &Envelope, inline_max: u64) -> ChunkBinding {
         if envelope.content_len <= inline_max {
-            Binding::Inline { author: envelope.author, at: envelope.created_at }
+            ChunkBinding::Inline { author: envelope.author, at: envelope.created_at }
         } else {
-            Binding::Shared
+            ChunkBinding::Shared
         }
     }
 
@@ -38,8 +38,8 @@ impl Binding {
         let mut bytes = index.to_be_bytes().to_vec();
         bytes.push(u8::from(last));
         match self {
-            Binding::Shared => bytes.push(0),
-            Binding::Inline { author, at } => {
+            ChunkBinding::Shared => bytes.push(0),
+            ChunkBinding::Inline { author, at } => {
                 bytes.push(1);
                 bytes.extend(author.0);
                 bytes.extend(at.0.to_be_bytes());
@@ -57,7 +57,7 @@ pub fn sealed_len(plain_len: u64) -> u64 {
 /// Seals content of a sealed space. Empty content stays empty.
 pub fn seal_content(key: &SpaceKey, plain: &[u8], inline_max: u64, author: Identity, at: Nanos) -> Vec<u8> {
     let inline = sealed_len(plain.len() as u64) <= inline_max;
-    let binding = if inline { Binding::Inline { author, at } } else { Binding::Shared };
+    let binding = if inline { ChunkBinding::Inline { author, at } } else { ChunkBinding::Shared };
     let count = plain.len().div_ceil(CHUNK_BYTES);
     let mut wire = Vec::with_capacity(sealed_len(plain.len() as u64) as usize);
     for (index, chunk) in plain.chunks(CHUNK_BYTES).enumerate() {
@@ -66,7 +66,7 @@ pub fn seal_content(key: &SpaceKey, plain: &[u8], inline_max: u64, author: Ident
     wire
 }
 
-fn seal_one(key: &SpaceKey, binding: Binding, index: u64, last: bool, chunk: &[u8]) -> Vec<u8> {
+fn seal_one(key: &SpaceKey, binding: ChunkBinding, index: u64, last: bool, chunk: &[u8]) -> Vec<u8> {
     let binding = binding.bytes(index, last);
     let nonce = key.content_nonce(&binding, chunk);
     let mut wire = nonce.to_vec();
@@ -75,7 +75,7 @@ fn seal_one(key: &SpaceKey, binding: Binding, index: u64, last: bool, chunk: &[u
 }
 
 /// Opens content of a sealed space, all of it.
-pub fn open_content(key: &SpaceKey, wire: &[u8], binding: Binding) -> Result<Vec<u8>, CannotOpen> {
+pub fn open_content(key: &SpaceKey, wire: &[u8], binding: ChunkBinding) -> Result<Vec<u8>, DecryptError> {
     let size = CHUNK_BYTES + CHUNK_OVERHEAD_BYTES;
     let count = wire.len().div_ceil(size);
     let mut plain = Vec::with_capacity(wire.len());
@@ -88,21 +88,27 @@ pub fn open_content(key: &SpaceKey, wire: &[u8], binding: Binding) -> Result<Vec
 /// Opens the chunk of that index, as read from its place in the content: `index * (CHUNK_BYTES + overhead)`.
 pub fn open_chunk(
     key: &SpaceKey,
-    binding: Binding,
+    binding: ChunkBinding,
     index: u64,
     last: bool,
     wire: &[u8],
-) -> Result<Vec<u8>, CannotOpen> {
+) -> Result<Vec<u8>, DecryptError> {
     open_one(key, binding, index, last, wire)
 }
 
-fn open_one(key: &SpaceKey, binding: Binding, index: u64, last: bool, wire: &[u8]) -> Result<Vec<u8>, CannotOpen> {
-    let (nonce, sealed) = wire.split_first_chunk::<NONCE_BYTES>().ok_or(CannotOpen)?;
+fn open_one(
+    key: &SpaceKey,
+    binding: ChunkBinding,
+    index: u64,
+    last: bool,
+    wire: &[u8],
+) -> Result<Vec<u8>, DecryptError> {
+    let (nonce, sealed) = wire.split_first_chunk::<NONCE_BYTES>().ok_or(DecryptError)?;
     let binding = binding.bytes(index, last);
     let plain = key.open_chunk(nonce, &binding, sealed)?;
     // Only the canonical sealing opens: it is recomputed, and no empty or oversized chunk is ever made.
     if plain.is_empty() || plain.len() > CHUNK_BYTES || key.content_nonce(&binding, &plain) != *nonce {
-        return Err(CannotOpen);
+        return Err(DecryptError);
     }
     Ok(plain)
 }
@@ -133,12 +139,12 @@ mod tests {
     fn chunks_cannot_be_reordered_cut_or_lengthened() {
         let plain: Vec<u8> = (0..3 * CHUNK_BYTES as u32).map(|n| (n / 1000) as u8).collect();
         let wire = seal_content(&key(), &plain, 1024, WHO, Nanos(1));
-        assert_eq!(open_content(&key(), &wire, Binding::Shared), Ok(plain));
+        assert_eq!(open_content(&key(), &wire, ChunkBinding::Shared), Ok(plain));
         let size = CHUNK_BYTES + CHUNK_OVERHEAD_BYTES;
-        assert!(open_content(&key(), &wire[..2 * size], Binding::Shared).is_err(), "cut");
-        assert!(open_content(&key(), &wire[size..], Binding::Shared).is_err(), "shifted");
+        assert!(open_content(&key(), &wire[..2 * size], ChunkBinding::Shared).is_err(), "cut");
+        assert!(open_content(&key(), &wire[size..], ChunkBinding::Shared).is_err(), "shifted");
         let doubled = [&wire[..], &wire[2 * size..]].concat();
-        assert!(open_content(&key(), &doubled, Binding::Shared).is_err(), "lengthened");
+        assert!(open_content(&key(), &doubled, ChunkBinding::Shared).is_err(), "lengthened");
     }
 
     #[test]
@@ -146,16 +152,16 @@ mod tests {
         let plain: Vec<u8> = (0..CHUNK_BYTES + 10).map(|n| n as u8).collect();
         let wire = seal_content(&key(), &plain, 1024, WHO, Nanos(1));
         let second = &wire[CHUNK_BYTES + CHUNK_OVERHEAD_BYTES..];
-        assert_eq!(open_chunk(&key(), Binding::Shared, 1, true, second).as_deref(), Ok(&plain[CHUNK_BYTES..]));
+        assert_eq!(open_chunk(&key(), ChunkBinding::Shared, 1, true, second).as_deref(), Ok(&plain[CHUNK_BYTES..]));
     }
 
     proptest! {
         #[test]
         fn any_flipped_byte_is_refused(plain in proptest::collection::vec(any::<u8>(), 1..2000), at: usize, bit in 0..8u32) {
             let binding = if sealed_len(plain.len() as u64) <= 1024 {
-                Binding::Inline { author: WHO, at: Nanos(9) }
+                ChunkBinding::Inline { author: WHO, at: Nanos(9) }
             } else {
-                Binding::Shared
+                ChunkBinding::Shared
             };
             let mut wire = seal_content(&key(), &plain, 1024, WHO, Nanos(9));
             prop_assert_eq!(open_content(&key(), &wire, binding), Ok(plain));

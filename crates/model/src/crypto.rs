@@ -11,7 +11,7 @@ use ed25519_dalek::VerifyingKey;
 use x25519_dalek::{PublicKey, StaticSecret};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-pub use crate::aead::{CannotOpen, NONCE_BYTES, TAG_BYTES};
+pub use crate::aead::{DecryptError, NONCE_BYTES, TAG_BYTES};
 
 /// Bytes a sealed box adds: the ephemeral public key and the tag.
 pub const BOX_OVERHEAD_BYTES: usize = 32 + TAG_BYTES;
@@ -121,7 +121,7 @@ impl SpaceKey {
     }
 
     /// Decrypts an envelope.
-    pub fn open_blob(&self, nonce: &[u8; NONCE_BYTES], header: &[u8], bytes: &[u8]) -> Result<Vec<u8>, CannotOpen> {
+    pub fn open_blob(&self, nonce: &[u8; NONCE_BYTES], header: &[u8], bytes: &[u8]) -> Result<Vec<u8>, DecryptError> {
         open(&self.blob, nonce, header, bytes)
     }
 
@@ -131,7 +131,7 @@ impl SpaceKey {
     }
 
     /// Decrypts a chunk of content.
-    pub fn open_chunk(&self, nonce: &[u8; NONCE_BYTES], binding: &[u8], bytes: &[u8]) -> Result<Vec<u8>, CannotOpen> {
+    pub fn open_chunk(&self, nonce: &[u8; NONCE_BYTES], binding: &[u8], bytes: &[u8]) -> Result<Vec<u8>, DecryptError> {
         open(&self.content, nonce, binding, bytes)
     }
 }
@@ -170,7 +170,7 @@ impl TransitSecret {
     }
 
     /// Decrypts what a packet carries.
-    pub fn open(&self, nonce: &[u8; NONCE_BYTES], header: &[u8], bytes: &[u8]) -> Result<Vec<u8>, CannotOpen> {
+    pub fn open(&self, nonce: &[u8; NONCE_BYTES], header: &[u8], bytes: &[u8]) -> Result<Vec<u8>, DecryptError> {
         open(&self.key, nonce, header, bytes)
     }
 }
@@ -188,12 +188,12 @@ pub fn box_secret(carried: &[u8; 32], envelope: &[u8]) -> [u8; 32] {
 }
 
 /// Seals bytes to the holder of a prekey.
-pub fn seal_box(ephemeral: &[u8; 32], prekey: &[u8; 32], header: &[u8], bytes: &[u8]) -> Result<Vec<u8>, CannotOpen> {
+pub fn seal_box(ephemeral: &[u8; 32], prekey: &[u8; 32], header: &[u8], bytes: &[u8]) -> Result<Vec<u8>, DecryptError> {
     let secret = StaticSecret::from(*ephemeral);
     let public = PublicKey::from(&secret).to_bytes();
     let shared = secret.diffie_hellman(&PublicKey::from(*prekey));
     if !shared.was_contributory() {
-        return Err(CannotOpen);
+        return Err(DecryptError);
     }
     let (key, nonce) = box_key(shared.as_bytes(), &public, prekey);
     let mut sealed = public.to_vec();
@@ -202,13 +202,13 @@ pub fn seal_box(ephemeral: &[u8; 32], prekey: &[u8; 32], header: &[u8], bytes: &
 }
 
 /// Opens a box with the secret of the prekey it was sealed to. Also gives the ephemeral public key.
-pub fn open_box(secret: &[u8; 32], header: &[u8], sealed: &[u8]) -> Result<([u8; 32], Vec<u8>), CannotOpen> {
-    let (public, bytes) = sealed.split_first_chunk::<32>().ok_or(CannotOpen)?;
+pub fn open_box(secret: &[u8; 32], header: &[u8], sealed: &[u8]) -> Result<([u8; 32], Vec<u8>), DecryptError> {
+    let (public, bytes) = sealed.split_first_chunk::<32>().ok_or(DecryptError)?;
     let secret = StaticSecret::from(*secret);
     let prekey = PublicKey::from(&secret).to_bytes();
     let shared = secret.diffie_hellman(&PublicKey::from(*public));
     if !shared.was_contributory() {
-        return Err(CannotOpen);
+        return Err(DecryptError);
     }
     let (key, nonce) = box_key(shared.as_bytes(), public, &prekey);
     Ok((*public, open(&key, &nonce, header, bytes)?))
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_box_to_a_weak_prekey_is_refused() {
-        assert_eq!(seal_box(&[9; 32], &[0; 32], b"", b"x"), Err(CannotOpen));
+        assert_eq!(seal_box(&[9; 32], &[0; 32], b"", b"x"), Err(DecryptError));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::limits::{
     CONTENT_BYTES_MAX, ENVELOPE_BYTES_MAX, FORMAT_VERSION, PAYLOAD_BYTES_MAX, REFERENCES_MAX, SIGNATURE_BYTES,
 };
 use crate::payload::{BadPayload, Payload};
-use crate::reader::{Reader, TooShort};
+use crate::reader::{ByteReader, TooShort};
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 
 const SIGNATURE_TAG: &[u8] = b"anteroom envelope v1\0";
@@ -226,7 +226,7 @@ impl Envelope {
         if bytes.len() > ENVELOPE_BYTES_MAX {
             return Err(BadEnvelope::Long);
         }
-        let mut reader = Reader::new(bytes);
+        let mut reader = ByteReader::new(bytes);
         match reader.u8()? {
             FORMAT_VERSION => {}
             other => return Err(BadEnvelope::Version(other)),
@@ -284,7 +284,7 @@ impl Envelope {
     }
 }
 
-fn decode_payload(kind: Kind, reader: &mut Reader<'_>) -> Result<Payload, BadEnvelope> {
+fn decode_payload(kind: Kind, reader: &mut ByteReader<'_>) -> Result<Payload, BadEnvelope> {
     let length = usize::from(reader.u16()?);
     if length > PAYLOAD_BYTES_MAX {
         return Err(BadEnvelope::PayloadLength);
@@ -292,7 +292,7 @@ fn decode_payload(kind: Kind, reader: &mut Reader<'_>) -> Result<Payload, BadEnv
     Ok(Payload::decode(kind, reader.bytes(length)?)?)
 }
 
-fn decode_references(reader: &mut Reader<'_>) -> Result<Vec<Reference>, BadEnvelope> {
+fn decode_references(reader: &mut ByteReader<'_>) -> Result<Vec<Reference>, BadEnvelope> {
     let count = usize::from(reader.u8()?);
     if count > REFERENCES_MAX {
         return Err(BadEnvelope::References);

@@ -2,7 +2,7 @@
 
 use crate::ids::{ContentHash, EventId, Identity, KeyId, Nanos, SpaceId};
 use crate::limits::IDENTIFIER_BYTES_MAX;
-use crate::reader::{Reader, TooShort};
+use crate::reader::{ByteReader, TooShort};
 use std::fmt;
 use std::str::FromStr;
 
@@ -81,7 +81,7 @@ impl Need {
     }
 
     /// Reads a key form from the beginning of a row key, leaving what comes after it.
-    pub fn read_key(reader: &mut Reader<'_>) -> Result<Need, BadNeed> {
+    pub fn read_key(reader: &mut ByteReader<'_>) -> Result<Need, BadNeed> {
         Ok(match reader.u8()? {
             1 => Need::Event(EventId(reader.array()?)),
             2 => Need::Key(KeyId(reader.array()?)),
@@ -130,7 +130,7 @@ fn tagged(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     key
 }
 
-fn read_identifier(reader: &mut Reader<'_>) -> Result<String, BadNeed> {
+fn read_identifier(reader: &mut ByteReader<'_>) -> Result<String, BadNeed> {
     let length = usize::from(reader.u16()?);
     if length > IDENTIFIER_BYTES_MAX {
         return Err(BadNeed);
@@ -237,7 +237,7 @@ impl Group {
 
     /// Reads a key form.
     pub fn from_key(key: &[u8]) -> Result<Group, BadNeed> {
-        let mut reader = Reader::new(key);
+        let mut reader = ByteReader::new(key);
         let group = match reader.u8()? {
             1 => Group::Space(SpaceId(reader.array()?)),
             2 => Group::Author(SpaceId(reader.array()?), Identity(reader.array()?)),
@@ -283,7 +283,7 @@ mod tests {
         for need in examples() {
             assert_eq!(need.to_string().parse::<Need>().as_ref(), Ok(&need));
             let key = [need.to_key(), vec![9; 8]].concat();
-            let mut reader = Reader::new(&key);
+            let mut reader = ByteReader::new(&key);
             assert_eq!(Need::read_key(&mut reader).as_ref(), Ok(&need));
             assert_eq!(reader.rest(), [9; 8]);
         }

@@ -3,7 +3,7 @@
 //! What is malformed, unknown or mis-attributed is dropped without an answer, so errors here are for counters only.
 
 use crate::crypto::{
-    BOX_OVERHEAD_BYTES, CannotOpen, NONCE_BYTES, TAG_BYTES, TransitSecret, open_box, prekey_id, seal_box,
+    BOX_OVERHEAD_BYTES, DecryptError, NONCE_BYTES, TAG_BYTES, TransitSecret, open_box, prekey_id, seal_box,
 };
 use crate::ids::{PrekeyId, TransitId};
 use crate::limits::{BLOB_BYTES_MAX, INLINE_WIRE_BYTES_MAX, PACKET_BYTES_MAX};
@@ -23,12 +23,12 @@ pub enum BadPacket {
     Length,
     /// The encryption does not fit.
     #[error(transparent)]
-    Cipher(#[from] CannotOpen),
+    Cipher(#[from] DecryptError),
 }
 
 /// Whom a packet is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Envelopment {
+pub enum PacketHeader {
     /// Someone we share a transit secret with.
     Transit(TransitId),
     /// Someone met for the first time, by their prekey.
@@ -37,7 +37,7 @@ pub enum Envelopment {
 
 /// What a packet carries.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Carried {
+pub struct PacketContent {
     /// The bytes of the blob.
     pub blob: Vec<u8>,
     /// The inline content beside it; empty for none.
@@ -45,22 +45,22 @@ pub struct Carried {
 }
 
 /// Looks at the outside of a packet.
-pub fn parse(packet: &[u8]) -> Result<Envelopment, BadPacket> {
+pub fn parse(packet: &[u8]) -> Result<PacketHeader, BadPacket> {
     if packet.len() > PACKET_BYTES_MAX {
         return Err(BadPacket::Length);
     }
     let (form, rest) = packet.split_first().ok_or(BadPacket::Length)?;
     let (id, rest) = rest.split_first_chunk::<16>().ok_or(BadPacket::Length)?;
     match *form {
-        TRANSIT if rest.len() >= NONCE_BYTES + TAG_BYTES + 2 => Ok(Envelopment::Transit(TransitId(*id))),
-        FIRST_MEETING if rest.len() >= BOX_OVERHEAD_BYTES + 2 => Ok(Envelopment::FirstMeeting(PrekeyId(*id))),
+        TRANSIT if rest.len() >= NONCE_BYTES + TAG_BYTES + 2 => Ok(PacketHeader::Transit(TransitId(*id))),
+        FIRST_MEETING if rest.len() >= BOX_OVERHEAD_BYTES + 2 => Ok(PacketHeader::FirstMeeting(PrekeyId(*id))),
         TRANSIT | FIRST_MEETING => Err(BadPacket::Length),
         other => Err(BadPacket::Version(other)),
     }
 }
 
 /// Wraps for a peer; the nonce is random and never repeats.
-pub fn wrap(secret: &TransitSecret, nonce: [u8; NONCE_BYTES], carried: &Carried) -> Result<Vec<u8>, BadPacket> {
+pub fn wrap(secret: &TransitSecret, nonce: [u8; NONCE_BYTES], carried: &PacketContent) -> Result<Vec<u8>, BadPacket> {
     let mut packet = header(TRANSIT, &secret.id().0);
     let sealed = secret.seal(&nonce, &packet, &encode(carried)?);
     packet.extend(nonce);
@@ -69,14 +69,14 @@ pub fn wrap(secret: &TransitSecret, nonce: [u8; NONCE_BYTES], carried: &Carried)
 }
 
 /// Unwraps what a peer sent.
-pub fn unwrap(secret: &TransitSecret, packet: &[u8]) -> Result<Carried, BadPacket> {
+pub fn unwrap(secret: &TransitSecret, packet: &[u8]) -> Result<PacketContent, BadPacket> {
     let (header, rest) = packet.split_at_checked(HEADER_BYTES).ok_or(BadPacket::Length)?;
     let (nonce, sealed) = rest.split_first_chunk::<NONCE_BYTES>().ok_or(BadPacket::Length)?;
     decode(&secret.open(nonce, header, sealed)?)
 }
 
 /// Wraps for someone met for the first time; the ephemeral secret is random.
-pub fn wrap_first(ephemeral: [u8; 32], prekey: &[u8; 32], carried: &Carried) -> Result<Vec<u8>, BadPacket> {
+pub fn wrap_first(ephemeral: [u8; 32], prekey: &[u8; 32], carried: &PacketContent) -> Result<Vec<u8>, BadPacket> {
     let mut packet = header(FIRST_MEETING, &prekey_id(prekey).0);
     let sealed = seal_box(&ephemeral, prekey, &packet, &encode(carried)?)?;
     packet.extend(sealed);
@@ -84,7 +84,7 @@ pub fn wrap_first(ephemeral: [u8; 32], prekey: &[u8; 32], carried: &Carried) -> 
 }
 
 /// Unwraps what someone met for the first time sent.
-pub fn unwrap_first(secret: &[u8; 32], packet: &[u8]) -> Result<Carried, BadPacket> {
+pub fn unwrap_first(secret: &[u8; 32], packet: &[u8]) -> Result<PacketContent, BadPacket> {
     let (header, sealed) = packet.split_at_checked(HEADER_BYTES).ok_or(BadPacket::Length)?;
     decode(&open_box(secret, header, sealed)?.1)
 }
@@ -93,7 +93,7 @@ fn header(form: u8, id: &[u8; 16]) -> Vec<u8> {
     [&[form], id.as_slice()].concat()
 }
 
-fn encode(carried: &Carried) -> Result<Vec<u8>, BadPacket> {
+fn encode(carried: &PacketContent) -> Result<Vec<u8>, BadPacket> {
     if carried.blob.len() > BLOB_BYTES_MAX || carried.inline.len() > INLINE_WIRE_BYTES_MAX {
         return Err(BadPacket::Length);
     }
@@ -103,11 +103,11 @@ fn encode(carried: &Carried) -> Result<Vec<u8>, BadPacket> {
     Ok(bytes)
 }
 
-fn decode(bytes: &[u8]) -> Result<Carried, BadPacket> {
+fn decode(bytes: &[u8]) -> Result<PacketContent, BadPacket> {
     let (length, rest) = bytes.split_first_chunk::<2>().ok_or(BadPacket::Length)?;
     let (blob, inline) = rest.split_at_checked(usize::from(u16::from_be_bytes(*length))).ok_or(BadPacket::Length)?;
     if inline.len() > INLINE_WIRE_BYTES_MAX {
         return Err(BadPacket::Length);
     }
-    Ok(Carried { blob: blob.to_vec(), inline: inline.to_vec() })
+    Ok(PacketContent { blob: blob.to_vec(), inline: inline.to_vec() })
 }

@@ -2,7 +2,7 @@
 
 use crate::ids::Identity;
 use crate::kind::Kind;
-use crate::reader::{Reader, TooShort};
+use crate::reader::{ByteReader, TooShort};
 use std::fmt;
 use std::str::FromStr;
 
@@ -142,7 +142,7 @@ impl Payload {
 
     /// The payload of that kind in these bytes, which must be all of it.
     pub fn decode(kind: Kind, bytes: &[u8]) -> Result<Payload, BadPayload> {
-        let mut reader = Reader::new(bytes);
+        let mut reader = ByteReader::new(bytes);
         let payload = match kind {
             Kind::Space => match reader.u8()? {
                 0 => Payload::Space { sealed: false },

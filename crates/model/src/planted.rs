@@ -8,20 +8,20 @@ macro_rules! bugs {
     ($($(#[$doc:meta])* $name:ident,)*) => {
         /// A deliberate mistake, named after what goes wrong.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Bug { $($(#[$doc])* $name,)* }
+        pub enum PlantedBug { $($(#[$doc])* $name,)* }
 
-        impl Bug {
+        impl PlantedBug {
             /// Every bug, in the order of declaration.
-            pub const ALL: &'static [Bug] = &[$(Bug::$name,)*];
+            pub const ALL: &'static [PlantedBug] = &[$(PlantedBug::$name,)*];
 
             /// The name by which the command line knows the bug.
             pub fn name(self) -> &'static str {
-                match self { $(Bug::$name => stringify!($name),)* }
+                match self { $(PlantedBug::$name => stringify!($name),)* }
             }
 
             /// The bug of that name.
-            pub fn by_name(name: &str) -> Option<Bug> {
-                Bug::ALL.iter().copied().find(|bug| bug.name() == name)
+            pub fn by_name(name: &str) -> Option<PlantedBug> {
+                PlantedBug::ALL.iter().copied().find(|bug| bug.name() == name)
             }
         }
     };
@@ -88,11 +88,11 @@ bugs! {
 
 #[cfg(feature = "planted")]
 mod active {
-    use super::Bug;
+    use super::PlantedBug;
     use std::cell::Cell;
 
     thread_local! {
-        static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
+        static PLANTED: Cell<Option<PlantedBug>> = const { Cell::new(None) };
         static WEAK_IDS: Cell<bool> = const { Cell::new(false) };
     }
 
@@ -107,12 +107,12 @@ mod active {
     }
 
     /// Plants the bug on this thread, or none.
-    pub fn plant(bug: Option<Bug>) {
+    pub fn plant(bug: Option<PlantedBug>) {
         PLANTED.with(|cell| cell.set(bug));
     }
 
     /// Whether this bug is planted on this thread.
-    pub fn is_planted(bug: Bug) -> bool {
+    pub fn is_planted(bug: PlantedBug) -> bool {
         PLANTED.with(Cell::get) == Some(bug)
     }
 }
@@ -130,6 +130,6 @@ pub const fn has_weak_ids() -> bool {
 /// Whether this bug is planted on this thread: never, in a build without the feature.
 #[cfg(not(feature = "planted"))]
 #[inline(always)]
-pub const fn is_planted(_bug: Bug) -> bool {
+pub const fn is_planted(_bug: PlantedBug) -> bool {
     false
 }

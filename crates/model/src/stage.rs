@@ -1,7 +1,7 @@
 //! The stages of an event and the states of its content: two enums, one transition function each.
 //!
 //! Every stage has a name, and every pair of stage and input is spelled out; a forbidden edge is a bug, reported as
-//! [`Forbidden`] and never taken.
+//! [`ForbiddenEdge`] and never taken.
 
 use crate::ids::{Nanos, Stamp};
 use crate::need::Need;
@@ -9,7 +9,7 @@ use std::fmt;
 
 /// Why an event was refused. Refused ids are remembered, and what needs a refused event is refused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Why {
+pub enum RefusalReason {
     /// The space id does not follow from its creator.
     SpaceId,
     /// A kind that must name its authority does not, or names several.
@@ -36,49 +36,49 @@ pub enum Why {
     NeedsRefused,
 }
 
-impl Why {
+impl RefusalReason {
     /// Every reason, in the order of their codes.
-    pub const ALL: [Why; 12] = [
-        Why::SpaceId,
-        Why::Authority,
-        Why::NotTheirs,
-        Why::Role,
-        Why::Reference,
-        Why::Order,
-        Why::Target,
-        Why::Sealing,
-        Why::Place,
-        Why::AuxKey,
-        Why::Blob,
-        Why::NeedsRefused,
+    pub const ALL: [RefusalReason; 12] = [
+        RefusalReason::SpaceId,
+        RefusalReason::Authority,
+        RefusalReason::NotTheirs,
+        RefusalReason::Role,
+        RefusalReason::Reference,
+        RefusalReason::Order,
+        RefusalReason::Target,
+        RefusalReason::Sealing,
+        RefusalReason::Place,
+        RefusalReason::AuxKey,
+        RefusalReason::Blob,
+        RefusalReason::NeedsRefused,
     ];
 
     /// The byte that stands for it in a row.
     pub fn code(self) -> u8 {
-        Why::ALL.iter().position(|why| *why == self).unwrap_or(0) as u8
+        RefusalReason::ALL.iter().position(|why| *why == self).unwrap_or(0) as u8
     }
 
     /// The reason of that byte.
-    pub fn from_code(code: u8) -> Option<Why> {
-        Why::ALL.get(usize::from(code)).copied()
+    pub fn from_code(code: u8) -> Option<RefusalReason> {
+        RefusalReason::ALL.get(usize::from(code)).copied()
     }
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for RefusalReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Why::SpaceId => "its space id does not follow from its creator",
-            Why::Authority => "it does not name exactly one membership as its authority",
-            Why::NotTheirs => "its authority is not a membership of the author in this space",
-            Why::Role => "the role of its authority is too small for this kind",
-            Why::Reference => "a needed reference is missing, of the wrong kind, or in another space",
-            Why::Order => "a needed reference is not strictly earlier",
-            Why::Target => "the author may not change this target",
-            Why::Sealing => "it is plain in a sealed space, or sealed in an open one",
-            Why::Place => "this kind does not belong into such a space",
-            Why::AuxKey => "its auxiliary key does not fit the kind",
-            Why::Blob => "its signature or encoding is wrong",
-            Why::NeedsRefused => "it needs an event that was refused",
+            RefusalReason::SpaceId => "its space id does not follow from its creator",
+            RefusalReason::Authority => "it does not name exactly one membership as its authority",
+            RefusalReason::NotTheirs => "its authority is not a membership of the author in this space",
+            RefusalReason::Role => "the role of its authority is too small for this kind",
+            RefusalReason::Reference => "a needed reference is missing, of the wrong kind, or in another space",
+            RefusalReason::Order => "a needed reference is not strictly earlier",
+            RefusalReason::Target => "the author may not change this target",
+            RefusalReason::Sealing => "it is plain in a sealed space, or sealed in an open one",
+            RefusalReason::Place => "this kind does not belong into such a space",
+            RefusalReason::AuxKey => "its auxiliary key does not fit the kind",
+            RefusalReason::Blob => "its signature or encoding is wrong",
+            RefusalReason::NeedsRefused => "it needs an event that was refused",
         })
     }
 }
@@ -103,7 +103,7 @@ pub enum Stage {
     /// Never valid.
     Refused {
         /// For this reason.
-        why: Why,
+        why: RefusalReason,
     },
     /// Waited too long, or had to make room. Nothing of it is kept.
     Expired,
@@ -121,7 +121,7 @@ pub enum StageInput {
     /// POST applied it.
     Apply(u64),
     /// POST refused it.
-    Refuse(Why),
+    Refuse(RefusalReason),
     /// Its time is up.
     Expire,
     /// Nobody here can open it.
@@ -133,14 +133,14 @@ pub enum StageInput {
 /// An edge that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no edge from {from} on {input}")]
-pub struct Forbidden {
+pub struct ForbiddenEdge {
     from: String,
     input: String,
 }
 
 impl Stage {
     /// The stage after an input. An event that was just stored is [`Stage::Ready`].
-    pub fn next(self, input: StageInput) -> Result<Stage, Forbidden> {
+    pub fn next(self, input: StageInput) -> Result<Stage, ForbiddenEdge> {
         use Stage::*;
         use StageInput as In;
         match (self, input) {
@@ -183,8 +183,8 @@ impl Stage {
     }
 }
 
-fn forbidden<T>(stage: &Stage, input: &impl fmt::Debug) -> Result<T, Forbidden> {
-    Err(Forbidden { from: stage.word().to_owned(), input: format!("{input:?}") })
+fn forbidden<T>(stage: &Stage, input: &impl fmt::Debug) -> Result<T, ForbiddenEdge> {
+    Err(ForbiddenEdge { from: stage.word().to_owned(), input: format!("{input:?}") })
 }
 
 /// Where the content of an event stands.
@@ -288,7 +288,7 @@ mod tests {
             Stage::Held { unmet: vec![Need::Time(Nanos(1)), Need::Time(Nanos(2))], since: Nanos(0) },
             Stage::Ready,
             Stage::Applied { position: 1 },
-            Stage::Refused { why: Why::Role },
+            Stage::Refused { why: RefusalReason::Role },
             Stage::Expired,
             Stage::Carried,
         ]
@@ -312,7 +312,10 @@ mod tests {
         check(StageInput::Hold(vec![need()], Nanos(0)), "held>held ready>held applied| refused| expired| carried|");
         check(StageInput::Met(need()), "held>held ready>ready applied>applied refused| expired| carried>carried");
         check(StageInput::Apply(7), "held| ready>applied applied| refused| expired| carried|");
-        check(StageInput::Refuse(Why::Role), "held>refused ready>refused applied| refused| expired| carried>refused");
+        check(
+            StageInput::Refuse(RefusalReason::Role),
+            "held>refused ready>refused applied| refused| expired| carried>refused",
+        );
         check(StageInput::Expire, "held>expired ready| applied| refused| expired| carried>expired");
         check(StageInput::Carry, "held| ready>carried applied| refused| expired| carried|");
         check(StageInput::Wake, "held>ready ready>ready applied>applied refused| expired| carried>ready");
@@ -326,10 +329,10 @@ mod tests {
 
     #[test]
     fn reasons_have_codes() {
-        for why in Why::ALL {
-            assert_eq!(Why::from_code(why.code()), Some(why));
+        for why in RefusalReason::ALL {
+            assert_eq!(RefusalReason::from_code(why.code()), Some(why));
         }
-        assert_eq!(Why::from_code(200), None);
+        assert_eq!(RefusalReason::from_code(200), None);
     }
 
     fn content_input() -> impl Strategy<Value = ContentInput> {

@@ -6,10 +6,10 @@
 use anteroom_model as model;
 use ed25519_dalek::SigningKey;
 use expect_test::expect_file;
-use model::blob::{BadBlob, Form};
+use model::blob::{BadBlob, BlobForm};
 use model::crypto::{SpaceKey, TransitSecret, prekey_id, prekey_public, public_space, space_id};
 use model::envelope::{BadEnvelope, Envelope, Reference, Role, Verified};
-use model::packet::{self, BadPacket, Carried, Envelopment};
+use model::packet::{self, BadPacket, PacketContent, PacketHeader};
 use model::payload::{MemberRole, Payload};
 use model::{AuxKey, Blob, EventId, Identity, KeyId, Kind, Nanos, SpaceId, body, content};
 use proptest::prelude::*;
@@ -55,8 +55,8 @@ fn member_event() -> Verified {
     envelope.sign(&author()).unwrap()
 }
 
-fn carried() -> Carried {
-    Carried {
+fn carried() -> PacketContent {
+    PacketContent {
         blob: Blob::plain(&message(KeyId::ZERO)).unwrap().bytes().to_vec(),
         inline: b"{\"text\":\"hello\"}".to_vec(),
     }
@@ -101,13 +101,13 @@ fn golden_vectors() {
 #[test]
 fn what_was_made_opens() {
     let sealed = Blob::seal(&message(key().id()), &key()).unwrap();
-    assert_eq!(sealed.form(), Form::Sealed { space: SPACE, key: key().id() });
+    assert_eq!(sealed.form(), BlobForm::Sealed { space: SPACE, key: key().id() });
     assert_eq!(sealed.check_sealed(&key()).unwrap(), message(key().id()));
     let addressed = Blob::address(&key_event(), &prekey_public(&PREKEY_SECRET)).unwrap();
     assert_eq!(addressed.check_addressed(&PREKEY_SECRET).unwrap(), key_event());
     let transit = TransitSecret::new([0x33; 32]);
     let packet = packet::wrap(&transit, [5; 24], &carried()).unwrap();
-    assert_eq!(packet::parse(&packet), Ok(Envelopment::Transit(transit.id())));
+    assert_eq!(packet::parse(&packet), Ok(PacketHeader::Transit(transit.id())));
     assert_eq!(packet::unwrap(&transit, &packet), Ok(carried()));
 }
 
@@ -149,7 +149,7 @@ fn every_flipped_byte_is_refused() {
     let transit = TransitSecret::new([0x33; 32]);
     let packet = packet::wrap(&transit, [5; 24], &carried()).unwrap();
     every_flip(&packet, |bytes| {
-        packet::parse(&bytes) == Ok(Envelopment::Transit(transit.id())) && packet::unwrap(&transit, &bytes).is_ok()
+        packet::parse(&bytes) == Ok(PacketHeader::Transit(transit.id())) && packet::unwrap(&transit, &bytes).is_ok()
     });
 }
 
@@ -204,7 +204,7 @@ proptest! {
         let _ = packet::unwrap(&TransitSecret::new([1; 32]), &bytes);
         let _ = packet::unwrap_first(&[1; 32], &bytes);
         let _ = body::decode(&bytes);
-        let _ = content::open_content(&key(), &bytes, content::Binding::Shared);
+        let _ = content::open_content(&key(), &bytes, content::ChunkBinding::Shared);
     }
 
     #[test]

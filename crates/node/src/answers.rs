@@ -16,7 +16,7 @@ const WORDS_CHARS_MAX: usize = 200;
 
 /// Somebody who was asked, and the latest answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Asked {
+pub struct AskedSource {
     /// Who.
     pub place: String,
     /// When the answer had come.
@@ -31,13 +31,13 @@ pub struct Asked {
 
 /// The latest answers by what was asked for.
 #[derive(Debug, Default)]
-pub(crate) struct Answers(Mutex<BTreeMap<Group, Vec<Asked>>>);
+pub(crate) struct SourceAnswers(Mutex<BTreeMap<Group, Vec<AskedSource>>>);
 
-impl Answers {
+impl SourceAnswers {
     /// Remembers an answer, in place of an earlier one from the same place.
-    pub(crate) fn note(&self, group: &Group, asked: Asked) {
+    pub(crate) fn note(&self, group: &Group, asked: AskedSource) {
         let short = |text: String| text.chars().take(WORDS_CHARS_MAX).collect::<String>();
-        let asked = Asked { place: short(asked.place), failed: asked.failed.map(short), ..asked };
+        let asked = AskedSource { place: short(asked.place), failed: asked.failed.map(short), ..asked };
         let mut groups = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if groups.len() >= GROUPS_MAX && !groups.contains_key(group) {
             forget_half(&mut groups);
@@ -49,7 +49,7 @@ impl Answers {
     }
 
     /// The answers for a group, the latest first.
-    pub(crate) fn of(&self, group: &Group) -> Vec<Asked> {
+    pub(crate) fn of(&self, group: &Group) -> Vec<AskedSource> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(group).cloned().unwrap_or_default()
     }
 }
@@ -61,14 +61,14 @@ impl Node {
     }
 
     /// Who was asked for the needs of a group since the start, with their latest answers.
-    pub fn asked(&self, group: &Group) -> Vec<Asked> {
+    pub fn asked(&self, group: &Group) -> Vec<AskedSource> {
         self.inner.answers.of(group)
     }
 }
 
 /// Keeps the half that was asked for later, so that this is done rarely.
-fn forget_half(groups: &mut BTreeMap<Group, Vec<Asked>>) {
-    let latest = |answers: &[Asked]| answers.first().map(|asked| asked.at);
+fn forget_half(groups: &mut BTreeMap<Group, Vec<AskedSource>>) {
+    let latest = |answers: &[AskedSource]| answers.first().map(|asked| asked.at);
     let mut times: Vec<_> = groups.values().map(|answers| latest(answers)).collect();
     times.sort_unstable();
     let middle = times[times.len() / 2];
@@ -86,16 +86,16 @@ mod tests {
         Group::Content(SpaceId([1; 16]), ContentHash(hash))
     }
 
-    fn asked(place: &str, at: u64, brought: usize) -> Asked {
-        Asked { place: place.to_owned(), at: Nanos(at), brought, unasked: 0, failed: None }
+    fn asked(place: &str, at: u64, brought: usize) -> AskedSource {
+        AskedSource { place: place.to_owned(), at: Nanos(at), brought, unasked: 0, failed: None }
     }
 
     #[test]
     fn the_latest_answer_of_each_place_is_remembered_and_not_too_many() {
-        let answers = Answers::default();
+        let answers = SourceAnswers::default();
         for number in 0..20 {
             let failed = Some("x".repeat(1000));
-            answers.note(&group(0), Asked { failed, ..asked(&format!("place {}", number % 10), number, 0) });
+            answers.note(&group(0), AskedSource { failed, ..asked(&format!("place {}", number % 10), number, 0) });
         }
         answers.note(&group(0), asked("place 5", 30, 2));
         let found = answers.of(&group(0));
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn groups_that_were_asked_for_long_ago_are_forgotten_first() {
-        let answers = Answers::default();
+        let answers = SourceAnswers::default();
         for number in 0..3 * GROUPS_MAX as u64 {
             answers.note(&group(number), asked("somewhere", number, 0));
             assert!(answers.0.lock().unwrap().len() <= GROUPS_MAX);
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(answers.of(&group(3 * GROUPS_MAX as u64 - 1)).len(), 1);
         assert_eq!(answers.of(&group(0)), []);
         // Also when all were asked for in the same moment.
-        let answers = Answers::default();
+        let answers = SourceAnswers::default();
         for number in 0..=GROUPS_MAX as u64 {
             answers.note(&group(number), asked("somewhere", 1, 0));
         }

@@ -1,9 +1,9 @@
 //! Asking again: what a person or the end of a hunt changes in the schedule.
 
-use crate::core::Reply;
-use engine::content::Work;
+use crate::core::WriterReply;
+use engine::content::EventDraft;
 use engine::fetch::{self, ScheduleRow};
-use engine::reads::{Answer, Fault, Reads};
+use engine::reads::{Reads, StoreError, StoreResult};
 use engine::receive::Keyring as _;
 use engine::release;
 use model::stage::StageInput;
@@ -12,12 +12,12 @@ use store::Batch;
 use store::schedule::rhythm;
 
 /// Looks again at an event, and hunts now for what it waits for.
-pub(crate) fn retry_event(batch: &mut Batch<'_>, id: &EventId) -> Answer<Reply> {
+pub(crate) fn retry_event(batch: &mut Batch<'_>, id: &EventId) -> StoreResult<WriterReply> {
     let Some(seq) = batch.db().seq(id)? else {
-        return Ok(Reply::Done);
+        return Ok(WriterReply::Done);
     };
     let Some(row) = batch.db().event(seq)? else {
-        return Ok(Reply::Done);
+        return Ok(WriterReply::Done);
     };
     let space = batch.db().space_of(seq)?;
     if let Stage::Held { unmet, .. } = &row.stage {
@@ -29,25 +29,25 @@ pub(crate) fn retry_event(batch: &mut Batch<'_>, id: &EventId) -> Answer<Reply> 
     // an event that really waits keeps its place in the line.
     if let Stage::Held { unmet, since } = row.stage.clone() {
         if !any_met(batch, &unmet, space)? {
-            return Ok(Reply::Done);
+            return Ok(WriterReply::Done);
         }
-        let mut work = Work::new(seq, row);
+        let mut work = EventDraft::new(seq, row);
         let owner = release::owner_of(&work.row);
-        work.row.stage = work.row.stage.next(StageInput::Wake).map_err(|edge| Fault::Broken(edge.to_string()))?;
-        let put = |need: &Need| engine::Change::Waiting(engine::change::Turn::Remove, need.clone(), seq, space);
+        work.row.stage = work.row.stage.next(StageInput::Wake).map_err(|edge| StoreError::Broken(edge.to_string()))?;
+        let put = |need: &Need| engine::Change::Waiting(engine::change::RowChange::Remove, need.clone(), seq, space);
         work.changes.extend(unmet.iter().map(put));
-        work.changes.push(engine::Change::Held(engine::change::Turn::Remove, owner, seq, since));
-        work.changes.push(engine::Change::Ready(engine::change::Turn::Put, seq));
+        work.changes.push(engine::Change::Held(engine::change::RowChange::Remove, owner, seq, since));
+        work.changes.push(engine::Change::Ready(engine::change::RowChange::Put, seq));
         batch.apply(work.finish())?;
     } else if let (Some(meta), Some(space)) = (row.meta, space)
         && row.content == model::ContentState::Missing
     {
         hunt_now(batch, &Group::Content(space, meta.content_hash))?;
     }
-    Ok(Reply::Done)
+    Ok(WriterReply::Done)
 }
 
-fn any_met(batch: &Batch<'_>, unmet: &[Need], space: Option<SpaceId>) -> Answer<bool> {
+fn any_met(batch: &Batch<'_>, unmet: &[Need], space: Option<SpaceId>) -> StoreResult<bool> {
     for need in unmet {
         let met = match need {
             Need::Event(id) => match batch.db().seq(id)? {
@@ -66,7 +66,7 @@ fn any_met(batch: &Batch<'_>, unmet: &[Need], space: Option<SpaceId>) -> Answer<
 }
 
 /// Hunts now for a need.
-pub(crate) fn retry_need(batch: &mut Batch<'_>, need: &Need) -> Answer<Reply> {
+pub(crate) fn retry_need(batch: &mut Batch<'_>, need: &Need) -> StoreResult<WriterReply> {
     let waiting = batch.db().waiting(need, Seq(0), 1)?;
     let space = match (need, waiting.first()) {
         (Need::Content(space, _), _) => Some(*space),
@@ -76,10 +76,10 @@ pub(crate) fn retry_need(batch: &mut Batch<'_>, need: &Need) -> Answer<Reply> {
     if let Some(group) = space.and_then(|space| Group::of(need, space)) {
         hunt_now(batch, &group)?;
     }
-    Ok(Reply::Done)
+    Ok(WriterReply::Done)
 }
 
-fn hunt_now(batch: &mut Batch<'_>, group: &Group) -> Answer<()> {
+fn hunt_now(batch: &mut Batch<'_>, group: &Group) -> StoreResult<()> {
     if batch.db().needs_of(group, 1)?.is_empty() {
         return Ok(());
     }
@@ -95,14 +95,14 @@ pub(crate) fn hunt_ended(
     expected_next: Nanos,
     started_at: Nanos,
     jitter_permille: u16,
-) -> Answer<Reply> {
+) -> StoreResult<WriterReply> {
     let Some(row) = batch.db().schedule_row(group)? else {
-        return Ok(Reply::Done);
+        return Ok(WriterReply::Done);
     };
     let pending = !batch.db().needs_of(group, 1)?.is_empty();
     let now = batch.now().0;
     let (next, started) = (expected_next.0, started_at.0);
     let row = fetch::on_hunt_ended(&row, next, pending, rhythm(group), started, now, jitter_permille);
     batch.put_schedule(group, row)?;
-    Ok(Reply::Done)
+    Ok(WriterReply::Done)
 }

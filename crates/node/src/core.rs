@@ -1,22 +1,22 @@
 //! The writer's work without the loop around it: a batch of requests, one durable transaction, then the answers.
 
-use crate::acts::entering::{CannotEnter, Entrance};
-use crate::acts::{self, Act, Acted, Administered, CannotAct, CannotAdminister, Order};
+use crate::acts::entering::{AccountError, AccountRequest};
+use crate::acts::{self, AdminError, AdminRequest, AdminResult, CommandError, CommandRequest, CommandResult};
 use crate::asking;
 use crate::creating;
 use crate::jobs;
 use ed25519_dalek::SigningKey;
-use engine::chains::{self, Passage, Setting, Stored};
-use engine::content::{self, Pruned, Work};
-use engine::create::{CannotCreate, Draft};
-use engine::reads::{Answer, Fault, Reads};
+use engine::chains::{self, EventInPost, StepContext, StoreOutcome};
+use engine::content::{self, EventDraft, PruneResult};
+use engine::create::{CreateError, NewEvent};
+use engine::reads::{Reads, StoreError, StoreResult};
 use engine::receive::{self, Arrival, Opening};
 use engine::release;
 use engine::rows::{Origin, Outcome, Task};
-use model::planted::{Bug, is_planted};
+use model::planted::{PlantedBug, is_planted};
 use model::{ContentHash, EventId, Group, Identity, Nanos, Need, SpaceId};
-use store::content::Delivered;
-use store::webhooks::{Progress, WebhookId};
+use store::content::DeliverResult;
+use store::webhooks::{WebhookId, WebhookProgress};
 use store::{Batch, Store};
 
 /// How much waiting work one transaction does beside its requests.
@@ -28,11 +28,11 @@ const STOPS_ON_BUGS: bool = cfg!(any(debug_assertions, feature = "planted"));
 
 /// What the writer can be asked to do.
 #[derive(Debug, Clone)]
-pub enum Request {
+pub enum WriterRequest {
     /// Store what came through a door.
     Arrive(Box<Arrival>),
     /// Make a new event.
-    Create(Box<SigningKey>, Box<Draft>),
+    Create(Box<SigningKey>, Box<NewEvent>),
     /// Store content that came, whose hash was checked.
     Deliver(SpaceId, ContentHash, Vec<u8>),
     /// Drop the content of an event here.
@@ -69,30 +69,30 @@ pub enum Request {
     /// Note that a door dropped something so many times, for that reason.
     Dropped(&'static str, u64),
     /// Do what a user of the API asks.
-    Act(Box<Act>),
+    Act(Box<CommandRequest>),
     /// Administer.
-    Administer(Box<Order>),
+    Administer(Box<AdminRequest>),
     /// Come in through the pages, or change how.
-    Enter(Box<Entrance>),
+    Enter(Box<AccountRequest>),
     /// Note how far a webhook has told.
-    Told(SpaceId, WebhookId, Box<Progress>),
+    Told(SpaceId, WebhookId, Box<WebhookProgress>),
     /// Nothing: wake what the clock wakes, and go on with what waits.
     Tick,
 }
 
 /// What the writer answers, after the commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reply {
+pub enum WriterReply {
     /// What became of an arrival.
     Outcome(EventId, Outcome),
     /// What became of a draft.
-    Created(Result<EventId, CannotCreate>),
+    Created(Result<EventId, CreateError>),
     /// What became of content.
-    Delivered(Delivered),
+    Delivered(DeliverResult),
     /// What a prune did.
-    Pruned(Pruned),
+    Pruned(PruneResult),
     /// What became of each event that was to be purged.
-    Purged(Vec<(EventId, jobs::Purged)>),
+    Purged(Vec<(EventId, jobs::PurgeResult)>),
     /// How much a collection forgot, and how many files it deleted.
     Collected {
         /// Contents that were forgotten.
@@ -101,11 +101,11 @@ pub enum Reply {
         deleted: usize,
     },
     /// What came of an act.
-    Acted(Result<Acted, CannotAct>),
+    Acted(Result<CommandResult, CommandError>),
     /// What came of administration.
-    Administered(Result<Administered, CannotAdminister>),
+    Administered(Result<AdminResult, AdminError>),
     /// Whether somebody came in.
-    Entered(Result<(), CannotEnter>),
+    Entered(Result<(), AccountError>),
     /// It was done.
     Done,
     /// The request met a broken invariant and was left alone; it is named in the log.
@@ -114,25 +114,25 @@ pub enum Reply {
 
 /// A store and the work of its one writer.
 #[derive(Debug)]
-pub struct Core {
+pub struct WriterCore {
     store: Store,
 }
 
 /// What a batch came to.
 #[derive(Debug)]
-pub struct Done {
+pub struct BatchResult {
     /// An answer for each request, in their order.
-    pub replies: Vec<Reply>,
+    pub replies: Vec<WriterReply>,
     /// Whether more work waits that needs no request.
     pub has_more: bool,
     /// The number of the latest journal entry.
     pub position: u64,
 }
 
-impl Core {
+impl WriterCore {
     /// The writer of that store.
-    pub fn new(store: Store) -> Core {
-        Core { store }
+    pub fn new(store: Store) -> WriterCore {
+        WriterCore { store }
     }
 
     /// The store.
@@ -146,82 +146,88 @@ impl Core {
     }
 
     /// Runs the requests in one transaction and answers after its commit. On an error nothing happened.
-    pub fn run(&self, requests: Vec<Request>, now: Nanos) -> Answer<Done> {
+    pub fn run(&self, requests: Vec<WriterRequest>, now: Nanos) -> StoreResult<BatchResult> {
         let mut early = Vec::new();
         let done = self.store.write(now, |batch| {
             let mut replies = Vec::with_capacity(requests.len());
             for request in requests {
                 replies.push(parked(batch, request)?);
             }
-            if is_planted(Bug::AnswerBeforeCommit) {
+            if is_planted(PlantedBug::AnswerBeforeCommit) {
                 early = replies.clone();
             }
             batch.wake_by_clock(STEPS_PER_BATCH_MAX)?;
             batch.expire_old(STEPS_PER_BATCH_MAX)?;
             tidy_up(batch)?;
             let has_more = go_on(batch, STEPS_PER_BATCH_MAX)? | jobs::step(batch)?;
-            Ok(Done { replies, has_more, position: batch.db().next_position()?.saturating_sub(1) })
+            Ok(BatchResult { replies, has_more, position: batch.db().next_position()?.saturating_sub(1) })
         });
         match done {
-            Err(_) if !early.is_empty() => Ok(Done { replies: early, has_more: false, position: 0 }),
+            Err(_) if !early.is_empty() => Ok(BatchResult { replies: early, has_more: false, position: 0 }),
             other => other,
         }
     }
 
     /// Runs until nothing waits that could go on by itself.
-    pub fn settle(&self, now: Nanos) -> Answer<()> {
-        while self.run(vec![Request::Tick], now)?.has_more {}
+    pub fn settle(&self, now: Nanos) -> StoreResult<()> {
+        while self.run(vec![WriterRequest::Tick], now)?.has_more {}
         Ok(())
     }
 }
 
 /// A step that breaks an invariant on one request leaves that request alone; the others commit. Tests stop.
-fn parked(batch: &mut Batch<'_>, request: Request) -> Answer<Reply> {
+fn parked(batch: &mut Batch<'_>, request: WriterRequest) -> StoreResult<WriterReply> {
     match handle(batch, request) {
-        Err(Fault::Broken(what)) if !STOPS_ON_BUGS => {
+        Err(StoreError::Broken(what)) if !STOPS_ON_BUGS => {
             tracing::error!(what, "a request was parked");
-            Ok(Reply::Parked(what))
+            Ok(WriterReply::Parked(what))
         }
         other => other,
     }
 }
 
-fn handle(batch: &mut Batch<'_>, request: Request) -> Answer<Reply> {
+fn handle(batch: &mut Batch<'_>, request: WriterRequest) -> StoreResult<WriterReply> {
     match request {
-        Request::Arrive(arrival) => {
+        WriterRequest::Arrive(arrival) => {
             let id = arrival.blob.id();
-            arrive(batch, *arrival).map(|outcome| Reply::Outcome(id, outcome))
+            arrive(batch, *arrival).map(|outcome| WriterReply::Outcome(id, outcome))
         }
-        Request::Create(author, draft) => creating::make(batch, &author, *draft).map(Reply::Created),
-        Request::Deliver(space, hash, bytes) => batch.deliver(&space, &hash, &bytes).map(Reply::Delivered),
-        Request::Prune(id) => prune(batch, &id),
-        Request::Want(id) => {
+        WriterRequest::Create(author, draft) => creating::make(batch, &author, *draft).map(WriterReply::Created),
+        WriterRequest::Deliver(space, hash, bytes) => batch.deliver(&space, &hash, &bytes).map(WriterReply::Delivered),
+        WriterRequest::Prune(id) => prune(batch, &id),
+        WriterRequest::Want(id) => {
             if let Some(seq) = batch.db().seq(&id)? {
                 let changes = content::want_back(batch.db(), &policy(batch), seq)?;
                 batch.apply(changes)?;
             }
-            Ok(Reply::Done)
+            Ok(WriterReply::Done)
         }
-        Request::RetryEvent(id) => asking::retry_event(batch, &id),
-        Request::RetryNeed(need) => asking::retry_need(batch, &need),
-        Request::HuntEnded { group, expected_next, started_at, jitter_permille } => {
+        WriterRequest::RetryEvent(id) => asking::retry_event(batch, &id),
+        WriterRequest::RetryNeed(need) => asking::retry_need(batch, &need),
+        WriterRequest::HuntEnded { group, expected_next, started_at, jitter_permille } => {
             asking::hunt_ended(batch, &group, expected_next, started_at, jitter_permille)
         }
-        Request::Purge(space, targets, who) => purge(batch, &space, &targets, &who),
-        Request::Collect => collect(batch),
-        Request::AddPrekey(secret, space) => batch.add_prekey(secret, space).map(|()| Reply::Done),
-        Request::AddSpaceKey(space, secret) => batch.add_space_key(space, secret).map(|()| Reply::Done),
-        Request::AddTransit(secret, space, peer) => batch.add_transit(secret, space, peer).map(|()| Reply::Done),
-        Request::AddCustodian(identity, secret) => batch.add_custodian(&identity, &secret).map(|()| Reply::Done),
-        Request::Dropped(word, times) => {
-            batch.count(word, times);
-            Ok(Reply::Done)
+        WriterRequest::Purge(space, targets, who) => purge(batch, &space, &targets, &who),
+        WriterRequest::Collect => collect(batch),
+        WriterRequest::AddPrekey(secret, space) => batch.add_prekey(secret, space).map(|()| WriterReply::Done),
+        WriterRequest::AddSpaceKey(space, secret) => batch.add_space_key(space, secret).map(|()| WriterReply::Done),
+        WriterRequest::AddTransit(secret, space, peer) => {
+            batch.add_transit(secret, space, peer).map(|()| WriterReply::Done)
         }
-        Request::Act(act) => acts::act(batch, *act).map(Reply::Acted),
-        Request::Enter(entrance) => acts::entering::enter(batch, *entrance).map(Reply::Entered),
-        Request::Administer(order) => acts::administer(batch, *order).map(Reply::Administered),
-        Request::Told(space, id, told) => acts::webhooks::progress(batch, &space, &id, *told).map(|()| Reply::Done),
-        Request::Tick => Ok(Reply::Done),
+        WriterRequest::AddCustodian(identity, secret) => {
+            batch.add_custodian(&identity, &secret).map(|()| WriterReply::Done)
+        }
+        WriterRequest::Dropped(word, times) => {
+            batch.count(word, times);
+            Ok(WriterReply::Done)
+        }
+        WriterRequest::Act(act) => acts::run_command(batch, *act).map(WriterReply::Acted),
+        WriterRequest::Enter(request) => acts::entering::enter(batch, *request).map(WriterReply::Entered),
+        WriterRequest::Administer(order) => acts::administer(batch, *order).map(WriterReply::Administered),
+        WriterRequest::Told(space, id, told) => {
+            acts::webhooks::progress(batch, &space, &id, *told).map(|()| WriterReply::Done)
+        }
+        WriterRequest::Tick => Ok(WriterReply::Done),
     }
 }
 
@@ -229,26 +235,26 @@ pub(crate) fn policy(batch: &Batch<'_>) -> engine::Policy {
     *batch.db().policy()
 }
 
-pub(crate) fn setting(batch: &Batch<'_>) -> Setting {
-    Setting { now: batch.now(), policy: policy(batch) }
+pub(crate) fn step_context(batch: &Batch<'_>) -> StepContext {
+    StepContext { now: batch.now(), policy: policy(batch) }
 }
 
 /// STORE, then POST.
-pub(crate) fn arrive(batch: &mut Batch<'_>, arrival: Arrival) -> Answer<Outcome> {
-    let setting = setting(batch);
-    match chains::store(batch.db(), &setting, &arrival)? {
-        Stored::Away(outcome) => Ok(outcome),
-        Stored::Known(seq, changes) => {
+pub(crate) fn arrive(batch: &mut Batch<'_>, arrival: Arrival) -> StoreResult<Outcome> {
+    let context = step_context(batch);
+    match chains::store(batch.db(), &context, &arrival)? {
+        StoreOutcome::Away(outcome) => Ok(outcome),
+        StoreOutcome::Known(seq, changes) => {
             batch.note_received_again(seq, arrival.origin);
             batch.apply(changes)?;
             Ok(Outcome::Known(seq))
         }
-        Stored::New => {
+        StoreOutcome::New => {
             let arrival = open_again(batch, arrival);
-            let row = chains::new_row(&arrival, setting.now);
+            let row = chains::new_row(&arrival, context.now);
             let (opening, verdict) = (arrival.opening.clone(), arrival.verdict);
             let seq = batch.store(arrival, row.clone())?;
-            post(batch, Work::new(seq, row), opening, false, verdict)
+            post(batch, EventDraft::new(seq, row), opening, false, verdict)
         }
     }
 }
@@ -264,11 +270,11 @@ fn open_again(batch: &Batch<'_>, mut arrival: Arrival) -> Arrival {
 
 fn post(
     batch: &mut Batch<'_>,
-    work: Work,
+    draft: EventDraft,
     opening: Opening,
     was_opened: bool,
-    verdict: Option<content::Verdict>,
-) -> Answer<Outcome> {
+    verdict: Option<content::ContentCheck>,
+) -> StoreResult<Outcome> {
     let (mut new_space, mut new_author) = (None, None);
     let numbers = match &opening {
         Opening::Opened(envelope) => {
@@ -278,9 +284,9 @@ fn post(
         }
         Opening::NoKey(..) | Opening::NotOurs(_) | Opening::Bad(_) => Default::default(),
     };
-    let setting = setting(batch);
-    let passage = Passage { setting, work, opening, was_opened, verdict, numbers, found: Vec::new() };
-    let (outcome, changes) = chains::post(batch.db(), passage)?;
+    let context = step_context(batch);
+    let in_post = EventInPost { context, draft, opening, was_opened, verdict, numbers, found: Vec::new() };
+    let (outcome, changes) = chains::post(batch.db(), in_post)?;
     batch.apply(changes)?;
     if matches!(outcome, Outcome::Refused(_) | Outcome::TurnedAway(_)) {
         batch.take_back_numbers(new_space, new_author)?;
@@ -290,7 +296,7 @@ fn post(
 
 /// Goes on with what waits, tasks and released events in turn, until nothing is left or the transaction has woken or
 /// applied enough of them. Says whether anything is left. A released event re-enters POST at its first step.
-fn go_on(batch: &mut Batch<'_>, most: usize) -> Answer<bool> {
+fn go_on(batch: &mut Batch<'_>, most: usize) -> StoreResult<bool> {
     let mut woken = 0;
     for step in 0..2 * most {
         let done = match (batch.next_task()?, batch.has_ready()?) {
@@ -300,7 +306,7 @@ fn go_on(batch: &mut Batch<'_>, most: usize) -> Answer<bool> {
             (_, false) => return Ok(false),
         };
         match done {
-            Err(Fault::Broken(what)) if !STOPS_ON_BUGS => tracing::error!(what, "a waiting event was parked"),
+            Err(StoreError::Broken(what)) if !STOPS_ON_BUGS => tracing::error!(what, "a waiting event was parked"),
             other => other?,
         }
     }
@@ -308,7 +314,7 @@ fn go_on(batch: &mut Batch<'_>, most: usize) -> Answer<bool> {
 }
 
 /// Does a part of a task. Says how many events it changed, at least one.
-fn run_task(batch: &mut Batch<'_>, task: Task) -> Answer<usize> {
+fn run_task(batch: &mut Batch<'_>, task: Task) -> StoreResult<usize> {
     match release::run(batch.db(), &policy(batch), task.clone()) {
         Ok(changes) => {
             let rows = changes.iter().filter(|change| matches!(change, engine::Change::Row(..))).count();
@@ -316,78 +322,78 @@ fn run_task(batch: &mut Batch<'_>, task: Task) -> Answer<usize> {
             Ok(rows.max(1))
         }
         Err(fault) => {
-            batch.apply(vec![engine::Change::Task(engine::change::Turn::Remove, task)])?;
+            batch.apply(vec![engine::Change::Task(engine::change::RowChange::Remove, task)])?;
             Err(fault)
         }
     }
 }
 
-fn post_again(batch: &mut Batch<'_>) -> Answer<()> {
+fn post_again(batch: &mut Batch<'_>) -> StoreResult<()> {
     let Some(seq) = batch.next_ready()? else { return Ok(()) };
     let (Some(row), Some(kept)) = (batch.db().event(seq)?, batch.db().kept(seq)?) else {
-        return Err(Fault::Broken(format!("{seq} is ready but has no row")));
+        return Err(StoreError::Broken(format!("{seq} is ready but has no row")));
     };
     let was_opened = row.meta.is_some();
     let opening = if was_opened {
         match batch.db().opened(seq)? {
             Some(envelope) => Opening::Opened(envelope),
             None => {
-                return Err(Fault::Broken(format!("{seq} was opened once and cannot be opened again")));
+                return Err(StoreError::Broken(format!("{seq} was opened once and cannot be opened again")));
             }
         }
     } else {
         receive::open(batch.db(), &kept.blob)
     };
-    let mut work = Work::new(seq, row);
-    drop_foreign_inline(&mut work, &opening, kept.inline.as_deref(), was_opened);
-    post(batch, work, opening, was_opened, None).map(drop)
+    let mut draft = EventDraft::new(seq, row);
+    drop_foreign_inline(&mut draft, &opening, kept.inline.as_deref(), was_opened);
+    post(batch, draft, opening, was_opened, None).map(drop)
 }
 
 /// Inline bytes that came with a blob nobody could open may turn out not to be those that were signed for.
-fn drop_foreign_inline(work: &mut Work, opening: &Opening, inline: Option<&[u8]>, was_opened: bool) {
+fn drop_foreign_inline(draft: &mut EventDraft, opening: &Opening, inline: Option<&[u8]>, was_opened: bool) {
     let (Opening::Opened(envelope), Some(wire), false) = (opening, inline, was_opened) else {
         return;
     };
     if !receive::is_content_of(envelope, wire) {
-        work.row.has_inline = false;
-        work.changes.push(engine::Change::Inline(work.seq, None));
+        draft.row.has_inline = false;
+        draft.changes.push(engine::Change::Inline(draft.seq, None));
     }
 }
 
-fn prune(batch: &mut Batch<'_>, id: &EventId) -> Answer<Reply> {
+fn prune(batch: &mut Batch<'_>, id: &EventId) -> StoreResult<WriterReply> {
     let Some(seq) = batch.db().seq(id)? else {
-        return Ok(Reply::Pruned(Pruned::Nothing("not known")));
+        return Ok(WriterReply::Pruned(PruneResult::Nothing("not known")));
     };
     let (pruned, changes) = content::prune(batch.db(), &policy(batch), seq)?;
     batch.apply(changes)?;
-    Ok(Reply::Pruned(pruned))
+    Ok(WriterReply::Pruned(pruned))
 }
 
-fn purge(batch: &mut Batch<'_>, space: &SpaceId, targets: &[EventId], who: &str) -> Answer<Reply> {
+fn purge(batch: &mut Batch<'_>, space: &SpaceId, targets: &[EventId], who: &str) -> StoreResult<WriterReply> {
     let mut purged = Vec::new();
     for target in targets {
         let done = jobs::purge(batch, space, target)?;
-        if !matches!(done, jobs::Purged::Nothing(_)) {
+        if !matches!(done, jobs::PurgeResult::Nothing(_)) {
             batch.audit(Some(*space), who, "purge", &target.to_string())?;
         }
         purged.push((*target, done));
     }
-    Ok(Reply::Purged(purged))
+    Ok(WriterReply::Purged(purged))
 }
 
 /// What time alone asks for: files that an earlier commit forgot go, content whose grace is over is forgotten, and the
 /// journal's oldest entries are trimmed.
-fn tidy_up(batch: &mut Batch<'_>) -> Answer<()> {
+fn tidy_up(batch: &mut Batch<'_>) -> StoreResult<()> {
     batch.delete_forgotten(STEPS_PER_BATCH_MAX)?;
     batch.forget_unused(STEPS_PER_BATCH_MAX)?;
     batch.trim_journal(STEPS_PER_BATCH_MAX)?;
     Ok(())
 }
 
-fn collect(batch: &mut Batch<'_>) -> Answer<Reply> {
+fn collect(batch: &mut Batch<'_>) -> StoreResult<WriterReply> {
     let deleted = batch.delete_forgotten(STEPS_PER_BATCH_MAX)? + batch.delete_strays()?;
     let forgotten = batch.forget_unused(STEPS_PER_BATCH_MAX)?;
-    Ok(Reply::Collected { forgotten, deleted })
+    Ok(WriterReply::Collected { forgotten, deleted })
 }
 
 /// The word for a door.

@@ -1,10 +1,10 @@
 //! CREATE inside the writer: made, stored, applied and answered in one transaction.
 
-use crate::core::{arrive, policy, setting};
+use crate::core::{arrive, policy, step_context};
 use ed25519_dalek::SigningKey;
 use engine::chains;
-use engine::create::{CannotCreate, Draft, Seal};
-use engine::reads::Answer;
+use engine::create::{CreateError, NewEvent, Seal};
+use engine::reads::StoreResult;
 use engine::rows::Outcome;
 use engine::{receive, release};
 use model::crypto::content_hash;
@@ -12,11 +12,15 @@ use model::{EventId, Need};
 use store::Batch;
 
 /// CREATE, then STORE and POST at once: what was made is applied, or it fails with a name.
-pub(crate) fn make(batch: &mut Batch<'_>, author: &SigningKey, draft: Draft) -> Answer<Result<EventId, CannotCreate>> {
+pub(crate) fn make(
+    batch: &mut Batch<'_>,
+    author: &SigningKey,
+    draft: NewEvent,
+) -> StoreResult<Result<EventId, CreateError>> {
     let policy = policy(batch);
     let is_for_another = matches!(draft.seal, Seal::Prekey(_));
     let space = draft.space;
-    let mut arrival = match chains::create(batch.db(), batch.db(), &setting(batch), author, draft)? {
+    let mut arrival = match chains::create(batch.db(), batch.db(), &step_context(batch), author, draft)? {
         Ok(arrival) => arrival,
         Err(why) => return Ok(Err(why)),
     };
@@ -34,16 +38,16 @@ pub(crate) fn make(batch: &mut Batch<'_>, author: &SigningKey, draft: Draft) -> 
             }
             Ok(Ok(id))
         }
-        Outcome::Refused(why) => Ok(Err(CannotCreate::NotApplied(why.to_string()))),
+        Outcome::Refused(why) => Ok(Err(CreateError::NotApplied(why.to_string()))),
         Outcome::Held(seq, needs) => {
             // CREATE never holds: what would wait is taken back.
             let changes = release::expire(batch.db(), &policy, seq, batch.now())?;
             batch.apply(changes)?;
             let needs: Vec<String> = needs.iter().map(Need::to_string).collect();
-            Ok(Err(CannotCreate::NotApplied(format!("it would wait for {}", needs.join(", ")))))
+            Ok(Err(CreateError::NotApplied(format!("it would wait for {}", needs.join(", ")))))
         }
         // The author's own event for someone else's prekey is kept for them.
         Outcome::Carried(_) | Outcome::Known(_) => Ok(Ok(id)),
-        Outcome::TurnedAway(why) => Ok(Err(CannotCreate::NotApplied(format!("{why:?}")))),
+        Outcome::TurnedAway(why) => Ok(Err(CreateError::NotApplied(format!("{why:?}")))),
     }
 }

@@ -1,10 +1,10 @@
 //! Hunting: the fetcher's session over the schedule of a store, and what may be asked.
 //!
 //! [`Hunter`] has no sockets. It looks at the schedule, says whom to ask for what, and hears how it went; the node's
-//! loop asks real [`Source`]s on threads, and the simulator asks other simulated nodes.
+//! loop asks real [`SourceClient`]s on threads, and the simulator asks other simulated nodes.
 
-use engine::fetch::{self, DomainLimits, Hunts, Input, Output, Ticket};
-use engine::reads::Answer;
+use engine::fetch::{self, DomainLimits, HuntInput, HuntOutput, Hunts, RequestId};
+use engine::reads::StoreResult;
 use model::{ContentHash, Group, Nanos, Need, SpaceId};
 use std::collections::BTreeSet;
 use store::Db;
@@ -16,21 +16,21 @@ pub const NEEDS_PER_REQUEST_MAX: usize = 500;
 const GROUPS_PER_LOOK_MAX: usize = 256;
 
 /// Who knows where the needs of a group may be asked for.
-pub trait Places {
+pub trait SourceDirectory {
     /// The places, in order of preference.
     fn places(&self, group: &Group) -> Vec<fetch::Source>;
 }
 
 /// Somewhere needs may be fetched from: a peer, a clone URL, a relay, an object store.
-pub trait Source: Places + Send + Sync + std::fmt::Debug + 'static {
+pub trait SourceClient: SourceDirectory + Send + Sync + std::fmt::Debug + 'static {
     /// Asks for needs. Each thing that comes is handed over at once, so that what it releases need not wait for the
     /// rest.
-    fn fetch(&self, url: &str, needs: &[Need], deliver: &mut dyn FnMut(Bounty)) -> Result<(), Unfetched>;
+    fn fetch(&self, url: &str, needs: &[Need], deliver: &mut dyn FnMut(Fetched)) -> Result<(), FetchError>;
 }
 
 /// Something that a source brought.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Bounty {
+pub enum Fetched {
     /// A blob with its inline content.
     Event {
         /// The blob.
@@ -52,15 +52,15 @@ pub enum Bounty {
 /// Why a source brought nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Unfetched(pub String);
+pub struct FetchError(pub String);
 
 /// What the hunter wants done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum FetchOrder {
     /// Ask that place for these needs, deliver what comes, then say that it ended.
     Fetch {
         /// The name of the request.
-        ticket: Ticket,
+        ticket: RequestId,
         /// The group.
         group: Group,
         /// Where to ask.
@@ -88,10 +88,10 @@ pub struct Hunter {
 
 struct Plan<'a> {
     db: &'a Db<Snapshot>,
-    source: &'a dyn Places,
+    source: &'a dyn SourceDirectory,
 }
 
-impl fetch::Plan<Group> for Plan<'_> {
+impl fetch::FetchReads<Group> for Plan<'_> {
     fn pending(&self, group: &Group) -> bool {
         // A fault here shows on the next write as well; a hunt without needs just ends.
         self.db.needs_of(group, 1).is_ok_and(|needs| !needs.is_empty())
@@ -109,34 +109,45 @@ impl Hunter {
     }
 
     /// Looks at the schedule and the clock.
-    pub fn look(&mut self, db: &Db<Snapshot>, source: &dyn Places, now: Nanos) -> Answer<Vec<Order>> {
+    pub fn look(
+        &mut self,
+        db: &Db<Snapshot>,
+        source: &dyn SourceDirectory,
+        now: Nanos,
+    ) -> StoreResult<Vec<FetchOrder>> {
         let plan = Plan { db, source };
         for (group, row) in db.due_groups(now, GROUPS_PER_LOOK_MAX)? {
             if !self.hunts.is_hunting(&group) && !self.ending.contains(&group) {
-                self.hunts.hear(&plan, Input::Due { group, next: row.next }, now.0);
+                self.hunts.hear(&plan, HuntInput::Due { group, next: row.next }, now.0);
             }
         }
-        self.hunts.hear(&plan, Input::Tick, now.0);
+        self.hunts.hear(&plan, HuntInput::Tick, now.0);
         self.orders(db)
     }
 
     /// A request ended; what it brought was delivered.
-    pub fn ended(&mut self, db: &Db<Snapshot>, source: &dyn Places, ticket: Ticket, now: Nanos) -> Answer<Vec<Order>> {
-        self.hunts.hear(&Plan { db, source }, Input::Ended { ticket }, now.0);
+    pub fn ended(
+        &mut self,
+        db: &Db<Snapshot>,
+        source: &dyn SourceDirectory,
+        ticket: RequestId,
+        now: Nanos,
+    ) -> StoreResult<Vec<FetchOrder>> {
+        self.hunts.hear(&Plan { db, source }, HuntInput::Ended { ticket }, now.0);
         self.orders(db)
     }
 
-    fn orders(&mut self, db: &Db<Snapshot>) -> Answer<Vec<Order>> {
+    fn orders(&mut self, db: &Db<Snapshot>) -> StoreResult<Vec<FetchOrder>> {
         let mut orders = Vec::new();
         while let Some(output) = self.hunts.take() {
             orders.push(match output {
-                Output::Start { ticket, group, url, domain: _ } => {
+                HuntOutput::Start { ticket, group, url, domain: _ } => {
                     let needs = db.needs_of(&group, NEEDS_PER_REQUEST_MAX)?;
-                    Order::Fetch { ticket, group, url, needs }
+                    FetchOrder::Fetch { ticket, group, url, needs }
                 }
-                Output::HuntEnded { group, expected_next, started_at } => {
+                HuntOutput::HuntEnded { group, expected_next, started_at } => {
                     self.ending.insert(group.clone());
-                    Order::Ended { group, expected_next: Nanos(expected_next), started_at: Nanos(started_at) }
+                    FetchOrder::Ended { group, expected_next: Nanos(expected_next), started_at: Nanos(started_at) }
                 }
             });
         }
@@ -149,7 +160,7 @@ impl Hunter {
     }
 
     /// When to look again if nothing happens before: a row comes due, or a domain's window frees a slot.
-    pub fn wake_at(&self, db: &Db<Snapshot>, now: Nanos) -> Answer<Option<Nanos>> {
+    pub fn wake_at(&self, db: &Db<Snapshot>, now: Nanos) -> StoreResult<Option<Nanos>> {
         let due = db.next_due(now)?;
         let window = self.hunts.wake_at(now.0).map(Nanos);
         Ok(match (due, window) {
@@ -161,16 +172,16 @@ impl Hunter {
 
 /// Nowhere to ask: what waits is brought, not fetched.
 #[derive(Debug)]
-pub struct NoSource;
+pub struct NoSources;
 
-impl Places for NoSource {
+impl SourceDirectory for NoSources {
     fn places(&self, _group: &Group) -> Vec<fetch::Source> {
         Vec::new()
     }
 }
 
-impl Source for NoSource {
-    fn fetch(&self, _url: &str, _needs: &[Need], _deliver: &mut dyn FnMut(Bounty)) -> Result<(), Unfetched> {
-        Err(Unfetched("there is nobody to ask".into()))
+impl SourceClient for NoSources {
+    fn fetch(&self, _url: &str, _needs: &[Need], _deliver: &mut dyn FnMut(Fetched)) -> Result<(), FetchError> {
+        Err(FetchError("there is nobody to ask".into()))
     }
 }

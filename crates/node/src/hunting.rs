@@ -1,15 +1,15 @@
 //! The hunting loop: the fetcher's session against real sources, a thread per request, within limits.
 
-use crate::answers::Asked;
-use crate::core::Request;
-use crate::hunter::{Bounty, Hunter, Order, Source};
-use crate::running::{IDLE, Inner, Job, Wake};
+use crate::answers::AskedSource;
+use crate::core::WriterRequest;
+use crate::hunter::{FetchOrder, Fetched, Hunter, SourceClient};
+use crate::running::{HuntWake, IDLE, NodeInner, QueuedRequest};
 use crossbeam_channel::{Receiver, bounded};
 use engine::chains;
-use engine::fetch::Ticket;
-use engine::reads::Fault;
+use engine::fetch::RequestId;
+use engine::reads::StoreError;
 use engine::rows::Origin;
-use model::blob::Form;
+use model::blob::BlobForm;
 use model::crypto::content_hash;
 use model::{Group, Need};
 use std::collections::VecDeque;
@@ -17,50 +17,55 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Hunts until the node stops: wakes for commits, for the ends of requests, and for the clock.
-pub(crate) fn hunt_loop(inner: &Arc<Inner>, source: &Arc<dyn Source>, woken: &Receiver<Wake>) {
+pub(crate) fn hunt_loop(inner: &Arc<NodeInner>, source: &Arc<dyn SourceClient>, woken: &Receiver<HuntWake>) {
     let mut hunter = Hunter::new(inner.options.domains);
-    let mut waiting: VecDeque<Order> = VecDeque::new();
+    let mut waiting: VecDeque<FetchOrder> = VecDeque::new();
     let mut under_way = 0;
     loop {
         let now = inner.clock.now();
         let mut look = || {
             let db = inner.core.store().snapshot()?;
             let orders = hunter.look(&db, source.as_ref(), now)?;
-            Ok::<_, Fault>((orders, hunter.wake_at(&db, now)?))
+            Ok::<_, StoreError>((orders, hunter.wake_at(&db, now)?))
         };
         let (orders, wake_at) = look().unwrap_or_default();
         waiting.extend(orders);
         begin(inner, source, &mut waiting, &mut under_way);
         let sleep = wake_at.map_or(IDLE, |at| Duration::from_nanos(at.0.saturating_sub(now.0)).min(IDLE));
         match woken.recv_timeout(sleep) {
-            Ok(Wake::Ended(ticket)) => {
+            Ok(HuntWake::Ended(ticket)) => {
                 under_way -= 1;
                 let now = inner.clock.now();
                 let db = inner.core.store().snapshot();
                 let orders = db.and_then(|db| hunter.ended(&db, source.as_ref(), ticket, now));
                 waiting.extend(orders.unwrap_or_default());
             }
-            Ok(Wake::Settled(group)) => hunter.settled(&group),
-            Ok(Wake::Commit) | Err(crossbeam_channel::RecvTimeoutError::Timeout) => {}
-            Ok(Wake::Stop) | Err(crossbeam_channel::RecvTimeoutError::Disconnected) => return,
+            Ok(HuntWake::Settled(group)) => hunter.settled(&group),
+            Ok(HuntWake::Commit) | Err(crossbeam_channel::RecvTimeoutError::Timeout) => {}
+            Ok(HuntWake::Stop) | Err(crossbeam_channel::RecvTimeoutError::Disconnected) => return,
         }
     }
 }
 
 /// Carries out orders, as many requests at a time as are allowed.
-fn begin(inner: &Arc<Inner>, source: &Arc<dyn Source>, waiting: &mut VecDeque<Order>, under_way: &mut usize) {
+fn begin(
+    inner: &Arc<NodeInner>,
+    source: &Arc<dyn SourceClient>,
+    waiting: &mut VecDeque<FetchOrder>,
+    under_way: &mut usize,
+) {
     while let Some(order) = waiting.pop_front() {
         match order {
-            Order::Ended { group, expected_next, started_at } => {
+            FetchOrder::Ended { group, expected_next, started_at } => {
                 let settled = Settled { inner: inner.clone(), group: group.clone() };
-                let request = Request::HuntEnded { group, expected_next, started_at, jitter_permille: 0 };
-                let _ = inner.jobs.try_send(Job { request, answer: Box::new(move |_| drop(settled)) });
+                let request = WriterRequest::HuntEnded { group, expected_next, started_at, jitter_permille: 0 };
+                let _ = inner.jobs.try_send(QueuedRequest { request, answer: Box::new(move |_| drop(settled)) });
             }
-            Order::Fetch { .. } if *under_way >= inner.options.fetches_max => {
+            FetchOrder::Fetch { .. } if *under_way >= inner.options.fetches_max => {
                 waiting.push_front(order);
                 return;
             }
-            Order::Fetch { ticket, group, url, needs } => {
+            FetchOrder::Fetch { ticket, group, url, needs } => {
                 *under_way += 1;
                 let (ended, source) = (Ended { inner: inner.clone(), ticket }, source.clone());
                 // If no thread can be had, the request ends at once, and its hunt goes on elsewhere.
@@ -75,64 +80,64 @@ fn begin(inner: &Arc<Inner>, source: &Arc<dyn Source>, waiting: &mut VecDeque<Or
 
 /// Tells that a request ended, however it did.
 struct Ended {
-    inner: Arc<Inner>,
-    ticket: Ticket,
+    inner: Arc<NodeInner>,
+    ticket: RequestId,
 }
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        let _ = self.inner.wakes.send(Wake::Ended(self.ticket));
+        let _ = self.inner.wakes.send(HuntWake::Ended(self.ticket));
     }
 }
 
 /// Tells that the end of a hunt was written, or will not be.
 struct Settled {
-    inner: Arc<Inner>,
+    inner: Arc<NodeInner>,
     group: Group,
 }
 
 impl Drop for Settled {
     fn drop(&mut self) {
-        let _ = self.inner.wakes.try_send(Wake::Settled(self.group.clone()));
+        let _ = self.inner.wakes.try_send(HuntWake::Settled(self.group.clone()));
     }
 }
 
 /// Asks one source; what comes is delivered at once, and the end is told after the last of it is committed.
-fn fetch(inner: &Inner, source: &dyn Source, group: &Group, url: &str, needs: &[Need]) {
+fn fetch(inner: &NodeInner, source: &dyn SourceClient, group: &Group, url: &str, needs: &[Need]) {
     let (committing, all_committed) = bounded::<()>(0);
     let (mut brought, mut unasked) = (0, 0);
-    let result = source.fetch(url, needs, &mut |bounty| {
-        let Some(request) = checked(inner, needs, bounty) else {
+    let result = source.fetch(url, needs, &mut |fetched| {
+        let Some(request) = checked(inner, needs, fetched) else {
             unasked += 1;
             return;
         };
         let committing = committing.clone();
         let answer = Box::new(move |_| drop(committing));
-        brought += usize::from(inner.send(Job { request, answer }).is_ok());
+        brought += usize::from(inner.send(QueuedRequest { request, answer }).is_ok());
     });
     drop(committing);
     // Nothing is ever sent: it ends when the last answer has let go of its end.
     let _ = all_committed.recv();
     let failed = result.err().map(|why| why.0);
-    let asked = Asked { place: url.to_owned(), at: inner.clock.now(), brought, unasked, failed };
+    let asked = AskedSource { place: url.to_owned(), at: inner.clock.now(), brought, unasked, failed };
     tracing::debug!(?asked, "a source was asked");
     inner.answers.note(group, asked);
 }
 
 /// A source brings what it was asked for, or a key; nothing else is believed.
-fn checked(inner: &Inner, needs: &[Need], bounty: Bounty) -> Option<Request> {
+fn checked(inner: &NodeInner, needs: &[Need], fetched: Fetched) -> Option<WriterRequest> {
     let store = inner.core.store();
-    match bounty {
-        Bounty::Event { blob, inline } => {
+    match fetched {
+        Fetched::Event { blob, inline } => {
             let received = chains::receive_blob(&**store.keys(), store.policy(), blob, inline, Origin::Peer(0));
             let arrival = inner.count_dropped(received).ok()?;
             let asked_for = needs.contains(&Need::Event(arrival.blob.id()));
-            let is_key = matches!(arrival.blob.form(), Form::Addressed { .. });
-            (asked_for || is_key).then(|| Request::Arrive(Box::new(arrival)))
+            let is_key = matches!(arrival.blob.form(), BlobForm::Addressed { .. });
+            (asked_for || is_key).then(|| WriterRequest::Arrive(Box::new(arrival)))
         }
-        Bounty::Content { space, hash, bytes } => {
+        Fetched::Content { space, hash, bytes } => {
             let asked_for = needs.contains(&Need::Content(space, hash));
-            (asked_for && content_hash(&bytes) == hash).then_some(Request::Deliver(space, hash, bytes))
+            (asked_for && content_hash(&bytes) == hash).then_some(WriterRequest::Deliver(space, hash, bytes))
         }
     }
 }

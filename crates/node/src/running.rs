@@ -3,17 +3,17 @@
 //! Requests gather while a commit is under way; the next batch takes all of them. Gather, apply, commit, publish, in
 //! that order. Nothing is answered before its commit.
 
-use crate::answers::Answers;
+use crate::answers::SourceAnswers;
 use crate::clock::Clock;
-use crate::core::{Core, Reply, Request};
-use crate::hunter::Source;
+use crate::core::{WriterCore, WriterReply, WriterRequest};
+use crate::hunter::SourceClient;
 use crate::hunting;
 use crate::options::NodeOptions;
-use crate::watching::Watchers;
+use crate::watching::CommitWatchers;
 use crossbeam_channel::{Receiver, SendTimeoutError, Sender, TrySendError, bounded};
-use engine::fetch::Ticket;
-use engine::reads::{Answer, Fault};
-use engine::receive::Dropped;
+use engine::fetch::RequestId;
+use engine::reads::{StoreError, StoreResult};
+use engine::receive::DropReason;
 use model::{Group, Nanos};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,7 +25,7 @@ use store::{Db, Store};
 
 /// Why a request was not carried out. Nothing of it happened.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum NotDone {
+pub enum RequestError {
     /// Too much waits already.
     #[error("the node has too much to do right now; try again in a moment")]
     Busy,
@@ -37,25 +37,25 @@ pub enum NotDone {
     Stopped,
     /// It was dropped at the door.
     #[error(transparent)]
-    Dropped(#[from] Dropped),
+    Dropped(#[from] DropReason),
     /// The store failed, and the writer has stopped in order.
     #[error("the store failed, and the node has stopped writing: {0}")]
     Failed(String),
 }
 
-pub(crate) type Answerer = Box<dyn FnOnce(Result<Reply, NotDone>) + Send>;
+pub(crate) type ReplyCallback = Box<dyn FnOnce(Result<WriterReply, RequestError>) + Send>;
 
-pub(crate) struct Job {
-    pub(crate) request: Request,
-    pub(crate) answer: Answerer,
+pub(crate) struct QueuedRequest {
+    pub(crate) request: WriterRequest,
+    pub(crate) answer: ReplyCallback,
 }
 
 /// What wakes the hunting loop.
-pub(crate) enum Wake {
+pub(crate) enum HuntWake {
     /// A commit: there may be new needs.
     Commit,
     /// A request to a source ended.
-    Ended(Ticket),
+    Ended(RequestId),
     /// The end of a hunt was written.
     Settled(Group),
     /// The node stops.
@@ -63,13 +63,13 @@ pub(crate) enum Wake {
 }
 
 /// What the handle and the loops share.
-pub(crate) struct Inner {
-    pub(crate) core: Core,
+pub(crate) struct NodeInner {
+    pub(crate) core: WriterCore,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) options: NodeOptions,
-    pub(crate) jobs: Sender<Job>,
-    pub(crate) queue: Receiver<Job>,
-    pub(crate) wakes: Sender<Wake>,
+    pub(crate) jobs: Sender<QueuedRequest>,
+    pub(crate) queue: Receiver<QueuedRequest>,
+    pub(crate) wakes: Sender<HuntWake>,
     pub(crate) is_stopping: AtomicBool,
     pub(crate) has_ended: AtomicBool,
     pub(crate) needs_reopening: AtomicBool,
@@ -77,22 +77,22 @@ pub(crate) struct Inner {
     pub(crate) commits: AtomicU64,
     pub(crate) dropped: Mutex<BTreeMap<&'static str, u64>>,
     pub(crate) position: (Mutex<u64>, Condvar),
-    pub(crate) watchers: Watchers,
-    pub(crate) timers: Watchers,
-    pub(crate) source: Arc<dyn Source>,
-    pub(crate) answers: Answers,
+    pub(crate) watchers: CommitWatchers,
+    pub(crate) timers: CommitWatchers,
+    pub(crate) source: Arc<dyn SourceClient>,
+    pub(crate) answers: SourceAnswers,
 }
 
-impl Inner {
+impl NodeInner {
     /// Hands a job over, waiting for room.
-    pub(crate) fn send(&self, mut job: Job) -> Result<(), NotDone> {
+    pub(crate) fn send(&self, mut job: QueuedRequest) -> Result<(), RequestError> {
         loop {
             let sent = self.jobs.send_timeout(job, LOOK_FOR_THE_END);
             self.answer_if_ended();
             match sent {
                 Ok(()) => return Ok(()),
                 Err(SendTimeoutError::Timeout(back)) => job = back,
-                Err(SendTimeoutError::Disconnected(_)) => return Err(NotDone::Stopped),
+                Err(SendTimeoutError::Disconnected(_)) => return Err(RequestError::Stopped),
             }
         }
     }
@@ -102,14 +102,14 @@ impl Inner {
     fn answer_if_ended(&self) {
         if self.has_ended.load(Ordering::SeqCst) {
             for job in self.queue.try_iter() {
-                (job.answer)(Err(NotDone::Stopped));
+                (job.answer)(Err(RequestError::Stopped));
             }
         }
     }
 
     /// What a door drops is counted by reason; the count is written with whatever commits next. The log hears of the
     /// first, the second, the fourth and so on, so that a flood does not fill it.
-    pub(crate) fn count_dropped<T>(&self, received: Result<T, Dropped>) -> Result<T, Dropped> {
+    pub(crate) fn count_dropped<T>(&self, received: Result<T, DropReason>) -> Result<T, DropReason> {
         if let Err(why) = &received {
             let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
             let count = dropped.entry(why.word()).or_default();
@@ -125,7 +125,7 @@ impl Inner {
 /// A handle to a running node.
 #[derive(Clone)]
 pub struct Node {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<NodeInner>,
     threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
 }
 
@@ -137,11 +137,11 @@ impl std::fmt::Debug for Node {
 
 impl Node {
     /// Starts the writer and the hunting loop over a store.
-    pub fn start(store: Store, clock: Arc<dyn Clock>, source: Arc<dyn Source>, options: NodeOptions) -> Node {
+    pub fn start(store: Store, clock: Arc<dyn Clock>, source: Arc<dyn SourceClient>, options: NodeOptions) -> Node {
         let (jobs, queue) = bounded(options.queue_max);
         let (wakes, woken) = bounded(1024);
-        let inner = Arc::new(Inner {
-            core: Core::new(store),
+        let inner = Arc::new(NodeInner {
+            core: WriterCore::new(store),
             clock,
             options,
             jobs,
@@ -154,13 +154,13 @@ impl Node {
             commits: AtomicU64::new(0),
             dropped: Mutex::default(),
             position: (Mutex::new(0), Condvar::new()),
-            watchers: Watchers::default(),
-            timers: Watchers::default(),
+            watchers: CommitWatchers::default(),
+            timers: CommitWatchers::default(),
             source: source.clone(),
-            answers: Answers::default(),
+            answers: SourceAnswers::default(),
         });
         // What a crash left between a file and its row is cleared away first.
-        let _ = inner.jobs.try_send(Job { request: Request::Collect, answer: Box::new(|_| ()) });
+        let _ = inner.jobs.try_send(QueuedRequest { request: WriterRequest::Collect, answer: Box::new(|_| ()) });
         let (writer, hunter) = (inner.clone(), inner.clone());
         let threads = vec![
             std::thread::spawn(move || {
@@ -179,7 +179,7 @@ impl Node {
     }
 
     /// A snapshot of now.
-    pub fn snapshot(&self) -> Answer<Arc<Db<Snapshot>>> {
+    pub fn snapshot(&self) -> StoreResult<Arc<Db<Snapshot>>> {
         self.store().snapshot()
     }
 
@@ -206,40 +206,40 @@ impl Node {
     /// Hands a request to the writer; the answer comes after its commit. Turned away if too much waits.
     pub fn submit(
         &self,
-        request: Request,
-        answer: impl FnOnce(Result<Reply, NotDone>) + Send + 'static,
-    ) -> Result<(), NotDone> {
+        request: WriterRequest,
+        answer: impl FnOnce(Result<WriterReply, RequestError>) + Send + 'static,
+    ) -> Result<(), RequestError> {
         self.check_running()?;
-        let sent = self.inner.jobs.try_send(Job { request, answer: Box::new(answer) });
+        let sent = self.inner.jobs.try_send(QueuedRequest { request, answer: Box::new(answer) });
         self.inner.answer_if_ended();
         match sent {
             Ok(()) => Ok(()),
-            Err(TrySendError::Full(_)) => Err(NotDone::Busy),
-            Err(TrySendError::Disconnected(_)) => Err(NotDone::Stopped),
+            Err(TrySendError::Full(_)) => Err(RequestError::Busy),
+            Err(TrySendError::Disconnected(_)) => Err(RequestError::Stopped),
         }
     }
 
     /// As [`Node::submit`], but waits for room instead of being turned away: for bulk work that sets its own pace.
     pub fn submit_patiently(
         &self,
-        request: Request,
-        answer: impl FnOnce(Result<Reply, NotDone>) + Send + 'static,
-    ) -> Result<(), NotDone> {
+        request: WriterRequest,
+        answer: impl FnOnce(Result<WriterReply, RequestError>) + Send + 'static,
+    ) -> Result<(), RequestError> {
         self.check_running()?;
-        self.inner.send(Job { request, answer: Box::new(answer) })
+        self.inner.send(QueuedRequest { request, answer: Box::new(answer) })
     }
 
-    fn check_running(&self) -> Result<(), NotDone> {
-        if self.inner.is_stopping.load(Ordering::Acquire) { Err(NotDone::Stopped) } else { Ok(()) }
+    fn check_running(&self) -> Result<(), RequestError> {
+        if self.inner.is_stopping.load(Ordering::Acquire) { Err(RequestError::Stopped) } else { Ok(()) }
     }
 
     /// Hands a request over and waits for its answer.
-    pub fn ask(&self, request: Request) -> Result<Reply, NotDone> {
+    pub fn ask(&self, request: WriterRequest) -> Result<WriterReply, RequestError> {
         let (sender, receiver) = bounded(1);
         self.submit_patiently(request, move |answer| {
             let _ = sender.send(answer);
         })?;
-        receiver.recv().map_err(|_| NotDone::Stopped)?
+        receiver.recv().map_err(|_| RequestError::Stopped)?
     }
 
     /// Stops in order: what was handed over is finished, then the threads end.
@@ -249,8 +249,8 @@ impl Node {
         if threads.is_empty() {
             return;
         }
-        let _ = self.inner.wakes.send(Wake::Stop);
-        let _ = self.inner.send(Job { request: Request::Tick, answer: Box::new(|_| ()) });
+        let _ = self.inner.wakes.send(HuntWake::Stop);
+        let _ = self.inner.send(QueuedRequest { request: WriterRequest::Tick, answer: Box::new(|_| ()) });
         for thread in threads {
             let _ = thread.join();
         }
@@ -264,7 +264,7 @@ const LOOK_FOR_THE_END: Duration = Duration::from_millis(200);
 /// How long the writer sleeps when nothing is asked and nothing is due.
 pub(crate) const IDLE: Duration = Duration::from_secs(3600);
 
-fn write_loop(inner: &Inner, queue: &Receiver<Job>) {
+fn write_loop(inner: &NodeInner, queue: &Receiver<QueuedRequest>) {
     // Readers never wait for the writer, not even for a core: under load their time slices come first.
     yield_to_readers();
     let mut has_more = true;
@@ -289,7 +289,7 @@ fn write_loop(inner: &Inner, queue: &Receiver<Job>) {
 }
 
 /// Until the clock alone makes something happen.
-fn sleep_of(inner: &Inner) -> Duration {
+fn sleep_of(inner: &NodeInner) -> Duration {
     if inner.is_full.load(Ordering::Relaxed) {
         return WAIT_FOR_ROOM;
     }
@@ -300,15 +300,15 @@ fn sleep_of(inner: &Inner) -> Duration {
     }
 }
 
-fn write_batch(inner: &Inner, jobs: Vec<Job>) -> Result<bool, ()> {
-    let (requests, answers): (Vec<Request>, Vec<Answerer>) =
+fn write_batch(inner: &NodeInner, jobs: Vec<QueuedRequest>) -> Result<bool, ()> {
+    let (requests, answers): (Vec<WriterRequest>, Vec<ReplyCallback>) =
         jobs.into_iter().map(|job| (job.request, job.answer)).unzip();
     let mut requests = requests;
     if let Err(fault) = check_room(inner) {
         return after_fault(inner, &fault, answers);
     }
     let dropped = std::mem::take(&mut *inner.dropped.lock().unwrap_or_else(PoisonError::into_inner));
-    requests.extend(dropped.into_iter().map(|(word, times)| Request::Dropped(word, times)));
+    requests.extend(dropped.into_iter().map(|(word, times)| WriterRequest::Dropped(word, times)));
     let began = inner.clock.now();
     match inner.core.run(requests, began) {
         Ok(done) => {
@@ -328,16 +328,16 @@ fn write_batch(inner: &Inner, jobs: Vec<Job>) -> Result<bool, ()> {
 }
 
 /// A full disk is noticed before the database hits it; room is noticed the same way.
-fn check_room(inner: &Inner) -> Answer<()> {
+fn check_room(inner: &NodeInner) -> StoreResult<()> {
     let store = inner.core.store();
     let free = store.disk().free_bytes().unwrap_or(u64::MAX);
     if free < store.options().reserve_bytes {
-        return Err(Fault::Full);
+        return Err(StoreError::Full);
     }
     if inner.needs_reopening.load(Ordering::Relaxed) {
         if let Err(why) = store.reopen() {
             tracing::warn!(%why, "the database cannot be opened again yet");
-            return Err(Fault::Full);
+            return Err(StoreError::Full);
         }
         inner.needs_reopening.store(false, Ordering::Relaxed);
     }
@@ -349,19 +349,19 @@ fn check_room(inner: &Inner) -> Answer<()> {
 
 /// A full disk means reading only, and trying again with the next request. Any other fault stops the writer in order:
 /// nothing is acknowledged afterwards.
-fn after_fault(inner: &Inner, fault: &Fault, answers: Vec<Answerer>) -> Result<bool, ()> {
+fn after_fault(inner: &NodeInner, fault: &StoreError, answers: Vec<ReplyCallback>) -> Result<bool, ()> {
     let (not_done, verdict) = match fault {
-        Fault::Full => {
+        StoreError::Full => {
             if !inner.is_full.swap(true, Ordering::Relaxed) {
                 tracing::warn!("the disk is full; the node only reads until there is room");
             }
-            (NotDone::Full, Ok(true))
+            (RequestError::Full, Ok(true))
         }
-        Fault::Store(what) | Fault::Broken(what) => {
+        StoreError::Store(what) | StoreError::Broken(what) => {
             tracing::error!(what, "the store failed; the writer stops");
             inner.is_stopping.store(true, Ordering::Release);
-            let _ = inner.wakes.try_send(Wake::Stop);
-            (NotDone::Failed(what.clone()), Err(()))
+            let _ = inner.wakes.try_send(HuntWake::Stop);
+            (RequestError::Failed(what.clone()), Err(()))
         }
     };
     for answer in answers {
@@ -370,13 +370,13 @@ fn after_fault(inner: &Inner, fault: &Fault, answers: Vec<Answerer>) -> Result<b
     verdict
 }
 
-fn publish(inner: &Inner, position: u64) {
+fn publish(inner: &NodeInner, position: u64) {
     inner.commits.fetch_add(1, Ordering::Relaxed);
     let (lock, condition) = &inner.position;
     *lock.lock().unwrap_or_else(PoisonError::into_inner) = position;
     condition.notify_all();
     inner.watchers.tell(position);
-    let _ = inner.wakes.try_send(Wake::Commit);
+    let _ = inner.wakes.try_send(HuntWake::Commit);
 }
 
 /// Lets this thread go behind those that answer somebody: the writer, and bulk work such as an import. Where the system does not

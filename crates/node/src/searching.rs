@@ -10,10 +10,10 @@ mod tests;
 
 use crate::running::{Node, yield_to_readers};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use engine::reads::{Answer, Fault, Reads as _};
-use follower::Follower;
+use engine::reads::{Reads as _, StoreError, StoreResult};
+use follower::IndexFollower;
 use model::{Nanos, SpaceId, SpaceNo};
-use search::{CannotSearch, Hit, Index, Query};
+use search::{Hit, Index, IndexError, IndexQuery};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -25,13 +25,13 @@ const LOOK_FOR_THE_END: Duration = Duration::from_secs(1);
 
 /// Why a question has no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum CannotAsk {
+pub enum SearchError {
     /// The index of that space is being made.
     #[error("the search index is being made; ask again in a moment")]
     NotReady,
     /// The question is bad, or the index is.
     #[error(transparent)]
-    Search(#[from] CannotSearch),
+    Search(#[from] IndexError),
 }
 
 /// What wakes the loop.
@@ -54,64 +54,70 @@ struct Ready {
 
 struct Shared {
     node: Node,
-    follower: Mutex<Follower>,
+    follower: Mutex<IndexFollower>,
     ready: RwLock<Ready>,
 }
 
 /// Search over everything that a node shows.
-pub struct Searching {
+pub struct SearchService {
     shared: Arc<Shared>,
     wakes: Sender<Wake>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl std::fmt::Debug for Searching {
+impl std::fmt::Debug for SearchService {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Searching")
     }
 }
 
-impl Searching {
+impl SearchService {
     /// Keeps indexes in that folder up with a node, on a thread of its own.
-    pub fn start(node: &Node, folder: PathBuf) -> Arc<Searching> {
-        let (searching, woken) = Searching::prepare(node, folder);
+    pub fn start(node: &Node, folder: PathBuf) -> Arc<SearchService> {
+        let (searching, woken) = SearchService::prepare(node, folder);
         let shared = searching.shared.clone();
         let thread = std::thread::spawn(move || follow_loop(&shared, &woken));
         *searching.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
         searching
     }
 
-    fn prepare(node: &Node, folder: PathBuf) -> (Arc<Searching>, Receiver<Wake>) {
+    fn prepare(node: &Node, folder: PathBuf) -> (Arc<SearchService>, Receiver<Wake>) {
         // One wake is enough: whoever looks sees everything that was committed before.
         let (wakes, woken) = bounded(1);
         let waker = wakes.clone();
         node.on_commit(move |_| {
             let _ = waker.try_send(Wake::Commit);
         });
-        let follower = Mutex::new(Follower::new(folder));
+        let follower = Mutex::new(IndexFollower::new(folder));
         let shared = Arc::new(Shared { node: node.clone(), follower, ready: RwLock::default() });
-        (Arc::new(Searching { shared, wakes, thread: Mutex::default() }), woken)
+        (Arc::new(SearchService { shared, wakes, thread: Mutex::default() }), woken)
     }
 
     /// Reads the journal to its end and commits what came of it, before this returns.
-    pub fn catch_up(&self) -> Answer<()> {
-        self.shared.look(Follower::commit_all)
+    pub fn catch_up(&self) -> StoreResult<()> {
+        self.shared.look(IndexFollower::commit_all)
     }
 
     /// The messages of a space that fit best, after the first so many. This reads files: not for a thread that must
     /// not wait.
-    pub fn search(&self, space: SpaceNo, query: &Query, most: usize, skip: usize) -> Result<Vec<Hit>, CannotAsk> {
+    pub fn search(
+        &self,
+        space: SpaceNo,
+        query: &IndexQuery,
+        most: usize,
+        skip: usize,
+    ) -> Result<Vec<Hit>, SearchError> {
         let index = {
             let ready = self.shared.ready.read().unwrap_or_else(PoisonError::into_inner);
             match ready.indexes.get(&space) {
                 Some(index) => index.clone(),
                 // A space in which nothing was ever said; the question may still be a bad one.
                 None if ready.is_complete => return Ok(search::check(query).map(|()| Vec::new())?),
-                None => return Err(CannotAsk::NotReady),
+                None => return Err(SearchError::NotReady),
             }
         };
         index.search(query, most, skip).map_err(|why| {
-            if let CannotSearch::Damaged(what) = &why {
+            if let IndexError::Damaged(what) = &why {
                 tracing::error!(what, "a search index failed while it was asked");
                 self.shared.ready.write().unwrap_or_else(PoisonError::into_inner).failed.insert(space);
                 let _ = self.wakes.try_send(Wake::Commit);
@@ -138,7 +144,7 @@ impl Searching {
 
 impl Shared {
     /// Follows the journal to its end, does the rest of the work, and publishes which indexes can be asked.
-    fn look<T>(&self, and_then: impl FnOnce(&mut Follower, Nanos) -> T) -> Answer<T> {
+    fn look<T>(&self, and_then: impl FnOnce(&mut IndexFollower, Nanos) -> T) -> StoreResult<T> {
         let now = self.node.now();
         let mut follower = self.follower();
         for space in std::mem::take(&mut self.ready.write().unwrap_or_else(PoisonError::into_inner).failed) {
@@ -152,7 +158,7 @@ impl Shared {
         followed.map(|()| done)
     }
 
-    fn follower(&self) -> MutexGuard<'_, Follower> {
+    fn follower(&self) -> MutexGuard<'_, IndexFollower> {
         self.follower.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -160,7 +166,7 @@ impl Shared {
 fn follow_loop(shared: &Shared, woken: &Receiver<Wake>) {
     yield_to_readers();
     loop {
-        let wake_at = shared.look(Follower::tend).unwrap_or_else(|fault: Fault| {
+        let wake_at = shared.look(IndexFollower::tend).unwrap_or_else(|fault: StoreError| {
             tracing::error!(%fault, "search cannot follow the journal");
             None
         });

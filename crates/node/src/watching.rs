@@ -8,9 +8,9 @@ type Watcher = Box<dyn Fn(u64) + Send + Sync>;
 
 /// Those who are told a number after every commit.
 #[derive(Default)]
-pub(crate) struct Watchers(RwLock<Vec<Watcher>>);
+pub(crate) struct CommitWatchers(RwLock<Vec<Watcher>>);
 
-impl Watchers {
+impl CommitWatchers {
     fn add(&self, watcher: impl Fn(u64) + Send + Sync + 'static) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).push(Box::new(watcher));
     }

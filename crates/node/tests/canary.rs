@@ -9,16 +9,16 @@ use anteroom_node::acts::{
 use anteroom_node::{Core, Reply, Request};
 use engine::Policy;
 use engine::access::KeyRole;
-use engine::reads::Answer;
+use engine::reads::StoreResult;
 use model::payload::MemberRole;
 use model::{Nanos, SpaceId};
 use serde_json::{Map, json};
 use std::path::Path;
 use std::sync::Arc;
 use store::accounts::Invitation;
-use store::at_rest::Progress;
-use store::views::Shown;
-use store::{Batch, CannotOpen, Chance, FolderDisk, MasterKey, Options, Protection, Store};
+use store::at_rest::SweepProgress;
+use store::views::ShownContent;
+use store::{Batch, FolderDisk, KeySource, MasterKey, OpenError, Protection, Store, StoreOptions};
 
 const CANARY: &str = "yellow-canary-9f31";
 const NOW: Nanos = Nanos(1_800_000_000 * Nanos::SECOND);
@@ -33,16 +33,16 @@ impl Cage {
     fn new(sealed: bool) -> Cage {
         let folder = tempfile::tempdir().unwrap();
         let core = Core::new(open(&folder.path().join("data"), MasterKey::new(&[7; 32])));
-        let found = Administration::FoundSpace { name: CANARY.into(), sealed, fresh: Box::new([3; 80]) };
+        let found = Administration::FoundSpace { name: CANARY.into(), sealed, random: Box::new([3; 80]) };
         let reply = ask(&core, Request::Administer(Box::new(Order::by("an operator", found))));
-        let Reply::Administered(Ok(Administered::Founded(space))) = reply else { panic!("{reply:?}") };
+        let WriterReply::Administered(Ok(AdminResult::Founded(space))) = reply else { panic!("{reply:?}") };
         Cage { core, space, folder }
     }
 
-    fn act(&self, deed: Deed) {
+    fn act(&self, command: Deed) {
         let user = Some(CANARY.to_owned());
-        let caller = Caller { means: Means::Key(KeyRole::Backend), user, called: "a key".into() };
-        let act = Act { space: self.space, caller, once: None, deed, fresh: [9; 32] };
+        let caller = Caller { kind: Means::Key(KeyRole::Backend), user, audit_name: "a key".into() };
+        let act = Act { space: self.space, caller, idempotency: None, command, random: [9; 32] };
         let reply = ask(&self.core, Request::Act(Box::new(act)));
         assert!(matches!(reply, Reply::Acted(Ok(_))), "{reply:?}");
     }
@@ -67,7 +67,7 @@ impl Cage {
 
     /// An invitation, a session and an account that all say it.
     fn come_in(&self) {
-        let caller = Caller { means: Means::Operator, user: None, called: "an operator".into() };
+        let caller = Caller { kind: Means::Operator, user: None, audit_name: "an operator".into() };
         let invitation =
             Invitation::new(MemberRole::Member, CANARY.into(), CANARY.into(), NOW, NOW.plus(Nanos::SECOND), 1);
         let browser = Browser { hash: [1; 32], agent: CANARY.into() };
@@ -90,7 +90,7 @@ impl Cage {
         self.act(Deed::Post(NewMessage { thread, chosen, content, reply_to, mentions, attachments }));
     }
 
-    fn shown(&self) -> Vec<Shown> {
+    fn shown(&self) -> Vec<ShownContent> {
         let db = self.core.store().snapshot().unwrap();
         let no = engine::reads::Reads::space_no(&*db, &self.space).unwrap().unwrap();
         let (_, thread) = db.threads(no, model::Stamp::FIRST, 9).unwrap()[0];
@@ -100,8 +100,8 @@ impl Cage {
 
     /// How often each message says it.
     fn said(&self) -> Vec<usize> {
-        let length = |shown: &Shown| match shown {
-            Shown::Here(bytes) => count(bytes),
+        let length = |shown: &ShownContent| match shown {
+            ShownContent::Here(bytes) => count(bytes),
             other => panic!("{other:?}"),
         };
         self.shown().iter().map(length).collect()
@@ -116,10 +116,10 @@ impl Cage {
     }
 }
 
-fn try_open(folder: &Path, master: MasterKey) -> Result<Store, CannotOpen> {
+fn try_open(folder: &Path, master: MasterKey) -> Result<Store, OpenError> {
     // Bodies have at most 64 KiB, so that files begin lower here.
     let policy = Policy { row_content_bytes_max: 16 << 10, ..Policy::default() };
-    let options = Options { policy, cache_bytes: 4 << 20, reserve_bytes: 0, chance: Chance::Seed(1) };
+    let options = StoreOptions { policy, cache_bytes: 4 << 20, reserve_bytes: 0, random: KeySource::Seed(1) };
     Store::open(Arc::new(FolderDisk::new(folder).unwrap()), master, options)
 }
 
@@ -194,7 +194,7 @@ impl Cage {
     }
 
     /// Runs work in small steps, opening the folder anew between any two of them.
-    fn step_by_step(mut self, work: impl Fn(&mut Batch<'_>) -> Answer<Progress>) -> (Cage, u64) {
+    fn step_by_step(mut self, work: impl Fn(&mut Batch<'_>) -> StoreResult<SweepProgress>) -> (Cage, u64) {
         for step in 0..200 {
             let progress = self.core.store().write(NOW, &work).unwrap();
             assert_eq!(self.said(), [1, 600, 2500], "after step {step}");
@@ -289,7 +289,7 @@ fn what_lost_its_keys_reads_as_absent() {
         assert!(cage.core.store().write(NOW, |batch| batch.destroy_keys(&space)).unwrap() >= 1);
         for _ in 0..2 {
             let db = cage.core.store().snapshot().unwrap();
-            assert_eq!(cage.shown(), [Shown::Absent, Shown::Absent, Shown::Absent]);
+            assert_eq!(cage.shown(), [ShownContent::Absent, ShownContent::Absent, ShownContent::Absent]);
             assert_eq!((db.user(&space, CANARY).unwrap(), db.kept_space(&space).unwrap()), (None, None));
             drop(db);
             let report = cage.core.store().verify(NOW).unwrap();

@@ -13,17 +13,18 @@ use model::stage::ContentState;
 use model::{EventId, Nanos, SpaceId, Stamp};
 use std::path::Path;
 use std::sync::Arc;
-use store::jobs::{Job, Work};
+use store::jobs::{Job, JobKind};
 use store::retention::Retention;
-use store::views::Shown;
-use store::{Chance, FolderDisk, MasterKey, Options, Store};
+use store::views::ShownContent;
+use store::{FolderDisk, KeySource, MasterKey, Store, StoreOptions};
 
 const NOW: Nanos = Nanos(1_800_000_000_000_000_000);
 const MESSAGES: usize = 130;
 
 fn open(folder: &Path) -> Core {
     let disk = Arc::new(FolderDisk::new(folder).expect("a folder"));
-    let options = Options { cache_bytes: 4 << 20, reserve_bytes: 0, chance: Chance::Seed(1), ..Options::default() };
+    let options =
+        StoreOptions { cache_bytes: 4 << 20, reserve_bytes: 0, random: KeySource::Seed(1), ..StoreOptions::default() };
     Core::new(Store::open(disk, MasterKey::new(&[7; 32]), options).expect("a store"))
 }
 
@@ -39,7 +40,7 @@ fn administer(core: &Core, what: Administration) -> Administered {
 }
 
 fn post(core: &Core, space: SpaceId, user: &str, text: &str) -> EventId {
-    let caller = Caller { means: Means::Key(KeyRole::Backend), user: Some(user.into()), called: "a test".into() };
+    let caller = Caller { kind: Means::Key(KeyRole::Backend), user: Some(user.into()), audit_name: "a test".into() };
     let new = NewMessage {
         thread: Some("lobby".parse().expect("a name")),
         chosen: None,
@@ -48,25 +49,25 @@ fn post(core: &Core, space: SpaceId, user: &str, text: &str) -> EventId {
         mentions: Vec::new(),
         attachments: Vec::new(),
     };
-    let fresh = *blake3::hash(user.as_bytes()).as_bytes();
-    let act = Act { space, caller, once: None, deed: Deed::Post(new), fresh };
+    let random = *blake3::hash(user.as_bytes()).as_bytes();
+    let act = Act { space, caller, idempotency: None, command: Deed::Post(new), random };
     match ask(core, Request::Act(Box::new(act))) {
-        Reply::Acted(Ok(acted)) => acted.shown,
+        Reply::Acted(Ok(result)) => result.shown,
         other => panic!("{other:?}"),
     }
 }
 
 /// A space in which two users have talked.
 fn talk(core: &Core) -> (SpaceId, Vec<EventId>) {
-    let founding = Administration::FoundSpace { name: "home".into(), sealed: true, fresh: Box::new([3; 80]) };
-    let Administered::Founded(space) = administer(core, founding) else { panic!("not founded") };
+    let founding = Administration::FoundSpace { name: "home".into(), sealed: true, random: Box::new([3; 80]) };
+    let AdminResult::Founded(space) = administer(core, founding) else { panic!("not founded") };
     let user = |number| if number % 2 == 0 { "alice" } else { "bob" };
     (space, (0..MESSAGES).map(|number| post(core, space, user(number), &format!("{number}"))).collect())
 }
 
 /// Begins a job and stops the node after so many commits, again and again, until it is done. Says what came of it.
 fn run_with_stops(folder: &Path, mut core: Core, begun: Administered, commits: usize) -> (Core, Job) {
-    let Administered::Begun(number) = begun else { panic!("no job: {begun:?}") };
+    let AdminResult::Begun(number) = begun else { panic!("no job: {begun:?}") };
     for _ in 0..1000 {
         for _ in 0..commits {
             core.run(vec![Request::Tick], NOW).expect("a healthy disk");
@@ -87,7 +88,7 @@ fn left(core: &Core, messages: &[EventId]) -> Vec<usize> {
     let db = core.store().snapshot().expect("a snapshot");
     let says = |id: &EventId| {
         let seq = db.seq(id).expect("read").expect("known");
-        matches!(db.shown(seq).expect("read"), Shown::Here(_))
+        matches!(db.shown(seq).expect("read"), ShownContent::Here(_))
     };
     (0..messages.len()).filter(|number| says(&messages[*number])).collect()
 }
@@ -105,7 +106,7 @@ fn retention_goes_on_wherever_it_was_stopped() {
         let (space, messages) = talk(&core);
         let rule = Retention { count: Some(10), ..Retention::default() };
         administer(&core, Administration::Retain(space, None, Some(rule)));
-        let begun = administer(&core, Administration::Begin(Work::Retain(Some(space))));
+        let begun = administer(&core, Administration::Begin(JobKind::Retain(Some(space))));
         let (core, job) = run_with_stops(home.path(), core, begun, commits);
         assert_eq!((job.receipt.deleted, job.receipt.pruned, job.failed), (MESSAGES as u64 - 10, 0, None));
         assert_eq!(left(&core, &messages), Vec::from_iter(MESSAGES - 10..MESSAGES));
@@ -150,10 +151,10 @@ fn what_is_pruned_takes_its_versions_along() {
     let core = open(home.path());
     let (space, messages) = talk(&core);
     let last = *messages.last().expect("messages");
-    let caller = Caller { means: Means::Key(KeyRole::Backend), user: Some("bob".into()), called: "a test".into() };
+    let caller = Caller { kind: Means::Key(KeyRole::Backend), user: Some("bob".into()), audit_name: "a test".into() };
     let place = Place { thread: None, message: Named::Event(last) };
-    let deed = Deed::Edit(place, message_content("edited".into(), None).expect("content"));
-    ask(&core, Request::Act(Box::new(Act { space, caller, once: None, deed, fresh: [9; 32] })));
+    let command = Deed::Edit(place, message_content("edited".into(), None).expect("content"));
+    ask(&core, Request::Act(Box::new(Act { space, caller, idempotency: None, command, random: [9; 32] })));
     // A node that does not keep a space prunes. The job that the end of the space begins has not come this far yet.
     administer(&core, Administration::EndSpace(space));
     let reply = ask(&core, Request::Purge(space, vec![last], "a test".into()));
@@ -174,13 +175,13 @@ fn the_same_job_is_not_begun_twice_and_a_rotated_space_reads_the_same() {
     let home = tempfile::tempdir().expect("a folder");
     let core = open(home.path());
     let (space, messages) = talk(&core);
-    let begun = administer(&core, Administration::Begin(Work::Rotate(space)));
+    let begun = administer(&core, Administration::Begin(JobKind::Rotate(space)));
     let (core, job) = run_with_stops(home.path(), core, begun, 1);
     assert!(job.receipt.rewritten > 0 && job.failed.is_none(), "{job:?}");
     assert_eq!(left(&core, &messages).len(), MESSAGES);
     assert_eq!(core.store().snapshot().expect("a snapshot").storage_key_numbers(&space).expect("read"), [2]);
     verify(&core);
-    let first = core.store().write(NOW, |batch| batch.begin_job(Work::Encrypt, "a test")).expect("written");
-    let again = core.store().write(NOW, |batch| batch.begin_job(Work::Encrypt, "a test")).expect("written");
+    let first = core.store().write(NOW, |batch| batch.begin_job(JobKind::Encrypt, "a test")).expect("written");
+    let again = core.store().write(NOW, |batch| batch.begin_job(JobKind::Encrypt, "a test")).expect("written");
     assert_eq!(first, again);
 }

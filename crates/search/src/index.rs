@@ -1,8 +1,8 @@
 //! The index of one space: opened or begun anew, changed, committed with the position it has reached, and asked.
 
 use crate::folder::Folder;
-use crate::query::{Asked, Hit, Query, REACH_MAX};
-use crate::schema::{Document, Fields};
+use crate::query::{Hit, IndexQuery, ParsedQuery, REACH_MAX};
+use crate::schema::{Fields, IndexedMessage};
 use crate::words::{BadQuery, WORDS, analyzer};
 use model::{Position, Seq};
 use std::fs;
@@ -21,7 +21,7 @@ const REMOVED_SHARE_MAX: f32 = 0.3;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum CannotSearch {
+pub enum IndexError {
     /// The question is at fault.
     #[error(transparent)]
     Bad(#[from] BadQuery),
@@ -30,15 +30,15 @@ pub enum CannotSearch {
     Damaged(String),
 }
 
-impl From<TantivyError> for CannotSearch {
-    fn from(why: TantivyError) -> CannotSearch {
-        CannotSearch::Damaged(why.to_string())
+impl From<TantivyError> for IndexError {
+    fn from(why: TantivyError) -> IndexError {
+        IndexError::Damaged(why.to_string())
     }
 }
 
-impl From<io::Error> for CannotSearch {
-    fn from(why: io::Error) -> CannotSearch {
-        CannotSearch::Damaged(why.to_string())
+impl From<io::Error> for IndexError {
+    fn from(why: io::Error) -> IndexError {
+        IndexError::Damaged(why.to_string())
     }
 }
 
@@ -65,7 +65,7 @@ impl std::fmt::Debug for Index {
 impl Index {
     /// Opens the index in that folder. One that is missing, damaged, of another version or under another key is begun
     /// anew.
-    pub fn open(folder: &Path, key: &[u8; 32]) -> Result<Index, CannotSearch> {
+    pub fn open(folder: &Path, key: &[u8; 32]) -> Result<Index, IndexError> {
         Index::open_as_it_is(folder, key).or_else(|why| {
             tracing::warn!(%why, folder = %folder.display(), "a search index is begun anew");
             Index::begin(folder, key)
@@ -73,14 +73,14 @@ impl Index {
     }
 
     /// Begins an empty index in that folder, whatever is there.
-    pub fn begin(folder: &Path, key: &[u8; 32]) -> Result<Index, CannotSearch> {
+    pub fn begin(folder: &Path, key: &[u8; 32]) -> Result<Index, IndexError> {
         match fs::remove_dir_all(folder) {
             Err(why) if why.kind() != io::ErrorKind::NotFound => Err(why.into()),
             _ => Index::open_as_it_is(folder, key),
         }
     }
 
-    fn open_as_it_is(folder: &Path, key: &[u8; 32]) -> Result<Index, CannotSearch> {
+    fn open_as_it_is(folder: &Path, key: &[u8; 32]) -> Result<Index, IndexError> {
         let folder = Folder::new(folder, key)?;
         let (fields, schema) = Fields::new();
         // Says so where the schema is another.
@@ -97,7 +97,7 @@ impl Index {
     }
 
     /// Puts a message into the place of what was known of it.
-    pub fn put(&self, document: &Document) -> Result<(), CannotSearch> {
+    pub fn put(&self, document: &IndexedMessage) -> Result<(), IndexError> {
         let mut writing = self.writing();
         let writer = writing.writer(&self.index)?;
         writer.delete_term(self.fields.key(document.seq));
@@ -106,13 +106,13 @@ impl Index {
     }
 
     /// Removes a message. Its words leave the files with [`Index::cleanse`], or sooner.
-    pub fn remove(&self, seq: Seq) -> Result<(), CannotSearch> {
+    pub fn remove(&self, seq: Seq) -> Result<(), IndexError> {
         self.writing().writer(&self.index)?.delete_term(self.fields.key(seq));
         Ok(())
     }
 
     /// Makes everything since the last commit durable and visible, together with the position it goes up to.
-    pub fn commit(&self, position: Position) -> Result<(), CannotSearch> {
+    pub fn commit(&self, position: Position) -> Result<(), IndexError> {
         let mut writing = self.writing();
         let mut prepared = writing.writer(&self.index)?.prepare_commit()?;
         prepared.set_payload(&format!("{FORMAT} {position}"));
@@ -123,7 +123,7 @@ impl Index {
     }
 
     /// Ends the writer's threads and gives back its memory. What was not committed is lost.
-    pub fn rest(&self) -> Result<(), CannotSearch> {
+    pub fn rest(&self) -> Result<(), IndexError> {
         match self.writing().writer.take() {
             Some(writer) => Ok(writer.wait_merging_threads()?),
             None => Ok(()),
@@ -131,12 +131,12 @@ impl Index {
     }
 
     /// Whether the files still have words of messages that were removed or replaced.
-    pub fn has_remains(&self) -> Result<bool, CannotSearch> {
+    pub fn has_remains(&self) -> Result<bool, IndexError> {
         Ok(self.index.searchable_segment_metas()?.iter().any(|segment| segment.num_deleted_docs() > 0))
     }
 
     /// Writes anew whatever has remains, so that no file has words of removed messages. What was not committed is lost.
-    pub fn cleanse(&self) -> Result<(), CannotSearch> {
+    pub fn cleanse(&self) -> Result<(), IndexError> {
         // Merges under way end first: a segment is in one merge at a time.
         self.rest()?;
         let mut writing = self.writing();
@@ -155,8 +155,8 @@ impl Index {
     }
 
     /// The messages that fit best, after the first so many.
-    pub fn search(&self, query: &Query, most: usize, skip: usize) -> Result<Vec<Hit>, CannotSearch> {
-        let asked = Asked::new(query)?;
+    pub fn search(&self, query: &IndexQuery, most: usize, skip: usize) -> Result<Vec<Hit>, IndexError> {
+        let asked = ParsedQuery::new(query)?;
         match skip.saturating_add(most) {
             reach if reach > REACH_MAX => Err(BadQuery::Far.into()),
             _ if most == 0 => Ok(Vec::new()),
@@ -170,7 +170,7 @@ impl Index {
 }
 
 impl Writing {
-    fn writer(&mut self, index: &tantivy::Index) -> Result<&mut IndexWriter, CannotSearch> {
+    fn writer(&mut self, index: &tantivy::Index) -> Result<&mut IndexWriter, IndexError> {
         let writer = match self.writer.take() {
             Some(writer) => writer,
             None => {
@@ -190,10 +190,10 @@ impl Writing {
     }
 }
 
-fn position_in(payload: &str) -> Result<Position, CannotSearch> {
+fn position_in(payload: &str) -> Result<Position, IndexError> {
     let written = payload.split_once(' ').filter(|(format, _)| *format == FORMAT);
     let position = written.and_then(|(_, position)| position.parse().ok());
-    position.ok_or_else(|| CannotSearch::Damaged("it is of another version".to_owned()))
+    position.ok_or_else(|| IndexError::Damaged("it is of another version".to_owned()))
 }
 
 #[cfg(test)]

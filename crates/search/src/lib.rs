@@ -17,7 +17,7 @@ mod query;
 mod schema;
 mod words;
 
-pub use index::{CannotSearch, Index};
-pub use query::{Hit, Query, REACH_MAX, check};
-pub use schema::Document;
+pub use index::{Index, IndexError};
+pub use query::{Hit, IndexQuery, REACH_MAX, check};
+pub use schema::IndexedMessage;
 pub use words::BadQuery;

@@ -1,9 +1,9 @@
 //! Questions, and what is asked of the index for them. Everything is built from words within bounds; nothing that a
 //! caller wrote is read as a language.
 
-use crate::index::CannotSearch;
+use crate::index::IndexError;
 use crate::schema::{Fields, SEQ};
-use crate::words::{BadQuery, Part, parts};
+use crate::words::{BadQuery, QueryPart, parts};
 use model::{Identity, Nanos, Seq};
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -27,7 +27,7 @@ type Clause = Box<dyn tantivy::query::Query>;
 
 /// What is searched for. All words must be there; the last one may go on; quotation marks make phrases.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Query {
+pub struct IndexQuery {
     /// The words.
     pub text: String,
     /// Only in this thread.
@@ -50,20 +50,20 @@ pub struct Hit {
 }
 
 /// Whether a question can be asked at all.
-pub fn check(query: &Query) -> Result<(), CannotSearch> {
-    Ok(Asked::new(query).map(drop)?)
+pub fn check(query: &IndexQuery) -> Result<(), IndexError> {
+    Ok(ParsedQuery::new(query).map(drop)?)
 }
 
 /// A question with its words taken apart.
-pub(crate) struct Asked<'a> {
-    query: &'a Query,
-    parts: Vec<Part>,
+pub(crate) struct ParsedQuery<'a> {
+    query: &'a IndexQuery,
+    parts: Vec<QueryPart>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> ParsedQuery<'a> {
     /// Checks a question, before anything is read for it.
-    pub(crate) fn new(query: &'a Query) -> Result<Asked<'a>, BadQuery> {
-        Ok(Asked { query, parts: parts(&query.text)? })
+    pub(crate) fn new(query: &'a IndexQuery) -> Result<ParsedQuery<'a>, BadQuery> {
+        Ok(ParsedQuery { query, parts: parts(&query.text)? })
     }
 
     /// The best hits after the first so many.
@@ -90,7 +90,7 @@ impl<'a> Asked<'a> {
             clauses.push((Occur::Must, wanted(searcher, fields.text, part)?));
             clauses.extend(part.words().iter().map(|word| (Occur::Should, in_title(fields, word))));
         }
-        let Query { thread, author, before, after, .. } = self.query;
+        let IndexQuery { thread, author, before, after, .. } = self.query;
         let thread = thread.map(|thread| exactly(Term::from_field_u64(fields.thread, thread.0)));
         let author = author.map(|author| exactly(Term::from_field_text(fields.author, &author.to_string())));
         let filters = [thread, author, between(fields.at, *after, *before)].into_iter().flatten();
@@ -117,14 +117,14 @@ fn between(field: Field, after: Option<Nanos>, before: Option<Nanos>) -> Option<
     (after.is_some() || before.is_some()).then(|| Box::new(RangeQuery::new(bound(after), bound(before))) as Clause)
 }
 
-fn wanted(searcher: &Searcher, field: Field, part: &Part) -> tantivy::Result<Clause> {
+fn wanted(searcher: &Searcher, field: Field, part: &QueryPart) -> tantivy::Result<Clause> {
     let terms = |words: &[String]| words.iter().map(|word| Term::from_field_text(field, word)).collect::<Vec<_>>();
     Ok(match part {
-        Part::Exact(words) => match words.as_slice() {
+        QueryPart::Exact(words) => match words.as_slice() {
             [word] => counted(Term::from_field_text(field, word)),
             words => Box::new(PhraseQuery::new(terms(words))),
         },
-        Part::Begun(words) => match words.as_slice() {
+        QueryPart::Begun(words) => match words.as_slice() {
             [word] => begun(searcher, field, word)?,
             words => {
                 let mut phrase = PhrasePrefixQuery::new(terms(words));

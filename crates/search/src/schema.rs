@@ -14,7 +14,7 @@ pub(crate) const SEQ: &str = "seq";
 
 /// A message as it is searched for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Document {
+pub struct IndexedMessage {
     /// The number of the message.
     pub seq: Seq,
     /// The thread it is in.
@@ -65,7 +65,7 @@ impl Fields {
     }
 
     /// A message as the index takes it.
-    pub(crate) fn document(&self, document: &Document) -> TantivyDocument {
+    pub(crate) fn document(&self, document: &IndexedMessage) -> TantivyDocument {
         let mut row = TantivyDocument::new();
         row.add_u64(self.seq, document.seq.0);
         row.add_u64(self.thread, document.thread.0);

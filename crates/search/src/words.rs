@@ -39,7 +39,7 @@ pub enum BadQuery {
 
 /// A part of a question. All of them must be met.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Part {
+pub(crate) enum QueryPart {
     /// These words, one after the other.
     Exact(Vec<String>),
     /// The same, but the last one may go on.
@@ -47,7 +47,7 @@ pub(crate) enum Part {
 }
 
 /// Takes a question apart.
-pub(crate) fn parts(question: &str) -> Result<Vec<Part>, BadQuery> {
+pub(crate) fn parts(question: &str) -> Result<Vec<QueryPart>, BadQuery> {
     if question.len() > QUESTION_BYTES_MAX {
         return Err(BadQuery::Long);
     }
@@ -62,11 +62,11 @@ pub(crate) fn parts(question: &str) -> Result<Vec<Part>, BadQuery> {
         let pieces: Vec<&str> = if number % 2 == 1 { vec![section] } else { section.split_whitespace().collect() };
         let phrases = pieces.iter().map(|piece| words(&mut analyzer, piece)).filter(|words| !words.is_empty());
         let before = parts.len();
-        parts.extend(phrases.map(Part::Exact));
+        parts.extend(phrases.map(QueryPart::Exact));
         // The last word may go on, unless it is between quotation marks.
         if number + 1 == sections.len() && parts.len() > before {
             let last = parts.pop();
-            parts.extend(last.map(|part| Part::Begun(part.into_words())));
+            parts.extend(last.map(|part| QueryPart::Begun(part.into_words())));
         }
     }
     match parts.iter().map(|part| part.words().len()).sum::<usize>() {
@@ -76,17 +76,17 @@ pub(crate) fn parts(question: &str) -> Result<Vec<Part>, BadQuery> {
     }
 }
 
-impl Part {
+impl QueryPart {
     /// Its words.
     pub(crate) fn words(&self) -> &[String] {
         match self {
-            Part::Exact(words) | Part::Begun(words) => words,
+            QueryPart::Exact(words) | QueryPart::Begun(words) => words,
         }
     }
 
     fn into_words(self) -> Vec<String> {
         match self {
-            Part::Exact(words) | Part::Begun(words) => words,
+            QueryPart::Exact(words) | QueryPart::Begun(words) => words,
         }
     }
 }
@@ -175,10 +175,10 @@ mod tests {
         assert_eq!(shown, expected, "{question}");
     }
 
-    fn show(part: &Part) -> String {
+    fn show(part: &QueryPart) -> String {
         match part {
-            Part::Exact(words) => words.join(" "),
-            Part::Begun(words) => format!("{}*", words.join(" ")),
+            QueryPart::Exact(words) => words.join(" "),
+            QueryPart::Begun(words) => format!("{}*", words.join(" ")),
         }
     }
 

@@ -1,91 +1,107 @@
 //! Asking the writer, and parsing what clients send into what it understands.
 
-use crate::caller::Guest;
+use crate::caller::RequestContext;
 use crate::problem::Problem;
-use crate::state::House;
+use crate::state::ServerState;
 use axum::body::Bytes;
 use http::HeaderMap;
-use node::acts::{Act, Acted, Administered, Administration, Deed, Named, Order};
-use node::{NotDone, Reply, Request};
+use node::acts::{AdminCommand, AdminRequest, AdminResult, CommandRequest, CommandResult, NameOrId, UserCommand};
+use node::{RequestError, WriterReply, WriterRequest};
 use serde::de::DeserializeOwned;
-use store::doors::Asked;
+use store::doors::IdempotencyRecord;
 use tokio::sync::oneshot;
 
 /// What bodies are sent as.
 const JSON_TYPE: &str = "application/json";
 
-impl House {
+impl ServerState {
     /// Hands a request to the writer and waits for its commit.
-    pub(crate) async fn ask(&self, request: Request) -> Result<Reply, Problem> {
+    pub(crate) async fn ask(&self, request: WriterRequest) -> Result<WriterReply, Problem> {
         let (sender, receiver) = oneshot::channel();
         self.node.submit(request, move |reply| {
             let _ = sender.send(reply);
         })?;
-        Ok(receiver.await.unwrap_or(Err(NotDone::Stopped))?)
+        Ok(receiver.await.unwrap_or(Err(RequestError::Stopped))?)
     }
 
     /// Does a deed for a guest.
-    pub(crate) async fn act(&self, guest: Guest, deed: Deed) -> Result<Acted, Problem> {
-        let act = Act { space: guest.space()?, caller: guest.caller, once: guest.once, deed, fresh: fresh()? };
-        match self.ask(Request::Act(Box::new(act))).await? {
-            Reply::Acted(acted) => Ok(acted?),
+    pub(crate) async fn act(&self, context: RequestContext, command: UserCommand) -> Result<CommandResult, Problem> {
+        let act = CommandRequest {
+            space: context.space()?,
+            caller: context.caller,
+            idempotency: context.idempotency,
+            command,
+            random: random_bytes()?,
+        };
+        match self.ask(WriterRequest::Act(Box::new(act))).await? {
+            WriterReply::Acted(result) => Ok(result?),
             other => Err(unexpected(&other)),
         }
     }
 
     /// Administers for a guest.
-    pub(crate) async fn administer(&self, guest: &Guest, what: Administration) -> Result<Administered, Problem> {
-        self.order(guest, what, [0; 16]).await
+    pub(crate) async fn administer(
+        &self,
+        context: &RequestContext,
+        what: AdminCommand,
+    ) -> Result<AdminResult, Problem> {
+        self.order(context, what, [0; 16]).await
     }
 
-    async fn order(&self, guest: &Guest, what: Administration, salt: [u8; 16]) -> Result<Administered, Problem> {
-        let order = Order { who: guest.caller.called.clone(), once: guest.once, salt, what };
-        match self.ask(Request::Administer(Box::new(order))).await? {
-            Reply::Administered(done) => Ok(done?),
+    async fn order(
+        &self,
+        context: &RequestContext,
+        what: AdminCommand,
+        salt: [u8; 16],
+    ) -> Result<AdminResult, Problem> {
+        let order =
+            AdminRequest { who: context.caller.audit_name.clone(), idempotency: context.idempotency, salt, what };
+        match self.ask(WriterRequest::Administer(Box::new(order))).await? {
+            WriterReply::Administered(done) => Ok(done?),
             other => Err(unexpected(&other)),
         }
     }
 
     /// What came of the request that this one repeats, where it was noted and what it named may be gone since.
-    pub(crate) fn repeated(&self, guest: &Guest) -> Result<Option<Asked>, Problem> {
-        let Some(once) = &guest.once else { return Ok(None) };
-        let earlier = self.node.snapshot()?.asked(&once.who_and_key, self.node.now())?;
-        Ok(earlier.filter(|earlier| earlier.fingerprint == once.fingerprint))
+    pub(crate) fn repeated(&self, context: &RequestContext) -> Result<Option<IdempotencyRecord>, Problem> {
+        let Some(idempotency) = &context.idempotency else { return Ok(None) };
+        let earlier = self.node.snapshot()?.asked(&idempotency.who_and_key, self.node.now())?;
+        Ok(earlier.filter(|earlier| earlier.fingerprint == idempotency.fingerprint))
     }
 
     /// Makes something with a secret. The answer is what was made, by this request or by the one that it repeats.
     pub(crate) async fn make(
         &self,
-        guest: &Guest,
-        what: impl FnOnce(&Made) -> Administration,
-    ) -> Result<Made, Problem> {
-        let salt = fresh()?;
-        match self.order(guest, what(&self.made(&salt)), salt).await? {
-            Administered::Made(salt) => Ok(self.made(&salt)),
+        context: &RequestContext,
+        what: impl FnOnce(&NewSecret) -> AdminCommand,
+    ) -> Result<NewSecret, Problem> {
+        let salt = random_bytes()?;
+        match self.order(context, what(&self.made(&salt)), salt).await? {
+            AdminResult::Made(salt) => Ok(self.made(&salt)),
             _ => Err(Problem::broken("no secret was made")),
         }
     }
 
-    fn made(&self, salt: &[u8; 16]) -> Made {
+    fn made(&self, salt: &[u8; 16]) -> NewSecret {
         let mut id = [0; 8];
         id.copy_from_slice(&salt[..8]);
-        Made { id, secret: self.node.store().secret_from(salt) }
+        NewSecret { id, secret: self.node.store().secret_from(salt) }
     }
 }
 
 /// An id and a secret, both from the salt of an order.
-pub(crate) struct Made {
+pub(crate) struct NewSecret {
     pub(crate) id: [u8; 8],
     pub(crate) secret: [u8; 32],
 }
 
-fn unexpected(reply: &Reply) -> Problem {
+fn unexpected(reply: &WriterReply) -> Problem {
     tracing::error!(?reply, "the writer answered something else");
     Problem::broken("the writer parked this request")
 }
 
 /// Chance from the system.
-pub(crate) fn fresh<const N: usize>() -> Result<[u8; N], Problem> {
+pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N], Problem> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|_| Problem::overloaded("the system gives no randomness").after(1))?;
     Ok(bytes)
@@ -112,6 +128,6 @@ pub(crate) fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> Re
 }
 
 /// The name of a thread or message.
-pub(crate) fn named(text: &str, what: &'static str) -> Result<Named, Problem> {
+pub(crate) fn named(text: &str, what: &'static str) -> Result<NameOrId, Problem> {
     text.parse().map_err(|_| Problem::not_found(format!("there is no such {what}")))
 }

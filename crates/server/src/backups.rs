@@ -7,33 +7,33 @@ pub(crate) mod scheduled;
 
 pub use scheduled::BackupPlan;
 
-use crate::state::House;
+use crate::state::ServerState;
 use model::Nanos;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use store::backup::{BackedUp, CannotBackUp};
+use store::backup::{BackupError, BackupSummary};
 
 /// How often a backup begins anew because the collector was faster.
 const ATTEMPTS_MAX: u32 = 3;
 
 /// A backup that was made.
 #[derive(Clone, Debug)]
-pub(crate) struct Made {
+pub(crate) struct FinishedBackup {
     pub(crate) file: PathBuf,
     pub(crate) at: Nanos,
-    pub(crate) done: BackedUp,
+    pub(crate) done: BackupSummary,
 }
 
 /// What is known of backups since the start.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct BackupState {
     /// The file that is being written, and how many bytes of it are.
     pub(crate) running: Option<(PathBuf, u64)>,
     /// The last that was made.
-    pub(crate) last: Option<Made>,
+    pub(crate) last: Option<FinishedBackup>,
     /// When the newest that is known was made, and how large it is: also one from before the start.
     pub(crate) newest: Option<(Nanos, u64)>,
     /// How many failed.
@@ -47,15 +47,15 @@ pub(crate) struct State {
 /// The backups of a node.
 #[derive(Debug, Default)]
 pub(crate) struct Backups {
-    state: Mutex<State>,
+    state: Mutex<BackupState>,
     is_stopping: AtomicBool,
 }
 
 /// The place of the one backup that may be written. It is free again however the writing ends.
 #[derive(Debug)]
-pub(crate) struct Place<'a>(&'a Backups);
+pub(crate) struct BackupPermit<'a>(&'a Backups);
 
-impl Drop for Place<'_> {
+impl Drop for BackupPermit<'_> {
     fn drop(&mut self) {
         self.0.locked().running = None;
     }
@@ -63,13 +63,13 @@ impl Drop for Place<'_> {
 
 /// Why there is no backup.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum CannotMake {
+pub(crate) enum BackupTaskError {
     /// Another one is being written.
     #[error("another backup is being written")]
     Busy,
     /// It failed.
     #[error(transparent)]
-    Failed(#[from] CannotBackUp),
+    Failed(#[from] BackupError),
 }
 
 impl Backups {
@@ -79,22 +79,22 @@ impl Backups {
     }
 
     /// What is known now.
-    pub(crate) fn state(&self) -> State {
+    pub(crate) fn state(&self) -> BackupState {
         self.locked().clone()
     }
 
-    fn locked(&self) -> MutexGuard<'_, State> {
+    fn locked(&self) -> MutexGuard<'_, BackupState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the place of the one backup that may be written.
-    pub(crate) fn begin(&self, file: &Path) -> Result<Place<'_>, CannotMake> {
+    pub(crate) fn begin(&self, file: &Path) -> Result<BackupPermit<'_>, BackupTaskError> {
         let mut state = self.locked();
         if state.running.is_some() {
-            return Err(CannotMake::Busy);
+            return Err(BackupTaskError::Busy);
         }
         state.running = Some((file.to_owned(), 0));
-        Ok(Place(self))
+        Ok(BackupPermit(self))
     }
 
     /// How far it is. Says whether to go on.
@@ -109,7 +109,7 @@ impl Backups {
     }
 
     /// Notes that there is a backup.
-    fn succeeded(&self, made: Made) {
+    fn succeeded(&self, made: FinishedBackup) {
         tracing::info!(file = %made.file.display(), rows = made.done.rows, bytes = made.done.bytes, "a backup was made");
         let mut state = self.locked();
         state.newest = Some((made.at, made.done.bytes));
@@ -117,7 +117,7 @@ impl Backups {
     }
 
     /// Notes that there is none.
-    fn failed(&self, why: &CannotBackUp, now: Nanos) {
+    fn failed(&self, why: &BackupError, now: Nanos) {
         tracing::warn!(%why, what_to_do = why.what_to_do(), "a backup failed");
         let mut state = self.locked();
         state.failures += 1;
@@ -126,24 +126,24 @@ impl Backups {
 }
 
 /// Writes a backup to a new file. It takes its time: not for a thread that serves.
-pub(crate) fn make(house: &House, file: &Path) -> Result<Made, CannotMake> {
-    let place = house.backups.begin(file)?;
-    let at = house.node.now();
-    let made = attempt(house, file, at).map(|done| Made { file: file.to_owned(), at, done });
+pub(crate) fn make(state: &ServerState, file: &Path) -> Result<FinishedBackup, BackupTaskError> {
+    let place = state.backups.begin(file)?;
+    let at = state.node.now();
+    let made = attempt(state, file, at).map(|done| FinishedBackup { file: file.to_owned(), at, done });
     drop(place);
     match &made {
-        Ok(made) => house.backups.succeeded(made.clone()),
-        Err(why) => house.backups.failed(why, house.node.now()),
+        Ok(made) => state.backups.succeeded(made.clone()),
+        Err(why) => state.backups.failed(why, state.node.now()),
     }
     Ok(made?)
 }
 
-fn attempt(house: &House, file: &Path, at: Nanos) -> Result<BackedUp, CannotBackUp> {
+fn attempt(state: &ServerState, file: &Path, at: Nanos) -> Result<BackupSummary, BackupError> {
     let mut attempts = 1;
     loop {
-        match house.node.store().backup_until(file, at, &mut |bytes| house.backups.at(bytes)) {
+        match state.node.store().backup_until(file, at, &mut |bytes| state.backups.at(bytes)) {
             // The collector deleted a file after the snapshot was taken; the next snapshot does not name it.
-            Err(CannotBackUp::Content { why, .. })
+            Err(BackupError::Content { why, .. })
                 if why.kind() == io::ErrorKind::NotFound && attempts < ATTEMPTS_MAX =>
             {
                 attempts += 1;

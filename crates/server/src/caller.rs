@@ -5,16 +5,16 @@ use axum::extract::FromRequestParts;
 use engine::access::{Action, Decision, Facts, Principal, decide};
 use http::request::Parts;
 use model::{Identity, SpaceId};
-use node::acts::{self, Caller, Means, Once};
+use node::acts::{self, Caller, CallerKind, IdempotencyKey};
 use store::Db;
 use store::accounts::SessionId;
-use store::moderation::Distance;
+use store::moderation::BlockKind;
 use store::people::User;
-use store::tables::View;
+use store::tables::TableReads;
 
 /// A session of the pages.
 #[derive(Clone, Debug)]
-pub(crate) struct Signed {
+pub(crate) struct PageSession {
     /// What it is found by.
     pub(crate) id: SessionId,
     /// The space in which it was made.
@@ -27,7 +27,7 @@ pub(crate) struct Signed {
 
 /// How a request came, as far as that can be believed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Via {
+pub(crate) struct RequestOrigin {
     /// What is counted as one address.
     pub(crate) network: u64,
     /// Whether the browser speaks HTTPS, with this node or with a proxy that says so.
@@ -38,7 +38,7 @@ pub(crate) struct Via {
 
 /// A request that passed the door.
 #[derive(Clone, Debug)]
-pub(crate) struct Guest {
+pub(crate) struct RequestContext {
     /// The space it is about; the node itself has none.
     pub(crate) space: Option<SpaceId>,
     /// Who asks.
@@ -48,24 +48,28 @@ pub(crate) struct Guest {
     /// What the route does.
     pub(crate) action: Action,
     /// What makes the request safe to repeat.
-    pub(crate) once: Option<Once>,
+    pub(crate) idempotency: Option<IdempotencyKey>,
     /// The session of the pages that it came with.
-    pub(crate) signed: Option<Signed>,
+    pub(crate) signed: Option<PageSession>,
     /// How it came.
-    pub(crate) via: Via,
+    pub(crate) via: RequestOrigin,
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Guest {
+impl<S: Send + Sync> FromRequestParts<S> for RequestContext {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Guest, Problem> {
-        parts.extensions.get::<Guest>().cloned().ok_or_else(|| Problem::unproven("the request did not pass the door"))
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<RequestContext, Problem> {
+        parts
+            .extensions
+            .get::<RequestContext>()
+            .cloned()
+            .ok_or_else(|| Problem::unproven("the request did not pass the door"))
     }
 }
 
 /// A guest as a snapshot sees them.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct Viewer {
     pub(crate) space: SpaceId,
     pub(crate) no: model::SpaceNo,
     pub(crate) principal: Principal,
@@ -75,7 +79,7 @@ pub(crate) struct Seen {
     pub(crate) caller: Caller,
 }
 
-impl Guest {
+impl RequestContext {
     /// The space, where the route is about one.
     pub(crate) fn space(&self) -> Result<SpaceId, Problem> {
         self.space.ok_or_else(|| Problem::bad_request("name a space: this key belongs to none"))
@@ -83,14 +87,14 @@ impl Guest {
 
     /// Keys see the whole space and outlive whoever makes them: they are made by keys and by the operator.
     pub(crate) fn refuse_session(&self) -> Result<(), Problem> {
-        match self.caller.means {
-            Means::Session => Err(Problem::forbidden("keys are made with an admin key, or by the operator")),
-            Means::Key(_) | Means::Operator => Ok(()),
+        match self.caller.kind {
+            CallerKind::Session => Err(Problem::forbidden("keys are made with an admin key, or by the operator")),
+            CallerKind::Key(_) | CallerKind::Operator => Ok(()),
         }
     }
 
     /// The same guest, acting for the user that the body names, where the key may do so.
-    pub(crate) fn acting_for(mut self, author: Option<String>) -> Result<Guest, Problem> {
+    pub(crate) fn acting_for(mut self, author: Option<String>) -> Result<RequestContext, Problem> {
         let Some(author) = author else { return Ok(self) };
         match &self.caller.user {
             Some(user) if *user == author => Ok(self),
@@ -104,7 +108,7 @@ impl Guest {
     }
 
     /// Looks the guest up, and asks whether they may read at all.
-    pub(crate) fn seen<V: View>(&self, db: &Db<V>, now: model::Nanos) -> Result<Seen, Problem> {
+    pub(crate) fn read_as<V: TableReads>(&self, db: &Db<V>, now: model::Nanos) -> Result<Viewer, Problem> {
         use engine::reads::Reads as _;
         let space = self.space()?;
         let Some(no) = db.space_no(&space)? else { return Err(Problem::not_found("this space is empty here")) };
@@ -113,23 +117,23 @@ impl Guest {
             Some(user) => db.distances(&space, &user.identity)?,
             None => Vec::new(),
         };
-        let blocked = blocked.into_iter().filter(|(_, distance)| *distance == Distance::Block);
+        let blocked = blocked.into_iter().filter(|(_, distance)| *distance == BlockKind::Block);
         let blocked = blocked.map(|(other, _)| other).collect();
         match decide(&principal, self.action, &Facts::default()) {
-            Decision::Allow => Ok(Seen { space, no, principal, user, blocked, caller: self.caller.clone() }),
+            Decision::Allow => Ok(Viewer { space, no, principal, user, blocked, caller: self.caller.clone() }),
             denied => Err(denied.into()),
         }
     }
 }
 
-impl Seen {
+impl Viewer {
     /// Whether they may say anything at all.
     pub(crate) fn may_write(&self) -> bool {
         decide(&self.principal, Action::Write, &Facts::default()) == Decision::Allow
     }
 
     /// Whether the access function lets them see a thread.
-    pub(crate) fn may_see(&self, sight: &acts::Sight) -> bool {
+    pub(crate) fn may_see(&self, sight: &acts::ThreadVisibility) -> bool {
         let facts = Facts { is_closed_to_caller: sight.is_closed, is_own: false, is_known: true };
         decide(&self.principal, Action::Read, &facts) == Decision::Allow
     }

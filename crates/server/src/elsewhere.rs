@@ -1,15 +1,15 @@
 //! Signed elsewhere: a client with a key of its own has an event prepared, signs it, and submits it.
 
 use crate::ask::json;
-use crate::caller::{Guest, Seen};
-use crate::extract::Sent;
+use crate::caller::{RequestContext, Viewer};
+use crate::extract::RequestBody;
 use crate::problem::Problem;
 use crate::shapes::{ChosenId, EventIdText};
-use crate::state::Shared;
+use crate::state::SharedState;
 use axum::Json;
 use axum::extract::State;
 use engine::counting::acting_role;
-use engine::create::{CannotCreate, Draft, Seal, prepare as prepared};
+use engine::create::{CreateError, NewEvent, Seal, prepare as prepared};
 use engine::reads::Reads as _;
 use engine::rows::{Origin, Outcome};
 use http::{HeaderMap, StatusCode};
@@ -17,8 +17,8 @@ use model::crypto::chosen_key;
 use model::envelope::{BadEnvelope, Reference, Role};
 use model::payload::Payload;
 use model::{AuxKey, Blob, EventId, Identity, Kind, Stamp, Verified};
-use node::acts::{self, Caller, CannotAct, is_deleted, message_content, naming, reaction_content};
-use node::{Reply, Request};
+use node::acts::{self, Caller, CommandError, is_deleted, message_content, naming, reaction_content};
+use node::{WriterReply, WriterRequest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use utoipa::ToSchema;
 /// What can be signed elsewhere.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum KindWord {
+pub(crate) enum ExternalKind {
     /// A message in a thread.
     Message,
     /// A new version of a message.
@@ -48,7 +48,7 @@ pub(crate) struct PrepareBody {
     /// The membership it acts on, as `PUT /admin/identities` answered.
     #[schema(value_type = EventIdText)]
     authority: String,
-    kind: KindWord,
+    kind: ExternalKind,
     /// The event id of the thread, for a message.
     #[schema(value_type = Option<EventIdText>)]
     thread: Option<String>,
@@ -108,14 +108,14 @@ fn event_id(text: Option<&String>, what: &str) -> Result<EventId, Problem> {
     (status = 200, body = Prepared), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn prepare(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     headers: HeaderMap,
-    Sent(body): Sent,
+    RequestBody(body): RequestBody,
 ) -> Result<Json<Prepared>, Problem> {
-    let db = house.node.snapshot()?;
-    let now = house.node.now();
-    let seen = guest.seen(&db, now)?;
+    let db = state.node.snapshot()?;
+    let now = state.node.now();
+    let viewer = context.read_as(&db, now)?;
     let sent: PrepareBody = json(&headers, &body)?;
     let identity: Identity =
         sent.identity.parse().map_err(|_| Problem::unprocessable("identity is a public key in hex"))?;
@@ -123,32 +123,32 @@ pub(crate) async fn prepare(
         vec![Reference { role: Role::Authority, id: event_id(Some(&sent.authority), "the authority")? }];
     let mut aux = AuxKey::ZERO;
     let (kind, role, id) = match sent.kind {
-        KindWord::Message => (Kind::Message, Role::Thread, event_id(sent.thread.as_ref(), "the thread")?),
-        KindWord::Edit => (Kind::Edit, Role::Target, event_id(sent.target.as_ref(), "the target")?),
-        KindWord::Reaction => (Kind::Reaction, Role::Target, event_id(sent.target.as_ref(), "the target")?),
+        ExternalKind::Message => (Kind::Message, Role::Thread, event_id(sent.thread.as_ref(), "the thread")?),
+        ExternalKind::Edit => (Kind::Edit, Role::Target, event_id(sent.target.as_ref(), "the target")?),
+        ExternalKind::Reaction => (Kind::Reaction, Role::Target, event_id(sent.target.as_ref(), "the target")?),
     };
     references.push(Reference { role, id });
     let content = match (sent.kind, &sent.id) {
-        (KindWord::Reaction, _) => reaction_content(sent.body.as_str().unwrap_or_default())?,
-        (KindWord::Message, Some(chosen)) => {
+        (ExternalKind::Reaction, _) => reaction_content(sent.body.as_str().unwrap_or_default())?,
+        (ExternalKind::Message, Some(chosen)) => {
             naming::check_name(chosen)?;
             aux = chosen_key(chosen);
             message_content(sent.body, Some(chosen))?
         }
-        (KindWord::Message | KindWord::Edit, _) => message_content(sent.body, None)?,
+        (ExternalKind::Message | ExternalKind::Edit, _) => message_content(sent.body, None)?,
     };
-    let seal = seal(&db, &seen.space)?;
-    let draft = Draft { kind, space: seen.space, aux, payload: Payload::None, references, content, seal };
-    let (envelope, wire) = prepared(&*db, db.policy(), now, identity, draft)?.map_err(CannotAct::Create)?;
+    let seal = seal(&db, &viewer.space)?;
+    let draft = NewEvent { kind, space: viewer.space, aux, payload: Payload::None, references, content, seal };
+    let (envelope, wire) = prepared(&*db, db.policy(), now, identity, draft)?.map_err(CommandError::Create)?;
     Ok(Json(Prepared { text: hex::encode(envelope.text_to_sign()), content: hex::encode(wire) }))
 }
 
 fn seal(db: &Arc<Db<Snapshot>>, space: &model::SpaceId) -> Result<Seal, Problem> {
-    let kept = db.kept_space(space)?.ok_or(CannotAct::NotKept)?;
+    let kept = db.kept_space(space)?.ok_or(CommandError::NotKept)?;
     if !kept.sealed {
         return Ok(Seal::Plain);
     }
-    Ok(db.current_space_key(space)?.map(Seal::Key).ok_or(CannotAct::NoKey)?)
+    Ok(db.current_space_key(space)?.map(Seal::Key).ok_or(CommandError::NoKey)?)
 }
 
 /// What was deleted is neither edited nor reacted to.
@@ -157,7 +157,7 @@ fn check_is_there(db: &Db<Snapshot>, signed: &Verified) -> Result<(), Problem> {
     let target = envelope.reference(Role::Target).filter(|_| matches!(envelope.kind, Kind::Edit | Kind::Reaction));
     let target = target.map(|target| db.seq(&target)).transpose()?.flatten();
     match target.map(|target| is_deleted(db, target)).transpose()? {
-        Some(true) => Err(CannotAct::Deleted.into()),
+        Some(true) => Err(CommandError::Deleted.into()),
         Some(false) | None => Ok(()),
     }
 }
@@ -170,13 +170,13 @@ fn check_is_there(db: &Db<Snapshot>, signed: &Verified) -> Result<(), Problem> {
     (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn submit(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     headers: HeaderMap,
-    Sent(body): Sent,
+    RequestBody(body): RequestBody,
 ) -> Result<(StatusCode, Json<Submitted>), Problem> {
-    let db = house.node.snapshot()?;
-    let seen = guest.seen(&db, house.node.now())?;
+    let db = state.node.snapshot()?;
+    let viewer = context.read_as(&db, state.node.now())?;
     let sent: SubmitBody = json(&headers, &body)?;
     let hex = |text: &str, what: &str| {
         hex::decode(text).map_err(|_| Problem::unprocessable(format!("{what} is not hexadecimal")))
@@ -188,12 +188,12 @@ pub(crate) async fn submit(
         BadEnvelope::Signature => Problem::forbidden(why.to_string()),
         _ => Problem::unprocessable(why.to_string()),
     })?;
-    if signed.envelope().space != seen.space {
+    if signed.envelope().space != viewer.space {
         return Err(Problem::not_found("that event is of another space"));
     }
-    check_membership(&db, &signed, house.node.now())?;
-    check_place(&db, &seen, &signed)?;
-    let blob = match seal(&db, &seen.space)? {
+    check_membership(&db, &signed, state.node.now())?;
+    check_place(&db, &viewer, &signed)?;
+    let blob = match seal(&db, &viewer.space)? {
         Seal::Key(key) => Blob::seal(&signed, &key),
         Seal::Plain | Seal::Prekey(_) => Blob::plain(&signed),
     };
@@ -203,8 +203,8 @@ pub(crate) async fn submit(
         check_is_there(&db, &signed)?;
     }
     let wire = hex(&sent.content, "the content")?;
-    check_quota(&db, &seen, &signed.envelope().author, wire.len() as u64)?;
-    deliver(&house, &signed, blob, wire).await
+    check_quota(&db, &viewer, &signed.envelope().author, wire.len() as u64)?;
+    deliver(&state, &signed, blob, wire).await
 }
 
 /// Doors turn removed members away; an authority that is not here yet is waited for.
@@ -219,7 +219,7 @@ fn check_membership(db: &Arc<Db<Snapshot>>, signed: &Verified, now: model::Nanos
 }
 
 /// Nobody writes into a private thread who does not take part in it, wherever they sign.
-fn check_place(db: &Arc<Db<Snapshot>>, seen: &Seen, signed: &Verified) -> Result<(), Problem> {
+fn check_place(db: &Arc<Db<Snapshot>>, viewer: &Viewer, signed: &Verified) -> Result<(), Problem> {
     let envelope = signed.envelope();
     let named = envelope.reference(Role::Thread).or_else(|| envelope.reference(Role::Target));
     let Some(seq) = named.map(|id| db.seq(&id)).transpose()?.flatten() else { return Ok(()) };
@@ -233,39 +233,39 @@ fn check_place(db: &Arc<Db<Snapshot>>, seen: &Seen, signed: &Verified) -> Result
     if meta.kind != Kind::Thread {
         return Ok(());
     }
-    let somebody = Caller { user: Some(String::new()), ..seen.caller.clone() };
-    match acts::sight(&**db, thread, &meta, Some(&somebody), Some(&envelope.author))?.is_closed {
+    let somebody = Caller { user: Some(String::new()), ..viewer.caller.clone() };
+    match acts::thread_visibility(&**db, thread, &meta, Some(&somebody), Some(&envelope.author))?.is_closed {
         true => Err(Problem::not_found("there is no such thread or message")),
         false => Ok(()),
     }
 }
 
 /// Who signs elsewhere has the same quota as everybody.
-fn check_quota(db: &Arc<Db<Snapshot>>, seen: &Seen, author: &Identity, bytes: u64) -> Result<(), Problem> {
+fn check_quota(db: &Arc<Db<Snapshot>>, viewer: &Viewer, author: &Identity, bytes: u64) -> Result<(), Problem> {
     let Some(most) = db.policy().user_bytes_max else { return Ok(()) };
     let Some(author) = db.author_no(author)? else { return Ok(()) };
-    let used = db.kept_bytes(seen.no, author)?;
-    if used.saturating_add(bytes) > most { Err(CannotAct::OverQuota("user").into()) } else { Ok(()) }
+    let used = db.kept_bytes(viewer.no, author)?;
+    if used.saturating_add(bytes) > most { Err(CommandError::OverQuota("user").into()) } else { Ok(()) }
 }
 
 async fn deliver(
-    house: &Shared,
+    state: &SharedState,
     signed: &Verified,
     blob: Blob,
     wire: Vec<u8>,
 ) -> Result<(StatusCode, Json<Submitted>), Problem> {
-    let is_inline = wire.len() as u64 <= house.node.store().policy().inline_bytes_max;
+    let is_inline = wire.len() as u64 <= state.node.store().policy().inline_bytes_max;
     let inline = (is_inline && !wire.is_empty()).then(|| wire.clone());
     let event = blob.id().to_string();
-    let request = house.node.receive(blob.bytes().to_vec(), inline, Origin::Local).map_err(node::NotDone::from)?;
-    let outcome = match house.ask(request).await? {
-        Reply::Outcome(_, outcome) => outcome,
+    let request = state.node.receive(blob.bytes().to_vec(), inline, Origin::Local).map_err(node::RequestError::from)?;
+    let outcome = match state.ask(request).await? {
+        WriterReply::Outcome(_, outcome) => outcome,
         other => return Err(Problem::broken(format!("the writer answered {other:?}"))),
     };
     if !is_inline {
         let hash = signed.envelope().content_hash;
-        let request = house.node.receive_content(signed.envelope().space, hash, wire);
-        house.ask(request.unwrap_or(Request::Tick)).await?;
+        let request = state.node.receive_content(signed.envelope().space, hash, wire);
+        state.ask(request.unwrap_or(WriterRequest::Tick)).await?;
     }
     let (status, state, waits_for) = match outcome {
         Outcome::Applied(_) => (StatusCode::CREATED, "applied", Vec::new()),
@@ -277,8 +277,8 @@ async fn deliver(
     Ok((status, Json(Submitted { event, state, waits_for })))
 }
 
-impl From<CannotCreate> for Problem {
-    fn from(why: CannotCreate) -> Problem {
-        CannotAct::Create(why).into()
+impl From<CreateError> for Problem {
+    fn from(why: CreateError) -> Problem {
+        CommandError::Create(why).into()
     }
 }

@@ -1,10 +1,10 @@
 //! What somebody wrote in a space, to take along.
 
-use crate::caller::Guest;
+use crate::caller::RequestContext;
 use crate::extract::{Path, Query};
 use crate::people::{PageQuery, cursor_of, stamp_of};
 use crate::problem::Problem;
-use crate::state::{House, Shared};
+use crate::state::{ServerState, SharedState};
 use crate::threads::limit;
 use axum::Json;
 use axum::extract::State;
@@ -12,7 +12,7 @@ use engine::reads::Reads as _;
 use model::{Identity, SpaceId, Stamp};
 use serde::Serialize;
 use serde_json::Value;
-use store::views::Shown;
+use store::views::ShownContent;
 use utoipa::ToSchema;
 
 /// Events on one page.
@@ -49,8 +49,8 @@ pub(crate) struct Export {
     next: Option<String>,
 }
 
-fn page(house: &House, space: &SpaceId, user: &str, query: &PageQuery) -> Result<Export, Problem> {
-    let db = house.node.snapshot()?;
+fn page(state: &ServerState, space: &SpaceId, user: &str, query: &PageQuery) -> Result<Export, Problem> {
+    let db = state.node.snapshot()?;
     let most = limit(query.limit, PAGE_MAX)?;
     let after = stamp_of(query.cursor.as_deref())?.unwrap_or(Stamp::FIRST);
     let unknown = || Problem::not_found("there is no such user");
@@ -64,10 +64,10 @@ fn page(house: &House, space: &SpaceId, user: &str, query: &PageQuery) -> Result
     for (stamp, seq) in &found {
         let Some(meta) = db.event(*seq)?.and_then(|row| row.meta) else { continue };
         let (state, content) = match db.shown(*seq)? {
-            Shown::Here(bytes) => ("here", serde_json::from_slice(&bytes).unwrap_or(Value::Null)),
-            Shown::Absent => ("missing", Value::Null),
-            Shown::Invalid => ("invalid", Value::Null),
-            Shown::Deleted(_) => ("deleted", Value::Null),
+            ShownContent::Here(bytes) => ("here", serde_json::from_slice(&bytes).unwrap_or(Value::Null)),
+            ShownContent::Absent => ("missing", Value::Null),
+            ShownContent::Invalid => ("invalid", Value::Null),
+            ShownContent::Deleted(_) => ("deleted", Value::Null),
         };
         let about = if meta.subject.0 > 0 { Some(db.id_of(meta.subject)?.to_string()) } else { None };
         let kind = meta.kind.to_string();
@@ -82,13 +82,13 @@ fn page(house: &House, space: &SpaceId, user: &str, query: &PageQuery) -> Result
     (status = 200, body = Export), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn own(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Query(query): Query<PageQuery>,
 ) -> Result<Json<Export>, Problem> {
-    let seen = guest.seen(&*house.node.snapshot()?, house.node.now())?;
-    let user = seen.caller.user.as_deref().unwrap_or_default();
-    page(&house, &seen.space, user, &query).map(Json)
+    let viewer = context.read_as(&*state.node.snapshot()?, state.node.now())?;
+    let user = viewer.caller.user.as_deref().unwrap_or_default();
+    page(&state, &viewer.space, user, &query).map(Json)
 }
 
 /// Everything that a user wrote in the space, page by page
@@ -97,10 +97,10 @@ pub(crate) async fn own(
     (status = 200, body = Export), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn of_user(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(user): Path<String>,
     Query(query): Query<PageQuery>,
 ) -> Result<Json<Export>, Problem> {
-    page(&house, &guest.space()?, &user, &query).map(Json)
+    page(&state, &context.space()?, &user, &query).map(Json)
 }

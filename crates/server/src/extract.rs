@@ -19,7 +19,7 @@ pub(crate) struct Path<T>(pub(crate) T);
 /// A form that was filled in.
 #[derive(Debug, FromRequest)]
 #[from_request(via(axum::extract::Form), rejection(Problem))]
-pub(crate) struct Filled<T>(pub(crate) T);
+pub(crate) struct FormFields<T>(pub(crate) T);
 
 impl From<FormRejection> for Problem {
     fn from(why: FormRejection) -> Problem {
@@ -33,13 +33,13 @@ impl From<FormRejection> for Problem {
 
 /// The body.
 #[derive(Debug)]
-pub(crate) struct Sent(pub(crate) Bytes);
+pub(crate) struct RequestBody(pub(crate) Bytes);
 
-impl<S: Send + Sync> FromRequest<S> for Sent {
+impl<S: Send + Sync> FromRequest<S> for RequestBody {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Sent, Problem> {
-        Ok(Sent(Bytes::from_request(request, state).await?))
+    async fn from_request(request: Request, state: &S) -> Result<RequestBody, Problem> {
+        Ok(RequestBody(Bytes::from_request(request, state).await?))
     }
 }
 

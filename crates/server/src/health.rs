@@ -1,7 +1,7 @@
 //! Whether the node lives, and whether it can take writes.
 
 use crate::problem::Problem;
-use crate::state::Shared;
+use crate::state::SharedState;
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
@@ -23,12 +23,12 @@ pub(crate) async fn live() -> Json<Health> {
 #[utoipa::path(get, path = "/readyz", tag = "health", security(()), responses(
     (status = 200, body = Health), (status = 503, body = Problem, content_type = "application/problem+json"),
 ))]
-pub(crate) async fn ready(State(house): State<Shared>) -> Result<Json<Health>, Problem> {
-    house.node.snapshot()?;
-    if house.node.is_full() {
+pub(crate) async fn ready(State(state): State<SharedState>) -> Result<Json<Health>, Problem> {
+    state.node.snapshot()?;
+    if state.node.is_full() {
         return Err(Problem::overloaded("the disk is full, so the node only reads").after(60));
     }
-    if house.node.has_stopped() {
+    if state.node.has_stopped() {
         return Err(Problem::overloaded("the writer has stopped").after(60));
     }
     Ok(Json(Health { status: "ok" }))

@@ -20,8 +20,8 @@ const MESSAGES: usize = 50_000;
 
 /// A message as it was rendered.
 #[derive(Debug)]
-pub(crate) struct Rendered {
-    /// Since when: see [`KeptMessages::generation`].
+pub(crate) struct RenderedMessage {
+    /// Since when: see [`RenderCache::generation`].
     pub(crate) generation: u64,
     /// The row it was rendered from.
     pub(crate) row: Box<[u8]>,
@@ -38,40 +38,40 @@ pub(crate) struct Rendered {
 #[derive(Clone)]
 struct Bytes;
 
-impl Weighter<Seq, Arc<Rendered>> for Bytes {
-    fn weight(&self, _: &Seq, rendered: &Arc<Rendered>) -> u64 {
+impl Weighter<Seq, Arc<RenderedMessage>> for Bytes {
+    fn weight(&self, _: &Seq, rendered: &Arc<RenderedMessage>) -> u64 {
         let texts: usize = [&rendered.json, &rendered.html].into_iter().flatten().map(|text| text.len()).sum();
         ENTRY_BYTES + (rendered.row.len() + rendered.thread.len() + texts) as u64
     }
 }
 
 /// Messages that were rendered lately.
-pub(crate) struct KeptMessages {
-    cache: Cache<Seq, Arc<Rendered>, Bytes>,
+pub(crate) struct RenderCache {
+    cache: Cache<Seq, Arc<RenderedMessage>, Bytes>,
     /// What was rendered before the last change of it is not used: whoever read an older snapshot may still keep it.
     generation: AtomicU64,
 }
 
-impl Default for KeptMessages {
-    fn default() -> KeptMessages {
-        KeptMessages { cache: Cache::with_weighter(MESSAGES, BYTES_MAX, Bytes), generation: AtomicU64::new(0) }
+impl Default for RenderCache {
+    fn default() -> RenderCache {
+        RenderCache { cache: Cache::with_weighter(MESSAGES, BYTES_MAX, Bytes), generation: AtomicU64::new(0) }
     }
 }
 
-impl KeptMessages {
+impl RenderCache {
     /// What is rendered from a snapshot that is taken from now on belongs to this.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::SeqCst)
     }
 
     /// A message, if it was rendered from this row.
-    pub(crate) fn get(&self, seq: Seq, row: &[u8]) -> Option<Arc<Rendered>> {
+    pub(crate) fn get(&self, seq: Seq, row: &[u8]) -> Option<Arc<RenderedMessage>> {
         let generation = self.generation();
         self.cache.get(&seq).filter(|rendered| rendered.generation == generation && *rendered.row == *row)
     }
 
     /// Keeps a message.
-    pub(crate) fn keep(&self, seq: Seq, rendered: Rendered) {
+    pub(crate) fn keep(&self, seq: Seq, rendered: RenderedMessage) {
         self.cache.insert(seq, Arc::new(rendered));
     }
 
@@ -86,8 +86,8 @@ impl KeptMessages {
 mod tests {
     use super::*;
 
-    fn rendered(row: &[u8], json: &str) -> Rendered {
-        Rendered {
+    fn rendered(row: &[u8], json: &str) -> RenderedMessage {
+        RenderedMessage {
             generation: 0,
             row: row.into(),
             thread: "t".into(),
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn what_was_rendered_from_another_row_is_not_used() {
-        let kept = KeptMessages::default();
+        let kept = RenderCache::default();
         kept.keep(Seq(1), rendered(b"row", "{}"));
         assert_eq!(kept.get(Seq(1), b"row").and_then(|rendered| rendered.json.clone()).as_deref(), Some("{}"));
         assert!(kept.get(Seq(1), b"other").is_none());
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn no_more_is_kept_than_there_is_room_for() {
-        let kept = KeptMessages::default();
+        let kept = RenderCache::default();
         for seq in 0..2000 {
             kept.keep(Seq(seq), rendered(b"row", &"x".repeat(64 * 1024)));
         }

@@ -45,8 +45,8 @@ mod tests;
 
 pub use backups::BackupPlan;
 pub use door::keys::{ApiKeySecret, NewKey};
-pub use listen::{CannotListen, Running, serve, serve_bare, serve_metrics};
+pub use listen::{ListenError, RunningServer, serve, serve_bare, serve_metrics};
 pub use problem::Problem;
 pub use routes::openapi;
-pub use state::{House, Limits, Options};
-pub use tls::{CannotUseTls, Tls};
+pub use state::{Limits, ServerOptions, ServerState};
+pub use tls::{Tls, TlsError};

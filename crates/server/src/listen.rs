@@ -5,9 +5,9 @@ mod patience;
 mod room;
 
 use self::connection::{Connection, Protocols};
-use self::room::Room;
+use crate::listen::room::ConnectionLimiter;
 use crate::routes::{metrics_router, router};
-use crate::state::{House, Limits};
+use crate::state::{Limits, ServerState};
 use crate::tls::{self, Tls};
 use crate::{backups, live, metrics, pages, webhooks};
 use axum::Router;
@@ -26,7 +26,7 @@ const END_SECONDS: u64 = 5;
 /// Why the server does not listen.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address}: {why}")]
-pub struct CannotListen {
+pub struct ListenError {
     /// Where.
     pub address: SocketAddr,
     /// Why not.
@@ -35,14 +35,14 @@ pub struct CannotListen {
 
 /// A server that listens.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningServer {
     /// Where.
     pub address: SocketAddr,
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
 
-impl Running {
+impl RunningServer {
     /// Stops in order: no new connections, streams end, requests under way are answered.
     pub async fn stop(self) {
         let _ = self.stop.send(());
@@ -51,35 +51,35 @@ impl Running {
 }
 
 /// Listens on an address, and serves the house there.
-pub async fn serve(house: Arc<House>, address: SocketAddr) -> Result<Running, CannotListen> {
-    let router = router(&house);
-    let begin = live::Begin::now(&house);
+pub async fn serve(state: Arc<ServerState>, address: SocketAddr) -> Result<RunningServer, ListenError> {
+    let router = router(&state);
+    let begin = live::HubStart::now(&state);
     listen(address, async move |listener, stopped| {
-        let hub = tokio::spawn(live::run(Arc::downgrade(&house), house.position.clone(), begin));
-        let tellers = tokio::spawn(webhooks::run(Arc::downgrade(&house), house.position.clone()));
-        let plots = tokio::spawn(pages::plots::run(Arc::downgrade(&house)));
-        let upkeep = tokio::spawn(metrics::upkeep(Arc::downgrade(&house)));
-        let scheduled = tokio::spawn(backups::scheduled::run(Arc::downgrade(&house)));
-        let keeper = house.options.tls.clone().map(|tls| tokio::spawn(tls::keep_fresh(tls)));
-        let (tls, room) = (house.options.tls.clone(), Room::new(&house.options));
-        let welcome = Welcome { router, tls, limits: house.options.limits, room };
+        let hub = tokio::spawn(live::run(Arc::downgrade(&state), state.position.clone(), begin));
+        let webhook_dispatcher = tokio::spawn(webhooks::run(Arc::downgrade(&state), state.position.clone()));
+        let plots = tokio::spawn(pages::plots::run(Arc::downgrade(&state)));
+        let upkeep = tokio::spawn(metrics::upkeep(Arc::downgrade(&state)));
+        let scheduled = tokio::spawn(backups::scheduled::run(Arc::downgrade(&state)));
+        let keeper = state.options.tls.clone().map(|tls| tokio::spawn(tls::keep_fresh(tls)));
+        let (tls, room) = (state.options.tls.clone(), ConnectionLimiter::new(&state.options));
+        let welcome = Welcome { router, tls, limits: state.options.limits, room };
         let connections = accept(&welcome, listener, stopped).await;
-        for task in [hub, upkeep, tellers, scheduled, plots].into_iter().chain(keeper) {
+        for task in [hub, upkeep, webhook_dispatcher, scheduled, plots].into_iter().chain(keeper) {
             task.abort();
         }
-        house.backups.stop();
-        house.hub.close();
+        state.backups.stop();
+        state.hub.close();
         end(connections).await;
     })
     .await
 }
 
 /// Listens on an address, and serves metrics there to whoever asks, without a key.
-pub async fn serve_metrics(house: Arc<House>, address: SocketAddr) -> Result<Running, CannotListen> {
-    let router = metrics_router(&house);
+pub async fn serve_metrics(state: Arc<ServerState>, address: SocketAddr) -> Result<RunningServer, ListenError> {
+    let router = metrics_router(&state);
     listen(address, async move |listener, stopped| {
-        let room = Room::of(METRICS_CONNECTIONS_MAX);
-        let welcome = Welcome { router, tls: None, limits: house.options.limits, room };
+        let room = ConnectionLimiter::of(METRICS_CONNECTIONS_MAX);
+        let welcome = Welcome { router, tls: None, limits: state.options.limits, room };
         end(accept(&welcome, listener, stopped).await).await;
     })
     .await
@@ -88,21 +88,21 @@ pub async fn serve_metrics(house: Arc<House>, address: SocketAddr) -> Result<Run
 async fn listen<F: Future<Output = ()> + Send + 'static>(
     address: SocketAddr,
     serve: impl FnOnce(TcpListener, oneshot::Receiver<()>) -> F,
-) -> Result<Running, CannotListen> {
-    let failed = |why| CannotListen { address, why };
+) -> Result<RunningServer, ListenError> {
+    let failed = |why| ListenError { address, why };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     let (stop, stopped) = oneshot::channel();
     let task = tokio::spawn(serve(listener, stopped));
-    Ok(Running { address, stop, task })
+    Ok(RunningServer { address, stop, task })
 }
 
 /// Serves these bytes to whatever is asked, with nothing in the way: what benchmarks compare with.
-pub async fn serve_bare(address: SocketAddr, page: bytes::Bytes) -> Result<Running, CannotListen> {
+pub async fn serve_bare(address: SocketAddr, page: bytes::Bytes) -> Result<RunningServer, ListenError> {
     let json = [(http::header::CONTENT_TYPE, "application/json")];
     let router = Router::new().fallback(move || async move { (json, page.clone()) });
     listen(address, async move |listener, stopped| {
-        let welcome = Welcome { router, tls: None, limits: Limits::default(), room: Room::of(usize::MAX) };
+        let welcome = Welcome { router, tls: None, limits: Limits::default(), room: ConnectionLimiter::of(usize::MAX) };
         end(accept(&welcome, listener, stopped).await).await;
     })
     .await
@@ -120,14 +120,14 @@ struct Welcome {
     /// Without it they speak in the clear.
     tls: Option<Arc<Tls>>,
     limits: Limits,
-    room: Arc<Room>,
+    room: Arc<ConnectionLimiter>,
 }
 
 /// Takes connections until it is told to stop; those under way are then left to end.
 async fn accept(welcome: &Welcome, listener: TcpListener, mut stopped: oneshot::Receiver<()>) -> watch::Sender<()> {
     let connections = watch::Sender::new(());
     let protocols = Protocols::new(&welcome.limits);
-    let (head, taking) = (welcome.limits.head_patience, welcome.limits.taking_patience);
+    let (head, taking) = (welcome.limits.header_timeout, welcome.limits.write_stall_timeout);
     loop {
         let connection = tokio::select! {
             _ = &mut stopped => return connections,

@@ -6,19 +6,19 @@
 //! reader that falls behind is cut off and resumes from the journal when it comes back.
 
 mod hub;
+mod payload;
 mod stream;
-mod telling;
 
-pub(crate) use hub::{Hub, Rights, Told};
+pub(crate) use hub::{ChangedRights, LiveEvent, LiveHub};
 #[cfg(test)]
-pub(crate) use telling::look_at_keys;
-pub(crate) use telling::{Begin, insiders, run, told};
+pub(crate) use payload::look_at_keys;
+pub(crate) use payload::{HubStart, insiders, live_event, run};
 
-use crate::ask::fresh;
-use crate::caller::Guest;
+use crate::ask::random_bytes;
+use crate::caller::RequestContext;
 use crate::extract::Query;
 use crate::problem::Problem;
-use crate::state::Shared;
+use crate::state::SharedState;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
@@ -53,7 +53,7 @@ pub(crate) struct EventQuery {
 
 /// A ticket for one stream.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Ticket {
+pub(crate) struct StreamTicket {
     /// To be sent as `?ticket=`, once, within 30 seconds.
     ticket: String,
     expires_ts: u64,
@@ -61,10 +61,10 @@ pub(crate) struct Ticket {
 
 /// Tickets that were given out.
 #[derive(Debug, Default)]
-pub(crate) struct Tickets(Mutex<HashMap<String, (Guest, Nanos)>>);
+pub(crate) struct StreamTickets(Mutex<HashMap<String, (RequestContext, Nanos)>>);
 
-impl Tickets {
-    fn give(&self, text: String, guest: Guest, now: Nanos) -> Result<(), Problem> {
+impl StreamTickets {
+    fn give(&self, text: String, context: RequestContext, now: Nanos) -> Result<(), Problem> {
         let mut tickets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if tickets.len() >= TICKETS_MAX {
             tickets.retain(|_, (_, until)| *until > now);
@@ -72,27 +72,30 @@ impl Tickets {
         if tickets.len() >= TICKETS_MAX {
             return Err(Problem::overloaded("too many tickets are out").after(30));
         }
-        tickets.insert(text, (guest, now.plus(TICKET_NANOS)));
+        tickets.insert(text, (context, now.plus(TICKET_NANOS)));
         Ok(())
     }
 
     /// Takes a ticket, which is then used.
-    pub(crate) fn take(&self, text: &str, now: Nanos) -> Option<Guest> {
+    pub(crate) fn take(&self, text: &str, now: Nanos) -> Option<RequestContext> {
         let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(text);
-        taken.filter(|(_, until)| now <= *until).map(|(guest, _)| guest)
+        taken.filter(|(_, until)| now <= *until).map(|(context, _)| context)
     }
 }
 
 /// Get a ticket for one live stream, for browsers, which cannot send headers there
 #[utoipa::path(post, path = "/v1/tickets", tag = "live", responses(
-    (status = 201, body = Ticket), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+    (status = 201, body = StreamTicket), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
-pub(crate) async fn ticket(State(house): State<Shared>, guest: Guest) -> Result<(StatusCode, Json<Ticket>), Problem> {
-    let now = house.node.now();
-    guest.seen(&*house.node.snapshot()?, now)?;
-    let ticket = hex::encode(fresh::<32>()?);
-    house.tickets.give(ticket.clone(), guest, now)?;
-    Ok((StatusCode::CREATED, Json(Ticket { ticket, expires_ts: now.plus(TICKET_NANOS).0 })))
+pub(crate) async fn ticket(
+    State(state): State<SharedState>,
+    context: RequestContext,
+) -> Result<(StatusCode, Json<StreamTicket>), Problem> {
+    let now = state.node.now();
+    context.read_as(&*state.node.snapshot()?, now)?;
+    let ticket = hex::encode(random_bytes::<32>()?);
+    state.tickets.give(ticket.clone(), context, now)?;
+    Ok((StatusCode::CREATED, Json(StreamTicket { ticket, expires_ts: now.plus(TICKET_NANOS).0 })))
 }
 
 /// Listen to what happens, as server-sent events
@@ -103,14 +106,14 @@ pub(crate) async fn ticket(State(house): State<Shared>, guest: Guest) -> Result<
     (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn events(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Query(query): Query<EventQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let last = headers.get("last-event-id").map(|value| value.to_str().ok().and_then(|text| text.parse().ok()));
     let last = last.or_else(|| query.after.as_ref().map(|after| after.parse().ok()));
-    let stream = stream::open(&house, &guest, &query, last)?;
+    let stream = stream::open(&state, &context, &query, last)?;
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
     Ok((headers, Body::from_stream(stream)).into_response())
 }

@@ -4,22 +4,22 @@ mod form;
 pub(crate) mod in_thread;
 mod page;
 
-pub(crate) use form::Stack;
-use page::Page;
-pub(crate) use page::{Look, look};
+pub(crate) use form::HtmlMessages;
+use page::MessagePage;
+pub(crate) use page::{MessageReader, with_message_reader};
 
 use crate::ask::{json, named};
-use crate::caller::Guest;
-use crate::extract::{Path, Query, Sent};
+use crate::caller::RequestContext;
+use crate::extract::{Path, Query, RequestBody};
 use crate::problem::Problem;
 use crate::render::Message;
 use crate::shapes::{ChosenId, EventIdText};
-use crate::state::Shared;
+use crate::state::SharedState;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
-use node::acts::{self, Acted, Deed, NewMessage, Place};
+use node::acts::{self, CommandResult, MessageRef, NewMessage, UserCommand};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -176,20 +176,20 @@ pub(crate) struct Versions {
 }
 
 /// The place that a path names.
-pub(crate) fn place(thread: Option<&str>, id: &str) -> Result<Place, Problem> {
+pub(crate) fn place(thread: Option<&str>, id: &str) -> Result<MessageRef, Problem> {
     let thread = thread.map(|thread| named(thread, "thread")).transpose()?;
-    Ok(Place { thread, message: named(id, "message")? })
+    Ok(MessageRef { thread, message: named(id, "message")? })
 }
 
 async fn post(
-    house: &Shared,
-    guest: Guest,
+    state: &SharedState,
+    context: RequestContext,
     thread: Option<String>,
     headers: &HeaderMap,
     bytes: &Bytes,
 ) -> Result<(StatusCode, Json<Message>), Problem> {
     let sent: MessageBody = json(headers, bytes)?;
-    let guest = guest.acting_for(sent.author)?;
+    let context = context.acting_for(sent.author)?;
     let thread = match thread.or(sent.thread) {
         Some(thread) => Some(thread.parse().map_err(Problem::from)?),
         None => None,
@@ -206,43 +206,48 @@ async fn post(
             .collect::<Result<_, _>>()
             .map_err(|_| Problem::unprocessable("attachments are ids of files"))?,
     };
-    let acted = house.act(guest.clone(), Deed::Post(new)).await?;
-    let status = if acted.is_new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(shown(house, &guest, &acted)?)))
+    let result = state.act(context.clone(), UserCommand::Post(new)).await?;
+    let status = if result.is_new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(shown(state, &context, &result)?)))
 }
 
-fn shown(house: &Shared, guest: &Guest, acted: &Acted) -> Result<Message, Problem> {
-    look(house, guest, |look| {
+fn shown(state: &SharedState, context: &RequestContext, result: &CommandResult) -> Result<Message, Problem> {
+    with_message_reader(state, context, |reader| {
         // Whoever repeats a request may see less than they did then.
-        let seq = if acted.is_new { acted.seq } else { look.message(None, &acted.shown.to_string())? };
-        look.renderer().message_at(seq)
+        let seq = if result.is_new { result.seq } else { reader.message(None, &result.shown.to_string())? };
+        reader.renderer().message_at(seq)
     })
 }
 
 async fn rewrite(
-    house: &Shared,
-    guest: Guest,
-    place: Place,
+    state: &SharedState,
+    context: RequestContext,
+    place: MessageRef,
     headers: &HeaderMap,
     bytes: &Bytes,
 ) -> Result<Json<Message>, Problem> {
     let sent: EditBody = json(headers, bytes)?;
-    let guest = guest.acting_for(sent.author)?;
+    let context = context.acting_for(sent.author)?;
     let content = acts::message_content(sent.body, None)?;
-    let acted = house.act(guest.clone(), Deed::Edit(place, content)).await?;
-    Ok(Json(shown(house, &guest, &acted)?))
+    let result = state.act(context.clone(), UserCommand::Edit(place, content)).await?;
+    Ok(Json(shown(state, &context, &result)?))
 }
 
-async fn take_back(house: &Shared, guest: Guest, place: Place) -> Result<StatusCode, Problem> {
-    house.act(guest, Deed::DeleteMessage(place)).await?;
+async fn take_back(state: &SharedState, context: RequestContext, place: MessageRef) -> Result<StatusCode, Problem> {
+    state.act(context, UserCommand::DeleteMessage(place)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn history(house: &Shared, guest: &Guest, thread: Option<&str>, id: &str) -> Result<Json<Versions>, Problem> {
-    look(house, guest, |look| {
-        let seq = look.message(thread, id)?;
-        let versions = look.history(seq)?;
-        Ok(Json(Versions { id: look.renderer().name(seq)?, versions }))
+fn history(
+    state: &SharedState,
+    context: &RequestContext,
+    thread: Option<&str>,
+    id: &str,
+) -> Result<Json<Versions>, Problem> {
+    with_message_reader(state, context, |reader| {
+        let seq = reader.message(thread, id)?;
+        let versions = reader.history(seq)?;
+        Ok(Json(Versions { id: reader.renderer().name(seq)?, versions }))
     })
 }
 
@@ -251,12 +256,12 @@ fn history(house: &Shared, guest: &Guest, thread: Option<&str>, id: &str) -> Res
     (status = 200, body = Messages), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn list(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Query(ThreadOf { thread }): Query<ThreadOf>,
     Query(query): Query<MessageQuery>,
-) -> Result<Page, Problem> {
-    look(&house, &guest, |look| look.page(&thread, &query))
+) -> Result<MessagePage, Problem> {
+    with_message_reader(&state, &context, |reader| reader.page(&thread, &query))
 }
 
 /// Post a message; a thread that does not exist is opened
@@ -265,12 +270,12 @@ pub(crate) async fn list(
     (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn create(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     headers: HeaderMap,
-    Sent(body): Sent,
+    RequestBody(body): RequestBody,
 ) -> Result<(StatusCode, Json<Message>), Problem> {
-    post(&house, guest, None, &headers, &body).await
+    post(&state, context, None, &headers, &body).await
 }
 
 /// Get a message
@@ -278,11 +283,11 @@ pub(crate) async fn create(
     (status = 200, body = Message), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn get(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(id): Path<String>,
 ) -> Result<Json<Message>, Problem> {
-    look(&house, &guest, |look| look.renderer().message_at(look.message(None, &id)?)).map(Json)
+    with_message_reader(&state, &context, |reader| reader.renderer().message_at(reader.message(None, &id)?)).map(Json)
 }
 
 /// Write a new version of a message
@@ -291,13 +296,13 @@ pub(crate) async fn get(
     (status = 200, body = Message), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn edit(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(id): Path<String>,
     headers: HeaderMap,
-    Sent(body): Sent,
+    RequestBody(body): RequestBody,
 ) -> Result<Json<Message>, Problem> {
-    rewrite(&house, guest, place(None, &id)?, &headers, &body).await
+    rewrite(&state, context, place(None, &id)?, &headers, &body).await
 }
 
 /// Delete a message softly: a version that says so
@@ -305,11 +310,11 @@ pub(crate) async fn edit(
     (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn delete(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    take_back(&house, guest, place(None, &id)?).await
+    take_back(&state, context, place(None, &id)?).await
 }
 
 /// All versions of a message, the first one first
@@ -317,11 +322,11 @@ pub(crate) async fn delete(
     (status = 200, body = Versions), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn versions(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(id): Path<String>,
 ) -> Result<Json<Versions>, Problem> {
-    history(&house, &guest, None, &id)
+    history(&state, &context, None, &id)
 }
 
 /// The messages that answer a message
@@ -329,9 +334,9 @@ pub(crate) async fn versions(
     (status = 200, body = Messages), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn replies(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(id): Path<String>,
 ) -> Result<Json<Messages>, Problem> {
-    look(&house, &guest, |look| look.replies(look.message(None, &id)?)).map(Json)
+    with_message_reader(&state, &context, |reader| reader.replies(reader.message(None, &id)?)).map(Json)
 }

@@ -2,7 +2,7 @@
 //! snapshot when somebody asks, at the cost of a few rows.
 
 use crate::problem::Problem;
-use crate::state::{House, Shared};
+use crate::state::{ServerState, SharedState};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, header};
@@ -48,7 +48,7 @@ const GAUGES: [(&str, &str); 8] = [
 ];
 
 /// What was recorded since the start.
-pub(crate) struct Meters {
+pub(crate) struct RequestMetrics {
     recorder: PrometheusRecorder,
     handle: PrometheusHandle,
     /// Requests since the start, and the slowest commit since somebody looked.
@@ -56,7 +56,7 @@ pub(crate) struct Meters {
     slowest: AtomicU64,
 }
 
-impl std::fmt::Debug for Meters {
+impl std::fmt::Debug for RequestMetrics {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Meters")
     }
@@ -71,8 +71,8 @@ fn seconds(nanos: u64) -> f64 {
     nanos as f64 / Nanos::SECOND as f64
 }
 
-impl Default for Meters {
-    fn default() -> Meters {
+impl Default for RequestMetrics {
+    fn default() -> RequestMetrics {
         // Only an empty list of bounds is refused.
         let builder = PrometheusBuilder::new().set_buckets(&SECONDS).unwrap_or_default();
         let recorder = builder.build_recorder();
@@ -85,11 +85,11 @@ impl Default for Meters {
         recorder.describe_counter(HOLDS.into(), None, "How often an event began to wait".into());
         recorder.describe_counter(BACKUP_FAILURES.into(), None, "Backups that failed since the start".into());
         recorder.describe_counter(DROPS.into(), None, "What was not kept, by reason".into());
-        Meters { handle: recorder.handle(), recorder, requests: AtomicU64::new(0), slowest: AtomicU64::new(0) }
+        RequestMetrics { handle: recorder.handle(), recorder, requests: AtomicU64::new(0), slowest: AtomicU64::new(0) }
     }
 }
 
-impl Meters {
+impl RequestMetrics {
     /// A transaction of the writer took so long.
     pub(crate) fn committed(&self, nanos: u64) {
         self.slowest.fetch_max(nanos, Ordering::Relaxed);
@@ -118,45 +118,45 @@ impl Meters {
 }
 
 /// Folds samples into their buckets until the house is taken down.
-pub(crate) async fn upkeep(house: Weak<House>) {
+pub(crate) async fn upkeep(state: Weak<ServerState>) {
     loop {
         tokio::time::sleep(UPKEEP).await;
-        let Some(house) = house.upgrade() else { return };
-        house.meters.handle.run_upkeep();
+        let Some(state) = state.upgrade() else { return };
+        state.request_metrics.handle.run_upkeep();
     }
 }
 
 /// The words for kinds of needs, so that one that nothing waits for any more is told as zero.
 const NEEDS: [&str; 6] = ["event", "key", "address", "git", "repository", "time"];
 
-fn rendered(house: &House) -> Result<String, Problem> {
-    let (db, meters) = (house.node.snapshot()?, &house.meters);
+fn rendered(state: &ServerState) -> Result<String, Problem> {
+    let (db, request_metrics) = (state.node.snapshot()?, &state.request_metrics);
     for (stage, events) in db.stages()? {
-        meters.gauge(EVENTS, &[("stage", stage.to_owned())], events as f64);
+        request_metrics.gauge(EVENTS, &[("stage", stage.to_owned())], events as f64);
     }
-    let (waits, now) = (db.waits()?, house.node.now());
+    let (waits, now) = (db.waits()?, state.node.now());
     for kind in NEEDS {
         let found = waits.iter().find(|waits| waits.kind == kind);
         let age = found.map_or(0, |waits| now.0.saturating_sub(waits.since.0));
         let label = [("need", kind.to_owned())];
-        meters.gauge(WAITING, &label, found.map_or(0, |waits| waits.events) as f64);
-        meters.gauge(OLDEST, &label, seconds(age));
+        request_metrics.gauge(WAITING, &label, found.map_or(0, |waits| waits.events) as f64);
+        request_metrics.gauge(OLDEST, &label, seconds(age));
     }
     for (word, times) in db.counts()? {
         match word.as_str() {
-            "held" => meters.counter(HOLDS, &[], times),
-            _ => meters.counter(DROPS, &[("reason", word)], times),
+            "held" => request_metrics.counter(HOLDS, &[], times),
+            _ => request_metrics.counter(DROPS, &[("reason", word)], times),
         }
     }
-    meters.gauge(QUEUE, &[], house.node.queue_depth() as f64);
-    meters.gauge(STREAMS, &[], house.hub.listeners() as f64);
-    meters.gauge(JOURNAL, &[], db.position()?.number as f64);
-    let backups = house.backups.state();
+    request_metrics.gauge(QUEUE, &[], state.node.queue_depth() as f64);
+    request_metrics.gauge(STREAMS, &[], state.hub.listeners() as f64);
+    request_metrics.gauge(JOURNAL, &[], db.position()?.number as f64);
+    let backups = state.backups.state();
     let (at, bytes) = backups.newest.unwrap_or_default();
-    meters.gauge(BACKUP_AT, &[], seconds(at.0));
-    meters.gauge(BACKUP_BYTES, &[], bytes as f64);
-    meters.counter(BACKUP_FAILURES, &[], backups.failures);
-    Ok(meters.handle.render())
+    request_metrics.gauge(BACKUP_AT, &[], seconds(at.0));
+    request_metrics.gauge(BACKUP_BYTES, &[], bytes as f64);
+    request_metrics.counter(BACKUP_FAILURES, &[], backups.failures);
+    Ok(request_metrics.handle.render())
 }
 
 /// Metrics in the text format of Prometheus
@@ -164,6 +164,6 @@ fn rendered(house: &House) -> Result<String, Problem> {
     (status = 200, description = "Metrics", content_type = "text/plain"),
     (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
-pub(crate) async fn metrics(State(house): State<Shared>) -> Result<Response, Problem> {
-    Ok(([(header::CONTENT_TYPE, TEXT)], rendered(&house)?).into_response())
+pub(crate) async fn metrics(State(state): State<SharedState>) -> Result<Response, Problem> {
+    Ok(([(header::CONTENT_TYPE, TEXT)], rendered(&state)?).into_response())
 }

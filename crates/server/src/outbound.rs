@@ -37,7 +37,7 @@ pub(crate) enum BadUrl {
 
 /// Why a request was not answered. Says nothing of what was found on the way.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NotSent {
+pub(crate) enum SendError {
     #[error(transparent)]
     Url(#[from] BadUrl),
     #[error("there was no answer")]
@@ -130,15 +130,15 @@ impl Resolve for Vetting {
 
 /// Sends to elsewhere.
 #[derive(Debug, Clone)]
-pub(crate) struct Outbound {
+pub(crate) struct OutboundClient {
     client: Option<Client>,
     allow_private: bool,
 }
 
 static PROVIDER: Once = Once::new();
 
-impl Outbound {
-    pub(crate) fn new(allow_private: bool) -> Outbound {
+impl OutboundClient {
+    pub(crate) fn new(allow_private: bool) -> OutboundClient {
         // It fails only where another part of the process has chosen one already.
         PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
         let built = Client::builder()
@@ -152,7 +152,7 @@ impl Outbound {
         if let Err(why) = &built {
             tracing::warn!(%why, "nothing can be sent to elsewhere");
         }
-        Outbound { client: built.ok(), allow_private }
+        OutboundClient { client: built.ok(), allow_private }
     }
 
     /// Whether something may be sent there.
@@ -161,14 +161,14 @@ impl Outbound {
     }
 
     /// Posts a body. Says the status of the answer, whatever it is.
-    pub(crate) async fn post(&self, url: &str, headers: HeaderMap, body: Bytes) -> Result<u16, NotSent> {
+    pub(crate) async fn post(&self, url: &str, headers: HeaderMap, body: Bytes) -> Result<u16, SendError> {
         let url = self.vet(url)?;
-        let client = self.client.as_ref().ok_or(NotSent::NoAnswer)?;
-        let mut answer = client.post(url).headers(headers).body(body).send().await.map_err(|_| NotSent::NoAnswer)?;
+        let client = self.client.as_ref().ok_or(SendError::NoAnswer)?;
+        let mut answer = client.post(url).headers(headers).body(body).send().await.map_err(|_| SendError::NoAnswer)?;
         let mut read = 0;
         // A short answer is read to its end, so that the connection can be used again.
         while read < ANSWER_BYTES_MAX {
-            match answer.chunk().await.map_err(|_| NotSent::NoAnswer)? {
+            match answer.chunk().await.map_err(|_| SendError::NoAnswer)? {
                 Some(chunk) => read += chunk.len(),
                 None => break,
             }

@@ -1,22 +1,22 @@
 //! What users do about each other and themselves: mentions, blocking and muting, reports, leaving, taking their data along.
 
 use crate::ask::{json, named};
-use crate::caller::Guest;
-use crate::extract::{Path, Query, Sent};
-use crate::live::Rights;
-use crate::messages::look;
+use crate::caller::RequestContext;
+use crate::extract::{Path, Query, RequestBody};
+use crate::live::ChangedRights;
+use crate::messages::with_message_reader;
 use crate::problem::Problem;
 use crate::render::Message;
 use crate::shapes::ChosenId;
-use crate::state::Shared;
+use crate::state::SharedState;
 use crate::threads::limit;
 use axum::Json;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
 use model::{EventId, Nanos, Stamp};
-use node::acts::Deed;
+use node::acts::UserCommand;
 use serde::{Deserialize, Serialize};
-use store::moderation::Distance;
+use store::moderation::BlockKind;
 use utoipa::{IntoParams, ToSchema};
 
 /// Messages on one page.
@@ -62,13 +62,13 @@ pub(crate) fn stamp_of(cursor: Option<&str>) -> Result<Option<Stamp>, Problem> {
     (status = 200, body = Mentions), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn mentions(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Query(query): Query<PageQuery>,
 ) -> Result<Json<Mentions>, Problem> {
     let most = limit(query.limit, PAGE_MAX)?;
     let before = stamp_of(query.cursor.as_deref())?.unwrap_or(Stamp::LAST);
-    look(&house, &guest, |look| look.mentions(before, most))
+    with_message_reader(&state, &context, |reader| reader.mentions(before, most))
         .map(|(messages, next)| Json(Mentions { messages, next: next.map(cursor_of) }))
 }
 
@@ -106,14 +106,14 @@ pub(crate) struct Blocks {
 #[utoipa::path(get, path = "/v1/blocks", tag = "people", responses(
     (status = 200, body = Blocks), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
-pub(crate) async fn blocks(State(house): State<Shared>, guest: Guest) -> Result<Json<Blocks>, Problem> {
-    look(&house, &guest, |look| {
-        let renderer = look.renderer();
+pub(crate) async fn blocks(State(state): State<SharedState>, context: RequestContext) -> Result<Json<Blocks>, Problem> {
+    with_message_reader(&state, &context, |reader| {
+        let renderer = reader.renderer();
         let mut blocks = Vec::new();
-        for (identity, distance) in look.distances()? {
+        for (identity, distance) in reader.distances()? {
             let kind = match distance {
-                Distance::Block => DistanceWord::Block,
-                Distance::Mute => DistanceWord::Mute,
+                BlockKind::Block => DistanceWord::Block,
+                BlockKind::Mute => DistanceWord::Mute,
             };
             blocks.push(Blocked { user: renderer.author(&identity)?, kind });
         }
@@ -123,15 +123,15 @@ pub(crate) async fn blocks(State(house): State<Shared>, guest: Guest) -> Result<
 
 /// Keeps somebody at a distance; the caller's own streams hear of it.
 pub(crate) async fn keep(
-    house: &Shared,
-    guest: Guest,
+    state: &SharedState,
+    context: RequestContext,
     other: String,
-    distance: Option<Distance>,
+    distance: Option<BlockKind>,
 ) -> Result<StatusCode, Problem> {
-    house.act(guest.clone(), Deed::Distance(other, distance)).await?;
-    let seen = guest.seen(&*house.node.snapshot()?, house.node.now())?;
-    if let Some(identity) = seen.identity() {
-        house.hub.change_rights(seen.no, Rights::Of(vec![*identity]));
+    state.act(context.clone(), UserCommand::Distance(other, distance)).await?;
+    let viewer = context.read_as(&*state.node.snapshot()?, state.node.now())?;
+    if let Some(identity) = viewer.identity() {
+        state.hub.change_rights(viewer.no, ChangedRights::Of(vec![*identity]));
     }
     Ok(StatusCode::NO_CONTENT)
 }
@@ -142,17 +142,17 @@ pub(crate) async fn keep(
     (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn block(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(user): Path<String>,
     headers: HeaderMap,
-    Sent(body): Sent,
+    RequestBody(body): RequestBody,
 ) -> Result<StatusCode, Problem> {
     let distance = match json::<BlockBody>(&headers, &body)?.kind {
-        DistanceWord::Block => Distance::Block,
-        DistanceWord::Mute => Distance::Mute,
+        DistanceWord::Block => BlockKind::Block,
+        DistanceWord::Mute => BlockKind::Mute,
     };
-    keep(&house, guest, user, Some(distance)).await
+    keep(&state, context, user, Some(distance)).await
 }
 
 /// No longer block or mute a user
@@ -160,11 +160,11 @@ pub(crate) async fn block(
     (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn unblock(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(user): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    keep(&house, guest, user, None).await
+    keep(&state, context, user, None).await
 }
 
 /// A report to the moderators.
@@ -187,17 +187,17 @@ pub(crate) struct ReportBody {
     (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn report(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     headers: HeaderMap,
-    Sent(body): Sent,
+    RequestBody(body): RequestBody,
 ) -> Result<StatusCode, Problem> {
     let sent: ReportBody = json(&headers, &body)?;
     if !crate::shapes::fits(&sent.reason, 500) {
         return Err(Problem::unprocessable("a reason has at most 500 characters"));
     }
-    let guest = guest.acting_for(sent.author)?;
-    house.act(guest, Deed::Report(named(&sent.message, "message")?, sent.reason)).await?;
+    let context = context.acting_for(sent.author)?;
+    state.act(context, UserCommand::Report(named(&sent.message, "message")?, sent.reason)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -206,17 +206,17 @@ pub(crate) async fn report(
     (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn leave(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(user): Path<String>,
 ) -> Result<StatusCode, Problem> {
     // Where the request may be repeated, the writer says whether they are still here: it knows whether they ask again.
-    if guest.once.is_none() {
-        guest.seen(&*house.node.snapshot()?, house.node.now())?;
+    if context.idempotency.is_none() {
+        context.read_as(&*state.node.snapshot()?, state.node.now())?;
     }
-    if guest.caller.user.as_deref() != Some(user.as_str()) {
+    if context.caller.user.as_deref() != Some(user.as_str()) {
         return Err(Problem::not_found("members leave by themselves; an admin removes others at /admin/users"));
     }
-    house.act(guest, Deed::Leave).await?;
+    state.act(context, UserCommand::Leave).await?;
     Ok(StatusCode::NO_CONTENT)
 }

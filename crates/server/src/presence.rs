@@ -1,13 +1,13 @@
 //! Typing and presence: told to those who listen, never stored.
 
 use crate::ask::json;
-use crate::caller::Guest;
-use crate::extract::{Path, Sent};
-use crate::live::{Told, insiders};
+use crate::caller::RequestContext;
+use crate::extract::{Path, RequestBody};
+use crate::live::{LiveEvent, insiders};
 use crate::problem::Problem;
 use crate::render::Renderer;
 use crate::shapes::{LABEL_CHARS_MAX, fits};
-use crate::state::Shared;
+use crate::state::SharedState;
 use crate::threads::visible;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
@@ -29,16 +29,16 @@ pub(crate) struct PresenceBody {
     (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn typing(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(thread): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    let db = house.node.snapshot()?;
-    let seen = guest.seen(&db, house.node.now())?;
-    let (_, seq) = visible(&db, &seen, &thread)?;
-    let Some(user) = &seen.user else { return Err(Problem::forbidden("only users who have written are typing")) };
-    let name = Renderer { db: &db, seen: &seen }.name(seq)?;
-    let told = Told {
+    let db = state.node.snapshot()?;
+    let viewer = context.read_as(&db, state.node.now())?;
+    let (_, seq) = visible(&db, &viewer, &thread)?;
+    let Some(user) = &viewer.user else { return Err(Problem::forbidden("only users who have written are typing")) };
+    let name = Renderer { db: &db, viewer: &viewer }.name(seq)?;
+    let live_event = LiveEvent {
         position: None,
         name: "typing",
         data: serde_json::json!({ "thread": name, "user": user.id }).to_string(),
@@ -49,7 +49,7 @@ pub(crate) async fn typing(
         mentions: Vec::new(),
         frame: OnceLock::new(),
     };
-    house.hub.tell(seen.no, told);
+    state.hub.tell(viewer.no, live_event);
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -58,19 +58,19 @@ pub(crate) async fn typing(
     (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn presence(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     headers: HeaderMap,
-    Sent(body): Sent,
+    RequestBody(body): RequestBody,
 ) -> Result<StatusCode, Problem> {
-    let db = house.node.snapshot()?;
-    let seen = guest.seen(&db, house.node.now())?;
+    let db = state.node.snapshot()?;
+    let viewer = context.read_as(&db, state.node.now())?;
     let PresenceBody { status } = json(&headers, &body)?;
     if !fits(&status, LABEL_CHARS_MAX) {
         return Err(Problem::unprocessable("a status has at most 200 characters"));
     }
-    let Some(user) = &seen.user else { return Err(Problem::forbidden("only users who have written are present")) };
-    let told = Told {
+    let Some(user) = &viewer.user else { return Err(Problem::forbidden("only users who have written are present")) };
+    let live_event = LiveEvent {
         position: None,
         name: "presence",
         data: serde_json::json!({ "user": user.id, "status": status }).to_string(),
@@ -81,6 +81,6 @@ pub(crate) async fn presence(
         mentions: Vec::new(),
         frame: OnceLock::new(),
     };
-    house.hub.tell(seen.no, told);
+    state.hub.tell(viewer.no, live_event);
     Ok(StatusCode::NO_CONTENT)
 }

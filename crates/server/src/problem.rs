@@ -2,11 +2,11 @@
 
 use axum::response::{IntoResponse, Response};
 use engine::access::Decision;
-use engine::create::CannotCreate;
-use engine::reads::Fault;
+use engine::create::CreateError;
+use engine::reads::StoreError;
 use http::{HeaderValue, StatusCode, header};
-use node::NotDone;
-use node::acts::{BadName, CannotAct, CannotAdminister};
+use node::RequestError;
+use node::acts::{AdminError, BadName, CommandError};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -157,36 +157,40 @@ impl From<Decision> for Problem {
     }
 }
 
-impl From<CannotAct> for Problem {
-    fn from(why: CannotAct) -> Problem {
+impl From<CommandError> for Problem {
+    fn from(why: CommandError) -> Problem {
         let detail = why.to_string();
         match why {
-            CannotAct::Denied(decision) => decision.into(),
-            CannotAct::Unknown(_) | CannotAct::NotKept => Problem::not_found(detail),
-            CannotAct::Nobody(_) => Problem { action: "check how the name is written", ..Problem::not_found(detail) },
-            CannotAct::OverQuota(_) => Problem::over_quota(detail),
-            CannotAct::Taken(_) | CannotAct::OtherRequest => Problem::conflict(detail),
-            CannotAct::Deleted => Problem { action: "write a new message", ..Problem::conflict(detail) },
-            CannotAct::Name(_) | CannotAct::TooMany(_) | CannotAct::TooManyBlocked(_) => Problem::unprocessable(detail),
-            CannotAct::Body(model::body::BadBody::Long) => Problem::too_large(detail),
-            CannotAct::Body(_) => Problem::unprocessable(detail),
-            CannotAct::NoKey => Problem::conflict(detail),
-            CannotAct::Create(CannotCreate::NoRight) => Problem::forbidden(detail),
-            CannotAct::Create(CannotCreate::Reference(_)) => Problem::not_found(detail),
-            CannotAct::Create(_) => Problem::unprocessable(detail),
+            CommandError::Denied(decision) => decision.into(),
+            CommandError::Unknown(_) | CommandError::NotKept => Problem::not_found(detail),
+            CommandError::Nobody(_) => {
+                Problem { action: "check how the name is written", ..Problem::not_found(detail) }
+            }
+            CommandError::OverQuota(_) => Problem::over_quota(detail),
+            CommandError::Taken(_) | CommandError::OtherRequest => Problem::conflict(detail),
+            CommandError::Deleted => Problem { action: "write a new message", ..Problem::conflict(detail) },
+            CommandError::Name(_) | CommandError::TooMany(_) | CommandError::TooManyBlocked(_) => {
+                Problem::unprocessable(detail)
+            }
+            CommandError::Body(model::body::BadBody::Long) => Problem::too_large(detail),
+            CommandError::Body(_) => Problem::unprocessable(detail),
+            CommandError::NoKey => Problem::conflict(detail),
+            CommandError::Create(CreateError::NoRight) => Problem::forbidden(detail),
+            CommandError::Create(CreateError::Reference(_)) => Problem::not_found(detail),
+            CommandError::Create(_) => Problem::unprocessable(detail),
         }
     }
 }
 
-impl From<CannotAdminister> for Problem {
-    fn from(why: CannotAdminister) -> Problem {
+impl From<AdminError> for Problem {
+    fn from(why: AdminError) -> Problem {
         let detail = why.to_string();
         match why {
-            CannotAdminister::Act(why) => why.into(),
-            CannotAdminister::NameTaken(_) | CannotAdminister::Ended => Problem::conflict(detail),
-            CannotAdminister::NoSuchKey | CannotAdminister::NoSuchUser => Problem::not_found(detail),
-            CannotAdminister::NoSuchWebhook | CannotAdminister::NoSuchReport => Problem::not_found(detail),
-            CannotAdminister::TooManyWebhooks => Problem::unprocessable(detail),
+            AdminError::Act(why) => why.into(),
+            AdminError::NameTaken(_) | AdminError::Ended => Problem::conflict(detail),
+            AdminError::NoSuchKey | AdminError::NoSuchUser => Problem::not_found(detail),
+            AdminError::NoSuchWebhook | AdminError::NoSuchReport => Problem::not_found(detail),
+            AdminError::TooManyWebhooks => Problem::unprocessable(detail),
         }
     }
 }
@@ -199,28 +203,28 @@ impl From<BadName> for Problem {
 
 impl From<model::body::BadBody> for Problem {
     fn from(why: model::body::BadBody) -> Problem {
-        CannotAct::Body(why).into()
+        CommandError::Body(why).into()
     }
 }
 
-impl From<NotDone> for Problem {
-    fn from(why: NotDone) -> Problem {
+impl From<RequestError> for Problem {
+    fn from(why: RequestError) -> Problem {
         let detail = why.to_string();
         match why {
-            NotDone::Busy => Problem::overloaded(detail).after(1),
-            NotDone::Full => Problem::overloaded(detail).after(60),
-            NotDone::Dropped(_) => Problem::unprocessable(detail),
-            NotDone::Stopped | NotDone::Failed(_) => Problem::overloaded("the node is stopping").after(5),
+            RequestError::Busy => Problem::overloaded(detail).after(1),
+            RequestError::Full => Problem::overloaded(detail).after(60),
+            RequestError::Dropped(_) => Problem::unprocessable(detail),
+            RequestError::Stopped | RequestError::Failed(_) => Problem::overloaded("the node is stopping").after(5),
         }
     }
 }
 
-impl From<Fault> for Problem {
-    fn from(fault: Fault) -> Problem {
+impl From<StoreError> for Problem {
+    fn from(fault: StoreError) -> Problem {
         tracing::error!(%fault, "a read failed");
         match fault {
-            Fault::Full => Problem::overloaded("the disk is full").after(60),
-            Fault::Store(_) | Fault::Broken(_) => Problem::broken("the store could not be read"),
+            StoreError::Full => Problem::overloaded("the disk is full").after(60),
+            StoreError::Store(_) | StoreError::Broken(_) => Problem::broken("the store could not be read"),
         }
     }
 }

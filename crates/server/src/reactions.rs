@@ -1,17 +1,17 @@
 //! Reactions: one per identity and message, replaced by the next; they add no version.
 
 use crate::ask::json;
-use crate::caller::Guest;
-use crate::extract::{Path, Sent};
-use crate::messages::{look, place};
+use crate::caller::RequestContext;
+use crate::extract::{Path, RequestBody};
+use crate::messages::{place, with_message_reader};
 use crate::problem::Problem;
 use crate::shapes::{ChosenId, REACTION_CHARS_MAX, fits};
-use crate::state::Shared;
+use crate::state::SharedState;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
-use node::acts::{Deed, reaction_content};
+use node::acts::{UserCommand, reaction_content};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -35,42 +35,47 @@ pub(crate) struct Reactions {
     reactions: BTreeMap<String, String>,
 }
 
-fn reactions_of(house: &Shared, guest: &Guest, thread: Option<&str>, id: &str) -> Result<Json<Reactions>, Problem> {
-    look(house, guest, |look| {
-        let renderer = look.renderer();
-        let seq = look.message(thread, id)?;
+fn reactions_of(
+    state: &SharedState,
+    context: &RequestContext,
+    thread: Option<&str>,
+    id: &str,
+) -> Result<Json<Reactions>, Problem> {
+    with_message_reader(state, context, |reader| {
+        let renderer = reader.renderer();
+        let seq = reader.message(thread, id)?;
         let reactions = renderer.reactions(&renderer.db.reactions(seq)?)?;
         Ok(Json(Reactions { id: renderer.name(seq)?, reactions }))
     })
 }
 
 async fn react(
-    house: &Shared,
-    guest: Guest,
+    state: &SharedState,
+    context: RequestContext,
     thread: Option<&str>,
     id: &str,
     headers: &HeaderMap,
     bytes: &Bytes,
 ) -> Result<Json<Reactions>, Problem> {
     let sent: ReactionBody = json(headers, bytes)?;
-    let guest = guest.acting_for(sent.id)?;
+    let context = context.acting_for(sent.id)?;
     if sent.reaction.is_empty() || !fits(&sent.reaction, REACTION_CHARS_MAX) {
         return Err(Problem::unprocessable("a reaction has 1 to 64 characters"));
     }
     let content = reaction_content(&sent.reaction)?;
-    house.act(guest.clone(), Deed::React(place(thread, id)?, content)).await?;
-    reactions_of(house, &guest, thread, id)
+    state.act(context.clone(), UserCommand::React(place(thread, id)?, content)).await?;
+    reactions_of(state, &context, thread, id)
 }
 
 async fn unreact(
-    house: &Shared,
-    guest: Guest,
+    state: &SharedState,
+    context: RequestContext,
     thread: Option<&str>,
     id: &str,
     identity: String,
 ) -> Result<StatusCode, Problem> {
-    let guest = guest.acting_for(Some(identity))?;
-    house.act(guest, Deed::Unreact(place(thread, id)?)).await?;
+    let context = context.acting_for(Some(identity))?;
+    state.act(context, UserCommand::Unreact(place(thread, id)?)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -79,11 +84,11 @@ async fn unreact(
     (status = 200, body = Reactions), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn list(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(id): Path<String>,
 ) -> Result<Json<Reactions>, Problem> {
-    reactions_of(&house, &guest, None, &id)
+    reactions_of(&state, &context, None, &id)
 }
 
 /// React to a message; an earlier reaction of the same user is replaced
@@ -92,13 +97,13 @@ pub(crate) async fn list(
     (status = 200, body = Reactions), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn add(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(id): Path<String>,
     headers: HeaderMap,
-    Sent(body): Sent,
+    RequestBody(body): RequestBody,
 ) -> Result<Json<Reactions>, Problem> {
-    react(&house, guest, None, &id, &headers, &body).await
+    react(&state, context, None, &id, &headers, &body).await
 }
 
 /// Take a reaction back
@@ -107,11 +112,11 @@ pub(crate) async fn add(
     (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn remove(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path((id, identity)): Path<(String, String)>,
 ) -> Result<StatusCode, Problem> {
-    unreact(&house, guest, None, &id, identity).await
+    unreact(&state, context, None, &id, identity).await
 }
 
 /// Who reacted to a message of a thread, and how
@@ -120,11 +125,11 @@ pub(crate) async fn remove(
     (status = 200, body = Reactions), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn list_in_thread(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path((thread, id)): Path<(String, String)>,
 ) -> Result<Json<Reactions>, Problem> {
-    reactions_of(&house, &guest, Some(&thread), &id)
+    reactions_of(&state, &context, Some(&thread), &id)
 }
 
 /// React to a message of a thread
@@ -133,13 +138,13 @@ pub(crate) async fn list_in_thread(
     (status = 200, body = Reactions), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn add_in_thread(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path((thread, id)): Path<(String, String)>,
     headers: HeaderMap,
-    Sent(body): Sent,
+    RequestBody(body): RequestBody,
 ) -> Result<Json<Reactions>, Problem> {
-    react(&house, guest, Some(&thread), &id, &headers, &body).await
+    react(&state, context, Some(&thread), &id, &headers, &body).await
 }
 
 /// Take a reaction to a message of a thread back
@@ -148,9 +153,9 @@ pub(crate) async fn add_in_thread(
     (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn remove_in_thread(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path((thread, id, identity)): Path<(String, String, String)>,
 ) -> Result<StatusCode, Problem> {
-    unreact(&house, guest, Some(&thread), &id, identity).await
+    unreact(&state, context, Some(&thread), &id, identity).await
 }

@@ -1,14 +1,14 @@
 //! Read markers: how far the caller has read a thread.
 
 use crate::ask::{json, named};
-use crate::caller::Guest;
-use crate::extract::{Path, Sent};
+use crate::caller::RequestContext;
+use crate::extract::{Path, RequestBody};
 use crate::problem::Problem;
 use crate::shapes::ChosenId;
-use crate::state::Shared;
+use crate::state::SharedState;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
-use node::acts::Deed;
+use node::acts::UserCommand;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -29,15 +29,15 @@ pub(crate) struct ReadBody {
     (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn mark(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(thread): Path<String>,
     headers: HeaderMap,
-    Sent(body): Sent,
+    RequestBody(body): RequestBody,
 ) -> Result<StatusCode, Problem> {
     let sent: ReadBody = json(&headers, &body)?;
-    let guest = guest.acting_for(sent.author)?;
-    let deed = Deed::MarkRead(named(&thread, "thread")?, named(&sent.message, "message")?);
-    house.act(guest, deed).await?;
+    let context = context.acting_for(sent.author)?;
+    let command = UserCommand::MarkRead(named(&thread, "thread")?, named(&sent.message, "message")?);
+    state.act(context, command).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,6 +1,6 @@
 //! Threads and messages as clients see them. Bodies are passed through as the bytes that were signed for.
 
-use crate::caller::Seen;
+use crate::caller::Viewer;
 use crate::problem::Problem;
 use engine::reads::Reads as _;
 use engine::rows::{Register, ThreadField};
@@ -13,8 +13,8 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use store::Db;
-use store::tables::View;
-use store::views::{self, Shown};
+use store::tables::TableReads;
+use store::views::{self, ShownContent};
 use utoipa::ToSchema;
 
 /// A message.
@@ -112,13 +112,13 @@ struct Reaction<'a> {
 /// Renders from one snapshot, for one guest.
 pub(crate) struct Renderer<'a, V> {
     pub(crate) db: &'a Db<V>,
-    pub(crate) seen: &'a Seen,
+    pub(crate) viewer: &'a Viewer,
 }
 
-impl<V: View> Renderer<'_, V> {
+impl<V: TableReads> Renderer<'_, V> {
     /// How somebody is called here.
     pub(crate) fn author(&self, identity: &Identity) -> Result<String, Problem> {
-        let name = self.db.user_name(&self.seen.space, identity)?;
+        let name = self.db.user_name(&self.viewer.space, identity)?;
         Ok(name.map_or_else(|| identity.to_string(), |name| name.to_string()))
     }
 
@@ -126,20 +126,20 @@ impl<V: View> Renderer<'_, V> {
     fn id_of(&self, seq: Seq, id: &EventId, claimed: Option<&str>) -> Result<String, Problem> {
         let Some(claimed) = claimed else { return Ok(id.to_string()) };
         // Only a chosen id that leads back here is one.
-        let leads_here = self.db.chosen(self.seen.no, claimed)?.is_some_and(|(_, owner)| owner == seq);
+        let leads_here = self.db.chosen(self.viewer.no, claimed)?.is_some_and(|(_, owner)| owner == seq);
         Ok(if leads_here { claimed.to_owned() } else { id.to_string() })
     }
 
     /// The id by which clients know a message or thread.
     pub(crate) fn name(&self, seq: Seq) -> Result<String, Problem> {
         let id = self.db.id_of(seq)?;
-        let Shown::Here(bytes) = self.db.shown(seq)? else { return Ok(id.to_string()) };
+        let ShownContent::Here(bytes) = self.db.shown(seq)? else { return Ok(id.to_string()) };
         let content = serde_json::from_slice::<Content<'_>>(&bytes).ok();
         self.id_of(seq, &id, content.and_then(|content| content.id).as_deref())
     }
 
     /// Who wrote the latest version, if it is not the author of the message.
-    fn editor(&self, found: &views::Message) -> Result<Option<String>, Problem> {
+    fn editor(&self, found: &views::MessageView) -> Result<Option<String>, Problem> {
         let version = self.db.seq(&found.version.id)?;
         let row = version.map(|version| self.db.event(version)).transpose()?.flatten();
         let Some(meta) = row.and_then(|row| row.meta) else { return Ok(None) };
@@ -148,19 +148,19 @@ impl<V: View> Renderer<'_, V> {
     }
 
     /// A message that a view found.
-    pub(crate) fn message(&self, found: &views::Message, thread: &str) -> Result<Message, Problem> {
+    pub(crate) fn message(&self, found: &views::MessageView, thread: &str) -> Result<Message, Problem> {
         let is_edited = found.version != found.stamp;
         let (state, content) = match &found.content {
-            Shown::Here(bytes) => ("here", serde_json::from_slice::<Content<'_>>(bytes).ok()),
-            Shown::Absent => ("missing", None),
-            Shown::Invalid => ("invalid", None),
-            Shown::Deleted(_) => ("deleted", None),
+            ShownContent::Here(bytes) => ("here", serde_json::from_slice::<Content<'_>>(bytes).ok()),
+            ShownContent::Absent => ("missing", None),
+            ShownContent::Invalid => ("invalid", None),
+            ShownContent::Deleted(_) => ("deleted", None),
         };
         let deleted = state == "deleted" || content.as_ref().is_some_and(|content| content.deleted);
         let body = match (&content, &found.content) {
             (Some(Content { body: Some(body), .. }), _) => Some((*body).to_owned()),
             // A content without a body is shown whole.
-            (Some(_), Shown::Here(bytes)) if !deleted => whole(bytes),
+            (Some(_), ShownContent::Here(bytes)) if !deleted => whole(bytes),
             _ => None,
         };
         let claimed = content.and_then(|content| content.id);
@@ -217,7 +217,7 @@ impl<V: View> Renderer<'_, V> {
     pub(crate) fn reactions(&self, found: &[(Identity, Seq)]) -> Result<BTreeMap<String, String>, Problem> {
         let mut reactions = BTreeMap::new();
         for (identity, seq) in found {
-            if let Shown::Here(bytes) = self.db.shown(*seq)?
+            if let ShownContent::Here(bytes) = self.db.shown(*seq)?
                 && let Ok(content) = serde_json::from_slice::<Reaction<'_>>(&bytes)
             {
                 reactions.insert(self.author(identity)?, content.reaction.into_owned());
@@ -238,7 +238,7 @@ impl<V: View> Renderer<'_, V> {
             let content = self.db.shown(version)?;
             let author = self.db.event(version)?.and_then(|row| row.meta).map(|meta| meta.author);
             let author = author.map_or(Ok(found.author), |author| self.db.identity(author))?;
-            let one = views::Message { version: found.stamp, content, author, ..found.clone() };
+            let one = views::MessageView { version: found.stamp, content, author, ..found.clone() };
             let mut message = self.message(&one, &thread)?;
             message.id.clone_from(&name);
             message.version = number as u64 + 1;
@@ -249,7 +249,7 @@ impl<V: View> Renderer<'_, V> {
     }
 
     /// A thread, with its latest message and what the caller has not read.
-    pub(crate) fn thread(&self, found: &views::Thread) -> Result<Thread, Problem> {
+    pub(crate) fn thread(&self, found: &views::ThreadView) -> Result<Thread, Problem> {
         let mut thread = self.head(found)?;
         thread.last_message = self.last_message(found.seq, &thread.id)?;
         thread.unread = self.unread(found.seq)?;
@@ -257,7 +257,7 @@ impl<V: View> Renderer<'_, V> {
     }
 
     /// A thread, without what has to be counted.
-    pub(crate) fn head(&self, found: &views::Thread) -> Result<Thread, Problem> {
+    pub(crate) fn head(&self, found: &views::ThreadView) -> Result<Thread, Problem> {
         let opened = object(&found.content);
         let field = |field: ThreadField| {
             let later = found.fields.iter().find(|(other, ..)| *other == field);
@@ -296,18 +296,18 @@ impl<V: View> Renderer<'_, V> {
     }
 
     fn last_message(&self, thread: Seq, id: &str) -> Result<Option<Message>, Problem> {
-        let most = if self.seen.blocked.is_empty() { 1 } else { LAST_MAX };
+        let most = if self.viewer.blocked.is_empty() { 1 } else { LAST_MAX };
         let last = self.db.timeline(thread, Stamp::LAST, most)?;
-        let seen = last.iter().rfind(|message| !self.seen.blocks(&message.author));
-        seen.map(|message| self.message(message, id)).transpose()
+        let viewer = last.iter().rfind(|message| !self.viewer.blocks(&message.author));
+        viewer.map(|message| self.message(message, id)).transpose()
     }
 
     /// The message up to which the caller says to have read, and its position.
     pub(crate) fn marked(&self, thread: Seq) -> Result<Option<(EventId, u64)>, Problem> {
         // Who never wrote anything has read nothing.
-        let author = self.seen.identity().map(|identity| self.db.author_no(identity)).transpose()?.flatten();
+        let author = self.viewer.identity().map(|identity| self.db.author_no(identity)).transpose()?.flatten();
         let Some(author) = author else { return Ok(None) };
-        let marker = self.db.register(self.seen.no, Register::ReadMarker(author, thread))?;
+        let marker = self.db.register(self.viewer.no, Register::ReadMarker(author, thread))?;
         if let Some((_, marker)) = marker
             && let Some(message) = self.db.opened(marker)?.and_then(|envelope| envelope.reference(Role::Target))
             && let Some(seq) = self.db.seq(&message)?
@@ -321,10 +321,10 @@ impl<V: View> Renderer<'_, V> {
 
     /// What arrived after the message that the caller marked, by position; everything, if they never did.
     pub(crate) fn unread(&self, thread: Seq) -> Result<Option<u64>, Problem> {
-        let Some(identity) = self.seen.identity() else { return Ok(None) };
+        let Some(identity) = self.viewer.identity() else { return Ok(None) };
         let after = self.marked(thread)?.map_or(0, |(_, position)| position);
         let mut read = Vec::from_iter(self.db.author_no(identity)?);
-        for (other, _) in self.db.distances(&self.seen.space, identity)? {
+        for (other, _) in self.db.distances(&self.viewer.space, identity)? {
             read.extend(self.db.author_no(&other)?);
         }
         Ok(Some(self.db.arrived_after(thread, after, &read)? as u64))
@@ -332,8 +332,8 @@ impl<V: View> Renderer<'_, V> {
 }
 
 /// The id that the author of a message chose, whether or not it leads to it.
-pub(crate) fn claimed(found: &views::Message) -> Option<Cow<'_, str>> {
-    let Shown::Here(bytes) = &found.content else { return None };
+pub(crate) fn claimed(found: &views::MessageView) -> Option<Cow<'_, str>> {
+    let ShownContent::Here(bytes) = &found.content else { return None };
     serde_json::from_slice::<Content<'_>>(bytes).ok()?.id
 }
 
@@ -347,10 +347,10 @@ fn whole(bytes: &[u8]) -> Option<Box<RawValue>> {
     String::from_utf8(bytes.to_vec()).ok().and_then(|text| RawValue::from_string(text).ok())
 }
 
-fn object(shown: &Shown) -> serde_json::Map<String, Value> {
+fn object(shown: &ShownContent) -> serde_json::Map<String, Value> {
     match shown {
-        Shown::Here(bytes) => serde_json::from_slice(bytes).unwrap_or_default(),
-        Shown::Absent | Shown::Invalid | Shown::Deleted(_) => serde_json::Map::new(),
+        ShownContent::Here(bytes) => serde_json::from_slice(bytes).unwrap_or_default(),
+        ShownContent::Absent | ShownContent::Invalid | ShownContent::Deleted(_) => serde_json::Map::new(),
     }
 }
 

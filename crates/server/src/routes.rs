@@ -3,7 +3,7 @@
 use crate::messages::in_thread;
 use crate::pages::{self, PAGES};
 use crate::problem::Problem;
-use crate::state::{House, Shared};
+use crate::state::{ServerState, SharedState};
 use crate::{
     admin, door, elsewhere, export, health, live, messages, metrics, people, presence, reactions, reading, reference,
     signing, threads,
@@ -160,7 +160,7 @@ pub(crate) fn methods(path: &str) -> String {
 )]
 struct Document;
 
-fn documented() -> OpenApiRouter<Shared> {
+fn documented() -> OpenApiRouter<SharedState> {
     let router = OpenApiRouter::with_openapi(Document::openapi());
     #[cfg(feature = "search")]
     let router = router.routes(routes!(crate::search::search));
@@ -202,7 +202,7 @@ fn documented() -> OpenApiRouter<Shared> {
 }
 
 /// The routes of those who administer.
-fn administered() -> OpenApiRouter<Shared> {
+fn administered() -> OpenApiRouter<SharedState> {
     OpenApiRouter::new()
         .routes(routes!(metrics::metrics))
         .routes(routes!(admin::health))
@@ -280,14 +280,14 @@ fn cors(origins: &[String]) -> CorsLayer {
 }
 
 /// The router, with the door in front of every route.
-pub(crate) fn router(house: &Arc<House>) -> Router {
-    let shared = Shared(house.clone());
-    let limit = house.options.limits.body_bytes_max;
+pub(crate) fn router(state: &Arc<ServerState>) -> Router {
+    let shared = SharedState(state.clone());
+    let limit = state.options.limits.body_bytes_max;
     let pages = pages::router()
         .method_not_allowed_fallback(|| async { Problem::method("this page takes other methods") })
         .route_layer(from_fn_with_state(shared.clone(), pages::typed::keep))
         .route_layer(from_fn_with_state(shared.clone(), door::enter))
-        .layer(from_fn(pages::dress));
+        .layer(from_fn(pages::render_problems_as_html));
     documented()
         .split_for_parts()
         .0
@@ -296,11 +296,11 @@ pub(crate) fn router(house: &Arc<House>) -> Router {
         .merge(pages)
         .fallback(pages::nowhere)
         .layer(DefaultBodyLimit::max(limit))
-        .layer(cors(&house.options.origins))
+        .layer(cors(&state.options.origins))
         .with_state(shared)
 }
 
 /// The router of a listener that serves metrics and nothing else, to whoever reaches it.
-pub(crate) fn metrics_router(house: &Arc<House>) -> Router {
-    Router::new().route(METRICS, axum::routing::get(metrics::metrics)).with_state(Shared(house.clone()))
+pub(crate) fn metrics_router(state: &Arc<ServerState>) -> Router {
+    Router::new().route(METRICS, axum::routing::get(metrics::metrics)).with_state(SharedState(state.clone()))
 }

@@ -1,12 +1,12 @@
 //! Signing for users: a backend asks once per user, and its frontend sends what it got.
 
-use crate::ask::{fresh, json};
-use crate::caller::Guest;
+use crate::ask::{json, random_bytes};
+use crate::caller::RequestContext;
 use crate::door::signature::{sign as signed, sign_dated as signed_now};
-use crate::extract::Sent;
+use crate::extract::RequestBody;
 use crate::problem::Problem;
 use crate::shapes::ChosenId;
-use crate::state::Shared;
+use crate::state::SharedState;
 use axum::Json;
 use axum::extract::State;
 use http::HeaderMap;
@@ -30,7 +30,7 @@ pub(crate) struct SignBody {
 /// The user and the signature that proves them.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Signed {
+pub(crate) struct SignedUser {
     user_id: String,
     /// What a frontend sends as `X-User-Signature`.
     signature: String,
@@ -38,22 +38,22 @@ pub(crate) struct Signed {
 
 /// Sign for a user
 #[utoipa::path(post, path = "/v1/_sign", tag = "access", request_body = SignBody, responses(
-    (status = 200, body = Signed), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+    (status = 200, body = SignedUser), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn sign(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     headers: HeaderMap,
-    Sent(body): Sent,
-) -> Result<Json<Signed>, Problem> {
+    RequestBody(body): RequestBody,
+) -> Result<Json<SignedUser>, Problem> {
     let SignBody { user_id, dated } = json(&headers, &body)?;
     check_name(&user_id)?;
-    let keys = house.node.snapshot()?.signing_keys(&guest.space()?)?;
+    let keys = state.node.snapshot()?.signing_keys(&context.space()?)?;
     let current = keys.into_iter().find(|(_, key)| key.ends_at == Nanos(0));
     let (_, key) = current.ok_or_else(|| Problem::no_signing_key("this space has no key that signs for users"))?;
     let signature = match dated {
-        true => signed_now(&key.secret, &user_id, house.node.now(), &hex::encode(fresh::<16>()?)),
+        true => signed_now(&key.secret, &user_id, state.node.now(), &hex::encode(random_bytes::<16>()?)),
         false => signed(&key.secret, &user_id),
     };
-    Ok(Json(Signed { signature, user_id }))
+    Ok(Json(SignedUser { signature, user_id }))
 }

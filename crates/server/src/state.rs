@@ -1,16 +1,16 @@
 //! What all requests share.
 
 use crate::backups::{BackupPlan, Backups};
-use crate::door::limits::Gates;
-use crate::door::signature::Nonces;
-use crate::kept::KeptMessages;
-use crate::live::{Hub, Tickets};
-use crate::metrics::Meters;
-use crate::outbound::Outbound;
+use crate::door::limits::RateLimiters;
+use crate::door::signature::NonceCache;
+use crate::kept::RenderCache;
+use crate::live::{LiveHub, StreamTickets};
+use crate::metrics::RequestMetrics;
+use crate::outbound::OutboundClient;
 use crate::pages::plots::Plots;
-use crate::pages::{Links, Turns};
+use crate::pages::{OperatorLinks, PasswordSlots};
 use crate::tls::Tls;
-use crate::webhooks::Tellers;
+use crate::webhooks::WebhookDispatcher;
 use ipnet::IpNet;
 use node::Node;
 use std::collections::BTreeMap;
@@ -33,9 +33,9 @@ pub struct Limits {
     /// Connections of one address (IPv6: of one /64) at the same time; proxies may have as many as they like.
     pub address_connections_max: usize,
     /// How long the head of a request may take to arrive, and a new connection to say anything.
-    pub head_patience: Duration,
+    pub header_timeout: Duration,
     /// How long a connection that has something to take may take nothing; it ends after at most twice as long.
-    pub taking_patience: Duration,
+    pub write_stall_timeout: Duration,
     /// Bytes of a request body.
     pub body_bytes_max: usize,
     /// Seconds until a request must have arrived and been answered.
@@ -50,8 +50,8 @@ impl Default for Limits {
             address_per_second: 100,
             connections_max: 20_000,
             address_connections_max: 4000,
-            head_patience: Duration::from_secs(10),
-            taking_patience: Duration::from_secs(60),
+            header_timeout: Duration::from_secs(10),
+            write_stall_timeout: Duration::from_secs(60),
             body_bytes_max: 128 * 1024,
             request_seconds: 30,
         }
@@ -60,7 +60,7 @@ impl Default for Limits {
 
 /// How the server behaves.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct ServerOptions {
     /// Limits.
     pub limits: Limits,
     /// Whether signatures without a date are refused.
@@ -80,86 +80,86 @@ pub struct Options {
 }
 
 /// What all requests share.
-pub struct House {
-    pub(crate) kept: KeptMessages,
+pub struct ServerState {
+    pub(crate) kept: RenderCache,
     /// Held by whoever checks the whole store: one at a time.
     pub(crate) verifying: Arc<tokio::sync::Mutex<()>>,
     pub(crate) node: Node,
-    pub(crate) options: Options,
+    pub(crate) options: ServerOptions,
     /// The hash of the operator's token.
     pub(crate) operator: [u8; 32],
-    pub(crate) nonces: Nonces,
-    pub(crate) gates: Gates,
-    pub(crate) tickets: Tickets,
-    pub(crate) hub: Hub,
-    pub(crate) meters: Arc<Meters>,
-    pub(crate) outbound: Outbound,
+    pub(crate) nonces: NonceCache,
+    pub(crate) rate_limiters: RateLimiters,
+    pub(crate) tickets: StreamTickets,
+    pub(crate) hub: LiveHub,
+    pub(crate) request_metrics: Arc<RequestMetrics>,
+    pub(crate) outbound: OutboundClient,
     pub(crate) backups: Backups,
-    pub(crate) tellers: Arc<Tellers>,
+    pub(crate) webhook_dispatcher: Arc<WebhookDispatcher>,
     /// Links by which the operator signs in.
-    pub(crate) links: Links,
+    pub(crate) links: OperatorLinks,
     /// What browsers were asked to prove.
     #[cfg(feature = "passkeys")]
     pub(crate) challenges: crate::pages::Challenges,
     /// Turns to check or hash a password.
-    pub(crate) passwords: Turns,
+    pub(crate) passwords: PasswordSlots,
     /// Figures over time.
     pub(crate) plots: Plots,
     /// Search, if this node searches.
     #[cfg(feature = "search")]
-    pub(crate) searching: std::sync::OnceLock<Arc<node::searching::Searching>>,
+    pub(crate) searching: std::sync::OnceLock<Arc<node::searching::SearchService>>,
     /// The latest journal number.
     pub(crate) position: watch::Receiver<u64>,
 }
 
 /// A handle to it.
 #[derive(Clone)]
-pub(crate) struct Shared(pub(crate) Arc<House>);
+pub(crate) struct SharedState(pub(crate) Arc<ServerState>);
 
-impl std::ops::Deref for Shared {
-    type Target = House;
+impl std::ops::Deref for SharedState {
+    type Target = ServerState;
 
-    fn deref(&self) -> &House {
+    fn deref(&self) -> &ServerState {
         &self.0
     }
 }
 
-impl std::fmt::Debug for House {
+impl std::fmt::Debug for ServerState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "House({:?})", self.node)
     }
 }
 
-impl House {
+impl ServerState {
     /// A house around a running node. The operator is whoever knows the token.
-    pub fn new(node: Node, options: Options, operator_token: &str) -> Arc<House> {
+    pub fn new(node: Node, options: ServerOptions, operator_token: &str) -> Arc<ServerState> {
         let (sender, position) = watch::channel(0);
         node.on_commit(move |number| {
             // A receiver is kept by the house itself, so this fails only while it is taken down.
             let _ = sender.send(number);
         });
-        let meters = Arc::new(Meters::default());
-        let outbound = Outbound::new(options.private_webhooks);
-        let timer = meters.clone();
+        let request_metrics = Arc::new(RequestMetrics::default());
+        let outbound = OutboundClient::new(options.private_webhooks);
+        let timer = request_metrics.clone();
         node.on_timed_commit(move |nanos| timer.committed(nanos));
-        Arc::new(House {
-            kept: KeptMessages::default(),
+        Arc::new(ServerState {
+            kept: RenderCache::default(),
             verifying: Arc::default(),
             node,
-            gates: Gates::new(&options.limits),
+            rate_limiters: RateLimiters::new(&options.limits),
             options,
             operator: *blake3::hash(operator_token.as_bytes()).as_bytes(),
-            nonces: Nonces::default(),
-            tickets: Tickets::default(),
-            hub: Hub::default(),
-            meters,
+            nonces: NonceCache::default(),
+            tickets: StreamTickets::default(),
+            hub: LiveHub::default(),
+            request_metrics,
             outbound,
             backups: Backups::default(),
-            tellers: Arc::default(),
-            links: Links::default(),
+            webhook_dispatcher: Arc::default(),
+            links: OperatorLinks::default(),
             #[cfg(feature = "passkeys")]
             challenges: crate::pages::Challenges::default(),
-            passwords: Turns::default(),
+            passwords: PasswordSlots::default(),
             plots: Plots::default(),
             #[cfg(feature = "search")]
             searching: std::sync::OnceLock::new(),
@@ -173,11 +173,11 @@ impl House {
     }
 
     /// An API key that is declared in the configuration, or stored.
-    pub(crate) fn api_key<V: store::tables::View>(
+    pub(crate) fn api_key<V: store::tables::TableReads>(
         &self,
         db: &store::Db<V>,
         id: &[u8; 8],
-    ) -> Result<Option<ApiKey>, engine::Fault> {
+    ) -> Result<Option<ApiKey>, engine::StoreError> {
         match self.options.keys.get(id) {
             Some(declared) => Ok(Some(declared.clone())),
             None => db.api_key(id),
@@ -197,7 +197,7 @@ impl House {
 
     /// Answers searches with this, from now on; the first one stays.
     #[cfg(feature = "search")]
-    pub fn search_with(&self, searching: Arc<node::searching::Searching>) {
+    pub fn search_with(&self, searching: Arc<node::searching::SearchService>) {
         let _ = self.searching.set(searching);
     }
 }

@@ -1,23 +1,23 @@
 //! Threads: list, create, get, update, delete.
 
 use crate::ask::{json, named};
-use crate::caller::{Guest, Seen};
-use crate::extract::{Path, Query, Sent};
+use crate::caller::{RequestContext, Viewer};
+use crate::extract::{Path, Query, RequestBody};
 use crate::problem::Problem;
 use crate::render::{Renderer, Thread};
 use crate::shapes::{ChosenId, TITLE_CHARS_MAX, fits};
-use crate::state::Shared;
+use crate::state::SharedState;
 use axum::Json;
 use axum::extract::State;
 use engine::rows::ThreadField;
 use http::{HeaderMap, StatusCode};
 use model::{EventId, Kind, Nanos, Seq, Stamp};
-use node::acts::{self, Acted, Deed, Named, NewThread, ThreadChange};
+use node::acts::{self, CommandResult, NameOrId, NewThread, ThreadChange, UserCommand};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::Db;
-use store::tables::View;
+use store::tables::TableReads;
 use utoipa::{IntoParams, ToSchema};
 
 /// Threads on one page.
@@ -131,23 +131,23 @@ pub(crate) struct Threads {
     (status = 200, body = Threads), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn list(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Query(query): Query<ThreadQuery>,
 ) -> Result<Json<Threads>, Problem> {
-    let db = house.node.snapshot()?;
-    let seen = guest.seen(&db, house.node.now())?;
-    Listing { db: &db, seen: &seen, query: &query }.page().map(Json)
+    let db = state.node.snapshot()?;
+    let viewer = context.read_as(&db, state.node.now())?;
+    ThreadListing { db: &db, viewer: &viewer, query: &query }.page().map(Json)
 }
 
 /// A list of threads that the caller may see.
-pub(crate) struct Listing<'a, V> {
+pub(crate) struct ThreadListing<'a, V> {
     pub(crate) db: &'a Db<V>,
-    pub(crate) seen: &'a Seen,
+    pub(crate) viewer: &'a Viewer,
     pub(crate) query: &'a ThreadQuery,
 }
 
-impl<V: View> Listing<'_, V> {
+impl<V: TableReads> ThreadListing<'_, V> {
     pub(crate) fn page(&self) -> Result<Threads, Problem> {
         let most = limit(self.query.limit, PAGE_MAX)?;
         let mut cursor = self
@@ -156,13 +156,13 @@ impl<V: View> Listing<'_, V> {
             .as_deref()
             .filter(|text| !text.is_empty())
             .map_or(Ok((Nanos(u64::MAX), Seq(u64::MAX))), |text| self.cursor(text))?;
-        let renderer = Renderer { db: self.db, seen: self.seen };
+        let renderer = Renderer { db: self.db, viewer: self.viewer };
         let mut threads = Vec::new();
         let mut looked_at = 0;
         loop {
             let chunk = match self.query.sort.unwrap_or(Sort::Updated) {
-                Sort::Updated => self.db.recent_threads(self.seen.no, cursor, most)?,
-                Sort::Created => self.db.latest_threads(self.seen.no, cursor, most)?,
+                Sort::Updated => self.db.recent_threads(self.viewer.no, cursor, most)?,
+                Sort::Created => self.db.latest_threads(self.viewer.no, cursor, most)?,
             };
             let is_last = chunk.len() < most;
             for (at, seq) in chunk {
@@ -184,9 +184,9 @@ impl<V: View> Listing<'_, V> {
 
     /// What is unread in the threads that were last talked in.
     pub(crate) fn unread(&self) -> Result<u64, Problem> {
-        let renderer = Renderer { db: self.db, seen: self.seen };
+        let renderer = Renderer { db: self.db, viewer: self.viewer };
         let mut unread = 0;
-        for (_, seq) in self.db.recent_threads(self.seen.no, (Nanos(u64::MAX), Seq(u64::MAX)), COUNTED_MAX)? {
+        for (_, seq) in self.db.recent_threads(self.viewer.no, (Nanos(u64::MAX), Seq(u64::MAX)), COUNTED_MAX)? {
             if self.is_seen(seq)? {
                 unread += renderer.unread(seq)?.unwrap_or(0);
             }
@@ -198,8 +198,8 @@ impl<V: View> Listing<'_, V> {
     fn is_seen(&self, seq: Seq) -> Result<bool, Problem> {
         use engine::reads::Reads as _;
         let Some(meta) = self.db.event(seq)?.and_then(|row| row.meta) else { return Ok(false) };
-        let sight = acts::sight(self.db, seq, &meta, Some(&self.seen.caller), self.seen.identity())?;
-        Ok(self.seen.may_see(&sight) && (!sight.is_deleted || self.query.include_deleted == Some(true)))
+        let sight = acts::thread_visibility(self.db, seq, &meta, Some(&self.viewer.caller), self.viewer.identity())?;
+        Ok(self.viewer.may_see(&sight) && (!sight.is_deleted || self.query.include_deleted == Some(true)))
     }
 
     /// A cursor is a time and the id of a thread of this space; others are nobody's.
@@ -210,7 +210,7 @@ impl<V: View> Listing<'_, V> {
         };
         let bad = || Problem::bad_request("the cursor is not one that a list of threads gave out");
         let (at, id) = parse().ok_or_else(bad)?;
-        let found = acts::find(self.db, self.seen.no, &Named::Event(id), Kind::Thread)?;
+        let found = acts::find(self.db, self.viewer.no, &NameOrId::Event(id), Kind::Thread)?;
         found.map(|(_, seq, _)| (at, seq)).ok_or_else(bad)
     }
 
@@ -247,14 +247,14 @@ pub(crate) fn limit(asked: Option<usize>, most: usize) -> Result<usize, Problem>
     (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn create(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     headers: HeaderMap,
-    Sent(body): Sent,
+    RequestBody(body): RequestBody,
 ) -> Result<(StatusCode, Json<Thread>), Problem> {
     let ThreadBody { id, title, name, slug, metadata, participants, private, author, pins, .. } =
         json(&headers, &body)?;
-    let guest = guest.acting_for(author)?;
+    let context = context.acting_for(author)?;
     let mut fields = Map::new();
     for (name, value) in [("title", title.or(name)), ("slug", slug)] {
         if let Some(value) = value {
@@ -271,9 +271,9 @@ pub(crate) async fn create(
     let participants = participants.unwrap_or_default();
     check_participants(&participants)?;
     let new = NewThread { chosen: id, fields, participants, is_private: private.unwrap_or(false) };
-    let acted = house.act(guest.clone(), Deed::OpenThread(new)).await?;
-    let status = if acted.is_new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(shown(&house, &guest, &acted)?)))
+    let result = state.act(context.clone(), UserCommand::OpenThread(new)).await?;
+    let status = if result.is_new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(shown(&state, &context, &result)?)))
 }
 
 pub(crate) fn check_title(text: &str) -> Result<(), Problem> {
@@ -293,22 +293,22 @@ pub(crate) fn check_participants(users: &[String]) -> Result<(), Problem> {
     }
 }
 
-fn shown(house: &Shared, guest: &Guest, acted: &Acted) -> Result<Thread, Problem> {
-    let db = house.node.snapshot()?;
-    let seen = guest.seen(&db, house.node.now())?;
+fn shown(state: &SharedState, context: &RequestContext, result: &CommandResult) -> Result<Thread, Problem> {
+    let db = state.node.snapshot()?;
+    let viewer = context.read_as(&db, state.node.now())?;
     // Whoever repeats a request may see less than they did then.
-    let seq = if acted.is_new { acted.seq } else { visible(&db, &seen, &acted.shown.to_string())?.1 };
+    let seq = if result.is_new { result.seq } else { visible(&db, &viewer, &result.shown.to_string())?.1 };
     let found = db.thread(seq)?.ok_or_else(|| Problem::not_found("there is no such thread"))?;
-    Renderer { db: &db, seen: &seen }.thread(&found)
+    Renderer { db: &db, viewer: &viewer }.thread(&found)
 }
 
 /// The thread of that name, if the caller may see it.
-pub(crate) fn visible<V: View>(db: &Db<V>, seen: &Seen, name: &str) -> Result<(Stamp, Seq), Problem> {
+pub(crate) fn visible<V: TableReads>(db: &Db<V>, viewer: &Viewer, name: &str) -> Result<(Stamp, Seq), Problem> {
     let unknown = || Problem::not_found("there is no such thread");
     let named = named(name, "thread")?;
-    let (stamp, seq, meta) = acts::find(db, seen.no, &named, Kind::Thread)?.ok_or_else(unknown)?;
-    let sight = acts::sight(db, seq, &meta, Some(&seen.caller), seen.identity())?;
-    if !seen.may_see(&sight) || sight.is_deleted { Err(unknown()) } else { Ok((stamp, seq)) }
+    let (stamp, seq, meta) = acts::find(db, viewer.no, &named, Kind::Thread)?.ok_or_else(unknown)?;
+    let sight = acts::thread_visibility(db, seq, &meta, Some(&viewer.caller), viewer.identity())?;
+    if !viewer.may_see(&sight) || sight.is_deleted { Err(unknown()) } else { Ok((stamp, seq)) }
 }
 
 /// Get a thread
@@ -316,15 +316,15 @@ pub(crate) fn visible<V: View>(db: &Db<V>, seen: &Seen, name: &str) -> Result<(S
     (status = 200, body = Thread), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn get(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(thread): Path<String>,
 ) -> Result<Json<Thread>, Problem> {
-    let db = house.node.snapshot()?;
-    let seen = guest.seen(&db, house.node.now())?;
-    let (_, seq) = visible(&db, &seen, &thread)?;
+    let db = state.node.snapshot()?;
+    let viewer = context.read_as(&db, state.node.now())?;
+    let (_, seq) = visible(&db, &viewer, &thread)?;
     let found = db.thread(seq)?.ok_or_else(|| Problem::not_found("there is no such thread"))?;
-    Ok(Json(Renderer { db: &db, seen: &seen }.thread(&found)?))
+    Ok(Json(Renderer { db: &db, viewer: &viewer }.thread(&found)?))
 }
 
 /// Change the title, metadata, participants or pins of a thread, or who sees it
@@ -333,16 +333,16 @@ pub(crate) async fn get(
     (status = 200, body = Thread), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn update(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(thread): Path<String>,
     headers: HeaderMap,
-    Sent(body): Sent,
+    RequestBody(body): RequestBody,
 ) -> Result<Json<Thread>, Problem> {
     let ThreadBody { id, slug, title, name, metadata, participants, pins, private, author, .. } =
         json(&headers, &body)?;
-    let guest = guest.acting_for(author)?;
-    check_fixed(&house, &guest, &thread, id.as_deref(), slug.as_deref())?;
+    let context = context.acting_for(author)?;
+    check_fixed(&state, &context, &thread, id.as_deref(), slug.as_deref())?;
     let mut fields = Vec::new();
     if let Some(title) = title.or(name) {
         check_title(&title)?;
@@ -352,15 +352,15 @@ pub(crate) async fn update(
     fields.extend(pins.map(|pins| (ThreadField::Pins, pins.into())));
     check_participants(participants.as_deref().unwrap_or_default())?;
     let change = ThreadChange { fields, participants, is_private: private };
-    let deed = Deed::UpdateThread(named(&thread, "thread")?, change);
-    let acted = house.act(guest.clone(), deed).await?;
-    Ok(Json(shown(&house, &guest, &acted)?))
+    let command = UserCommand::UpdateThread(named(&thread, "thread")?, change);
+    let result = state.act(context.clone(), command).await?;
+    Ok(Json(shown(&state, &context, &result)?))
 }
 
 /// What a thread is called in addresses is said when it is opened; saying it again is no change.
 fn check_fixed(
-    house: &Shared,
-    guest: &Guest,
+    state: &SharedState,
+    context: &RequestContext,
     thread: &str,
     id: Option<&str>,
     slug: Option<&str>,
@@ -368,11 +368,11 @@ fn check_fixed(
     if id.is_none() && slug.is_none() {
         return Ok(());
     }
-    let db = house.node.snapshot()?;
-    let seen = guest.seen(&db, house.node.now())?;
-    let (_, seq) = visible(&db, &seen, thread)?;
+    let db = state.node.snapshot()?;
+    let viewer = context.read_as(&db, state.node.now())?;
+    let (_, seq) = visible(&db, &viewer, thread)?;
     let found = db.thread(seq)?.ok_or_else(|| Problem::not_found("there is no such thread"))?;
-    let now = Renderer { db: &db, seen: &seen }.thread(&found)?;
+    let now = Renderer { db: &db, viewer: &viewer }.thread(&found)?;
     let differs = |said: Option<&str>, is: &str| said.is_some_and(|said| said != is);
     match differs(id, &now.id) || differs(slug, &now.slug) {
         true => Err(Problem::conflict("the id and the slug of a thread are said when it is opened, and stay")),
@@ -385,10 +385,10 @@ fn check_fixed(
     (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn delete(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(thread): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    house.act(guest, Deed::DeleteThread(named(&thread, "thread")?)).await?;
+    state.act(context, UserCommand::DeleteThread(named(&thread, "thread")?)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

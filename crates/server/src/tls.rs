@@ -25,7 +25,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Why a certificate and its key cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum CannotUseTls {
+pub enum TlsError {
     /// A file cannot be read.
     #[error("cannot read {}: {why}", path.display())]
     Read {
@@ -52,14 +52,14 @@ pub enum CannotUseTls {
     },
 }
 
-impl CannotUseTls {
+impl TlsError {
     /// What the operator can do.
     pub fn what_to_do(&self) -> &'static str {
         match self {
-            CannotUseTls::Read { .. } => "check the path in tls_certificate or tls_key, and who may read the file",
-            CannotUseTls::NoCertificate(_) => "set tls_certificate to the certificate with its chain, in PEM form",
-            CannotUseTls::NoKey(_) => "set tls_key to the private key of the certificate, in PEM form, not encrypted",
-            CannotUseTls::Unfit { .. } => "set tls_certificate and tls_key to two files that were issued together",
+            TlsError::Read { .. } => "check the path in tls_certificate or tls_key, and who may read the file",
+            TlsError::NoCertificate(_) => "set tls_certificate to the certificate with its chain, in PEM form",
+            TlsError::NoKey(_) => "set tls_key to the private key of the certificate, in PEM form, not encrypted",
+            TlsError::Unfit { .. } => "set tls_certificate and tls_key to two files that were issued together",
         }
     }
 }
@@ -88,7 +88,7 @@ impl std::fmt::Debug for Tls {
 
 impl Tls {
     /// Reads a certificate with its chain, and its key.
-    pub fn load(certificate: PathBuf, key: PathBuf) -> Result<Tls, CannotUseTls> {
+    pub fn load(certificate: PathBuf, key: PathBuf) -> Result<Tls, TlsError> {
         let stamps = [stamp(&certificate), stamp(&key)];
         let config = read_pair(&certificate, &key)?;
         Ok(Tls { certificate, key, current: Mutex::new(Current { config, stamps }) })
@@ -138,19 +138,19 @@ fn stamp(path: &Path) -> Stamp {
     Some((metadata.modified().ok()?, metadata.len()))
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, CannotUseTls> {
+fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut bytes));
-    read.map(|_| bytes).map_err(|why| CannotUseTls::Read { path: path.to_owned(), why })
+    read.map(|_| bytes).map_err(|why| TlsError::Read { path: path.to_owned(), why })
 }
 
-fn read_pair(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, CannotUseTls> {
+fn read_pair(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(certificate)?).collect();
     let chain = chain.ok().filter(|chain| !chain.is_empty());
-    let chain = chain.ok_or_else(|| CannotUseTls::NoCertificate(certificate.to_owned()))?;
+    let chain = chain.ok_or_else(|| TlsError::NoCertificate(certificate.to_owned()))?;
     let secret = PrivateKeyDer::from_pem_slice(&zeroize::Zeroizing::new(read(key)?));
-    let secret = secret.map_err(|_| CannotUseTls::NoKey(key.to_owned()))?;
-    let unfit = |why| CannotUseTls::Unfit { certificate: certificate.to_owned(), key: key.to_owned(), why };
+    let secret = secret.map_err(|_| TlsError::NoKey(key.to_owned()))?;
+    let unfit = |why| TlsError::Unfit { certificate: certificate.to_owned(), key: key.to_owned(), why };
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().map_err(unfit)?;
     let mut config = builder.with_no_client_auth().with_single_cert(chain, secret).map_err(unfit)?;

@@ -5,28 +5,28 @@
 //! would get, and posts it. The position moves when an entry was taken, so an entry may come twice, under the same id,
 //! and never not at all.
 
-use crate::live::told;
-use crate::outbound::NotSent;
+use crate::live::live_event;
+use crate::outbound::SendError;
 use crate::problem::Problem;
-use crate::state::House;
+use crate::state::ServerState;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use engine::fetch::{Rhythm, backoff};
+use engine::fetch::{BackoffPolicy, backoff};
 use engine::reads::Reads as _;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use model::{Nanos, SpaceId};
-use node::Request;
+use node::WriterRequest;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use sha2::Sha256;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
-use store::webhooks::{Progress, Webhook, WebhookId};
+use store::webhooks::{Webhook, WebhookId, WebhookProgress};
 use tokio::sync::Notify;
 
 /// An entry that was not taken for so long ends its webhook.
@@ -42,7 +42,7 @@ const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
 /// What a webhook is told.
 #[derive(Debug, Serialize)]
-struct Telling<'a> {
+struct WebhookPayload<'a> {
     #[serde(rename = "type")]
     kind: &'a str,
     /// When, in Unix nanoseconds, as everywhere in this API.
@@ -52,12 +52,12 @@ struct Telling<'a> {
 
 /// Which webhooks are being told right now, and what wakes the task that looks after them.
 #[derive(Debug, Default)]
-pub(crate) struct Tellers {
+pub(crate) struct WebhookDispatcher {
     busy: Mutex<HashSet<(SpaceId, WebhookId)>>,
     wake: Notify,
 }
 
-impl Tellers {
+impl WebhookDispatcher {
     /// Looks soon whether anything is to be told.
     pub(crate) fn wake(&self) {
         self.wake.notify_one();
@@ -92,11 +92,17 @@ fn signatures(webhook: &Webhook, id: &str, seconds: u64, body: &[u8], now: Nanos
 }
 
 /// Posts one thing to a webhook. Says the status of the answer.
-pub(crate) async fn post(house: &House, webhook: &Webhook, id: &str, kind: &str, data: &str) -> Result<u16, NotSent> {
-    let now = house.node.now();
-    let data = RawValue::from_string(data.to_owned()).map_err(|_| NotSent::NoAnswer)?;
-    let telling = Telling { kind, timestamp: now.0, data: &data };
-    let body = serde_json::to_vec(&telling).map_err(|_| NotSent::NoAnswer)?;
+pub(crate) async fn post(
+    state: &ServerState,
+    webhook: &Webhook,
+    id: &str,
+    kind: &str,
+    data: &str,
+) -> Result<u16, SendError> {
+    let now = state.node.now();
+    let data = RawValue::from_string(data.to_owned()).map_err(|_| SendError::NoAnswer)?;
+    let payload = WebhookPayload { kind, timestamp: now.0, data: &data };
+    let body = serde_json::to_vec(&payload).map_err(|_| SendError::NoAnswer)?;
     let seconds = now.0 / Nanos::SECOND;
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -105,92 +111,98 @@ pub(crate) async fn post(house: &House, webhook: &Webhook, id: &str, kind: &str,
     for (name, value) in values.into_iter().chain([signature]) {
         headers.extend(HeaderValue::from_str(&value).map(|value| (name, value)));
     }
-    house.outbound.post(&webhook.url, headers, Bytes::from(body)).await
+    state.outbound.post(&webhook.url, headers, Bytes::from(body)).await
 }
 
 /// Looks after all webhooks until the house is taken down.
-pub(crate) async fn run(house: Weak<House>, mut position: tokio::sync::watch::Receiver<u64>) {
-    let mut telling = FuturesUnordered::new();
+pub(crate) async fn run(state: Weak<ServerState>, mut position: tokio::sync::watch::Receiver<u64>) {
+    let mut payload = FuturesUnordered::new();
     let mut is_news = true;
     loop {
-        let Some(alive) = house.upgrade() else { return };
+        let Some(alive) = state.upgrade() else { return };
         if is_news {
             match due(&alive) {
                 Ok(due) => {
-                    telling.extend(due.into_iter().map(|(space, id, hook)| tell(alive.clone(), space, id, hook)))
+                    payload.extend(due.into_iter().map(|(space, id, hook)| tell(alive.clone(), space, id, hook)))
                 }
                 Err(problem) => tracing::error!(?problem, "webhooks could not be looked after"),
             }
         }
-        let tellers = alive.tellers.clone();
+        let webhook_dispatcher = alive.webhook_dispatcher.clone();
         drop(alive);
         is_news = tokio::select! {
             changed = position.changed() => if changed.is_ok() { true } else { return },
-            () = tellers.wake.notified() => true,
+            () = webhook_dispatcher.wake.notified() => true,
             () = tokio::time::sleep(LOOK) => true,
             // There may be more than one chunk; where nothing came of it there is not.
-            Some(has_moved) = telling.next() => has_moved,
+            Some(has_moved) = payload.next() => has_moved,
         };
     }
 }
 
 /// The webhooks that have something to tell now and are not telling yet.
-fn due(house: &House) -> Result<Vec<(SpaceId, WebhookId, Webhook)>, Problem> {
-    let db = house.node.snapshot()?;
-    let (now, latest) = (house.node.now(), db.position()?);
+fn due(state: &ServerState) -> Result<Vec<(SpaceId, WebhookId, Webhook)>, Problem> {
+    let db = state.node.snapshot()?;
+    let (now, latest) = (state.node.now(), db.position()?);
     let mut webhooks = db.webhooks(None)?;
     webhooks.retain(|(space, id, webhook)| {
         let progress = &webhook.progress;
         let has_more = progress.epoch != latest.epoch || progress.number < latest.number;
-        progress.disabled.is_none() && progress.next <= now && has_more && house.tellers.begin(*space, *id)
+        progress.disabled.is_none() && progress.next <= now && has_more && state.webhook_dispatcher.begin(*space, *id)
     });
     Ok(webhooks)
 }
 
 /// Tells a webhook a part of what it has to be told. Says whether anything came of it.
-async fn tell(house: Arc<House>, space: SpaceId, id: WebhookId, webhook: Webhook) -> bool {
+async fn tell(state: Arc<ServerState>, space: SpaceId, id: WebhookId, webhook: Webhook) -> bool {
     let before = webhook.progress.clone();
-    let after = tell_chunk(&house, &space, &id, &webhook).await.unwrap_or_else(|problem| {
+    let after = tell_chunk(&state, &space, &id, &webhook).await.unwrap_or_else(|problem| {
         tracing::error!(?problem, "a webhook could not be told");
         before.clone()
     });
     let mut has_moved = after != before;
     if has_moved {
         // If it cannot be noted, the same entries are told again under the same ids, when something next happens.
-        if let Err(problem) = house.ask(Request::Told(space, id, Box::new(after))).await {
+        if let Err(problem) = state.ask(WriterRequest::Told(space, id, Box::new(after))).await {
             tracing::warn!(?problem, "how far a webhook has told could not be noted");
             has_moved = false;
         }
     }
-    house.tellers.end(space, id);
+    state.webhook_dispatcher.end(space, id);
     has_moved
 }
 
 /// Tells a part of what is to be told. Says how far that went.
-async fn tell_chunk(house: &House, space: &SpaceId, id: &WebhookId, webhook: &Webhook) -> Result<Progress, Problem> {
+async fn tell_chunk(
+    state: &ServerState,
+    space: &SpaceId,
+    id: &WebhookId,
+    webhook: &Webhook,
+) -> Result<WebhookProgress, Problem> {
     let (latest, entries) = {
-        let db = house.node.snapshot()?;
+        let db = state.node.snapshot()?;
         let Some(no) = db.space_no(space)? else { return Ok(webhook.progress.clone()) };
         (db.position()?, db.journal(Some(no), webhook.progress.number, CHUNK)?)
     };
     let mut progress = webhook.progress.clone();
     if progress.epoch != latest.epoch {
         // A restored node goes on from what it has: numbers of another epoch mean something else.
-        return Ok(Progress { epoch: latest.epoch, number: progress.number.min(latest.number), ..progress });
+        return Ok(WebhookProgress { epoch: latest.epoch, number: progress.number.min(latest.number), ..progress });
     }
     let (is_last, is_empty) = (entries.len() < CHUNK, entries.is_empty());
     for (number, entry) in entries {
         // Looked at when it is told, so that what was deleted meanwhile is not told any more.
-        let told = told(&*house.node.snapshot()?, number, &entry)?;
-        let told = told.filter(|told| webhook.kinds.is_empty() || webhook.kinds.iter().any(|kind| kind == told.name));
-        if let Some(told) = told {
+        let live_event = live_event(&*state.node.snapshot()?, number, &entry)?;
+        let live_event = live_event
+            .filter(|live_event| webhook.kinds.is_empty() || webhook.kinds.iter().any(|kind| kind == live_event.name));
+        if let Some(live_event) = live_event {
             let name = format!("{}_{}-{number}", hex::encode(id), latest.epoch);
-            let answer = post(house, webhook, &name, told.name, &told.data).await;
+            let answer = post(state, webhook, &name, live_event.name, &live_event.data).await;
             if !answer.as_ref().is_ok_and(|status| (200..300).contains(status)) {
-                return Ok(failed(progress, &answer, house.node.now()));
+                return Ok(failed(progress, &answer, state.node.now()));
             }
         }
-        progress = Progress { number, attempts: 0, failing_since: Nanos(0), next: Nanos(0), ..progress };
+        progress = WebhookProgress { number, attempts: 0, failing_since: Nanos(0), next: Nanos(0), ..progress };
     }
     // What happens in other spaces alone is not worth a row.
     if is_last && !is_empty {
@@ -200,10 +212,10 @@ async fn tell_chunk(house: &House, space: &SpaceId, id: &WebhookId, webhook: &We
 }
 
 /// What comes of an entry that was not taken: another attempt later, or the end.
-fn failed(before: Progress, answer: &Result<u16, NotSent>, now: Nanos) -> Progress {
+fn failed(before: WebhookProgress, answer: &Result<u16, SendError>, now: Nanos) -> WebhookProgress {
     let attempts = before.attempts.saturating_add(1);
     let failing_since = if before.attempts == 0 { now } else { before.failing_since };
-    let next = now.plus(backoff(Rhythm::Content, attempts));
+    let next = now.plus(backoff(BackoffPolicy::Content, attempts));
     let said = match answer {
         Ok(status) => format!("it answered {status}"),
         Err(why) => why.to_string(),
@@ -211,7 +223,7 @@ fn failed(before: Progress, answer: &Result<u16, NotSent>, now: Nanos) -> Progre
     let is_gone = *answer == Ok(StatusCode::GONE.as_u16());
     let is_over = is_gone || now.0.saturating_sub(failing_since.0) >= PATIENCE_NANOS;
     let disabled = is_over.then(|| if is_gone { said } else { format!("{said}, for a day") });
-    Progress { attempts, failing_since, next, disabled, ..before }
+    WebhookProgress { attempts, failing_since, next, disabled, ..before }
 }
 
 #[cfg(test)]
@@ -220,7 +232,7 @@ mod tests {
 
     #[test]
     fn an_entry_is_tried_for_a_day_and_what_is_gone_not_again() {
-        let start = Progress::told_up_to(model::Position { epoch: 1, number: 7 });
+        let start = WebhookProgress::told_up_to(model::Position { epoch: 1, number: 7 });
         let (mut progress, mut now) = (start.clone(), Nanos(1_800_000_000 * Nanos::SECOND));
         let began = now;
         while progress.disabled.is_none() {
@@ -231,7 +243,7 @@ mod tests {
         assert!(now.0 - began.0 >= PATIENCE_NANOS);
         assert!((10..30).contains(&progress.attempts), "{progress:?}");
         assert!(failed(start.clone(), &Ok(410), began).disabled.is_some());
-        assert!(failed(start, &Err(NotSent::NoAnswer), began).disabled.is_none());
+        assert!(failed(start, &Err(SendError::NoAnswer), began).disabled.is_none());
     }
 
     #[test]
@@ -242,7 +254,7 @@ mod tests {
             previous: Some(([8; 32], Nanos(50))),
             kinds: Vec::new(),
             created_at: Nanos(0),
-            progress: Progress::told_up_to(model::Position { epoch: 1, number: 0 }),
+            progress: WebhookProgress::told_up_to(model::Position { epoch: 1, number: 0 }),
         };
         let by_hand = |secret: [u8; 32]| {
             let mut mac = Hmac::<Sha256>::new_from_slice(&secret).expect("a key");

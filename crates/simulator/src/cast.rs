@@ -34,7 +34,7 @@ impl Author {
 
 /// An event with everything that travels beside it.
 #[derive(Clone, Debug)]
-pub struct Made {
+pub struct MadeEvent {
     /// The id.
     pub id: EventId,
     /// The signed envelope.
@@ -47,7 +47,7 @@ pub struct Made {
     pub plain: Vec<u8>,
 }
 
-impl Made {
+impl MadeEvent {
     /// The content that travels beside the blob, given what is inline.
     pub fn inline(&self, inline_max: u64) -> Option<Vec<u8>> {
         (!self.wire.is_empty() && self.wire.len() as u64 <= inline_max).then(|| self.wire.clone())
@@ -61,7 +61,7 @@ impl Made {
 
 /// How events of a space are wrapped.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct Wrapping {
     /// The space.
     pub space: SpaceId,
     /// Its key; none in an open space.
@@ -70,7 +70,7 @@ pub struct Place {
 
 /// What is to be written.
 #[derive(Clone, Debug)]
-pub struct Text<'a> {
+pub struct EventText<'a> {
     /// The kind.
     pub kind: Kind,
     /// When.
@@ -85,26 +85,26 @@ pub struct Text<'a> {
     pub content: &'a [u8],
 }
 
-impl<'a> Text<'a> {
+impl<'a> EventText<'a> {
     /// A text of that kind and time that refers to these.
-    pub fn new(kind: Kind, at: u64, references: &[(Role, EventId)], content: &'a [u8]) -> Text<'a> {
+    pub fn new(kind: Kind, at: u64, references: &[(Role, EventId)], content: &'a [u8]) -> EventText<'a> {
         let references = references.iter().copied().filter(|(_, id)| *id != EventId::ZERO).collect();
-        Text { kind, at, aux: AuxKey::ZERO, payload: Payload::None, references, content }
+        EventText { kind, at, aux: AuxKey::ZERO, payload: Payload::None, references, content }
     }
 
     /// The same with an auxiliary key.
-    pub fn aux(self, aux: AuxKey) -> Text<'a> {
-        Text { aux, ..self }
+    pub fn aux(self, aux: AuxKey) -> EventText<'a> {
+        EventText { aux, ..self }
     }
 
     /// The same with a payload.
-    pub fn payload(self, payload: Payload) -> Text<'a> {
-        Text { payload, ..self }
+    pub fn payload(self, payload: Payload) -> EventText<'a> {
+        EventText { payload, ..self }
     }
 }
 
 /// Writes, signs and wraps.
-pub fn write(author: &Author, place: &Place, inline_max: u64, text: Text<'_>) -> Made {
+pub fn write(author: &Author, place: &Wrapping, inline_max: u64, text: EventText<'_>) -> MadeEvent {
     let mut envelope = Envelope::new(text.kind, Nanos(text.at), place.space, author.identity);
     envelope.aux = text.aux;
     envelope.payload = text.payload;
@@ -124,22 +124,22 @@ pub fn write(author: &Author, place: &Place, inline_max: u64, text: Text<'_>) ->
         None => Blob::plain(&signed),
     };
     let blob = blob.expect("a well-formed blob");
-    Made { id: blob.id(), envelope: signed, blob: blob.bytes().to_vec(), wire, plain: text.content.to_vec() }
+    MadeEvent { id: blob.id(), envelope: signed, blob: blob.bytes().to_vec(), wire, plain: text.content.to_vec() }
 }
 
 /// The founding of a space.
-pub fn found(author: &Author, at: u64, number: u8, sealed: Option<[u8; 32]>, inline_max: u64) -> (Place, Made) {
+pub fn found(author: &Author, at: u64, number: u8, sealed: Option<[u8; 32]>, inline_max: u64) -> (Wrapping, MadeEvent) {
     let aux = AuxKey([number + 1; 16]);
     let space = space_id(&author.identity, &aux, sealed.is_some());
-    let place = Place { space, key: sealed.map(|secret| Arc::new(SpaceKey::new(&space, secret))) };
+    let place = Wrapping { space, key: sealed.map(|secret| Arc::new(SpaceKey::new(&space, secret))) };
     let payload = Payload::Space { sealed: sealed.is_some() };
-    let text = Text::new(Kind::Space, at, &[], br#"{"name":"home"}"#).aux(aux).payload(payload);
+    let text = EventText::new(Kind::Space, at, &[], br#"{"name":"home"}"#).aux(aux).payload(payload);
     let made = write(author, &place, inline_max, text);
     (place, made)
 }
 
 /// A key event for the holder of a prekey.
-pub fn send_key(author: &Author, place: &Place, at: u64, prekey_secret: &[u8; 32]) -> Made {
+pub fn send_key(author: &Author, place: &Wrapping, at: u64, prekey_secret: &[u8; 32]) -> MadeEvent {
     let public = prekey_public(prekey_secret);
     let secret = *place.key.as_ref().expect("a sealed space").secret();
     let mut envelope = Envelope::new(Kind::Key, Nanos(at), place.space, author.identity);
@@ -147,7 +147,7 @@ pub fn send_key(author: &Author, place: &Place, at: u64, prekey_secret: &[u8; 32
     envelope.payload = Payload::Key(secret);
     let signed = envelope.sign(&author.key).expect("a well-formed envelope");
     let blob = Blob::address(&signed, &public).expect("a well-formed blob");
-    Made { id: blob.id(), envelope: signed, blob: blob.bytes().to_vec(), wire: Vec::new(), plain: Vec::new() }
+    MadeEvent { id: blob.id(), envelope: signed, blob: blob.bytes().to_vec(), wire: Vec::new(), plain: Vec::new() }
 }
 
 /// A grant.

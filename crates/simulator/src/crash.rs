@@ -4,17 +4,17 @@
 //! find after a crash: unsynced writes kept, dropped or torn. Each of them is opened, verified, and asked for everything
 //! that was acknowledged by then.
 
-use crate::chance::Chance;
-use crate::disk::{Loss, Recorded, SimDisk};
+use crate::disk::{CrashLoss, Recorded, SimDisk};
+use crate::random::SeededRandom;
 use crate::world::World;
 use engine::chains;
 use engine::policy::Policy;
 use engine::reads::Reads as _;
 use engine::rows::{Origin, Outcome};
 use model::{EventId, Nanos};
-use node::{Core, Reply, Request};
+use node::{WriterCore, WriterReply, WriterRequest};
 use std::sync::Arc;
-use store::{MasterKey, Options, Store};
+use store::{MasterKey, Store, StoreOptions};
 
 /// A workload that ran once, ready to be crashed anywhere.
 pub struct Script {
@@ -33,7 +33,7 @@ impl std::fmt::Debug for Script {
 }
 
 fn open(disk: &SimDisk, policy: Policy) -> Result<Store, String> {
-    let options = Options { policy, cache_bytes: 4 << 20, reserve_bytes: 0, chance: store::Chance::Seed(1) };
+    let options = StoreOptions { policy, cache_bytes: 4 << 20, reserve_bytes: 0, random: store::KeySource::Seed(1) };
     Store::open(Arc::new(disk.clone()), MasterKey::new(&[42; 32]), options).map_err(|why| why.to_string())
 }
 
@@ -49,41 +49,41 @@ impl Script {
         };
         let disk = SimDisk::new();
         disk.record();
-        let core = Core::new(open(&disk, policy).expect("an empty disk opens"));
+        let core = WriterCore::new(open(&disk, policy).expect("an empty disk opens"));
         let mut script = Script { record: Vec::new(), acknowledged: Vec::new(), policy, now: Nanos(0), commits: 0 };
         let mut seed = 0;
         while script.commits < commits_min {
             seed += 1;
-            let mut chance = Chance::new(seed);
-            let world = World::new(&mut chance, 1);
+            let mut random = SeededRandom::new(seed);
+            let world = World::new(&mut random, 1);
             if world.inline_max == 0 {
-                script.play(&core, &disk, &world, &mut chance);
+                script.play(&core, &disk, &world, &mut random);
             }
         }
         script.record = disk.take_record();
         script
     }
 
-    fn play(&mut self, core: &Core, disk: &SimDisk, world: &World, chance: &mut Chance) {
+    fn play(&mut self, core: &WriterCore, disk: &SimDisk, world: &World, random: &mut SeededRandom) {
         self.now = Nanos(self.now.0.max(world.end + 3600 * Nanos::SECOND));
-        let mut requests: Vec<Request> = vec![Request::AddPrekey(world.prekeys[0], None)];
+        let mut requests: Vec<WriterRequest> = vec![WriterRequest::AddPrekey(world.prekeys[0], None)];
         let keys = core.store().keys().clone();
         for made in world.key_events[0].iter().chain(&world.events) {
             let arrival = chains::receive_blob(&*keys, &self.policy, made.blob.clone(), None, Origin::Import);
-            requests.push(Request::Arrive(Box::new(arrival.expect("an honest event"))));
+            requests.push(WriterRequest::Arrive(Box::new(arrival.expect("an honest event"))));
             if !made.wire.is_empty() {
-                requests.push(Request::Deliver(made.envelope.space, made.hash(), made.wire.clone()));
+                requests.push(WriterRequest::Deliver(made.envelope.space, made.hash(), made.wire.clone()));
             }
         }
-        requests.extend(world.events.iter().step_by(7).map(|made| Request::Prune(made.id)));
-        requests.extend([Request::Collect, Request::Collect]);
-        chance.shuffle(&mut requests[1..]);
+        requests.extend(world.events.iter().step_by(7).map(|made| WriterRequest::Prune(made.id)));
+        requests.extend([WriterRequest::Collect, WriterRequest::Collect]);
+        random.shuffle(&mut requests[1..]);
         for request in requests {
             self.now = self.now.plus(1000);
             let done = core.run(vec![request], self.now).expect("a healthy disk");
             self.commits += 1;
             for reply in done.replies {
-                if let Reply::Outcome(id, Outcome::Applied(_) | Outcome::Held(..) | Outcome::Carried(_)) = reply {
+                if let WriterReply::Outcome(id, Outcome::Applied(_) | Outcome::Held(..) | Outcome::Carried(_)) = reply {
                     self.acknowledged.push((disk.recorded(), id));
                 }
             }
@@ -101,24 +101,30 @@ impl Script {
         self.record[..from].iter().for_each(|op| disk.replay(op));
         for at in from..to.min(self.record.len()) {
             disk.replay(&self.record[at]);
-            for loss in [Loss::Kept, Loss::Dropped, Loss::Torn] {
-                let mut chance = Chance::new((at * 3) as u64 + loss as u64);
-                self.recover(&disk, at + 1, loss, &mut chance)
+            for loss in [CrashLoss::Kept, CrashLoss::Dropped, CrashLoss::Torn] {
+                let mut random = SeededRandom::new((at * 3) as u64 + loss as u64);
+                self.recover(&disk, at + 1, loss, &mut random)
                     .map_err(|what| format!("crash after operation {at}, unsynced writes {loss:?}: {what}"))?;
             }
         }
         Ok(())
     }
 
-    fn recover(&self, disk: &SimDisk, operations: usize, loss: Loss, chance: &mut Chance) -> Result<(), String> {
-        let mut disk = disk.fork().recover(loss, chance);
-        disk.crash_at(Some(1 + chance.below(16) as u64));
+    fn recover(
+        &self,
+        disk: &SimDisk,
+        operations: usize,
+        loss: CrashLoss,
+        random: &mut SeededRandom,
+    ) -> Result<(), String> {
+        let mut disk = disk.fork().recover(loss, random);
+        disk.crash_at(Some(1 + random.below(16) as u64));
         let first = open(&disk, self.policy);
         let store = match first {
             Ok(store) if !disk.is_dead() => store,
             Ok(_) | Err(_) if disk.is_dead() => {
-                let second = *chance.pick(&[Loss::Kept, Loss::Dropped, Loss::Torn]);
-                disk = disk.recover(second, chance);
+                let second = *random.pick(&[CrashLoss::Kept, CrashLoss::Dropped, CrashLoss::Torn]);
+                disk = disk.recover(second, random);
                 open(&disk, self.policy).map_err(|what| format!("after a second crash: {what}"))?
             }
             Ok(store) => store,

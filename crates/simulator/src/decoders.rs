@@ -16,12 +16,12 @@ pub use files::{backup, backup_under, bundle};
 
 use ed25519_dalek::SigningKey;
 use model::blob::BadBlob;
-use model::content::{Binding, open_chunk, open_content, seal_content};
+use model::content::{ChunkBinding, open_chunk, open_content, seal_content};
 use model::crypto::{NONCE_BYTES, SpaceKey, TransitSecret, event_id, prekey_id, prekey_public, seal_box};
 use model::limits::{BLOB_BYTES_MAX, CHUNK_BYTES, INLINE_WIRE_BYTES_MAX, PACKET_BYTES_MAX, SIGNATURE_BYTES};
-use model::packet::{BadPacket, Carried, Envelopment};
+use model::packet::{BadPacket, PacketContent, PacketHeader};
 use model::payload::Payload;
-use model::reader::Reader;
+use model::reader::ByteReader;
 use model::{Blob, Envelope, Group, Identity, KeyId, Kind, Nanos, Need, SpaceId, Verified};
 use store::MasterKey;
 
@@ -49,7 +49,7 @@ pub const PREKEY_SECRET: [u8; 32] = [0x77; 32];
 /// The secret of the packets.
 pub const TRANSIT_SECRET: [u8; 32] = [0x33; 32];
 /// Who wrote the inline content, and when.
-pub const INLINE: Binding = Binding::Inline { author: Identity([3; 32]), at: Nanos(5) };
+pub const INLINE: ChunkBinding = ChunkBinding::Inline { author: Identity([3; 32]), at: Nanos(5) };
 /// Where the author stands in an envelope.
 const AUTHOR_AT: usize = 1 + 1 + 2 + 8 + 16;
 
@@ -181,7 +181,7 @@ pub fn packet(bytes: &[u8]) {
     let whole = [header.as_slice(), &nonce, &transit.seal(&nonce, &header, bytes)].concat();
     let opened = model::packet::unwrap(&transit, &whole);
     if let Some(carried) = carried_inside(bytes, opened) {
-        assert_eq!(model::packet::parse(&whole), Ok(Envelopment::Transit(transit.id())));
+        assert_eq!(model::packet::parse(&whole), Ok(PacketHeader::Transit(transit.id())));
         assert_eq!(model::packet::wrap(&transit, nonce, &carried), Ok(whole));
     }
     let header = [&[0x03], prekey_id(&prekey).0.as_slice()].concat();
@@ -189,18 +189,18 @@ pub fn packet(bytes: &[u8]) {
     let whole = [header, sealed].concat();
     let opened = model::packet::unwrap_first(&PREKEY_SECRET, &whole);
     if let Some(carried) = carried_inside(bytes, opened) {
-        assert_eq!(model::packet::parse(&whole), Ok(Envelopment::FirstMeeting(prekey_id(&prekey))));
+        assert_eq!(model::packet::parse(&whole), Ok(PacketHeader::FirstMeeting(prekey_id(&prekey))));
         assert_eq!(model::packet::wrap_first([6; 32], &prekey, &carried), Ok(whole));
     }
 }
 
 /// What a packet with these bytes inside carries is in them, whole. None for what no packet of ours would carry.
-fn carried_inside(bytes: &[u8], opened: Result<Carried, BadPacket>) -> Option<Carried> {
+fn carried_inside(bytes: &[u8], opened: Result<PacketContent, BadPacket>) -> Option<PacketContent> {
     match opened {
-        Ok(Carried { blob, inline }) => {
+        Ok(PacketContent { blob, inline }) => {
             assert_eq!([&(blob.len() as u16).to_be_bytes(), blob.as_slice(), &inline].concat(), bytes);
             assert!(inline.len() <= INLINE_WIRE_BYTES_MAX);
-            (blob.len() <= BLOB_BYTES_MAX).then_some(Carried { blob, inline })
+            (blob.len() <= BLOB_BYTES_MAX).then_some(PacketContent { blob, inline })
         }
         Err(why) => {
             assert_eq!(why, BadPacket::Length);
@@ -212,7 +212,7 @@ fn carried_inside(bytes: &[u8], opened: Result<Carried, BadPacket>) -> Option<Ca
 /// Content of a sealed space opens only as it was sealed: under its binding, in one way.
 pub fn content(bytes: &[u8]) {
     let key = space_key();
-    for binding in [Binding::Shared, INLINE] {
+    for binding in [ChunkBinding::Shared, INLINE] {
         if let Ok(plain) = open_content(&key, bytes, binding) {
             assert_eq!(seal(&plain, binding), bytes);
         }
@@ -222,16 +222,16 @@ pub fn content(bytes: &[u8]) {
         }
         let sealed = seal(bytes, binding);
         assert_eq!(open_content(&key, &sealed, binding).as_deref(), Ok(bytes));
-        let other = if binding == INLINE { Binding::Shared } else { INLINE };
+        let other = if binding == INLINE { ChunkBinding::Shared } else { INLINE };
         assert!(bytes.is_empty() || open_content(&key, &sealed, other).is_err(), "opened under another binding");
     }
     seal_under_another_nonce(bytes);
 }
 
-fn seal(plain: &[u8], binding: Binding) -> Vec<u8> {
+fn seal(plain: &[u8], binding: ChunkBinding) -> Vec<u8> {
     match binding {
-        Binding::Shared => seal_content(&space_key(), plain, 0, Identity::ZERO, Nanos(0)),
-        Binding::Inline { author, at } => seal_content(&space_key(), plain, u64::MAX, author, at),
+        ChunkBinding::Shared => seal_content(&space_key(), plain, 0, Identity::ZERO, Nanos(0)),
+        ChunkBinding::Inline { author, at } => seal_content(&space_key(), plain, u64::MAX, author, at),
     }
 }
 
@@ -245,7 +245,7 @@ fn seal_under_another_nonce(bytes: &[u8]) {
     let bound = [0, 0, 0, 0, 0, 0, 0, 0, 1, 0];
     let sealed = [nonce.as_slice(), &key.seal_chunk(nonce, &bound, plain)].concat();
     let is_ours = !plain.is_empty() && plain.len() <= CHUNK_BYTES && key.content_nonce(&bound, plain) == *nonce;
-    assert_eq!(open_content(&key, &sealed, Binding::Shared).is_ok(), is_ours);
+    assert_eq!(open_content(&key, &sealed, ChunkBinding::Shared).is_ok(), is_ours);
 }
 
 /// A body has one form; and whatever else JSON can say has at most one canonical form, which reads back.
@@ -273,7 +273,7 @@ pub fn payload(bytes: &[u8]) {
 
 /// Needs and groups, as keys and as text.
 pub fn need(bytes: &[u8]) {
-    let mut reader = Reader::new(bytes);
+    let mut reader = ByteReader::new(bytes);
     if let Ok(need) = Need::read_key(&mut reader) {
         let (key, rest) = bytes.split_at(bytes.len() - reader.rest().len());
         assert_eq!((need.to_key().as_slice(), reader.rest()), (key, rest));
@@ -292,7 +292,7 @@ pub fn need(bytes: &[u8]) {
 fn need_reads_back(need: &Need) {
     // A row key goes on after the need.
     let key = [need.to_key(), vec![9; 8]].concat();
-    let mut reader = Reader::new(&key);
+    let mut reader = ByteReader::new(&key);
     assert_eq!(Need::read_key(&mut reader).as_ref(), Ok(need));
     assert_eq!(reader.rest(), [9; 8]);
     // A row may name a repository without a name, which no text does.

@@ -1,6 +1,6 @@
 //! A disk that forgets what was not synced, tears what was half written, and fails when told to.
 
-use crate::chance::Chance;
+use crate::random::SeededRandom;
 use redb::{Builder, Database, DatabaseError, StorageBackend};
 use std::collections::BTreeMap;
 use std::io;
@@ -9,7 +9,7 @@ use store::disk::{Disk, TEMPORARY};
 
 /// What becomes of unsynced writes in a crash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Loss {
+pub enum CrashLoss {
     /// All of them reached the disk.
     Kept,
     /// None of them did.
@@ -20,7 +20,7 @@ pub enum Loss {
 
 /// A fault that lasts until it is taken away.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Trouble {
+pub enum DiskFault {
     /// None.
     None,
     /// There is no room for anything new.
@@ -70,7 +70,7 @@ struct State {
     operations: u64,
     crash_at: Option<u64>,
     is_dead: bool,
-    trouble: Option<Trouble>,
+    trouble: Option<DiskFault>,
     generation: u64,
 }
 
@@ -135,25 +135,25 @@ impl SimDisk {
     }
 
     /// Begins or ends a fault.
-    pub fn trouble(&self, trouble: Trouble) {
-        self.lock().trouble = (trouble != Trouble::None).then_some(trouble);
+    pub fn trouble(&self, trouble: DiskFault) {
+        self.lock().trouble = (trouble != DiskFault::None).then_some(trouble);
     }
 
     /// What a machine finds after the crash. Whoever still has the old disk in hand cannot use it any more.
-    pub fn recover(&self, loss: Loss, chance: &mut Chance) -> SimDisk {
+    pub fn recover(&self, loss: CrashLoss, random: &mut SeededRandom) -> SimDisk {
         let state = self.lock();
         let mut durable = state.durable.clone();
         for op in &state.unsynced {
-            if let Some(op) = survive(op, loss, chance) {
+            if let Some(op) = survive(op, loss, random) {
                 apply(&mut durable, &op);
             }
         }
         let mut files = state.durable_files.clone();
         // A folder's entries reach the disk in order: a part from the beginning of what was not synced.
         let kept = match loss {
-            Loss::Kept => state.unsynced_files.len(),
-            Loss::Dropped => 0,
-            Loss::Torn => chance.below(state.unsynced_files.len() + 1),
+            CrashLoss::Kept => state.unsynced_files.len(),
+            CrashLoss::Dropped => 0,
+            CrashLoss::Torn => random.below(state.unsynced_files.len() + 1),
         };
         state.unsynced_files[..kept].iter().for_each(|op| apply_file(&mut files, op));
         let state = State {
@@ -247,32 +247,32 @@ impl SimDisk {
     fn change(state: &mut State) -> io::Result<()> {
         SimDisk::step(state)?;
         match state.trouble {
-            Some(Trouble::Full) => Err(io::Error::from(io::ErrorKind::StorageFull)),
-            Some(Trouble::ReadOnly) => Err(io::Error::from(io::ErrorKind::ReadOnlyFilesystem)),
-            Some(Trouble::SyncFails | Trouble::None) | None => Ok(()),
+            Some(DiskFault::Full) => Err(io::Error::from(io::ErrorKind::StorageFull)),
+            Some(DiskFault::ReadOnly) => Err(io::Error::from(io::ErrorKind::ReadOnlyFilesystem)),
+            Some(DiskFault::SyncFails | DiskFault::None) | None => Ok(()),
         }
     }
 
     fn sync(state: &mut State) -> io::Result<()> {
         SimDisk::step(state)?;
         match state.trouble {
-            Some(Trouble::SyncFails) => Err(io::Error::other("the disk does not sync")),
+            Some(DiskFault::SyncFails) => Err(io::Error::other("the disk does not sync")),
             _ => Ok(()),
         }
     }
 }
 
-fn survive(op: &WriteOp, loss: Loss, chance: &mut Chance) -> Option<WriteOp> {
+fn survive(op: &WriteOp, loss: CrashLoss, random: &mut SeededRandom) -> Option<WriteOp> {
     match (loss, op) {
-        (Loss::Kept, op) => Some(op.clone()),
-        (Loss::Dropped, _) => None,
-        (Loss::Torn, WriteOp::Write(offset, data)) => match chance.below(3) {
+        (CrashLoss::Kept, op) => Some(op.clone()),
+        (CrashLoss::Dropped, _) => None,
+        (CrashLoss::Torn, WriteOp::Write(offset, data)) => match random.below(3) {
             0 => Some(op.clone()),
             1 => None,
             // A torn write stops at a sector.
-            _ => Some(WriteOp::Write(*offset, data[..(chance.below(data.len() + 1) / 512) * 512].to_vec())),
+            _ => Some(WriteOp::Write(*offset, data[..(random.below(data.len() + 1) / 512) * 512].to_vec())),
         },
-        (Loss::Torn, WriteOp::Length(_)) => chance.percent(50).then(|| op.clone()),
+        (CrashLoss::Torn, WriteOp::Length(_)) => random.percent(50).then(|| op.clone()),
     }
 }
 
@@ -369,7 +369,7 @@ impl Disk for SimDisk {
 
     fn free_bytes(&self) -> io::Result<u64> {
         Ok(match self.lock().trouble {
-            Some(Trouble::Full) => 0,
+            Some(DiskFault::Full) => 0,
             _ => u64::MAX,
         })
     }

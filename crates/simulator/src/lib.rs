@@ -8,11 +8,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod cast;
-pub mod chance;
 pub mod crash;
 pub mod decoders;
 pub mod disk;
+pub mod fixture;
+pub mod random;
 pub mod reference;
 pub mod run;
-pub mod scene;
 pub mod world;

@@ -3,7 +3,7 @@
 //! It knows nothing of arrival, rows, counts of references or stages. It shares with the product only the formats and
 //! the wording of the lines.
 
-use crate::cast::Made;
+use crate::cast::MadeEvent;
 use model::crypto::{content_hash, public_space, space_id};
 use model::envelope::Role;
 use model::payload::{MemberRole, Payload};
@@ -12,14 +12,14 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The set, and what of its content is here.
-pub struct Model<'a> {
-    events: BTreeMap<EventId, &'a Made>,
-    here: &'a dyn Fn(&Made) -> bool,
+pub struct ReferenceModel<'a> {
+    events: BTreeMap<EventId, &'a MadeEvent>,
+    here: &'a dyn Fn(&MadeEvent) -> bool,
     valid: RefCell<BTreeMap<EventId, bool>>,
     counts: RefCell<BTreeMap<EventId, bool>>,
 }
 
-fn stamp(made: &Made) -> Stamp {
+fn stamp(made: &MadeEvent) -> Stamp {
     Stamp { at: made.envelope.created_at, id: made.id }
 }
 
@@ -31,23 +31,26 @@ fn one(envelope: &Envelope, role: Role) -> Option<EventId> {
     refs(envelope, role).first().copied()
 }
 
-impl<'a> Model<'a> {
+impl<'a> ReferenceModel<'a> {
     /// The model of these events; `here` says whether the content of an event is here.
-    pub fn new(events: impl Iterator<Item = &'a Made>, here: &'a dyn Fn(&Made) -> bool) -> Model<'a> {
+    pub fn new(
+        events: impl Iterator<Item = &'a MadeEvent>,
+        here: &'a dyn Fn(&MadeEvent) -> bool,
+    ) -> ReferenceModel<'a> {
         let events = events.map(|made| (made.id, made)).collect();
-        Model { events, here, valid: RefCell::default(), counts: RefCell::default() }
+        ReferenceModel { events, here, valid: RefCell::default(), counts: RefCell::default() }
     }
 
-    fn get(&self, id: EventId) -> Option<&'a Made> {
+    fn get(&self, id: EventId) -> Option<&'a MadeEvent> {
         self.events.get(&id).copied().filter(|made| self.is_valid(made))
     }
 
-    fn needed(&self, made: &Made) -> Option<Vec<(Role, &'a Made)>> {
+    fn needed(&self, made: &MadeEvent) -> Option<Vec<(Role, &'a MadeEvent)>> {
         made.envelope.needed_references().map(|r| Some((r.role, self.get(r.id)?))).collect()
     }
 
     /// Whether an event is ever applied.
-    pub fn is_valid(&self, made: &Made) -> bool {
+    pub fn is_valid(&self, made: &MadeEvent) -> bool {
         if let Some(known) = self.valid.borrow().get(&made.id) {
             return *known;
         }
@@ -56,10 +59,10 @@ impl<'a> Model<'a> {
         valid
     }
 
-    fn judge(&self, made: &Made) -> bool {
+    fn judge(&self, made: &MadeEvent) -> bool {
         let e = made.envelope.envelope();
         let Some(needed) = self.needed(made) else { return false };
-        let earlier = |other: &Made| other.envelope.created_at < e.created_at && other.envelope.space == e.space;
+        let earlier = |other: &MadeEvent| other.envelope.created_at < e.created_at && other.envelope.space == e.space;
         if !needed.iter().all(|(_, other)| earlier(other)) {
             return false;
         }
@@ -100,7 +103,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    fn may(&self, made: &Made, e: &Envelope, needed: &[(Role, &'a Made)]) -> bool {
+    fn may(&self, made: &MadeEvent, e: &Envelope, needed: &[(Role, &'a MadeEvent)]) -> bool {
         let authorities: Vec<_> = needed.iter().filter(|(role, _)| *role == Role::Authority).collect();
         if let (Kind::Space, Payload::Space { sealed }) = (e.kind, &e.payload) {
             let id = e.space == space_id(&e.author, &e.aux, *sealed);
@@ -130,7 +133,7 @@ impl<'a> Model<'a> {
         self.target_fits(e, needed) && self.permits(made, role)
     }
 
-    fn target_fits(&self, e: &Envelope, needed: &[(Role, &'a Made)]) -> bool {
+    fn target_fits(&self, e: &Envelope, needed: &[(Role, &'a MadeEvent)]) -> bool {
         let target = needed.iter().find(|(role, _)| *role == Role::Target).map(|(_, made)| *made);
         match (e.kind, target) {
             (Kind::Member, Some(old)) => {
@@ -145,7 +148,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    fn granted(&self, made: &Made) -> Option<(Identity, MemberRole)> {
+    fn granted(&self, made: &MadeEvent) -> Option<(Identity, MemberRole)> {
         match made.envelope.payload {
             Payload::Space { .. } => Some((made.envelope.author, MemberRole::Owner)),
             Payload::Member { member, role } => Some((member, role)),
@@ -153,7 +156,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    fn is_sealed(&self, made: &Made) -> bool {
+    fn is_sealed(&self, made: &MadeEvent) -> bool {
         match made.envelope.payload {
             Payload::Space { sealed } => sealed,
             _ => one(&made.envelope, Role::Authority).and_then(|id| self.get(id)).is_some_and(|a| self.is_sealed(a)),
@@ -161,11 +164,11 @@ impl<'a> Model<'a> {
     }
 
     /// Whether somebody of this role may do what the event does.
-    fn permits(&self, made: &Made, role: MemberRole) -> bool {
+    fn permits(&self, made: &MadeEvent, role: MemberRole) -> bool {
         let e = made.envelope.envelope();
         let target = one(e, Role::Target).and_then(|id| self.events.get(&id).copied());
-        let owner_of = |made: Option<&Made>| made.map(|made| made.envelope.author);
-        let own_or_admin = |other: Option<&Made>| {
+        let owner_of = |made: Option<&MadeEvent>| made.map(|made| made.envelope.author);
+        let own_or_admin = |other: Option<&MadeEvent>| {
             let least = if owner_of(other) == Some(e.author) { MemberRole::Member } else { MemberRole::Admin };
             role >= least
         };
@@ -194,7 +197,7 @@ impl<'a> Model<'a> {
     }
 
     /// The role in which an event acted, if its authority was in force and counts.
-    fn acted_as(&self, made: &Made) -> Option<MemberRole> {
+    fn acted_as(&self, made: &MadeEvent) -> Option<MemberRole> {
         let authority = self.get(one(&made.envelope, Role::Authority)?)?;
         if !self.counts(authority) {
             return None;
@@ -207,7 +210,7 @@ impl<'a> Model<'a> {
     }
 
     /// What ends or lessens a membership before a stamp. Only what is earlier is looked at: that is the induction.
-    fn limits(&self, membership: &Made, before: Stamp) -> Vec<(Stamp, Option<MemberRole>)> {
+    fn limits(&self, membership: &MadeEvent, before: Stamp) -> Vec<(Stamp, Option<MemberRole>)> {
         let mut limits: Vec<_> = self
             .all()
             .filter(|made| matches!(made.envelope.kind, Kind::Member | Kind::Removal))
@@ -223,7 +226,7 @@ impl<'a> Model<'a> {
     }
 
     /// Whether an event counts.
-    pub fn counts(&self, made: &Made) -> bool {
+    pub fn counts(&self, made: &MadeEvent) -> bool {
         if let Some(known) = self.counts.borrow().get(&made.id) {
             return *known;
         }
@@ -233,18 +236,18 @@ impl<'a> Model<'a> {
         counts
     }
 
-    fn all(&self) -> impl Iterator<Item = &'a Made> + '_ {
+    fn all(&self) -> impl Iterator<Item = &'a MadeEvent> + '_ {
         self.events.values().copied().filter(|made| self.is_valid(made))
     }
 
-    fn counting(&self, kinds: &[Kind]) -> Vec<&'a Made> {
+    fn counting(&self, kinds: &[Kind]) -> Vec<&'a MadeEvent> {
         let mut found: Vec<_> =
             self.all().filter(|made| kinds.contains(&made.envelope.kind) && self.counts(made)).collect();
         found.sort_by_key(|made| stamp(made));
         found
     }
 
-    fn deleted_by(&self, made: &Made) -> Option<Stamp> {
+    fn deleted_by(&self, made: &MadeEvent) -> Option<Stamp> {
         let mut targets = vec![made.id];
         if made.envelope.kind == Kind::Edit {
             targets.extend(one(&made.envelope, Role::Target));
@@ -264,7 +267,7 @@ impl<'a> Model<'a> {
     }
 
     /// How the content of an event is written in a line.
-    pub fn content(&self, made: &Made) -> String {
+    pub fn content(&self, made: &MadeEvent) -> String {
         if let Some(by) = self.deleted_by(made) {
             return format!("deleted:{by}");
         }
@@ -323,13 +326,13 @@ impl<'a> Model<'a> {
 
     fn thread_lines(&self, lines: &mut BTreeSet<String>) {
         for thread in self.counting(&[Kind::Thread]) {
-            let belongs = |made: &&&Made| one(&made.envelope, Role::Thread) == Some(thread.id);
+            let belongs = |made: &&&MadeEvent| one(&made.envelope, Role::Thread) == Some(thread.id);
             let changes = self.counting(&[Kind::ThreadUpdate, Kind::ThreadDelete]);
             let changes: Vec<_> = changes.iter().filter(belongs).copied().collect();
             let mut fields = Vec::new();
             for (code, name) in [(1, "title"), (2, "metadata"), (3, "participants"), (4, "pins")] {
                 let is_field =
-                    |made: &&&Made| made.envelope.kind == Kind::ThreadUpdate && made.envelope.aux.0[15] == code;
+                    |made: &&&MadeEvent| made.envelope.kind == Kind::ThreadUpdate && made.envelope.aux.0[15] == code;
                 let winner = changes.iter().rfind(is_field);
                 fields.extend(winner.map(|made| format!("{name}={}/{}", stamp(made), self.content(made))));
             }
@@ -354,10 +357,10 @@ impl<'a> Model<'a> {
         let reactions = self.counting(&[Kind::Reaction, Kind::ReactionRemoval]);
         let answers = self.counting(&[Kind::Message, Kind::Post]);
         for made in self.counting(&[Kind::Message, Kind::Post]) {
-            let targets = |other: &&&Made| one(&other.envelope, Role::Target) == Some(made.id);
+            let targets = |other: &&&MadeEvent| one(&other.envelope, Role::Target) == Some(made.id);
             let versions: Vec<_> = edits.iter().filter(targets).collect();
             let latest = versions.last().map_or(made, |made| **made);
-            let mut winners: BTreeMap<Identity, &Made> = BTreeMap::new();
+            let mut winners: BTreeMap<Identity, &MadeEvent> = BTreeMap::new();
             for reaction in reactions.iter().filter(targets) {
                 winners.insert(reaction.envelope.author, reaction);
             }
@@ -370,7 +373,7 @@ impl<'a> Model<'a> {
                 versions.iter().map(|made| format!("{}/{}", stamp(made), self.content(made))).collect();
             let shown: Vec<String> =
                 winners.iter().map(|(who, made)| format!("{who}:{}/{}", made.id, self.content(made))).collect();
-            let answers_here = |other: &&&Made| {
+            let answers_here = |other: &&&MadeEvent| {
                 other.envelope.space == made.envelope.space && refs(&other.envelope, Role::ReplyTo).contains(&made.id)
             };
             let mentioned = refs(&made.envelope, Role::Mention).into_iter().filter(|_| word == "message");
@@ -390,7 +393,7 @@ impl<'a> Model<'a> {
     }
 
     fn register_lines(&self, lines: &mut BTreeSet<String>) {
-        let mut winners: BTreeMap<(SpaceId, String), &Made> = BTreeMap::new();
+        let mut winners: BTreeMap<(SpaceId, String), &MadeEvent> = BTreeMap::new();
         let kinds =
             [Kind::Settings, Kind::Profile, Kind::Device, Kind::ReadMarker, Kind::ThreadUpdate, Kind::ThreadDelete];
         for made in self.counting(&kinds) {

@@ -1,27 +1,27 @@
 //! One seed: a world is delivered to nodes in any order, with everything that can go wrong, and then compared.
 
-use crate::cast::Made;
-use crate::chance::Chance;
-use crate::disk::{Loss, SimDisk};
-use crate::reference::Model;
+use crate::cast::MadeEvent;
+use crate::disk::{CrashLoss, SimDisk};
+use crate::random::SeededRandom;
+use crate::reference::ReferenceModel;
 use crate::world::{BEGINNING, World};
 use engine::chains;
 use engine::fetch::{self, DomainLimits};
 use engine::policy::Policy;
-use engine::reads::{Fault, Reads};
+use engine::reads::{Reads, StoreError};
 use engine::rows::{Origin, Outcome};
 use model::crypto::{TransitSecret, content_hash};
-use model::packet::{self, Carried};
+use model::packet::{self, PacketContent};
 use model::{ContentState, EventId, Group, Nanos, Need, SpaceId};
-use node::hunter::{Bounty, Hunter, Order, Unfetched};
-use node::{Core, Reply, Request};
+use node::hunter::{FetchError, FetchOrder, Fetched, Hunter};
+use node::{WriterCore, WriterReply, WriterRequest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use store::{MasterKey, Options, Store};
+use store::{MasterKey, Store, StoreOptions};
 
 /// How a run is told.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Telling {
+pub struct RunLog {
     /// Print a line per step.
     pub verbose: bool,
 }
@@ -42,7 +42,7 @@ enum Item {
 struct SimNode {
     index: usize,
     disk: SimDisk,
-    core: Option<Core>,
+    core: Option<WriterCore>,
     hunter: Hunter,
     queue: Vec<Item>,
     acknowledged: BTreeSet<EventId>,
@@ -54,24 +54,24 @@ struct SimNode {
 
 struct Run<'w> {
     world: &'w World,
-    chance: Chance,
+    random: SeededRandom,
     nodes: Vec<SimNode>,
     policy: Policy,
-    telling: Telling,
+    log: RunLog,
 }
 
 /// Runs one seed. An error says what was wrong.
-pub fn run(seed: u64, telling: Telling) -> Result<(), String> {
+pub fn run(seed: u64, log: RunLog) -> Result<(), String> {
     fetch::driver::run(seed)?;
-    let mut chance = Chance::new(seed);
-    let world = World::new(&mut chance, NODES);
+    let mut random = SeededRandom::new(seed);
+    let world = World::new(&mut random, NODES);
     let policy = Policy {
         inline_bytes_max: world.inline_max,
         row_content_bytes_max: 3000,
-        releases_max: 1 + chance.below(3),
+        releases_max: 1 + random.below(3),
         ..Policy::default()
     };
-    let mut run = Run { world: &world, chance, nodes: Vec::new(), policy, telling };
+    let mut run = Run { world: &world, random, nodes: Vec::new(), policy, log };
     run.begin()?;
     run.live()?;
     run.heal()?;
@@ -81,7 +81,7 @@ pub fn run(seed: u64, telling: Telling) -> Result<(), String> {
 
 impl Run<'_> {
     fn say(&self, line: impl FnOnce() -> String) {
-        if self.telling.verbose {
+        if self.log.verbose {
             println!("{}", line());
         }
     }
@@ -89,7 +89,7 @@ impl Run<'_> {
     fn begin(&mut self) -> Result<(), String> {
         for index in 0..NODES {
             let disk = SimDisk::new();
-            let gets_keys = self.chance.percent(85);
+            let gets_keys = self.random.percent(85);
             let mut node = SimNode {
                 index,
                 disk,
@@ -103,9 +103,9 @@ impl Run<'_> {
                 now: BEGINNING,
             };
             node.open(self.policy)?;
-            let mut requests = vec![Request::AddPrekey(self.world.prekeys[index], None)];
+            let mut requests = vec![WriterRequest::AddPrekey(self.world.prekeys[index], None)];
             for (number, space) in self.spaces().into_iter().enumerate() {
-                requests.push(Request::AddTransit(transit_secret(number), space, 9));
+                requests.push(WriterRequest::AddTransit(transit_secret(number), space, 9));
             }
             node.request(requests)?;
             node.queue = self.order(index);
@@ -132,18 +132,18 @@ impl Run<'_> {
         }
         items.extend((0..self.world.lies.len()).map(Item::Lie));
         items.extend((0..self.world.key_events[node].len()).map(Item::Key));
-        if self.chance.percent(30) {
-            items.push(Item::WrongContent(self.chance.below(self.world.events.len())));
+        if self.random.percent(30) {
+            items.push(Item::WrongContent(self.random.below(self.world.events.len())));
         }
-        match self.chance.below(4) {
+        match self.random.below(4) {
             0 => items.reverse(),
             1 => {}
-            _ => self.chance.shuffle(&mut items),
+            _ => self.random.shuffle(&mut items),
         }
-        items.retain(|_| !self.chance.percent(8));
-        let again: Vec<Item> = items.iter().copied().filter(|_| self.chance.percent(15)).collect();
+        items.retain(|_| !self.random.percent(8));
+        let again: Vec<Item> = items.iter().copied().filter(|_| self.random.percent(15)).collect();
         for item in again {
-            let at = self.chance.below(items.len() + 1);
+            let at = self.random.below(items.len() + 1);
             items.insert(at, item);
         }
         items
@@ -151,18 +151,18 @@ impl Run<'_> {
 
     fn live(&mut self) -> Result<(), String> {
         while self.nodes.iter().any(|node| !node.queue.is_empty()) {
-            let at = self.chance.below(NODES);
+            let at = self.random.below(NODES);
             // A node that is cut off hears nothing and reaches nobody for a while.
             if self.nodes[at].cut_off > 0 {
                 self.nodes[at].cut_off -= 1;
                 continue;
             }
-            match self.chance.below(21) {
-                20 => self.nodes[at].cut_off = self.chance.below(20),
+            match self.random.below(21) {
+                20 => self.nodes[at].cut_off = self.random.below(20),
                 0 => self.plan_crash(at),
                 1 => self.jump(at),
                 2 => self.prune(at)?,
-                3 => self.ask(at, vec![Request::Collect])?,
+                3 => self.ask(at, vec![WriterRequest::Collect])?,
                 4 => self.retry(at)?,
                 5 | 6 => self.hunt(at)?,
                 _ => self.deliver(at)?,
@@ -173,41 +173,45 @@ impl Run<'_> {
 
     fn plan_crash(&mut self, at: usize) {
         let node = &self.nodes[at];
-        let operation = node.disk.operations() + 1 + self.chance.below(60) as u64;
+        let operation = node.disk.operations() + 1 + self.random.below(60) as u64;
         node.disk.crash_at(Some(operation));
     }
 
     fn jump(&mut self, at: usize) {
         let node = &mut self.nodes[at];
-        node.now = match self.chance.below(6) {
+        node.now = match self.random.below(6) {
             0 => node.now + 31 * DAY,
             1 => node.now + 2 * DAY,
             2 => node.now.saturating_sub(DAY / 24),
-            _ => node.now + self.chance.next_u64() % (DAY / 100),
+            _ => node.now + self.random.next_u64() % (DAY / 100),
         };
     }
 
     fn prune(&mut self, at: usize) -> Result<(), String> {
-        let made = self.chance.pick(&self.world.events);
-        let request = if self.chance.percent(80) { Request::Prune(made.id) } else { Request::Want(made.id) };
+        let made = self.random.pick(&self.world.events);
+        let request =
+            if self.random.percent(80) { WriterRequest::Prune(made.id) } else { WriterRequest::Want(made.id) };
         self.ask(at, vec![request])
     }
 
     fn retry(&mut self, at: usize) -> Result<(), String> {
-        let id = self.chance.pick(&self.world.events).id;
-        let request =
-            if self.chance.percent(50) { Request::RetryEvent(id) } else { Request::RetryNeed(Need::Event(id)) };
+        let id = self.random.pick(&self.world.events).id;
+        let request = if self.random.percent(50) {
+            WriterRequest::RetryEvent(id)
+        } else {
+            WriterRequest::RetryNeed(Need::Event(id))
+        };
         self.ask(at, vec![request])
     }
 
     fn deliver(&mut self, at: usize) -> Result<(), String> {
-        let count = (1 + self.chance.below(8)).min(self.nodes[at].queue.len());
+        let count = (1 + self.random.below(8)).min(self.nodes[at].queue.len());
         let items: Vec<Item> = self.nodes[at].queue.drain(..count).collect();
         let mut requests = Vec::new();
         for item in &items {
             requests.extend(self.request_of(at, *item));
         }
-        self.nodes[at].now += self.chance.next_u64() % 1_000_000_000;
+        self.nodes[at].now += self.random.next_u64() % 1_000_000_000;
         let crashed = self.ask_or_crash(at, requests)?;
         if crashed {
             // Whoever sent it got no answer and sends it again.
@@ -217,8 +221,8 @@ impl Run<'_> {
     }
 
     /// What a door makes of an item; nothing if it drops it.
-    fn request_of(&mut self, at: usize, item: Item) -> Option<Request> {
-        let by_packet = self.chance.percent(30);
+    fn request_of(&mut self, at: usize, item: Item) -> Option<WriterRequest> {
+        let by_packet = self.random.percent(30);
         let node = &self.nodes[at];
         let keys = node.core.as_ref()?.store().keys().clone();
         let (blob, inline, space) = match item {
@@ -247,26 +251,26 @@ impl Run<'_> {
         match (by_packet, number) {
             (true, Some(number)) => {
                 let secret = TransitSecret::new(transit_secret(number));
-                let carried = Carried { blob, inline: inline.unwrap_or_default() };
+                let carried = PacketContent { blob, inline: inline.unwrap_or_default() };
                 let packet = packet::wrap(&secret, [number as u8; 24], &carried).ok()?;
                 let arrival = chains::receive_packet(&*keys, &self.policy, &packet).ok()?;
-                Some(Request::Arrive(Box::new(arrival)))
+                Some(WriterRequest::Arrive(Box::new(arrival)))
             }
             _ => arrive(&keys, &self.policy, blob, inline),
         }
     }
 
-    fn ask(&mut self, at: usize, requests: Vec<Request>) -> Result<(), String> {
+    fn ask(&mut self, at: usize, requests: Vec<WriterRequest>) -> Result<(), String> {
         self.ask_or_crash(at, requests).map(drop)
     }
 
     /// Runs requests on a node; after a crash it is opened again. Says whether it crashed.
-    fn ask_or_crash(&mut self, at: usize, requests: Vec<Request>) -> Result<bool, String> {
+    fn ask_or_crash(&mut self, at: usize, requests: Vec<WriterRequest>) -> Result<bool, String> {
         self.say(|| format!("node {at} {:?}", requests.iter().map(request_word).collect::<Vec<_>>()));
         let pruned: Vec<EventId> = requests
             .iter()
             .filter_map(|request| match request {
-                Request::Prune(id) => Some(*id),
+                WriterRequest::Prune(id) => Some(*id),
                 _ => None,
             })
             .collect();
@@ -281,10 +285,10 @@ impl Run<'_> {
     }
 
     /// Nothing is applied before its time.
-    fn check_times(&self, at: usize, replies: &[Reply]) -> Result<(), String> {
+    fn check_times(&self, at: usize, replies: &[WriterReply]) -> Result<(), String> {
         let node = &self.nodes[at];
         for reply in replies {
-            let Reply::Outcome(id, Outcome::Applied(_)) = reply else {
+            let WriterReply::Outcome(id, Outcome::Applied(_)) = reply else {
                 continue;
             };
             let made = self.world.events.iter().find(|made| made.id == *id);
@@ -297,11 +301,11 @@ impl Run<'_> {
     }
 
     fn restart(&mut self, at: usize) -> Result<(), String> {
-        let loss = *self.chance.pick(&[Loss::Kept, Loss::Dropped, Loss::Torn]);
+        let loss = *self.random.pick(&[CrashLoss::Kept, CrashLoss::Dropped, CrashLoss::Torn]);
         self.say(|| format!("node {at} crashes, unsynced writes {loss:?}"));
         let node = &mut self.nodes[at];
         node.core = None;
-        node.disk = node.disk.recover(loss, &mut self.chance);
+        node.disk = node.disk.recover(loss, &mut self.random);
         node.hunter = Hunter::new(DomainLimits::default());
         node.open(self.policy)?;
         node.check_acknowledged()
@@ -309,7 +313,7 @@ impl Run<'_> {
 
     /// Lets a node's fetcher ask the other nodes.
     fn hunt(&mut self, at: usize) -> Result<(), String> {
-        let others = Others { at, world: self.world, lies: self.chance.percent(10), is_down: self.chance.percent(20) };
+        let others = Others { at, world: self.world, lies: self.random.percent(10), is_down: self.random.percent(20) };
         for _ in 0..8 {
             let node = &mut self.nodes[at];
             let Some(core) = &node.core else { return Ok(()) };
@@ -328,22 +332,23 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn follow(&mut self, at: usize, others: &Others<'_>, order: Order) -> Result<bool, String> {
+    fn follow(&mut self, at: usize, others: &Others<'_>, order: FetchOrder) -> Result<bool, String> {
         match order {
-            Order::Ended { group, expected_next, started_at } => {
-                let ended = Request::HuntEnded { group: group.clone(), expected_next, started_at, jitter_permille: 0 };
+            FetchOrder::Ended { group, expected_next, started_at } => {
+                let ended =
+                    WriterRequest::HuntEnded { group: group.clone(), expected_next, started_at, jitter_permille: 0 };
                 let crashed = self.ask_or_crash(at, vec![ended])?;
                 self.nodes[at].hunter.settled(&group);
                 Ok(crashed)
             }
-            Order::Fetch { ticket, url, needs, .. } => {
+            FetchOrder::Fetch { ticket, url, needs, .. } => {
                 let mut requests = Vec::new();
                 let node = &self.nodes[at];
                 let Some(core) = &node.core else { return Ok(true) };
                 let keys = core.store().keys().clone();
-                let _ = others.fetch(&url, &needs, &mut |bounty| match bounty {
-                    Bounty::Event { blob, inline } => requests.extend(arrive(&keys, &self.policy, blob, inline)),
-                    Bounty::Content { space, hash, bytes } => requests.extend(checked_content(space, hash, bytes)),
+                let _ = others.fetch(&url, &needs, &mut |fetched| match fetched {
+                    Fetched::Event { blob, inline } => requests.extend(arrive(&keys, &self.policy, blob, inline)),
+                    Fetched::Content { space, hash, bytes } => requests.extend(checked_content(space, hash, bytes)),
                 });
                 if self.ask_or_crash(at, requests)? {
                     return Ok(true);
@@ -373,7 +378,7 @@ impl Run<'_> {
                 let mut items: Vec<Item> = (0..self.world.key_events[at].len()).map(Item::Key).collect();
                 let kept = |index: &usize| !self.world.lost.contains(&self.world.events[*index].id);
                 let mut events: Vec<Item> = (0..self.world.events.len()).filter(kept).map(Item::Event).collect();
-                self.chance.shuffle(&mut events);
+                self.random.shuffle(&mut events);
                 items.extend(&events);
                 self.say(|| format!("node {at} is brought everything, round {round}"));
                 self.bring(at, items)?;
@@ -402,14 +407,14 @@ impl Run<'_> {
     fn compare(&mut self) -> Result<(), String> {
         for node in &self.nodes {
             node.verify()?;
-            let has_key = |made: &&Made| node.gets_keys || made.envelope.key.is_zero();
-            let kept = |made: &&Made| !self.world.lost.contains(&made.id);
+            let has_key = |made: &&MadeEvent| node.gets_keys || made.envelope.key.is_zero();
+            let kept = |made: &&MadeEvent| !self.world.lost.contains(&made.id);
             let pruned = node.pruned()?;
             if let Some(other) = pruned.iter().find(|id| !node.ever_pruned.contains(*id)) {
                 return Err(format!("node {} pruned {other} although nobody asked", node.index));
             }
-            let here = |made: &Made| !pruned.contains(&made.id);
-            let model = Model::new(self.world.events.iter().filter(kept).filter(has_key), &here);
+            let here = |made: &MadeEvent| !pruned.contains(&made.id);
+            let model = ReferenceModel::new(self.world.events.iter().filter(kept).filter(has_key), &here);
             difference(node.index, &model.lines(), &node.lines()?)?;
             node.check_journal()?;
             node.check_stages(&model, self.world)?;
@@ -423,7 +428,7 @@ impl Run<'_> {
             let before = self.nodes[at].lines()?;
             self.nodes[at].now += 2 * DAY;
             for _ in 0..3 {
-                self.ask(at, vec![Request::Collect])?;
+                self.ask(at, vec![WriterRequest::Collect])?;
             }
             let node = &self.nodes[at];
             difference(at, &before, &node.lines()?)?;
@@ -438,22 +443,27 @@ fn transit_secret(number: usize) -> [u8; 32] {
     [number as u8 + 1; 32]
 }
 
-fn request_word(request: &Request) -> String {
+fn request_word(request: &WriterRequest) -> String {
     match request {
-        Request::Arrive(arrival) => format!("arrive {}", arrival.blob.id()),
-        Request::Deliver(_, hash, _) => format!("content {}", &hash.to_string()[..8]),
+        WriterRequest::Arrive(arrival) => format!("arrive {}", arrival.blob.id()),
+        WriterRequest::Deliver(_, hash, _) => format!("content {}", &hash.to_string()[..8]),
         other => format!("{other:?}").chars().take(60).collect(),
     }
 }
 
-fn arrive(keys: &Arc<store::Keys>, policy: &Policy, blob: Vec<u8>, inline: Option<Vec<u8>>) -> Option<Request> {
+fn arrive(
+    keys: &Arc<store::KeyringSecrets>,
+    policy: &Policy,
+    blob: Vec<u8>,
+    inline: Option<Vec<u8>>,
+) -> Option<WriterRequest> {
     let arrival = chains::receive_blob(&**keys, policy, blob, inline, Origin::Import).ok()?;
-    Some(Request::Arrive(Box::new(arrival)))
+    Some(WriterRequest::Arrive(Box::new(arrival)))
 }
 
 /// The door compares the hash before content goes any further.
-fn checked_content(space: SpaceId, hash: model::ContentHash, bytes: Vec<u8>) -> Option<Request> {
-    (content_hash(&bytes) == hash).then_some(Request::Deliver(space, hash, bytes))
+fn checked_content(space: SpaceId, hash: model::ContentHash, bytes: Vec<u8>) -> Option<WriterRequest> {
+    (content_hash(&bytes) == hash).then_some(WriterRequest::Deliver(space, hash, bytes))
 }
 
 fn difference(node: usize, want: &BTreeSet<String>, have: &BTreeSet<String>) -> Result<(), String> {
@@ -467,32 +477,35 @@ fn difference(node: usize, want: &BTreeSet<String>, have: &BTreeSet<String>) -> 
 
 impl SimNode {
     fn open(&mut self, policy: Policy) -> Result<(), String> {
-        let options = Options { policy, cache_bytes: 4 << 20, reserve_bytes: 0, chance: store::Chance::Seed(1) };
+        let options =
+            StoreOptions { policy, cache_bytes: 4 << 20, reserve_bytes: 0, random: store::KeySource::Seed(1) };
         let disk = Arc::new(self.disk.clone());
         let store = Store::open(disk, MasterKey::new(&MASTER), options).map_err(|why| why.to_string())?;
-        self.core = Some(Core::new(store));
+        self.core = Some(WriterCore::new(store));
         Ok(())
     }
 
-    fn core(&self) -> Result<&Core, String> {
+    fn core(&self) -> Result<&WriterCore, String> {
         self.core.as_ref().ok_or_else(|| "the node is down".to_owned())
     }
 
-    fn request(&mut self, requests: Vec<Request>) -> Result<Vec<Reply>, String> {
+    fn request(&mut self, requests: Vec<WriterRequest>) -> Result<Vec<WriterReply>, String> {
         let done = self.core()?.run(requests, Nanos(self.now));
         match done {
             Ok(done) => {
                 done.replies.iter().for_each(|reply| self.hear(reply));
                 Ok(done.replies)
             }
-            Err(Fault::Store(_) | Fault::Full) if self.disk.is_dead() => Ok(Vec::new()),
+            Err(StoreError::Store(_) | StoreError::Full) if self.disk.is_dead() => Ok(Vec::new()),
             Err(fault) => Err(fault.to_string()),
         }
     }
 
-    fn hear(&mut self, reply: &Reply) {
-        if let Reply::Outcome(id, Outcome::Applied(_) | Outcome::Held(..) | Outcome::Carried(_) | Outcome::Known(_)) =
-            reply
+    fn hear(&mut self, reply: &WriterReply) {
+        if let WriterReply::Outcome(
+            id,
+            Outcome::Applied(_) | Outcome::Held(..) | Outcome::Carried(_) | Outcome::Known(_),
+        ) = reply
         {
             self.acknowledged.insert(*id);
         }
@@ -545,14 +558,14 @@ impl SimNode {
 
     fn pruned(&self) -> Result<BTreeSet<EventId>, String> {
         let read = || {
-            let db = self.core().map_err(Fault::Broken)?.store().snapshot()?;
+            let db = self.core().map_err(StoreError::Broken)?.store().snapshot()?;
             let mut pruned = BTreeSet::new();
             for seq in db.all_events()? {
                 pruned.extend(db.event(seq)?.filter(|row| row.content == ContentState::Pruned).map(|row| row.id));
             }
             Ok(pruned)
         };
-        read().map_err(|fault: Fault| fault.to_string())
+        read().map_err(|fault: StoreError| fault.to_string())
     }
 
     /// One effect per cause: each event is applied once, and its content processed once unless it was taken away.
@@ -580,7 +593,7 @@ impl SimNode {
     }
 
     /// What can be applied is applied; what cannot waits or is gone.
-    fn check_stages(&self, model: &Model<'_>, world: &World) -> Result<(), String> {
+    fn check_stages(&self, model: &ReferenceModel<'_>, world: &World) -> Result<(), String> {
         for made in world.events.iter().filter(|made| !world.lost.contains(&made.id)) {
             let readable = self.gets_keys || made.envelope.key.is_zero();
             let want = readable && model.is_valid(made);
@@ -622,32 +635,32 @@ struct Others<'w> {
 }
 
 impl Others<'_> {
-    fn bring(&self, need: &Need) -> Option<Bounty> {
+    fn bring(&self, need: &Need) -> Option<Fetched> {
         let world = self.world;
         match need {
             Need::Event(id) if !world.lost.contains(id) => {
                 let made = world.events.iter().find(|made| made.id == *id)?;
-                Some(Bounty::Event { blob: made.blob.clone(), inline: made.inline(world.inline_max) })
+                Some(Fetched::Event { blob: made.blob.clone(), inline: made.inline(world.inline_max) })
             }
             Need::Content(space, hash) => {
                 let made = world.events.iter().find(|made| made.hash() == *hash && made.envelope.space == *space)?;
                 let bytes = if self.lies { vec![0; made.wire.len()] } else { made.wire.clone() };
-                Some(Bounty::Content { space: *space, hash: *hash, bytes })
+                Some(Fetched::Content { space: *space, hash: *hash, bytes })
             }
             _ => None,
         }
     }
 
-    fn fetch(&self, _url: &str, needs: &[Need], deliver: &mut dyn FnMut(Bounty)) -> Result<(), Unfetched> {
+    fn fetch(&self, _url: &str, needs: &[Need], deliver: &mut dyn FnMut(Fetched)) -> Result<(), FetchError> {
         if self.is_down {
-            return Err(Unfetched("nobody answers".into()));
+            return Err(FetchError("nobody answers".into()));
         }
         needs.iter().filter_map(|need| self.bring(need)).for_each(deliver);
         Ok(())
     }
 }
 
-impl node::hunter::Places for Others<'_> {
+impl node::hunter::SourceDirectory for Others<'_> {
     fn places(&self, _group: &Group) -> Vec<fetch::Source> {
         let place = |number: usize| fetch::Source { url: format!("peer-{number}"), domain: format!("peer-{number}") };
         (0..NODES).filter(|number| *number != self.at).map(place).collect()

@@ -1,7 +1,7 @@
 //! A small world from a seed: people, spaces, and everything they say, honest and otherwise.
 
-use crate::cast::{Author, Made, Place, Text, chosen, found, grant, send_key, write};
-use crate::chance::Chance;
+use crate::cast::{Author, EventText, MadeEvent, Wrapping, chosen, found, grant, send_key, write};
+use crate::random::SeededRandom;
 use engine::rows::ThreadField;
 use model::blob::Blob;
 use model::envelope::Role;
@@ -18,7 +18,7 @@ pub struct World {
     /// Content up to this is inline.
     pub inline_max: u64,
     /// Every event that was signed.
-    pub events: Vec<Made>,
+    pub events: Vec<MadeEvent>,
     /// Events that never arrive anywhere, so that what needs them waits for ever.
     pub lost: Vec<EventId>,
     /// Blobs that are lies: broken, sealed again, or nonsense, with what comes beside them.
@@ -26,13 +26,13 @@ pub struct World {
     /// The secret of each node's prekey.
     pub prekeys: Vec<[u8; 32]>,
     /// The key events for each node.
-    pub key_events: Vec<Vec<Made>>,
+    pub key_events: Vec<Vec<MadeEvent>>,
     /// The last moment that any event names.
     pub end: u64,
 }
 
 struct Room {
-    place: Place,
+    place: Wrapping,
     members: Vec<(usize, EventId, u64)>,
     threads: Vec<(EventId, u64)>,
     messages: Vec<(EventId, EventId, u64, usize)>,
@@ -41,11 +41,11 @@ struct Room {
 }
 
 struct Story<'c> {
-    chance: &'c mut Chance,
+    random: &'c mut SeededRandom,
     authors: Vec<Author>,
     rooms: Vec<Room>,
     posts: Vec<(usize, EventId, u64)>,
-    events: Vec<Made>,
+    events: Vec<MadeEvent>,
     now: u64,
     inline_max: u64,
     big: Vec<Vec<u8>>,
@@ -53,11 +53,11 @@ struct Story<'c> {
 
 impl World {
     /// The world of that stream of chance, for so many nodes.
-    pub fn new(chance: &mut Chance, nodes: usize) -> World {
-        let inline_max = if chance.percent(50) { 1024 } else { 0 };
+    pub fn new(random: &mut SeededRandom, nodes: usize) -> World {
+        let inline_max = if random.percent(50) { 1024 } else { 0 };
         let big = (0..3).map(|n| body("text", &format!("{n}").repeat(1500 + 2000 * n))).collect();
         let mut story = Story {
-            chance,
+            random,
             authors: (0..5).map(Author::new).collect(),
             rooms: Vec::new(),
             posts: Vec::new(),
@@ -67,7 +67,7 @@ impl World {
             big,
         };
         story.open_rooms();
-        for _ in 0..story.chance.below(40) + 20 {
+        for _ in 0..story.random.below(40) + 20 {
             story.act();
         }
         story.finish(nodes)
@@ -82,7 +82,7 @@ fn body(name: &str, text: &str) -> Vec<u8> {
 
 impl Story<'_> {
     fn open_rooms(&mut self) {
-        let sealed = self.chance.percent(60).then(|| self.chance.bytes32());
+        let sealed = self.random.percent(60).then(|| self.random.bytes32());
         for key in [None].into_iter().chain(sealed.map(Some)) {
             let at = self.later();
             let number = self.rooms.len() as u8;
@@ -99,26 +99,26 @@ impl Story<'_> {
     }
 
     fn later(&mut self) -> u64 {
-        let step = [0, 1, SECOND, 60 * SECOND][self.chance.below(4)];
-        self.now += step + self.chance.below(3) as u64;
+        let step = [0, 1, SECOND, 60 * SECOND][self.random.below(4)];
+        self.now += step + self.random.below(3) as u64;
         self.now
     }
 
     /// A time for an event that refers to something as late as this: usually now, sometimes long ago.
     fn time_after(&mut self, after: u64) -> u64 {
         let now = self.later().max(after + 1);
-        if self.chance.percent(25) { after + 1 + self.chance.next_u64() % (now - after) } else { now }
+        if self.random.percent(25) { after + 1 + self.random.next_u64() % (now - after) } else { now }
     }
 
     fn content(&mut self) -> Vec<u8> {
-        match self.chance.below(12) {
+        match self.random.below(12) {
             0 => b"this is not a body".to_vec(),
-            1..=4 => self.chance.pick(&self.big.clone()).clone(),
-            _ => body("text", &format!("hello {}", self.chance.below(1000))),
+            1..=4 => self.random.pick(&self.big.clone()).clone(),
+            _ => body("text", &format!("hello {}", self.random.below(1000))),
         }
     }
 
-    fn put(&mut self, author: usize, place: &Place, text: Text<'_>) -> EventId {
+    fn put(&mut self, author: usize, place: &Wrapping, text: EventText<'_>) -> EventId {
         let made = write(&self.authors[author], place, self.inline_max, text);
         let id = made.id;
         self.events.push(made);
@@ -138,17 +138,17 @@ impl Story<'_> {
         references.extend(old.map(|old| (Role::Target, old.0)));
         let payload = grant(&self.authors[member], role);
         let place = self.rooms[room].place.clone();
-        let id = self.put(by.0, &place, Text::new(Kind::Member, at, &references, b"").payload(payload));
+        let id = self.put(by.0, &place, EventText::new(Kind::Member, at, &references, b"").payload(payload));
         self.rooms[room].members.push((member, id, at));
     }
 
     fn act(&mut self) {
-        if self.chance.percent(20) {
+        if self.random.percent(20) {
             return self.act_in_public();
         }
-        let room = self.chance.below(self.rooms.len());
-        let by = *self.chance.pick(&self.rooms[room].members.clone());
-        match self.chance.below(22) {
+        let room = self.random.below(self.rooms.len());
+        let by = *self.random.pick(&self.rooms[room].members.clone());
+        match self.random.below(22) {
             0 | 1 => self.open_thread(room, by),
             2..=6 => self.say(room, by),
             7 | 8 => self.edit(room, by),
@@ -157,13 +157,13 @@ impl Story<'_> {
             11 | 12 => self.delete(room, by),
             13 => self.small(room, by),
             14 | 15 => {
-                let member = self.chance.below(self.authors.len());
-                let role = *self.chance.pick(&[MemberRole::Reader, MemberRole::Member, MemberRole::Admin]);
+                let member = self.random.below(self.authors.len());
+                let role = *self.random.pick(&[MemberRole::Reader, MemberRole::Member, MemberRole::Admin]);
                 self.grant(room, by, member, role, None);
             }
             16 => {
-                let old = *self.chance.pick(&self.rooms[room].members.clone());
-                let role = *self.chance.pick(&[MemberRole::Reader, MemberRole::Member, MemberRole::Admin]);
+                let old = *self.random.pick(&self.rooms[room].members.clone());
+                let role = *self.random.pick(&[MemberRole::Reader, MemberRole::Member, MemberRole::Admin]);
                 self.grant(room, by, old.0, role, Some((old.1, old.2)));
             }
             17 | 18 => self.remove(room, by),
@@ -174,19 +174,20 @@ impl Story<'_> {
     }
 
     fn remove(&mut self, room: usize, by: (usize, EventId, u64)) {
-        let old = *self.chance.pick(&self.rooms[room].members.clone());
+        let old = *self.random.pick(&self.rooms[room].members.clone());
         let at = self.time_after(by.2.max(old.2));
         let place = self.rooms[room].place.clone();
         let references = [(Role::Authority, by.1), (Role::Target, old.1)];
-        self.put(by.0, &place, Text::new(Kind::Removal, at, &references, b""));
+        self.put(by.0, &place, EventText::new(Kind::Removal, at, &references, b""));
     }
 
     fn open_thread(&mut self, room: usize, by: (usize, EventId, u64)) {
         let at = self.time_after(by.2);
         let place = self.rooms[room].place.clone();
-        let aux = if self.chance.percent(30) { chosen("general") } else { AuxKey::ZERO };
+        let aux = if self.random.percent(30) { chosen("general") } else { AuxKey::ZERO };
         let content = self.content();
-        let id = self.put(by.0, &place, Text::new(Kind::Thread, at, &[(Role::Authority, by.1)], &content).aux(aux));
+        let id =
+            self.put(by.0, &place, EventText::new(Kind::Thread, at, &[(Role::Authority, by.1)], &content).aux(aux));
         self.rooms[room].threads.push((id, at));
         self.rooms[room].targets.push(id);
     }
@@ -195,33 +196,33 @@ impl Story<'_> {
         if self.rooms[room].threads.is_empty() {
             return self.open_thread(room, by);
         }
-        let thread = *self.chance.pick(&self.rooms[room].threads.clone());
+        let thread = *self.random.pick(&self.rooms[room].threads.clone());
         // Now and then a message is older than its thread, which no node may accept.
-        let after = if self.chance.percent(3) { 0 } else { thread.1 };
+        let after = if self.random.percent(3) { 0 } else { thread.1 };
         let at = self.time_after(by.2.max(after)).max(BEGINNING);
         let mut references = vec![(Role::Authority, by.1), (Role::Thread, thread.0)];
-        if let (true, Some(other)) = (self.chance.percent(25), self.rooms[room].messages.last()) {
+        if let (true, Some(other)) = (self.random.percent(25), self.rooms[room].messages.last()) {
             references.push((Role::ReplyTo, other.0));
         }
-        let mentioned = self.authors.get(self.chance.below(40));
+        let mentioned = self.authors.get(self.random.below(40));
         references.extend(mentioned.map(|author| (Role::Mention, EventId(author.home().0))));
-        if self.chance.percent(20)
+        if self.random.percent(20)
             && let Some(file) = self.rooms[room].files.last()
             && file.1 < at
         {
             references.push((Role::Attachment, file.0));
         }
         let place = self.rooms[room].place.clone();
-        let aux = if self.chance.percent(20) { chosen("same") } else { AuxKey::ZERO };
+        let aux = if self.random.percent(20) { chosen("same") } else { AuxKey::ZERO };
         let content = self.content();
-        let id = self.put(by.0, &place, Text::new(Kind::Message, at, &references, &content).aux(aux));
+        let id = self.put(by.0, &place, EventText::new(Kind::Message, at, &references, &content).aux(aux));
         self.rooms[room].messages.push((id, thread.0, at, by.0));
         self.rooms[room].targets.push(id);
     }
 
     fn pick_message(&mut self, room: usize) -> Option<(EventId, EventId, u64, usize)> {
         let messages = self.rooms[room].messages.clone();
-        (!messages.is_empty()).then(|| *self.chance.pick(&messages))
+        (!messages.is_empty()).then(|| *self.random.pick(&messages))
     }
 
     fn edit(&mut self, room: usize, by: (usize, EventId, u64)) {
@@ -229,12 +230,12 @@ impl Story<'_> {
             return self.say(room, by);
         };
         let own = self.rooms[room].members.iter().find(|member| member.0 == message.3).copied();
-        let by = if self.chance.percent(80) { own.unwrap_or(by) } else { by };
+        let by = if self.random.percent(80) { own.unwrap_or(by) } else { by };
         let at = self.time_after(by.2.max(message.2));
         let place = self.rooms[room].place.clone();
         let content = self.content();
         let references = [(Role::Authority, by.1), (Role::Target, message.0)];
-        let id = self.put(by.0, &place, Text::new(Kind::Edit, at, &references, &content));
+        let id = self.put(by.0, &place, EventText::new(Kind::Edit, at, &references, &content));
         self.rooms[room].targets.push(id);
     }
 
@@ -245,27 +246,27 @@ impl Story<'_> {
         let at = self.time_after(by.2.max(message.2));
         let place = self.rooms[room].place.clone();
         let references = [(Role::Authority, by.1), (Role::Target, message.0)];
-        let text = body("reaction", ["+1", "heart", ""][self.chance.below(3)]);
-        let removal = self.chance.percent(30);
+        let text = body("reaction", ["+1", "heart", ""][self.random.below(3)]);
+        let removal = self.random.percent(30);
         let (kind, content) = if removal { (Kind::ReactionRemoval, &b""[..]) } else { (Kind::Reaction, &text[..]) };
-        self.put(by.0, &place, Text::new(kind, at, &references, content));
+        self.put(by.0, &place, EventText::new(kind, at, &references, content));
     }
 
     fn update_thread(&mut self, room: usize, by: (usize, EventId, u64)) {
         if self.rooms[room].threads.is_empty() {
             return self.open_thread(room, by);
         }
-        let thread = *self.chance.pick(&self.rooms[room].threads.clone());
+        let thread = *self.random.pick(&self.rooms[room].threads.clone());
         let at = self.time_after(by.2.max(thread.1));
         let place = self.rooms[room].place.clone();
         let references = [(Role::Authority, by.1), (Role::Thread, thread.0)];
-        if self.chance.percent(20) {
-            self.put(by.0, &place, Text::new(Kind::ThreadDelete, at, &references, b""));
+        if self.random.percent(20) {
+            self.put(by.0, &place, EventText::new(Kind::ThreadDelete, at, &references, b""));
             return;
         }
-        let field = *self.chance.pick(&ThreadField::UPDATABLE);
+        let field = *self.random.pick(&ThreadField::UPDATABLE);
         let content = self.content();
-        self.put(by.0, &place, Text::new(Kind::ThreadUpdate, at, &references, &content).aux(field.aux()));
+        self.put(by.0, &place, EventText::new(Kind::ThreadUpdate, at, &references, &content).aux(field.aux()));
     }
 
     fn delete(&mut self, room: usize, by: (usize, EventId, u64)) {
@@ -273,20 +274,20 @@ impl Story<'_> {
         if targets.is_empty() {
             return self.open_thread(room, by);
         }
-        let target = *self.chance.pick(&targets);
+        let target = *self.random.pick(&targets);
         let at = self.time_after(by.2);
         let place = self.rooms[room].place.clone();
         let references = [(Role::Authority, by.1), (Role::Target, target)];
-        self.put(by.0, &place, Text::new(Kind::Delete, at, &references, b""));
+        self.put(by.0, &place, EventText::new(Kind::Delete, at, &references, b""));
     }
 
     fn small(&mut self, room: usize, by: (usize, EventId, u64)) {
         let at = self.time_after(by.2);
         let place = self.rooms[room].place.clone();
         let content = self.content();
-        let kind = *self.chance.pick(&[Kind::Settings, Kind::Profile, Kind::Device]);
-        let aux = if kind == Kind::Device { AuxKey([1 + self.chance.below(2) as u8; 16]) } else { AuxKey::ZERO };
-        self.put(by.0, &place, Text::new(kind, at, &[(Role::Authority, by.1)], &content).aux(aux));
+        let kind = *self.random.pick(&[Kind::Settings, Kind::Profile, Kind::Device]);
+        let aux = if kind == Kind::Device { AuxKey([1 + self.random.below(2) as u8; 16]) } else { AuxKey::ZERO };
+        self.put(by.0, &place, EventText::new(kind, at, &[(Role::Authority, by.1)], &content).aux(aux));
     }
 
     fn read(&mut self, room: usize, by: (usize, EventId, u64)) {
@@ -296,7 +297,7 @@ impl Story<'_> {
         let at = self.time_after(by.2.max(message.2));
         let place = self.rooms[room].place.clone();
         let references = [(Role::Authority, by.1), (Role::Thread, message.1), (Role::Target, message.0)];
-        self.put(by.0, &place, Text::new(Kind::ReadMarker, at, &references, b""));
+        self.put(by.0, &place, EventText::new(Kind::ReadMarker, at, &references, b""));
     }
 
     fn attach(&mut self, room: usize, by: (usize, EventId, u64)) {
@@ -306,7 +307,7 @@ impl Story<'_> {
             "hash": "ab".repeat(32), "name": "cat.png", "size": 5, "type": "image/png"
         });
         let content = model::body::encode(&manifest).expect("a manifest");
-        let id = self.put(by.0, &place, Text::new(Kind::File, at, &[(Role::Authority, by.1)], &content));
+        let id = self.put(by.0, &place, EventText::new(Kind::File, at, &[(Role::Authority, by.1)], &content));
         self.rooms[room].files.push((id, at));
         self.rooms[room].targets.push(id);
     }
@@ -315,82 +316,82 @@ impl Story<'_> {
         let at = self.time_after(by.2);
         let place = self.rooms[room].place.clone();
         let content = self.content();
-        self.put(by.0, &place, Text::new(Kind::Unknown(999), at, &[(Role::Authority, by.1)], &content));
+        self.put(by.0, &place, EventText::new(Kind::Unknown(999), at, &[(Role::Authority, by.1)], &content));
     }
 
     fn act_in_public(&mut self) {
-        let author = self.chance.below(self.authors.len());
-        let place = Place { space: self.authors[author].home(), key: None };
+        let author = self.random.below(self.authors.len());
+        let place = Wrapping { space: self.authors[author].home(), key: None };
         let own: Vec<_> = self.posts.iter().filter(|post| post.0 == author).copied().collect();
-        let action = self.chance.below(8);
+        let action = self.random.below(8);
         let content = self.content();
         match (action, own.is_empty()) {
             (0..=2, _) | (_, true) if action < 5 => {
                 let at = self.later();
-                let id = self.put(author, &place, Text::new(Kind::Post, at, &[], &content));
+                let id = self.put(author, &place, EventText::new(Kind::Post, at, &[], &content));
                 self.posts.push((author, id, at));
             }
             (3, false) => {
-                let post = *self.chance.pick(&own);
+                let post = *self.random.pick(&own);
                 let at = self.time_after(post.2);
-                self.put(author, &place, Text::new(Kind::Edit, at, &[(Role::Target, post.1)], &content));
+                self.put(author, &place, EventText::new(Kind::Edit, at, &[(Role::Target, post.1)], &content));
             }
             (4, false) => {
-                let post = *self.chance.pick(&own);
+                let post = *self.random.pick(&own);
                 let at = self.later();
-                self.put(author, &place, Text::new(Kind::Delete, at, &[(Role::Target, post.1)], b""));
+                self.put(author, &place, EventText::new(Kind::Delete, at, &[(Role::Target, post.1)], b""));
             }
             _ => {
                 let at = self.time_after(BEGINNING);
-                let whom: SpaceId = self.authors[self.chance.below(3)].home();
-                let kind = *self.chance.pick(&[Kind::Follow, Kind::Unfollow]);
-                self.put(author, &place, Text::new(kind, at, &[], b"").aux(AuxKey(whom.0)));
+                let whom: SpaceId = self.authors[self.random.below(3)].home();
+                let kind = *self.random.pick(&[Kind::Follow, Kind::Unfollow]);
+                self.put(author, &place, EventText::new(kind, at, &[], b"").aux(AuxKey(whom.0)));
             }
         }
     }
 
     fn finish(mut self, nodes: usize) -> World {
-        let lost: Vec<EventId> = (0..self.chance.below(3)).map(|_| self.chance.pick(&self.events).id).collect();
+        let lost: Vec<EventId> = (0..self.random.below(3)).map(|_| self.random.pick(&self.events).id).collect();
         let mut lies = Vec::new();
         for _ in 0..4 {
-            let made = self.chance.pick(&self.events).clone();
+            let made = self.random.pick(&self.events).clone();
             if !lost.contains(&made.id) {
                 lies.push(self.lie(&made));
             }
         }
-        let prekeys: Vec<[u8; 32]> = (0..nodes).map(|_| self.chance.bytes32()).collect();
-        let sealed: Vec<Place> =
+        let prekeys: Vec<[u8; 32]> = (0..nodes).map(|_| self.random.bytes32()).collect();
+        let sealed: Vec<Wrapping> =
             self.rooms.iter().map(|room| room.place.clone()).filter(|place| place.key.is_some()).collect();
         let key_events = prekeys
             .iter()
             .map(|prekey| sealed.iter().map(|place| send_key(&self.authors[0], place, self.now, prekey)).collect())
             .collect();
         // Something of the future, which waits for the clock.
-        if let (true, Some(post)) = (self.chance.percent(50), self.posts.first().copied()) {
-            let place = Place { space: self.authors[post.0].home(), key: None };
+        if let (true, Some(post)) = (self.random.percent(50), self.posts.first().copied()) {
+            let place = Wrapping { space: self.authors[post.0].home(), key: None };
             self.now += 3600 * SECOND;
             let (at, content) = (self.now, self.content());
-            self.put(post.0, &place, Text::new(Kind::Post, at, &[], &content));
+            self.put(post.0, &place, EventText::new(Kind::Post, at, &[], &content));
         }
         let mut seen = std::collections::BTreeSet::new();
         self.events.retain(|made| seen.insert(made.id));
         World { inline_max: self.inline_max, events: self.events, lost, lies, prekeys, key_events, end: self.now }
     }
 
-    fn lie(&mut self, made: &Made) -> (Vec<u8>, Option<Vec<u8>>) {
+    fn lie(&mut self, made: &MadeEvent) -> (Vec<u8>, Option<Vec<u8>>) {
         let inline = made.inline(self.inline_max);
         let key = self.rooms.iter().find(|room| room.place.space == made.envelope.space);
         let key = key.and_then(|room| room.place.key.clone());
-        match (self.chance.below(3), key) {
+        match (self.random.below(3), key) {
             (0, Some(key)) => {
-                let nonce = [self.chance.below(256) as u8; 24];
+                let nonce = [self.random.below(256) as u8; 24];
                 let blob = Blob::seal_with_nonce(&made.envelope, &key, nonce).expect("a blob");
                 (blob.bytes().to_vec(), inline)
             }
             (1, _) => {
                 let mut blob = made.blob.clone();
-                let at = self.chance.below(blob.len());
-                blob[at] ^= 1 << self.chance.below(8);
+                let at = self.random.below(blob.len());
+                blob[at] ^= 1 << self.random.below(8);
                 (blob, inline)
             }
             // The right blob with the wrong content beside it.

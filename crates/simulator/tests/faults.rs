@@ -1,14 +1,14 @@
 //! A full disk, a read-only disk and a failing sync, on a running node.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use anteroom_simulator::cast::{Author, Place, Text, write};
-use anteroom_simulator::disk::{SimDisk, Trouble};
+use anteroom_simulator::cast::{Author, EventText, Wrapping, write};
+use anteroom_simulator::disk::{DiskFault, SimDisk};
 use engine::rows::{Origin, Outcome};
 use model::{EventId, Kind, Nanos};
-use node::hunter::NoSource;
-use node::{Clock, Node, NodeOptions, NotDone, Reply};
+use node::hunter::NoSources;
+use node::{Clock, Node, NodeOptions, RequestError, WriterReply};
 use std::sync::Arc;
-use store::{MasterKey, Options, Store};
+use store::{MasterKey, Store, StoreOptions};
 
 const NOW: u64 = 1_800_000_000_000_000_000;
 
@@ -22,21 +22,21 @@ impl Clock for FixedClock {
 }
 
 fn start(disk: &SimDisk, reserve_bytes: u64) -> Node {
-    let options = Options { reserve_bytes, cache_bytes: 4 << 20, ..Options::default() };
+    let options = StoreOptions { reserve_bytes, cache_bytes: 4 << 20, ..StoreOptions::default() };
     let store = Store::open(Arc::new(disk.clone()), MasterKey::new(&[1; 32]), options).unwrap();
-    Node::start(store, Arc::new(FixedClock), Arc::new(NoSource), NodeOptions::default())
+    Node::start(store, Arc::new(FixedClock), Arc::new(NoSources), NodeOptions::default())
 }
 
-fn post(node: &Node, number: u64) -> (EventId, Result<Reply, NotDone>) {
+fn post(node: &Node, number: u64) -> (EventId, Result<WriterReply, RequestError>) {
     let author = Author::new(1);
-    let place = Place { space: author.home(), key: None };
-    let made = write(&author, &place, 1024, Text::new(Kind::Post, NOW - 1000 + number, &[], br#"{"text":"hi"}"#));
+    let place = Wrapping { space: author.home(), key: None };
+    let made = write(&author, &place, 1024, EventText::new(Kind::Post, NOW - 1000 + number, &[], br#"{"text":"hi"}"#));
     let request = node.receive(made.blob.clone(), made.inline(1024), Origin::Import).unwrap();
     (made.id, node.ask(request))
 }
 
-fn is_applied(answer: &Result<Reply, NotDone>) -> bool {
-    matches!(answer, Ok(Reply::Outcome(_, Outcome::Applied(_))))
+fn is_applied(answer: &Result<WriterReply, RequestError>) -> bool {
+    matches!(answer, Ok(WriterReply::Outcome(_, Outcome::Applied(_))))
 }
 
 fn is_known(node: &Node, id: &EventId) -> bool {
@@ -51,14 +51,14 @@ fn a_full_disk_means_reading_only_and_recovery_by_itself() {
         let node = start(&disk, reserve);
         let (first, answer) = post(&node, 1);
         assert!(is_applied(&answer), "{answer:?}");
-        disk.trouble(Trouble::Full);
+        disk.trouble(DiskFault::Full);
         let (second, answer) = post(&node, 2);
-        assert!(matches!(answer, Err(NotDone::Full)), "{answer:?}");
+        assert!(matches!(answer, Err(RequestError::Full)), "{answer:?}");
         assert!(node.is_full());
         if reserve > 0 {
             assert!(is_known(&node, &first), "reading goes on");
         }
-        disk.trouble(Trouble::None);
+        disk.trouble(DiskFault::None);
         let (third, answer) = post(&node, 3);
         assert!(is_applied(&answer), "reserve {reserve}: {answer:?}");
         assert!(!node.is_full() && is_known(&node, &third) && !is_known(&node, &second) && is_known(&node, &first));
@@ -69,17 +69,17 @@ fn a_full_disk_means_reading_only_and_recovery_by_itself() {
 
 #[test]
 fn any_other_fault_stops_the_writer_and_acknowledges_nothing_afterwards() {
-    for trouble in [Trouble::ReadOnly, Trouble::SyncFails] {
+    for trouble in [DiskFault::ReadOnly, DiskFault::SyncFails] {
         let disk = SimDisk::new();
         let node = start(&disk, 0);
         let (first, answer) = post(&node, 1);
         assert!(is_applied(&answer));
         disk.trouble(trouble);
         let (_, answer) = post(&node, 2);
-        assert!(matches!(answer, Err(NotDone::Failed(_))), "{trouble:?}: {answer:?}");
-        disk.trouble(Trouble::None);
+        assert!(matches!(answer, Err(RequestError::Failed(_))), "{trouble:?}: {answer:?}");
+        disk.trouble(DiskFault::None);
         let (_, answer) = post(&node, 3);
-        assert!(matches!(answer, Err(NotDone::Stopped)), "{trouble:?}: {answer:?}");
+        assert!(matches!(answer, Err(RequestError::Stopped)), "{trouble:?}: {answer:?}");
         drop(node);
         let node = start(&disk, 0);
         assert!(is_known(&node, &first), "what was acknowledged is there after a restart");
@@ -91,6 +91,6 @@ fn any_other_fault_stops_the_writer_and_acknowledges_nothing_afterwards() {
 fn a_key_that_is_not_the_folder_s_is_named() {
     let disk = SimDisk::new();
     start(&disk, 0).stop();
-    let wrong = Store::open(Arc::new(disk), MasterKey::new(&[2; 32]), Options::default());
+    let wrong = Store::open(Arc::new(disk), MasterKey::new(&[2; 32]), StoreOptions::default());
     assert_eq!(wrong.unwrap_err().to_string(), "the master key does not open this data folder");
 }

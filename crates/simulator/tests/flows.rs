@@ -1,7 +1,7 @@
 //! Flows as short texts: what arrives in which order, and what is shown then.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use anteroom_simulator::scene::{play, play_with};
+use anteroom_simulator::fixture::{play, play_with};
 use engine::policy::Policy;
 use expect_test::{Expect, expect};
 

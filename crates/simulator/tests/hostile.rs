@@ -1,52 +1,52 @@
 //! What attackers send: refused with a reason, counted where it is kept, nothing stored, nothing lost.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use anteroom_simulator::cast::{Author, Made, Place, Text, found, send_key, write};
+use anteroom_simulator::cast::{Author, EventText, MadeEvent, Wrapping, found, send_key, write};
 use anteroom_simulator::disk::SimDisk;
 use anteroom_simulator::world::BEGINNING;
 use engine::chains;
 use engine::policy::Policy;
 use engine::reads::Reads as _;
-use engine::receive::Dropped;
+use engine::receive::DropReason;
 use engine::rows::{Origin, Outcome, TurnedAway};
 use model::blob::{BadBlob, Blob};
 use model::crypto::TransitSecret;
 use model::envelope::{BadEnvelope, Role};
-use model::packet::{self, Carried};
+use model::packet::{self, PacketContent};
 use model::payload::Payload;
-use model::stage::Why;
+use model::stage::RefusalReason;
 use model::{EventId, Kind, Nanos};
-use node::{Core, Reply, Request};
+use node::{WriterCore, WriterReply, WriterRequest};
 use std::sync::Arc;
-use store::{MasterKey, Options, Store};
+use store::{MasterKey, Store, StoreOptions};
 
 const NOW: Nanos = Nanos(BEGINNING + 1_000_000_000_000_000);
 const PREKEY: [u8; 32] = [5; 32];
 
 struct Fixture {
-    core: Core,
+    core: WriterCore,
     policy: Policy,
 }
 
 fn fixture(policy: Policy) -> Fixture {
-    let options = Options { policy, cache_bytes: 4 << 20, reserve_bytes: 0, chance: store::Chance::Seed(1) };
+    let options = StoreOptions { policy, cache_bytes: 4 << 20, reserve_bytes: 0, random: store::KeySource::Seed(1) };
     let store = Store::open(Arc::new(SimDisk::new()), MasterKey::new(&[1; 32]), options).unwrap();
-    let core = Core::new(store);
-    core.run(vec![Request::AddPrekey(PREKEY, None)], NOW).unwrap();
+    let core = WriterCore::new(store);
+    core.run(vec![WriterRequest::AddPrekey(PREKEY, None)], NOW).unwrap();
     Fixture { core, policy }
 }
 
 impl Fixture {
-    fn send(&self, blob: &[u8], inline: Option<Vec<u8>>) -> Result<Outcome, Dropped> {
+    fn send(&self, blob: &[u8], inline: Option<Vec<u8>>) -> Result<Outcome, DropReason> {
         let keys = self.core.store().keys().clone();
         let arrival = chains::receive_blob(&*keys, &self.policy, blob.to_vec(), inline, Origin::Peer(3))?;
-        match self.core.run(vec![Request::Arrive(Box::new(arrival))], NOW).unwrap().replies.remove(0) {
-            Reply::Outcome(_, outcome) => Ok(outcome),
+        match self.core.run(vec![WriterRequest::Arrive(Box::new(arrival))], NOW).unwrap().replies.remove(0) {
+            WriterReply::Outcome(_, outcome) => Ok(outcome),
             other => panic!("{other:?}"),
         }
     }
 
-    fn send_made(&self, made: &Made) -> Outcome {
+    fn send_made(&self, made: &MadeEvent) -> Outcome {
         self.send(&made.blob, made.inline(1024)).unwrap()
     }
 
@@ -65,10 +65,10 @@ impl Fixture {
     }
 }
 
-fn post(at: u64, text: &str) -> Made {
+fn post(at: u64, text: &str) -> MadeEvent {
     let author = Author::new(1);
-    let place = Place { space: author.home(), key: None };
-    write(&author, &place, 1024, Text::new(Kind::Post, BEGINNING + at, &[], text.as_bytes()))
+    let place = Wrapping { space: author.home(), key: None };
+    write(&author, &place, 1024, EventText::new(Kind::Post, BEGINNING + at, &[], text.as_bytes()))
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_wrong_signature_is_dropped_at_the_door_and_not_stored() {
     let made = post(1, "{\"text\":\"hi\"}");
     let mut blob = made.blob.clone();
     *blob.last_mut().unwrap() ^= 1;
-    assert_eq!(node.send(&blob, None), Err(Dropped::Blob(BadBlob::Envelope(BadEnvelope::Signature))));
+    assert_eq!(node.send(&blob, None), Err(DropReason::Blob(BadBlob::Envelope(BadEnvelope::Signature))));
     assert_eq!(node.stored(), 0);
     assert!(matches!(node.send_made(&made), Outcome::Applied(_)), "the honest one is not hurt by it");
     node.verify();
@@ -127,11 +127,11 @@ fn an_envelope_sealed_again_is_not_another_event() {
     assert!(matches!(node.send_made(&send_key(&author, &place, BEGINNING, &PREKEY)), Outcome::Applied(_)));
     node.verify();
     let db = node.core.store().snapshot().unwrap();
-    assert_eq!(db.refused(&again.id()).unwrap(), Some(Why::Blob));
+    assert_eq!(db.refused(&again.id()).unwrap(), Some(RefusalReason::Blob));
     assert!(db.is_known(&founding.id).unwrap());
     // With the key here it is dropped at the door.
     let other = Blob::seal_with_nonce(&founding.envelope, &key, [2; 24]).unwrap();
-    assert_eq!(node.send(other.bytes(), None), Err(Dropped::Blob(BadBlob::Resealed)));
+    assert_eq!(node.send(other.bytes(), None), Err(DropReason::Blob(BadBlob::Resealed)));
 }
 
 #[test]
@@ -151,14 +151,14 @@ fn packets_are_dropped_without_a_secret_or_through_the_wrong_gate() {
     let node = fixture(Policy::default());
     let made = post(1, "{\"text\":\"hi\"}");
     let secret = [7; 32];
-    let carried = Carried { blob: made.blob.clone(), inline: made.wire.clone() };
+    let carried = PacketContent { blob: made.blob.clone(), inline: made.wire.clone() };
     let packet = packet::wrap(&TransitSecret::new(secret), [1; 24], &carried).unwrap();
     let receive = |packet: &[u8]| chains::receive_packet(&**node.core.store().keys(), &node.policy, packet);
-    assert_eq!(receive(&packet).unwrap_err(), Dropped::Secret);
-    node.core.run(vec![Request::AddTransit(secret, Author::new(2).home(), 1)], NOW).unwrap();
-    assert_eq!(receive(&packet).unwrap_err(), Dropped::Gate, "the secret is for another space");
+    assert_eq!(receive(&packet).unwrap_err(), DropReason::Secret);
+    node.core.run(vec![WriterRequest::AddTransit(secret, Author::new(2).home(), 1)], NOW).unwrap();
+    assert_eq!(receive(&packet).unwrap_err(), DropReason::Gate, "the secret is for another space");
     let other = [8; 32];
-    node.core.run(vec![Request::AddTransit(other, made.envelope.space, 1)], NOW).unwrap();
+    node.core.run(vec![WriterRequest::AddTransit(other, made.envelope.space, 1)], NOW).unwrap();
     let packet = packet::wrap(&TransitSecret::new(other), [1; 24], &carried).unwrap();
     assert!(receive(&packet).is_ok());
     for at in 0..packet.len() {
@@ -177,22 +177,22 @@ fn what_breaks_a_rule_is_refused_by_name_and_remembered() {
     let authority = (Role::Authority, founding.id);
     let body: &[u8] = b"{\"title\":\"t\"}";
     let cases = [
-        (&stranger, Text::new(Kind::Thread, BEGINNING + 5, &[authority], body), Why::NotTheirs),
-        (&stranger, Text::new(Kind::Thread, BEGINNING + 5, &[], body), Why::Authority),
-        (&owner, Text::new(Kind::Thread, BEGINNING, &[authority], body), Why::Order),
-        (&owner, Text::new(Kind::Message, BEGINNING + 5, &[authority], body), Why::Reference),
-        (&owner, Text::new(Kind::Post, BEGINNING + 5, &[authority], body), Why::Place),
-        (&owner, Text::new(Kind::Device, BEGINNING + 5, &[authority], body), Why::AuxKey),
-        (&owner, Text::new(Kind::ThreadUpdate, BEGINNING + 5, &[authority], body), Why::Reference),
+        (&stranger, EventText::new(Kind::Thread, BEGINNING + 5, &[authority], body), RefusalReason::NotTheirs),
+        (&stranger, EventText::new(Kind::Thread, BEGINNING + 5, &[], body), RefusalReason::Authority),
+        (&owner, EventText::new(Kind::Thread, BEGINNING, &[authority], body), RefusalReason::Order),
+        (&owner, EventText::new(Kind::Message, BEGINNING + 5, &[authority], body), RefusalReason::Reference),
+        (&owner, EventText::new(Kind::Post, BEGINNING + 5, &[authority], body), RefusalReason::Place),
+        (&owner, EventText::new(Kind::Device, BEGINNING + 5, &[authority], body), RefusalReason::AuxKey),
+        (&owner, EventText::new(Kind::ThreadUpdate, BEGINNING + 5, &[authority], body), RefusalReason::Reference),
     ];
     for (author, text, why) in cases {
         let made = write(author, &place, 1024, text);
         assert_eq!(node.send_made(&made), Outcome::Refused(why));
         assert_eq!(node.send_made(&made), Outcome::Refused(why), "remembered");
     }
-    let foreign = Text::new(Kind::Space, BEGINNING + 9, &[], body).aux(model::AuxKey([7; 16]));
+    let foreign = EventText::new(Kind::Space, BEGINNING + 9, &[], body).aux(model::AuxKey([7; 16]));
     let made = write(&stranger, &place, 1024, foreign.payload(Payload::Space { sealed: false }));
-    assert_eq!(node.send_made(&made), Outcome::Refused(Why::SpaceId));
+    assert_eq!(node.send_made(&made), Outcome::Refused(RefusalReason::SpaceId));
     assert_eq!(node.stored(), 1);
     node.verify();
 }
@@ -203,9 +203,9 @@ fn needs_that_never_come_are_bounded() {
     let node = fixture(policy);
     for number in 0..40u64 {
         let author = Author::new(number % 4);
-        let place = Place { space: author.home(), key: None };
+        let place = Wrapping { space: author.home(), key: None };
         let nowhere = EventId([number as u8 + 1; 16]);
-        let text = Text::new(Kind::Edit, BEGINNING + number, &[(Role::Target, nowhere)], b"{\"text\":\"x\"}");
+        let text = EventText::new(Kind::Edit, BEGINNING + number, &[(Role::Target, nowhere)], b"{\"text\":\"x\"}");
         node.send_made(&write(&author, &place, 1024, text));
         assert!(node.core.store().snapshot().unwrap().held_total().unwrap() <= 15);
     }
@@ -217,9 +217,9 @@ fn a_cycle_never_applies_is_named_and_expires() {
     model::planted::weaken_ids(true);
     let node = fixture(Policy::default());
     let author = Author::new(1);
-    let place = Place { space: author.home(), key: None };
+    let place = Wrapping { space: author.home(), key: None };
     let edit = |at: u64, target: EventId| {
-        let text = Text::new(Kind::Edit, BEGINNING + at, &[(Role::Target, target)], b"{\"text\":\"x\"}");
+        let text = EventText::new(Kind::Edit, BEGINNING + at, &[(Role::Target, target)], b"{\"text\":\"x\"}");
         write(&author, &place, 1024, text)
     };
     let mut future = [0; 16];
@@ -232,7 +232,7 @@ fn a_cycle_never_applies_is_named_and_expires() {
     node.verify();
     let db = node.core.store().snapshot().unwrap();
     match node::explain::explain(&db, &first.id).unwrap().standing {
-        node::explain::Standing::Held { cycles, .. } => assert_eq!(cycles.len(), 1, "{cycles:?}"),
+        node::explain::StageExplanation::Held { cycles, .. } => assert_eq!(cycles.len(), 1, "{cycles:?}"),
         other => panic!("{other:?}"),
     }
     drop(db);

@@ -1,18 +1,18 @@
 //! The running node hunts for what is missing and applies what a source brings, and believes nothing else.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use anteroom_simulator::cast::{Author, Made, Place, Text, write};
+use anteroom_simulator::cast::{Author, EventText, MadeEvent, Wrapping, write};
 use anteroom_simulator::disk::SimDisk;
 use anteroom_simulator::world::BEGINNING;
 use engine::fetch;
 use engine::reads::Reads as _;
 use engine::rows::Origin;
 use model::{Group, Kind, Nanos, Need};
-use node::hunter::{Bounty, Places, Source, Unfetched};
+use node::hunter::{FetchError, Fetched, SourceClient, SourceDirectory};
 use node::{Clock, Node, NodeOptions};
 use std::sync::Arc;
 use std::time::Duration;
-use store::{MasterKey, Options, Store};
+use store::{MasterKey, Store, StoreOptions};
 
 #[derive(Debug)]
 struct FixedClock;
@@ -26,20 +26,20 @@ impl Clock for FixedClock {
 /// Two places: the first lies, the second has the content.
 #[derive(Debug)]
 struct TwoPlaces {
-    made: Made,
+    made: MadeEvent,
 }
 
-impl Places for TwoPlaces {
+impl SourceDirectory for TwoPlaces {
     fn places(&self, _group: &Group) -> Vec<fetch::Source> {
         ["liar", "honest"].map(|name| fetch::Source { url: name.into(), domain: name.into() }).to_vec()
     }
 }
 
-impl Source for TwoPlaces {
-    fn fetch(&self, url: &str, needs: &[Need], deliver: &mut dyn FnMut(Bounty)) -> Result<(), Unfetched> {
-        let [Need::Content(space, hash)] = needs else { return Err(Unfetched("asked for something else".into())) };
+impl SourceClient for TwoPlaces {
+    fn fetch(&self, url: &str, needs: &[Need], deliver: &mut dyn FnMut(Fetched)) -> Result<(), FetchError> {
+        let [Need::Content(space, hash)] = needs else { return Err(FetchError("asked for something else".into())) };
         let bytes = if url == "liar" { vec![1; self.made.wire.len()] } else { self.made.wire.clone() };
-        deliver(Bounty::Content { space: *space, hash: *hash, bytes });
+        deliver(Fetched::Content { space: *space, hash: *hash, bytes });
         Ok(())
     }
 }
@@ -47,11 +47,15 @@ impl Source for TwoPlaces {
 #[test]
 fn missing_content_is_fetched_from_the_one_who_has_it() {
     let author = Author::new(1);
-    let place = Place { space: author.home(), key: None };
+    let place = Wrapping { space: author.home(), key: None };
     let text = format!("{{\"text\":\"{}\"}}", "x".repeat(3000));
-    let made = write(&author, &place, 1024, Text::new(Kind::Post, BEGINNING, &[], text.as_bytes()));
-    let options =
-        Options { cache_bytes: 4 << 20, reserve_bytes: 0, chance: store::Chance::Seed(1), ..Options::default() };
+    let made = write(&author, &place, 1024, EventText::new(Kind::Post, BEGINNING, &[], text.as_bytes()));
+    let options = StoreOptions {
+        cache_bytes: 4 << 20,
+        reserve_bytes: 0,
+        random: store::KeySource::Seed(1),
+        ..StoreOptions::default()
+    };
     let store = Store::open(Arc::new(SimDisk::new()), MasterKey::new(&[1; 32]), options).unwrap();
     let source = Arc::new(TwoPlaces { made: made.clone() });
     let node = Node::start(store, Arc::new(FixedClock), source, NodeOptions::default());

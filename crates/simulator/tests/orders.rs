@@ -1,46 +1,46 @@
 //! For small sets, every order of arrival; for any set, any order, repetition and batching: the same views.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use anteroom_simulator::cast::Made;
-use anteroom_simulator::chance::Chance;
+use anteroom_simulator::cast::MadeEvent;
 use anteroom_simulator::disk::SimDisk;
+use anteroom_simulator::random::SeededRandom;
 use anteroom_simulator::world::World;
 use engine::chains;
 use engine::policy::Policy;
 use engine::rows::Origin;
 use model::Nanos;
-use node::{Core, Request};
+use node::{WriterCore, WriterRequest};
 use proptest::prelude::*;
 use std::sync::Arc;
-use store::{MasterKey, Options, Store};
+use store::{MasterKey, Store, StoreOptions};
 
-fn digest(world: &World, order: &[&Made], batch: usize) -> String {
+fn digest(world: &World, order: &[&MadeEvent], batch: usize) -> String {
     let policy = Policy { inline_bytes_max: world.inline_max, releases_max: 2, ..Policy::default() };
-    let options = Options { policy, cache_bytes: 1 << 20, reserve_bytes: 0, chance: store::Chance::Seed(1) };
+    let options = StoreOptions { policy, cache_bytes: 1 << 20, reserve_bytes: 0, random: store::KeySource::Seed(1) };
     let store = Store::open(Arc::new(SimDisk::new()), MasterKey::new(&[1; 32]), options).unwrap();
-    let core = Core::new(store);
+    let core = WriterCore::new(store);
     let now = Nanos(world.end + 3600 * Nanos::SECOND);
-    core.run(vec![Request::AddPrekey(world.prekeys[0], None)], now).unwrap();
+    core.run(vec![WriterRequest::AddPrekey(world.prekeys[0], None)], now).unwrap();
     for part in order.chunks(batch) {
         let mut requests = Vec::new();
         for made in part {
             let keys = core.store().keys().clone();
             let inline = made.inline(world.inline_max);
             let arrival = chains::receive_blob(&*keys, &policy, made.blob.clone(), inline, Origin::Import);
-            requests.push(Request::Arrive(Box::new(arrival.unwrap())));
+            requests.push(WriterRequest::Arrive(Box::new(arrival.unwrap())));
         }
         core.run(requests, now).unwrap();
     }
     core.settle(now).unwrap();
     for made in order.iter().filter(|made| !made.wire.is_empty()) {
-        core.run(vec![Request::Deliver(made.envelope.space, made.hash(), made.wire.clone())], now).unwrap();
+        core.run(vec![WriterRequest::Deliver(made.envelope.space, made.hash(), made.wire.clone())], now).unwrap();
     }
     core.settle(now).unwrap();
     core.store().snapshot().unwrap().digest().unwrap().to_string()
 }
 
 fn world(seed: u64) -> World {
-    World::new(&mut Chance::new(seed), 1)
+    World::new(&mut SeededRandom::new(seed), 1)
 }
 
 fn permutations(count: usize) -> Vec<Vec<usize>> {
@@ -61,15 +61,15 @@ fn every_order_of_small_sets_shows_the_same() {
     for seed in 0..8 {
         let world = world(seed);
         // The beginning of a story holds its foundation; the rest is drawn from all of it.
-        let mut chance = Chance::new(seed + 100);
-        let mut set: Vec<&Made> = world.key_events[0].iter().chain(world.events.iter().take(3)).collect();
+        let mut random = SeededRandom::new(seed + 100);
+        let mut set: Vec<&MadeEvent> = world.key_events[0].iter().chain(world.events.iter().take(3)).collect();
         while set.len() < 6 {
-            set.push(chance.pick(&world.events));
+            set.push(random.pick(&world.events));
         }
         set.truncate(6);
         let first = digest(&world, &set, 1);
         for order in permutations(set.len()) {
-            let order: Vec<&Made> = order.into_iter().map(|at| set[at]).collect();
+            let order: Vec<&MadeEvent> = order.into_iter().map(|at| set[at]).collect();
             assert_eq!(digest(&world, &order, 6), first, "seed {seed}");
         }
     }
@@ -80,12 +80,12 @@ proptest! {
     #[test]
     fn any_order_repetition_and_batching_shows_the_same(seed in 0..1_000_000u64, shuffle: u64, batch in 1..30usize) {
         let world = world(seed);
-        let all: Vec<&Made> = world.key_events[0].iter().chain(&world.events).collect();
+        let all: Vec<&MadeEvent> = world.key_events[0].iter().chain(&world.events).collect();
         let mut other = all.clone();
-        let mut chance = Chance::new(shuffle);
-        let repeated: Vec<&Made> = all.iter().copied().filter(|_| chance.percent(30)).collect();
+        let mut random = SeededRandom::new(shuffle);
+        let repeated: Vec<&MadeEvent> = all.iter().copied().filter(|_| random.percent(30)).collect();
         other.extend(repeated);
-        chance.shuffle(&mut other);
+        random.shuffle(&mut other);
         prop_assert_eq!(digest(&world, &all, 1000), digest(&world, &other, batch));
     }
 }

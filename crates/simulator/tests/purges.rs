@@ -1,6 +1,6 @@
 //! A purge reaches everything it covers, whatever came last.
 
-use anteroom_simulator::scene::play;
+use anteroom_simulator::fixture::play;
 
 #[test]
 fn a_purge_reaches_edits_that_do_not_count_whatever_comes_last() {

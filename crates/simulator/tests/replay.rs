@@ -4,8 +4,8 @@
 //! change, which is the same in every run.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use anteroom_simulator::chance::Chance;
 use anteroom_simulator::decoders::{self, ALL, Decoder};
+use anteroom_simulator::random::SeededRandom;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -38,19 +38,19 @@ fn rounds(name: &str) -> usize {
 }
 
 /// A few changes: bits, bytes and numbers at the edge; pieces cut out, doubled, moved and taken from another seed.
-fn change(chance: &mut Chance, bytes: &mut Vec<u8>, other: &[u8]) {
-    for _ in 0..=chance.below(4) {
-        let (at, to) = (chance.below(bytes.len() + 1), chance.below(bytes.len() + 1));
+fn change(random: &mut SeededRandom, bytes: &mut Vec<u8>, other: &[u8]) {
+    for _ in 0..=random.below(4) {
+        let (at, to) = (random.below(bytes.len() + 1), random.below(bytes.len() + 1));
         let piece = at.min(to)..at.max(to);
-        match chance.below(8) {
+        match random.below(8) {
             0 => bytes.truncate(at),
             1 => drop(bytes.drain(piece)),
             2 => bytes.extend_from_within(piece),
-            3 => drop(bytes.splice(at..at, other[..chance.below(other.len() + 1)].iter().copied())),
-            4 => bytes.insert(at, chance.next_u64() as u8),
+            3 => drop(bytes.splice(at..at, other[..random.below(other.len() + 1)].iter().copied())),
+            4 => bytes.insert(at, random.next_u64() as u8),
             5 => bytes.iter_mut().skip(at).take(4).for_each(|byte| *byte = 0xff),
-            6 => bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte = chance.next_u64() as u8),
-            _ => bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 1 << chance.below(8)),
+            6 => bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte = random.next_u64() as u8),
+            _ => bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 1 << random.below(8)),
         }
         bytes.truncate(16 * 1024);
     }
@@ -74,11 +74,11 @@ fn replay(name: &str, decode: Decoder) {
         assert!(bytes.len() < 4096, "{name}/{seed} is too large for a seed");
         for round in 0..=rounds(name) {
             let _input = Input(name, seed, round);
-            let mut chance = Chance::new((number << 32 | round) as u64);
+            let mut random = SeededRandom::new((number << 32 | round) as u64);
             let mut bytes = bytes.clone();
             if round > 0 {
-                let other = &chance.pick(&seeds).1;
-                change(&mut chance, &mut bytes, other);
+                let other = &random.pick(&seeds).1;
+                change(&mut random, &mut bytes, other);
             }
             decode(&bytes);
         }

@@ -1,7 +1,7 @@
 //! A hundred thousand events in the worst order: a chain delivered backwards, and a crowd that waits for one need.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use anteroom_simulator::cast::{Author, Made, Text, found, grant, write};
+use anteroom_simulator::cast::{Author, EventText, MadeEvent, found, grant, write};
 use anteroom_simulator::disk::SimDisk;
 use anteroom_simulator::world::BEGINNING;
 use engine::chains;
@@ -10,25 +10,25 @@ use engine::rows::Origin;
 use model::envelope::Role;
 use model::payload::MemberRole;
 use model::{Kind, Nanos};
-use node::{Core, Request};
+use node::{WriterCore, WriterRequest};
 use std::sync::Arc;
-use store::{MasterKey, Options, Store};
+use store::{MasterKey, Store, StoreOptions};
 
 const MANY: u64 = 100_000;
 const NOW: Nanos = Nanos(BEGINNING + 1_000_000_000_000_000);
 
-fn core() -> Core {
-    let options = Options { reserve_bytes: 0, chance: store::Chance::Seed(1), ..Options::default() };
-    Core::new(Store::open(Arc::new(SimDisk::new()), MasterKey::new(&[1; 32]), options).unwrap())
+fn core() -> WriterCore {
+    let options = StoreOptions { reserve_bytes: 0, random: store::KeySource::Seed(1), ..StoreOptions::default() };
+    WriterCore::new(Store::open(Arc::new(SimDisk::new()), MasterKey::new(&[1; 32]), options).unwrap())
 }
 
-fn deliver<'a>(core: &Core, events: impl Iterator<Item = &'a Made>) {
+fn deliver<'a>(core: &WriterCore, events: impl Iterator<Item = &'a MadeEvent>) {
     let mut batch = Vec::new();
     for made in events {
         let keys = core.store().keys().clone();
         let inline = made.inline(1024);
         let arrival = chains::receive_blob(&*keys, core.store().policy(), made.blob.clone(), inline, Origin::Import);
-        batch.push(Request::Arrive(Box::new(arrival.unwrap())));
+        batch.push(WriterRequest::Arrive(Box::new(arrival.unwrap())));
         if batch.len() == 4000 {
             core.run(std::mem::take(&mut batch), NOW).unwrap();
         }
@@ -37,22 +37,22 @@ fn deliver<'a>(core: &Core, events: impl Iterator<Item = &'a Made>) {
     core.settle(NOW).unwrap();
 }
 
-fn held(core: &Core) -> u64 {
+fn held(core: &WriterCore) -> u64 {
     core.store().snapshot().unwrap().held_total().unwrap()
 }
 
-fn applied(core: &Core) -> u64 {
+fn applied(core: &WriterCore) -> u64 {
     core.store().snapshot().unwrap().position().unwrap().number
 }
 
 /// Owners who make the next one owner: each grant stands on the one before.
-fn chain(length: u64) -> Vec<Made> {
+fn chain(length: u64) -> Vec<MadeEvent> {
     let (place, founding) = found(&Author::new(0), BEGINNING, 0, None, 1024);
     let mut events = vec![founding];
     for number in 1..length {
         let (giver, taker) = (Author::new(number - 1), Author::new(number));
         let authority = events.last().map(|made| made.id).unwrap();
-        let text = Text::new(Kind::Member, BEGINNING + number, &[(Role::Authority, authority)], b"");
+        let text = EventText::new(Kind::Member, BEGINNING + number, &[(Role::Authority, authority)], b"");
         events.push(write(&giver, &place, 1024, text.payload(grant(&taker, MemberRole::Owner))));
     }
     events
@@ -75,17 +75,17 @@ fn a_hundred_thousand_that_wait_for_one_need_apply() {
     let (place, founding) = found(&author, BEGINNING, 0, None, 1024);
     let authority = (Role::Authority, founding.id);
     let thread =
-        write(&author, &place, 1024, Text::new(Kind::Thread, BEGINNING + 1, &[authority], b"{\"title\":\"t\"}"));
+        write(&author, &place, 1024, EventText::new(Kind::Thread, BEGINNING + 1, &[authority], b"{\"title\":\"t\"}"));
     let references = [authority, (Role::Thread, thread.id)];
     let say = |number: u64| {
         write(
             &author,
             &place,
             1024,
-            Text::new(Kind::Message, BEGINNING + 2 + number, &references, b"{\"text\":\"hi\"}"),
+            EventText::new(Kind::Message, BEGINNING + 2 + number, &references, b"{\"text\":\"hi\"}"),
         )
     };
-    let messages: Vec<Made> = (0..MANY).map(say).collect();
+    let messages: Vec<MadeEvent> = (0..MANY).map(say).collect();
     let core = core();
     deliver(&core, [&founding].into_iter().chain(&messages));
     assert_eq!(held(&core), MANY);

@@ -6,8 +6,8 @@ use crate::batch::Batch;
 use crate::db::{Db, fault};
 use crate::encode;
 use crate::people::{from_row, to_row};
-use crate::tables::View;
-use engine::reads::Answer;
+use crate::tables::TableReads;
+use engine::reads::StoreResult;
 use model::payload::MemberRole;
 use model::{Nanos, SpaceId};
 use redb::ReadableTable as _;
@@ -21,7 +21,7 @@ pub type SecretHash = [u8; 32];
 pub type SessionId = [u8; 48];
 
 /// What a passkey calls a user.
-pub type Handle = [u8; 16];
+pub type PasskeyHandle = [u8; 16];
 
 /// Ways in for a user of a space.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,7 +134,7 @@ fn hash_key(space: &SpaceId, hash: &SecretHash) -> [u8; 48] {
 
 impl Batch<'_> {
     /// Keeps an account, or changes what is kept of it.
-    pub fn keep_account(&mut self, space: &SpaceId, account: &Account) -> Answer<()> {
+    pub fn keep_account(&mut self, space: &SpaceId, account: &Account) -> StoreResult<()> {
         self.touch();
         let key = self.shared.user_key(space, &account.user);
         let row = self.protect(space, &key, &to_row(account)?)?;
@@ -143,7 +143,7 @@ impl Batch<'_> {
     }
 
     /// Forgets an account, ends its sessions, and takes back what its user invited to.
-    pub fn forget_account(&mut self, space: &SpaceId, user: &str) -> Answer<()> {
+    pub fn forget_account(&mut self, space: &SpaceId, user: &str) -> StoreResult<()> {
         self.touch();
         let key = self.shared.user_key(space, user);
         self.db.tables.accounts.remove(key).map_err(fault)?;
@@ -159,7 +159,7 @@ impl Batch<'_> {
     }
 
     /// Keeps a session, or changes what is kept of it.
-    pub fn keep_session(&mut self, id: &SessionId, session: &Session) -> Answer<()> {
+    pub fn keep_session(&mut self, id: &SessionId, session: &Session) -> StoreResult<()> {
         self.touch();
         let row = self.protect(&space_of(id), id, &to_row(session)?)?;
         self.db.tables.sessions.insert(id, row.as_slice()).map_err(fault)?;
@@ -167,13 +167,13 @@ impl Batch<'_> {
     }
 
     /// Ends a session. Says whether there was one.
-    pub fn end_session(&mut self, id: &SessionId) -> Answer<bool> {
+    pub fn end_session(&mut self, id: &SessionId) -> StoreResult<bool> {
         self.touch();
         Ok(self.db.tables.sessions.remove(id).map_err(fault)?.is_some())
     }
 
     /// Keeps an invitation, or changes what is kept of it.
-    pub fn keep_invitation(&mut self, space: &SpaceId, hash: &SecretHash, invitation: &Invitation) -> Answer<()> {
+    pub fn keep_invitation(&mut self, space: &SpaceId, hash: &SecretHash, invitation: &Invitation) -> StoreResult<()> {
         self.touch();
         let key = hash_key(space, hash);
         let row = self.protect(space, &key, &to_row(invitation)?)?;
@@ -182,29 +182,29 @@ impl Batch<'_> {
     }
 
     /// Takes an invitation back. Says whether there was one.
-    pub fn end_invitation(&mut self, space: &SpaceId, hash: &SecretHash) -> Answer<bool> {
+    pub fn end_invitation(&mut self, space: &SpaceId, hash: &SecretHash) -> StoreResult<bool> {
         self.touch();
         Ok(self.db.tables.invitations.remove(hash_key(space, hash)).map_err(fault)?.is_some())
     }
 }
 
-impl<V: View> Db<V> {
+impl<V: TableReads> Db<V> {
     /// The account of a user.
-    pub fn account(&self, space: &SpaceId, user: &str) -> Answer<Option<Account>> {
+    pub fn account(&self, space: &SpaceId, user: &str) -> StoreResult<Option<Account>> {
         self.account_at(space, self.shared.user_key(space, user))
     }
 
     /// What a passkey calls a user: it tells nobody else who that is.
-    pub fn handle(&self, space: &SpaceId, user: &str) -> Handle {
+    pub fn handle(&self, space: &SpaceId, user: &str) -> PasskeyHandle {
         encode::key(&[&self.shared.user_key(space, user)[16..]])
     }
 
     /// The account that a passkey names.
-    pub fn account_by_handle(&self, space: &SpaceId, handle: &Handle) -> Answer<Option<Account>> {
+    pub fn account_by_handle(&self, space: &SpaceId, handle: &PasskeyHandle) -> StoreResult<Option<Account>> {
         self.account_at(space, encode::key(&[&space.0, handle]))
     }
 
-    fn account_at(&self, space: &SpaceId, key: [u8; 32]) -> Answer<Option<Account>> {
+    fn account_at(&self, space: &SpaceId, key: [u8; 32]) -> StoreResult<Option<Account>> {
         let Some(row) = self.tables.accounts().get(key).map_err(fault)? else { return Ok(None) };
         let plain = self.open_at_rest(space, &key, row.value())?;
         plain.map(|plain| from_row(&plain, "an account")).transpose()
@@ -216,14 +216,14 @@ impl<V: View> Db<V> {
     }
 
     /// A session.
-    pub fn session(&self, id: &SessionId) -> Answer<Option<Session>> {
+    pub fn session(&self, id: &SessionId) -> StoreResult<Option<Session>> {
         let Some(row) = self.tables.sessions().get(id).map_err(fault)? else { return Ok(None) };
         let plain = self.open_at_rest(&space_of(id), id, row.value())?;
         plain.map(|plain| from_row(&plain, "a session")).transpose()
     }
 
     /// An invitation by the hash of its secret.
-    pub fn invitation(&self, space: &SpaceId, hash: &SecretHash) -> Answer<Option<Invitation>> {
+    pub fn invitation(&self, space: &SpaceId, hash: &SecretHash) -> StoreResult<Option<Invitation>> {
         let key = hash_key(space, hash);
         let Some(row) = self.tables.invitations().get(key).map_err(fault)? else { return Ok(None) };
         let plain = self.open_at_rest(space, &key, row.value())?;
@@ -231,17 +231,17 @@ impl<V: View> Db<V> {
     }
 
     /// The sessions of a user.
-    pub fn sessions_of(&self, space: &SpaceId, user: &str) -> Answer<Vec<(SessionId, Session)>> {
+    pub fn sessions_of(&self, space: &SpaceId, user: &str) -> StoreResult<Vec<(SessionId, Session)>> {
         let prefix = self.session_prefix(space, user);
         self.sessions_between(session_id(&prefix, &[0; 32]), session_id(&prefix, &[0xff; 32]), usize::MAX)
     }
 
     /// Sessions of a space, in an order that means nothing.
-    pub fn sessions(&self, space: &SpaceId, most: usize) -> Answer<Vec<(SessionId, Session)>> {
+    pub fn sessions(&self, space: &SpaceId, most: usize) -> StoreResult<Vec<(SessionId, Session)>> {
         self.sessions_between(encode::key(&[&space.0]), encode::key(&[&space.0, &[0xff; 32]]), most)
     }
 
-    fn sessions_between(&self, from: SessionId, to: SessionId, most: usize) -> Answer<Vec<(SessionId, Session)>> {
+    fn sessions_between(&self, from: SessionId, to: SessionId, most: usize) -> StoreResult<Vec<(SessionId, Session)>> {
         let mut found = Vec::new();
         for entry in self.tables.sessions().range(from..=to).map_err(fault)?.take(most) {
             let (id, row) = entry.map_err(fault)?;
@@ -253,7 +253,7 @@ impl<V: View> Db<V> {
     }
 
     /// All invitations of a space, in an order that means nothing.
-    pub fn invitations(&self, space: &SpaceId) -> Answer<Vec<(SecretHash, Invitation)>> {
+    pub fn invitations(&self, space: &SpaceId) -> StoreResult<Vec<(SecretHash, Invitation)>> {
         let mut found = Vec::new();
         let range = hash_key(space, &[0; 32])..=hash_key(space, &[0xff; 32]);
         for entry in self.tables.invitations().range(range).map_err(fault)? {

@@ -5,13 +5,13 @@
 
 use crate::at_rest::{Inline, Writing};
 use crate::db::{Db, Pending, PendingRow, fault};
-use crate::encode::{self, Entry, Usage, usage_index};
-use crate::keyring::Keys;
-use crate::open::Shared;
+use crate::encode::{self, JournalEntry, Usage, usage_index};
+use crate::keyring::KeyringSecrets;
+use crate::open::StoreShared;
 use crate::tables::Tables;
-use engine::change::Turn;
+use engine::change::RowChange;
 use engine::fetch;
-use engine::reads::{Answer, Fault, Reads};
+use engine::reads::{Reads, StoreError, StoreResult};
 use engine::rows::{EventRow, JournalKind, Origin, Task};
 use engine::{Change, receive::Arrival};
 use model::stage::ContentState;
@@ -28,13 +28,13 @@ pub(crate) const JOURNAL_BLOCK: u64 = 1024;
 pub struct Batch<'t> {
     pub(crate) db: Db<Tables<'t>>,
     pub(crate) now: Nanos,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<StoreShared>,
     next_seq: u64,
     pub(crate) next_space: u32,
     pub(crate) next_author: u32,
     pub(crate) next_refused: u64,
     pub(crate) next_expired: u64,
-    wanted: BTreeMap<Group, fetch::Origin>,
+    wanted: BTreeMap<Group, fetch::NeedOrigin>,
     counts: BTreeMap<&'static str, u64>,
     journal_blocks: BTreeMap<[u8; 12], ()>,
     pub(crate) forgotten_now: BTreeSet<[u8; 44]>,
@@ -48,7 +48,11 @@ pub struct Batch<'t> {
 }
 
 impl<'t> Batch<'t> {
-    pub(crate) fn begin(shared: Arc<Shared>, transaction: &'t WriteTransaction, now: Nanos) -> Answer<Batch<'t>> {
+    pub(crate) fn begin(
+        shared: Arc<StoreShared>,
+        transaction: &'t WriteTransaction,
+        now: Nanos,
+    ) -> StoreResult<Batch<'t>> {
         let tables = Tables::open(transaction).map_err(fault)?;
         let db = Db {
             tables,
@@ -106,7 +110,7 @@ impl<'t> Batch<'t> {
     }
 
     /// STORE: gives a new arrival its number and its row.
-    pub fn store(&mut self, arrival: Arrival, row: EventRow) -> Answer<Seq> {
+    pub fn store(&mut self, arrival: Arrival, row: EventRow) -> StoreResult<Seq> {
         let seq = Seq(self.next_seq);
         self.next_seq += 1;
         self.is_changed = true;
@@ -124,7 +128,7 @@ impl<'t> Batch<'t> {
     }
 
     /// The next event that POST should look at, taken from the queue.
-    pub fn next_ready(&mut self) -> Answer<Option<Seq>> {
+    pub fn next_ready(&mut self) -> StoreResult<Option<Seq>> {
         let first = self.db.tables.ready.first().map_err(fault)?.map(|(key, _)| key.value());
         if let Some(seq) = first {
             self.db.tables.ready.remove(seq).map_err(fault)?;
@@ -134,18 +138,18 @@ impl<'t> Batch<'t> {
     }
 
     /// Whether any event is ready.
-    pub fn has_ready(&self) -> Answer<bool> {
+    pub fn has_ready(&self) -> StoreResult<bool> {
         Ok(self.db.tables.ready.first().map_err(fault)?.is_some())
     }
 
     /// The next task.
-    pub fn next_task(&self) -> Answer<Option<Task>> {
+    pub fn next_task(&self) -> StoreResult<Option<Task>> {
         let first = self.db.tables.tasks.first().map_err(fault)?;
         first.map(|(key, _)| encode::decode_task(key.value())).transpose()
     }
 
     /// Applies the changes of one step.
-    pub fn apply(&mut self, changes: Vec<Change>) -> Answer<()> {
+    pub fn apply(&mut self, changes: Vec<Change>) -> StoreResult<()> {
         self.is_changed |= !changes.is_empty();
         for change in changes {
             self.apply_one(change)?;
@@ -153,28 +157,28 @@ impl<'t> Batch<'t> {
         Ok(())
     }
 
-    fn apply_one(&mut self, change: Change) -> Answer<()> {
+    fn apply_one(&mut self, change: Change) -> StoreResult<()> {
         match change {
             Change::Row(seq, row) => self.put_row(seq, *row),
             Change::Inline(seq, bytes) => self.put_inline(seq, bytes),
             Change::Forget(seq, id) => self.forget(seq, id),
             Change::Refused(id, why) => self.remember_refused(id, why),
             Change::Expired(id, at) => self.remember_expired(id, at),
-            Change::Waiting(turn, need, seq, space) => self.waiting(turn, &need, seq, space),
-            Change::Held(turn, owner, seq, since) => self.held(turn, owner, seq, since),
-            Change::Ready(turn, seq) => turned(turn, &mut self.db.tables.ready, seq.0),
-            Change::Carried(turn, space, seq) => self.carried(turn, space, seq),
-            Change::ContentWaiting(turn, space, hash, seq) => {
+            Change::Waiting(row_change, need, seq, space) => self.waiting(row_change, &need, seq, space),
+            Change::Held(row_change, owner, seq, since) => self.held(row_change, owner, seq, since),
+            Change::Ready(row_change, seq) => turned(row_change, &mut self.db.tables.ready, seq.0),
+            Change::Carried(row_change, space, seq) => self.carried(row_change, space, seq),
+            Change::ContentWaiting(row_change, space, hash, seq) => {
                 let key: [u8; 44] = encode::key(&[&encode::content_key(space, &hash), &seq.0.to_be_bytes()]);
-                if turn == Turn::Remove {
+                if row_change == RowChange::Remove {
                     self.perhaps_met.insert(Group::Content(self.db.space_id(space)?, hash));
                 }
-                turned(turn, &mut self.db.tables.content_waiting, key)
+                turned(row_change, &mut self.db.tables.content_waiting, key)
             }
             Change::Take(space, hash, len) => self.take(space, &hash, len),
             Change::GiveBack(space, hash) => self.give_back(space, &hash),
-            Change::Usage(turn, space, author, state, len) => self.use_up(turn, space, author, state, len),
-            Change::View(turn, row, stamp, seq) => self.view(turn, row, stamp, seq),
+            Change::Usage(row_change, space, author, state, len) => self.use_up(row_change, space, author, state, len),
+            Change::View(row_change, row, stamp, seq) => self.view(row_change, row, stamp, seq),
             Change::ByAuthor(space, author, stamp, seq) => {
                 let key = encode::author_stamp(space, author, stamp);
                 self.db.tables.by_author.insert(key, seq.0).map_err(fault).map(drop)
@@ -183,10 +187,10 @@ impl<'t> Batch<'t> {
                 let bytes = encode::encode_membership(&membership);
                 self.db.tables.memberships.insert(seq.0, bytes.as_slice()).map_err(fault).map(drop)
             }
-            Change::Limit(turn, membership, limit) => {
+            Change::Limit(row_change, membership, limit) => {
                 let key = encode::number_stamp(membership, limit.from);
                 let cap = limit.cap.map_or(0, model::payload::MemberRole::code);
-                put_or_remove(turn, &mut self.db.tables.limits, key, cap)
+                put_or_remove(row_change, &mut self.db.tables.limits, key, cap)
             }
             Change::Edit(target, stamp, seq) => {
                 let key = encode::number_stamp(target, stamp);
@@ -198,19 +202,21 @@ impl<'t> Batch<'t> {
             }
             Change::Key(space, secret) => self.add_key(space, secret),
             Change::Joined(space) => self.db.tables.joined.insert(space.0, ()).map_err(fault).map(drop),
-            Change::Gap(turn, space, author, parent) => {
+            Change::Gap(row_change, space, author, parent) => {
                 let key: [u8; 24] = encode::key(&[&space.0.to_be_bytes(), &author.0.to_be_bytes(), &parent.0]);
-                if turn == Turn::Remove {
+                if row_change == RowChange::Remove {
                     self.perhaps_met.insert(Group::Author(self.db.space_id(space)?, self.db.identity(author)?));
                 }
-                turned(turn, &mut self.db.tables.gaps, key)
+                turned(row_change, &mut self.db.tables.gaps, key)
             }
             Change::Journal(space, seq, kind) => self.journal(space, seq, kind),
-            Change::Task(turn, task) => turned(turn, &mut self.db.tables.tasks, encode::encode_task(&task).as_slice()),
+            Change::Task(row_change, task) => {
+                turned(row_change, &mut self.db.tables.tasks, encode::encode_task(&task).as_slice())
+            }
             Change::Wanted(group, origin) => {
                 // Whoever wants it sooner decides when the hunt begins.
                 let kept = self.wanted.entry(group).or_insert(origin);
-                if origin == fetch::Origin::PeerOrRelay {
+                if origin == fetch::NeedOrigin::PeerOrRelay {
                     *kept = origin;
                 }
                 Ok(())
@@ -222,36 +228,36 @@ impl<'t> Batch<'t> {
         }
     }
 
-    fn pending_row(&mut self, seq: Seq) -> Answer<&mut PendingRow> {
+    fn pending_row(&mut self, seq: Seq) -> StoreResult<&mut PendingRow> {
         if !self.db.pending.rows.contains_key(&seq.0) {
             let copy = |parts: encode::EventParts<'_>| {
                 let inline = parts.inline.map(Inline::into_owned);
                 PendingRow { row: parts.row, blob: parts.blob.to_vec(), inline, is_copied: false }
             };
             let Some(row) = self.db.with_event(seq, copy)? else {
-                return Err(Fault::Broken(format!("{seq} was changed but has no row")));
+                return Err(StoreError::Broken(format!("{seq} was changed but has no row")));
             };
             self.db.pending.rows.insert(seq.0, row);
         }
-        let gone = || Fault::Broken("a pending row is gone".into());
+        let gone = || StoreError::Broken("a pending row is gone".into());
         let pending = self.db.pending.rows.get_mut(&seq.0).ok_or_else(gone)?;
         pending.is_copied = false;
         Ok(pending)
     }
 
-    fn put_row(&mut self, seq: Seq, row: EventRow) -> Answer<()> {
+    fn put_row(&mut self, seq: Seq, row: EventRow) -> StoreResult<()> {
         self.pending_row(seq)?.row = row;
         Ok(())
     }
 
-    pub(crate) fn put_inline(&mut self, seq: Seq, bytes: Option<Vec<u8>>) -> Answer<()> {
+    pub(crate) fn put_inline(&mut self, seq: Seq, bytes: Option<Vec<u8>>) -> StoreResult<()> {
         let pending = self.pending_row(seq)?;
         pending.row.has_inline = bytes.is_some();
         pending.inline = bytes.map(Inline::wire);
         Ok(())
     }
 
-    fn forget(&mut self, seq: Seq, id: EventId) -> Answer<()> {
+    fn forget(&mut self, seq: Seq, id: EventId) -> StoreResult<()> {
         self.db.pending.rows.remove(&seq.0);
         self.db.tables.events.remove(seq.0).map_err(fault)?;
         self.db.tables.ids.remove(id.0).map_err(fault)?;
@@ -260,22 +266,29 @@ impl<'t> Batch<'t> {
         Ok(())
     }
 
-    fn use_up(&mut self, turn: Turn, space: SpaceNo, author: AuthorNo, state: ContentState, len: u64) -> Answer<()> {
+    fn use_up(
+        &mut self,
+        row_change: RowChange,
+        space: SpaceNo,
+        author: AuthorNo,
+        state: ContentState,
+        len: u64,
+    ) -> StoreResult<()> {
         let key = encode::key(&[&space.0.to_be_bytes(), &author.0.to_be_bytes()]);
         let mut usage: Usage = self.db.usage_row(&key)?;
         let slot = &mut usage.by_state[usage_index(state)];
-        *slot = match turn {
-            Turn::Put => (slot.0 + 1, slot.1 + len),
-            Turn::Remove => (slot.0.saturating_sub(1), slot.1.saturating_sub(len)),
+        *slot = match row_change {
+            RowChange::Put => (slot.0 + 1, slot.1 + len),
+            RowChange::Remove => (slot.0.saturating_sub(1), slot.1.saturating_sub(len)),
         };
         self.db.pending.usage.insert(key, usage);
         Ok(())
     }
 
-    fn journal(&mut self, space: SpaceNo, seq: Seq, kind: JournalKind) -> Answer<()> {
+    fn journal(&mut self, space: SpaceNo, seq: Seq, kind: JournalKind) -> StoreResult<()> {
         let number = self.db.next_position;
         self.db.next_position += 1;
-        let entry = Entry { space, seq, kind, at: self.now };
+        let entry = JournalEntry { space, seq, kind, at: self.now };
         self.db.tables.journal.insert(number, encode::encode_entry(&entry)).map_err(fault)?;
         let block = encode::key(&[&space.0.to_be_bytes(), &(number / JOURNAL_BLOCK).to_be_bytes()]);
         self.journal_blocks.insert(block, ());
@@ -292,10 +305,10 @@ impl<'t> Batch<'t> {
     }
 
     /// Something happened that cannot: it stops tests, and is counted and logged in a release.
-    pub(crate) fn bug(&mut self, what: &'static str) -> Answer<()> {
+    pub(crate) fn bug(&mut self, what: &'static str) -> StoreResult<()> {
         *self.counts.entry("bug").or_default() += 1;
         tracing::error!(what, "an invariant was broken");
-        if cfg!(any(debug_assertions, feature = "planted")) { Err(Fault::Broken(what.into())) } else { Ok(()) }
+        if cfg!(any(debug_assertions, feature = "planted")) { Err(StoreError::Broken(what.into())) } else { Ok(()) }
     }
 
     /// Nothing is committed: what was only noted waits for the next batch.
@@ -304,7 +317,7 @@ impl<'t> Batch<'t> {
     }
 
     /// Writes everything gathered. What it answers is published after the commit.
-    pub(crate) fn finish(mut self) -> Answer<Keys> {
+    pub(crate) fn finish(mut self) -> StoreResult<KeyringSecrets> {
         self.settle_threads()?;
         for (seq, mut pending) in std::mem::take(&mut self.db.pending.rows) {
             self.rest_inline(&mut pending)?;
@@ -362,38 +375,38 @@ impl<'t> Batch<'t> {
 
 /// Puts or removes a row that says all in its key.
 pub(crate) fn turned<'k, K: redb::Key + 'static>(
-    turn: Turn,
+    row_change: RowChange,
     table: &mut redb::Table<'_, K, ()>,
     key: impl std::borrow::Borrow<K::SelfType<'k>>,
-) -> Answer<()> {
-    match turn {
-        Turn::Put => table.insert(key, ()).map_err(fault)?.is_some(),
-        Turn::Remove => table.remove(key).map_err(fault)?.is_some(),
+) -> StoreResult<()> {
+    match row_change {
+        RowChange::Put => table.insert(key, ()).map_err(fault)?.is_some(),
+        RowChange::Remove => table.remove(key).map_err(fault)?.is_some(),
     };
     Ok(())
 }
 
 /// Puts or removes a row with a value.
 pub(crate) fn put_or_remove<'k, K: redb::Key + 'static, V>(
-    turn: Turn,
+    row_change: RowChange,
     table: &mut redb::Table<'_, K, V>,
     key: impl std::borrow::Borrow<K::SelfType<'k>>,
     value: V,
-) -> Answer<()>
+) -> StoreResult<()>
 where
     V: redb::Value + 'static + for<'v> std::borrow::Borrow<V::SelfType<'v>>,
 {
-    match turn {
-        Turn::Put => table.insert(key, value).map_err(fault)?.is_some(),
-        Turn::Remove => table.remove(key).map_err(fault)?.is_some(),
+    match row_change {
+        RowChange::Put => table.insert(key, value).map_err(fault)?.is_some(),
+        RowChange::Remove => table.remove(key).map_err(fault)?.is_some(),
     };
     Ok(())
 }
 
-fn last_number(table: &impl ReadableTable<u64, &'static [u8]>) -> Answer<u64> {
+fn last_number(table: &impl ReadableTable<u64, &'static [u8]>) -> StoreResult<u64> {
     Ok(table.last().map_err(fault)?.map_or(0, |(key, _)| key.value()))
 }
 
-fn last_small<V: redb::Value + 'static>(table: &impl ReadableTable<u32, V>) -> Answer<u32> {
+fn last_small<V: redb::Value + 'static>(table: &impl ReadableTable<u32, V>) -> StoreResult<u32> {
     Ok(table.last().map_err(fault)?.map_or(0, |(key, _)| key.value()))
 }

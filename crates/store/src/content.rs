@@ -7,10 +7,11 @@ use crate::batch::Batch;
 use crate::db::fault;
 use crate::disk::Disk;
 use crate::encode;
-use engine::reads::{Answer, Fault, Reads};
-use engine::rows::{ContentRow, Place, Task};
-use engine::{Change, change::Turn};
-use model::planted::{Bug, is_planted};
+use engine::Change;
+use engine::change::RowChange;
+use engine::reads::{Reads, StoreError, StoreResult};
+use engine::rows::{ContentLocation, ContentRow, Task};
+use model::planted::{PlantedBug, is_planted};
 use model::{ContentHash, Nanos, SpaceId, SpaceNo};
 
 /// The name of a content file.
@@ -18,27 +19,27 @@ pub fn file_name(space: &SpaceId, hash: &ContentHash) -> String {
     format!("{space}-{hash}")
 }
 
-fn disk_fault(error: &std::io::Error) -> Fault {
+fn disk_fault(error: &std::io::Error) -> StoreError {
     match error.kind() {
-        std::io::ErrorKind::StorageFull => Fault::Full,
-        _ => Fault::Store(error.to_string()),
+        std::io::ErrorKind::StorageFull => StoreError::Full,
+        _ => StoreError::Store(error.to_string()),
     }
 }
 
 /// Puts a large content, in the form in which it rests, into a file, durably, before any row speaks of them.
-pub fn write_file(disk: &dyn Disk, space: &SpaceId, hash: &ContentHash, bytes: &[u8]) -> Answer<()> {
+pub fn write_file(disk: &dyn Disk, space: &SpaceId, hash: &ContentHash, bytes: &[u8]) -> StoreResult<()> {
     let name = file_name(space, hash);
     let write = || {
         disk.write_temporary(&name, bytes)?;
         disk.rename_temporary(&name)?;
-        if is_planted(Bug::MissingDirectorySync) { Ok(()) } else { disk.sync_folder() }
+        if is_planted(PlantedBug::MissingDirectorySync) { Ok(()) } else { disk.sync_folder() }
     };
     write().map_err(|error: std::io::Error| disk_fault(&error))
 }
 
 /// What became of content that was delivered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Delivered {
+pub enum DeliverResult {
     /// It is stored, and those that wait for it will be told.
     Stored,
     /// It was here already.
@@ -49,38 +50,39 @@ pub enum Delivered {
 
 impl Batch<'_> {
     /// Delivers content whose hash was checked.
-    pub fn deliver(&mut self, space: &SpaceId, hash: &ContentHash, bytes: &[u8]) -> Answer<Delivered> {
+    pub fn deliver(&mut self, space: &SpaceId, hash: &ContentHash, bytes: &[u8]) -> StoreResult<DeliverResult> {
         let Some(no) = self.db.space_no(space)? else {
-            return Ok(Delivered::Unwanted);
+            return Ok(DeliverResult::Unwanted);
         };
         let inline_waits = !self.db.waiting_for_content(no, hash, model::Seq(0), 1)?.is_empty();
         if bytes.len() as u64 <= self.db.policy.inline_bytes_max {
             if inline_waits {
                 self.deliver_inline(no, hash, bytes)?;
             }
-            return Ok(if inline_waits { Delivered::Stored } else { Delivered::Unwanted });
+            return Ok(if inline_waits { DeliverResult::Stored } else { DeliverResult::Unwanted });
         }
         let row = match self.db.content(no, hash)? {
-            None => return Ok(Delivered::Unwanted),
-            Some(row) if row.place != Place::Absent => return Ok(Delivered::Known),
+            None => return Ok(DeliverResult::Unwanted),
+            Some(row) if row.place != ContentLocation::Absent => return Ok(DeliverResult::Known),
             Some(row) => row,
         };
         // The first to refer to a hash says how long it is; those that say otherwise are judged unfit one by one.
         let len = bytes.len() as u64;
-        let place = if len <= self.db.policy.row_content_bytes_max { Place::Row } else { Place::File };
+        let place =
+            if len <= self.db.policy.row_content_bytes_max { ContentLocation::Row } else { ContentLocation::File };
         let stored = self.rest_content((no, space), hash, bytes)?;
-        if place == Place::Row {
+        if place == ContentLocation::Row {
             let key = encode::content_key(no, hash);
             self.db.tables.content_bytes.insert(key, stored.as_slice()).map_err(fault)?;
         } else {
             write_file(self.db.disk.as_ref(), space, hash, &stored)?;
         }
         self.put_content(no, hash, &ContentRow { place, len, ..row })?;
-        self.apply(vec![Change::Task(Turn::Put, Task::Content(no, *hash, model::Seq(0)))])?;
-        Ok(Delivered::Stored)
+        self.apply(vec![Change::Task(RowChange::Put, Task::Content(no, *hash, model::Seq(0)))])?;
+        Ok(DeliverResult::Stored)
     }
 
-    fn deliver_inline(&mut self, space: SpaceNo, hash: &ContentHash, bytes: &[u8]) -> Answer<()> {
+    fn deliver_inline(&mut self, space: SpaceNo, hash: &ContentHash, bytes: &[u8]) -> StoreResult<()> {
         let mut after = model::Seq(0);
         loop {
             let waiting = self.db.waiting_for_content(space, hash, after, 1000)?;
@@ -95,20 +97,20 @@ impl Batch<'_> {
         }
     }
 
-    pub(crate) fn put_content(&mut self, space: SpaceNo, hash: &ContentHash, row: &ContentRow) -> Answer<()> {
+    pub(crate) fn put_content(&mut self, space: SpaceNo, hash: &ContentHash, row: &ContentRow) -> StoreResult<()> {
         let key = encode::content_key(space, hash);
         self.db.tables.contents.insert(key, encode::encode_content(row).as_slice()).map_err(fault)?;
         Ok(())
     }
 
-    pub(crate) fn take(&mut self, space: SpaceNo, hash: &ContentHash, len: u64) -> Answer<()> {
+    pub(crate) fn take(&mut self, space: SpaceNo, hash: &ContentHash, len: u64) -> StoreResult<()> {
         let mut row = self.db.content(space, hash)?.unwrap_or(ContentRow {
             count: 0,
             len,
-            place: Place::Absent,
+            place: ContentLocation::Absent,
             unused_since: Nanos(0),
         });
-        if row.count == 0 && row.unused_since != Nanos(0) && !is_planted(Bug::CollectReferenced) {
+        if row.count == 0 && row.unused_since != Nanos(0) && !is_planted(PlantedBug::CollectReferenced) {
             self.db.tables.unused.remove(unused_key(row.unused_since, space, hash)).map_err(fault)?;
             row.unused_since = Nanos(0);
         }
@@ -116,7 +118,7 @@ impl Batch<'_> {
         self.put_content(space, hash, &row)
     }
 
-    pub(crate) fn give_back(&mut self, space: SpaceNo, hash: &ContentHash) -> Answer<()> {
+    pub(crate) fn give_back(&mut self, space: SpaceNo, hash: &ContentHash) -> StoreResult<()> {
         let Some(mut row) = self.db.content(space, hash)? else {
             return self.bug("a reference was given back that nobody had taken");
         };
@@ -124,7 +126,7 @@ impl Batch<'_> {
             return self.bug("a reference was given back twice");
         }
         row.count -= 1;
-        if row.count == 0 && row.place == Place::Absent {
+        if row.count == 0 && row.place == ContentLocation::Absent {
             self.db.tables.contents.remove(encode::content_key(space, hash)).map_err(fault)?;
             return Ok(());
         }
@@ -137,7 +139,7 @@ impl Batch<'_> {
 
     /// Forgets content that nobody refers to and whose grace is over, a bounded number at a time. The files go later,
     /// after the commit. Says how many were forgotten.
-    pub fn forget_unused(&mut self, most: usize) -> Answer<usize> {
+    pub fn forget_unused(&mut self, most: usize) -> StoreResult<usize> {
         let before = self.now.minus(self.db.policy.grace_nanos);
         let mut due = Vec::new();
         for entry in redb::ReadableTable::iter(&self.db.tables.unused).map_err(fault)?.take(most) {
@@ -153,7 +155,7 @@ impl Batch<'_> {
         Ok(due.len())
     }
 
-    fn forget_one(&mut self, key: &[u8; 44]) -> Answer<()> {
+    fn forget_one(&mut self, key: &[u8; 44]) -> StoreResult<()> {
         self.touch();
         self.db.tables.unused.remove(key).map_err(fault)?;
         let content: [u8; 36] = encode::key(&[&key[8..]]);
@@ -161,20 +163,20 @@ impl Batch<'_> {
         let Some(row) = self.db.content(space, &hash)? else {
             return Ok(());
         };
-        if row.count > 0 && !is_planted(Bug::CollectReferenced) {
+        if row.count > 0 && !is_planted(PlantedBug::CollectReferenced) {
             return self.bug("content in use was listed as unused");
         }
         self.db.tables.contents.remove(content).map_err(fault)?;
         match row.place {
-            Place::Row => {
+            ContentLocation::Row => {
                 self.db.tables.content_bytes.remove(content).map_err(fault)?;
             }
-            Place::File => {
+            ContentLocation::File => {
                 let key: [u8; 44] = encode::key(&[&self.now.0.to_be_bytes(), &content]);
                 self.db.tables.forgotten_files.insert(key, ()).map_err(fault)?;
                 self.forgotten_now.insert(key);
             }
-            Place::Absent => {}
+            ContentLocation::Absent => {}
         }
         Ok(())
     }
@@ -182,7 +184,7 @@ impl Batch<'_> {
 
 impl Batch<'_> {
     /// Deletes files that an earlier commit forgot, unless they are spoken of again. Says how many are gone.
-    pub fn delete_forgotten(&mut self, most: usize) -> Answer<usize> {
+    pub fn delete_forgotten(&mut self, most: usize) -> StoreResult<usize> {
         let mut keys = Vec::new();
         for entry in redb::ReadableTable::iter(&self.db.tables.forgotten_files).map_err(fault)?.take(most) {
             let key = entry.map_err(fault)?.0.value();
@@ -194,7 +196,7 @@ impl Batch<'_> {
         for key in &keys {
             self.touch();
             let (space, hash) = split_content_key(&encode::key(&[&key[8..]]));
-            let spoken_of = self.db.content(space, &hash)?.is_some_and(|row| row.place == Place::File);
+            let spoken_of = self.db.content(space, &hash)?.is_some_and(|row| row.place == ContentLocation::File);
             if !spoken_of {
                 let name = file_name(&self.db.space_id(space)?, &hash);
                 self.db.disk.remove_file(&name).map_err(|error| disk_fault(&error))?;
@@ -205,7 +207,7 @@ impl Batch<'_> {
     }
 
     /// Deletes files that no row speaks of: what a crash left between a file and its row.
-    pub fn delete_strays(&mut self) -> Answer<usize> {
+    pub fn delete_strays(&mut self) -> StoreResult<usize> {
         let mut strays = 0;
         for name in self.db.disk.list_files().map_err(|error| disk_fault(&error))? {
             if !self.is_spoken_of(&name)? {
@@ -216,7 +218,7 @@ impl Batch<'_> {
         Ok(strays)
     }
 
-    fn is_spoken_of(&self, name: &str) -> Answer<bool> {
+    fn is_spoken_of(&self, name: &str) -> StoreResult<bool> {
         let Some((space, hash)) = name.split_once('-') else {
             return Ok(false);
         };
@@ -226,7 +228,7 @@ impl Batch<'_> {
         let Some(no) = self.db.space_no(&space)? else {
             return Ok(false);
         };
-        Ok(self.db.content(no, &hash)?.is_some_and(|row| row.place == Place::File))
+        Ok(self.db.content(no, &hash)?.is_some_and(|row| row.place == ContentLocation::File))
     }
 }
 

@@ -4,9 +4,9 @@ use crate::batch::Batch;
 use crate::db::{Db, fault};
 use crate::encode;
 use crate::people::{from_row, to_row};
-use crate::tables::View;
+use crate::tables::TableReads;
 use engine::access::KeyRole;
-use engine::reads::Answer;
+use engine::reads::StoreResult;
 use model::{EventId, Nanos, SpaceId};
 use redb::ReadableTable as _;
 use serde::{Deserialize, Serialize};
@@ -63,7 +63,7 @@ impl std::fmt::Debug for SigningSecret {
 
 /// What came of a request that may be repeated.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Asked {
+pub struct IdempotencyRecord {
     /// The hash of what was asked.
     pub fingerprint: [u8; 32],
     /// When.
@@ -74,7 +74,7 @@ pub struct Asked {
 
 /// An act of administration.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Audited {
+pub struct AuditRow {
     /// When.
     pub at: Nanos,
     /// In which space; none for the node itself.
@@ -97,14 +97,14 @@ pub(crate) fn audit_name(number: u64) -> Vec<u8> {
 
 impl Batch<'_> {
     /// Keeps an API key, or changes what is kept of it.
-    pub fn keep_api_key(&mut self, id: [u8; 8], key: &ApiKey) -> Answer<()> {
+    pub fn keep_api_key(&mut self, id: [u8; 8], key: &ApiKey) -> StoreResult<()> {
         self.touch();
         self.db.tables.api_keys.insert(id, to_row(key)?.as_slice()).map_err(fault)?;
         Ok(())
     }
 
     /// Keeps a key that signs for users.
-    pub fn keep_signing_key(&mut self, space: &SpaceId, number: u64, key: &SigningSecret) -> Answer<()> {
+    pub fn keep_signing_key(&mut self, space: &SpaceId, number: u64, key: &SigningSecret) -> StoreResult<()> {
         self.touch();
         let id = encode::key(&[&space.0, &number.to_be_bytes()]);
         let row = self.protect(space, &id, &to_row(key)?)?;
@@ -113,7 +113,7 @@ impl Batch<'_> {
     }
 
     /// Remembers what came of a request, and forgets a few that are too old to be repeated.
-    pub fn keep_asked(&mut self, who_and_key: [u8; 32], asked: &Asked) -> Answer<()> {
+    pub fn keep_asked(&mut self, who_and_key: [u8; 32], asked: &IdempotencyRecord) -> StoreResult<()> {
         self.touch();
         self.db.tables.idempotency.insert(who_and_key, to_row(asked)?.as_slice()).map_err(fault)?;
         let order = encode::key(&[&asked.at.0.to_be_bytes(), &who_and_key]);
@@ -133,20 +133,20 @@ impl Batch<'_> {
     }
 
     /// Writes an act of administration into the audit log.
-    pub fn audit(&mut self, space: Option<SpaceId>, who: &str, what: &str, target: &str) -> Answer<()> {
+    pub fn audit(&mut self, space: Option<SpaceId>, who: &str, what: &str, target: &str) -> StoreResult<()> {
         self.touch();
         let number = self.db.tables.audit.last().map_err(fault)?.map_or(1, |(key, _)| key.value().saturating_add(1));
         let entry =
-            Audited { at: self.now, space, who: who.to_owned(), what: what.to_owned(), target: target.to_owned() };
+            AuditRow { at: self.now, space, who: who.to_owned(), what: what.to_owned(), target: target.to_owned() };
         let row = self.shared.master.wrap(&audit_name(number), &to_row(&entry)?);
         self.db.tables.audit.insert(number, row.as_slice()).map_err(fault)?;
         Ok(())
     }
 }
 
-impl<V: View> Db<V> {
+impl<V: TableReads> Db<V> {
     /// An API key by its id.
-    pub fn api_key(&self, id: &[u8; 8]) -> Answer<Option<ApiKey>> {
+    pub fn api_key(&self, id: &[u8; 8]) -> StoreResult<Option<ApiKey>> {
         match self.tables.api_keys().get(id).map_err(fault)? {
             Some(row) => from_row(row.value(), "an API key").map(Some),
             None => Ok(None),
@@ -154,7 +154,7 @@ impl<V: View> Db<V> {
     }
 
     /// All API keys.
-    pub fn api_keys(&self) -> Answer<Vec<([u8; 8], ApiKey)>> {
+    pub fn api_keys(&self) -> StoreResult<Vec<([u8; 8], ApiKey)>> {
         let mut keys = Vec::new();
         for entry in self.tables.api_keys().iter().map_err(fault)? {
             let (id, row) = entry.map_err(fault)?;
@@ -164,7 +164,7 @@ impl<V: View> Db<V> {
     }
 
     /// The keys that sign for users of a space, the latest first.
-    pub fn signing_keys(&self, space: &SpaceId) -> Answer<Vec<(u64, SigningSecret)>> {
+    pub fn signing_keys(&self, space: &SpaceId) -> StoreResult<Vec<(u64, SigningSecret)>> {
         let bound = |number: u64| encode::key::<24>(&[&space.0, &number.to_be_bytes()]);
         let mut keys = Vec::new();
         for entry in self.tables.signing_keys().range(bound(0)..=bound(u64::MAX)).map_err(fault)?.rev() {
@@ -177,10 +177,10 @@ impl<V: View> Db<V> {
     }
 
     /// What came of a request that was made within the last day.
-    pub fn asked(&self, who_and_key: &[u8; 32], now: Nanos) -> Answer<Option<Asked>> {
+    pub fn asked(&self, who_and_key: &[u8; 32], now: Nanos) -> StoreResult<Option<IdempotencyRecord>> {
         match self.tables.idempotency().get(who_and_key).map_err(fault)? {
             Some(row) => {
-                let asked: Asked = from_row(row.value(), "an idempotency row")?;
+                let asked: IdempotencyRecord = from_row(row.value(), "an idempotency row")?;
                 Ok(Some(asked).filter(|asked| now < asked.at.plus(IDEMPOTENCY_NANOS)))
             }
             None => Ok(None),
@@ -188,7 +188,7 @@ impl<V: View> Db<V> {
     }
 
     /// Acts of administration before a number, the latest first.
-    pub fn audit_log(&self, before: u64, most: usize) -> Answer<Vec<(u64, Audited)>> {
+    pub fn audit_log(&self, before: u64, most: usize) -> StoreResult<Vec<(u64, AuditRow)>> {
         let mut entries = Vec::new();
         for entry in self.tables.audit().range(..before).map_err(fault)?.rev().take(most) {
             let (number, row) = entry.map_err(fault)?;

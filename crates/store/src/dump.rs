@@ -5,9 +5,9 @@
 
 use crate::db::{Db, fault};
 use crate::encode;
-use crate::tables::View;
-use crate::views::Shown;
-use engine::reads::{Answer, Reads};
+use crate::tables::TableReads;
+use crate::views::ShownContent;
+use engine::reads::{Reads, StoreResult};
 use model::{AuthorNo, ContentHash, EventId, Identity, Seq, SpaceId, SpaceNo, Stamp};
 use redb::ReadableTable as _;
 
@@ -34,25 +34,25 @@ impl std::fmt::Display for Digest {
 }
 
 /// How a view's line writes content.
-pub fn content_text(shown: &Shown) -> String {
+pub fn content_text(shown: &ShownContent) -> String {
     match shown {
-        Shown::Here(bytes) => format!("here:{}", ContentHash(*blake3::hash(bytes).as_bytes())),
-        Shown::Absent => "absent".into(),
-        Shown::Invalid => "invalid".into(),
-        Shown::Deleted(by) => format!("deleted:{by}"),
+        ShownContent::Here(bytes) => format!("here:{}", ContentHash(*blake3::hash(bytes).as_bytes())),
+        ShownContent::Absent => "absent".into(),
+        ShownContent::Invalid => "invalid".into(),
+        ShownContent::Deleted(by) => format!("deleted:{by}"),
     }
 }
 
-impl<V: View> Db<V> {
+impl<V: TableReads> Db<V> {
     /// The digest of all views.
-    pub fn digest(&self) -> Answer<Digest> {
+    pub fn digest(&self) -> StoreResult<Digest> {
         let mut digest = Digest::default();
         self.dump(&mut |line| digest.add(&line))?;
         Ok(digest)
     }
 
     /// Every line of every view, in no particular order.
-    pub fn dump(&self, out: &mut impl FnMut(String)) -> Answer<()> {
+    pub fn dump(&self, out: &mut impl FnMut(String)) -> StoreResult<()> {
         self.dump_members(out)?;
         self.dump_threads(out)?;
         self.dump_messages(out)?;
@@ -60,7 +60,7 @@ impl<V: View> Db<V> {
         self.dump_small(out)
     }
 
-    fn dump_members(&self, out: &mut impl FnMut(String)) -> Answer<()> {
+    fn dump_members(&self, out: &mut impl FnMut(String)) -> StoreResult<()> {
         for entry in self.tables.memberships().iter().map_err(fault)? {
             let (key, value) = entry.map_err(fault)?;
             let seq = Seq(key.value());
@@ -85,7 +85,7 @@ impl<V: View> Db<V> {
         Ok(())
     }
 
-    fn dump_threads(&self, out: &mut impl FnMut(String)) -> Answer<()> {
+    fn dump_threads(&self, out: &mut impl FnMut(String)) -> StoreResult<()> {
         for entry in self.tables.threads().iter().map_err(fault)? {
             let (key, value) = entry.map_err(fault)?;
             let space = self.space_id(SpaceNo(u32::from_be_bytes(encode::key(&[&key.value()[..4]]))))?;
@@ -110,7 +110,7 @@ impl<V: View> Db<V> {
         Ok(())
     }
 
-    fn dump_messages(&self, out: &mut impl FnMut(String)) -> Answer<()> {
+    fn dump_messages(&self, out: &mut impl FnMut(String)) -> StoreResult<()> {
         for entry in self.tables.timeline().iter().map_err(fault)? {
             let (key, value) = entry.map_err(fault)?;
             let thread = Seq(u64::from_be_bytes(encode::key(&[&key.value()[..8]])));
@@ -133,7 +133,7 @@ impl<V: View> Db<V> {
         seq: Seq,
         hints: u8,
         out: &mut impl FnMut(String),
-    ) -> Answer<()> {
+    ) -> StoreResult<()> {
         let Some(stamp) = self.event(seq)?.and_then(|row| row.stamp()) else {
             return Ok(());
         };
@@ -159,7 +159,7 @@ impl<V: View> Db<V> {
         Ok(())
     }
 
-    fn dump_registers(&self, out: &mut impl FnMut(String)) -> Answer<()> {
+    fn dump_registers(&self, out: &mut impl FnMut(String)) -> StoreResult<()> {
         let mut last: Option<([u8; 25], Stamp, Seq)> = None;
         for entry in self.tables.registers().iter().map_err(fault)? {
             let (key, value) = entry.map_err(fault)?;
@@ -172,7 +172,11 @@ impl<V: View> Db<V> {
         last.map_or(Ok(()), |winner| self.dump_register(winner, out))
     }
 
-    fn dump_register(&self, (key, stamp, seq): ([u8; 25], Stamp, Seq), out: &mut impl FnMut(String)) -> Answer<()> {
+    fn dump_register(
+        &self,
+        (key, stamp, seq): ([u8; 25], Stamp, Seq),
+        out: &mut impl FnMut(String),
+    ) -> StoreResult<()> {
         let space = self.space_id(SpaceNo(u32::from_be_bytes(encode::key(&[&key[..4]]))))?;
         let author = || self.identity(AuthorNo(u32::from_be_bytes(encode::key(&[&key[5..9]]))));
         let subject = match key[4] {
@@ -194,7 +198,7 @@ impl<V: View> Db<V> {
         Ok(())
     }
 
-    fn dump_small(&self, out: &mut impl FnMut(String)) -> Answer<()> {
+    fn dump_small(&self, out: &mut impl FnMut(String)) -> StoreResult<()> {
         for entry in self.tables.files().iter().map_err(fault)? {
             let (key, value) = entry.map_err(fault)?;
             let space = self.space_id(SpaceNo(u32::from_be_bytes(encode::key(&[&key.value()[..4]]))))?;
@@ -211,7 +215,7 @@ impl<V: View> Db<V> {
         self.dump_follows(out)
     }
 
-    fn dump_chosen(&self, out: &mut impl FnMut(String)) -> Answer<()> {
+    fn dump_chosen(&self, out: &mut impl FnMut(String)) -> StoreResult<()> {
         let mut last = None;
         for entry in self.tables.chosen().iter().map_err(fault)? {
             let key = entry.map_err(fault)?.0.value();
@@ -225,7 +229,7 @@ impl<V: View> Db<V> {
         Ok(())
     }
 
-    fn dump_follows(&self, out: &mut impl FnMut(String)) -> Answer<()> {
+    fn dump_follows(&self, out: &mut impl FnMut(String)) -> StoreResult<()> {
         let mut followed: Vec<SpaceId> = Vec::new();
         let mut authors: Vec<AuthorNo> = Vec::new();
         for entry in self.tables.followers().iter().map_err(fault)? {
@@ -249,7 +253,7 @@ impl<V: View> Db<V> {
     }
 
     /// The id of a known event.
-    pub fn id_of(&self, seq: Seq) -> Answer<EventId> {
+    pub fn id_of(&self, seq: Seq) -> StoreResult<EventId> {
         self.with_event(seq, |parts| parts.row.id)?.ok_or_else(|| encode::broken("an event number"))
     }
 }

@@ -1,10 +1,12 @@
 //! The bytes of rows and keys. The first byte of every value that may change its form is a version.
 
 use crate::at_rest::Inline;
-use engine::reads::{Answer, Fault};
-use engine::rows::{ContentRow, EventRow, Membership, Meta, Origin, Owner, Place, Register, RegisterKey, Task};
+use engine::reads::{StoreError, StoreResult};
+use engine::rows::{
+    ContentLocation, ContentRow, EventRow, Membership, Meta, Origin, Owner, Register, RegisterKey, Task,
+};
 use model::payload::MemberRole;
-use model::reader::{Reader, TooShort};
+use model::reader::{ByteReader, TooShort};
 use model::stage::{ContentState, Stage};
 use model::{AuthorNo, ContentHash, EventId, Identity, Kind, Nanos, Need, Seq, SpaceId, SpaceNo, Stamp};
 
@@ -15,8 +17,8 @@ const FLAG_COUNTS: u8 = 4;
 /// The inline content begins with a tag that tells its form.
 const FLAG_AT_REST: u8 = 8;
 
-pub(crate) fn broken(what: &str) -> Fault {
-    Fault::Broken(format!("{what} cannot be read back; run `anteroom verify`"))
+pub(crate) fn broken(what: &str) -> StoreError {
+    StoreError::Broken(format!("{what} cannot be read back; run `anteroom verify`"))
 }
 
 /// Joins parts into a key of fixed length.
@@ -123,7 +125,7 @@ pub(crate) fn encode_origin(origin: Origin) -> [u8; 5] {
     key(&[&[code], &peer.to_be_bytes()])
 }
 
-pub(crate) fn decode_origin(reader: &mut Reader<'_>) -> Result<Origin, TooShort> {
+pub(crate) fn decode_origin(reader: &mut ByteReader<'_>) -> Result<Origin, TooShort> {
     let (code, peer) = (reader.u8()?, reader.u32()?);
     Ok(match code {
         0 => Origin::Local,
@@ -206,12 +208,12 @@ pub(crate) struct EventParts<'a> {
     pub(crate) inline: Option<Inline<'a>>,
 }
 
-pub(crate) fn decode_event(bytes: &[u8]) -> Answer<EventParts<'_>> {
+pub(crate) fn decode_event(bytes: &[u8]) -> StoreResult<EventParts<'_>> {
     decode_parts(bytes).map_err(|_| broken("an event row"))
 }
 
 fn decode_parts(bytes: &[u8]) -> Result<EventParts<'_>, TooShort> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = ByteReader::new(bytes);
     if reader.u8()? != ROW_VERSION {
         return Err(TooShort);
     }
@@ -231,7 +233,7 @@ fn decode_parts(bytes: &[u8]) -> Result<EventParts<'_>, TooShort> {
     Ok(EventParts { row, blob, inline })
 }
 
-fn decode_stage(reader: &mut Reader<'_>) -> Result<Stage, TooShort> {
+fn decode_stage(reader: &mut ByteReader<'_>) -> Result<Stage, TooShort> {
     Ok(match reader.u8()? {
         0 => Stage::Ready,
         1 => {
@@ -249,7 +251,7 @@ fn decode_stage(reader: &mut Reader<'_>) -> Result<Stage, TooShort> {
     })
 }
 
-fn decode_state(reader: &mut Reader<'_>) -> Result<ContentState, TooShort> {
+fn decode_state(reader: &mut ByteReader<'_>) -> Result<ContentState, TooShort> {
     Ok(match reader.u8()? {
         0 => ContentState::Missing,
         1 => ContentState::Processed,
@@ -260,7 +262,7 @@ fn decode_state(reader: &mut Reader<'_>) -> Result<ContentState, TooShort> {
     })
 }
 
-fn decode_meta(reader: &mut Reader<'_>, counts: bool) -> Result<Meta, TooShort> {
+fn decode_meta(reader: &mut ByteReader<'_>, counts: bool) -> Result<Meta, TooShort> {
     Ok(Meta {
         kind: Kind::from_code(reader.u16()?),
         at: reader.nanos()?,
@@ -281,8 +283,8 @@ pub(crate) fn encode_membership(membership: &Membership) -> Vec<u8> {
     out
 }
 
-pub(crate) fn decode_membership(bytes: &[u8]) -> Answer<Membership> {
-    let mut reader = Reader::new(bytes);
+pub(crate) fn decode_membership(bytes: &[u8]) -> StoreResult<Membership> {
+    let mut reader = ByteReader::new(bytes);
     let mut read = || {
         let _version = reader.u8().ok()?;
         let role = MemberRole::from_code(reader.u8().ok()?)?;
@@ -294,9 +296,9 @@ pub(crate) fn decode_membership(bytes: &[u8]) -> Answer<Membership> {
 
 pub(crate) fn encode_content(row: &ContentRow) -> Vec<u8> {
     let place = match row.place {
-        Place::Absent => 0,
-        Place::Row => 1,
-        Place::File => 2,
+        ContentLocation::Absent => 0,
+        ContentLocation::Row => 1,
+        ContentLocation::File => 2,
     };
     let mut out = vec![ROW_VERSION, place];
     out.extend(row.count.to_be_bytes());
@@ -305,14 +307,14 @@ pub(crate) fn encode_content(row: &ContentRow) -> Vec<u8> {
     out
 }
 
-pub(crate) fn decode_content(bytes: &[u8]) -> Answer<ContentRow> {
+pub(crate) fn decode_content(bytes: &[u8]) -> StoreResult<ContentRow> {
     let read = || {
-        let mut reader = Reader::new(bytes);
+        let mut reader = ByteReader::new(bytes);
         let _version = reader.u8()?;
         let place = match reader.u8()? {
-            0 => Place::Absent,
-            1 => Place::Row,
-            2 => Place::File,
+            0 => ContentLocation::Absent,
+            1 => ContentLocation::Row,
+            2 => ContentLocation::File,
             _ => return Err(TooShort),
         };
         Ok(ContentRow { place, count: reader.u64()?, len: reader.u64()?, unused_since: reader.nanos()? })
@@ -337,9 +339,9 @@ pub(crate) fn rederive_range() -> (Vec<u8>, Vec<u8>) {
     (vec![3], vec![4])
 }
 
-pub(crate) fn decode_task(bytes: &[u8]) -> Answer<Task> {
+pub(crate) fn decode_task(bytes: &[u8]) -> StoreResult<Task> {
     let read = || {
-        let mut reader = Reader::new(bytes);
+        let mut reader = ByteReader::new(bytes);
         Ok(match reader.u8()? {
             1 => Task::Release(Need::read_key(&mut reader).map_err(|_| TooShort)?),
             2 => Task::Content(SpaceNo(reader.u32()?), ContentHash(reader.array()?), Seq(reader.u64()?)),
@@ -382,9 +384,9 @@ pub(crate) fn encode_usage(usage: &Usage) -> Vec<u8> {
     out
 }
 
-pub(crate) fn decode_usage(bytes: &[u8]) -> Answer<Usage> {
+pub(crate) fn decode_usage(bytes: &[u8]) -> StoreResult<Usage> {
     let read = || {
-        let mut reader = Reader::new(bytes);
+        let mut reader = ByteReader::new(bytes);
         let _version = reader.u8()?;
         let mut usage = Usage::default();
         for slot in &mut usage.by_state {
@@ -397,7 +399,7 @@ pub(crate) fn decode_usage(bytes: &[u8]) -> Answer<Usage> {
 
 /// An entry of the journal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Entry {
+pub struct JournalEntry {
     /// In which space.
     pub space: SpaceNo,
     /// Which event.
@@ -408,17 +410,17 @@ pub struct Entry {
     pub at: Nanos,
 }
 
-pub(crate) fn encode_entry(entry: &Entry) -> [u8; 21] {
+pub(crate) fn encode_entry(entry: &JournalEntry) -> [u8; 21] {
     key(&[&entry.space.0.to_be_bytes(), &entry.seq.0.to_be_bytes(), &[entry.kind.code()], &entry.at.0.to_be_bytes()])
 }
 
-pub(crate) fn decode_entry(bytes: &[u8; 21]) -> Answer<Entry> {
+pub(crate) fn decode_entry(bytes: &[u8; 21]) -> StoreResult<JournalEntry> {
     let read = || {
-        let mut reader = Reader::new(bytes);
+        let mut reader = ByteReader::new(bytes);
         let space = SpaceNo(reader.u32().ok()?);
         let seq = Seq(reader.u64().ok()?);
         let kind = engine::rows::JournalKind::from_code(reader.u8().ok()?)?;
-        Some(Entry { space, seq, kind, at: reader.nanos().ok()? })
+        Some(JournalEntry { space, seq, kind, at: reader.nanos().ok()? })
     };
     read().ok_or_else(|| broken("a journal entry"))
 }

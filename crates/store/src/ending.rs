@@ -4,7 +4,7 @@ use crate::batch::Batch;
 use crate::db::fault;
 use crate::encode;
 use crate::people::User;
-use engine::reads::Answer;
+use engine::reads::StoreResult;
 use model::{Identity, SpaceId};
 use redb::ReadableTable as _;
 
@@ -30,7 +30,7 @@ macro_rules! forget_rows {
 
 impl Batch<'_> {
     /// Forgets a user: their name, their key, their account, what they reported, and whom they kept at a distance. What they wrote is another matter.
-    pub fn forget_user(&mut self, space: &SpaceId, user: &User) -> Answer<()> {
+    pub fn forget_user(&mut self, space: &SpaceId, user: &User) -> StoreResult<()> {
         self.touch();
         let key = self.shared.user_key(space, &user.id);
         self.db.tables.users.remove(key).map_err(fault)?;
@@ -45,7 +45,7 @@ impl Batch<'_> {
 
     /// Closes a space: its API keys and its keeper are forgotten, and its keys destroyed, so that nobody gets in and
     /// nobody reads. The rest follows with [`Batch::forget_some`].
-    pub fn end_space(&mut self, space: &SpaceId) -> Answer<()> {
+    pub fn end_space(&mut self, space: &SpaceId) -> StoreResult<()> {
         self.touch();
         for (id, key) in self.db.api_keys()? {
             if key.space == *space {
@@ -62,7 +62,7 @@ impl Batch<'_> {
     }
 
     /// Forgets about so many rows of what is kept of an ended space and its users. Says how many.
-    pub fn forget_some(&mut self, space: &SpaceId, most: usize) -> Answer<usize> {
+    pub fn forget_some(&mut self, space: &SpaceId, most: usize) -> StoreResult<usize> {
         self.touch();
         let first = encode::key::<48>(&[&space.0]);
         let last = encode::key::<48>(&[&space.0, &[0xff; 32]]);

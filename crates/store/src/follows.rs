@@ -2,16 +2,16 @@
 
 use crate::db::{Db, fault};
 use crate::encode;
-use crate::tables::View;
-use engine::reads::{Answer, Reads};
+use crate::tables::TableReads;
+use engine::reads::{Reads, StoreResult};
 use engine::rows::{Register, RegisterKey};
-use model::planted::{Bug, is_planted};
+use model::planted::{PlantedBug, is_planted};
 use model::{AuthorNo, Identity, Kind, Seq, SpaceId, Stamp};
 use redb::ReadableTable as _;
 
-impl<V: View> Db<V> {
+impl<V: TableReads> Db<V> {
     /// The public spaces that an identity follows.
-    pub fn follows(&self, identity: &Identity) -> Answer<Vec<SpaceId>> {
+    pub fn follows(&self, identity: &Identity) -> StoreResult<Vec<SpaceId>> {
         let home = model::crypto::public_space(identity);
         let (Some(space), Some(author)) = (self.space_no(&home)?, self.author_no(identity)?) else {
             return Ok(Vec::new());
@@ -30,10 +30,11 @@ impl<V: View> Db<V> {
         self.only_follows(winners)
     }
 
-    fn keep_follow<T: PartialEq>(&self, winners: &mut Vec<(T, Seq)>, whom: T, seq: Seq) -> Answer<()> {
+    fn keep_follow<T: PartialEq>(&self, winners: &mut Vec<(T, Seq)>, whom: T, seq: Seq) -> StoreResult<()> {
         match winners.last_mut() {
             Some(winner) if winner.0 == whom => {
-                let stays = is_planted(Bug::FollowBeatsUnfollow) && self.kind_of(winner.1)? == Some(Kind::Follow);
+                let stays =
+                    is_planted(PlantedBug::FollowBeatsUnfollow) && self.kind_of(winner.1)? == Some(Kind::Follow);
                 if !stays {
                     winner.1 = seq;
                 }
@@ -43,7 +44,7 @@ impl<V: View> Db<V> {
         Ok(())
     }
 
-    fn only_follows<T>(&self, winners: Vec<(T, Seq)>) -> Answer<Vec<T>> {
+    fn only_follows<T>(&self, winners: Vec<(T, Seq)>) -> StoreResult<Vec<T>> {
         let mut follows = Vec::new();
         for (whom, seq) in winners {
             if self.kind_of(seq)? == Some(Kind::Follow) {
@@ -54,7 +55,7 @@ impl<V: View> Db<V> {
     }
 
     /// Who follows a public space.
-    pub fn followers(&self, space: &SpaceId) -> Answer<Vec<Identity>> {
+    pub fn followers(&self, space: &SpaceId) -> StoreResult<Vec<Identity>> {
         let from: [u8; 44] = encode::key(&[&space.0]);
         let to: [u8; 44] = encode::key(&[&space.0, &[0xff; 28]]);
         let mut winners: Vec<(AuthorNo, Seq)> = Vec::new();
@@ -64,13 +65,13 @@ impl<V: View> Db<V> {
             self.keep_follow(&mut winners, follower, Seq(value.value()))?;
         }
         let followers = self.only_follows(winners)?;
-        let mut identities = followers.into_iter().map(|no| self.identity(no)).collect::<Answer<Vec<_>>>()?;
+        let mut identities = followers.into_iter().map(|no| self.identity(no)).collect::<StoreResult<Vec<_>>>()?;
         identities.sort();
         Ok(identities)
     }
 
     /// The latest posts of everyone an identity follows, newest first.
-    pub fn feed(&self, identity: &Identity, before: Stamp, most: usize) -> Answer<Vec<(Stamp, Seq)>> {
+    pub fn feed(&self, identity: &Identity, before: Stamp, most: usize) -> StoreResult<Vec<(Stamp, Seq)>> {
         let mut feed = Vec::new();
         for space in self.follows(identity)? {
             if let Some(space) = self.space_no(&space)? {

@@ -1,8 +1,8 @@
 //! How much there is of what, read at the cost of a few rows: for metrics, which are asked for every few seconds.
 
 use crate::db::{Db, fault, seq_at_end};
-use crate::tables::View;
-use engine::reads::{Answer, Reads as _};
+use crate::tables::TableReads;
+use engine::reads::{Reads as _, StoreResult};
 use model::stage::Stage;
 use model::{Nanos, Need};
 use redb::{ReadableTable as _, ReadableTableMetadata as _};
@@ -12,7 +12,7 @@ const HELD_LOOKED_AT_MAX: usize = 1000;
 
 /// What waits for one kind of need, as far as it was looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Waits {
+pub struct WaitCount {
     /// The word for the kind.
     pub kind: &'static str,
     /// How many of the held events that were looked at lack at least one of it.
@@ -21,10 +21,10 @@ pub struct Waits {
     pub since: Nanos,
 }
 
-impl<V: View> Db<V> {
+impl<V: TableReads> Db<V> {
     /// How many events stand in each stage. The lengths of tables are kept by the database, so nothing is counted here.
     /// Refused and expired are the ids that are still remembered.
-    pub fn stages(&self) -> Answer<[(&'static str, u64); 6]> {
+    pub fn stages(&self) -> StoreResult<[(&'static str, u64); 6]> {
         let ready = self.tables.ready().len().map_err(fault)?;
         let (held, carried) = (self.held_total()?, self.carried_total()?);
         let all = self.tables.events().len().map_err(fault)?;
@@ -42,8 +42,8 @@ impl<V: View> Db<V> {
     }
 
     /// What the oldest held events wait for, by kind of need, at most a thousand events.
-    pub fn waits(&self) -> Answer<Vec<Waits>> {
-        let mut waits: Vec<Waits> = Vec::new();
+    pub fn waits(&self) -> StoreResult<Vec<WaitCount>> {
+        let mut waits: Vec<WaitCount> = Vec::new();
         for entry in self.tables.held().iter().map_err(fault)?.take(HELD_LOOKED_AT_MAX) {
             let seq = seq_at_end(&entry.map_err(fault)?.0.value());
             let Some(Stage::Held { unmet, since }) = self.event(seq)?.map(|row| row.stage) else { continue };
@@ -53,7 +53,7 @@ impl<V: View> Db<V> {
             for kind in kinds {
                 match waits.iter_mut().find(|waits| waits.kind == kind) {
                     Some(known) => known.events += 1,
-                    None => waits.push(Waits { kind, events: 1, since }),
+                    None => waits.push(WaitCount { kind, events: 1, since }),
                 }
             }
         }

@@ -7,8 +7,8 @@ use crate::batch::Batch;
 use crate::db::{Db, fault};
 use crate::encode::broken;
 use crate::people::{from_row, to_row};
-use crate::tables::View;
-use engine::reads::Answer;
+use crate::tables::TableReads;
+use engine::reads::StoreResult;
 use model::{Identity, Nanos, SpaceId};
 use redb::ReadableTable as _;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ const LAST: &str = "last job";
 
 /// What is to be done.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Work {
+pub enum JobKind {
     /// Purge what retention says, in one space or in all.
     Retain(Option<SpaceId>),
     /// Purge everything that an identity wrote in a space.
@@ -36,32 +36,32 @@ pub enum Work {
     Rewrap,
 }
 
-impl Work {
+impl JobKind {
     /// The word for it.
     pub fn word(&self) -> &'static str {
         match self {
-            Work::Retain(_) => "retain",
-            Work::Erase(..) => "erase",
-            Work::EndSpace(_) => "end space",
-            Work::Encrypt => "encrypt",
-            Work::Rotate(_) => "rotate",
-            Work::Rewrap => "rewrap",
+            JobKind::Retain(_) => "retain",
+            JobKind::Erase(..) => "erase",
+            JobKind::EndSpace(_) => "end space",
+            JobKind::Encrypt => "encrypt",
+            JobKind::Rotate(_) => "rotate",
+            JobKind::Rewrap => "rewrap",
         }
     }
 
     /// The space it is about, if it is about one.
     pub fn space(&self) -> Option<SpaceId> {
         match self {
-            Work::Retain(space) => *space,
-            Work::Erase(space, _) | Work::EndSpace(space) | Work::Rotate(space) => Some(*space),
-            Work::Encrypt | Work::Rewrap => None,
+            JobKind::Retain(space) => *space,
+            JobKind::Erase(space, _) | JobKind::EndSpace(space) | JobKind::Rotate(space) => Some(*space),
+            JobKind::Encrypt | JobKind::Rewrap => None,
         }
     }
 }
 
 /// What was done so far: the receipt of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Receipt {
+pub struct JobReceipt {
     /// Rows that were looked at.
     pub seen: u64,
     /// Values that were written anew.
@@ -76,7 +76,7 @@ pub struct Receipt {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Job {
     /// What is to be done.
-    pub work: Work,
+    pub work: JobKind,
     /// Who asked for it: a key, the operator, or the schedule.
     pub who: String,
     /// When.
@@ -86,14 +86,14 @@ pub struct Job {
     /// Where it goes on.
     pub cursor: Vec<u8>,
     /// What was done so far.
-    pub receipt: Receipt,
+    pub receipt: JobReceipt,
     /// Why it ended before it was done.
     pub failed: Option<String>,
 }
 
 impl Batch<'_> {
     /// Begins a job, unless the same is under way. Says its number.
-    pub fn begin_job(&mut self, work: Work, who: &str) -> Answer<u64> {
+    pub fn begin_job(&mut self, work: JobKind, who: &str) -> StoreResult<u64> {
         for number in self.db.open_jobs()? {
             if self.db.job(number)?.is_some_and(|job| job.work == work) {
                 return Ok(number);
@@ -106,7 +106,7 @@ impl Batch<'_> {
             begun_at: self.now,
             ended_at: Nanos(0),
             cursor: Vec::new(),
-            receipt: Receipt::default(),
+            receipt: JobReceipt::default(),
             failed: None,
         };
         self.keep_job(number, &job)?;
@@ -114,7 +114,7 @@ impl Batch<'_> {
     }
 
     /// Keeps how far a job has come. One that has ended makes room for others.
-    pub fn keep_job(&mut self, number: u64, job: &Job) -> Answer<()> {
+    pub fn keep_job(&mut self, number: u64, job: &Job) -> StoreResult<()> {
         self.touch();
         self.db.tables.about.insert(LAST, number.to_be_bytes().as_slice()).map_err(fault)?;
         self.db.tables.jobs.insert(number, to_row(job)?.as_slice()).map_err(fault)?;
@@ -134,15 +134,15 @@ impl Batch<'_> {
     }
 }
 
-impl<V: View> Db<V> {
+impl<V: TableReads> Db<V> {
     /// The numbers of the jobs that are under way, the oldest first.
-    pub fn open_jobs(&self) -> Answer<Vec<u64>> {
+    pub fn open_jobs(&self) -> StoreResult<Vec<u64>> {
         let numbers = self.tables.open_jobs().iter().map_err(fault)?;
         numbers.map(|entry| Ok(entry.map_err(fault)?.0.value())).collect()
     }
 
     /// The job whose turn it is: the next after the one that had it last.
-    pub fn next_job(&self) -> Answer<Option<(u64, Job)>> {
+    pub fn next_job(&self) -> StoreResult<Option<(u64, Job)>> {
         let Some(first) = self.tables.open_jobs().first().map_err(fault)?.map(|(key, _)| key.value()) else {
             return Ok(None);
         };
@@ -153,7 +153,7 @@ impl<V: View> Db<V> {
     }
 
     /// A job.
-    pub fn job(&self, number: u64) -> Answer<Option<Job>> {
+    pub fn job(&self, number: u64) -> StoreResult<Option<Job>> {
         match self.tables.jobs().get(number).map_err(fault)? {
             Some(row) => from_row(row.value(), "a job").map(Some),
             None => Ok(None),
@@ -161,7 +161,7 @@ impl<V: View> Db<V> {
     }
 
     /// Jobs before a number, the latest first.
-    pub fn jobs(&self, before: u64, most: usize) -> Answer<Vec<(u64, Job)>> {
+    pub fn jobs(&self, before: u64, most: usize) -> StoreResult<Vec<(u64, Job)>> {
         let mut jobs = Vec::new();
         for entry in self.tables.jobs().range(..before).map_err(fault)?.rev().take(most) {
             let (number, row) = entry.map_err(fault)?;

@@ -12,7 +12,7 @@ use std::sync::{Arc, RwLock};
 
 /// Space keys, prekey secrets and transit secrets.
 #[derive(Default)]
-pub struct Keys {
+pub struct KeyringSecrets {
     inner: RwLock<Inner>,
 }
 
@@ -57,7 +57,7 @@ impl Inner {
 /// More identities, names or signing keys than this are not remembered at a time; they are read again when wanted.
 const REMEMBERED_MAX: usize = 50_000;
 
-impl Keys {
+impl KeyringSecrets {
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Inner> {
         // A poisoned lock still guards complete maps: every change is one insertion.
         self.inner.read().unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -155,7 +155,7 @@ impl Keys {
     }
 }
 
-impl Keyring for Keys {
+impl Keyring for KeyringSecrets {
     fn space_key(&self, space: &SpaceId, key: &KeyId) -> Option<Arc<SpaceKey>> {
         self.read().spaces.get(&(*space, *key)).cloned()
     }
@@ -169,16 +169,16 @@ impl Keyring for Keys {
     }
 }
 
-impl std::fmt::Debug for Keys {
+impl std::fmt::Debug for KeyringSecrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let inner = self.read();
         write!(f, "Keys({} space keys, {} prekeys)", inner.spaces.len(), inner.prekeys.len())
     }
 }
 
-impl Keys {
+impl KeyringSecrets {
     /// Takes over everything another keyring holds.
-    pub fn absorb(&self, other: Keys) {
+    pub fn absorb(&self, other: KeyringSecrets) {
         let other = other.inner.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         let is_empty = other.spaces.is_empty() && other.prekeys.is_empty() && other.transits.is_empty();
         if is_empty && other.storage.is_empty() && other.retired.is_empty() {

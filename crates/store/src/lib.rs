@@ -44,11 +44,11 @@ pub mod verify;
 pub mod views;
 pub mod webhooks;
 
-pub use at_rest::{Chance, Protection};
+pub use at_rest::{KeySource, Protection};
 pub use batch::Batch;
 pub use db::Db;
 pub use disk::{Disk, FolderDisk};
-pub use encode::{Entry, Usage};
-pub use keyring::Keys;
+pub use encode::{JournalEntry, Usage};
+pub use keyring::KeyringSecrets;
 pub use master::MasterKey;
-pub use open::{CannotOpen, FORMAT, Options, Store};
+pub use open::{FORMAT, OpenError, Store, StoreOptions};

@@ -3,18 +3,18 @@
 use crate::at_rest;
 use crate::db::fault;
 use crate::master::WrongKey;
-use crate::open::{CannotOpen, FORMAT, Store};
+use crate::open::{FORMAT, OpenError, Store};
 use crate::tables::Tables;
-use engine::reads::Answer;
+use engine::reads::StoreResult;
 use redb::ReadableTable as _;
 
 impl Store {
     /// Brings an older data folder to this release's format, one numbered step at a time. Says whether views have to be built again, which needs the keys.
-    pub(crate) fn migrate(&self) -> Result<bool, CannotOpen> {
+    pub(crate) fn migrate(&self) -> Result<bool, OpenError> {
         let check = self.shared.master.check_value();
         let begun = self.write_raw(|transaction| {
             let mut tables = Tables::open(transaction).map_err(fault)?;
-            let read = |tables: &Tables<'_>, name| -> Answer<Option<Vec<u8>>> {
+            let read = |tables: &Tables<'_>, name| -> StoreResult<Option<Vec<u8>>> {
                 Ok(tables.about.get(name).map_err(fault)?.map(|guard| guard.value().to_vec()))
             };
             let format = read(&tables, "format")?;
@@ -29,8 +29,8 @@ impl Store {
             Ok((format, stored.unwrap_or_default()))
         })?;
         match begun {
-            (format, _) if format > FORMAT => Err(CannotOpen::Newer(format)),
-            (_, stored) if stored != check => Err(CannotOpen::WrongKey(WrongKey)),
+            (format, _) if format > FORMAT => Err(OpenError::Newer(format)),
+            (_, stored) if stored != check => Err(OpenError::WrongKey(WrongKey)),
             (format, _) => {
                 (format..FORMAT).try_for_each(|format| self.migrate_from(format))?;
                 Ok(format < FORMAT)
@@ -38,7 +38,7 @@ impl Store {
         }
     }
 
-    fn migrate_from(&self, format: u64) -> Answer<()> {
+    fn migrate_from(&self, format: u64) -> StoreResult<()> {
         self.write_raw(|transaction| {
             match format {
                 1 => at_rest::tag_contents(self.shared.disk.as_ref(), transaction)?,

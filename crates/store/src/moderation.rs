@@ -4,37 +4,37 @@ use crate::batch::Batch;
 use crate::db::{Db, fault};
 use crate::encode;
 use crate::people::{from_row, to_row};
-use crate::tables::View;
-use engine::reads::Answer;
+use crate::tables::TableReads;
+use engine::reads::StoreResult;
 use model::{EventId, Identity, Nanos, SpaceId};
 use redb::ReadableTable as _;
 use serde::{Deserialize, Serialize};
 
 /// How somebody keeps another at a distance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Distance {
+pub enum BlockKind {
     /// What the other writes is not shown.
     Block,
     /// What the other writes is shown, and counts as read.
     Mute,
 }
 
-impl Distance {
+impl BlockKind {
     fn code(self) -> u8 {
         match self {
-            Distance::Block => 1,
-            Distance::Mute => 2,
+            BlockKind::Block => 1,
+            BlockKind::Mute => 2,
         }
     }
 
-    fn from_code(code: u8) -> Distance {
-        if code == 1 { Distance::Block } else { Distance::Mute }
+    fn from_code(code: u8) -> BlockKind {
+        if code == 1 { BlockKind::Block } else { BlockKind::Mute }
     }
 }
 
 /// What somebody reported to the moderators.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Report {
+pub struct UserReport {
     /// Who did.
     pub reporter: Identity,
     /// What it is about.
@@ -62,8 +62,8 @@ impl Batch<'_> {
         space: &SpaceId,
         owner: &Identity,
         other: &Identity,
-        distance: Option<Distance>,
-    ) -> Answer<()> {
+        distance: Option<BlockKind>,
+    ) -> StoreResult<()> {
         self.touch();
         let key = distance_key(space, owner, &other.0);
         match distance {
@@ -74,7 +74,7 @@ impl Batch<'_> {
     }
 
     /// Forgets whom somebody keeps at a distance.
-    pub fn forget_distances(&mut self, space: &SpaceId, owner: &Identity) -> Answer<()> {
+    pub fn forget_distances(&mut self, space: &SpaceId, owner: &Identity) -> StoreResult<()> {
         for (other, _) in self.db.distances(space, owner)? {
             self.set_distance(space, owner, &other, None)?;
         }
@@ -82,7 +82,7 @@ impl Batch<'_> {
     }
 
     /// Forgets what somebody reported.
-    pub fn forget_reports(&mut self, space: &SpaceId, reporter: &Identity) -> Answer<()> {
+    pub fn forget_reports(&mut self, space: &SpaceId, reporter: &Identity) -> StoreResult<()> {
         self.touch();
         for (number, report) in self.db.reports(space, u64::MAX, usize::MAX)? {
             if report.reporter == *reporter {
@@ -93,7 +93,7 @@ impl Batch<'_> {
     }
 
     /// Keeps a new report. Says its number.
-    pub fn add_report(&mut self, space: &SpaceId, report: &Report) -> Answer<u64> {
+    pub fn add_report(&mut self, space: &SpaceId, report: &UserReport) -> StoreResult<u64> {
         // A number stays what it was in the audit log, also when the report is forgotten.
         let name = format!("reports {space}");
         let last = self.db.about(&name)?.and_then(|bytes| Some(u64::from_be_bytes(*bytes.first_chunk()?)));
@@ -105,7 +105,7 @@ impl Batch<'_> {
     }
 
     /// Changes what is kept of a report.
-    pub fn keep_report(&mut self, space: &SpaceId, number: u64, report: &Report) -> Answer<()> {
+    pub fn keep_report(&mut self, space: &SpaceId, number: u64, report: &UserReport) -> StoreResult<()> {
         self.touch();
         let key = report_key(space, number);
         let row = self.protect(space, &key, &to_row(report)?)?;
@@ -114,26 +114,26 @@ impl Batch<'_> {
     }
 }
 
-impl<V: View> Db<V> {
+impl<V: TableReads> Db<V> {
     /// Whom somebody keeps at a distance in a space.
-    pub fn distances(&self, space: &SpaceId, owner: &Identity) -> Answer<Vec<(Identity, Distance)>> {
+    pub fn distances(&self, space: &SpaceId, owner: &Identity) -> StoreResult<Vec<(Identity, BlockKind)>> {
         let range = distance_key(space, owner, &[0; 32])..=distance_key(space, owner, &[0xff; 32]);
         let mut found = Vec::new();
         for entry in self.tables.distances().range(range).map_err(fault)? {
             let (key, code) = entry.map_err(fault)?;
-            found.push((Identity(encode::key(&[&key.value()[48..]])), Distance::from_code(code.value())));
+            found.push((Identity(encode::key(&[&key.value()[48..]])), BlockKind::from_code(code.value())));
         }
         Ok(found)
     }
 
     /// How somebody keeps another at a distance.
-    pub fn distance(&self, space: &SpaceId, owner: &Identity, other: &Identity) -> Answer<Option<Distance>> {
+    pub fn distance(&self, space: &SpaceId, owner: &Identity, other: &Identity) -> StoreResult<Option<BlockKind>> {
         let found = self.tables.distances().get(distance_key(space, owner, &other.0)).map_err(fault)?;
-        Ok(found.map(|code| Distance::from_code(code.value())))
+        Ok(found.map(|code| BlockKind::from_code(code.value())))
     }
 
     /// Reports of a space before a number, the latest first.
-    pub fn reports(&self, space: &SpaceId, before: u64, most: usize) -> Answer<Vec<(u64, Report)>> {
+    pub fn reports(&self, space: &SpaceId, before: u64, most: usize) -> StoreResult<Vec<(u64, UserReport)>> {
         let mut reports = Vec::new();
         let range = report_key(space, 0)..report_key(space, before);
         for entry in self.tables.reports().range(range).map_err(fault)?.rev().take(most) {

@@ -2,12 +2,12 @@
 
 use crate::batch::Batch;
 use crate::db::fault;
-use engine::reads::{Answer, Reads as _};
+use engine::reads::{Reads as _, StoreResult};
 use model::{AuthorNo, Identity, SpaceId, SpaceNo};
 
 impl Batch<'_> {
     /// The number of a space, given now if it has none.
-    pub fn number_space(&mut self, space: &SpaceId) -> Answer<SpaceNo> {
+    pub fn number_space(&mut self, space: &SpaceId) -> StoreResult<SpaceNo> {
         if let Some(known) = self.db.space_no(space)? {
             return Ok(known);
         }
@@ -20,7 +20,7 @@ impl Batch<'_> {
     }
 
     /// The number of an identity, given now if it has none.
-    pub fn number_author(&mut self, identity: &Identity) -> Answer<AuthorNo> {
+    pub fn number_author(&mut self, identity: &Identity) -> StoreResult<AuthorNo> {
         if let Some(known) = self.db.author_no(identity)? {
             return Ok(known);
         }
@@ -33,7 +33,7 @@ impl Batch<'_> {
     }
 
     /// Takes back the numbers of a space and an author that were given for an event that is not kept after all.
-    pub fn take_back_numbers(&mut self, space: Option<SpaceId>, author: Option<Identity>) -> Answer<()> {
+    pub fn take_back_numbers(&mut self, space: Option<SpaceId>, author: Option<Identity>) -> StoreResult<()> {
         if let Some(space) = space {
             let removed = self.db.tables.spaces.remove(space.0).map_err(fault)?.map(|guard| guard.value());
             if let Some(number) = removed {

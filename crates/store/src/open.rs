@@ -1,15 +1,15 @@
 //! Opening a data folder, and the two ways in: one writer's transaction at a time, and snapshots that never wait.
 
-use crate::at_rest::{self, Chance, StorageKey};
+use crate::at_rest::{self, KeySource, StorageKey};
 use crate::batch::Batch;
 use crate::db::{Db, Pending, fault};
 use crate::disk::Disk;
 use crate::encode;
-use crate::keyring::Keys;
+use crate::keyring::KeyringSecrets;
 use crate::master::{MasterKey, WrongKey};
 use crate::tables::{Snapshot, Tables};
 use engine::policy::Policy;
-use engine::reads::{Answer, Fault};
+use engine::reads::{StoreError, StoreResult};
 use engine::receive::Transit;
 use model::crypto::{SpaceKey, TransitSecret};
 use model::{KeyId, Nanos, PrekeyId, SpaceId};
@@ -22,7 +22,7 @@ pub const FORMAT: u64 = 3;
 
 /// Why a data folder cannot be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum CannotOpen {
+pub enum OpenError {
     /// A later release wrote it.
     #[error("the data folder has format {0}, and this release knows formats up to {FORMAT}; use a newer release")]
     Newer(u64),
@@ -37,12 +37,12 @@ pub enum CannotOpen {
     Damaged(String),
     /// The disk failed.
     #[error(transparent)]
-    Store(#[from] Fault),
+    Store(#[from] StoreError),
 }
 
 /// How to open.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct StoreOptions {
     /// Local limits.
     pub policy: Policy,
     /// How much memory the database may use for its pages.
@@ -50,29 +50,34 @@ pub struct Options {
     /// Below this much free disk the node only reads.
     pub reserve_bytes: u64,
     /// Where new storage keys come from.
-    pub chance: Chance,
+    pub random: KeySource,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options { policy: Policy::default(), cache_bytes: 256 << 20, reserve_bytes: 64 << 20, chance: Chance::Machine }
+impl Default for StoreOptions {
+    fn default() -> StoreOptions {
+        StoreOptions {
+            policy: Policy::default(),
+            cache_bytes: 256 << 20,
+            reserve_bytes: 64 << 20,
+            random: KeySource::Machine,
+        }
     }
 }
 
 /// What the writer and all readers share.
-pub(crate) struct Shared {
-    pub(crate) keys: Arc<Keys>,
+pub(crate) struct StoreShared {
+    pub(crate) keys: Arc<KeyringSecrets>,
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) master: MasterKey,
     pub(crate) policy: Policy,
-    pub(crate) chance: Chance,
+    pub(crate) random: KeySource,
     received_again: Mutex<BTreeMap<u64, [u8; 13]>>,
 }
 
 /// More repetitions than this are not noted until something commits.
 const RECEIVED_AGAIN_MAX: usize = 10_000;
 
-impl Shared {
+impl StoreShared {
     /// What was noted without a commit of its own.
     pub(crate) fn take_received_again(&self) -> BTreeMap<u64, [u8; 13]> {
         std::mem::take(&mut *self.received_again.lock().unwrap_or_else(PoisonError::into_inner))
@@ -86,7 +91,7 @@ impl Shared {
     }
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for StoreShared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Shared({:?})", self.keys)
     }
@@ -96,8 +101,8 @@ impl std::fmt::Debug for Shared {
 pub struct Store {
     database: RwLock<Arc<Database>>,
     latest: RwLock<Option<Arc<Db<Snapshot>>>>,
-    pub(crate) shared: Arc<Shared>,
-    options: Options,
+    pub(crate) shared: Arc<StoreShared>,
+    options: StoreOptions,
 }
 
 impl std::fmt::Debug for Store {
@@ -108,11 +113,11 @@ impl std::fmt::Debug for Store {
 
 impl Store {
     /// Opens what is on the disk, or begins there.
-    pub fn open(disk: Arc<dyn Disk>, master: MasterKey, options: Options) -> Result<Store, CannotOpen> {
+    pub fn open(disk: Arc<dyn Disk>, master: MasterKey, options: StoreOptions) -> Result<Store, OpenError> {
         let database = open_database(disk.as_ref(), &options)?;
-        let keys = Arc::new(Keys::default());
-        let (policy, chance) = (options.policy, options.chance);
-        let shared = Shared { keys, disk, master, policy, chance, received_again: Mutex::default() };
+        let keys = Arc::new(KeyringSecrets::default());
+        let (policy, random) = (options.policy, options.random);
+        let shared = StoreShared { keys, disk, master, policy, random, received_again: Mutex::default() };
         let mut store = Store {
             database: RwLock::new(Arc::new(database)),
             latest: RwLock::new(None),
@@ -129,7 +134,7 @@ impl Store {
     }
 
     /// The secrets at hand.
-    pub fn keys(&self) -> &Arc<Keys> {
+    pub fn keys(&self) -> &Arc<KeyringSecrets> {
         &self.shared.keys
     }
 
@@ -149,7 +154,7 @@ impl Store {
     }
 
     /// How it was opened.
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> &StoreOptions {
         &self.options
     }
 
@@ -163,7 +168,7 @@ impl Store {
     }
 
     /// Opens the database again after a write failed for want of room. Snapshots taken before stay as they are.
-    pub fn reopen(&self) -> Result<(), CannotOpen> {
+    pub fn reopen(&self) -> Result<(), OpenError> {
         self.forget_snapshot();
         let mut slot = self.database.write().unwrap_or_else(std::sync::PoisonError::into_inner);
         // The old one must let go of the file before the new one can have it; readers that still use it keep it busy.
@@ -175,7 +180,7 @@ impl Store {
     }
 
     /// Reads as of the latest commit, without waiting for the writer. All readers between two commits share one.
-    pub fn snapshot(&self) -> Answer<Arc<Db<Snapshot>>> {
+    pub fn snapshot(&self) -> StoreResult<Arc<Db<Snapshot>>> {
         if let Some(latest) = &*self.latest.read().unwrap_or_else(PoisonError::into_inner) {
             return Ok(latest.clone());
         }
@@ -193,7 +198,7 @@ impl Store {
         *self.latest.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    fn open_snapshot(&self) -> Answer<Db<Snapshot>> {
+    fn open_snapshot(&self) -> StoreResult<Db<Snapshot>> {
         let transaction = self.database().begin_read().map_err(fault)?;
         let mut db = Db {
             tables: Snapshot::open(&transaction).map_err(fault)?,
@@ -212,7 +217,7 @@ impl Store {
     }
 
     /// Runs one batch: everything it changes is committed together, durably, before this returns.
-    pub fn write<T>(&self, now: Nanos, work: impl FnOnce(&mut Batch<'_>) -> Answer<T>) -> Answer<T> {
+    pub fn write<T>(&self, now: Nanos, work: impl FnOnce(&mut Batch<'_>) -> StoreResult<T>) -> StoreResult<T> {
         let transaction = self.begin()?;
         let mut batch = Batch::begin(self.shared.clone(), &transaction, now)?;
         let answer = work(&mut batch)?;
@@ -229,7 +234,7 @@ impl Store {
     }
 
     /// Runs work on the tables and throws away what it did.
-    pub(crate) fn try_out<T>(&self, work: impl FnOnce(&WriteTransaction) -> Answer<T>) -> Answer<T> {
+    pub(crate) fn try_out<T>(&self, work: impl FnOnce(&WriteTransaction) -> StoreResult<T>) -> StoreResult<T> {
         let transaction = self.begin()?;
         let answer = work(&transaction);
         transaction.abort().map_err(fault)?;
@@ -237,7 +242,7 @@ impl Store {
     }
 
     /// Runs work on the tables and commits it.
-    pub(crate) fn write_raw<T>(&self, work: impl FnOnce(&WriteTransaction) -> Answer<T>) -> Answer<T> {
+    pub(crate) fn write_raw<T>(&self, work: impl FnOnce(&WriteTransaction) -> StoreResult<T>) -> StoreResult<T> {
         let transaction = self.begin()?;
         let answer = work(&transaction)?;
         transaction.commit().map_err(fault)?;
@@ -245,41 +250,41 @@ impl Store {
         Ok(answer)
     }
 
-    fn begin(&self) -> Answer<WriteTransaction> {
+    fn begin(&self) -> StoreResult<WriteTransaction> {
         let mut transaction = self.database().begin_write().map_err(fault)?;
         transaction.set_quick_repair(true);
         Ok(transaction)
     }
 
     /// Checks every page of the database against its checksums.
-    pub fn check_pages(&mut self) -> Result<bool, CannotOpen> {
+    pub fn check_pages(&mut self) -> Result<bool, OpenError> {
         self.forget_snapshot();
         let slot = self.database.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
         match Arc::get_mut(slot) {
             Some(database) => database.check_integrity().map_err(opening),
-            None => Err(CannotOpen::Busy),
+            None => Err(OpenError::Busy),
         }
     }
 
     /// Gives unused pages back to the file system.
-    pub fn compact(&mut self) -> Result<bool, CannotOpen> {
+    pub fn compact(&mut self) -> Result<bool, OpenError> {
         self.forget_snapshot();
         let slot = self.database.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
         match Arc::get_mut(slot) {
-            Some(database) => database.compact().map_err(|error| CannotOpen::Damaged(error.to_string())),
-            None => Err(CannotOpen::Busy),
+            Some(database) => database.compact().map_err(|error| OpenError::Damaged(error.to_string())),
+            None => Err(OpenError::Busy),
         }
     }
 
     /// While secrets are wrapped anew, those of the earlier master key open too; names are found as ever.
-    fn adopt_keys(&mut self) -> Result<(), CannotOpen> {
+    fn adopt_keys(&mut self) -> Result<(), OpenError> {
         let (previous, index) = self.try_out(|transaction| {
             let tables = Tables::open(transaction).map_err(fault)?;
             let read = |name| Ok(tables.about.get(name).map_err(fault)?.map(|guard| guard.value().to_vec()));
             Ok((read(at_rest::PREVIOUS)?, read(at_rest::INDEX)?))
         })?;
         // Nobody shares it yet.
-        let Some(shared) = Arc::get_mut(&mut self.shared) else { return Err(CannotOpen::Busy) };
+        let Some(shared) = Arc::get_mut(&mut self.shared) else { return Err(OpenError::Busy) };
         if let Some(wrapped) = previous {
             let bytes = zeroize::Zeroizing::new(shared.master.unwrap(at_rest::PREVIOUS.as_bytes(), &wrapped)?);
             shared.master.set_previous(&bytes)?;
@@ -291,7 +296,7 @@ impl Store {
         Ok(())
     }
 
-    fn load_keys(&self) -> Result<(), CannotOpen> {
+    fn load_keys(&self) -> Result<(), OpenError> {
         let db = self.snapshot()?;
         let master = &self.shared.master;
         for entry in db.tables.keys.iter().map_err(fault)? {
@@ -331,43 +336,41 @@ impl Store {
     }
 
     /// The key that new events of a sealed space are sealed under.
-    pub fn current_key(&self, space: &SpaceId) -> Answer<Option<KeyId>> {
+    pub fn current_key(&self, space: &SpaceId) -> StoreResult<Option<KeyId>> {
         let db = self.snapshot()?;
         Ok(db.tables.current_keys.get(space.0).map_err(fault)?.map(|guard| KeyId(guard.value())))
     }
 
     /// The custodial signing key of an identity.
-    pub fn custodian(&self, identity: &model::Identity) -> Answer<Option<[u8; 32]>> {
+    pub fn custodian(&self, identity: &model::Identity) -> StoreResult<Option<[u8; 32]>> {
         let db = self.snapshot()?;
         let found = db.tables.custodians.get(identity.0).map_err(fault)?;
         let unwrap = |wrapped: &[u8]| {
             let name = [b"custodian".as_slice(), &identity.0].concat();
-            self.shared.master.unwrap32(&name, wrapped).map_err(|error| Fault::Broken(error.to_string()))
+            self.shared.master.unwrap32(&name, wrapped).map_err(|error| StoreError::Broken(error.to_string()))
         };
         found.map(|guard| unwrap(guard.value())).transpose()
     }
 }
 
-fn opening(error: redb::DatabaseError) -> CannotOpen {
+fn opening(error: redb::DatabaseError) -> OpenError {
     match error {
-        redb::DatabaseError::DatabaseAlreadyOpen => CannotOpen::Busy,
+        redb::DatabaseError::DatabaseAlreadyOpen => OpenError::Busy,
         redb::DatabaseError::Storage(redb::StorageError::Io(io)) if io.kind() == std::io::ErrorKind::InvalidData => {
-            CannotOpen::Damaged(io.to_string())
+            OpenError::Damaged(io.to_string())
         }
-        redb::DatabaseError::Storage(redb::StorageError::Io(io)) => {
-            CannotOpen::Store(fault(redb::StorageError::Io(io)))
-        }
-        other => CannotOpen::Damaged(other.to_string()),
+        redb::DatabaseError::Storage(redb::StorageError::Io(io)) => OpenError::Store(fault(redb::StorageError::Io(io))),
+        other => OpenError::Damaged(other.to_string()),
     }
 }
 
 /// Opens the database file; a damaged one may make the engine panic, which is caught and named.
-fn open_database(disk: &dyn Disk, options: &Options) -> Result<Database, CannotOpen> {
+fn open_database(disk: &dyn Disk, options: &StoreOptions) -> Result<Database, OpenError> {
     let mut builder = Builder::new();
     builder.set_cache_size(options.cache_bytes);
     let attempt = std::panic::AssertUnwindSafe(|| disk.open_database(&builder));
     match std::panic::catch_unwind(attempt) {
         Ok(opened) => opened.map_err(opening),
-        Err(_) => Err(CannotOpen::Damaged("the database engine gave up on it".into())),
+        Err(_) => Err(OpenError::Damaged("the database engine gave up on it".into())),
     }
 }

@@ -6,10 +6,10 @@
 use crate::batch::Batch;
 use crate::db::{Db, fault};
 use crate::encode::{self, broken};
-use crate::open::Shared;
-use crate::tables::View;
+use crate::open::StoreShared;
+use crate::tables::TableReads;
 use ed25519_dalek::SigningKey;
-use engine::reads::{Answer, Reads as _};
+use engine::reads::{Reads as _, StoreResult};
 use engine::receive::Keyring as _;
 use model::crypto::SpaceKey;
 use model::{AuthorNo, EventId, Identity, KeyId, Nanos, Seq, SpaceId, SpaceNo, Stamp};
@@ -45,15 +45,15 @@ pub struct User {
     pub is_gone: bool,
 }
 
-pub(crate) fn to_row(value: &impl Serialize) -> Answer<Vec<u8>> {
+pub(crate) fn to_row(value: &impl Serialize) -> StoreResult<Vec<u8>> {
     postcard::to_stdvec(value).map_err(|_| broken("a row that could not be written"))
 }
 
-pub(crate) fn from_row<'a, T: Deserialize<'a>>(bytes: &'a [u8], what: &str) -> Answer<T> {
+pub(crate) fn from_row<'a, T: Deserialize<'a>>(bytes: &'a [u8], what: &str) -> StoreResult<T> {
     postcard::from_bytes(bytes).map_err(|_| broken(what))
 }
 
-impl Shared {
+impl StoreShared {
     pub(crate) fn user_key(&self, space: &SpaceId, user: &str) -> [u8; 32] {
         encode::key(&[&space.0, &self.master.index_hash(&[&space.0, user.as_bytes()])])
     }
@@ -65,7 +65,7 @@ fn name_key(space: &SpaceId, identity: &Identity) -> [u8; 48] {
 
 impl Batch<'_> {
     /// Keeps a space, or changes what is kept of it.
-    pub fn keep_space(&mut self, space: &SpaceId, kept: &KeptSpace) -> Answer<()> {
+    pub fn keep_space(&mut self, space: &SpaceId, kept: &KeptSpace) -> StoreResult<()> {
         self.touch();
         let row = self.protect(space, b"kept space", &to_row(kept)?)?;
         self.db.tables.kept_spaces.insert(space.0, row.as_slice()).map_err(fault)?;
@@ -73,7 +73,7 @@ impl Batch<'_> {
     }
 
     /// Keeps a user, or changes what is kept of them.
-    pub fn keep_user(&mut self, space: &SpaceId, user: &User) -> Answer<()> {
+    pub fn keep_user(&mut self, space: &SpaceId, user: &User) -> StoreResult<()> {
         self.touch();
         let key = self.shared.user_key(space, &user.id);
         let row = self.protect(space, &key, &to_row(user)?)?;
@@ -86,9 +86,9 @@ impl Batch<'_> {
     }
 }
 
-impl<V: View> Db<V> {
+impl<V: TableReads> Db<V> {
     /// Who an author is, remembered: a number that was committed never changes its meaning.
-    pub(crate) fn remembered_identity(&self, author: AuthorNo) -> Answer<Identity> {
+    pub(crate) fn remembered_identity(&self, author: AuthorNo) -> StoreResult<Identity> {
         if let Some(known) = self.keys.identity(author) {
             return Ok(known);
         }
@@ -106,7 +106,7 @@ impl<V: View> Db<V> {
         after: (AuthorNo, Stamp),
         upto: AuthorNo,
         most: usize,
-    ) -> Answer<Vec<(AuthorNo, Stamp, Seq)>> {
+    ) -> StoreResult<Vec<(AuthorNo, Stamp, Seq)>> {
         let from = std::ops::Bound::Excluded(encode::author_stamp(space, after.0, after.1));
         let to = std::ops::Bound::Included(encode::author_stamp(space, upto, Stamp::LAST));
         let mut found = Vec::new();
@@ -119,7 +119,7 @@ impl<V: View> Db<V> {
     }
 
     /// What an author wrote in a space up to a place, in order: the latest so many.
-    pub fn written_before(&self, space: SpaceNo, author: AuthorNo, upto: Stamp, most: usize) -> Answer<Vec<Seq>> {
+    pub fn written_before(&self, space: SpaceNo, author: AuthorNo, upto: Stamp, most: usize) -> StoreResult<Vec<Seq>> {
         let range = encode::author_stamp(space, author, Stamp::FIRST)..=encode::author_stamp(space, author, upto);
         let mut found = Vec::new();
         for entry in self.tables.by_author().range(range).map_err(fault)?.rev().take(most) {
@@ -130,7 +130,7 @@ impl<V: View> Db<V> {
     }
 
     /// A space that this node keeps.
-    pub fn kept_space(&self, space: &SpaceId) -> Answer<Option<KeptSpace>> {
+    pub fn kept_space(&self, space: &SpaceId) -> StoreResult<Option<KeptSpace>> {
         let Some(row) = self.tables.kept_spaces().get(space.0).map_err(fault)? else { return Ok(None) };
         let plain = self.open_at_rest(space, b"kept space", row.value())?;
         plain.map(|plain| from_row(&plain, "a kept space")).transpose()
@@ -142,7 +142,7 @@ impl<V: View> Db<V> {
     }
 
     /// All spaces that this node keeps.
-    pub fn kept_spaces(&self) -> Answer<Vec<(SpaceId, KeptSpace)>> {
+    pub fn kept_spaces(&self) -> StoreResult<Vec<(SpaceId, KeptSpace)>> {
         let mut spaces = Vec::new();
         for entry in self.tables.kept_spaces().iter().map_err(fault)? {
             let (key, row) = entry.map_err(fault)?;
@@ -155,7 +155,7 @@ impl<V: View> Db<V> {
     }
 
     /// A user by the name that applications use.
-    pub fn user(&self, space: &SpaceId, user: &str) -> Answer<Option<User>> {
+    pub fn user(&self, space: &SpaceId, user: &str) -> StoreResult<Option<User>> {
         let key = self.shared.user_key(space, user);
         let Some(row) = self.tables.users().get(key).map_err(fault)? else { return Ok(None) };
         let plain = self.open_at_rest(space, &key, row.value())?;
@@ -163,7 +163,7 @@ impl<V: View> Db<V> {
     }
 
     /// Users of a space after a row, in an order that means nothing, with the row to go on from.
-    pub fn users(&self, space: &SpaceId, after: Option<[u8; 32]>, most: usize) -> Answer<Vec<([u8; 32], User)>> {
+    pub fn users(&self, space: &SpaceId, after: Option<[u8; 32]>, most: usize) -> StoreResult<Vec<([u8; 32], User)>> {
         let from = std::ops::Bound::Excluded(after.unwrap_or_else(|| encode::key(&[&space.0])));
         let to = std::ops::Bound::Included(encode::key::<32>(&[&space.0, &[0xff; 16]]));
         let mut users = Vec::new();
@@ -177,7 +177,7 @@ impl<V: View> Db<V> {
     }
 
     /// The user id of an identity, where it is custodial here.
-    pub fn user_name(&self, space: &SpaceId, identity: &Identity) -> Answer<Option<Arc<str>>> {
+    pub fn user_name(&self, space: &SpaceId, identity: &Identity) -> StoreResult<Option<Arc<str>>> {
         if let Some(known) = self.keys.name(space, identity) {
             return Ok(Some(known));
         }
@@ -197,13 +197,13 @@ impl<V: View> Db<V> {
     }
 
     /// The key that new events of a sealed space are sealed under.
-    pub fn current_space_key(&self, space: &SpaceId) -> Answer<Option<Arc<SpaceKey>>> {
+    pub fn current_space_key(&self, space: &SpaceId) -> StoreResult<Option<Arc<SpaceKey>>> {
         let current = self.tables.current_keys().get(space.0).map_err(fault)?.map(|guard| KeyId(guard.value()));
         Ok(current.and_then(|key| self.space_key(space, &key)))
     }
 
     /// The signing key of a custodial identity.
-    pub fn signing_key(&self, identity: &Identity) -> Answer<Option<Arc<SigningKey>>> {
+    pub fn signing_key(&self, identity: &Identity) -> StoreResult<Option<Arc<SigningKey>>> {
         if let Some(known) = self.keys.signing_key(identity) {
             return Ok(Some(known));
         }

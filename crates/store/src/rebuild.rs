@@ -5,10 +5,10 @@
 
 use crate::batch::Batch;
 use crate::db::fault;
-use crate::open::{Shared, Store};
+use crate::open::{Store, StoreShared};
 use crate::tables::drop_views;
 use engine::chains::rebuild_one;
-use engine::reads::{Answer, Reads};
+use engine::reads::{Reads, StoreResult};
 use engine::rows::EventRow;
 use model::{Nanos, Seq, Stamp};
 use redb::{ReadableTable as _, WriteTransaction};
@@ -18,7 +18,7 @@ const TIERS: u8 = 4;
 
 impl Store {
     /// Builds all views again. Nothing else changes, journal positions included.
-    pub fn rebuild_views(&self, now: Nanos, progress: &mut dyn FnMut(u64)) -> Answer<u64> {
+    pub fn rebuild_views(&self, now: Nanos, progress: &mut dyn FnMut(u64)) -> StoreResult<u64> {
         self.write_raw(|transaction| {
             let rebuilt = rebuild(self.shared.clone(), transaction, now, progress)?;
             rebuilt.batch.finish()?;
@@ -37,11 +37,11 @@ pub(crate) struct Rebuilt<'t> {
 }
 
 pub(crate) fn rebuild<'t>(
-    shared: Arc<Shared>,
+    shared: Arc<StoreShared>,
     transaction: &'t WriteTransaction,
     now: Nanos,
     progress: &mut dyn FnMut(u64),
-) -> Answer<Rebuilt<'t>> {
+) -> StoreResult<Rebuilt<'t>> {
     drop_views(transaction).map_err(fault)?;
     let mut batch = Batch::begin(shared, transaction, now)?;
     let (mut count, mut unreadable) = (0, 0);
@@ -71,7 +71,7 @@ pub(crate) fn rebuild<'t>(
 type Chunk = (Option<u64>, Vec<(Stamp, Seq)>);
 
 /// The applied events of a tier among the next thousand, and the last number looked at.
-fn applied_of_tier(batch: &Batch<'_>, tier: u8, from: u64) -> Answer<Chunk> {
+fn applied_of_tier(batch: &Batch<'_>, tier: u8, from: u64) -> StoreResult<Chunk> {
     let mut last = None;
     let mut found = Vec::new();
     for entry in batch.db.tables.events.range(from..).map_err(fault)?.take(1000) {
@@ -87,14 +87,14 @@ fn applied_of_tier(batch: &Batch<'_>, tier: u8, from: u64) -> Answer<Chunk> {
 }
 
 /// Puts one event back. Says how many could not be opened because their keys were destroyed.
-fn put_back(batch: &mut Batch<'_>, seq: Seq) -> Answer<u64> {
+fn put_back(batch: &mut Batch<'_>, seq: Seq) -> StoreResult<u64> {
     let (Some(row), Some(envelope)) = (batch.db.event(seq)?, batch.db.opened(seq)?) else {
         if let Some(space) = batch.db.space_of(seq)?
             && batch.db.is_destroyed(&space)?
         {
             return Ok(1);
         }
-        return Err(engine::Fault::Broken(format!("{seq} is applied but cannot be opened")));
+        return Err(engine::StoreError::Broken(format!("{seq} is applied but cannot be opened")));
     };
     let (counts, changes) = rebuild_one(&batch.db, seq, &row, &envelope)?;
     batch.apply(changes)?;

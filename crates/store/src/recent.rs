@@ -6,8 +6,8 @@
 use crate::batch::Batch;
 use crate::db::{Db, fault};
 use crate::encode;
-use crate::tables::View;
-use engine::reads::{Answer, Reads};
+use crate::tables::TableReads;
+use engine::reads::{Reads, StoreResult};
 use engine::rows::{Register, ThreadField};
 use model::{AuthorNo, Kind, Nanos, Seq, SpaceNo, Stamp};
 use redb::ReadableTable as _;
@@ -48,9 +48,9 @@ fn arrivals_key(thread: Seq, first: u64) -> [u8; 16] {
 pub(crate) fn regroup_arrivals(
     before: &impl redb::ReadableTable<[u8; 16], u32>,
     tables: &mut crate::tables::Tables<'_>,
-) -> Answer<()> {
+) -> StoreResult<()> {
     let mut block: (Seq, Vec<Arrival>) = (Seq(0), Vec::new());
-    let mut write = |(thread, block): &(Seq, Vec<Arrival>)| -> Answer<()> {
+    let mut write = |(thread, block): &(Seq, Vec<Arrival>)| -> StoreResult<()> {
         if let Some(first) = block.first() {
             let bytes: Vec<u8> = block.iter().flat_map(|arrival| arrival.to_bytes()).collect();
             tables.arrivals.insert(arrivals_key(*thread, first.number), bytes.as_slice()).map_err(fault)?;
@@ -73,7 +73,7 @@ pub(crate) fn regroup_arrivals(
 impl Batch<'_> {
     /// Notes the messages that were applied, under the numbers of their journal entries, in the last block of their
     /// thread.
-    fn note_arrivals(&mut self) -> Answer<()> {
+    fn note_arrivals(&mut self) -> StoreResult<()> {
         let mut by_thread: BTreeMap<Seq, Vec<Arrival>> = BTreeMap::new();
         for (seq, number) in std::mem::take(&mut self.arrived) {
             let meta = self.db.with_event(seq, |parts| parts.row.meta)?.flatten();
@@ -95,7 +95,7 @@ impl Batch<'_> {
     }
 
     /// Writes the time of every thread that this batch touched, and what arrived in them.
-    pub(crate) fn settle_threads(&mut self) -> Answer<()> {
+    pub(crate) fn settle_threads(&mut self) -> StoreResult<()> {
         self.note_arrivals()?;
         for thread in std::mem::take(&mut self.touched_threads) {
             self.settle_thread(Seq(thread))?;
@@ -103,7 +103,7 @@ impl Batch<'_> {
         Ok(())
     }
 
-    fn settle_thread(&mut self, thread: Seq) -> Answer<()> {
+    fn settle_thread(&mut self, thread: Seq) -> StoreResult<()> {
         let row = self.db.event(thread)?;
         let Some((meta, stamp)) = row.as_ref().and_then(|row| Some((row.meta.as_ref()?, row.stamp()?))) else {
             return Ok(());
@@ -134,13 +134,13 @@ fn recent_key(space: SpaceNo, updated: Nanos, thread: Seq) -> [u8; 20] {
 /// Counting what is unread stops here.
 pub const UNREAD_MAX: usize = 1000;
 
-impl<V: View> Db<V> {
+impl<V: TableReads> Db<V> {
     /// The greatest time among the updates and messages of a thread that is listed.
-    pub fn updated(&self, thread: Seq) -> Answer<Option<Nanos>> {
+    pub fn updated(&self, thread: Seq) -> StoreResult<Option<Nanos>> {
         Ok(self.tables.updated().get(thread.0).map_err(fault)?.map(|guard| Nanos(guard.value())))
     }
 
-    fn latest_in(&self, space: SpaceNo, thread: Seq, created: Stamp) -> Answer<Nanos> {
+    fn latest_in(&self, space: SpaceNo, thread: Seq, created: Stamp) -> StoreResult<Nanos> {
         let mut latest = created.at;
         for field in ThreadField::UPDATABLE.into_iter().chain([ThreadField::Deleted]) {
             if let Some((stamp, _)) = self.register(space, Register::ThreadField(thread, field.code()))? {
@@ -155,7 +155,7 @@ impl<V: View> Db<V> {
     }
 
     /// The threads of a space before a time and number, the latest first.
-    pub fn recent_threads(&self, space: SpaceNo, before: (Nanos, Seq), most: usize) -> Answer<Vec<(Nanos, Seq)>> {
+    pub fn recent_threads(&self, space: SpaceNo, before: (Nanos, Seq), most: usize) -> StoreResult<Vec<(Nanos, Seq)>> {
         let range = recent_key(space, Nanos(0), Seq(0))..recent_key(space, before.0, before.1);
         let mut found = Vec::new();
         for entry in self.tables.recent().range(range).map_err(fault)?.rev().take(most) {
@@ -167,7 +167,7 @@ impl<V: View> Db<V> {
     }
 
     /// The threads of a space that were opened before a thread, the latest first, with when.
-    pub fn latest_threads(&self, space: SpaceNo, before: (Nanos, Seq), most: usize) -> Answer<Vec<(Nanos, Seq)>> {
+    pub fn latest_threads(&self, space: SpaceNo, before: (Nanos, Seq), most: usize) -> StoreResult<Vec<(Nanos, Seq)>> {
         let before = self.event(before.1)?.and_then(|row| row.stamp()).unwrap_or(Stamp::LAST);
         let range = encode::space_stamp(space, Stamp::FIRST)..encode::space_stamp(space, before);
         let mut found = Vec::new();
@@ -179,13 +179,13 @@ impl<V: View> Db<V> {
     }
 
     /// How many threads a space lists.
-    pub fn thread_count(&self, space: SpaceNo) -> Answer<u64> {
+    pub fn thread_count(&self, space: SpaceNo) -> StoreResult<u64> {
         let range = recent_key(space, Nanos(0), Seq(0))..=recent_key(space, Nanos(u64::MAX), Seq(u64::MAX));
         Ok(self.tables.recent().range(range).map_err(fault)?.count() as u64)
     }
 
     /// How many messages of others were applied here after a journal number, counted up to [`UNREAD_MAX`].
-    pub fn arrived_after(&self, thread: Seq, number: u64, but_by: &[AuthorNo]) -> Answer<usize> {
+    pub fn arrived_after(&self, thread: Seq, number: u64, but_by: &[AuthorNo]) -> StoreResult<usize> {
         let is_unread = |arrival: &&Arrival| arrival.number > number && !but_by.contains(&arrival.author);
         let mut count = self.block_of_arrivals(thread, number)?.iter().filter(is_unread).count();
         let later = arrivals_key(thread, number.saturating_add(1))..=arrivals_key(thread, u64::MAX);
@@ -199,7 +199,7 @@ impl<V: View> Db<V> {
     }
 
     /// The last block of a thread that begins at or before a journal number.
-    fn block_of_arrivals(&self, thread: Seq, number: u64) -> Answer<Vec<Arrival>> {
+    fn block_of_arrivals(&self, thread: Seq, number: u64) -> StoreResult<Vec<Arrival>> {
         let earlier = arrivals_key(thread, 0)..=arrivals_key(thread, number);
         let last = self.tables.arrivals().range(earlier).map_err(fault)?.next_back().transpose().map_err(fault)?;
         Ok(last.map_or_else(Vec::new, |(_, row)| Arrival::block_from(row.value())))

@@ -4,8 +4,8 @@ use crate::batch::Batch;
 use crate::db::{Db, fault};
 use crate::encode;
 use crate::people::{from_row, to_row};
-use crate::tables::View;
-use engine::reads::Answer;
+use crate::tables::TableReads;
+use engine::reads::StoreResult;
 use model::{EventId, Nanos, SpaceId};
 use redb::ReadableTable as _;
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,12 @@ fn row_key(space: &SpaceId, thread: Option<&EventId>) -> [u8; 32] {
 
 impl Batch<'_> {
     /// Says how long messages of a space, or of one of its threads, are kept; nothing lifts it.
-    pub fn set_retention(&mut self, space: &SpaceId, thread: Option<&EventId>, kept: Option<&Retention>) -> Answer<()> {
+    pub fn set_retention(
+        &mut self,
+        space: &SpaceId,
+        thread: Option<&EventId>,
+        kept: Option<&Retention>,
+    ) -> StoreResult<()> {
         self.touch();
         let key = row_key(space, thread);
         match kept {
@@ -46,7 +51,7 @@ impl Batch<'_> {
     }
 
     /// Sets the time at which retention is next looked at, from now.
-    pub fn schedule_retention(&mut self) -> Answer<()> {
+    pub fn schedule_retention(&mut self) -> StoreResult<()> {
         self.touch();
         let next = self.now.plus(EVERY_NANOS).0.to_be_bytes();
         self.db.tables.about.insert(NEXT, next.as_slice()).map_err(fault)?;
@@ -54,9 +59,9 @@ impl Batch<'_> {
     }
 }
 
-impl<V: View> Db<V> {
+impl<V: TableReads> Db<V> {
     /// How long messages of a thread are kept: by its own rule, or by that of its space.
-    pub fn retention(&self, space: &SpaceId, thread: &EventId) -> Answer<Option<Retention>> {
+    pub fn retention(&self, space: &SpaceId, thread: &EventId) -> StoreResult<Option<Retention>> {
         match self.own_retention(space, Some(thread))? {
             Some(own) => Ok(Some(own)),
             None => self.own_retention(space, None),
@@ -64,7 +69,7 @@ impl<V: View> Db<V> {
     }
 
     /// The rule of a space or thread itself.
-    pub fn own_retention(&self, space: &SpaceId, thread: Option<&EventId>) -> Answer<Option<Retention>> {
+    pub fn own_retention(&self, space: &SpaceId, thread: Option<&EventId>) -> StoreResult<Option<Retention>> {
         match self.tables.retentions().get(row_key(space, thread)).map_err(fault)? {
             Some(row) => from_row(row.value(), "a retention").map(Some),
             None => Ok(None),
@@ -72,7 +77,7 @@ impl<V: View> Db<V> {
     }
 
     /// All rules, by space and thread.
-    pub fn retentions(&self) -> Answer<Vec<(SpaceId, Option<EventId>, Retention)>> {
+    pub fn retentions(&self) -> StoreResult<Vec<(SpaceId, Option<EventId>, Retention)>> {
         let mut rules = Vec::new();
         for entry in self.tables.retentions().iter().map_err(fault)? {
             let (key, row) = entry.map_err(fault)?;
@@ -84,7 +89,7 @@ impl<V: View> Db<V> {
     }
 
     /// When retention is next looked at, if there is any.
-    pub fn next_retention(&self) -> Answer<Option<Nanos>> {
+    pub fn next_retention(&self) -> StoreResult<Option<Nanos>> {
         if self.tables.retentions().first().map_err(fault)?.is_none() {
             return Ok(None);
         }

@@ -3,38 +3,38 @@
 use crate::batch::Batch;
 use crate::db::{Db, fault};
 use crate::encode;
-use crate::tables::View;
-use engine::fetch::{self, Rhythm, ScheduleRow};
-use engine::reads::{Answer, Reads};
-use model::reader::{Reader, TooShort};
+use crate::tables::TableReads;
+use engine::fetch::{self, BackoffPolicy, ScheduleRow};
+use engine::reads::{Reads, StoreResult};
+use model::reader::{ByteReader, TooShort};
 use model::{Group, Nanos, Need, Seq};
 use redb::ReadableTable as _;
 
 /// How a kind of group is hunted.
-pub fn rhythm(group: &Group) -> Rhythm {
+pub fn rhythm(group: &Group) -> BackoffPolicy {
     match group {
-        Group::Content(..) => Rhythm::Content,
-        Group::Repository(_) | Group::Relays => Rhythm::Git,
-        Group::Space(_) | Group::Author(..) => Rhythm::Space,
+        Group::Content(..) => BackoffPolicy::Content,
+        Group::Repository(_) | Group::Relays => BackoffPolicy::Git,
+        Group::Space(_) | Group::Author(..) => BackoffPolicy::Space,
     }
 }
 
 /// How many needs of a space one look goes through.
 const NEEDS_LOOKED_AT_MAX: usize = 10_000;
 
-fn due_key(next: fetch::Nanos, group: &[u8]) -> Vec<u8> {
+fn due_key(next: fetch::Nanoseconds, group: &[u8]) -> Vec<u8> {
     [next.to_be_bytes().as_slice(), group].concat()
 }
 
 impl Batch<'_> {
-    pub(crate) fn want(&mut self, group: &Group, origin: fetch::Origin) -> Answer<()> {
+    pub(crate) fn want(&mut self, group: &Group, origin: fetch::NeedOrigin) -> StoreResult<()> {
         let old = self.db.schedule_row(group)?;
         let new = fetch::on_new_need(old, rhythm(group), origin, self.now.0);
         self.put_schedule(group, Some(new))
     }
 
     /// Writes or removes the row of a group, keeping the order by time beside it.
-    pub fn put_schedule(&mut self, group: &Group, new: Option<ScheduleRow>) -> Answer<()> {
+    pub fn put_schedule(&mut self, group: &Group, new: Option<ScheduleRow>) -> StoreResult<()> {
         let key = group.to_key();
         let old = self.db.schedule_row(group)?;
         if old == new {
@@ -57,15 +57,15 @@ impl Batch<'_> {
     }
 }
 
-impl<V: View> Db<V> {
+impl<V: TableReads> Db<V> {
     /// The schedule row of a group.
-    pub fn schedule_row(&self, group: &Group) -> Answer<Option<ScheduleRow>> {
+    pub fn schedule_row(&self, group: &Group) -> StoreResult<Option<ScheduleRow>> {
         let found = self.tables.schedule().get(group.to_key().as_slice()).map_err(fault)?;
         found.map(|guard| decode_schedule(&guard.value())).transpose()
     }
 
     /// Groups that are due, earliest first.
-    pub fn due_groups(&self, now: Nanos, most: usize) -> Answer<Vec<(Group, ScheduleRow)>> {
+    pub fn due_groups(&self, now: Nanos, most: usize) -> StoreResult<Vec<(Group, ScheduleRow)>> {
         let mut due = Vec::new();
         for entry in self.tables.schedule_due().iter().map_err(fault)?.take(most) {
             let (key, _) = entry.map_err(fault)?;
@@ -84,7 +84,7 @@ impl<V: View> Db<V> {
     }
 
     /// When the first group that is not due yet will be.
-    pub fn next_due(&self, after: Nanos) -> Answer<Option<Nanos>> {
+    pub fn next_due(&self, after: Nanos) -> StoreResult<Option<Nanos>> {
         let from = due_key(after.0.saturating_add(1), &[]);
         let mut range = self.tables.schedule_due().range(from.as_slice()..).map_err(fault)?;
         let Some(entry) = range.next() else { return Ok(None) };
@@ -93,7 +93,7 @@ impl<V: View> Db<V> {
     }
 
     /// Every row of the schedule.
-    pub fn schedule(&self) -> Answer<Vec<(Group, ScheduleRow)>> {
+    pub fn schedule(&self) -> StoreResult<Vec<(Group, ScheduleRow)>> {
         let mut rows = Vec::new();
         for entry in self.tables.schedule().iter().map_err(fault)? {
             let (key, value) = entry.map_err(fault)?;
@@ -104,7 +104,7 @@ impl<V: View> Db<V> {
     }
 
     /// The unmet needs of a group, collected anew, at most so many.
-    pub fn needs_of(&self, group: &Group, most: usize) -> Answer<Vec<Need>> {
+    pub fn needs_of(&self, group: &Group, most: usize) -> StoreResult<Vec<Need>> {
         match group {
             Group::Content(space, hash) => self.content_need(*space, hash),
             Group::Author(space, author) => {
@@ -126,7 +126,7 @@ impl<V: View> Db<V> {
         }
     }
 
-    fn content_need(&self, space: model::SpaceId, hash: &model::ContentHash) -> Answer<Vec<Need>> {
+    fn content_need(&self, space: model::SpaceId, hash: &model::ContentHash) -> StoreResult<Vec<Need>> {
         let Some(no) = self.space_no(&space)? else {
             return Ok(Vec::new());
         };
@@ -136,7 +136,7 @@ impl<V: View> Db<V> {
 
     /// Events and keys that events of this space wait for and that are not here themselves. Where there are more than
     /// one request can ask for, each attempt begins at another place, so that nobody can crowd the others out.
-    fn space_needs(&self, space: &model::SpaceId, most: usize) -> Answer<Vec<Need>> {
+    fn space_needs(&self, space: &model::SpaceId, most: usize) -> StoreResult<Vec<Need>> {
         let attempts = self.schedule_row(&Group::Space(*space))?.map_or(0, |row| row.attempts);
         let from = [space.0.as_slice(), &[1, (attempts.wrapping_mul(97) % 256) as u8]].concat();
         let to = [space.0.as_slice(), &[0xff]].concat();
@@ -145,7 +145,7 @@ impl<V: View> Db<V> {
         for (from, to) in ranges {
             for entry in self.tables.hunted().range::<&[u8]>(from..to).map_err(fault)?.take(NEEDS_LOOKED_AT_MAX) {
                 let (key, _) = entry.map_err(fault)?;
-                let mut reader = model::reader::Reader::new(key.value().get(16..).unwrap_or_default());
+                let mut reader = model::reader::ByteReader::new(key.value().get(16..).unwrap_or_default());
                 let need = Need::read_key(&mut reader).map_err(|_| encode::broken("a hunted key"))?;
                 if needs.len() < most && self.is_hunted(&need)? {
                     needs.push(need);
@@ -159,13 +159,13 @@ impl<V: View> Db<V> {
     }
 
     /// Whether anything waits for what a group brings, be it here already and waiting itself.
-    pub(crate) fn is_waited_for(&self, group: &Group) -> Answer<bool> {
+    pub(crate) fn is_waited_for(&self, group: &Group) -> StoreResult<bool> {
         let Group::Space(space) = group else { return Ok(!self.needs_of(group, 1)?.is_empty()) };
         let to = [space.0.as_slice(), &[0xff]].concat();
         Ok(self.tables.hunted().range::<&[u8]>(space.0.as_slice()..to.as_slice()).map_err(fault)?.next().is_some())
     }
 
-    fn is_hunted(&self, need: &Need) -> Answer<bool> {
+    fn is_hunted(&self, need: &Need) -> StoreResult<bool> {
         Ok(match need {
             Need::Event(id) => self.seq(id)?.is_none(),
             Need::Key(_) => true,
@@ -175,14 +175,14 @@ impl<V: View> Db<V> {
     }
 
     /// The space of a known event, opened or not.
-    pub fn space_of(&self, seq: Seq) -> Answer<Option<model::SpaceId>> {
+    pub fn space_of(&self, seq: Seq) -> StoreResult<Option<model::SpaceId>> {
         let Some(row) = self.event(seq)? else { return Ok(None) };
         if let Some(meta) = row.meta {
             return self.space_id(meta.space).map(Some);
         }
         Ok(self.kept(seq)?.and_then(|kept| match kept.blob.form() {
-            model::blob::Form::Plain => None,
-            model::blob::Form::Sealed { space, .. } | model::blob::Form::Addressed { space, .. } => Some(space),
+            model::blob::BlobForm::Plain => None,
+            model::blob::BlobForm::Sealed { space, .. } | model::blob::BlobForm::Addressed { space, .. } => Some(space),
         }))
     }
 }
@@ -192,9 +192,9 @@ fn encode_schedule(row: &ScheduleRow) -> [u8; 21] {
     encode::key(&[&[encode::ROW_VERSION], &row.attempts.to_be_bytes(), &last.to_be_bytes(), &row.next.to_be_bytes()])
 }
 
-fn decode_schedule(bytes: &[u8; 21]) -> Answer<ScheduleRow> {
+fn decode_schedule(bytes: &[u8; 21]) -> StoreResult<ScheduleRow> {
     let read = || {
-        let mut reader = Reader::new(bytes);
+        let mut reader = ByteReader::new(bytes);
         let _version = reader.u8()?;
         let attempts = reader.u32()?;
         let last = reader.u64()?;

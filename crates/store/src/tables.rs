@@ -31,15 +31,15 @@ macro_rules! tables {
         pub struct Snapshot { $(pub $field: ReadOnlyTable<$key, $value>,)* }
 
         /// What can be read from either.
-        pub trait View {
+        pub trait TableReads {
             $($(#[$doc])* fn $field(&self) -> &impl ReadableTable<$key, $value>;)*
         }
 
-        impl View for Tables<'_> {
+        impl TableReads for Tables<'_> {
             $(fn $field(&self) -> &impl ReadableTable<$key, $value> { &self.$field })*
         }
 
-        impl View for Snapshot {
+        impl TableReads for Snapshot {
             $(fn $field(&self) -> &impl ReadableTable<$key, $value> { &self.$field })*
         }
 
@@ -58,14 +58,14 @@ macro_rules! tables {
         }
 
         /// Every table with its class, name, and number of rows.
-        pub fn census(view: &impl View) -> Result<Vec<(Class, &'static str, u64)>, redb::StorageError> {
+        pub fn census(view: &impl TableReads) -> Result<Vec<(TableClass, &'static str, u64)>, redb::StorageError> {
             use redb::ReadableTableMetadata as _;
-            Ok(vec![$((Class::$class, $name, view.$field().len()?),)*])
+            Ok(vec![$((TableClass::$class, $name, view.$field().len()?),)*])
         }
 
         /// Hands every row of every table to a function: the table's name, the bytes of the key and of the value.
         pub fn export_rows<E: From<redb::StorageError>>(
-            view: &impl View,
+            view: &impl TableReads,
             out: &mut dyn FnMut(&'static str, &[u8], &[u8]) -> Result<(), E>,
         ) -> Result<(), E> {
             $(for entry in view.$field().iter()? {
@@ -96,7 +96,7 @@ macro_rules! tables {
 
         /// Drops every view. Whoever rebuilds opens the tables again afterwards.
         pub fn drop_views(transaction: &WriteTransaction) -> Result<(), TableError> {
-            $(if Class::$class == Class::View {
+            $(if TableClass::$class == TableClass::View {
                 let definition: TableDefinition<'_, $key, $value> = TableDefinition::new($name);
                 transaction.delete_table(definition)?;
             })*
@@ -113,7 +113,7 @@ fn can_hold<T: redb::Value>(bytes: &[u8]) -> bool {
 
 /// What becomes of a table in a backup, a rebuild and a digest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Class {
+pub enum TableClass {
     /// What everything follows from.
     Source,
     /// Rebuilt from source; in the digest.

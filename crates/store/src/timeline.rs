@@ -6,19 +6,19 @@
 
 mod row;
 
-pub(crate) use row::{HINT_REACTIONS, HINT_REFERS, HINT_REPLIES, HINT_VERSIONS, Said, TimelineRow};
+pub(crate) use row::{HINT_REACTIONS, HINT_REFERS, HINT_REPLIES, HINT_VERSIONS, TextCopy, TimelineRow};
 
 use crate::at_rest::inline_name;
 use crate::batch::Batch;
 use crate::db::{Db, PendingRow, fault};
 use crate::encode;
-use crate::tables::{NumberStamp, Tables, View};
-use crate::views::{Message, Shown};
-use engine::reads::{Answer, Fault, Reads};
-use model::content::Binding;
+use crate::tables::{NumberStamp, TableReads, Tables};
+use crate::views::{MessageView, ShownContent};
+use engine::reads::{Reads, StoreError, StoreResult};
+use model::content::ChunkBinding;
 use model::{AuthorNo, Kind, Seq, SpaceId, SpaceNo, Stamp};
 use redb::{ReadableTable as _, TableDefinition, WriteTransaction};
-use row::SaidForm;
+use row::TextCopyForm;
 
 /// The space of a thread, which is that of its messages.
 struct Place {
@@ -27,7 +27,7 @@ struct Place {
 }
 
 /// A message of a page that has not been opened yet.
-pub struct Line<'a, V> {
+pub struct TimelineLine<'a, V> {
     db: &'a Db<V>,
     place: &'a Place,
     row: TimelineRow<'a>,
@@ -35,9 +35,9 @@ pub struct Line<'a, V> {
     bytes: &'a [u8],
 }
 
-impl<'a, V: View> Line<'a, V> {
-    fn new(db: &'a Db<V>, place: &'a Place, key: &NumberStamp, bytes: &'a [u8]) -> Answer<Line<'a, V>> {
-        Ok(Line { db, place, row: TimelineRow::decode(bytes)?, stamp: encode::stamp_at_end(key), bytes })
+impl<'a, V: TableReads> TimelineLine<'a, V> {
+    fn new(db: &'a Db<V>, place: &'a Place, key: &NumberStamp, bytes: &'a [u8]) -> StoreResult<TimelineLine<'a, V>> {
+        Ok(TimelineLine { db, place, row: TimelineRow::decode(bytes)?, stamp: encode::stamp_at_end(key), bytes })
     }
 
     /// Its number here.
@@ -51,7 +51,7 @@ impl<'a, V: View> Line<'a, V> {
     }
 
     /// Who wrote it.
-    pub fn author(&self) -> Answer<AuthorNo> {
+    pub fn author(&self) -> StoreResult<AuthorNo> {
         match self.row.said {
             Some(said) => Ok(said.author),
             None => {
@@ -78,54 +78,54 @@ impl<'a, V: View> Line<'a, V> {
     }
 
     /// The message, opened.
-    pub fn message(&self) -> Answer<Message> {
+    pub fn message(&self) -> StoreResult<MessageView> {
         let TimelineRow { seq, hints, said } = self.row;
         let Some(said) = said.filter(|_| hints & HINT_VERSIONS == 0) else {
             return self.db.message(seq, self.stamp, hints);
         };
         let content = self.db.said(self.place, self.stamp, &said)?;
         let author = self.db.remembered_identity(said.author)?;
-        self.db.in_company(self.place.no, hints, Message::alone(seq, self.stamp, author, content))
+        self.db.in_company(self.place.no, hints, MessageView::alone(seq, self.stamp, author, content))
     }
 }
 
-impl<V: View> Db<V> {
+impl<V: TableReads> Db<V> {
     /// A page of a thread: the messages before a stamp, ascending, newest last.
-    pub fn timeline(&self, thread: Seq, before: Stamp, most: usize) -> Answer<Vec<Message>> {
+    pub fn timeline(&self, thread: Seq, before: Stamp, most: usize) -> StoreResult<Vec<MessageView>> {
         self.lines_before(thread, before, most, |line| line.message())
     }
 
     /// A page of a thread: the messages after a stamp, ascending.
-    pub fn timeline_after(&self, thread: Seq, after: Stamp, most: usize) -> Answer<Vec<Message>> {
+    pub fn timeline_after(&self, thread: Seq, after: Stamp, most: usize) -> StoreResult<Vec<MessageView>> {
         self.lines_after(thread, after, most, |line| line.message())
     }
 
     /// What a function makes of the messages before a stamp, ascending, newest last.
-    pub fn lines_before<T, E: From<Fault>>(
+    pub fn lines_before<T, E: From<StoreError>>(
         &self,
         thread: Seq,
         before: Stamp,
         most: usize,
-        mut read: impl FnMut(Line<'_, V>) -> Result<T, E>,
+        mut read: impl FnMut(TimelineLine<'_, V>) -> Result<T, E>,
     ) -> Result<Vec<T>, E> {
         let Some(place) = self.place_of(thread)? else { return Ok(Vec::new()) };
         let range = encode::number_stamp(thread, Stamp::FIRST)..encode::number_stamp(thread, before);
         let mut page = Vec::with_capacity(most.min(1024));
         for entry in self.tables.timeline().range(range).map_err(fault)?.rev().take(most) {
             let (key, value) = entry.map_err(fault)?;
-            page.push(read(Line::new(self, &place, &key.value(), value.value())?)?);
+            page.push(read(TimelineLine::new(self, &place, &key.value(), value.value())?)?);
         }
         page.reverse();
         Ok(page)
     }
 
     /// What a function makes of the messages after a stamp, ascending.
-    pub fn lines_after<T, E: From<Fault>>(
+    pub fn lines_after<T, E: From<StoreError>>(
         &self,
         thread: Seq,
         after: Stamp,
         most: usize,
-        mut read: impl FnMut(Line<'_, V>) -> Result<T, E>,
+        mut read: impl FnMut(TimelineLine<'_, V>) -> Result<T, E>,
     ) -> Result<Vec<T>, E> {
         let Some(place) = self.place_of(thread)? else { return Ok(Vec::new()) };
         let from = std::ops::Bound::Excluded(encode::number_stamp(thread, after));
@@ -133,13 +133,13 @@ impl<V: View> Db<V> {
         let mut page = Vec::with_capacity(most.min(1024));
         for entry in self.tables.timeline().range::<NumberStamp>((from, to)).map_err(fault)?.take(most) {
             let (key, value) = entry.map_err(fault)?;
-            page.push(read(Line::new(self, &place, &key.value(), value.value())?)?);
+            page.push(read(TimelineLine::new(self, &place, &key.value(), value.value())?)?);
         }
         Ok(page)
     }
 
     /// The oldest of the latest so many messages of a thread; the very first stamp if there are no more.
-    pub fn oldest_kept(&self, thread: Seq, count: u64) -> Answer<Stamp> {
+    pub fn oldest_kept(&self, thread: Seq, count: u64) -> StoreResult<Stamp> {
         let range = encode::number_stamp(thread, Stamp::FIRST)..=encode::number_stamp(thread, Stamp::LAST);
         let mut rows = self.tables.timeline().range(range).map_err(fault)?.rev();
         if count == 0 {
@@ -150,32 +150,32 @@ impl<V: View> Db<V> {
         Ok(oldest.map_or(Stamp::FIRST, |(key, _)| encode::stamp_at_end(&key.value())))
     }
 
-    fn place_of(&self, thread: Seq) -> Answer<Option<Place>> {
+    fn place_of(&self, thread: Seq) -> StoreResult<Option<Place>> {
         let meta = self.with_event(thread, |parts| parts.row.meta)?.flatten();
         let Some(meta) = meta else { return Ok(None) };
         Ok(Some(Place { no: meta.space, space: self.space_id(meta.space)? }))
     }
 
     /// What a message says, opened.
-    fn said(&self, place: &Place, stamp: Stamp, said: &Said<'_>) -> Answer<Shown> {
+    fn said(&self, place: &Place, stamp: Stamp, said: &TextCopy<'_>) -> StoreResult<ShownContent> {
         match said.form {
-            SaidForm::Plain => Ok(Shown::Here(said.bytes.to_vec())),
-            SaidForm::AtRest => {
+            TextCopyForm::Plain => Ok(ShownContent::Here(said.bytes.to_vec())),
+            TextCopyForm::AtRest => {
                 let opened = self.open_at_rest(&place.space, &inline_name(&stamp.id), said.bytes)?;
-                Ok(opened.map_or(Shown::Absent, Shown::Here))
+                Ok(opened.map_or(ShownContent::Absent, ShownContent::Here))
             }
-            SaidForm::Sealed(key) => {
+            TextCopyForm::Sealed(key) => {
                 let author = self.remembered_identity(said.author)?;
-                self.opened_content(&place.space, &key, said.bytes, Binding::Inline { author, at: stamp.at })
+                self.opened_content(&place.space, &key, said.bytes, ChunkBinding::Inline { author, at: stamp.at })
             }
         }
     }
 
     /// Whether a row of the timeline copies its event faithfully, and leads to it.
-    pub(crate) fn is_faithful(&self, key: &NumberStamp, value: &[u8]) -> Answer<bool> {
+    pub(crate) fn is_faithful(&self, key: &NumberStamp, value: &[u8]) -> StoreResult<bool> {
         let row = TimelineRow::decode(value)?;
         let is_copy = self.with_event(row.seq, |parts| {
-            let own = Said::of(&parts.row, parts.blob, parts.inline.as_ref());
+            let own = TextCopy::of(&parts.row, parts.blob, parts.inline.as_ref());
             parts.row.stamp() == Some(encode::stamp_at_end(key)) && row.said.is_none_or(|said| own == Some(said))
         })?;
         Ok(is_copy == Some(true))
@@ -184,19 +184,20 @@ impl<V: View> Db<V> {
 
 impl Batch<'_> {
     /// Puts the row of a message.
-    pub(crate) fn put_in_timeline(&mut self, key: NumberStamp, seq: Seq, hints: u8) -> Answer<()> {
-        let row = |said: Option<Said<'_>>| TimelineRow { seq, hints, said }.to_bytes();
+    pub(crate) fn put_in_timeline(&mut self, key: NumberStamp, seq: Seq, hints: u8) -> StoreResult<()> {
+        let row = |said: Option<TextCopy<'_>>| TimelineRow { seq, hints, said }.to_bytes();
         let bytes = match self.db.pending.rows.remove(&seq.0) {
             Some(mut pending) => {
                 self.rest_inline(&mut pending)?;
-                let bytes = row(Said::of(&pending.row, &pending.blob, pending.inline.as_ref()));
+                let bytes = row(TextCopy::of(&pending.row, &pending.blob, pending.inline.as_ref()));
                 pending.is_copied = true;
                 self.db.pending.rows.insert(seq.0, pending);
                 bytes
             }
             // Views are built again.
             None => {
-                let read = |parts: encode::EventParts<'_>| row(Said::of(&parts.row, parts.blob, parts.inline.as_ref()));
+                let read =
+                    |parts: encode::EventParts<'_>| row(TextCopy::of(&parts.row, parts.blob, parts.inline.as_ref()));
                 self.db.with_event(seq, read)?.ok_or_else(|| encode::broken("a message's event"))?
             }
         };
@@ -205,7 +206,7 @@ impl Batch<'_> {
     }
 
     /// Notes in the row of a message that there is more of it.
-    pub(crate) fn hint_in_timeline(&mut self, key: NumberStamp, hint: u8) -> Answer<()> {
+    pub(crate) fn hint_in_timeline(&mut self, key: NumberStamp, hint: u8) -> StoreResult<()> {
         let found = self.db.tables.timeline.get(key).map_err(fault)?.map(|guard| guard.value().to_vec());
         let Some(bytes) = found else { return Ok(()) };
         let row = TimelineRow::decode(&bytes)?;
@@ -217,7 +218,7 @@ impl Batch<'_> {
     }
 
     /// Lets the copy of a message follow what its event's row says now.
-    pub(crate) fn follow_in_timeline(&mut self, seq: Seq, pending: &PendingRow) -> Answer<()> {
+    pub(crate) fn follow_in_timeline(&mut self, seq: Seq, pending: &PendingRow) -> StoreResult<()> {
         let Some((meta, stamp)) = pending.row.meta.as_ref().zip(pending.row.stamp()) else { return Ok(()) };
         if meta.kind != Kind::Message || !pending.row.is_applied() {
             return Ok(());
@@ -225,7 +226,7 @@ impl Batch<'_> {
         let key = encode::number_stamp(meta.subject, stamp);
         let Some(found) = self.db.tables.timeline.get(key).map_err(fault)? else { return Ok(()) };
         let row = TimelineRow::decode(found.value())?;
-        let said = Said::of(&pending.row, &pending.blob, pending.inline.as_ref());
+        let said = TextCopy::of(&pending.row, &pending.blob, pending.inline.as_ref());
         if row.seq != seq || row.said == said {
             return Ok(());
         }
@@ -242,7 +243,7 @@ const BEFORE: TableDefinition<'_, NumberStamp, [u8; 9]> = TableDefinition::new("
 const ARRIVALS_BEFORE: TableDefinition<'_, [u8; 16], u32> = TableDefinition::new("arrivals_v1");
 
 /// From format 2 to 3: the rows of the timeline get copies.
-pub(crate) fn copy_into_timeline(transaction: &WriteTransaction) -> Answer<()> {
+pub(crate) fn copy_into_timeline(transaction: &WriteTransaction) -> StoreResult<()> {
     let mut tables = Tables::open(transaction).map_err(fault)?;
     let before = transaction.open_table(BEFORE).map_err(fault)?;
     for entry in before.iter().map_err(fault)? {
@@ -251,7 +252,7 @@ pub(crate) fn copy_into_timeline(transaction: &WriteTransaction) -> Answer<()> {
         let row = TimelineRow::decode(&value)?;
         let event = tables.events.get(row.seq.0).map_err(fault)?;
         let parts = event.as_ref().map(|event| encode::decode_event(event.value())).transpose()?;
-        let said = parts.as_ref().and_then(|parts| Said::of(&parts.row, parts.blob, parts.inline.as_ref()));
+        let said = parts.as_ref().and_then(|parts| TextCopy::of(&parts.row, parts.blob, parts.inline.as_ref()));
         let bytes = TimelineRow { said, ..row }.to_bytes();
         tables.timeline.insert(key.value(), bytes.as_slice()).map_err(fault)?;
     }
@@ -267,12 +268,12 @@ mod tests {
     use super::row::tests::message;
     use super::*;
     use crate::at_rest::Inline;
-    use crate::{Chance, FolderDisk, MasterKey, Options, Store};
+    use crate::{FolderDisk, KeySource, MasterKey, Store, StoreOptions};
     use std::sync::Arc;
 
     fn open(folder: &std::path::Path) -> Store {
         let disk = Arc::new(FolderDisk::new(folder).expect("a folder"));
-        let options = Options { cache_bytes: 1 << 20, chance: Chance::Seed(1), ..Options::default() };
+        let options = StoreOptions { cache_bytes: 1 << 20, random: KeySource::Seed(1), ..StoreOptions::default() };
         Store::open(disk, MasterKey::new(&[7; 32]), options).expect("opened")
     }
 
@@ -300,7 +301,7 @@ mod tests {
         migrated.expect("migrated");
         let db = store.snapshot().expect("a snapshot");
         let row = db.tables.timeline().get(key).expect("read").expect("a row");
-        let said = Some(Said { author: AuthorNo(3), form: SaidForm::Plain, bytes: b"{}" });
+        let said = Some(TextCopy { author: AuthorNo(3), form: TextCopyForm::Plain, bytes: b"{}" });
         let expected = TimelineRow { seq: Seq(2), hints: 4, said };
         assert_eq!(TimelineRow::decode(row.value()).expect("a row"), expected);
         assert!(db.is_faithful(&key, row.value()).expect("read"));

@@ -5,10 +5,10 @@ use crate::db::{Db, fault};
 use crate::encode::{self, Usage, usage_index};
 use crate::open::Store;
 use crate::rebuild::rebuild;
-use crate::tables::{Snapshot, View as _};
-use engine::reads::{Answer, Reads};
+use crate::tables::{Snapshot, TableReads as _};
+use engine::reads::{Reads, StoreResult};
 use engine::release::owner_of;
-use engine::rows::{EventRow, Meta, Place};
+use engine::rows::{ContentLocation, EventRow, Meta};
 use model::stage::{ContentState, Stage};
 use model::{ContentHash, Group, Nanos, Need, Seq, SpaceId, SpaceNo};
 use redb::ReadableTable as _;
@@ -16,7 +16,7 @@ use std::collections::{HashMap, HashSet};
 
 /// What a check found.
 #[derive(Clone, Debug, Default)]
-pub struct Report {
+pub struct VerifyReport {
     /// How many events were looked at.
     pub events: u64,
     /// How many contents were looked at.
@@ -34,7 +34,7 @@ const PROBLEMS_MAX: usize = 100;
 
 struct Check<'a> {
     db: &'a Db<Snapshot>,
-    report: Report,
+    report: VerifyReport,
     more: u64,
     counts: HashMap<[u8; 36], u64>,
     usage: HashMap<[u8; 8], Usage>,
@@ -51,21 +51,21 @@ struct Check<'a> {
 
 impl Store {
     /// Checks everything that can be checked without changing anything. No other writes meanwhile.
-    pub fn verify(&self, now: Nanos) -> Answer<Report> {
+    pub fn verify(&self, now: Nanos) -> StoreResult<VerifyReport> {
         self.verified(Some(now))
     }
 
     /// Checks what can be checked while others write: all but that the views are those that follow from the events.
-    pub fn verify_beside(&self) -> Answer<Report> {
+    pub fn verify_beside(&self) -> StoreResult<VerifyReport> {
         self.verified(None)
     }
 
-    fn verified(&self, rebuilding_at: Option<Nanos>) -> Answer<Report> {
+    fn verified(&self, rebuilding_at: Option<Nanos>) -> StoreResult<VerifyReport> {
         let db = self.snapshot()?;
         let mut check = Check {
             at_rest: db.is_at_rest()?,
             db: &db,
-            report: Report::default(),
+            report: VerifyReport::default(),
             more: 0,
             counts: HashMap::new(),
             usage: HashMap::new(),
@@ -107,7 +107,7 @@ impl Check<'_> {
         }
     }
 
-    fn events(&mut self) -> Answer<()> {
+    fn events(&mut self) -> StoreResult<()> {
         let db = self.db;
         for entry in db.tables.events().iter().map_err(fault)? {
             let (seq, value) = entry.map_err(fault)?;
@@ -139,7 +139,7 @@ impl Check<'_> {
     }
 
     /// Inline content that rests protected opens, unless its keys were destroyed.
-    fn inline(&mut self, seq: Seq, parts: &encode::EventParts<'_>) -> Answer<()> {
+    fn inline(&mut self, seq: Seq, parts: &encode::EventParts<'_>) -> StoreResult<()> {
         let is_at_rest = parts.inline.as_ref().is_some_and(|inline| inline.is_at_rest);
         match (self.db.open_inline(parts), model::Blob::plain_space_of(parts.blob)) {
             (Ok(None), Some(space)) if is_at_rest => {
@@ -154,7 +154,7 @@ impl Check<'_> {
     }
 
     /// What cannot be read because its keys were destroyed is only counted.
-    fn unreadable(&mut self, space: &SpaceId, what: impl FnOnce() -> String) -> Answer<()> {
+    fn unreadable(&mut self, space: &SpaceId, what: impl FnOnce() -> String) -> StoreResult<()> {
         if self.db.is_destroyed(space)? {
             self.report.unreadable += 1;
         } else {
@@ -163,7 +163,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn stage(&mut self, seq: Seq, row: &EventRow) -> Answer<()> {
+    fn stage(&mut self, seq: Seq, row: &EventRow) -> StoreResult<()> {
         let db = self.db;
         match &row.stage {
             Stage::Held { unmet, since } => self.held_event(seq, row, unmet, *since),
@@ -196,7 +196,7 @@ impl Check<'_> {
     }
 
     /// Entries are trimmed by age, but one that is there speaks of its event.
-    fn journal(&mut self, seq: Seq, position: u64) -> Answer<()> {
+    fn journal(&mut self, seq: Seq, position: u64) -> StoreResult<()> {
         let found = self.db.tables.journal().get(position).map_err(fault)?.map(|guard| guard.value());
         let fits = match found {
             Some(bytes) => encode::decode_entry(&bytes)?.seq == seq,
@@ -206,7 +206,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn held_event(&mut self, seq: Seq, row: &EventRow, unmet: &[Need], since: Nanos) -> Answer<()> {
+    fn held_event(&mut self, seq: Seq, row: &EventRow, unmet: &[Need], since: Nanos) -> StoreResult<()> {
         let db = self.db;
         self.held += 1;
         self.require(!unmet.is_empty(), || format!("{seq}: held for nothing"));
@@ -242,7 +242,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn content_of(&mut self, seq: Seq, row: &EventRow, meta: &Meta) -> Answer<()> {
+    fn content_of(&mut self, seq: Seq, row: &EventRow, meta: &Meta) -> StoreResult<()> {
         let db = self.db;
         let usage = encode::key(&[&meta.space.0.to_be_bytes(), &meta.author.0.to_be_bytes()]);
         let slot = &mut self.usage.entry(usage).or_default().by_state[usage_index(row.content)];
@@ -255,7 +255,8 @@ impl Check<'_> {
             self.content_waiting += 1;
             let waits = db.waiting_for_content(meta.space, &meta.content_hash, Seq(seq.0.saturating_sub(1)), 1)?;
             self.require(waits.first() == Some(&seq), || format!("{seq}: misses content that does not know"));
-            let here = db.content(meta.space, &meta.content_hash)?.is_some_and(|row| row.place != Place::Absent);
+            let here =
+                db.content(meta.space, &meta.content_hash)?.is_some_and(|row| row.place != ContentLocation::Absent);
             self.require(!(here && self.at_rest), || format!("{seq}: misses content that is here"));
             self.groups.insert(Group::Content(db.space_id(meta.space)?, meta.content_hash));
         }
@@ -267,7 +268,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn totals(&mut self) -> Answer<()> {
+    fn totals(&mut self) -> StoreResult<()> {
         use redb::ReadableTableMetadata as _;
         let tables = &self.db.tables;
         let pairs = [
@@ -296,7 +297,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn contents(&mut self) -> Answer<()> {
+    fn contents(&mut self) -> StoreResult<()> {
         let db = self.db;
         let mut counts = std::mem::take(&mut self.counts);
         for entry in db.tables.contents().iter().map_err(fault)? {
@@ -308,7 +309,9 @@ impl Check<'_> {
             self.require(row.count == counted, || {
                 format!("content {hash}: {} references noted, {counted} counted", row.count)
             });
-            self.require(row.count > 0 || row.place != Place::Absent, || format!("content {hash}: a row for nothing"));
+            self.require(row.count > 0 || row.place != ContentLocation::Absent, || {
+                format!("content {hash}: a row for nothing")
+            });
             let unused = db.tables.unused().get(unused_key(row.unused_since, space, &hash)).map_err(fault)?.is_some();
             self.require(unused == (row.count == 0), || format!("content {hash}: wrongly listed as used or unused"));
             self.bytes(space, &hash, row.place, row.len)?;
@@ -319,8 +322,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn bytes(&mut self, space: SpaceNo, hash: &ContentHash, place: Place, len: u64) -> Answer<()> {
-        if place == Place::Absent {
+    fn bytes(&mut self, space: SpaceNo, hash: &ContentHash, place: ContentLocation, len: u64) -> StoreResult<()> {
+        if place == ContentLocation::Absent {
             return Ok(());
         }
         let fits = match self.db.content_bytes(space, hash, u64::MAX) {
@@ -335,7 +338,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn usage(&mut self) -> Answer<()> {
+    fn usage(&mut self) -> StoreResult<()> {
         let mut counted = std::mem::take(&mut self.usage);
         for entry in self.db.tables.usage().iter().map_err(fault)? {
             let (key, value) = entry.map_err(fault)?;
@@ -347,7 +350,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn schedule(&mut self) -> Answer<()> {
+    fn schedule(&mut self) -> StoreResult<()> {
         let rows = self.db.schedule()?;
         let due = redb::ReadableTableMetadata::len(self.db.tables.schedule_due()).map_err(fault)?;
         self.require(rows.len() as u64 == due, || format!("{} groups scheduled, {due} by time", rows.len()));
@@ -363,7 +366,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn views(&mut self, store: &Store, rebuilding_at: Option<Nanos>) -> Answer<()> {
+    fn views(&mut self, store: &Store, rebuilding_at: Option<Nanos>) -> StoreResult<()> {
         let before = self.db.digest()?;
         self.report.digest = before.to_string();
         let Some(now) = rebuilding_at.filter(|_| self.at_rest) else { return Ok(()) };

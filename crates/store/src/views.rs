@@ -4,22 +4,22 @@
 
 use crate::batch::JOURNAL_BLOCK;
 use crate::db::{Db, fault};
-use crate::encode::{self, Entry};
-use crate::tables::View;
+use crate::encode::{self, JournalEntry};
+use crate::tables::TableReads;
 use crate::timeline::{HINT_REACTIONS, HINT_REFERS, HINT_REPLIES, HINT_VERSIONS};
-use engine::reads::{Answer, Reads};
+use engine::reads::{Reads, StoreResult};
 use engine::receive::Keyring as _;
 use engine::rows::{Meta, Register, RegisterKey, ThreadField};
-use model::blob::Form;
-use model::content::{Binding, open_content};
-use model::planted::{Bug, is_planted};
+use model::blob::BlobForm;
+use model::content::{ChunkBinding, open_content};
+use model::planted::{PlantedBug, is_planted};
 use model::stage::ContentState;
 use model::{AuthorNo, Blob, EventId, Identity, KeyId, Kind, Nanos, Position, Seq, SpaceId, SpaceNo, Stamp};
 use redb::ReadableTable as _;
 
 /// Content as a view shows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Shown {
+pub enum ShownContent {
     /// The plain bytes.
     Here(Vec<u8>),
     /// Not here: missing or pruned, which look the same.
@@ -32,7 +32,7 @@ pub enum Shown {
 
 /// A message, post or thread with its latest version.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Message {
+pub struct MessageView {
     /// Its number here.
     pub seq: Seq,
     /// Its id and place.
@@ -42,7 +42,7 @@ pub struct Message {
     /// The stamp of the version that is shown.
     pub version: Stamp,
     /// What it says.
-    pub content: Shown,
+    pub content: ShownContent,
     /// Who reacted, with the event that counts.
     pub reactions: Vec<(Identity, Seq)>,
     /// How many answers it has.
@@ -51,16 +51,16 @@ pub struct Message {
     pub refers: bool,
 }
 
-impl Message {
+impl MessageView {
     /// A message that nobody edited, answered or reacted to.
-    pub(crate) fn alone(seq: Seq, stamp: Stamp, author: Identity, content: Shown) -> Message {
-        Message { seq, stamp, author, version: stamp, content, reactions: Vec::new(), replies: 0, refers: false }
+    pub(crate) fn alone(seq: Seq, stamp: Stamp, author: Identity, content: ShownContent) -> MessageView {
+        MessageView { seq, stamp, author, version: stamp, content, reactions: Vec::new(), replies: 0, refers: false }
     }
 }
 
 /// A thread and its metadata.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Thread {
+pub struct ThreadView {
     /// Its number here.
     pub seq: Seq,
     /// Its id and time.
@@ -68,17 +68,17 @@ pub struct Thread {
     /// Who opened it.
     pub author: Identity,
     /// What it was opened with.
-    pub content: Shown,
+    pub content: ShownContent,
     /// The winners of its fields.
-    pub fields: Vec<(ThreadField, Stamp, Shown)>,
+    pub fields: Vec<(ThreadField, Stamp, ShownContent)>,
     /// Whether it was deleted softly.
     pub deleted: bool,
     /// The greatest time among its updates and messages.
     pub updated: Nanos,
 }
 
-impl<V: View> Db<V> {
-    pub(crate) fn message(&self, seq: Seq, stamp: Stamp, hints: u8) -> Answer<Message> {
+impl<V: TableReads> Db<V> {
+    pub(crate) fn message(&self, seq: Seq, stamp: Stamp, hints: u8) -> StoreResult<MessageView> {
         let latest = if hints & HINT_VERSIONS != 0 { self.shown_version(seq)? } else { None };
         // Most messages have one version, and then everything is in one row.
         let (meta, first) = self.row_and_content(seq, latest.is_none())?;
@@ -88,13 +88,13 @@ impl<V: View> Db<V> {
             Some((version, latest)) => (version, self.shown(latest)?),
             None => (stamp, first),
         };
-        self.in_company(space, hints, Message { version, ..Message::alone(seq, stamp, author, content) })
+        self.in_company(space, hints, MessageView { version, ..MessageView::alone(seq, stamp, author, content) })
     }
 
     /// A message with the reactions and answers that the hints speak of.
-    pub(crate) fn in_company(&self, space: SpaceNo, hints: u8, message: Message) -> Answer<Message> {
-        let Message { seq, stamp, .. } = message;
-        Ok(Message {
+    pub(crate) fn in_company(&self, space: SpaceNo, hints: u8, message: MessageView) -> StoreResult<MessageView> {
+        let MessageView { seq, stamp, .. } = message;
+        Ok(MessageView {
             reactions: if hints & HINT_REACTIONS != 0 { self.reactions(seq)? } else { Vec::new() },
             replies: if hints & HINT_REPLIES != 0 { self.replies(space, &stamp.id)? } else { 0 },
             refers: hints & HINT_REFERS != 0,
@@ -102,8 +102,8 @@ impl<V: View> Db<V> {
         })
     }
 
-    fn shown_version(&self, seq: Seq) -> Answer<Option<(Stamp, Seq)>> {
-        if is_planted(Bug::LastArrivalWins) {
+    fn shown_version(&self, seq: Seq) -> StoreResult<Option<(Stamp, Seq)>> {
+        if is_planted(PlantedBug::LastArrivalWins) {
             let versions = self.versions(seq, Stamp::FIRST, usize::MAX)?;
             return Ok(versions.into_iter().max_by_key(|(_, version)| *version));
         }
@@ -111,7 +111,7 @@ impl<V: View> Db<V> {
     }
 
     /// A post or message by number, however it is found.
-    pub fn message_by_seq(&self, seq: Seq) -> Answer<Option<Message>> {
+    pub fn message_by_seq(&self, seq: Seq) -> StoreResult<Option<MessageView>> {
         let Some(stamp) = self.event(seq)?.and_then(|row| row.stamp()) else {
             return Ok(None);
         };
@@ -119,20 +119,20 @@ impl<V: View> Db<V> {
     }
 
     /// The content of an event as a view shows it.
-    pub fn shown(&self, seq: Seq) -> Answer<Shown> {
+    pub fn shown(&self, seq: Seq) -> StoreResult<ShownContent> {
         Ok(self.row_and_content(seq, true)?.1)
     }
 
     /// What an event's row says, and its content if that is wanted, in one reading.
-    fn row_and_content(&self, seq: Seq, with_content: bool) -> Answer<(Option<Meta>, Shown)> {
+    fn row_and_content(&self, seq: Seq, with_content: bool) -> StoreResult<(Option<Meta>, ShownContent)> {
         let found = self.with_event(seq, |parts| {
             let inline = if with_content { self.open_inline(&parts) } else { Ok(None) };
             (parts.row.content, parts.row.meta, inline, sealing_key(parts.blob))
         })?;
         let Some((state, Some(meta), inline, sealed)) = found else {
-            return Ok((None, Shown::Absent));
+            return Ok((None, ShownContent::Absent));
         };
-        let shown = if with_content { self.content_of(state, &meta, inline?, sealed)? } else { Shown::Absent };
+        let shown = if with_content { self.content_of(state, &meta, inline?, sealed)? } else { ShownContent::Absent };
         Ok((Some(meta), shown))
     }
 
@@ -142,11 +142,11 @@ impl<V: View> Db<V> {
         meta: &Meta,
         inline: Option<Vec<u8>>,
         sealed: Option<(SpaceId, KeyId)>,
-    ) -> Answer<Shown> {
+    ) -> StoreResult<ShownContent> {
         match state {
-            ContentState::Missing | ContentState::Pruned => return Ok(Shown::Absent),
-            ContentState::Invalid => return Ok(Shown::Invalid),
-            ContentState::Deleted { by } => return Ok(Shown::Deleted(by)),
+            ContentState::Missing | ContentState::Pruned => return Ok(ShownContent::Absent),
+            ContentState::Invalid => return Ok(ShownContent::Invalid),
+            ContentState::Deleted { by } => return Ok(ShownContent::Deleted(by)),
             ContentState::Processed => {}
         }
         let is_inline = meta.content_len <= self.policy.inline_bytes_max;
@@ -155,25 +155,31 @@ impl<V: View> Db<V> {
             None if meta.content_len == 0 => Some(Vec::new()),
             None => self.content_bytes(meta.space, &meta.content_hash, u64::MAX)?,
         };
-        let Some(wire) = wire else { return Ok(Shown::Absent) };
+        let Some(wire) = wire else { return Ok(ShownContent::Absent) };
         let Some((space, key)) = sealed.filter(|_| meta.content_len > 0) else {
-            return Ok(Shown::Here(wire));
+            return Ok(ShownContent::Here(wire));
         };
         let binding = match is_inline {
-            true => Binding::Inline { author: self.remembered_identity(meta.author)?, at: meta.at },
-            false => Binding::Shared,
+            true => ChunkBinding::Inline { author: self.remembered_identity(meta.author)?, at: meta.at },
+            false => ChunkBinding::Shared,
         };
         self.opened_content(&space, &key, &wire, binding)
     }
 
     /// Content of a sealed space, opened.
-    pub(crate) fn opened_content(&self, space: &SpaceId, key: &KeyId, wire: &[u8], binding: Binding) -> Answer<Shown> {
-        let Some(key) = self.space_key(space, key) else { return Ok(Shown::Absent) };
-        Ok(open_content(&key, wire, binding).map_or(Shown::Absent, Shown::Here))
+    pub(crate) fn opened_content(
+        &self,
+        space: &SpaceId,
+        key: &KeyId,
+        wire: &[u8],
+        binding: ChunkBinding,
+    ) -> StoreResult<ShownContent> {
+        let Some(key) = self.space_key(space, key) else { return Ok(ShownContent::Absent) };
+        Ok(open_content(&key, wire, binding).map_or(ShownContent::Absent, ShownContent::Here))
     }
 
     /// Who reacted to a message: for each author the greatest candidate, unless it is a removal.
-    pub fn reactions(&self, target: Seq) -> Answer<Vec<(Identity, Seq)>> {
+    pub fn reactions(&self, target: Seq) -> StoreResult<Vec<(Identity, Seq)>> {
         let first = encode::reaction_key(target, AuthorNo(0), Stamp::FIRST);
         let last = encode::reaction_key(target, AuthorNo(u32::MAX), Stamp::LAST);
         let mut winners: Vec<(AuthorNo, Seq)> = Vec::new();
@@ -196,24 +202,30 @@ impl<V: View> Db<V> {
     }
 
     /// The kind of a known event, if it was opened.
-    pub fn kind_of(&self, seq: Seq) -> Answer<Option<Kind>> {
+    pub fn kind_of(&self, seq: Seq) -> StoreResult<Option<Kind>> {
         Ok(self.event(seq)?.and_then(|row| row.meta).map(|meta| meta.kind))
     }
 
     /// How many answers an event has in its space.
-    pub fn replies(&self, space: SpaceNo, target: &EventId) -> Answer<u64> {
+    pub fn replies(&self, space: SpaceNo, target: &EventId) -> StoreResult<u64> {
         let range = encode::reply_key(space, target, Stamp::FIRST)..=encode::reply_key(space, target, Stamp::LAST);
         Ok(self.tables.replies().range(range).map_err(fault)?.count() as u64)
     }
 
     /// The answers to an event in its space, in order.
-    pub fn answers(&self, space: SpaceNo, target: &EventId, most: usize) -> Answer<Vec<(Stamp, Seq)>> {
+    pub fn answers(&self, space: SpaceNo, target: &EventId, most: usize) -> StoreResult<Vec<(Stamp, Seq)>> {
         let from = encode::reply_key(space, target, Stamp::FIRST);
         Self::after(self.tables.replies(), from, encode::reply_key(space, target, Stamp::LAST), most)
     }
 
     /// The messages of a space that mention somebody before a stamp, newest first.
-    pub fn mentions(&self, space: SpaceNo, who: &SpaceId, before: Stamp, most: usize) -> Answer<Vec<(Stamp, Seq)>> {
+    pub fn mentions(
+        &self,
+        space: SpaceNo,
+        who: &SpaceId,
+        before: Stamp,
+        most: usize,
+    ) -> StoreResult<Vec<(Stamp, Seq)>> {
         let who = EventId(who.0);
         let range = encode::reply_key(space, &who, Stamp::FIRST)..encode::reply_key(space, &who, before);
         let mut found = Vec::new();
@@ -225,18 +237,18 @@ impl<V: View> Db<V> {
     }
 
     /// The winner of a register.
-    pub fn register(&self, space: SpaceNo, register: Register) -> Answer<Option<(Stamp, Seq)>> {
+    pub fn register(&self, space: SpaceNo, register: Register) -> StoreResult<Option<(Stamp, Seq)>> {
         self.register_winner(&RegisterKey { space, register })
     }
 
     /// The threads of a space, in the order of their creation, after a stamp.
-    pub fn threads(&self, space: SpaceNo, after: Stamp, most: usize) -> Answer<Vec<(Stamp, Seq)>> {
+    pub fn threads(&self, space: SpaceNo, after: Stamp, most: usize) -> StoreResult<Vec<(Stamp, Seq)>> {
         let (from, to) = (encode::space_stamp(space, after), encode::space_stamp(space, Stamp::LAST));
         Self::after(self.tables.threads(), from, to, most)
     }
 
     /// A thread and its metadata.
-    pub fn thread(&self, seq: Seq) -> Answer<Option<Thread>> {
+    pub fn thread(&self, seq: Seq) -> StoreResult<Option<ThreadView>> {
         let Some(row) = self.event(seq)? else { return Ok(None) };
         let (Some(stamp), Some(meta)) = (row.stamp(), row.meta) else {
             return Ok(None);
@@ -252,17 +264,17 @@ impl<V: View> Db<V> {
         let updated = self.updated(seq)?.unwrap_or(stamp.at);
         let author = self.identity(meta.author)?;
         let content = self.shown(seq)?;
-        Ok(Some(Thread { seq, stamp, author, content, fields, deleted: deleted.is_some(), updated }))
+        Ok(Some(ThreadView { seq, stamp, author, content, fields, deleted: deleted.is_some(), updated }))
     }
 
     /// The message up to which an author has read a thread.
-    pub fn read_position(&self, space: SpaceNo, author: AuthorNo, thread: Seq) -> Answer<Option<EventId>> {
+    pub fn read_position(&self, space: SpaceNo, author: AuthorNo, thread: Seq) -> StoreResult<Option<EventId>> {
         let Some((_, marker)) = self.register(space, Register::ReadMarker(author, thread))? else { return Ok(None) };
         Ok(self.opened(marker)?.and_then(|envelope| envelope.reference(model::Role::Target)))
     }
 
     /// Posts of a public space before a stamp, newest first.
-    pub fn posts(&self, space: SpaceNo, before: Stamp, most: usize) -> Answer<Vec<(Stamp, Seq)>> {
+    pub fn posts(&self, space: SpaceNo, before: Stamp, most: usize) -> StoreResult<Vec<(Stamp, Seq)>> {
         let range = encode::space_stamp(space, Stamp::FIRST)..encode::space_stamp(space, before);
         let mut found = Vec::new();
         for entry in self.tables.posts().range(range).map_err(fault)?.rev().take(most) {
@@ -273,7 +285,7 @@ impl<V: View> Db<V> {
     }
 
     /// The thread or message behind an id that a client chose: the least that counts.
-    pub fn chosen(&self, space: SpaceNo, id: &str) -> Answer<Option<(Stamp, Seq)>> {
+    pub fn chosen(&self, space: SpaceNo, id: &str) -> StoreResult<Option<(Stamp, Seq)>> {
         let aux = model::crypto::chosen_key(id);
         let bound = |stamp: Stamp| encode::key::<44>(&[&space.0.to_be_bytes(), &aux.0, &stamp.to_bytes()]);
         let mut range = self.tables.chosen().range(bound(Stamp::FIRST)..=bound(Stamp::LAST)).map_err(fault)?;
@@ -283,13 +295,13 @@ impl<V: View> Db<V> {
     }
 
     /// The files of a space, after a stamp.
-    pub fn files(&self, space: SpaceNo, after: Stamp, most: usize) -> Answer<Vec<(Stamp, Seq)>> {
+    pub fn files(&self, space: SpaceNo, after: Stamp, most: usize) -> StoreResult<Vec<(Stamp, Seq)>> {
         let (from, to) = (encode::space_stamp(space, after), encode::space_stamp(space, Stamp::LAST));
         Self::after(self.tables.files(), from, to, most)
     }
 
     /// Journal entries after a position, of one space or of all. Stops after looking at a bounded number of them.
-    pub fn journal(&self, space: Option<SpaceNo>, after: u64, most: usize) -> Answer<Vec<(u64, Entry)>> {
+    pub fn journal(&self, space: Option<SpaceNo>, after: u64, most: usize) -> StoreResult<Vec<(u64, JournalEntry)>> {
         let mut found = Vec::new();
         let Some(space) = space else {
             for entry in self.tables.journal().range(after.saturating_add(1)..).map_err(fault)?.take(most) {
@@ -318,7 +330,7 @@ impl<V: View> Db<V> {
     }
 
     /// The position after which nothing has happened yet.
-    pub fn position(&self) -> Answer<Position> {
+    pub fn position(&self) -> StoreResult<Position> {
         Ok(Position { epoch: self.epoch()?, number: self.next_position.saturating_sub(1) })
     }
 }
@@ -326,7 +338,7 @@ impl<V: View> Db<V> {
 /// The space and key of a sealed blob, read from its outside.
 fn sealing_key(blob: &[u8]) -> Option<(SpaceId, KeyId)> {
     match Blob::form_of(blob).ok()? {
-        Form::Sealed { space, key } => Some((space, key)),
-        Form::Plain | Form::Addressed { .. } => None,
+        BlobForm::Sealed { space, key } => Some((space, key)),
+        BlobForm::Plain | BlobForm::Addressed { .. } => None,
     }
 }

@@ -7,8 +7,8 @@ use crate::batch::Batch;
 use crate::db::{Db, fault};
 use crate::encode;
 use crate::people::{from_row, to_row};
-use crate::tables::View;
-use engine::reads::Answer;
+use crate::tables::TableReads;
+use engine::reads::StoreResult;
 use model::{Nanos, Position, SpaceId};
 use redb::ReadableTable as _;
 use serde::{Deserialize, Serialize};
@@ -30,12 +30,12 @@ pub struct Webhook {
     /// When it was made.
     pub created_at: Nanos,
     /// How far it has told.
-    pub progress: Progress,
+    pub progress: WebhookProgress,
 }
 
 /// How far a webhook has told.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Progress {
+pub struct WebhookProgress {
     /// The epoch and number of the last journal entry that needs no telling any more.
     pub epoch: u32,
     /// The number.
@@ -50,10 +50,10 @@ pub struct Progress {
     pub disabled: Option<String>,
 }
 
-impl Progress {
+impl WebhookProgress {
     /// Everything up to a position needs no telling.
-    pub fn told_up_to(position: Position) -> Progress {
-        Progress {
+    pub fn told_up_to(position: Position) -> WebhookProgress {
+        WebhookProgress {
             epoch: position.epoch,
             number: position.number,
             attempts: 0,
@@ -76,7 +76,7 @@ fn row_key(space: &SpaceId, id: &WebhookId) -> [u8; 24] {
 
 impl Batch<'_> {
     /// Keeps a webhook, or changes what is kept of it.
-    pub fn keep_webhook(&mut self, space: &SpaceId, id: &WebhookId, webhook: &Webhook) -> Answer<()> {
+    pub fn keep_webhook(&mut self, space: &SpaceId, id: &WebhookId, webhook: &Webhook) -> StoreResult<()> {
         self.touch();
         let key = row_key(space, id);
         let row = self.protect(space, &key, &to_row(webhook)?)?;
@@ -85,15 +85,15 @@ impl Batch<'_> {
     }
 
     /// Forgets a webhook. Says whether there was one.
-    pub fn forget_webhook(&mut self, space: &SpaceId, id: &WebhookId) -> Answer<bool> {
+    pub fn forget_webhook(&mut self, space: &SpaceId, id: &WebhookId) -> StoreResult<bool> {
         self.touch();
         Ok(self.db.tables.webhooks.remove(row_key(space, id)).map_err(fault)?.is_some())
     }
 }
 
-impl<V: View> Db<V> {
+impl<V: TableReads> Db<V> {
     /// A webhook.
-    pub fn webhook(&self, space: &SpaceId, id: &WebhookId) -> Answer<Option<Webhook>> {
+    pub fn webhook(&self, space: &SpaceId, id: &WebhookId) -> StoreResult<Option<Webhook>> {
         let key = row_key(space, id);
         let Some(row) = self.tables.webhooks().get(key).map_err(fault)? else { return Ok(None) };
         let plain = self.open_at_rest(space, &key, row.value())?;
@@ -101,7 +101,7 @@ impl<V: View> Db<V> {
     }
 
     /// The webhooks of one space, or of all.
-    pub fn webhooks(&self, only: Option<&SpaceId>) -> Answer<Vec<(SpaceId, WebhookId, Webhook)>> {
+    pub fn webhooks(&self, only: Option<&SpaceId>) -> StoreResult<Vec<(SpaceId, WebhookId, Webhook)>> {
         let (first, last) = only.map_or(([0; 16], [0xff; 16]), |space| (space.0, space.0));
         let range = encode::key::<24>(&[&first])..=encode::key::<24>(&[&last, &[0xff; 8]]);
         let mut webhooks = Vec::new();

@@ -4,8 +4,8 @@ use super::supply::{self, LateClock, Supply};
 use super::{Scale, figure, print};
 use anyhow::Result;
 use engine::rows::Origin;
-use node::hunter::NoSource;
-use node::{Core, Node, NodeOptions};
+use node::hunter::NoSources;
+use node::{Node, NodeOptions, WriterCore};
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
@@ -18,13 +18,13 @@ pub(crate) fn run(scale: &Scale) -> Result<()> {
     let folder = supply::folder(scale.dir.as_deref())?;
     let supply = Supply::new(None)?;
     {
-        let core = Core::new(supply::open(folder.path())?);
+        let core = WriterCore::new(supply::open(folder.path())?);
         supply::found(&core, &supply)?;
         supply::fill(&core, &supply, 0, 20_000, |_| ())?;
     }
     let bare = sync_times(folder.path(), count)?;
     let node =
-        Node::start(supply::open(folder.path())?, Arc::new(LateClock), Arc::new(NoSource), NodeOptions::default());
+        Node::start(supply::open(folder.path())?, Arc::new(LateClock), Arc::new(NoSources), NodeOptions::default());
     let mut times = Vec::new();
     for raw in supply.messages(20_000, count)? {
         let begun = Instant::now();

@@ -7,7 +7,7 @@ use super::machine::Peak;
 use super::supply;
 use super::{Scale, figure, ingest, print};
 use crate::clock::SystemClock;
-use crate::house;
+use crate::home_space;
 use anyhow::{Context as _, Result, ensure};
 use engine::access::KeyRole;
 use http::{Method, Request, StatusCode, header};
@@ -15,10 +15,10 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
-use node::acts::Administration;
-use node::hunter::NoSource;
+use node::acts::AdminCommand;
+use node::hunter::NoSources;
 use node::{Node, NodeOptions};
-use server::{House, Limits, NewKey, Options};
+use server::{Limits, NewKey, ServerOptions, ServerState};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -43,12 +43,12 @@ pub(crate) fn run(scale: &Scale) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let folder = supply::folder(scale.dir.as_deref())?;
     let node =
-        Node::start(supply::open(folder.path())?, Arc::new(SystemClock), Arc::new(NoSource), NodeOptions::default());
+        Node::start(supply::open(folder.path())?, Arc::new(SystemClock), Arc::new(NoSources), NodeOptions::default());
     let key = prepare(&node)?;
     let limits = Limits { key_per_second: 10_000_000, ..Limits::default() };
-    let house = House::new(node.clone(), Options { limits, ..Options::default() }, "bench");
+    let state = ServerState::new(node.clone(), ServerOptions { limits, ..ServerOptions::default() }, "bench");
     let local = SocketAddr::from(([127, 0, 0, 1], 0));
-    let server = runtime.block_on(server::serve(house, local))?;
+    let server = runtime.block_on(server::serve(state, local))?;
     let load = |address, connections, time, make: Arc<Make>| runtime.block_on(loaded(address, connections, time, make));
     let posting: Arc<Make> = Arc::new(poster(key.clone()));
     load(server.address, 64, time / 3, posting.clone())?;
@@ -84,7 +84,7 @@ pub(crate) fn run(scale: &Scale) -> Result<()> {
 
 fn prepare(node: &Node) -> Result<String> {
     let failed = |failure: crate::failure::Failure| anyhow::anyhow!("{failure:?}");
-    house::found_home(node).map_err(failed)?;
+    home_space::found_home(node).map_err(failed)?;
     let (space, _) = *node
         .snapshot()?
         .kept_spaces()?
@@ -92,9 +92,10 @@ fn prepare(node: &Node) -> Result<String> {
         .map(|(space, kept)| (*space, kept.sealed))
         .as_ref()
         .context("a space")?;
-    let key = NewKey::new(house::fresh().map_err(failed)?, &house::fresh().map_err(failed)?);
+    let key = NewKey::new(home_space::random_bytes().map_err(failed)?, &home_space::random_bytes().map_err(failed)?);
     let (id, hash, role) = (key.id, key.hash, KeyRole::Backend);
-    house::administer(node, Administration::AddKey { id, role, space, hash, label: "bench".into() }).map_err(failed)?;
+    home_space::administer(node, AdminCommand::AddKey { id, role, space, hash, label: "bench".into() })
+        .map_err(failed)?;
     Ok(key.text)
 }
 

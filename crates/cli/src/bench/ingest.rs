@@ -5,14 +5,14 @@ use super::supply::{self, LateClock, Raw, Supply};
 use super::{Scale, bare, figure, print};
 use anyhow::{Result, ensure};
 use engine::rows::{Origin, Outcome};
-use node::hunter::NoSource;
-use node::{Core, Node, NodeOptions, Reply};
+use node::hunter::NoSources;
+use node::{Node, NodeOptions, WriterCore, WriterReply};
 use redb::ReadableTable as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-use store::tables::View as _;
+use store::tables::TableReads as _;
 
 struct Measured {
     events_per_s: f64,
@@ -67,7 +67,7 @@ pub(crate) fn events_per_s(scale: &Scale) -> Result<f64> {
 }
 
 fn fill(folder: &Path, supply: &Supply, next: &mut u64, count: u64, peak: &Peak) -> Result<()> {
-    let core = Core::new(supply::open(folder)?);
+    let core = WriterCore::new(supply::open(folder)?);
     if *next == 0 {
         supply::found(&core, supply)?;
     }
@@ -82,7 +82,7 @@ fn fill(folder: &Path, supply: &Supply, next: &mut u64, count: u64, peak: &Peak)
 }
 
 fn measure(folder: &Path, raw: Vec<Raw>, peak: &Peak) -> Result<Measured> {
-    let node = Node::start(supply::open(folder)?, Arc::new(LateClock), Arc::new(NoSource), NodeOptions::default());
+    let node = Node::start(supply::open(folder)?, Arc::new(LateClock), Arc::new(NoSources), NodeOptions::default());
     let applied = Arc::new(AtomicU64::new(0));
     let count = raw.len() as u64;
     let begun = Instant::now();
@@ -112,7 +112,7 @@ fn submit(node: &Node, raw: &Raw, applied: &Arc<AtomicU64>) -> Result<()> {
     let request = node.receive(raw.blob.clone(), raw.inline.clone(), Origin::Import)?;
     let applied = applied.clone();
     node.submit_patiently(request, move |answer| {
-        if let Ok(Reply::Outcome(_, Outcome::Applied(_))) = answer {
+        if let Ok(WriterReply::Outcome(_, Outcome::Applied(_))) = answer {
             applied.fetch_add(1, Ordering::Relaxed);
         }
     })?;

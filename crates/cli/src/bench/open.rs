@@ -4,7 +4,7 @@ use super::machine::Peak;
 use super::supply::{self, LateClock, Supply};
 use super::{Scale, figure, print};
 use anyhow::{Context as _, Result, bail};
-use node::{Clock as _, Core, Reply};
+use node::{Clock as _, WriterCore, WriterReply};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -23,7 +23,7 @@ pub(crate) fn run(scale: &Scale) -> Result<()> {
     let supply = Supply::new(None)?;
     let peak = Peak::default();
     {
-        let core = Core::new(supply::open(folder.path())?);
+        let core = WriterCore::new(supply::open(folder.path())?);
         supply::found(&core, &supply)?;
         supply::fill(&core, &supply, 0, stored, |_| peak.look())?;
     }
@@ -79,7 +79,7 @@ fn write_and_kill(folder: &Path) -> Result<()> {
 /// Writes until it is killed; each line names the events of a commit, after the commit.
 pub(crate) fn write_for_ever(folder: &Path) -> Result<()> {
     let supply = Supply::new(None)?;
-    let core = Core::new(supply::open(folder)?);
+    let core = WriterCore::new(supply::open(folder)?);
     supply::found(&core, &supply)?;
     let mut at = 1_000_000_000 + u64::from(std::process::id()) * 1_000_000;
     loop {
@@ -87,7 +87,7 @@ pub(crate) fn write_for_ever(folder: &Path) -> Result<()> {
         let done = core.run(requests, LateClock.now())?;
         at += BATCH;
         let ids = done.replies.iter().filter_map(|reply| match reply {
-            Reply::Outcome(id, _) => Some(id.to_string()),
+            WriterReply::Outcome(id, _) => Some(id.to_string()),
             _ => None,
         });
         println!("{}", ids.collect::<Vec<_>>().join(" "));

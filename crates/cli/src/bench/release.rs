@@ -5,7 +5,7 @@ use super::supply::{self, LateClock, Raw, Supply};
 use super::{Scale, figure, print};
 use anyhow::{Result, ensure};
 use engine::reads::Reads as _;
-use node::{Clock as _, Core, Request};
+use node::{Clock as _, WriterCore, WriterRequest};
 use std::time::Instant;
 
 /// Runs it: the threads are withheld, messages wait for them, then the threads come.
@@ -14,7 +14,7 @@ pub(crate) fn run(scale: &Scale) -> Result<()> {
     let folder = supply::folder(scale.dir.as_deref())?;
     let mut supply = Supply::new(None)?;
     let threads: Vec<Raw> = supply.foundation.split_off(supply.foundation.len() - supply.threads.len());
-    let core = Core::new(supply::open(folder.path())?);
+    let core = WriterCore::new(supply::open(folder.path())?);
     let peak = Peak::default();
     supply::found(&core, &supply)?;
     let begun = Instant::now();
@@ -26,7 +26,7 @@ pub(crate) fn run(scale: &Scale) -> Result<()> {
     let begun = Instant::now();
     let mut has_more = core.run(requests, LateClock.now())?.has_more;
     while has_more {
-        has_more = core.run(vec![Request::Tick], LateClock.now())?.has_more;
+        has_more = core.run(vec![WriterRequest::Tick], LateClock.now())?.has_more;
         peak.look();
     }
     let elapsed = begun.elapsed().as_secs_f64();

@@ -8,10 +8,10 @@ use model::crypto::{SpaceKey, content_hash, space_id};
 use model::envelope::{Reference, Role};
 use model::payload::{MemberRole, Payload};
 use model::{AuxKey, Blob, Envelope, EventId, Identity, Kind, Nanos, SpaceId};
-use node::{Clock, Core, Request};
+use node::{Clock, WriterCore, WriterRequest};
 use std::path::Path;
 use std::sync::Arc;
-use store::{FolderDisk, MasterKey, Options, Store};
+use store::{FolderDisk, MasterKey, Store, StoreOptions};
 
 /// When the first event was made.
 const BEGINNING: u64 = 1_700_000_000_000_000_000;
@@ -150,16 +150,16 @@ impl Clock for LateClock {
 /// Opens a store in a folder.
 pub(crate) fn open(folder: &Path) -> Result<Store> {
     let disk = Arc::new(FolderDisk::new(folder)?);
-    Ok(Store::open(disk, MasterKey::new(&[1; 32]), Options::default())?)
+    Ok(Store::open(disk, MasterKey::new(&[1; 32]), StoreOptions::default())?)
 }
 
 /// Checks raw events on all cores, as the doors do.
-pub(crate) fn check(store: &Store, raw: Vec<Raw>) -> Result<Vec<Request>> {
+pub(crate) fn check(store: &Store, raw: Vec<Raw>) -> Result<Vec<WriterRequest>> {
     in_parallel(raw.len() as u64, |number| {
         let raw = raw[number as usize].clone();
         let (keys, policy) = (&**store.keys(), store.policy());
         let arrival = engine::chains::receive_blob(keys, policy, raw.blob, raw.inline, Origin::Import)?;
-        Ok(Request::Arrive(Box::new(arrival)))
+        Ok(WriterRequest::Arrive(Box::new(arrival)))
     })
 }
 
@@ -170,9 +170,9 @@ pub(crate) fn folder(dir: Option<&Path>) -> Result<tempfile::TempDir> {
 }
 
 /// Puts the foundation of a supply into a store.
-pub(crate) fn found(core: &Core, supply: &Supply) -> Result<()> {
+pub(crate) fn found(core: &WriterCore, supply: &Supply) -> Result<()> {
     if let Some(key) = &supply.key {
-        core.run(vec![Request::AddSpaceKey(supply.space, *key.secret())], LateClock.now())?;
+        core.run(vec![WriterRequest::AddSpaceKey(supply.space, *key.secret())], LateClock.now())?;
     }
     let requests = check(core.store(), supply.foundation.clone())?;
     core.run(requests, LateClock.now())?;
@@ -181,8 +181,8 @@ pub(crate) fn found(core: &Core, supply: &Supply) -> Result<()> {
 }
 
 /// Fills a store with messages, a chunk at a time: the next is signed and checked while one is written.
-pub(crate) fn fill(core: &Core, supply: &Supply, from: u64, count: u64, mut tell: impl FnMut(u64)) -> Result<()> {
-    let (sender, receiver) = std::sync::mpsc::sync_channel::<Result<Vec<Request>>>(1);
+pub(crate) fn fill(core: &WriterCore, supply: &Supply, from: u64, count: u64, mut tell: impl FnMut(u64)) -> Result<()> {
+    let (sender, receiver) = std::sync::mpsc::sync_channel::<Result<Vec<WriterRequest>>>(1);
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let mut at = from;

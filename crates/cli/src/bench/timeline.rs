@@ -7,8 +7,8 @@ use anyhow::{Context as _, Result};
 use engine::reads::Reads as _;
 use engine::rows::Origin;
 use model::{EventId, Nanos, Seq, Stamp};
-use node::hunter::NoSource;
-use node::{Core, Node, NodeOptions};
+use node::hunter::NoSources;
+use node::{Node, NodeOptions, WriterCore};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,7 +54,7 @@ struct Read {
 }
 
 fn fill(folder: &Path, supply: &Supply, count: u64, peak: &Peak) -> Result<()> {
-    let core = Core::new(supply::open(folder)?);
+    let core = WriterCore::new(supply::open(folder)?);
     supply::found(&core, supply)?;
     supply::fill(&core, supply, 0, count, |_| peak.look())
 }
@@ -87,7 +87,7 @@ fn read_pages(store: &Store, supply: &Supply, stored: u64, goes_on: &dyn Fn(Inst
 /// Reads pages on this thread while another feeds the writer as fast as it takes.
 fn while_writing(store: Store, supply: &Supply, stored: u64, seconds: u64) -> Result<Read> {
     let raw = supply.messages(stored, 200_000.min(stored * 2))?;
-    let node = Node::start(store, Arc::new(LateClock), Arc::new(NoSource), NodeOptions::default());
+    let node = Node::start(store, Arc::new(LateClock), Arc::new(NoSources), NodeOptions::default());
     let is_over = AtomicBool::new(false);
     let read = std::thread::scope(|scope| {
         scope.spawn(|| {

@@ -8,15 +8,15 @@ use super::http::{Make, loaded, one};
 use super::supply;
 use super::{Scale, figure, print};
 use crate::clock::SystemClock;
-use crate::{house, welcome};
+use crate::{home_space, welcome};
 use anyhow::{Context as _, Result, ensure};
 use http::{Method, Request, header};
 use http_body_util::Full;
 use hyper::body::Bytes;
-use node::acts::{Act, Caller, Deed, Means, Named, NewMessage, message_content};
-use node::hunter::NoSource;
-use node::{Node, NodeOptions, Reply};
-use server::{House, Limits, Options};
+use node::acts::{Caller, CallerKind, CommandRequest, NameOrId, NewMessage, UserCommand, message_content};
+use node::hunter::NoSources;
+use node::{Node, NodeOptions, WriterReply};
+use server::{Limits, ServerOptions, ServerState};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,12 +31,12 @@ pub(crate) fn run(scale: &Scale) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let folder = supply::folder(scale.dir.as_deref())?;
     let node =
-        Node::start(supply::open(folder.path())?, Arc::new(SystemClock), Arc::new(NoSource), NodeOptions::default());
+        Node::start(supply::open(folder.path())?, Arc::new(SystemClock), Arc::new(NoSources), NodeOptions::default());
     prepare(&node)?;
     let limits = Limits { user_per_second: 10_000_000, address_per_second: 10_000_000, ..Limits::default() };
-    let house = House::new(node.clone(), Options { limits, ..Options::default() }, "bench");
-    let server = runtime.block_on(server::serve(house.clone(), SocketAddr::from(([127, 0, 0, 1], 0))))?;
-    let link = || house.operator_link().map_err(|why| anyhow::anyhow!(why.detail));
+    let state = ServerState::new(node.clone(), ServerOptions { limits, ..ServerOptions::default() }, "bench");
+    let server = runtime.block_on(server::serve(state.clone(), SocketAddr::from(([127, 0, 0, 1], 0))))?;
+    let link = || state.operator_link().map_err(|why| anyhow::anyhow!(why.detail));
     let cookie = runtime.block_on(sign_in(server.address, &link()?))?;
     let make = |path: &'static str| -> Arc<Make> {
         let cookie = cookie.clone();
@@ -85,13 +85,13 @@ pub(crate) fn run(scale: &Scale) -> Result<()> {
 /// Conversations of ordinary messages.
 fn prepare(node: &Node) -> Result<()> {
     let failed = |failure: crate::failure::Failure| anyhow::anyhow!("{failure:?}");
-    house::found_home(node).map_err(failed)?;
+    home_space::found_home(node).map_err(failed)?;
     welcome::say(node).map_err(failed)?;
     let (space, _) = node.snapshot()?.kept_spaces()?.into_iter().next().context("a space")?;
     for number in 0..THREADS * MESSAGES {
         let text = format!("message {number} says something *ordinary*, to @user-{}", number % 7);
         let new = NewMessage {
-            thread: Some(Named::Chosen(format!("thread-{}", number % THREADS))),
+            thread: Some(NameOrId::Chosen(format!("thread-{}", number % THREADS))),
             chosen: None,
             content: message_content(text.into(), None)?,
             reply_to: None,
@@ -99,11 +99,11 @@ fn prepare(node: &Node) -> Result<()> {
             attachments: Vec::new(),
         };
         let user = Some(format!("user-{}", number % 11));
-        let caller = Caller { means: Means::Operator, user, called: "bench".to_owned() };
-        let fresh = house::fresh().map_err(failed)?;
-        let act = Act { space, caller, once: None, deed: Deed::Post(new), fresh };
-        let reply = node.ask(node::Request::Act(Box::new(act))).map_err(|why| anyhow::anyhow!("{why}"))?;
-        ensure!(matches!(reply, Reply::Acted(Ok(_))), "a message was not posted: {reply:?}");
+        let caller = Caller { kind: CallerKind::Operator, user, audit_name: "bench".to_owned() };
+        let random = home_space::random_bytes().map_err(failed)?;
+        let act = CommandRequest { space, caller, idempotency: None, command: UserCommand::Post(new), random };
+        let reply = node.ask(node::WriterRequest::Act(Box::new(act))).map_err(|why| anyhow::anyhow!("{why}"))?;
+        ensure!(matches!(reply, WriterReply::Acted(Ok(_))), "a message was not posted: {reply:?}");
     }
     Ok(())
 }

@@ -8,14 +8,14 @@ use crate::context::Context;
 use crate::document::Document;
 use crate::failure::Failure;
 use crate::folder::{self, Access};
-use crate::house;
+use crate::home_space;
 use crate::remote::Remote;
 use clap::{Args, Subcommand, ValueEnum};
 use http::Method;
 use node::Node;
-use node::hunter::NoSource;
+use node::hunter::NoSources;
 use serde_json::{Value, json};
-use server::House;
+use server::ServerState;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -264,23 +264,23 @@ impl Admin {
     fn serve_and_ask(&self, context: &Context) -> Result<Value, Failure> {
         let (store, _lock) = folder::open(context, Access::Write)?;
         let options = context.loaded.config.node_options();
-        let node = Node::start(store, Arc::new(context.clock), Arc::new(NoSource), options);
+        let node = Node::start(store, Arc::new(context.clock), Arc::new(NoSources), options);
         let answer = self.serve_node_and_ask(context, &node);
         node.stop();
         answer
     }
 
     fn serve_node_and_ask(&self, context: &Context, node: &Node) -> Result<Value, Failure> {
-        house::found_home(node)?;
-        house::go_on_rewrapping(node)?;
+        home_space::found_home(node)?;
+        home_space::go_on_rewrapping(node)?;
         let failed = |why: String| Failure::new(format!("cannot start the server: {why}"), "try again");
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.map_err(|why| failed(why.to_string()))?;
-        let token = hex::encode(house::fresh::<32>()?);
-        let options = server::Options { backups: None, ..context.loaded.server_options() };
-        let house = House::new(node.clone(), options, &token);
+        let token = hex::encode(home_space::random_bytes::<32>()?);
+        let options = server::ServerOptions { backups: None, ..context.loaded.server_options() };
+        let state = ServerState::new(node.clone(), options, &token);
         let local = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
-        let server = runtime.block_on(server::serve(house, local)).map_err(|why| failed(why.to_string()))?;
+        let server = runtime.block_on(server::serve(state, local)).map_err(|why| failed(why.to_string()))?;
         let answer = self.ask(&Remote::at(server.address, &token));
         runtime.block_on(server.stop());
         answer

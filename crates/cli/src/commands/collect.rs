@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::folder::{self, Access};
 use crate::words::count;
 use clap::Args;
-use node::{Clock as _, Core, Reply, Request};
+use node::{Clock as _, WriterCore, WriterReply, WriterRequest};
 use serde::Serialize;
 use std::fmt;
 use std::process::ExitCode;
@@ -31,14 +31,14 @@ impl fmt::Display for Answer {
 impl Collect {
     pub(super) fn run(&self, context: &Context) -> Done {
         let (store, _lock) = folder::open(context, Access::Write)?;
-        let core = Core::new(store);
+        let core = WriterCore::new(store);
         let mut answer = Answer { forgotten: 0, deleted: 0 };
         // Each turn is bounded, and files go in the turn after the one that forgets them.
         loop {
-            let done = core.run(vec![Request::Collect], context.clock.now())?;
+            let done = core.run(vec![WriterRequest::Collect], context.clock.now())?;
             match done.replies.as_slice() {
-                [Reply::Collected { forgotten: 0, deleted: 0 }] => break,
-                [Reply::Collected { forgotten, deleted }] => {
+                [WriterReply::Collected { forgotten: 0, deleted: 0 }] => break,
+                [WriterReply::Collected { forgotten, deleted }] => {
                     answer.forgotten += forgotten;
                     answer.deleted += deleted;
                 }

@@ -6,23 +6,23 @@
 use super::Done;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::house::{administer, fresh};
+use crate::home_space::{administer, random_bytes};
 use crate::signals::Signals;
 use crate::{output, welcome};
 use clap::Args;
 use ed25519_dalek::SigningKey;
-use engine::create::{Draft, Seal};
+use engine::create::{NewEvent, Seal};
 use engine::fetch;
 use engine::reads::Reads as _;
 use engine::rows::Origin;
 use model::envelope::{Reference, Role};
 use model::payload::{MemberRole, Payload};
 use model::{AuxKey, EventId, Group, Identity, Kind, Need, Seq, SpaceId, body};
-use node::acts::{Administered, Administration};
-use node::hunter::{Bounty, NoSource, Places, Source, Unfetched};
-use node::{Node, NodeOptions, Reply, Request};
+use node::acts::{AdminCommand, AdminResult};
+use node::hunter::{FetchError, Fetched, NoSources, SourceClient, SourceDirectory};
+use node::{Node, NodeOptions, WriterReply, WriterRequest};
 use serde_json::{Value, json};
-use server::House;
+use server::ServerState;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -58,21 +58,21 @@ struct Line {
     is_up: AtomicBool,
 }
 
-impl Places for Line {
+impl SourceDirectory for Line {
     fn places(&self, _group: &Group) -> Vec<fetch::Source> {
         vec![fetch::Source { url: "the second node".to_owned(), domain: "elsewhere".to_owned() }]
     }
 }
 
-impl Source for Line {
-    fn fetch(&self, _url: &str, needs: &[Need], deliver: &mut dyn FnMut(Bounty)) -> Result<(), Unfetched> {
+impl SourceClient for Line {
+    fn fetch(&self, _url: &str, needs: &[Need], deliver: &mut dyn FnMut(Fetched)) -> Result<(), FetchError> {
         if !self.is_up.load(Ordering::Acquire) {
-            return Err(Unfetched("the line is down".to_owned()));
+            return Err(FetchError("the line is down".to_owned()));
         }
         for need in needs {
             if let Need::Event(id) = need {
-                let (blob, inline) = written(&self.far, id).map_err(|_| Unfetched("it is gone".to_owned()))?;
-                deliver(Bounty::Event { blob, inline });
+                let (blob, inline) = written(&self.far, id).map_err(|_| FetchError("it is gone".to_owned()))?;
+                deliver(Fetched::Event { blob, inline });
             }
         }
         Ok(())
@@ -83,7 +83,7 @@ impl Demo {
     pub(super) fn run(&self, context: &Context) -> Done {
         let signals = Signals::listen()?;
         let folder = tempfile::tempdir().map_err(|why| Failure::new(why.to_string(), "check the temporary folder"))?;
-        let elsewhere = open(context, &folder.path().join("else"), Arc::new(NoSource))?;
+        let elsewhere = open(context, &folder.path().join("else"), Arc::new(NoSources))?;
         let line = Arc::new(Line { far: elsewhere, is_up: AtomicBool::new(false) });
         let here = open(context, &folder.path().join("here"), line.clone())?;
         let played = self.play(context, &signals, &here, &line);
@@ -93,20 +93,22 @@ impl Demo {
     }
 
     fn play(&self, context: &Context, signals: &Signals, here: &Node, line: &Line) -> Result<(), Failure> {
-        let what = Administration::FoundSpace { name: "home".to_owned(), sealed: false, fresh: Box::new(fresh()?) };
-        let Administered::Founded(space) = administer(here, what)? else {
+        let what =
+            AdminCommand::FoundSpace { name: "home".to_owned(), sealed: false, random: Box::new(random_bytes()?) };
+        let AdminResult::Founded(space) = administer(here, what)? else {
             return Err(odd("the space was not founded"));
         };
         welcome::say(here)?;
-        let vera = SigningKey::from_bytes(&fresh()?);
+        let vera = SigningKey::from_bytes(&random_bytes()?);
         let story = write_story(here, &line.far, space, &vera)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|why| Failure::new(why.to_string(), "try again"))?;
-        let house = House::new(here.clone(), context.loaded.server_options(), &hex::encode(fresh::<32>()?));
-        let server = runtime.block_on(server::serve(house.clone(), context.loaded.listen));
+        let state =
+            ServerState::new(here.clone(), context.loaded.server_options(), &hex::encode(random_bytes::<32>()?));
+        let server = runtime.block_on(server::serve(state.clone(), context.loaded.listen));
         let server =
             server.map_err(|why| Failure::new(why.to_string(), "pass another address: --listen 127.0.0.1:0"))?;
-        let link = house.operator_link().map_err(|why| Failure::new(why.detail, "try again"))?;
+        let link = state.operator_link().map_err(|why| Failure::new(why.detail, "try again"))?;
         say(&format!("sign in      http://{}{link}", server.address))?;
         say("Then open Waiting, in the bar at the top, and watch. Ctrl-C ends it all.")?;
         let told = self.tell(signals, here, line, space, &story);
@@ -134,7 +136,7 @@ impl Demo {
         }
         say("The line to the second node is up: the thread is asked for, and what waited for it is let in.")?;
         line.is_up.store(true, Ordering::Release);
-        let asked = here.ask(Request::RetryNeed(Need::Event(story.missing)));
+        let asked = here.ask(WriterRequest::RetryNeed(Need::Event(story.missing)));
         asked.map_err(|why| Failure::new(why.to_string(), "look into the log"))?;
         if has_ended(signals, || Ok(here.snapshot()?.held_total()? > 0))? {
             return Ok(());
@@ -163,9 +165,9 @@ fn say(line: &str) -> Result<(), Failure> {
     output::write(&format!("{line}\n"))
 }
 
-fn open(context: &Context, folder: &Path, source: Arc<dyn Source>) -> Result<Node, Failure> {
+fn open(context: &Context, folder: &Path, source: Arc<dyn SourceClient>) -> Result<Node, Failure> {
     let disk = FolderDisk::new(folder).map_err(|why| Failure::file("use", folder, &why))?;
-    let store = Store::open(Arc::new(disk), MasterKey::new(&fresh()?), store::Options::default());
+    let store = Store::open(Arc::new(disk), MasterKey::new(&random_bytes()?), store::StoreOptions::default());
     let store = store.map_err(|why| Failure::new(why.to_string(), "check the temporary folder"))?;
     Ok(Node::start(store, Arc::new(context.clock), source, NodeOptions::default()))
 }
@@ -189,8 +191,8 @@ fn hand_over(from: &Node, to: &Node, id: &EventId) -> Result<(), Failure> {
 /// Somebody writes on the second node, which knows what the first one knows so far.
 fn write_story(here: &Node, elsewhere: &Node, space: SpaceId, vera: &SigningKey) -> Result<Story, Failure> {
     let identity = Identity(vera.verifying_key().to_bytes());
-    let admitted = administer(here, Administration::AdmitIdentity(space, identity, MemberRole::Member))?;
-    let Administered::Admitted(authority) = admitted else { return Err(odd("the second author was not admitted")) };
+    let admitted = administer(here, AdminCommand::AdmitIdentity(space, identity, MemberRole::Member))?;
+    let AdminResult::Admitted(authority) = admitted else { return Err(odd("the second author was not admitted")) };
     let db = here.snapshot()?;
     for seq in db.events_after(Seq(0), 1000)? {
         hand_over(here, elsewhere, &db.id_of(seq)?)?;
@@ -235,7 +237,7 @@ impl Author<'_> {
         references.extend(target.map(|(role, id)| Reference { role, id }));
         references.sort();
         let content = body::encode(&content).map_err(|why| odd(&why.to_string()))?;
-        let draft = Draft {
+        let draft = NewEvent {
             kind,
             space: self.space,
             aux: AuxKey::ZERO,
@@ -244,8 +246,8 @@ impl Author<'_> {
             content,
             seal: Seal::Plain,
         };
-        match self.node.ask(Request::Create(Box::new(self.key.clone()), Box::new(draft))) {
-            Ok(Reply::Created(Ok(id))) => Ok(id),
+        match self.node.ask(WriterRequest::Create(Box::new(self.key.clone()), Box::new(draft))) {
+            Ok(WriterReply::Created(Ok(id))) => Ok(id),
             Ok(other) => Err(odd(&format!("the story could not be written: {other:?}"))),
             Err(why) => Err(Failure::new(why.to_string(), "look into the log")),
         }

@@ -6,7 +6,7 @@ use crate::folder;
 use crate::words::{count, hunt, moment_from, size, span};
 use clap::Args;
 use model::{EventId, Need};
-use node::explain::{Applied, Explanation, Hunted, NeedState, NotCounting, Standing, Unmet, explain};
+use node::explain::{Applied, Explanation, HuntState, NeedState, NotCounting, StageExplanation, Unmet, explain};
 use serde::Serialize;
 use std::fmt;
 use std::process::ExitCode;
@@ -40,9 +40,11 @@ impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Explanation { id, standing, arrival, waiters } = &self.explanation;
         match standing {
-            Standing::Unknown => writeln!(f, "event {id} is unknown: it never came here, or nothing of it was kept")?,
-            Standing::Refused { why } => writeln!(f, "event {id} is refused for ever: {why}")?,
-            Standing::Expired { at } => {
+            StageExplanation::Unknown => {
+                writeln!(f, "event {id} is unknown: it never came here, or nothing of it was kept")?
+            }
+            StageExplanation::Refused { why } => writeln!(f, "event {id} is refused for ever: {why}")?,
+            StageExplanation::Expired { at } => {
                 writeln!(
                     f,
                     "event {id} expired {}: what it needed did not come in time, or a limit made it go",
@@ -50,13 +52,15 @@ impl fmt::Display for Answer {
                 )?;
                 writeln!(f, "it may come again")?;
             }
-            Standing::Ready => writeln!(f, "event {id} is ready: it will be looked at as soon as the node runs")?,
-            Standing::Carried { space } => {
+            StageExplanation::Ready => {
+                writeln!(f, "event {id} is ready: it will be looked at as soon as the node runs")?
+            }
+            StageExplanation::Carried { space } => {
                 let space = space.as_deref().unwrap_or("unknown");
                 writeln!(f, "event {id} is carried for others: nobody here can open it (space {space})")?;
             }
-            Standing::Held { .. } => writeln!(f, "event {id} is held: it waits for what it needs")?,
-            Standing::Applied(_) => writeln!(f, "event {id} is applied")?,
+            StageExplanation::Held { .. } => writeln!(f, "event {id} is held: it waits for what it needs")?,
+            StageExplanation::Applied(_) => writeln!(f, "event {id} is applied")?,
         }
         if let Some(arrival) = arrival {
             let kind = arrival.kind.as_deref().unwrap_or("not opened yet");
@@ -64,13 +68,13 @@ impl fmt::Display for Answer {
             writeln!(f, "it came {at}, {}, as number {} ({kind})", arrival.through, arrival.number)?;
         }
         match standing {
-            Standing::Held { since, until, needs, cycles } => {
+            StageExplanation::Held { since, until, needs, cycles } => {
                 writeln!(f, "it waits since {}", moment_from(self.now, *since))?;
                 write_held(f, self.now, *until, needs, cycles)?;
             }
-            Standing::Applied(applied) => write_applied(f, self.now, applied)?,
-            Standing::Unknown | Standing::Refused { .. } | Standing::Expired { .. } => {}
-            Standing::Ready | Standing::Carried { .. } => {}
+            StageExplanation::Applied(applied) => write_applied(f, self.now, applied)?,
+            StageExplanation::Unknown | StageExplanation::Refused { .. } | StageExplanation::Expired { .. } => {}
+            StageExplanation::Ready | StageExplanation::Carried { .. } => {}
         }
         if waiters.count > 0 {
             let more = if waiters.and_more { " or more" } else { "" };
@@ -125,7 +129,7 @@ fn waiting(unmet: &Unmet) -> String {
     if unmet.waiting == 1 { "1 event waits".into() } else { format!("{} events wait", unmet.waiting) }
 }
 
-fn write_hunted(f: &mut fmt::Formatter<'_>, now: u64, hunted: Option<&Hunted>, indent: &str) -> fmt::Result {
+fn write_hunted(f: &mut fmt::Formatter<'_>, now: u64, hunted: Option<&HuntState>, indent: &str) -> fmt::Result {
     let Some(hunted) = hunted else { return Ok(()) };
     writeln!(f, "{indent}hunted with {}: {}", hunted.group, hunt(now, hunted))
 }

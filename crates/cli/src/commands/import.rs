@@ -10,8 +10,8 @@ use crate::signals::Signals;
 use crate::words::{count, size};
 use clap::Args;
 use node::Node;
-use node::bundle::{Imported, Progress, import};
-use node::hunter::NoSource;
+use node::bundle::{ImportProgress, Imported, import};
+use node::hunter::NoSources;
 use serde::Serialize;
 use std::fmt;
 use std::fs::File;
@@ -42,9 +42,9 @@ impl Import {
         let (store, _lock) = folder::open(context, Access::Write)?;
         let signals = Signals::listen()?;
         let options = context.loaded.config.node_options();
-        let node = Node::start(store, Arc::new(context.clock), Arc::new(NoSource), options);
+        let node = Node::start(store, Arc::new(context.clock), Arc::new(NoSources), options);
         let bar = Bar::bytes(context.json, "importing", total);
-        let mut watch = |progress: Progress| {
+        let mut watch = |progress: ImportProgress| {
             bar.at(progress.bytes);
             !signals.is_asked()
         };

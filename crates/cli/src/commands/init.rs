@@ -107,7 +107,7 @@ fn try_key(context: &Context, secret: &Secret) -> Result<(), Failure> {
     let options = context.loaded.config.store_options();
     match Store::open(Arc::new(disk), MasterKey::new(secret), options) {
         Ok(_) => Ok(()),
-        Err(store::CannotOpen::WrongKey(_)) => Err(Failure::new(
+        Err(store::OpenError::WrongKey(_)) => Err(Failure::new(
             format!("this recovery text is not that of {}; no key file was written", folder.display()),
             "compare it with what was written down, group by group",
         )),

@@ -5,14 +5,14 @@ use crate::context::Context;
 use crate::declared;
 use crate::failure::Failure;
 use crate::folder::{self, Access};
-use crate::house;
+use crate::home_space;
 use crate::remote::Remote;
 use clap::{Args, Subcommand, ValueEnum};
 use engine::access::KeyRole;
 use http::Method;
 use model::{Nanos, SpaceId};
-use node::acts::Administration;
-use node::hunter::NoSource;
+use node::acts::AdminCommand;
+use node::hunter::NoSources;
 use node::{Clock as _, Node};
 use serde::Serialize;
 use serde_json::json;
@@ -121,7 +121,7 @@ impl fmt::Display for Hashed {
 
 impl Hashed {
     fn new(role: KeyRole, space: &str, label: &str) -> Result<Hashed, Failure> {
-        let key = NewKey::new(house::fresh()?, &house::fresh()?);
+        let key = NewKey::new(home_space::random_bytes()?, &home_space::random_bytes()?);
         let (id, hash, role) = (hex::encode(key.id), hex::encode(key.hash), role.word().to_owned());
         let text = |text: &str| toml::Value::from(text).to_string();
         let (space, label) = (text(space), text(label));
@@ -237,20 +237,20 @@ impl Key {
     fn work(&self, context: &Context) -> Result<(), Failure> {
         let (store, _lock) = folder::open(context, Access::Write)?;
         let node =
-            Node::start(store, Arc::new(context.clock), Arc::new(NoSource), context.loaded.config.node_options());
+            Node::start(store, Arc::new(context.clock), Arc::new(NoSources), context.loaded.config.node_options());
         let worked = self.work_on(context, &node);
         node.stop();
         worked
     }
 
     fn work_on(&self, context: &Context, node: &Node) -> Result<(), Failure> {
-        house::found_home(node)?;
+        home_space::found_home(node)?;
         let space = self.space_id(node)?;
         match &self.what {
             What::Create { role, label } => {
-                let key = NewKey::new(house::fresh()?, &house::fresh()?);
+                let key = NewKey::new(home_space::random_bytes()?, &home_space::random_bytes()?);
                 let (role, label) = (role.role(), label.clone());
-                house::administer(node, Administration::AddKey { id: key.id, role, space, hash: key.hash, label })?;
+                home_space::administer(node, AdminCommand::AddKey { id: key.id, role, space, hash: key.hash, label })?;
                 context.show(&Made { id: hex::encode(key.id), role: role.word().to_owned(), key: key.text })
             }
             What::List => {
@@ -265,7 +265,7 @@ impl Key {
                 let at = context.clock.now().plus(after.saturating_mul(Nanos::SECOND));
                 let bytes = parse_id(id)?;
                 declared::refuse_revoking(&context.loaded.keys, &bytes)?;
-                house::administer(node, Administration::EndKey { id: bytes, at })?;
+                home_space::administer(node, AdminCommand::EndKey { id: bytes, at })?;
                 context.show(&Ended { id: id.clone() })
             }
             // It needs no node.

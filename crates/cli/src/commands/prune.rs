@@ -5,9 +5,9 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::folder::{self, Access};
 use clap::Args;
-use engine::content::Pruned;
+use engine::content::PruneResult;
 use model::EventId;
-use node::{Clock as _, Core, Reply, Request};
+use node::{Clock as _, WriterCore, WriterReply, WriterRequest};
 use serde::Serialize;
 use std::fmt;
 use std::process::ExitCode;
@@ -50,8 +50,8 @@ impl fmt::Display for Answer {
 impl Prune {
     pub(super) fn run(&self, context: &Context) -> Done {
         let (store, _lock) = folder::open(context, Access::Write)?;
-        let core = Core::new(store);
-        let requests = self.ids.iter().map(|id| Request::Prune(*id)).collect();
+        let core = WriterCore::new(store);
+        let requests = self.ids.iter().map(|id| WriterRequest::Prune(*id)).collect();
         let done = core.run(requests, context.clock.now())?;
         core.settle(context.clock.now())?;
         let pruned = self.ids.iter().zip(done.replies).map(|(id, reply)| one(id, &reply));
@@ -62,10 +62,10 @@ impl Prune {
     }
 }
 
-fn one(id: &EventId, reply: &Reply) -> Result<One, Failure> {
+fn one(id: &EventId, reply: &WriterReply) -> Result<One, Failure> {
     let why_not = match reply {
-        Reply::Pruned(Pruned::Dropped) => None,
-        Reply::Pruned(Pruned::Nothing(why)) => Some(*why),
+        WriterReply::Pruned(PruneResult::Dropped) => None,
+        WriterReply::Pruned(PruneResult::Nothing(why)) => Some(*why),
         other => {
             let what = format!("pruning {id} was answered with {other:?}");
             return Err(Failure::new(what, "run `anteroom verify`"));

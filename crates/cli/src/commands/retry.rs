@@ -8,7 +8,7 @@ use crate::folder::{self, Access};
 use clap::Args;
 use engine::reads::Reads as _;
 use model::{EventId, Need, Seq, Stage};
-use node::{Clock as _, Core, Request};
+use node::{Clock as _, WriterCore, WriterRequest};
 use serde::Serialize;
 use std::fmt;
 use std::process::ExitCode;
@@ -62,7 +62,7 @@ impl fmt::Display for Answer {
 impl Retry {
     pub(super) fn run(&self, context: &Context) -> Done {
         let (store, _lock) = folder::open(context, Access::Write)?;
-        let core = Core::new(store);
+        let core = WriterCore::new(store);
         let answer = match &self.what {
             What::Event(id) => event(context, &core, id)?,
             What::Need(need) => hunt(context, &core, need)?,
@@ -72,13 +72,13 @@ impl Retry {
     }
 }
 
-fn event(context: &Context, core: &Core, id: &EventId) -> Result<Answer, Failure> {
+fn event(context: &Context, core: &WriterCore, id: &EventId) -> Result<Answer, Failure> {
     let db = core.store().snapshot()?;
     if db.seq(id)?.is_none() {
         return Err(unknown(&db, id)?);
     }
     drop(db);
-    core.run(vec![Request::RetryEvent(*id)], context.clock.now())?;
+    core.run(vec![WriterRequest::RetryEvent(*id)], context.clock.now())?;
     core.settle(context.clock.now())?;
     let db = core.store().snapshot()?;
     let row = match db.seq(id)? {
@@ -93,7 +93,7 @@ fn event(context: &Context, core: &Core, id: &EventId) -> Result<Answer, Failure
     Ok(Answer { retried: format!("event {id}"), stage: Some(stage.word()), waiting: None })
 }
 
-fn hunt(context: &Context, core: &Core, need: &Need) -> Result<Answer, Failure> {
+fn hunt(context: &Context, core: &WriterCore, need: &Need) -> Result<Answer, Failure> {
     let db = core.store().snapshot()?;
     let waiting = waiting(&db, need)?;
     drop(db);
@@ -104,7 +104,7 @@ fn hunt(context: &Context, core: &Core, need: &Need) -> Result<Answer, Failure> 
     if let Need::Time(_) = need {
         return Err(Failure::new("only time brings a time need", "wait for it"));
     }
-    core.run(vec![Request::RetryNeed(need.clone())], context.clock.now())?;
+    core.run(vec![WriterRequest::RetryNeed(need.clone())], context.clock.now())?;
     core.settle(context.clock.now())?;
     Ok(Answer { retried: need.to_string(), stage: None, waiting: Some(waiting) })
 }

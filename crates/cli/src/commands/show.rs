@@ -6,9 +6,9 @@ use crate::failure::Failure;
 use crate::folder;
 use crate::words::{moment, tame};
 use clap::Args;
-use engine::reads::{Answer as Read, Reads as _};
+use engine::reads::{Reads as _, StoreResult as Read};
 use engine::rows::EventRow;
-use model::blob::Form;
+use model::blob::BlobForm;
 use model::payload::Payload;
 use model::{Envelope, EventId, Seq};
 use serde::Serialize;
@@ -16,7 +16,7 @@ use std::fmt;
 use std::process::ExitCode;
 use store::Db;
 use store::tables::Snapshot;
-use store::views::Shown;
+use store::views::ShownContent;
 
 /// Show what an event says: its envelope, what it refers to, its stage and its body
 ///
@@ -102,9 +102,9 @@ fn answer(db: &Db<Snapshot>, seq: Seq, row: &EventRow) -> Read<Answer> {
     let kept = db.kept(seq)?;
     let envelope = db.opened(seq)?;
     let blob = match kept.as_ref().map(|kept| kept.blob.form()) {
-        Some(Form::Plain) => "plain".to_owned(),
-        Some(Form::Sealed { space, key }) => format!("sealed for space {space} under key {key}"),
-        Some(Form::Addressed { space, prekey }) => format!("sealed for space {space} to prekey {prekey}"),
+        Some(BlobForm::Plain) => "plain".to_owned(),
+        Some(BlobForm::Sealed { space, key }) => format!("sealed for space {space} under key {key}"),
+        Some(BlobForm::Addressed { space, prekey }) => format!("sealed for space {space} to prekey {prekey}"),
         None => "missing".to_owned(),
     };
     Ok(Answer {
@@ -171,14 +171,14 @@ fn body(db: &Db<Snapshot>, seq: Seq, row: &EventRow) -> Read<Body> {
         return Ok(Body::None(format!("the event is {}", row.stage.word())));
     }
     Ok(match db.shown(seq)? {
-        Shown::Here(bytes) if bytes.is_empty() => Body::None("this kind has none".into()),
-        Shown::Here(bytes) => match serde_json::from_slice(&bytes) {
+        ShownContent::Here(bytes) if bytes.is_empty() => Body::None("this kind has none".into()),
+        ShownContent::Here(bytes) => match serde_json::from_slice(&bytes) {
             Ok(value) => Body::Json(value),
             Err(_) => Body::Bytes(bytes.len()),
         },
-        Shown::Absent => Body::None("its content is not here".into()),
-        Shown::Invalid => Body::None("its content is not what its kind asks for".into()),
-        Shown::Deleted(by) => Body::None(format!("deleted by event {}", by.id)),
+        ShownContent::Absent => Body::None("its content is not here".into()),
+        ShownContent::Invalid => Body::None("its content is not what its kind asks for".into()),
+        ShownContent::Deleted(by) => Body::None(format!("deleted by event {}", by.id)),
     })
 }
 

@@ -7,16 +7,16 @@ use crate::declared;
 use crate::descriptors;
 use crate::failure::Failure;
 use crate::folder::{self, Access};
-use crate::house::{self, TokenFile};
+use crate::home_space::{self, TokenFile};
 use crate::memory;
 use crate::output;
 use crate::signals::Signals;
 use crate::welcome;
 use engine::reads::Reads as _;
-use node::hunter::NoSource;
-use node::{Node, Request};
+use node::hunter::NoSources;
+use node::{Node, WriterRequest};
 use serde::Serialize;
-use server::{House, Tls};
+use server::{ServerState, Tls};
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -69,7 +69,7 @@ pub(super) fn run(context: &Context) -> Done {
     let made = make_if_new(context)?;
     let (store, _lock) = folder::open(context, Access::Write)?;
     let clock = Arc::new(context.clock);
-    let node = Node::start(store, clock, Arc::new(NoSource), context.loaded.config.node_options());
+    let node = Node::start(store, clock, Arc::new(NoSources), context.loaded.config.node_options());
     let served = serve(context, &node, &signals, tls, made);
     node.stop();
     served?;
@@ -87,32 +87,32 @@ fn serve(
     tls: Option<Arc<Tls>>,
     made: Option<Initialised>,
 ) -> Result<(), Failure> {
-    if house::found_home(node)? {
+    if home_space::found_home(node)? {
         welcome::say(node)?;
     }
-    house::go_on_rewrapping(node)?;
+    home_space::go_on_rewrapping(node)?;
     let keys = declared::keys(&context.loaded.keys, node)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|why| Failure::new(format!("cannot start the server: {why}"), "try again"))?;
-    let token = hex::encode(house::fresh::<32>()?);
-    let options = server::Options { keys, tls, ..context.loaded.server_options() };
-    let house = House::new(node.clone(), options, &token);
+    let token = hex::encode(home_space::random_bytes::<32>()?);
+    let options = server::ServerOptions { keys, tls, ..context.loaded.server_options() };
+    let state = ServerState::new(node.clone(), options, &token);
     #[cfg(feature = "search")]
-    let searching = node::searching::Searching::start(node, context.data_dir().join("search"));
+    let searching = node::searching::SearchService::start(node, context.data_dir().join("search"));
     #[cfg(feature = "search")]
-    house.search_with(searching.clone());
-    let taken = |why: server::CannotListen| {
+    state.search_with(searching.clone());
+    let taken = |why: server::ListenError| {
         let what_to_do = "stop what listens there, or pass another address: --listen 127.0.0.1:0 takes any free port";
         Failure::new(why.to_string(), what_to_do)
     };
-    let server = runtime.block_on(server::serve(house.clone(), context.loaded.listen)).map_err(taken)?;
-    let metrics = context.loaded.metrics_listen.map(|address| server::serve_metrics(house.clone(), address));
+    let server = runtime.block_on(server::serve(state.clone(), context.loaded.listen)).map_err(taken)?;
+    let metrics = context.loaded.metrics_listen.map(|address| server::serve_metrics(state.clone(), address));
     let metrics = metrics.map(|metrics| runtime.block_on(metrics)).transpose().map_err(taken)?;
     warn_if_in_the_clear(context, server.address);
     let _token_file = TokenFile::write(context, server.address, &token)?;
     let db = node.snapshot()?;
-    let url = house::url(context, server.address);
-    let link = house.operator_link().map_err(|why| Failure::new(why.detail, "try again"))?;
+    let url = home_space::url(context, server.address);
+    let link = state.operator_link().map_err(|why| Failure::new(why.detail, "try again"))?;
     let running = Running {
         sign_in: format!("{url}{link}"),
         url,
@@ -164,9 +164,9 @@ fn make_if_new(context: &Context) -> Result<Option<Initialised>, Failure> {
 /// Waits for a signal, and notices if the writer has stopped by itself.
 fn watch(node: &Node, signals: &Signals) -> Result<(), Failure> {
     while !signals.wait(LOOK) {
-        node.submit(Request::Tick, |_| ()).or_else(|why| match why {
+        node.submit(WriterRequest::Tick, |_| ()).or_else(|why| match why {
             // Too much to do is a sign of life.
-            node::NotDone::Busy => Ok(()),
+            node::RequestError::Busy => Ok(()),
             other => Err(Failure::new(
                 format!("the node has stopped by itself: {other}"),
                 "the log above says why; check the disk, run `anteroom verify`, then start again",

@@ -13,7 +13,7 @@ use std::fmt;
 use std::path::Path;
 use std::process::ExitCode;
 use store::Db;
-use store::tables::{Class, Snapshot, census};
+use store::tables::{Snapshot, TableClass, census};
 
 /// Say what is here: events by stage, spaces, tables, sizes
 #[derive(Debug, Args)]
@@ -98,9 +98,9 @@ fn tables(db: &Db<Snapshot>) -> Result<Vec<Table>, Failure> {
         Failure::new(format!("the store failed: {why}"), "check the disk, then run `anteroom verify`")
     })?;
     let word = |class| match class {
-        Class::Source => "source",
-        Class::View => "view",
-        Class::Local => "local",
+        TableClass::Source => "source",
+        TableClass::View => "view",
+        TableClass::Local => "local",
     };
     Ok(rows.into_iter().map(|(class, name, rows)| Table { name, class: word(class), rows }).collect())
 }

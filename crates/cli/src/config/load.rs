@@ -97,10 +97,15 @@ pub(crate) struct Loaded {
 
 impl Loaded {
     /// How the server behaves.
-    pub(crate) fn server_options(&self) -> server::Options {
+    pub(crate) fn server_options(&self) -> server::ServerOptions {
         let limits = self.config.server_limits();
         let backups = self.backup_dir.clone().map(|folder| self.config.backup_plan(folder));
-        server::Options { origins: self.cors_origins.clone(), proxies: self.trusted_proxies.clone(), backups, ..limits }
+        server::ServerOptions {
+            origins: self.cors_origins.clone(),
+            proxies: self.trusted_proxies.clone(),
+            backups,
+            ..limits
+        }
     }
 
     /// Whether nobody said what a setting is.

@@ -18,7 +18,7 @@ use engine::fetch::DomainLimits;
 use model::Nanos;
 use node::NodeOptions;
 use std::path::PathBuf;
-use store::Options;
+use store::StoreOptions;
 
 /// A setting, as the sample and the checks need it.
 #[derive(Debug)]
@@ -171,7 +171,7 @@ const DAY: u64 = 24 * HOUR;
 
 impl Config {
     /// How to open the store.
-    pub(crate) fn store_options(&self) -> Options {
+    pub(crate) fn store_options(&self) -> StoreOptions {
         let policy = Policy {
             hold_nanos: self.held.hold_days.saturating_mul(DAY),
             held_per_author_max: self.held.per_author_max,
@@ -184,16 +184,16 @@ impl Config {
             space_bytes_max: Some(self.quota.space_mib << 20).filter(|bytes| *bytes > 0),
             ..Policy::default()
         };
-        Options {
+        StoreOptions {
             policy,
             cache_bytes: usize::try_from(self.store.cache_mib << 20).unwrap_or(usize::MAX),
             reserve_bytes: self.store.reserve_mib << 20,
-            ..Options::default()
+            ..StoreOptions::default()
         }
     }
 
     /// How the server behaves.
-    fn server_limits(&self) -> server::Options {
+    fn server_limits(&self) -> server::ServerOptions {
         let (http, small) = (&self.http, |number: u64| u32::try_from(number).unwrap_or(u32::MAX));
         let limits = server::Limits {
             key_per_second: small(http.key_per_second),
@@ -205,7 +205,7 @@ impl Config {
             request_seconds: http.request_seconds,
             ..Default::default()
         };
-        server::Options {
+        server::ServerOptions {
             limits,
             dated_signatures_only: http.dated_signatures_only == 1,
             private_webhooks: self.webhooks.allow_private == 1,
@@ -246,7 +246,7 @@ mod tests {
             section.settings.iter().find(|setting| setting.name == name).expect("a setting").default
         };
         let config = Config::of(value);
-        let (options, library) = (config.store_options(), Options::default());
+        let (options, library) = (config.store_options(), StoreOptions::default());
         assert_eq!(options.policy, library.policy);
         assert_eq!((options.cache_bytes, options.reserve_bytes), (library.cache_bytes, library.reserve_bytes));
         let (options, library) = (config.node_options(), NodeOptions::default());

@@ -2,12 +2,12 @@
 //!
 //! All of it is arithmetic on integers, so that the same attempt rests equally long on every machine.
 
-use super::{HOUR, MILLISECOND, MINUTE, Nanos, SECOND};
-use model::planted::{Bug, is_planted};
+use super::{HOUR, MILLISECOND, MINUTE, Nanoseconds, SECOND};
+use model::planted::{PlantedBug, is_planted};
 
 /// How a kind of group is hunted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Rhythm {
+pub enum BackoffPolicy {
     /// One content hash: at once, then ever more rarely, because content may stay away for months.
     Content,
     /// One repository: its servers are public and usually up, so it is never left alone for long.
@@ -18,7 +18,7 @@ pub enum Rhythm {
 
 /// Who brought the event that has the need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Origin {
+pub enum NeedOrigin {
     /// A user of this node, who will probably push what is missing within minutes.
     LocalUser,
     /// A peer or a relay, which tend to bring related events in bursts.
@@ -26,10 +26,10 @@ pub enum Origin {
 }
 
 /// A burst from a peer or relay has usually ended by then, so that one hunt serves all of it.
-const BURST_DELAY: Nanos = 500 * MILLISECOND;
+const BURST_DELAY: Nanoseconds = 500 * MILLISECOND;
 
 /// A user who announces a state and then pushes has usually pushed by then, and nobody need be asked.
-const PUSH_DELAY: Nanos = 3 * MINUTE;
+const PUSH_DELAY: Nanoseconds = 3 * MINUTE;
 
 /// Jitter takes at most this many thousandths off a delay.
 const JITTER_PERMILLE_MAX: u16 = 100;
@@ -44,48 +44,48 @@ const _: () = assert!(CONTENT.after(STEPS_MAX) == CONTENT.longest);
 const _: () = assert!(GIT.after(STEPS_MAX) == GIT.longest);
 
 /// The rest after the given number of attempts, of which the first counts one.
-pub fn backoff(rhythm: Rhythm, attempts: u32) -> Nanos {
+pub fn backoff(rhythm: BackoffPolicy, attempts: u32) -> Nanoseconds {
     match rhythm {
-        Rhythm::Content => CONTENT.after(steps(attempts, Bug::ContentBackoffOffByOne)),
-        Rhythm::Git | Rhythm::Space => GIT.after(steps(attempts, Bug::GitBackoffOffByOne)),
+        BackoffPolicy::Content => CONTENT.after(steps(attempts, PlantedBug::ContentBackoffOffByOne)),
+        BackoffPolicy::Git | BackoffPolicy::Space => GIT.after(steps(attempts, PlantedBug::GitBackoffOffByOne)),
     }
 }
 
 /// The delay less its jitter, given in thousandths. Jitter only shortens, and by at most a tenth.
-pub fn shortened(delay: Nanos, jitter_permille: u16) -> Nanos {
+pub fn shortened(delay: Nanoseconds, jitter_permille: u16) -> Nanoseconds {
     let permille = jitter_permille.min(JITTER_PERMILLE_MAX);
     let cut = u128::from(delay) * u128::from(permille) / 1_000;
-    delay - cut as Nanos
+    delay - cut as Nanoseconds
 }
 
 /// The wait between a group's first need and its first hunt.
-pub fn first_delay(rhythm: Rhythm, origin: Origin) -> Nanos {
+pub fn first_delay(rhythm: BackoffPolicy, origin: NeedOrigin) -> Nanoseconds {
     match (rhythm, origin) {
-        (Rhythm::Content, Origin::LocalUser | Origin::PeerOrRelay) => 0,
-        (Rhythm::Git | Rhythm::Space, Origin::LocalUser) => PUSH_DELAY,
-        (Rhythm::Git | Rhythm::Space, Origin::PeerOrRelay) => BURST_DELAY,
+        (BackoffPolicy::Content, NeedOrigin::LocalUser | NeedOrigin::PeerOrRelay) => 0,
+        (BackoffPolicy::Git | BackoffPolicy::Space, NeedOrigin::LocalUser) => PUSH_DELAY,
+        (BackoffPolicy::Git | BackoffPolicy::Space, NeedOrigin::PeerOrRelay) => BURST_DELAY,
     }
 }
 
 /// A delay that grows by a fixed ratio with each step, up to a longest one.
 struct Growth {
-    first: Nanos,
+    first: Nanoseconds,
     times: u32,
     over: u32,
-    longest: Nanos,
+    longest: Nanoseconds,
 }
 
 impl Growth {
     /// The delay after so many steps. The ratio is raised before it divides, so nothing is rounded twice.
-    const fn after(&self, steps: u32) -> Nanos {
+    const fn after(&self, steps: u32) -> Nanoseconds {
         let steps = if steps < STEPS_MAX { steps } else { STEPS_MAX };
         let grown = self.first as u128 * (self.times as u128).pow(steps) / (self.over as u128).pow(steps);
-        if grown < self.longest as u128 { grown as Nanos } else { self.longest }
+        if grown < self.longest as u128 { grown as Nanoseconds } else { self.longest }
     }
 }
 
 /// How often the delay has grown by this attempt; the first attempt has the first delay.
-fn steps(attempts: u32, off_by_one: Bug) -> u32 {
+fn steps(attempts: u32, off_by_one: PlantedBug) -> u32 {
     if is_planted(off_by_one) { attempts } else { attempts.saturating_sub(1) }
 }
 
@@ -95,7 +95,7 @@ mod tests {
     use expect_test::{Expect, expect};
 
     /// Compares the rests, in seconds, after the first so many attempts.
-    fn check(rhythm: Rhythm, attempts: u32, expected: Expect) {
+    fn check(rhythm: BackoffPolicy, attempts: u32, expected: Expect) {
         let rest = |attempt| format!("{}\n", backoff(rhythm, attempt) as f64 / SECOND as f64);
         expected.assert_eq(&(1..=attempts).map(rest).collect::<String>());
     }
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn content_rests_half_as_long_again_up_to_a_day() {
         check(
-            Rhythm::Content,
+            BackoffPolicy::Content,
             20,
             expect![[r#"
                 60
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn git_and_spaces_double_up_to_two_minutes() {
         check(
-            Rhythm::Git,
+            BackoffPolicy::Git,
             5,
             expect![[r#"
                 20
@@ -144,7 +144,7 @@ mod tests {
             "#]],
         );
         check(
-            Rhythm::Space,
+            BackoffPolicy::Space,
             5,
             expect![[r#"
                 20
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn no_attempt_rests_like_the_first_and_the_last_like_the_longest() {
-        for rhythm in [Rhythm::Content, Rhythm::Git, Rhythm::Space] {
+        for rhythm in [BackoffPolicy::Content, BackoffPolicy::Git, BackoffPolicy::Space] {
             assert_eq!(backoff(rhythm, 0), backoff(rhythm, 1));
             assert_eq!(backoff(rhythm, u32::MAX), backoff(rhythm, STEPS_MAX));
         }
@@ -171,17 +171,17 @@ mod tests {
         assert_eq!(shortened(SECOND, 100), 900 * MILLISECOND);
         assert_eq!(shortened(SECOND, u16::MAX), 900 * MILLISECOND);
         assert_eq!(shortened(9, 100), 9);
-        assert_eq!(shortened(Nanos::MAX, 100), Nanos::MAX - Nanos::MAX / 10);
+        assert_eq!(shortened(Nanoseconds::MAX, 100), Nanoseconds::MAX - Nanoseconds::MAX / 10);
     }
 
     #[test]
     fn only_content_is_hunted_at_once() {
-        for origin in [Origin::LocalUser, Origin::PeerOrRelay] {
-            assert_eq!(first_delay(Rhythm::Content, origin), 0);
+        for origin in [NeedOrigin::LocalUser, NeedOrigin::PeerOrRelay] {
+            assert_eq!(first_delay(BackoffPolicy::Content, origin), 0);
         }
-        for rhythm in [Rhythm::Git, Rhythm::Space] {
-            assert_eq!(first_delay(rhythm, Origin::PeerOrRelay), 500 * MILLISECOND);
-            assert_eq!(first_delay(rhythm, Origin::LocalUser), 180 * SECOND);
+        for rhythm in [BackoffPolicy::Git, BackoffPolicy::Space] {
+            assert_eq!(first_delay(rhythm, NeedOrigin::PeerOrRelay), 500 * MILLISECOND);
+            assert_eq!(first_delay(rhythm, NeedOrigin::LocalUser), 180 * SECOND);
         }
     }
 }

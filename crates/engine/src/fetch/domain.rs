@@ -5,8 +5,8 @@
 //! wait in its queue. They take turns: a group whose request has ended goes behind all that are waiting. A group that
 //! has nothing left to ask here leaves when its turn comes, and costs the domain nothing.
 
-use super::{MINUTE, Nanos};
-use model::planted::{Bug, is_planted};
+use super::{MINUTE, Nanoseconds};
+use model::planted::{PlantedBug, is_planted};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// How much may be asked of one domain. A limit of zero would silence a domain for ever and counts as one.
@@ -17,7 +17,7 @@ pub struct DomainLimits {
     /// Starts within any one window.
     pub starts_per_window_max: u32,
     /// The length of the sliding window.
-    pub window: Nanos,
+    pub window: Nanoseconds,
 }
 
 impl Default for DomainLimits {
@@ -32,7 +32,7 @@ pub enum Capacity {
     /// It can.
     Now,
     /// It can from this moment on, when the window frees a slot.
-    At(Nanos),
+    At(Nanoseconds),
     /// It can after one of the requests in flight has ended.
     AfterCompletion,
 }
@@ -42,7 +42,7 @@ pub enum Capacity {
 pub struct Domain<G> {
     in_flight: u32,
     /// The starts that may still be in the window, oldest first.
-    starts: VecDeque<Nanos>,
+    starts: VecDeque<Nanoseconds>,
     queue: BTreeMap<G, Queued>,
     /// The queued groups without a request in flight, in the order of their turns.
     turns: VecDeque<G>,
@@ -89,7 +89,7 @@ impl<G> Default for Domain<G> {
 
 impl<G: Ord + Clone> Domain<G> {
     /// Whether one more request may start.
-    pub fn capacity(&self, limits: &DomainLimits, now: Nanos) -> Capacity {
+    pub fn capacity(&self, limits: &DomainLimits, now: Nanoseconds) -> Capacity {
         if self.in_flight >= limits.in_flight_max.max(1) {
             return Capacity::AfterCompletion;
         }
@@ -100,7 +100,7 @@ impl<G: Ord + Clone> Domain<G> {
     }
 
     /// When the window lets the queue go on, if the window is what the queue waits for.
-    pub fn wake_at(&self, limits: &DomainLimits, now: Nanos) -> Option<Nanos> {
+    pub fn wake_at(&self, limits: &DomainLimits, now: Nanoseconds) -> Option<Nanoseconds> {
         match self.pause {
             Pause::Window => Some(self.slot_freed_at(limits, now).unwrap_or(now)),
             Pause::NobodyWaiting | Pause::Completion => None,
@@ -108,7 +108,7 @@ impl<G: Ord + Clone> Domain<G> {
     }
 
     /// Counts a request that starts now.
-    pub fn start(&mut self, now: Nanos) {
+    pub fn start(&mut self, now: Nanoseconds) {
         self.in_flight = self.in_flight.saturating_add(1);
         self.starts.push_back(now);
     }
@@ -134,7 +134,7 @@ impl<G: Ord + Clone> Domain<G> {
     pub fn start_next(
         &mut self,
         limits: &DomainLimits,
-        now: Nanos,
+        now: Nanoseconds,
         choose: impl Fn(&G, &BTreeSet<String>) -> Option<String>,
     ) -> Option<(G, String)> {
         while let Some(group) = self.next_turn(limits, now) {
@@ -178,7 +178,7 @@ impl<G: Ord + Clone> Domain<G> {
 
     /// Forgets the starts that have left the window. A clock that was set back would keep starts of its future in the
     /// window for as long as the step was wide; they count as started now.
-    pub fn forget_starts(&mut self, limits: &DomainLimits, now: Nanos) {
+    pub fn forget_starts(&mut self, limits: &DomainLimits, now: Nanoseconds) {
         for start in &mut self.starts {
             *start = now.min(*start);
         }
@@ -193,7 +193,7 @@ impl<G: Ord + Clone> Domain<G> {
     }
 
     /// Takes the next turn if the domain can take a request, and otherwise notes why not.
-    fn next_turn(&mut self, limits: &DomainLimits, now: Nanos) -> Option<G> {
+    fn next_turn(&mut self, limits: &DomainLimits, now: Nanoseconds) -> Option<G> {
         if self.turns.is_empty() {
             self.pause = Pause::NobodyWaiting;
             return None;
@@ -212,8 +212,8 @@ impl<G: Ord + Clone> Domain<G> {
     }
 
     /// When the window came, or comes, to have room for one more start; `None` if it was never full.
-    fn slot_freed_at(&self, limits: &DomainLimits, now: Nanos) -> Option<Nanos> {
-        let one_too_many = usize::from(is_planted(Bug::WindowOneTooMany));
+    fn slot_freed_at(&self, limits: &DomainLimits, now: Nanoseconds) -> Option<Nanoseconds> {
+        let one_too_many = usize::from(is_planted(PlantedBug::WindowOneTooMany));
         let starts_max = limits.starts_per_window_max.max(1) as usize + one_too_many;
         let blocking = self.starts.len().checked_sub(starts_max)?;
         let start = self.starts.get(blocking)?;

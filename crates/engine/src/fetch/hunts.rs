@@ -9,10 +9,10 @@
 //! What keeps the two from asking twice: while a group is queued at a domain, only that queue asks there for it; and a
 //! hunt that queues its group hands over the URLs it has tried there.
 
-use super::Nanos;
+use super::Nanoseconds;
 use super::domain::{Capacity, Domain, DomainLimits};
-use super::messages::{Asker, Input, Output, Plan, Request, Source, Ticket};
-use model::planted::{Bug, is_planted};
+use super::messages::{FetchReads, FetchRequest, HuntInput, HuntOutput, RequestId, Requester, Source};
+use model::planted::{PlantedBug, is_planted};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Debug;
 
@@ -26,16 +26,16 @@ pub struct Hunts<G> {
     limits: DomainLimits,
     hunts: BTreeMap<G, Hunt>,
     domains: BTreeMap<String, Domain<G>>,
-    requests: BTreeMap<Ticket, Request<G>>,
+    requests: BTreeMap<RequestId, FetchRequest<G>>,
     tickets_given: u64,
-    outputs: VecDeque<Output<G>>,
+    outputs: VecDeque<HuntOutput<G>>,
 }
 
 /// One hunt of one group.
 #[derive(Clone, Debug)]
 struct Hunt {
-    expected_next: Nanos,
-    started_at: Nanos,
+    expected_next: Nanoseconds,
+    started_at: Nanoseconds,
     tried: BTreeSet<Source>,
 }
 
@@ -63,24 +63,24 @@ impl<G: Ord + Clone + Debug> Hunts<G> {
 
     /// Takes in what happened. A group that is being hunted is not hunted twice, and the end of a request that is not
     /// in flight changes nothing: late and repeated input is normal.
-    pub fn hear(&mut self, plan: &impl Plan<G>, input: Input<G>, now: Nanos) {
+    pub fn hear(&mut self, plan: &impl FetchReads<G>, input: HuntInput<G>, now: Nanoseconds) {
         self.pass_time(plan, now);
         match input {
-            Input::Due { group, next } => self.begin(plan, group, next, now),
-            Input::Ended { ticket } => self.end_request(plan, ticket, now),
-            Input::Tick => {}
+            HuntInput::Due { group, next } => self.begin(plan, group, next, now),
+            HuntInput::Ended { ticket } => self.end_request(plan, ticket, now),
+            HuntInput::Tick => {}
         }
     }
 
     /// The next thing to do, if any.
-    pub fn take(&mut self) -> Option<Output<G>> {
+    pub fn take(&mut self) -> Option<HuntOutput<G>> {
         self.outputs.pop_front()
     }
 
-    /// When to hear [`Input::Tick`] if nothing else is heard before: the earliest moment at which the window of a
+    /// When to hear [`HuntInput::Tick`] if nothing else is heard before: the earliest moment at which the window of a
     /// domain has room for a queued group. `None` while only the end of a request can change anything.
-    pub fn wake_at(&self, now: Nanos) -> Option<Nanos> {
-        if is_planted(Bug::WindowWakesNobody) {
+    pub fn wake_at(&self, now: Nanoseconds) -> Option<Nanoseconds> {
+        if is_planted(PlantedBug::WindowWakesNobody) {
             return None;
         }
         self.domains.values().filter_map(|domain| domain.wake_at(&self.limits, now)).min()
@@ -92,7 +92,7 @@ impl<G: Ord + Clone + Debug> Hunts<G> {
     }
 
     /// The requests in flight.
-    pub fn requests(&self) -> impl Iterator<Item = (Ticket, &Request<G>)> {
+    pub fn requests(&self) -> impl Iterator<Item = (RequestId, &FetchRequest<G>)> {
         self.requests.iter().map(|(ticket, request)| (*ticket, request))
     }
 
@@ -114,7 +114,7 @@ impl<G: Ord + Clone + Debug> Hunts<G> {
     /// Lets the queues go on whose window has room by now, and forgets the domains of which nothing is left.
     ///
     /// This comes before every input, so that a hunt finds free only what no queued group was waiting for.
-    fn pass_time(&mut self, plan: &impl Plan<G>, now: Nanos) {
+    fn pass_time(&mut self, plan: &impl FetchReads<G>, now: Nanoseconds) {
         let limits = self.limits;
         self.domains.retain(|_, domain| {
             domain.forget_starts(&limits, now);
@@ -128,7 +128,7 @@ impl<G: Ord + Clone + Debug> Hunts<G> {
         }
     }
 
-    fn begin(&mut self, plan: &impl Plan<G>, group: G, next: Nanos, now: Nanos) {
+    fn begin(&mut self, plan: &impl FetchReads<G>, group: G, next: Nanoseconds, now: Nanoseconds) {
         if self.is_hunting(&group) {
             return;
         }
@@ -137,21 +137,21 @@ impl<G: Ord + Clone + Debug> Hunts<G> {
         self.advance(plan, &group, now);
     }
 
-    fn end_request(&mut self, plan: &impl Plan<G>, ticket: Ticket, now: Nanos) {
-        let Some(Request { group, source, asker }) = self.requests.remove(&ticket) else {
+    fn end_request(&mut self, plan: &impl FetchReads<G>, ticket: RequestId, now: Nanoseconds) {
+        let Some(FetchRequest { group, source, asker }) = self.requests.remove(&ticket) else {
             return;
         };
         self.domain(&source.domain).complete();
         match asker {
-            Asker::Queue if is_planted(Bug::CompletionFindsGroupBusy) => {
+            Requester::Queue if is_planted(PlantedBug::CompletionFindsGroupBusy) => {
                 self.run_queue(plan, &source.domain, now);
                 self.domain(&source.domain).mark_free(&group);
             }
-            Asker::Queue => {
+            Requester::Queue => {
                 self.domain(&source.domain).mark_free(&group);
                 self.run_queue(plan, &source.domain, now);
             }
-            Asker::Hunt => {
+            Requester::Hunt => {
                 // The groups that were waiting come first; the hunt may find the domain busy again.
                 self.run_queue(plan, &source.domain, now);
                 self.advance(plan, &group, now);
@@ -160,20 +160,20 @@ impl<G: Ord + Clone + Debug> Hunts<G> {
     }
 
     /// Makes the hunt's next request or ends it.
-    fn advance(&mut self, plan: &impl Plan<G>, group: &G, now: Nanos) {
+    fn advance(&mut self, plan: &impl FetchReads<G>, group: &G, now: Nanoseconds) {
         match self.next_step(plan, group, now) {
             Step::Ask(source) => {
                 if let Some(hunt) = self.hunts.get_mut(group) {
                     hunt.tried.insert(source.clone());
                 }
                 self.domain(&source.domain).start(now);
-                self.issue(Request { group: group.clone(), source, asker: Asker::Hunt });
+                self.issue(FetchRequest { group: group.clone(), source, asker: Requester::Hunt });
             }
             Step::End { busy } => self.end_hunt(plan, group, busy, now),
         }
     }
 
-    fn next_step(&self, plan: &impl Plan<G>, group: &G, now: Nanos) -> Step {
+    fn next_step(&self, plan: &impl FetchReads<G>, group: &G, now: Nanoseconds) -> Step {
         let mut busy = BTreeSet::new();
         for source in unmet_sources(plan, group) {
             if self.hunts.get(group).is_some_and(|hunt| hunt.tried.contains(&source)) {
@@ -188,25 +188,25 @@ impl<G: Ord + Clone + Debug> Hunts<G> {
     }
 
     /// Whether the group's hunt may ask at the domain: it has room, and its queue does not ask for the group already.
-    fn is_free(&self, domain: &str, group: &G, now: Nanos) -> bool {
+    fn is_free(&self, domain: &str, group: &G, now: Nanoseconds) -> bool {
         self.domains
             .get(domain)
             .is_none_or(|domain| domain.capacity(&self.limits, now) == Capacity::Now && !domain.is_queued(group))
     }
 
     /// Ends the hunt. It does not wait for busy domains: their queues take over where it has not asked.
-    fn end_hunt(&mut self, plan: &impl Plan<G>, group: &G, busy: BTreeSet<String>, now: Nanos) {
+    fn end_hunt(&mut self, plan: &impl FetchReads<G>, group: &G, busy: BTreeSet<String>, now: Nanoseconds) {
         let Some(hunt) = self.hunts.remove(group) else { return };
         for name in busy {
             self.domain(&name).enqueue(group.clone(), hunt.tried_at(&name));
             self.run_queue(plan, &name, now);
         }
         let Hunt { expected_next, started_at, tried: _ } = hunt;
-        self.outputs.push_back(Output::HuntEnded { group: group.clone(), expected_next, started_at });
+        self.outputs.push_back(HuntOutput::HuntEnded { group: group.clone(), expected_next, started_at });
     }
 
     /// Starts what the domain can take, in turn, until it is busy or nobody waits.
-    fn run_queue(&mut self, plan: &impl Plan<G>, name: &str, now: Nanos) {
+    fn run_queue(&mut self, plan: &impl FetchReads<G>, name: &str, now: Nanoseconds) {
         let limits = self.limits;
         let choose = |group: &G, tried: &BTreeSet<String>| {
             let here = |source: &Source| source.domain == name && !tried.contains(&source.url);
@@ -214,16 +214,16 @@ impl<G: Ord + Clone + Debug> Hunts<G> {
         };
         while let Some((group, url)) = self.domain(name).start_next(&limits, now, choose) {
             let source = Source { url, domain: name.to_owned() };
-            self.issue(Request { group, source, asker: Asker::Queue });
+            self.issue(FetchRequest { group, source, asker: Requester::Queue });
         }
     }
 
     /// Gives the request its ticket and asks the caller to perform it.
-    fn issue(&mut self, request: Request<G>) {
+    fn issue(&mut self, request: FetchRequest<G>) {
         self.tickets_given += 1;
-        let ticket = Ticket::new(self.tickets_given);
+        let ticket = RequestId::new(self.tickets_given);
         let Source { url, domain } = request.source.clone();
-        self.outputs.push_back(Output::Start { ticket, group: request.group.clone(), url, domain });
+        self.outputs.push_back(HuntOutput::Start { ticket, group: request.group.clone(), url, domain });
         self.requests.insert(ticket, request);
     }
 
@@ -235,7 +235,7 @@ impl<G: Ord + Clone + Debug> Hunts<G> {
 impl Hunt {
     /// The URLs that this hunt has tried at one domain.
     fn tried_at(&self, domain: &str) -> BTreeSet<String> {
-        if is_planted(Bug::TriedUrlForgotten) {
+        if is_planted(PlantedBug::TriedUrlForgotten) {
             return BTreeSet::new();
         }
         self.tried.iter().filter(|source| source.domain == domain).map(|source| source.url.clone()).collect()
@@ -243,7 +243,7 @@ impl Hunt {
 }
 
 /// Where the group is to be asked for now: nowhere if nothing is unmet.
-fn unmet_sources<G>(plan: &impl Plan<G>, group: &G) -> Vec<Source> {
+fn unmet_sources<G>(plan: &impl FetchReads<G>, group: &G) -> Vec<Source> {
     if !plan.pending(group) {
         return Vec::new();
     }

@@ -1,10 +1,10 @@
 //! What the hunts read, what they hear and what they answer.
 
-use super::Nanos;
+use super::Nanoseconds;
 use std::fmt::{self, Display};
 
 /// What the hunts read: the needs and sources of each group, as they are now.
-pub trait Plan<G> {
+pub trait FetchReads<G> {
     /// Whether the group has unmet needs right now.
     fn pending(&self, group: &G) -> bool;
 
@@ -23,15 +23,15 @@ pub struct Source {
 
 /// The name of one request, never given twice by the same session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ticket(u64);
+pub struct RequestId(u64);
 
-impl Ticket {
+impl RequestId {
     pub(super) fn new(number: u64) -> Self {
-        Ticket(number)
+        RequestId(number)
     }
 }
 
-impl Display for Ticket {
+impl Display for RequestId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "ticket:{}", self.0)
     }
@@ -39,18 +39,18 @@ impl Display for Ticket {
 
 /// What the session hears. Every input also tells the time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Input<G> {
+pub enum HuntInput<G> {
     /// The schedule row of this group is due.
     Due {
         /// The group to hunt.
         group: G,
         /// The time in its row, to be compared when the hunt has ended.
-        next: Nanos,
+        next: Nanoseconds,
     },
     /// A request has ended, whatever the result; its bytes were already delivered.
     Ended {
         /// The request.
-        ticket: Ticket,
+        ticket: RequestId,
     },
     /// Time has passed, and a window may have freed a slot.
     Tick,
@@ -58,11 +58,11 @@ pub enum Input<G> {
 
 /// What the session wants done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Output<G> {
+pub enum HuntOutput<G> {
     /// Perform this request, deliver what it brings, and then let the session hear of its end.
     Start {
         /// The name under which its end is told.
-        ticket: Ticket,
+        ticket: RequestId,
         /// The group whose unmet needs are asked for, all together.
         group: G,
         /// Where to ask.
@@ -75,26 +75,26 @@ pub enum Output<G> {
         /// The group.
         group: G,
         /// The time in its row when the hunt was due.
-        expected_next: Nanos,
+        expected_next: Nanoseconds,
         /// When the hunt began.
-        started_at: Nanos,
+        started_at: Nanoseconds,
     },
 }
 
 /// A request in flight.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request<G> {
+pub struct FetchRequest<G> {
     /// The group it asks for.
     pub group: G,
     /// Where it asks.
     pub source: Source,
     /// Who goes on when it has ended.
-    pub asker: Asker,
+    pub asker: Requester,
 }
 
 /// Who makes a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asker {
+pub enum Requester {
     /// The group's hunt.
     Hunt,
     /// The queue of the domain.

@@ -9,7 +9,7 @@
 //! group off the list or lets it rest for as long as [`mod@backoff`] says.
 //!
 //! What is deliberately absent: sockets, tasks, the clock, chance and the database. Times and jitter are arguments,
-//! needs and sources are read through the trait [`Plan`], requests are answers. The same types therefore run under the
+//! needs and sources are read through the trait [`FetchReads`], requests are answers. The same types therefore run under the
 //! node's loop, in a unit test and in the simulator, whose checks of them live in `driver`.
 
 pub mod backoff;
@@ -22,16 +22,16 @@ pub mod schedule;
 #[cfg(test)]
 mod tests;
 
-pub use backoff::{Origin, Rhythm, backoff, first_delay, shortened};
+pub use backoff::{BackoffPolicy, NeedOrigin, backoff, first_delay, shortened};
 pub use domain::{Capacity, Domain, DomainLimits};
 pub use hunts::{Hunts, SOURCES_PER_GROUP_MAX};
-pub use messages::{Asker, Input, Output, Plan, Request, Source, Ticket};
+pub use messages::{FetchReads, FetchRequest, HuntInput, HuntOutput, RequestId, Requester, Source};
 pub use schedule::{ScheduleRow, on_hunt_ended, on_new_need, on_retry};
 
 /// A moment or a length of time, in nanoseconds.
-pub type Nanos = u64;
+pub type Nanoseconds = u64;
 
-const MILLISECOND: Nanos = 1_000_000;
-const SECOND: Nanos = 1_000 * MILLISECOND;
-const MINUTE: Nanos = 60 * SECOND;
-const HOUR: Nanos = 60 * MINUTE;
+const MILLISECOND: Nanoseconds = 1_000_000;
+const SECOND: Nanoseconds = 1_000 * MILLISECOND;
+const MINUTE: Nanoseconds = 60 * SECOND;
+const HOUR: Nanoseconds = 60 * MINUTE;

@@ -5,8 +5,8 @@
 //! a new time. The end of the hunt tells the two apart by comparing: it moves the row on only if the time is still the
 //! one it set out with. The functions here are pure: the caller reads the row and writes the answer in one transaction.
 
-use super::Nanos;
-use super::backoff::{Origin, Rhythm, backoff, first_delay, shortened};
+use super::Nanoseconds;
+use super::backoff::{BackoffPolicy, NeedOrigin, backoff, first_delay, shortened};
 
 /// What is remembered of a group between hunts. A group without a row has nothing pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,9 +14,9 @@ pub struct ScheduleRow {
     /// How many hunts in a row left something unmet; it stays at its greatest value rather than wrap.
     pub attempts: u32,
     /// When the latest of those hunts began.
-    pub last: Option<Nanos>,
+    pub last: Option<Nanoseconds>,
     /// When the group is hunted next; in the past while it is being hunted.
-    pub next: Nanos,
+    pub next: Nanoseconds,
 }
 
 /// The row after one more need has joined the group.
@@ -27,19 +27,26 @@ pub struct ScheduleRow {
 ///
 /// A row that is due already is set to now. It stays as due as it was, and a hunt that is under way, and may have asked
 /// everywhere before this need came, finds at its end that another one is wanted.
-pub fn on_new_need(row: Option<ScheduleRow>, rhythm: Rhythm, origin: Origin, now: Nanos) -> ScheduleRow {
+pub fn on_new_need(
+    row: Option<ScheduleRow>,
+    rhythm: BackoffPolicy,
+    origin: NeedOrigin,
+    now: Nanoseconds,
+) -> ScheduleRow {
     let wanted = now.saturating_add(first_delay(rhythm, origin));
     match (row, rhythm) {
-        (None, Rhythm::Content | Rhythm::Git | Rhythm::Space) => ScheduleRow { attempts: 0, last: None, next: wanted },
-        (Some(row), Rhythm::Content) => row,
-        (Some(row), Rhythm::Git | Rhythm::Space) => {
+        (None, BackoffPolicy::Content | BackoffPolicy::Git | BackoffPolicy::Space) => {
+            ScheduleRow { attempts: 0, last: None, next: wanted }
+        }
+        (Some(row), BackoffPolicy::Content) => row,
+        (Some(row), BackoffPolicy::Git | BackoffPolicy::Space) => {
             ScheduleRow { attempts: 0, last: row.last, next: row.next.clamp(now, wanted) }
         }
     }
 }
 
 /// The row after a person has asked for a hunt now. The attempts are kept: nothing new is known about the sources.
-pub fn on_retry(row: ScheduleRow, now: Nanos) -> ScheduleRow {
+pub fn on_retry(row: ScheduleRow, now: Nanoseconds) -> ScheduleRow {
     ScheduleRow { next: now, ..row }
 }
 
@@ -49,11 +56,11 @@ pub fn on_retry(row: ScheduleRow, now: Nanos) -> ScheduleRow {
 /// If somebody has set another time during the hunt, that time stands and the hunt counts as no attempt.
 pub fn on_hunt_ended(
     row: &ScheduleRow,
-    expected_next: Nanos,
+    expected_next: Nanoseconds,
     pending: bool,
-    rhythm: Rhythm,
-    attempted_at: Nanos,
-    now: Nanos,
+    rhythm: BackoffPolicy,
+    attempted_at: Nanoseconds,
+    now: Nanoseconds,
     jitter_permille: u16,
 ) -> Option<ScheduleRow> {
     if !pending {
@@ -74,19 +81,19 @@ mod tests {
     use expect_test::{Expect, expect};
 
     /// Tells a story of `time:happening` words, times in seconds, and compares the row after each.
-    fn check(rhythm: Rhythm, story: &str, expected: Expect) {
+    fn check(rhythm: BackoffPolicy, story: &str, expected: Expect) {
         let mut row: Option<ScheduleRow> = None;
-        let mut began: Option<(Nanos, Nanos)> = None;
+        let mut began: Option<(Nanoseconds, Nanoseconds)> = None;
         let mut lines = String::new();
         for word in story.split_whitespace() {
             let (seconds, happening) = word.split_once(':').unwrap_or(("0", word));
-            let now = seconds.parse::<Nanos>().unwrap_or_default() * SECOND;
+            let now = seconds.parse::<Nanoseconds>().unwrap_or_default() * SECOND;
             let (expected_next, attempted_at) = began.unwrap_or_default();
             let ended =
                 |row: &ScheduleRow, pending| on_hunt_ended(row, expected_next, pending, rhythm, attempted_at, now, 0);
             row = match happening {
-                "peer" => Some(on_new_need(row, rhythm, Origin::PeerOrRelay, now)),
-                "local" => Some(on_new_need(row, rhythm, Origin::LocalUser, now)),
+                "peer" => Some(on_new_need(row, rhythm, NeedOrigin::PeerOrRelay, now)),
+                "local" => Some(on_new_need(row, rhythm, NeedOrigin::LocalUser, now)),
                 "retry" => row.map(|row| on_retry(row, now)),
                 "end" => row.and_then(|row| ended(&row, true)),
                 "met" => row.and_then(|row| ended(&row, false)),
@@ -101,7 +108,7 @@ mod tests {
     }
 
     fn show(row: ScheduleRow) -> String {
-        let seconds = |at: Nanos| at as f64 / SECOND as f64;
+        let seconds = |at: Nanoseconds| at as f64 / SECOND as f64;
         let last = row.last.map_or("never".to_owned(), |at| seconds(at).to_string());
         format!("{} attempts, last {last}, next {}", row.attempts, seconds(row.next))
     }
@@ -109,7 +116,7 @@ mod tests {
     #[test]
     fn hunts_that_leave_something_rest_ever_longer() {
         check(
-            Rhythm::Git,
+            BackoffPolicy::Git,
             "0:peer 1:hunt 5:end 25:hunt 26:end 66:hunt 70:met",
             expect![[r#"
                 0:peer -> 0 attempts, last never, next 0.5
@@ -123,7 +130,7 @@ mod tests {
     #[test]
     fn a_new_need_brings_the_hunt_forward_but_never_puts_it_off() {
         check(
-            Rhythm::Space,
+            BackoffPolicy::Space,
             "0:local 1:peer 2:local 2:peer",
             expect![[r#"
                 0:local -> 0 attempts, last never, next 180
@@ -137,7 +144,7 @@ mod tests {
     #[test]
     fn a_new_need_starts_the_attempts_again() {
         check(
-            Rhythm::Git,
+            BackoffPolicy::Git,
             "0:peer 1:hunt 1:end 30:hunt 30:end 31:peer",
             expect![[r#"
                 0:peer -> 0 attempts, last never, next 0.5
@@ -151,7 +158,7 @@ mod tests {
     #[test]
     fn content_keeps_its_backoff_whoever_repeats_the_need() {
         check(
-            Rhythm::Content,
+            BackoffPolicy::Content,
             "0:peer 0:hunt 1:end 2:peer 3:local",
             expect![[r#"
                 0:peer -> 0 attempts, last never, next 0
@@ -165,7 +172,7 @@ mod tests {
     #[test]
     fn a_need_during_the_hunt_is_neither_overwritten_nor_counted_against_it() {
         check(
-            Rhythm::Git,
+            BackoffPolicy::Git,
             "0:peer 1:hunt 3:peer 9:end 9:hunt 10:end",
             expect![[r#"
                 0:peer -> 0 attempts, last never, next 0.5
@@ -179,7 +186,7 @@ mod tests {
     #[test]
     fn a_person_who_asks_is_served_now_and_the_attempts_are_kept() {
         check(
-            Rhythm::Content,
+            BackoffPolicy::Content,
             "0:peer 0:hunt 1:end 5:retry 5:hunt 6:retry 8:end",
             expect![[r#"
                 0:peer -> 0 attempts, last never, next 0
@@ -193,8 +200,8 @@ mod tests {
 
     #[test]
     fn attempts_and_times_stay_at_their_greatest_value() {
-        let row = ScheduleRow { attempts: u32::MAX, last: None, next: Nanos::MAX };
-        let ended = on_hunt_ended(&row, Nanos::MAX, true, Rhythm::Git, 0, Nanos::MAX, 0);
-        assert_eq!(ended, Some(ScheduleRow { attempts: u32::MAX, last: Some(0), next: Nanos::MAX }));
+        let row = ScheduleRow { attempts: u32::MAX, last: None, next: Nanoseconds::MAX };
+        let ended = on_hunt_ended(&row, Nanoseconds::MAX, true, BackoffPolicy::Git, 0, Nanoseconds::MAX, 0);
+        assert_eq!(ended, Some(ScheduleRow { attempts: u32::MAX, last: Some(0), next: Nanoseconds::MAX }));
     }
 }

@@ -1,17 +1,17 @@
 //! Validity: a pure function of an event and the events it refers to.
 
 use crate::counting::act;
-use crate::reads::{Answer, Fault, Reads};
+use crate::reads::{Reads, StoreError, StoreResult};
 use crate::rows::{EventRow, Membership, Meta, ThreadField};
 use model::crypto::{public_space, space_id};
 use model::envelope::Role;
 use model::payload::{MemberRole, Payload};
-use model::stage::Why;
+use model::stage::RefusalReason;
 use model::{AuthorNo, AuxKey, Envelope, EventId, Kind, Seq, SpaceNo};
 
 /// An event under examination, with the needed references that were found applied.
 #[derive(Debug)]
-pub struct Examined<'a> {
+pub struct EventToValidate<'a> {
     /// What it says.
     pub envelope: &'a Envelope,
     /// Its number.
@@ -19,12 +19,12 @@ pub struct Examined<'a> {
     /// Its author's number.
     pub author: AuthorNo,
     /// The needed references, in the order of the envelope.
-    pub found: &'a [Found],
+    pub found: &'a [AppliedReference],
 }
 
 /// A needed reference that is applied.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct AppliedReference {
     /// In which capacity it is referred to.
     pub role: Role,
     /// Its number.
@@ -35,7 +35,7 @@ pub struct Found {
 
 /// What a valid event stands on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Standing {
+pub struct Grounds {
     /// The membership that gives the right; zero for none.
     pub authority: Seq,
     /// The thread or target it belongs to; zero for none.
@@ -78,7 +78,7 @@ fn shape(kind: Kind) -> Shape {
 }
 
 /// Whether the event is valid, and what it stands on.
-pub fn validate(db: &impl Reads, event: &Examined<'_>) -> Answer<Result<Standing, Why>> {
+pub fn validate(db: &impl Reads, event: &EventToValidate<'_>) -> StoreResult<Result<Grounds, RefusalReason>> {
     if let Err(why) = check_references(event) {
         return Ok(Err(why));
     }
@@ -92,17 +92,17 @@ pub fn validate(db: &impl Reads, event: &Examined<'_>) -> Answer<Result<Standing
 }
 
 /// Needed references are of the right kinds, in the same space, strictly earlier, and neither missing nor too many.
-fn check_references(event: &Examined<'_>) -> Result<(), Why> {
+fn check_references(event: &EventToValidate<'_>) -> Result<(), RefusalReason> {
     let envelope = event.envelope;
     for found in event.found {
         let Some(meta) = &found.row.meta else {
-            return Err(Why::Reference);
+            return Err(RefusalReason::Reference);
         };
         if meta.space != event.space {
-            return Err(Why::Reference);
+            return Err(RefusalReason::Reference);
         }
         if meta.at >= envelope.created_at {
-            return Err(Why::Order);
+            return Err(RefusalReason::Order);
         }
     }
     if matches!(envelope.kind, Kind::Unknown(_)) {
@@ -117,7 +117,7 @@ fn check_references(event: &Examined<'_>) -> Result<(), Why> {
         Target::One(kinds) => check_role(event, Role::Target, 1, kinds),
         Target::Perhaps(kinds) => check_at_most(event, Role::Target, 1, kinds),
         Target::Unseen if count(envelope, Role::Target) == 1 => Ok(()),
-        Target::Unseen => Err(Why::Reference),
+        Target::Unseen => Err(RefusalReason::Reference),
     }
 }
 
@@ -125,25 +125,25 @@ fn count(envelope: &Envelope, role: Role) -> usize {
     envelope.references.iter().filter(|reference| reference.role == role).count()
 }
 
-fn check_role(event: &Examined<'_>, role: Role, exactly: usize, kinds: &[Kind]) -> Result<(), Why> {
+fn check_role(event: &EventToValidate<'_>, role: Role, exactly: usize, kinds: &[Kind]) -> Result<(), RefusalReason> {
     if count(event.envelope, role) != exactly {
-        return Err(Why::Reference);
+        return Err(RefusalReason::Reference);
     }
     check_at_most(event, role, exactly, kinds)
 }
 
-fn check_at_most(event: &Examined<'_>, role: Role, most: usize, kinds: &[Kind]) -> Result<(), Why> {
+fn check_at_most(event: &EventToValidate<'_>, role: Role, most: usize, kinds: &[Kind]) -> Result<(), RefusalReason> {
     let mut seen = 0;
     for found in event.found.iter().filter(|found| found.role == role) {
         seen += 1;
         if !found.row.meta.as_ref().is_some_and(|meta| kinds.contains(&meta.kind)) {
-            return Err(Why::Reference);
+            return Err(RefusalReason::Reference);
         }
     }
-    if seen > most { Err(Why::Reference) } else { Ok(()) }
+    if seen > most { Err(RefusalReason::Reference) } else { Ok(()) }
 }
 
-fn check_aux(envelope: &Envelope) -> Result<(), Why> {
+fn check_aux(envelope: &Envelope) -> Result<(), RefusalReason> {
     let fits = match envelope.kind {
         Kind::Thread | Kind::Message | Kind::Unknown(_) => true,
         Kind::Space | Kind::Device | Kind::Follow | Kind::Unfollow => !envelope.aux.is_zero(),
@@ -156,38 +156,38 @@ fn check_aux(envelope: &Envelope) -> Result<(), Why> {
         }
         Kind::Delete | Kind::Post | Kind::File => envelope.aux == AuxKey::ZERO,
     };
-    if fits { Ok(()) } else { Err(Why::AuxKey) }
+    if fits { Ok(()) } else { Err(RefusalReason::AuxKey) }
 }
 
 /// Founding a space, carrying a key, and writing in one's own public space stand on nobody's grant.
-fn without_authority(event: &Examined<'_>) -> Option<Result<Standing, Why>> {
+fn without_authority(event: &EventToValidate<'_>) -> Option<Result<Grounds, RefusalReason>> {
     let envelope = event.envelope;
-    let standing = |subject| Standing { authority: Seq(0), subject, grants: None };
+    let standing = |subject| Grounds { authority: Seq(0), subject, grants: None };
     let authorities = count(envelope, Role::Authority);
     match envelope.kind {
         Kind::Space => Some(check_founding(envelope).map(|()| standing(Seq(0)))),
         // A key event needs nothing: the authority behind it may be sealed under the very key that it carries.
-        Kind::Key if authorities > 0 => Some(Err(Why::Authority)),
+        Kind::Key if authorities > 0 => Some(Err(RefusalReason::Authority)),
         Kind::Key => Some(Ok(standing(Seq(0)))),
         _ if authorities > 0 => None,
-        _ if envelope.space != public_space(&envelope.author) => Some(Err(Why::Authority)),
-        _ if !belongs_in_public(envelope.kind) => Some(Err(Why::Place)),
-        _ if !envelope.key.is_zero() => Some(Err(Why::Sealing)),
+        _ if envelope.space != public_space(&envelope.author) => Some(Err(RefusalReason::Authority)),
+        _ if !belongs_in_public(envelope.kind) => Some(Err(RefusalReason::Place)),
+        _ if !envelope.key.is_zero() => Some(Err(RefusalReason::Sealing)),
         _ => Some(Ok(standing(target(event)))),
     }
 }
 
-fn check_founding(envelope: &Envelope) -> Result<(), Why> {
+fn check_founding(envelope: &Envelope) -> Result<(), RefusalReason> {
     let Payload::Space { sealed } = envelope.payload else {
-        return Err(Why::SpaceId);
+        return Err(RefusalReason::SpaceId);
     };
     if count(envelope, Role::Authority) > 0 {
-        return Err(Why::Authority);
+        return Err(RefusalReason::Authority);
     }
     if envelope.space != space_id(&envelope.author, &envelope.aux, sealed) {
-        return Err(Why::SpaceId);
+        return Err(RefusalReason::SpaceId);
     }
-    if sealed == envelope.key.is_zero() { Err(Why::Sealing) } else { Ok(()) }
+    if sealed == envelope.key.is_zero() { Err(RefusalReason::Sealing) } else { Ok(()) }
 }
 
 fn belongs_in_public(kind: Kind) -> bool {
@@ -205,31 +205,31 @@ fn belongs_among_members(kind: Kind) -> bool {
 }
 
 /// The author acts on exactly one membership, which is theirs, of this space, and great enough for what they do.
-fn with_authority(db: &impl Reads, event: &Examined<'_>) -> Answer<Result<Standing, Why>> {
+fn with_authority(db: &impl Reads, event: &EventToValidate<'_>) -> StoreResult<Result<Grounds, RefusalReason>> {
     let envelope = event.envelope;
     let mut authorities = event.found.iter().filter(|found| found.role == Role::Authority);
     let (Some(found), None) = (authorities.next(), authorities.next()) else {
-        return Ok(Err(Why::Authority));
+        return Ok(Err(RefusalReason::Authority));
     };
     let Some(membership) = db.membership(found.seq)? else {
-        return Ok(Err(Why::NotTheirs));
+        return Ok(Err(RefusalReason::NotTheirs));
     };
     if membership.member != envelope.author {
-        return Ok(Err(Why::NotTheirs));
+        return Ok(Err(RefusalReason::NotTheirs));
     }
     if !belongs_among_members(envelope.kind) {
-        return Ok(Err(Why::Place));
+        return Ok(Err(RefusalReason::Place));
     }
     if membership.sealed == envelope.key.is_zero() {
-        return Ok(Err(Why::Sealing));
+        return Ok(Err(RefusalReason::Sealing));
     }
-    let standing = Standing { authority: found.seq, subject: target(event), grants: granted(envelope) };
+    let standing = Grounds { authority: found.seq, subject: target(event), grants: granted(envelope) };
     let meta = meta_of(event, &standing);
     if let Err(why) = check_target(db, event, &meta)? {
         return Ok(Err(why));
     }
     let permitted = act(db, &meta)?.is_permitted(membership.role);
-    Ok(if permitted { Ok(standing) } else { Err(Why::Role) })
+    Ok(if permitted { Ok(standing) } else { Err(RefusalReason::Role) })
 }
 
 fn granted(envelope: &Envelope) -> Option<MemberRole> {
@@ -241,7 +241,7 @@ fn granted(envelope: &Envelope) -> Option<MemberRole> {
 
 /// A replacement replaces a membership of the same identity; a founding is ended only by its founder; a read marker
 /// points into its thread.
-fn check_target(db: &impl Reads, event: &Examined<'_>, meta: &Meta) -> Answer<Result<(), Why>> {
+fn check_target(db: &impl Reads, event: &EventToValidate<'_>, meta: &Meta) -> StoreResult<Result<(), RefusalReason>> {
     let fits = match meta.kind {
         Kind::Member if meta.subject != Seq(0) => {
             let old = crate::counting::membership(db, meta.subject)?;
@@ -259,23 +259,23 @@ fn check_target(db: &impl Reads, event: &Examined<'_>, meta: &Meta) -> Answer<Re
         }
         _ => true,
     };
-    Ok(if fits { Ok(()) } else { Err(Why::Target) })
+    Ok(if fits { Ok(()) } else { Err(RefusalReason::Target) })
 }
 
-fn target_row<'a>(event: &Examined<'a>) -> Answer<&'a EventRow> {
+fn target_row<'a>(event: &EventToValidate<'a>) -> StoreResult<&'a EventRow> {
     let found = event.found.iter().find(|found| found.role == Role::Target);
-    found.map(|found| &found.row).ok_or_else(|| Fault::Broken("a needed target was not found".into()))
+    found.map(|found| &found.row).ok_or_else(|| StoreError::Broken("a needed target was not found".into()))
 }
 
 /// What an event belongs to: the thread of a message or update, otherwise what it changes. The thread of a read marker
 /// is its subject too; its target is found by the winner's envelope.
-fn target(event: &Examined<'_>) -> Seq {
+fn target(event: &EventToValidate<'_>) -> Seq {
     let of = |role| event.found.iter().find(|found| found.role == role).map(|found| found.seq);
     of(Role::Thread).or_else(|| of(Role::Target)).unwrap_or(Seq(0))
 }
 
 /// The short form of an examined event.
-pub fn meta_of(event: &Examined<'_>, standing: &Standing) -> Meta {
+pub fn meta_of(event: &EventToValidate<'_>, standing: &Grounds) -> Meta {
     let envelope = event.envelope;
     Meta {
         kind: envelope.kind,
@@ -292,7 +292,7 @@ pub fn meta_of(event: &Examined<'_>, standing: &Standing) -> Meta {
 }
 
 /// The membership that a founding or member event gives.
-pub fn membership_of(db: &impl Reads, envelope: &Envelope, authority: Seq) -> Answer<Option<Membership>> {
+pub fn membership_of(db: &impl Reads, envelope: &Envelope, authority: Seq) -> StoreResult<Option<Membership>> {
     Ok(match envelope.payload {
         Payload::Space { sealed } => Some(Membership { member: envelope.author, role: MemberRole::Owner, sealed }),
         Payload::Member { member, role } => {

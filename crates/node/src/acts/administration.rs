@@ -1,19 +1,19 @@
 //! Administration: spaces, API keys, keys that sign for users, and members. Every act is in the audit log.
 
 use super::people::{self, admit};
-use super::webhooks::{self, Hooking};
-use super::{CannotAct, go, make};
+use super::webhooks::{self, WebhookCommand};
+use super::{CommandError, go, make};
 use ed25519_dalek::SigningKey;
 use engine::access::KeyRole;
-use engine::create::{Draft, Seal};
-use engine::reads::Answer;
+use engine::create::{NewEvent, Seal};
+use engine::reads::StoreResult;
 use model::crypto::{SpaceKey, space_id};
 use model::envelope::{Reference, Role};
 use model::payload::{MemberRole, Payload};
 use model::{AuxKey, EventId, Identity, Kind, Nanos, SpaceId, body};
 use std::sync::Arc;
 use store::doors::{ApiKey, SigningSecret};
-use store::jobs::Work;
+use store::jobs::JobKind;
 use store::people::{KeptSpace, User};
 use store::retention::Retention;
 use store::webhooks::WebhookId;
@@ -21,7 +21,7 @@ use store::{Batch, Protection};
 
 /// Something to administer. Chance is an argument.
 #[derive(Clone, Debug)]
-pub enum Administration {
+pub enum AdminCommand {
     /// Found a space that this node keeps.
     FoundSpace {
         /// What it is called here.
@@ -29,7 +29,7 @@ pub enum Administration {
         /// Whether it is sealed.
         sealed: bool,
         /// Chance for its keeper, its key and its id.
-        fresh: Box<[u8; 80]>,
+        random: Box<[u8; 80]>,
     },
     /// Keep a new API key.
     AddKey {
@@ -69,7 +69,7 @@ pub enum Administration {
     /// Give an identity whose key is elsewhere a role.
     AdmitIdentity(SpaceId, Identity, MemberRole),
     /// Make, change or end a webhook of a space.
-    Webhook(SpaceId, WebhookId, Hooking),
+    Webhook(SpaceId, WebhookId, WebhookCommand),
     /// Forget a user and purge all that they wrote.
     EraseUser(SpaceId, String),
     /// Forget a space, destroy its keys, and drop its content.
@@ -81,7 +81,7 @@ pub enum Administration {
     /// Say how long messages of a space or thread are kept; nothing lifts it.
     Retain(SpaceId, Option<EventId>, Option<Retention>),
     /// Begin a job.
-    Begin(Work),
+    Begin(JobKind),
     /// Note what was done elsewhere, and to what.
     Note(&'static str, String),
     /// Settle a report, with a note.
@@ -95,13 +95,13 @@ pub enum Administration {
         /// Which role; none removes them.
         role: Option<MemberRole>,
         /// Chance, for an identity that may have to be made.
-        fresh: Box<[u8; 32]>,
+        random: Box<[u8; 32]>,
     },
 }
 
 /// What came of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Administered {
+pub enum AdminResult {
     /// A space was founded.
     Founded(SpaceId),
     /// A secret was made, from the salt of the order; of the first one, if this repeats it.
@@ -118,7 +118,7 @@ pub enum Administered {
 
 /// Why it was not done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CannotAdminister {
+pub enum AdminError {
     /// A space of that name is kept already.
     #[error("there is a space called {0:?} already")]
     NameTaken(String),
@@ -142,39 +142,39 @@ pub enum CannotAdminister {
     NoSuchUser,
     /// As for any act.
     #[error(transparent)]
-    Act(#[from] CannotAct),
+    Act(#[from] CommandError),
 }
 
-pub(super) type Outcome = Answer<Result<Administered, CannotAdminister>>;
+pub(super) type AdminOutcome = StoreResult<Result<AdminResult, AdminError>>;
 
 /// How the audit log tells it.
-pub(super) fn told(administration: &Administration) -> (Option<SpaceId>, &'static str, String) {
+pub(super) fn told(administration: &AdminCommand) -> (Option<SpaceId>, &'static str, String) {
     match administration {
-        Administration::FoundSpace { name, .. } => (None, "found space", name.clone()),
-        Administration::AddKey { id, space, .. } => (Some(*space), "add api key", hex(id)),
-        Administration::RotateKey { old, id, .. } => (None, "rotate api key", format!("{} to {}", hex(old), hex(id))),
-        Administration::EndKey { id, .. } => (None, "end api key", hex(id)),
-        Administration::AddSigningKey(space, _) => (Some(*space), "add signing key", String::new()),
-        Administration::EndSigningKey(space, number, _) => (Some(*space), "end signing key", number.to_string()),
-        Administration::AdmitIdentity(space, identity, role) => {
+        AdminCommand::FoundSpace { name, .. } => (None, "found space", name.clone()),
+        AdminCommand::AddKey { id, space, .. } => (Some(*space), "add api key", hex(id)),
+        AdminCommand::RotateKey { old, id, .. } => (None, "rotate api key", format!("{} to {}", hex(old), hex(id))),
+        AdminCommand::EndKey { id, .. } => (None, "end api key", hex(id)),
+        AdminCommand::AddSigningKey(space, _) => (Some(*space), "add signing key", String::new()),
+        AdminCommand::EndSigningKey(space, number, _) => (Some(*space), "end signing key", number.to_string()),
+        AdminCommand::AdmitIdentity(space, identity, role) => {
             (Some(*space), "admit identity", format!("{identity}: {role}"))
         }
-        Administration::Webhook(space, id, hooking) => (Some(*space), hooking.word(), hex(id)),
-        Administration::EraseUser(space, user) => (Some(*space), "erase user", user.clone()),
-        Administration::EndSpace(space) => (None, "delete space", space.to_string()),
-        Administration::DestroyKeys(space) => (Some(*space), "destroy keys", String::new()),
-        Administration::Protect(space, protection) => (Some(*space), "protect", format!("{protection:?}")),
-        Administration::Retain(space, thread, kept) => {
+        AdminCommand::Webhook(space, id, command) => (Some(*space), command.word(), hex(id)),
+        AdminCommand::EraseUser(space, user) => (Some(*space), "erase user", user.clone()),
+        AdminCommand::EndSpace(space) => (None, "delete space", space.to_string()),
+        AdminCommand::DestroyKeys(space) => (Some(*space), "destroy keys", String::new()),
+        AdminCommand::Protect(space, protection) => (Some(*space), "protect", format!("{protection:?}")),
+        AdminCommand::Retain(space, thread, kept) => {
             let target = thread.map_or_else(|| "space".to_owned(), |thread| thread.to_string());
             (Some(*space), if kept.is_some() { "set retention" } else { "lift retention" }, target)
         }
-        Administration::Begin(work) => (work.space(), "begin job", work.word().to_owned()),
-        Administration::SettleReport(space, number, _) => (Some(*space), "settle report", number.to_string()),
-        Administration::Note(what, target) => (None, what, target.clone()),
-        Administration::SetRole { space, user, role: Some(role), .. } => {
+        AdminCommand::Begin(work) => (work.space(), "begin job", work.word().to_owned()),
+        AdminCommand::SettleReport(space, number, _) => (Some(*space), "settle report", number.to_string()),
+        AdminCommand::Note(what, target) => (None, what, target.clone()),
+        AdminCommand::SetRole { space, user, role: Some(role), .. } => {
             (Some(*space), "set role", format!("{user}: {role}"))
         }
-        Administration::SetRole { space, user, role: None, .. } => (Some(*space), "remove user", user.clone()),
+        AdminCommand::SetRole { space, user, role: None, .. } => (Some(*space), "remove user", user.clone()),
     }
 }
 
@@ -182,72 +182,77 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-pub(super) fn carry_out(batch: &mut Batch<'_>, who: &str, salt: [u8; 16], administration: Administration) -> Outcome {
+pub(super) fn carry_out(
+    batch: &mut Batch<'_>,
+    who: &str,
+    salt: [u8; 16],
+    administration: AdminCommand,
+) -> AdminOutcome {
     match administration {
-        Administration::FoundSpace { name, sealed, fresh } => found(batch, name, sealed, &fresh),
-        Administration::AddKey { id, role, space, hash, label } => {
+        AdminCommand::FoundSpace { name, sealed, random } => found(batch, name, sealed, &random),
+        AdminCommand::AddKey { id, role, space, hash, label } => {
             go!(people::kept(batch, &space));
             batch.keep_api_key(id, &ApiKey::new(role, space, hash, label, batch.now()))?;
-            Ok(Ok(Administered::Made(salt)))
+            Ok(Ok(AdminResult::Made(salt)))
         }
-        Administration::RotateKey { old, id, hash, at } => {
+        AdminCommand::RotateKey { old, id, hash, at } => {
             go!(rotate_key(batch, old, (id, hash), at));
-            Ok(Ok(Administered::Made(salt)))
+            Ok(Ok(AdminResult::Made(salt)))
         }
-        Administration::EndKey { id, at } => {
-            let Some(mut key) = batch.db().api_key(&id)? else { return Ok(Err(CannotAdminister::NoSuchKey)) };
+        AdminCommand::EndKey { id, at } => {
+            let Some(mut key) = batch.db().api_key(&id)? else { return Ok(Err(AdminError::NoSuchKey)) };
             key.ends_at = sooner(key.ends_at, at);
             batch.keep_api_key(id, &key)?;
-            Ok(Ok(Administered::Done))
+            Ok(Ok(AdminResult::Done))
         }
-        Administration::AddSigningKey(space, secret) => {
+        AdminCommand::AddSigningKey(space, secret) => {
             go!(add_signing_key(batch, &space, *secret));
-            Ok(Ok(Administered::Made(salt)))
+            Ok(Ok(AdminResult::Made(salt)))
         }
-        Administration::EndSigningKey(space, number, at) => end_signing_key(batch, &space, number, at),
-        Administration::AdmitIdentity(space, member, role) => {
+        AdminCommand::EndSigningKey(space, number, at) => end_signing_key(batch, &space, number, at),
+        AdminCommand::AdmitIdentity(space, member, role) => {
             let payload = Payload::Member { member, role };
             let membership = go!(by_keeper(batch, &space, Kind::Member, payload, None));
-            Ok(Ok(Administered::Admitted(membership)))
+            Ok(Ok(AdminResult::Admitted(membership)))
         }
-        Administration::Webhook(space, id, hooking) => webhooks::administer(batch, &space, &id, hooking, salt),
-        Administration::EraseUser(space, user) => erase(batch, who, &space, &user),
-        Administration::EndSpace(space) => {
+        AdminCommand::Webhook(space, id, command) => webhooks::administer(batch, &space, &id, command, salt),
+        AdminCommand::EraseUser(space, user) => erase(batch, who, &space, &user),
+        AdminCommand::EndSpace(space) => {
             if !batch.db().is_kept(&space) {
-                return Ok(Err(CannotAct::NotKept.into()));
+                return Ok(Err(CommandError::NotKept.into()));
             }
             batch.end_space(&space)?;
-            Ok(Ok(Administered::Begun(batch.begin_job(Work::EndSpace(space), who)?)))
+            Ok(Ok(AdminResult::Begun(batch.begin_job(JobKind::EndSpace(space), who)?)))
         }
-        Administration::DestroyKeys(space) => {
+        AdminCommand::DestroyKeys(space) => {
             go!(people::kept(batch, &space));
             batch.destroy_keys(&space)?;
-            Ok(Ok(Administered::Done))
+            Ok(Ok(AdminResult::Done))
         }
-        Administration::Protect(space, protection) => {
+        AdminCommand::Protect(space, protection) => {
             go!(people::kept(batch, &space));
             batch.set_protection(&space, &protection)?;
-            Ok(Ok(Administered::Begun(batch.begin_job(Work::Encrypt, who)?)))
+            Ok(Ok(AdminResult::Begun(batch.begin_job(JobKind::Encrypt, who)?)))
         }
-        Administration::Retain(space, thread, kept) => {
+        AdminCommand::Retain(space, thread, kept) => {
             batch.set_retention(&space, thread.as_ref(), kept.as_ref())?;
-            Ok(Ok(Administered::Done))
+            Ok(Ok(AdminResult::Done))
         }
-        Administration::Begin(work) => Ok(Ok(Administered::Begun(batch.begin_job(work, who)?))),
-        Administration::Note(..) => Ok(Ok(Administered::Done)),
-        Administration::SettleReport(space, number, note) => {
+        AdminCommand::Begin(work) => Ok(Ok(AdminResult::Begun(batch.begin_job(work, who)?))),
+        AdminCommand::Note(..) => Ok(Ok(AdminResult::Done)),
+        AdminCommand::SettleReport(space, number, note) => {
             let found = batch.db().reports(&space, number.saturating_add(1), 1)?;
             let Some((_, mut report)) = found.into_iter().find(|(other, _)| *other == number) else {
-                return Ok(Err(CannotAdminister::NoSuchReport));
+                return Ok(Err(AdminError::NoSuchReport));
             };
             report.settled = Some((who.to_owned(), batch.now(), note));
             batch.keep_report(&space, number, &report)?;
-            Ok(Ok(Administered::Done))
+            Ok(Ok(AdminResult::Done))
         }
-        Administration::SetRole { space, user, role: Some(role), fresh } => {
-            set_role(batch, &space, &user, role, &fresh)
+        AdminCommand::SetRole { space, user, role: Some(role), random } => {
+            set_role(batch, &space, &user, role, &random)
         }
-        Administration::SetRole { space, user, role: None, .. } => remove(batch, &space, &user),
+        AdminCommand::SetRole { space, user, role: None, .. } => remove(batch, &space, &user),
     }
 }
 
@@ -262,11 +267,11 @@ fn rotate_key(
     old: [u8; 8],
     (id, hash): ([u8; 8], [u8; 32]),
     at: Nanos,
-) -> Answer<Result<(), CannotAdminister>> {
-    let Some(mut before) = batch.db().api_key(&old)? else { return Ok(Err(CannotAdminister::NoSuchKey)) };
-    let Some(role) = before.role() else { return Ok(Err(CannotAdminister::NoSuchKey)) };
+) -> StoreResult<Result<(), AdminError>> {
+    let Some(mut before) = batch.db().api_key(&old)? else { return Ok(Err(AdminError::NoSuchKey)) };
+    let Some(role) = before.role() else { return Ok(Err(AdminError::NoSuchKey)) };
     if before.ends_at != Nanos(0) {
-        return Ok(Err(CannotAdminister::Ended));
+        return Ok(Err(AdminError::Ended));
     }
     let key = ApiKey::new(role, before.space, hash, before.label.clone(), batch.now());
     batch.keep_api_key(id, &key)?;
@@ -275,7 +280,7 @@ fn rotate_key(
     Ok(Ok(()))
 }
 
-fn add_signing_key(batch: &mut Batch<'_>, space: &SpaceId, secret: [u8; 32]) -> Answer<Result<(), CannotAdminister>> {
+fn add_signing_key(batch: &mut Batch<'_>, space: &SpaceId, secret: [u8; 32]) -> StoreResult<Result<(), AdminError>> {
     go!(people::kept(batch, space));
     let number = batch.db().signing_keys(space)?.first().map_or(1, |(number, _)| number + 1);
     let key = SigningSecret { secret, created_at: batch.now(), ends_at: Nanos(0) };
@@ -283,81 +288,81 @@ fn add_signing_key(batch: &mut Batch<'_>, space: &SpaceId, secret: [u8; 32]) -> 
     Ok(Ok(()))
 }
 
-fn end_signing_key(batch: &mut Batch<'_>, space: &SpaceId, number: u64, at: Nanos) -> Outcome {
+fn end_signing_key(batch: &mut Batch<'_>, space: &SpaceId, number: u64, at: Nanos) -> AdminOutcome {
     let keys = batch.db().signing_keys(space)?;
     let Some((_, mut key)) = keys.into_iter().find(|(other, _)| *other == number) else {
-        return Ok(Err(CannotAdminister::NoSuchKey));
+        return Ok(Err(AdminError::NoSuchKey));
     };
     key.ends_at = sooner(key.ends_at, at);
     batch.keep_signing_key(space, number, &key)?;
-    Ok(Ok(Administered::Done))
+    Ok(Ok(AdminResult::Done))
 }
 
 /// A space: its keeper's identity, its key if it is sealed, its founding, and a first key that signs for users.
-fn found(batch: &mut Batch<'_>, name: String, sealed: bool, fresh: &[u8; 80]) -> Outcome {
+fn found(batch: &mut Batch<'_>, name: String, sealed: bool, random: &[u8; 80]) -> AdminOutcome {
     if let Err(why) = super::naming::check_name(&name) {
-        return Ok(Err(CannotAct::from(why).into()));
+        return Ok(Err(CommandError::from(why).into()));
     }
     if batch.db().kept_spaces()?.iter().any(|(_, kept)| kept.name == name) {
-        return Ok(Err(CannotAdminister::NameTaken(name)));
+        return Ok(Err(AdminError::NameTaken(name)));
     }
-    let chance = |context: &str| blake3::derive_key(context, fresh);
-    let secret = chance("anteroom v1 chance of a keeper");
+    let random = |context: &str| blake3::derive_key(context, random);
+    let secret = random("anteroom v1 chance of a keeper");
     let keeper = SigningKey::from_bytes(&secret);
     let identity = Identity(keeper.verifying_key().to_bytes());
     let mut aux = AuxKey::ZERO;
-    aux.0.copy_from_slice(&chance("anteroom v1 chance of a space")[..16]);
+    aux.0.copy_from_slice(&random("anteroom v1 chance of a space")[..16]);
     let space = space_id(&identity, &aux, sealed);
     let mut seal = Seal::Plain;
     if sealed {
-        let key = chance("anteroom v1 chance of a space key");
+        let key = random("anteroom v1 chance of a space key");
         batch.add_space_key(space, key)?;
         seal = Seal::Key(Arc::new(SpaceKey::new(&space, key)));
     }
     batch.add_custodian(&identity, &secret)?;
-    let content = go!(Ok(body::encode(&serde_json::json!({ "name": name })).map_err(CannotAct::Body)));
+    let content = go!(Ok(body::encode(&serde_json::json!({ "name": name })).map_err(CommandError::Body)));
     let payload = Payload::Space { sealed };
-    let draft = Draft { kind: Kind::Space, space, aux, payload, references: Vec::new(), content, seal };
+    let draft = NewEvent { kind: Kind::Space, space, aux, payload, references: Vec::new(), content, seal };
     let founding = go!(make(batch, &keeper, draft));
     batch.keep_space(&space, &KeptSpace { name, keeper: identity, founding, sealed })?;
-    let secret = chance("anteroom v1 chance of a signing key");
+    let secret = random("anteroom v1 chance of a signing key");
     batch.keep_signing_key(&space, 1, &SigningSecret { secret, created_at: batch.now(), ends_at: Nanos(0) })?;
-    Ok(Ok(Administered::Founded(space)))
+    Ok(Ok(AdminResult::Founded(space)))
 }
 
-fn set_role(batch: &mut Batch<'_>, space: &SpaceId, user: &str, role: MemberRole, fresh: &[u8; 32]) -> Outcome {
+fn set_role(batch: &mut Batch<'_>, space: &SpaceId, user: &str, role: MemberRole, random: &[u8; 32]) -> AdminOutcome {
     let Some(mut known) = batch.db().user(space, user)? else {
-        let user = go!(admit(batch, space, user, fresh, role));
-        return Ok(Ok(Administered::User(user)));
+        let user = go!(admit(batch, space, user, random, role));
+        return Ok(Ok(AdminResult::User(user)));
     };
     let replaces = (!known.is_gone).then_some(Reference { role: Role::Target, id: known.membership });
     let payload = Payload::Member { member: known.identity, role };
     known.membership = go!(by_keeper(batch, space, Kind::Member, payload, replaces));
     known.is_gone = false;
     batch.keep_user(space, &known)?;
-    Ok(Ok(Administered::User(known)))
+    Ok(Ok(AdminResult::User(known)))
 }
 
-fn remove(batch: &mut Batch<'_>, space: &SpaceId, user: &str) -> Outcome {
+fn remove(batch: &mut Batch<'_>, space: &SpaceId, user: &str) -> AdminOutcome {
     let Some(mut known) = batch.db().user(space, user)?.filter(|user| !user.is_gone) else {
-        return Ok(Err(CannotAdminister::NoSuchUser));
+        return Ok(Err(AdminError::NoSuchUser));
     };
     let target = Some(Reference { role: Role::Target, id: known.membership });
     go!(by_keeper(batch, space, Kind::Removal, Payload::None, target));
     known.is_gone = true;
     batch.keep_user(space, &known)?;
     batch.forget_account(space, user)?;
-    Ok(Ok(Administered::User(known)))
+    Ok(Ok(AdminResult::User(known)))
 }
 
 /// Nobody acts as them any more, their name is gone, and a job purges what they wrote.
-fn erase(batch: &mut Batch<'_>, who: &str, space: &SpaceId, user: &str) -> Outcome {
-    let Some(known) = batch.db().user(space, user)? else { return Ok(Err(CannotAdminister::NoSuchUser)) };
+fn erase(batch: &mut Batch<'_>, who: &str, space: &SpaceId, user: &str) -> AdminOutcome {
+    let Some(known) = batch.db().user(space, user)? else { return Ok(Err(AdminError::NoSuchUser)) };
     if !known.is_gone {
         go!(remove(batch, space, user));
     }
     batch.forget_user(space, &known)?;
-    Ok(Ok(Administered::Begun(batch.begin_job(Work::Erase(*space, known.identity), who)?)))
+    Ok(Ok(AdminResult::Begun(batch.begin_job(JobKind::Erase(*space, known.identity), who)?)))
 }
 
 /// An event that the keeper of the space makes.
@@ -367,7 +372,7 @@ pub(crate) fn by_keeper(
     kind: Kind,
     payload: Payload,
     target: Option<Reference>,
-) -> super::Deemed<EventId> {
+) -> crate::acts::CommandOutcome<EventId> {
     by_keeper_saying(batch, space, (kind, AuxKey::ZERO), payload, target, Vec::new())
 }
 
@@ -379,12 +384,12 @@ pub(crate) fn by_keeper_saying(
     payload: Payload,
     target: Option<Reference>,
     content: Vec<u8>,
-) -> super::Deemed<EventId> {
+) -> crate::acts::CommandOutcome<EventId> {
     let kept = go!(people::kept(batch, space));
     let keeper = go!(people::keeper(batch, &kept));
     let seal = go!(people::seal(batch, space, &kept));
     let authority = Reference { role: Role::Authority, id: keeper.authority };
     let references = std::iter::once(authority).chain(target).collect();
-    let draft = Draft { kind, space: *space, aux, payload, references, content, seal };
+    let draft = NewEvent { kind, space: *space, aux, payload, references, content, seal };
     make(batch, &keeper.key, draft)
 }

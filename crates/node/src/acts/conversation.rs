@@ -1,17 +1,17 @@
 //! Threads and messages: each deed becomes one event, or two where a message opens its thread.
 
-use super::company::{company, identities, listed};
 use super::entering::OPERATOR;
 use super::finding::{DELETED, find, is_deleted, message_for, principal, thread_for};
 use super::moderation;
-use super::people::{self, Hand};
+use super::participants_update::{identities, listed, participants_update};
+use super::people::{self, Signer};
 use super::{
-    Act, Acted, Caller, CannotAct, Deed, Deemed, Means, Named, NewMessage, NewThread, Place, ThreadChange, go, make,
-    naming,
+    Caller, CallerKind, CommandError, CommandOutcome, CommandRequest, CommandResult, MessageRef, NameOrId, NewMessage,
+    NewThread, ThreadChange, UserCommand, go, make, naming,
 };
 use engine::access::{Action, Decision, Facts, Principal, decide};
-use engine::create::{Draft, Seal};
-use engine::reads::{Answer, Reads as _};
+use engine::create::{NewEvent, Seal};
+use engine::reads::{Reads as _, StoreResult};
 use engine::rows::{Meta, ThreadField};
 use model::body::BadBody;
 use model::crypto::{chosen_key, public_space};
@@ -21,7 +21,7 @@ use model::payload::Payload;
 use model::{AuxKey, EventId, Identity, Kind, Seq, SpaceId, SpaceNo, body};
 use serde_json::{Map, Value, json};
 use store::Batch;
-use store::views::Shown;
+use store::views::ShownContent;
 
 /// The content of a message or of a new version of it.
 pub fn message_content(said: Value, chosen: Option<&str>) -> Result<Vec<u8>, BadBody> {
@@ -38,104 +38,115 @@ pub fn reaction_content(reaction: &str) -> Result<Vec<u8>, BadBody> {
 }
 
 /// What the steps of one act share.
-pub(super) struct Scene<'a> {
+pub(super) struct CommandContext<'a> {
     pub(super) space: SpaceId,
     pub(super) no: SpaceNo,
     pub(super) caller: &'a Caller,
     pub(super) principal: Principal,
-    pub(super) hand: Hand,
+    pub(super) signer: Signer,
     seal: Seal,
-    pub(super) fresh: [u8; 32],
+    pub(super) random: [u8; 32],
 }
 
-impl Scene<'_> {
+impl CommandContext<'_> {
     pub(super) fn who(&self) -> (&Caller, Option<&Identity>) {
-        (self.caller, Some(&self.hand.identity))
+        (self.caller, Some(&self.signer.identity))
     }
 
-    fn draft(&self, kind: Kind, references: Vec<Reference>, content: Vec<u8>) -> Draft {
-        let authority = Reference { role: Role::Authority, id: self.hand.authority };
+    fn draft(&self, kind: Kind, references: Vec<Reference>, content: Vec<u8>) -> NewEvent {
+        let authority = Reference { role: Role::Authority, id: self.signer.authority };
         let mut references = [vec![authority], references].concat();
         references.sort();
         references.dedup();
         let seal = self.seal.clone();
-        Draft { kind, space: self.space, aux: AuxKey::ZERO, payload: Payload::None, references, content, seal }
+        NewEvent { kind, space: self.space, aux: AuxKey::ZERO, payload: Payload::None, references, content, seal }
     }
 
     /// What an admin does to what others wrote is in the audit log.
-    fn audit(&self, batch: &mut Batch<'_>, meta: &Meta, what: &str, target: &EventId) -> Answer<()> {
-        if batch.db().identity(meta.author)? == self.hand.identity {
+    fn audit(&self, batch: &mut Batch<'_>, meta: &Meta, what: &str, target: &EventId) -> StoreResult<()> {
+        if batch.db().identity(meta.author)? == self.signer.identity {
             return Ok(());
         }
         let who = self
             .caller
             .user
             .as_deref()
-            .map_or_else(|| self.caller.called.clone(), |user| format!("{} for {user}", self.caller.called));
+            .map_or_else(|| self.caller.audit_name.clone(), |user| format!("{} for {user}", self.caller.audit_name));
         batch.audit(Some(self.space), &who, what, &target.to_string())
     }
 
-    fn acted(&self, batch: &Batch<'_>, shown: EventId, is_new: bool) -> Deemed<Acted> {
-        Ok(batch.db().seq(&shown)?.map(|seq| Acted { shown, seq, is_new }).ok_or(CannotAct::Unknown("event")))
+    fn result(&self, batch: &Batch<'_>, shown: EventId, is_new: bool) -> CommandOutcome<CommandResult> {
+        Ok(batch
+            .db()
+            .seq(&shown)?
+            .map(|seq| CommandResult { shown, seq, is_new })
+            .ok_or(CommandError::Unknown("event")))
     }
 }
 
 /// Does the deed.
-pub(super) fn run(batch: &mut Batch<'_>, act: Act) -> Deemed<Acted> {
-    let Act { space, caller, deed, fresh, .. } = act;
+pub(super) fn run(batch: &mut Batch<'_>, act: CommandRequest) -> CommandOutcome<CommandResult> {
+    let CommandRequest { space, caller, command, random, .. } = act;
     let no = go!(people::space_no(batch, &space));
     let (principal, _) = principal(batch.db(), &space, &caller, batch.now())?;
-    match decide(&principal, action(&deed), &Facts::default()) {
+    match decide(&principal, action(&command), &Facts::default()) {
         Decision::Allow => {}
-        denied => return Ok(Err(CannotAct::Denied(denied))),
+        denied => return Ok(Err(CommandError::Denied(denied))),
     }
     let kept = go!(people::kept(batch, &space));
     let seal = go!(people::seal(batch, &space, &kept));
-    if let (Deed::Leave, Some(user)) = (&deed, &caller.user)
+    if let (UserCommand::Leave, Some(user)) = (&command, &caller.user)
         && batch.db().user(&space, user)?.is_none()
     {
-        return Ok(Err(CannotAct::Unknown("user")));
+        return Ok(Err(CommandError::Unknown("user")));
     }
-    if caller.user.as_deref() == Some(OPERATOR) && matches!(caller.means, Means::Key(_)) {
-        return Ok(Err(CannotAct::Denied(Decision::Forbidden(
+    if caller.user.as_deref() == Some(OPERATOR) && matches!(caller.kind, CallerKind::Key(_)) {
+        return Ok(Err(CommandError::Denied(Decision::Forbidden(
             "this name is the operator's, who signs in to the pages",
         ))));
     }
-    let hand = match &caller.user {
-        Some(user) => go!(people::hand(batch, &space, user, &fresh)),
+    let signer = match &caller.user {
+        Some(user) => go!(people::signer(batch, &space, user, &random)),
         // Administration without a user is the keeper's.
         None => go!(people::keeper(batch, &kept)),
     };
-    let scene = Scene { space, no, caller: &caller, principal, hand, seal, fresh };
-    go!(moderation::check_quota(batch, &scene, &deed));
-    match deed {
-        Deed::OpenThread(new) => open_thread(batch, &scene, new),
-        Deed::UpdateThread(thread, changes) => update_thread(batch, &scene, &thread, changes),
-        Deed::DeleteThread(thread) => delete_thread(batch, &scene, &thread),
-        Deed::Post(new) => post(batch, &scene, new),
-        Deed::Edit(place, content) => edit(batch, &scene, &place, content),
-        Deed::DeleteMessage(place) => edit(batch, &scene, &place, DELETED.to_vec()),
-        Deed::React(place, content) => react(batch, &scene, &place, Some(content)),
-        Deed::Unreact(place) => react(batch, &scene, &place, None),
-        Deed::MarkRead(thread, message) => mark_read(batch, &scene, thread, message),
-        Deed::Purge(target) => purge(batch, &scene, target),
-        Deed::Distance(other, distance) => moderation::keep_distance(batch, &scene, &other, distance),
-        Deed::Report(message, reason) => moderation::report(batch, &scene, message, reason),
-        Deed::Leave => moderation::leave(batch, &scene),
+    let context = CommandContext { space, no, caller: &caller, principal, signer, seal, random };
+    go!(moderation::check_quota(batch, &context, &command));
+    match command {
+        UserCommand::OpenThread(new) => open_thread(batch, &context, new),
+        UserCommand::UpdateThread(thread, changes) => update_thread(batch, &context, &thread, changes),
+        UserCommand::DeleteThread(thread) => delete_thread(batch, &context, &thread),
+        UserCommand::Post(new) => post(batch, &context, new),
+        UserCommand::Edit(place, content) => edit(batch, &context, &place, content),
+        UserCommand::DeleteMessage(place) => edit(batch, &context, &place, DELETED.to_vec()),
+        UserCommand::React(place, content) => react(batch, &context, &place, Some(content)),
+        UserCommand::Unreact(place) => react(batch, &context, &place, None),
+        UserCommand::MarkRead(thread, message) => mark_read(batch, &context, thread, message),
+        UserCommand::Purge(target) => purge(batch, &context, target),
+        UserCommand::Distance(other, distance) => moderation::keep_distance(batch, &context, &other, distance),
+        UserCommand::Report(message, reason) => moderation::report(batch, &context, message, reason),
+        UserCommand::Leave => moderation::leave(batch, &context),
     }
 }
 
 /// What the access function is asked for a deed.
-fn action(deed: &Deed) -> Action {
-    match deed {
-        Deed::OpenThread(_) | Deed::Post(_) | Deed::React(..) | Deed::Unreact(_) => Action::Write,
-        Deed::UpdateThread(..) | Deed::DeleteThread(_) | Deed::Edit(..) | Deed::DeleteMessage(_) => Action::Change,
-        Deed::Purge(_) => Action::Change,
-        Deed::MarkRead(..) | Deed::Distance(..) | Deed::Report(..) | Deed::Leave => Action::Own,
+fn action(command: &UserCommand) -> Action {
+    match command {
+        UserCommand::OpenThread(_) | UserCommand::Post(_) | UserCommand::React(..) | UserCommand::Unreact(_) => {
+            Action::Write
+        }
+        UserCommand::UpdateThread(..)
+        | UserCommand::DeleteThread(_)
+        | UserCommand::Edit(..)
+        | UserCommand::DeleteMessage(_) => Action::Change,
+        UserCommand::Purge(_) => Action::Change,
+        UserCommand::MarkRead(..) | UserCommand::Distance(..) | UserCommand::Report(..) | UserCommand::Leave => {
+            Action::Own
+        }
     }
 }
 
-fn open_thread(batch: &mut Batch<'_>, scene: &Scene<'_>, new: NewThread) -> Deemed<Acted> {
+fn open_thread(batch: &mut Batch<'_>, context: &CommandContext<'_>, new: NewThread) -> CommandOutcome<CommandResult> {
     let mut fields = new.fields;
     if let Some(chosen) = &new.chosen {
         if let Err(why) = naming::check_name(chosen) {
@@ -144,8 +155,8 @@ fn open_thread(batch: &mut Batch<'_>, scene: &Scene<'_>, new: NewThread) -> Deem
         fields.insert("id".to_owned(), chosen.as_str().into());
     }
     if !new.participants.is_empty() {
-        let mut identities = go!(identities(batch, scene, &new.participants));
-        identities.push(scene.hand.identity);
+        let mut identities = go!(identities(batch, context, &new.participants));
+        identities.push(context.signer.identity);
         fields.insert("participants".to_owned(), listed(identities));
     }
     if new.is_private {
@@ -153,48 +164,58 @@ fn open_thread(batch: &mut Batch<'_>, scene: &Scene<'_>, new: NewThread) -> Deem
     }
     let content = go!(Ok(body::encode(&Value::Object(fields))));
     if let Some(chosen) = &new.chosen
-        && let Some(earlier) = earlier(batch, scene, chosen, Kind::Thread, &content)?
+        && let Some(earlier) = earlier(batch, context, chosen, Kind::Thread, &content)?
     {
         return match earlier {
-            Ok(id) => scene.acted(batch, id, false),
+            Ok(id) => context.result(batch, id, false),
             Err(why) => Ok(Err(why)),
         };
     }
-    let id = go!(make_thread(batch, scene, new.chosen.as_deref(), content));
-    scene.acted(batch, id, true)
+    let id = go!(make_thread(batch, context, new.chosen.as_deref(), content));
+    context.result(batch, id, true)
 }
 
-fn make_thread(batch: &mut Batch<'_>, scene: &Scene<'_>, chosen: Option<&str>, content: Vec<u8>) -> Deemed<EventId> {
-    let mut draft = scene.draft(Kind::Thread, Vec::new(), content);
+fn make_thread(
+    batch: &mut Batch<'_>,
+    context: &CommandContext<'_>,
+    chosen: Option<&str>,
+    content: Vec<u8>,
+) -> CommandOutcome<EventId> {
+    let mut draft = context.draft(Kind::Thread, Vec::new(), content);
     draft.aux = chosen.map_or(AuxKey::ZERO, chosen_key);
-    make(batch, &scene.hand.key, draft)
+    make(batch, &context.signer.key, draft)
 }
 
 /// What already has a chosen id: the same thing said again, or something else.
 fn earlier(
     batch: &Batch<'_>,
-    scene: &Scene<'_>,
+    context: &CommandContext<'_>,
     chosen: &str,
     kind: Kind,
     content: &[u8],
-) -> Answer<Option<Result<EventId, CannotAct>>> {
+) -> StoreResult<Option<Result<EventId, CommandError>>> {
     let db = batch.db();
-    let Some((stamp, seq)) = db.chosen(scene.no, chosen)? else { return Ok(None) };
+    let Some((stamp, seq)) = db.chosen(context.no, chosen)? else { return Ok(None) };
     let row = db.event(seq)?.and_then(|row| row.meta);
     let is_same = match row {
         Some(meta) => {
             meta.kind == kind
-                && db.identity(meta.author)? == scene.hand.identity
-                && db.shown(seq)? == Shown::Here(content.to_vec())
+                && db.identity(meta.author)? == context.signer.identity
+                && db.shown(seq)? == ShownContent::Here(content.to_vec())
         }
         None => false,
     };
-    Ok(Some(if is_same { Ok(stamp.id) } else { Err(CannotAct::Taken(chosen.to_owned())) }))
+    Ok(Some(if is_same { Ok(stamp.id) } else { Err(CommandError::Taken(chosen.to_owned())) }))
 }
 
-fn update_thread(batch: &mut Batch<'_>, scene: &Scene<'_>, thread: &Named, change: ThreadChange) -> Deemed<Acted> {
+fn update_thread(
+    batch: &mut Batch<'_>,
+    context: &CommandContext<'_>,
+    thread: &NameOrId,
+    change: ThreadChange,
+) -> CommandOutcome<CommandResult> {
     let (stamp, seq, meta) =
-        go!(thread_for(batch.db(), scene.no, thread, &scene.principal, Action::Change, scene.who()));
+        go!(thread_for(batch.db(), context.no, thread, &context.principal, Action::Change, context.who()));
     // Everything is checked before anything is written.
     let mut contents = Vec::new();
     for (field, value) in change.fields {
@@ -202,163 +223,192 @@ fn update_thread(batch: &mut Batch<'_>, scene: &Scene<'_>, thread: &Named, chang
         contents.push((field, go!(Ok(body::encode(&Value::Object(content))))));
     }
     if change.participants.is_some() || change.is_private.is_some() {
-        let company = go!(company(batch, scene, seq, change.participants, change.is_private));
-        contents.push((ThreadField::Participants, go!(Ok(body::encode(&Value::Object(company))))));
+        let participants_update = go!(participants_update(batch, context, seq, change.participants, change.is_private));
+        contents.push((ThreadField::Participants, go!(Ok(body::encode(&Value::Object(participants_update))))));
     }
-    scene.audit(batch, &meta, "change thread", &stamp.id)?;
+    context.audit(batch, &meta, "change thread", &stamp.id)?;
     for (field, content) in contents {
         let reference = Reference { role: Role::Thread, id: stamp.id };
-        let mut draft = scene.draft(Kind::ThreadUpdate, vec![reference], content);
+        let mut draft = context.draft(Kind::ThreadUpdate, vec![reference], content);
         draft.aux = field.aux();
-        go!(make(batch, &scene.hand.key, draft));
+        go!(make(batch, &context.signer.key, draft));
     }
-    Ok(Ok(Acted { shown: stamp.id, seq, is_new: true }))
+    Ok(Ok(CommandResult { shown: stamp.id, seq, is_new: true }))
 }
 
-fn delete_thread(batch: &mut Batch<'_>, scene: &Scene<'_>, thread: &Named) -> Deemed<Acted> {
+fn delete_thread(
+    batch: &mut Batch<'_>,
+    context: &CommandContext<'_>,
+    thread: &NameOrId,
+) -> CommandOutcome<CommandResult> {
     let (stamp, seq, meta) =
-        go!(thread_for(batch.db(), scene.no, thread, &scene.principal, Action::Change, scene.who()));
-    scene.audit(batch, &meta, "delete thread", &stamp.id)?;
+        go!(thread_for(batch.db(), context.no, thread, &context.principal, Action::Change, context.who()));
+    context.audit(batch, &meta, "delete thread", &stamp.id)?;
     let reference = Reference { role: Role::Thread, id: stamp.id };
-    go!(make(batch, &scene.hand.key, scene.draft(Kind::ThreadDelete, vec![reference], Vec::new())));
-    Ok(Ok(Acted { shown: stamp.id, seq, is_new: true }))
+    go!(make(batch, &context.signer.key, context.draft(Kind::ThreadDelete, vec![reference], Vec::new())));
+    Ok(Ok(CommandResult { shown: stamp.id, seq, is_new: true }))
 }
 
-fn post(batch: &mut Batch<'_>, scene: &Scene<'_>, new: NewMessage) -> Deemed<Acted> {
+fn post(batch: &mut Batch<'_>, context: &CommandContext<'_>, new: NewMessage) -> CommandOutcome<CommandResult> {
     if let Some(chosen) = &new.chosen {
         if let Err(why) = naming::check_name(chosen) {
             return Ok(Err(why.into()));
         }
-        if let Some(earlier) = earlier(batch, scene, chosen, Kind::Message, &new.content)? {
+        if let Some(earlier) = earlier(batch, context, chosen, Kind::Message, &new.content)? {
             let is_elsewhere = match (&new.thread, earlier.as_ref().ok().map(|id| batch.db().seq(id)).transpose()?) {
-                (Some(thread), Some(Some(seq))) => !is_in(batch, scene, seq, thread)?,
+                (Some(thread), Some(Some(seq))) => !is_in(batch, context, seq, thread)?,
                 _ => false,
             };
             if is_elsewhere {
-                return Ok(Err(CannotAct::Taken(chosen.clone())));
+                return Ok(Err(CommandError::Taken(chosen.clone())));
             }
             return match earlier {
-                Ok(id) => scene.acted(batch, id, false),
+                Ok(id) => context.result(batch, id, false),
                 Err(why) => Ok(Err(why)),
             };
         }
     }
     if new.mentions.len() + new.attachments.len() > REFERENCES_MAX - 3 {
-        return Ok(Err(CannotAct::TooMany(REFERENCES_MAX - 3)));
+        return Ok(Err(CommandError::TooMany(REFERENCES_MAX - 3)));
     }
-    let place = go!(place_for(batch, scene, new.thread.as_ref()));
-    let mut references = go!(beside(batch, scene, &new));
+    let place = go!(place_for(batch, context, new.thread.as_ref()));
+    let mut references = go!(message_references(batch, context, &new));
     let thread = match place {
         Some(thread) => thread,
-        None => go!(open_for(batch, scene, new.thread.as_ref())),
+        None => go!(open_for(batch, context, new.thread.as_ref())),
     };
     references.push(Reference { role: Role::Thread, id: thread });
-    let mut draft = scene.draft(Kind::Message, references, new.content);
+    let mut draft = context.draft(Kind::Message, references, new.content);
     draft.aux = new.chosen.as_deref().map_or(AuxKey::ZERO, chosen_key);
-    let id = go!(make(batch, &scene.hand.key, draft));
-    scene.acted(batch, id, true)
+    let id = go!(make(batch, &context.signer.key, draft));
+    context.result(batch, id, true)
 }
 
 /// Whether a message is in the thread of that name.
-fn is_in(batch: &Batch<'_>, scene: &Scene<'_>, message: Seq, thread: &Named) -> Answer<bool> {
+fn is_in(batch: &Batch<'_>, context: &CommandContext<'_>, message: Seq, thread: &NameOrId) -> StoreResult<bool> {
     let subject = batch.db().event(message)?.and_then(|row| row.meta).map(|meta| meta.subject);
-    Ok(find(batch.db(), scene.no, thread, Kind::Thread)?.map(|(_, seq, _)| seq) == subject)
+    Ok(find(batch.db(), context.no, thread, Kind::Thread)?.map(|(_, seq, _)| seq) == subject)
 }
 
 /// What a message refers to beside its thread.
-fn beside(batch: &mut Batch<'_>, scene: &Scene<'_>, new: &NewMessage) -> Deemed<Vec<Reference>> {
+fn message_references(
+    batch: &mut Batch<'_>,
+    context: &CommandContext<'_>,
+    new: &NewMessage,
+) -> CommandOutcome<Vec<Reference>> {
     let mut references = Vec::new();
     if let Some(message) = &new.reply_to {
-        let place = Place { thread: None, message: message.clone() };
-        let found = go!(message_for(batch.db(), scene.no, &place, &scene.principal, Action::Read, scene.who()));
+        let place = MessageRef { thread: None, message: message.clone() };
+        let found = go!(message_for(batch.db(), context.no, &place, &context.principal, Action::Read, context.who()));
         references.push(Reference { role: Role::ReplyTo, id: found.0.id });
     }
     for file in &new.attachments {
-        if find(batch.db(), scene.no, &Named::Event(*file), Kind::File)?.is_none() {
-            return Ok(Err(CannotAct::Unknown("file")));
+        if find(batch.db(), context.no, &NameOrId::Event(*file), Kind::File)?.is_none() {
+            return Ok(Err(CommandError::Unknown("file")));
         }
         references.push(Reference { role: Role::Attachment, id: *file });
     }
-    for identity in go!(identities(batch, scene, &new.mentions)) {
+    for identity in go!(identities(batch, context, &new.mentions)) {
         references.push(Reference { role: Role::Mention, id: EventId(public_space(&identity).0) });
     }
     Ok(Ok(references))
 }
 
 /// The thread that a message goes to, unless it has to be opened first.
-fn place_for(batch: &Batch<'_>, scene: &Scene<'_>, named: Option<&Named>) -> Deemed<Option<EventId>> {
+fn place_for(
+    batch: &Batch<'_>,
+    context: &CommandContext<'_>,
+    named: Option<&NameOrId>,
+) -> CommandOutcome<Option<EventId>> {
     match named {
         None => Ok(Ok(None)),
-        Some(Named::Chosen(text)) if batch.db().chosen(scene.no, text)?.is_none() => Ok(Ok(None)),
+        Some(NameOrId::Chosen(text)) if batch.db().chosen(context.no, text)?.is_none() => Ok(Ok(None)),
         Some(named) => {
-            let found = thread_for(batch.db(), scene.no, named, &scene.principal, Action::Write, scene.who())?;
+            let found = thread_for(batch.db(), context.no, named, &context.principal, Action::Write, context.who())?;
             Ok(found.map(|(stamp, ..)| Some(stamp.id)))
         }
     }
 }
 
 /// Opens a thread for a message, under the id by which it was named.
-fn open_for(batch: &mut Batch<'_>, scene: &Scene<'_>, named: Option<&Named>) -> Deemed<EventId> {
+fn open_for(batch: &mut Batch<'_>, context: &CommandContext<'_>, named: Option<&NameOrId>) -> CommandOutcome<EventId> {
     let chosen = match named {
-        Some(Named::Chosen(text)) => Some(text.as_str()),
-        Some(Named::Event(_)) | None => None,
+        Some(NameOrId::Chosen(text)) => Some(text.as_str()),
+        Some(NameOrId::Event(_)) | None => None,
     };
     let fields = chosen.map_or_else(Map::new, |text| Map::from_iter([("id".to_owned(), text.into())]));
     let content = go!(Ok(body::encode(&Value::Object(fields))));
-    make_thread(batch, scene, chosen, content)
+    make_thread(batch, context, chosen, content)
 }
 
-fn edit(batch: &mut Batch<'_>, scene: &Scene<'_>, place: &Place, content: Vec<u8>) -> Deemed<Acted> {
+fn edit(
+    batch: &mut Batch<'_>,
+    context: &CommandContext<'_>,
+    place: &MessageRef,
+    content: Vec<u8>,
+) -> CommandOutcome<CommandResult> {
     let (stamp, seq, meta) =
-        go!(message_for(batch.db(), scene.no, place, &scene.principal, Action::Change, scene.who()));
+        go!(message_for(batch.db(), context.no, place, &context.principal, Action::Change, context.who()));
     if is_deleted(batch.db(), seq)? {
         // Deleting it again changes nothing; nobody brings back what a moderator took away.
         return Ok(if content == DELETED {
-            Ok(Acted { shown: stamp.id, seq, is_new: false })
+            Ok(CommandResult { shown: stamp.id, seq, is_new: false })
         } else {
-            Err(CannotAct::Deleted)
+            Err(CommandError::Deleted)
         });
     }
-    scene.audit(batch, &meta, "edit message", &stamp.id)?;
+    context.audit(batch, &meta, "edit message", &stamp.id)?;
     let reference = Reference { role: Role::Target, id: stamp.id };
-    go!(make(batch, &scene.hand.key, scene.draft(Kind::Edit, vec![reference], content)));
-    Ok(Ok(Acted { shown: stamp.id, seq, is_new: true }))
+    go!(make(batch, &context.signer.key, context.draft(Kind::Edit, vec![reference], content)));
+    Ok(Ok(CommandResult { shown: stamp.id, seq, is_new: true }))
 }
 
-fn react(batch: &mut Batch<'_>, scene: &Scene<'_>, place: &Place, content: Option<Vec<u8>>) -> Deemed<Acted> {
-    let (stamp, seq, _) = go!(message_for(batch.db(), scene.no, place, &scene.principal, Action::Write, scene.who()));
+fn react(
+    batch: &mut Batch<'_>,
+    context: &CommandContext<'_>,
+    place: &MessageRef,
+    content: Option<Vec<u8>>,
+) -> CommandOutcome<CommandResult> {
+    let (stamp, seq, _) =
+        go!(message_for(batch.db(), context.no, place, &context.principal, Action::Write, context.who()));
     if content.is_some() && is_deleted(batch.db(), seq)? {
-        return Ok(Err(CannotAct::Deleted));
+        return Ok(Err(CommandError::Deleted));
     }
     let kind = if content.is_some() { Kind::Reaction } else { Kind::ReactionRemoval };
     let reference = Reference { role: Role::Target, id: stamp.id };
-    go!(make(batch, &scene.hand.key, scene.draft(kind, vec![reference], content.unwrap_or_default())));
-    Ok(Ok(Acted { shown: stamp.id, seq, is_new: true }))
+    go!(make(batch, &context.signer.key, context.draft(kind, vec![reference], content.unwrap_or_default())));
+    Ok(Ok(CommandResult { shown: stamp.id, seq, is_new: true }))
 }
 
-fn mark_read(batch: &mut Batch<'_>, scene: &Scene<'_>, thread: Named, message: Named) -> Deemed<Acted> {
-    let place = Place { thread: Some(thread), message };
-    let (stamp, seq, meta) = go!(message_for(batch.db(), scene.no, &place, &scene.principal, Action::Own, scene.who()));
+fn mark_read(
+    batch: &mut Batch<'_>,
+    context: &CommandContext<'_>,
+    thread: NameOrId,
+    message: NameOrId,
+) -> CommandOutcome<CommandResult> {
+    let place = MessageRef { thread: Some(thread), message };
+    let (stamp, seq, meta) =
+        go!(message_for(batch.db(), context.no, &place, &context.principal, Action::Own, context.who()));
     let thread = batch.db().id_of(meta.subject)?;
     let references = vec![Reference { role: Role::Thread, id: thread }, Reference { role: Role::Target, id: stamp.id }];
-    go!(make(batch, &scene.hand.key, scene.draft(Kind::ReadMarker, references, Vec::new())));
-    Ok(Ok(Acted { shown: stamp.id, seq, is_new: true }))
+    go!(make(batch, &context.signer.key, context.draft(Kind::ReadMarker, references, Vec::new())));
+    Ok(Ok(CommandResult { shown: stamp.id, seq, is_new: true }))
 }
 
-fn purge(batch: &mut Batch<'_>, scene: &Scene<'_>, target: EventId) -> Deemed<Acted> {
+fn purge(batch: &mut Batch<'_>, context: &CommandContext<'_>, target: EventId) -> CommandOutcome<CommandResult> {
     let db = batch.db();
-    let Some(seq) = db.seq(&target)? else { return Ok(Err(CannotAct::Unknown("event"))) };
-    let Some(meta) = db.event(seq)?.and_then(|row| row.meta).filter(|meta| meta.space == scene.no) else {
-        return Ok(Err(CannotAct::Unknown("event")));
+    let Some(seq) = db.seq(&target)? else { return Ok(Err(CommandError::Unknown("event"))) };
+    let Some(meta) = db.event(seq)?.and_then(|row| row.meta).filter(|meta| meta.space == context.no) else {
+        return Ok(Err(CommandError::Unknown("event")));
     };
-    let is_own = db.identity(meta.author)? == scene.hand.identity;
+    let is_own = db.identity(meta.author)? == context.signer.identity;
     let facts = Facts { is_closed_to_caller: false, is_own, is_known: true };
-    match decide(&scene.principal, Action::Change, &facts) {
+    match decide(&context.principal, Action::Change, &facts) {
         Decision::Allow => {}
-        denied => return Ok(Err(CannotAct::Denied(denied))),
+        denied => return Ok(Err(CommandError::Denied(denied))),
     }
-    scene.audit(batch, &meta, "purge", &target)?;
+    context.audit(batch, &meta, "purge", &target)?;
     let reference = Reference { role: Role::Target, id: target };
-    go!(make(batch, &scene.hand.key, scene.draft(Kind::Delete, vec![reference], Vec::new())));
-    Ok(Ok(Acted { shown: target, seq, is_new: true }))
+    go!(make(batch, &context.signer.key, context.draft(Kind::Delete, vec![reference], Vec::new())));
+    Ok(Ok(CommandResult { shown: target, seq, is_new: true }))
 }

@@ -2,9 +2,9 @@
 //! may do it is decided here, in one transaction.
 
 use super::people::{self, admit};
-use super::{Caller, CannotAct, by_keeper, go, naming, principal};
+use super::{Caller, CommandError, by_keeper, go, naming, principal};
 use engine::access::{Action, Decision, Facts, decide};
-use engine::reads::Answer;
+use engine::reads::StoreResult;
 use model::payload::{MemberRole, Payload};
 use model::{Kind, Nanos, SpaceId};
 use store::Batch;
@@ -24,16 +24,16 @@ pub const SESSION_NANOS: u64 = 30 * 24 * 3600 * Nanos::SECOND;
 
 /// Something about how people come in.
 #[derive(Clone, Debug)]
-pub struct Entrance {
+pub struct AccountRequest {
     /// Into which space.
     pub space: SpaceId,
     /// What.
-    pub what: Entering,
+    pub what: AccountCommand,
 }
 
 /// A browser to be remembered.
 #[derive(Clone, Debug)]
-pub struct Browser {
+pub struct NewSession {
     /// The hash of the secret that it gets.
     pub hash: SecretHash,
     /// What it calls itself.
@@ -42,7 +42,7 @@ pub struct Browser {
 
 /// A way in.
 #[derive(Clone, Debug)]
-pub enum Way {
+pub enum Credential {
     /// The hash of a password.
     Password(String),
     /// A passkey, as it is after it was used.
@@ -51,7 +51,7 @@ pub enum Way {
 
 /// What can be done.
 #[derive(Clone, Debug)]
-pub enum Entering {
+pub enum AccountCommand {
     /// Make a link by which others may come in.
     Invite(Caller, SecretHash, Invitation),
     /// Take such a link back.
@@ -63,23 +63,23 @@ pub enum Entering {
         /// The name that was chosen.
         user: String,
         /// How they come in from now on.
-        way: Way,
+        way: Credential,
         /// The browser.
-        browser: Browser,
+        browser: NewSession,
         /// Chance for an identity.
-        fresh: Box<[u8; 32]>,
+        random: Box<[u8; 32]>,
     },
     /// Sign in somebody who was proven.
     SignIn {
         /// Who.
         user: String,
         /// How they were proven; that may have been changed meanwhile.
-        proven: Way,
+        proven: Credential,
         /// The browser.
-        browser: Browser,
+        browser: NewSession,
     },
     /// Sign in the operator, who is an admin under this name.
-    SignInOperator(String, Browser, Box<[u8; 32]>),
+    SignInOperator(String, NewSession, Box<[u8; 32]>),
     /// Note that a session is used.
     Touch(SessionId),
     /// End a session of a user.
@@ -107,7 +107,7 @@ pub enum AccountChange {
 
 /// Why not.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CannotEnter {
+pub enum AccountError {
     /// The link is not good.
     #[error("the invitation was used up, taken back, or has ended")]
     InvitationEnded,
@@ -125,64 +125,64 @@ pub enum CannotEnter {
     LastWay,
     /// As for any act.
     #[error(transparent)]
-    Act(#[from] CannotAct),
+    Act(#[from] CommandError),
 }
 
-type Outcome = Answer<Result<(), CannotEnter>>;
+type Outcome = StoreResult<Result<(), AccountError>>;
 
 /// Does it, or says why not.
-pub(crate) fn enter(batch: &mut Batch<'_>, entrance: Entrance) -> Outcome {
-    let space = entrance.space;
-    match entrance.what {
-        Entering::Invite(caller, hash, invitation) => invite(batch, &space, &caller, &hash, &invitation),
-        Entering::Uninvite(caller, hash) => {
+pub(crate) fn enter(batch: &mut Batch<'_>, request: AccountRequest) -> Outcome {
+    let space = request.space;
+    match request.what {
+        AccountCommand::Invite(caller, hash, invitation) => invite(batch, &space, &caller, &hash, &invitation),
+        AccountCommand::Uninvite(caller, hash) => {
             go!(may_administer(batch, &space, &caller));
             if !batch.end_invitation(&space, &hash)? {
-                return Ok(Err(CannotEnter::Unknown("invitation")));
+                return Ok(Err(AccountError::Unknown("invitation")));
             }
-            batch.audit(Some(space), &caller.called, "take back invitation", "")?;
+            batch.audit(Some(space), &caller.audit_name, "take back invitation", "")?;
             Ok(Ok(()))
         }
-        Entering::Join { invitation, user, way, browser, fresh } => {
-            join(batch, &space, &invitation, user, way, &browser, &fresh)
+        AccountCommand::Join { invitation, user, way, browser, random } => {
+            join(batch, &space, &invitation, user, way, &browser, &random)
         }
-        Entering::SignIn { user, proven, browser } => {
+        AccountCommand::SignIn { user, proven, browser } => {
             let is_here = batch.db().user(&space, &user)?.is_some_and(|user| !user.is_gone);
             match is_here && batch.db().kept_space(&space)?.is_some() && is_proven(batch, &space, &user, proven)? {
                 true => sign_in(batch, &space, user, &browser, false),
-                false => Ok(Err(CannotEnter::Unknown("account"))),
+                false => Ok(Err(AccountError::Unknown("account"))),
             }
         }
-        Entering::SignInOperator(user, browser, fresh) => {
+        AccountCommand::SignInOperator(user, browser, random) => {
             match batch.db().user(&space, &user)? {
-                None => drop(go!(admit(batch, &space, &user, &fresh, MemberRole::Admin))),
+                None => drop(go!(admit(batch, &space, &user, &random, MemberRole::Admin))),
                 Some(known) if known.is_gone => go!(readmit(batch, &space, known)),
                 Some(_) => {}
             }
             batch.audit(Some(space), "operator", "sign in", &user)?;
             sign_in(batch, &space, user, &browser, true)
         }
-        Entering::Touch(id) => {
+        AccountCommand::Touch(id) => {
             if let Some(mut session) = batch.db().session(&id)? {
                 session.seen = batch.now();
                 batch.keep_session(&id, &session)?;
             }
             Ok(Ok(()))
         }
-        Entering::SignOut(user, id) => {
+        AccountCommand::SignOut(user, id) => {
             let is_own = id.starts_with(&batch.db().session_prefix(&space, &user));
             match is_own && batch.end_session(&id)? {
                 true => Ok(Ok(())),
-                false => Ok(Err(CannotEnter::Unknown("session"))),
+                false => Ok(Err(AccountError::Unknown("session"))),
             }
         }
-        Entering::SignOutOthers(user, kept) => {
+        AccountCommand::SignOutOthers(user, kept) => {
             for (id, _) in batch.db().sessions_of(&space, &user)?.into_iter().filter(|(id, _)| *id != kept) {
                 batch.end_session(&id)?;
             }
             Ok(Ok(()))
         }
-        Entering::Change(user, change) => change_account(batch, &space, &user, *change),
+        AccountCommand::Change(user, change) => change_account(batch, &space, &user, *change),
     }
 }
 
@@ -203,16 +203,16 @@ fn invite(
         }
     }
     if open >= INVITATIONS_MAX {
-        return Ok(Err(CannotEnter::TooMany(INVITATIONS_MAX, "open invitations")));
+        return Ok(Err(AccountError::TooMany(INVITATIONS_MAX, "open invitations")));
     }
     batch.keep_invitation(space, hash, invitation)?;
     let target = invitation.role().map_or_else(String::new, |role| role.to_string());
-    batch.audit(Some(*space), &caller.called, "invite", &target)?;
+    batch.audit(Some(*space), &caller.audit_name, "invite", &target)?;
     Ok(Ok(()))
 }
 
 /// An operator who was removed is an admin again.
-fn readmit(batch: &mut Batch<'_>, space: &SpaceId, mut known: User) -> Answer<Result<(), CannotAct>> {
+fn readmit(batch: &mut Batch<'_>, space: &SpaceId, mut known: User) -> StoreResult<Result<(), CommandError>> {
     let payload = Payload::Member { member: known.identity, role: MemberRole::Admin };
     known.membership = go!(by_keeper(batch, space, Kind::Member, payload, None));
     known.is_gone = false;
@@ -220,12 +220,12 @@ fn readmit(batch: &mut Batch<'_>, space: &SpaceId, mut known: User) -> Answer<Re
     Ok(Ok(()))
 }
 
-fn may_administer(batch: &Batch<'_>, space: &SpaceId, caller: &Caller) -> Answer<Result<(), CannotAct>> {
+fn may_administer(batch: &Batch<'_>, space: &SpaceId, caller: &Caller) -> StoreResult<Result<(), CommandError>> {
     go!(people::kept(batch, space));
     let (principal, _) = principal(batch.db(), space, caller, batch.now())?;
     Ok(match decide(&principal, Action::Administer, &Facts::default()) {
         Decision::Allow => Ok(()),
-        denied => Err(CannotAct::Denied(denied)),
+        denied => Err(CommandError::Denied(denied)),
     })
 }
 
@@ -234,25 +234,25 @@ fn join(
     space: &SpaceId,
     hash: &SecretHash,
     user: String,
-    way: Way,
-    browser: &Browser,
-    fresh: &[u8; 32],
+    way: Credential,
+    browser: &NewSession,
+    random: &[u8; 32],
 ) -> Outcome {
     let found = batch.db().invitation(space, hash)?.filter(|invitation| invitation.is_good(batch.now()));
-    let Some(mut invitation) = found else { return Ok(Err(CannotEnter::InvitationEnded)) };
-    let Some(role) = invitation.role() else { return Ok(Err(CannotEnter::InvitationEnded)) };
+    let Some(mut invitation) = found else { return Ok(Err(AccountError::InvitationEnded)) };
+    let Some(role) = invitation.role() else { return Ok(Err(AccountError::InvitationEnded)) };
     if let Err(why) = naming::check_name(&user) {
-        return Ok(Err(CannotAct::from(why).into()));
+        return Ok(Err(CommandError::from(why).into()));
     }
     // Whoever has the name is somebody, with an account or without; the operator may come later.
     if batch.db().user(space, &user)?.is_some() || user.eq_ignore_ascii_case(OPERATOR) {
-        return Ok(Err(CannotEnter::NameTaken(user)));
+        return Ok(Err(AccountError::NameTaken(user)));
     }
-    go!(admit(batch, space, &user, fresh, role));
+    go!(admit(batch, space, &user, random, role));
     let mut account = Account::new(user.clone(), batch.now());
     match way {
-        Way::Password(hash) => account.password = Some(hash),
-        Way::Passkey(passkey) => account.passkeys.push(passkey),
+        Credential::Password(hash) => account.password = Some(hash),
+        Credential::Passkey(passkey) => account.passkeys.push(passkey),
     }
     batch.keep_account(space, &account)?;
     invitation.uses_left -= 1;
@@ -265,11 +265,11 @@ fn join(
 }
 
 /// Whether an account still has the way in that somebody was proven by. A passkey is noted as used.
-fn is_proven(batch: &mut Batch<'_>, space: &SpaceId, user: &str, proven: Way) -> Answer<bool> {
+fn is_proven(batch: &mut Batch<'_>, space: &SpaceId, user: &str, proven: Credential) -> StoreResult<bool> {
     let Some(mut account) = batch.db().account(space, user)? else { return Ok(false) };
     match proven {
-        Way::Password(hash) => Ok(account.password == Some(hash)),
-        Way::Passkey(used) => {
+        Credential::Password(hash) => Ok(account.password == Some(hash)),
+        Credential::Passkey(used) => {
             let known = account.passkeys.iter_mut().find(|known| known.id == used.id && known.host == used.host);
             let Some(known) = known else { return Ok(false) };
             *known = Passkey { used: batch.now(), ..used };
@@ -280,7 +280,7 @@ fn is_proven(batch: &mut Batch<'_>, space: &SpaceId, user: &str, proven: Way) ->
 }
 
 /// Remembers a browser. Sessions that ended, and the oldest of too many, are forgotten.
-fn sign_in(batch: &mut Batch<'_>, space: &SpaceId, user: String, browser: &Browser, is_operator: bool) -> Outcome {
+fn sign_in(batch: &mut Batch<'_>, space: &SpaceId, user: String, browser: &NewSession, is_operator: bool) -> Outcome {
     let now = batch.now();
     let mut own = batch.db().sessions_of(space, &user)?;
     own.sort_by_key(|(_, session)| std::cmp::Reverse(session.seen));
@@ -297,7 +297,7 @@ fn sign_in(batch: &mut Batch<'_>, space: &SpaceId, user: String, browser: &Brows
 
 fn change_account(batch: &mut Batch<'_>, space: &SpaceId, user: &str, change: AccountChange) -> Outcome {
     if batch.db().user(space, user)?.is_none_or(|user| user.is_gone) {
-        return Ok(Err(CannotEnter::Unknown("user")));
+        return Ok(Err(AccountError::Unknown("user")));
     }
     let known = batch.db().account(space, user)?;
     // An operator who came by link has no account until there is something to keep in it.
@@ -307,7 +307,7 @@ fn change_account(batch: &mut Batch<'_>, space: &SpaceId, user: &str, change: Ac
         AccountChange::Display(display) => account.display = display,
         AccountChange::Picture(picture) => account.picture = picture,
         AccountChange::AddPasskey(_) if account.passkeys.len() >= PASSKEYS_MAX => {
-            return Ok(Err(CannotEnter::TooMany(PASSKEYS_MAX, "passkeys")));
+            return Ok(Err(AccountError::TooMany(PASSKEYS_MAX, "passkeys")));
         }
         AccountChange::AddPasskey(passkey) => {
             account.passkeys.retain(|known| known.id != passkey.id);
@@ -317,10 +317,10 @@ fn change_account(batch: &mut Batch<'_>, space: &SpaceId, user: &str, change: Ac
             let before = account.passkeys.len();
             account.passkeys.retain(|known| known.id != id);
             if account.passkeys.len() == before {
-                return Ok(Err(CannotEnter::Unknown("passkey")));
+                return Ok(Err(AccountError::Unknown("passkey")));
             }
             if account.passkeys.is_empty() && account.password.is_none() && user != OPERATOR {
-                return Ok(Err(CannotEnter::LastWay));
+                return Ok(Err(AccountError::LastWay));
             }
         }
     }

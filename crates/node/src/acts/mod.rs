@@ -5,40 +5,43 @@
 //! user is admitted once, a repeated request is answered as the first.
 
 pub mod administration;
-mod company;
 mod conversation;
 pub mod entering;
 mod finding;
 mod moderation;
 pub mod naming;
 mod orders;
+mod participants_update;
 mod people;
 pub(crate) mod webhooks;
 
-pub use administration::{Administered, Administration, CannotAdminister};
+pub use administration::{AdminCommand, AdminError, AdminResult};
 pub(crate) use administration::{by_keeper, by_keeper_saying};
 pub use conversation::{message_content, reaction_content};
-pub use finding::{DELETED, Sight, find, is_deleted, is_private, participants, principal, privacy, sight, standing};
-pub use naming::{BadName, Named};
-pub use orders::Order;
+pub use finding::{
+    DELETED, ThreadVisibility, find, is_deleted, is_private, participants, principal, privacy, standing,
+    thread_visibility,
+};
+pub use naming::{BadName, NameOrId};
+pub use orders::AdminRequest;
 pub(crate) use orders::administer;
-pub use webhooks::Hooking;
+pub use webhooks::WebhookCommand;
 
 use crate::creating;
 use engine::access::{Decision, KeyRole};
-use engine::create::CannotCreate;
-use engine::reads::Answer;
+use engine::create::CreateError;
+use engine::reads::StoreResult;
 use engine::rows::ThreadField;
 use model::body::BadBody;
 use model::{EventId, Seq, SpaceId};
 use serde_json::{Map, Value};
 use store::Batch;
-use store::doors::Asked;
-use store::moderation::Distance;
+use store::doors::IdempotencyRecord;
+use store::moderation::BlockKind;
 
 /// Through what somebody acts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Means {
+pub enum CallerKind {
     /// An API key.
     Key(KeyRole),
     /// A session of the pages.
@@ -51,31 +54,31 @@ pub enum Means {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Caller {
     /// Through what.
-    pub means: Means,
+    pub kind: CallerKind,
     /// For which user.
     pub user: Option<String>,
     /// How the audit log calls them.
-    pub called: String,
+    pub audit_name: String,
 }
 
 /// Something to do, once.
 #[derive(Clone, Debug)]
-pub struct Act {
+pub struct CommandRequest {
     /// In which space.
     pub space: SpaceId,
     /// Who.
     pub caller: Caller,
     /// What makes it safe to repeat.
-    pub once: Option<Once>,
+    pub idempotency: Option<IdempotencyKey>,
     /// What.
-    pub deed: Deed,
+    pub command: UserCommand,
     /// Chance, for an identity that may have to be made.
-    pub fresh: [u8; 32],
+    pub random: [u8; 32],
 }
 
 /// A request that may be repeated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Once {
+pub struct IdempotencyKey {
     /// The hash of who asks and their key.
     pub who_and_key: [u8; 32],
     /// The hash of what they ask.
@@ -84,11 +87,11 @@ pub struct Once {
 
 /// A message within a thread that was named, or wherever it is.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct MessageRef {
     /// The thread, if it was named.
-    pub thread: Option<Named>,
+    pub thread: Option<NameOrId>,
     /// The message.
-    pub message: Named,
+    pub message: NameOrId,
 }
 
 /// A thread to be opened.
@@ -119,13 +122,13 @@ pub struct ThreadChange {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewMessage {
     /// Where; none opens a thread for it.
-    pub thread: Option<Named>,
+    pub thread: Option<NameOrId>,
     /// The id that the client chose.
     pub chosen: Option<String>,
     /// Its content, from [`message_content`].
     pub content: Vec<u8>,
     /// What it answers.
-    pub reply_to: Option<Named>,
+    pub reply_to: Option<NameOrId>,
     /// The users it mentions.
     pub mentions: Vec<String>,
     /// The file events it carries.
@@ -134,38 +137,38 @@ pub struct NewMessage {
 
 /// What can be done.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Deed {
+pub enum UserCommand {
     /// Open a thread.
     OpenThread(NewThread),
     /// Change fields of a thread.
-    UpdateThread(Named, ThreadChange),
+    UpdateThread(NameOrId, ThreadChange),
     /// Delete a thread softly.
-    DeleteThread(Named),
+    DeleteThread(NameOrId),
     /// Post a message.
     Post(NewMessage),
     /// Write a new version of a message, with content from [`message_content`].
-    Edit(Place, Vec<u8>),
+    Edit(MessageRef, Vec<u8>),
     /// Delete a message softly.
-    DeleteMessage(Place),
+    DeleteMessage(MessageRef),
     /// React to a message, with content from [`reaction_content`].
-    React(Place, Vec<u8>),
+    React(MessageRef, Vec<u8>),
     /// Take a reaction back.
-    Unreact(Place),
+    Unreact(MessageRef),
     /// Mark a thread as read up to a message.
-    MarkRead(Named, Named),
+    MarkRead(NameOrId, NameOrId),
     /// Purge the content of a thread, message or file for ever.
     Purge(EventId),
     /// Keep another user at a distance, or no longer.
-    Distance(String, Option<Distance>),
+    Distance(String, Option<BlockKind>),
     /// Report a message to the moderators.
-    Report(Named, String),
+    Report(NameOrId, String),
     /// Leave the space.
     Leave,
 }
 
 /// What came of an act.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Acted {
+pub struct CommandResult {
     /// The event to show: the thread or message that was opened, posted or changed.
     pub shown: EventId,
     /// Its number.
@@ -176,7 +179,7 @@ pub struct Acted {
 
 /// Why an act was not done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CannotAct {
+pub enum CommandError {
     /// The caller may not.
     #[error("{}", match .0 {
         Decision::Allow => "it is allowed",
@@ -223,11 +226,11 @@ pub enum CannotAct {
     NotKept,
     /// CREATE refused.
     #[error(transparent)]
-    Create(#[from] CannotCreate),
+    Create(#[from] CreateError),
 }
 
 /// What most steps of an act come to.
-pub(crate) type Deemed<T> = Answer<Result<T, CannotAct>>;
+pub(crate) type CommandOutcome<T> = StoreResult<Result<T, CommandError>>;
 
 /// Goes on with what a step came to, or ends the act with why not.
 macro_rules! go {
@@ -241,43 +244,52 @@ macro_rules! go {
 pub(crate) use go;
 
 /// Does it, or says why not.
-pub(crate) fn act(batch: &mut Batch<'_>, act: Act) -> Deemed<Acted> {
-    let (asked, space, user) = (act.once, act.space, act.caller.user.clone());
-    if let Some(once) = asked
-        && let Some(earlier) = batch.db().asked(&once.who_and_key, batch.now())?
+pub(crate) fn run_command(batch: &mut Batch<'_>, act: CommandRequest) -> CommandOutcome<CommandResult> {
+    let (asked, space, user) = (act.idempotency, act.space, act.caller.user.clone());
+    if let Some(idempotency) = asked
+        && let Some(earlier) = batch.db().asked(&idempotency.who_and_key, batch.now())?
     {
-        return repeated(batch, &own(batch, &space, user.as_deref(), once)?, &earlier);
+        return repeated(batch, &own(batch, &space, user.as_deref(), idempotency)?, &earlier);
     }
-    let acted = go!(conversation::run(batch, act));
-    if let Some(once) = asked {
-        let Once { who_and_key, fingerprint } = own(batch, &space, user.as_deref(), once)?;
-        batch.keep_asked(who_and_key, &Asked { fingerprint, at: batch.now(), event: acted.shown })?;
+    let result = go!(conversation::run(batch, act));
+    if let Some(idempotency) = asked {
+        let IdempotencyKey { who_and_key, fingerprint } = own(batch, &space, user.as_deref(), idempotency)?;
+        batch.keep_asked(who_and_key, &IdempotencyRecord { fingerprint, at: batch.now(), event: result.shown })?;
     }
-    Ok(Ok(acted))
+    Ok(Ok(result))
 }
 
 /// The same request of another identity is another request: whoever gets the name of a user who was erased is not
 /// answered in their place.
-fn own(batch: &Batch<'_>, space: &SpaceId, user: Option<&str>, once: Once) -> Answer<Once> {
+fn own(
+    batch: &Batch<'_>,
+    space: &SpaceId,
+    user: Option<&str>,
+    idempotency: IdempotencyKey,
+) -> StoreResult<IdempotencyKey> {
     let known = match user {
         Some(user) => batch.db().user(space, user)?,
         None => None,
     };
     let fingerprint = match known {
-        Some(known) => *blake3::keyed_hash(&once.fingerprint, &known.identity.0).as_bytes(),
-        None => once.fingerprint,
+        Some(known) => *blake3::keyed_hash(&idempotency.fingerprint, &known.identity.0).as_bytes(),
+        None => idempotency.fingerprint,
     };
-    Ok(Once { fingerprint, ..once })
+    Ok(IdempotencyKey { fingerprint, ..idempotency })
 }
 
-fn repeated(batch: &Batch<'_>, once: &Once, earlier: &Asked) -> Deemed<Acted> {
-    if earlier.fingerprint != once.fingerprint {
-        return Ok(Err(CannotAct::OtherRequest));
+fn repeated(
+    batch: &Batch<'_>,
+    idempotency: &IdempotencyKey,
+    earlier: &IdempotencyRecord,
+) -> CommandOutcome<CommandResult> {
+    if earlier.fingerprint != idempotency.fingerprint {
+        return Ok(Err(CommandError::OtherRequest));
     }
     use engine::reads::Reads as _;
     match batch.db().seq(&earlier.event)? {
-        Some(seq) => Ok(Ok(Acted { shown: earlier.event, seq, is_new: false })),
-        None => Ok(Err(CannotAct::Unknown("event any more"))),
+        Some(seq) => Ok(Ok(CommandResult { shown: earlier.event, seq, is_new: false })),
+        None => Ok(Err(CommandError::Unknown("event any more"))),
     }
 }
 
@@ -285,7 +297,7 @@ fn repeated(batch: &Batch<'_>, once: &Once, earlier: &Asked) -> Deemed<Acted> {
 pub(crate) fn make(
     batch: &mut Batch<'_>,
     key: &ed25519_dalek::SigningKey,
-    draft: engine::create::Draft,
-) -> Deemed<EventId> {
-    Ok(creating::make(batch, key, draft)?.map_err(CannotAct::Create))
+    draft: engine::create::NewEvent,
+) -> CommandOutcome<EventId> {
+    Ok(creating::make(batch, key, draft)?.map_err(CommandError::Create))
 }

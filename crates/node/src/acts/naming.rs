@@ -38,29 +38,29 @@ pub fn check_name(text: &str) -> Result<(), BadName> {
 
 /// A thread or message as a client names it: by the id that a client chose, or by its event id.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Named {
+pub enum NameOrId {
     /// By event id.
     Event(EventId),
     /// By the id that a client chose.
     Chosen(String),
 }
 
-impl std::str::FromStr for Named {
+impl std::str::FromStr for NameOrId {
     type Err = BadName;
 
-    fn from_str(text: &str) -> Result<Named, BadName> {
+    fn from_str(text: &str) -> Result<NameOrId, BadName> {
         if let Ok(id) = text.parse() {
-            return Ok(Named::Event(id));
+            return Ok(NameOrId::Event(id));
         }
-        check_name(text).map(|()| Named::Chosen(text.to_owned()))
+        check_name(text).map(|()| NameOrId::Chosen(text.to_owned()))
     }
 }
 
-impl fmt::Display for Named {
+impl fmt::Display for NameOrId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Named::Event(id) => id.fmt(f),
-            Named::Chosen(text) => f.write_str(text),
+            NameOrId::Event(id) => id.fmt(f),
+            NameOrId::Chosen(text) => f.write_str(text),
         }
     }
 }
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn an_event_id_names_an_event() {
         let id = "00112233445566778899aabbccddeeff";
-        assert!(matches!(id.parse(), Ok(Named::Event(_))));
-        assert!(matches!("thread-1".parse(), Ok(Named::Chosen(_))));
+        assert!(matches!(id.parse(), Ok(NameOrId::Event(_))));
+        assert!(matches!("thread-1".parse(), Ok(NameOrId::Chosen(_))));
     }
 }

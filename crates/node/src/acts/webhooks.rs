@@ -1,11 +1,11 @@
 //! Webhooks: made, changed and ended by administrators, and moved on by whoever tells.
 
-use super::administration::{Administered, CannotAdminister};
+use super::administration::{AdminError, AdminResult};
 use super::{go, people};
-use engine::reads::Answer;
+use engine::reads::StoreResult;
 use model::{Nanos, SpaceId};
 use store::Batch;
-use store::webhooks::{Progress, Webhook, WebhookId};
+use store::webhooks::{Webhook, WebhookId, WebhookProgress};
 
 /// For how long the secret before a rotation still signs.
 const PREVIOUS_NANOS: u64 = 24 * 3600 * Nanos::SECOND;
@@ -14,7 +14,7 @@ const PER_SPACE_MAX: usize = 100;
 
 /// What to do with a webhook.
 #[derive(Clone, Debug)]
-pub enum Hooking {
+pub enum WebhookCommand {
     /// Make it: from now on it is told what happens.
     Add {
         /// Where to tell.
@@ -32,14 +32,14 @@ pub enum Hooking {
     End,
 }
 
-impl Hooking {
+impl WebhookCommand {
     /// How the audit log tells it.
     pub(super) fn word(&self) -> &'static str {
         match self {
-            Hooking::Add { .. } => "add webhook",
-            Hooking::Rotate(_) => "rotate webhook secret",
-            Hooking::Enable => "enable webhook",
-            Hooking::End => "end webhook",
+            WebhookCommand::Add { .. } => "add webhook",
+            WebhookCommand::Rotate(_) => "rotate webhook secret",
+            WebhookCommand::Enable => "enable webhook",
+            WebhookCommand::End => "end webhook",
         }
     }
 }
@@ -48,44 +48,50 @@ pub(super) fn administer(
     batch: &mut Batch<'_>,
     space: &SpaceId,
     id: &WebhookId,
-    hooking: Hooking,
+    command: WebhookCommand,
     salt: [u8; 16],
-) -> Answer<Result<Administered, CannotAdminister>> {
+) -> StoreResult<Result<AdminResult, AdminError>> {
     go!(people::kept(batch, space));
-    let makes_a_secret = matches!(hooking, Hooking::Add { .. } | Hooking::Rotate(_));
+    let makes_a_secret = matches!(command, WebhookCommand::Add { .. } | WebhookCommand::Rotate(_));
     let known = batch.db().webhook(space, id)?;
-    let changed = match (hooking, known) {
-        (Hooking::Add { url, secret, kinds }, _) => {
+    let changed = match (command, known) {
+        (WebhookCommand::Add { url, secret, kinds }, _) => {
             if batch.db().webhooks(Some(space))?.len() >= PER_SPACE_MAX {
-                return Ok(Err(CannotAdminister::TooManyWebhooks));
+                return Ok(Err(AdminError::TooManyWebhooks));
             }
-            let progress = Progress::told_up_to(batch.db().position()?);
+            let progress = WebhookProgress::told_up_to(batch.db().position()?);
             Webhook { url, secret: *secret, previous: None, kinds, created_at: batch.now(), progress }
         }
-        (_, None) => return Ok(Err(CannotAdminister::NoSuchWebhook)),
-        (Hooking::Rotate(secret), Some(known)) => {
+        (_, None) => return Ok(Err(AdminError::NoSuchWebhook)),
+        (WebhookCommand::Rotate(secret), Some(known)) => {
             let previous = Some((known.secret, batch.now().plus(PREVIOUS_NANOS)));
             Webhook { secret: *secret, previous, ..known }
         }
-        (Hooking::Enable, Some(mut known)) => {
-            known.progress = Progress { epoch: known.progress.epoch, number: known.progress.number, ..empty(batch)? };
+        (WebhookCommand::Enable, Some(mut known)) => {
+            known.progress =
+                WebhookProgress { epoch: known.progress.epoch, number: known.progress.number, ..empty(batch)? };
             known
         }
-        (Hooking::End, Some(_)) => {
+        (WebhookCommand::End, Some(_)) => {
             batch.forget_webhook(space, id)?;
-            return Ok(Ok(Administered::Done));
+            return Ok(Ok(AdminResult::Done));
         }
     };
     batch.keep_webhook(space, id, &changed)?;
-    Ok(Ok(if makes_a_secret { Administered::Made(salt) } else { Administered::Done }))
+    Ok(Ok(if makes_a_secret { AdminResult::Made(salt) } else { AdminResult::Done }))
 }
 
-fn empty(batch: &Batch<'_>) -> Answer<Progress> {
-    Ok(Progress::told_up_to(batch.db().position()?))
+fn empty(batch: &Batch<'_>) -> StoreResult<WebhookProgress> {
+    Ok(WebhookProgress::told_up_to(batch.db().position()?))
 }
 
 /// Notes how far a webhook has told. That it was disabled is told in the audit log.
-pub(crate) fn progress(batch: &mut Batch<'_>, space: &SpaceId, id: &WebhookId, progress: Progress) -> Answer<()> {
+pub(crate) fn progress(
+    batch: &mut Batch<'_>,
+    space: &SpaceId,
+    id: &WebhookId,
+    progress: WebhookProgress,
+) -> StoreResult<()> {
     // It may have been ended while something was on its way.
     let Some(mut webhook) = batch.db().webhook(space, id)? else { return Ok(()) };
     if let (None, Some(why)) = (&webhook.progress.disabled, &progress.disabled) {

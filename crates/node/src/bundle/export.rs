@@ -1,8 +1,8 @@
 //! Export: what is kept here, as a bundle.
 
 use super::format::{BundleWriter, CONTENT_RECORD_BYTES_MAX};
-use engine::reads::{Answer, Fault, Reads as _};
-use engine::rows::{ContentRow, EventRow, Place};
+use engine::reads::{Reads as _, StoreError, StoreResult};
+use engine::rows::{ContentLocation, ContentRow, EventRow};
 use model::{ContentHash, Seq, SpaceId, SpaceNo};
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -41,21 +41,21 @@ pub struct Exported {
 
 /// Why an export did not come to its end.
 #[derive(Debug, thiserror::Error)]
-pub enum CannotExport {
+pub enum ExportError {
     /// The bundle could not be written.
     #[error("writing the bundle failed: {0}")]
     Write(#[from] io::Error),
     /// The store failed.
     #[error(transparent)]
-    Store(#[from] Fault),
+    Store(#[from] StoreError),
 }
 
-impl CannotExport {
+impl ExportError {
     /// What whoever asked for it can do.
     pub fn what_to_do(&self) -> &'static str {
         match self {
-            CannotExport::Write(_) => "check that the place is writable and has room, then export again",
-            CannotExport::Store(_) => "run `anteroom verify`",
+            ExportError::Write(_) => "check that the place is writable and has room, then export again",
+            ExportError::Store(_) => "run `anteroom verify`",
         }
     }
 }
@@ -67,7 +67,7 @@ pub fn export(
     options: ExportOptions,
     out: impl Write,
     progress: &mut dyn FnMut(&Exported),
-) -> Result<Exported, CannotExport> {
+) -> Result<Exported, ExportError> {
     let mut writer = BundleWriter::new(out)?;
     let mut done = Exported { last: options.after.0, ..Exported::default() };
     each_event(db, options, &mut |seq, row| {
@@ -101,9 +101,9 @@ pub fn export(
     Ok(done)
 }
 
-type Visit<'a> = &'a mut dyn FnMut(Seq, &EventRow) -> Result<(), CannotExport>;
+type Visit<'a> = &'a mut dyn FnMut(Seq, &EventRow) -> Result<(), ExportError>;
 
-fn each_event(db: &Db<Snapshot>, options: ExportOptions, visit: Visit<'_>) -> Result<(), CannotExport> {
+fn each_event(db: &Db<Snapshot>, options: ExportOptions, visit: Visit<'_>) -> Result<(), ExportError> {
     let mut after = options.after;
     loop {
         let numbers = db.events_after(after, EVENTS_PER_LOOK)?;
@@ -118,17 +118,18 @@ fn each_event(db: &Db<Snapshot>, options: ExportOptions, visit: Visit<'_>) -> Re
     }
 }
 
-fn gone(row: &EventRow) -> Fault {
-    Fault::Broken(format!("event {} has a row but no blob; run `anteroom verify`", row.id))
+fn gone(row: &EventRow) -> StoreError {
+    StoreError::Broken(format!("event {} has a row but no blob; run `anteroom verify`", row.id))
 }
 
 /// The content of an event that is stored apart from it and is here.
-fn shared_content(db: &Db<Snapshot>, row: &EventRow) -> Answer<Option<(SpaceNo, ContentHash, ContentRow)>> {
+fn shared_content(db: &Db<Snapshot>, row: &EventRow) -> StoreResult<Option<(SpaceNo, ContentHash, ContentRow)>> {
     let Some(meta) = &row.meta else { return Ok(None) };
     if meta.content_len <= db.policy().inline_bytes_max || !row.content.holds_reference() {
         return Ok(None);
     }
-    let content = db.content(meta.space, &meta.content_hash)?.filter(|content| content.place != Place::Absent);
+    let content =
+        db.content(meta.space, &meta.content_hash)?.filter(|content| content.place != ContentLocation::Absent);
     Ok(content.map(|content| (meta.space, meta.content_hash, content)))
 }
 

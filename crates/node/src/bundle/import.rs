@@ -5,12 +5,12 @@
 //! yet is not kept.
 
 use super::format::{BadBundle, BundleReader, Record};
-use super::pace::{Pace, Place};
-use super::tally::{Imported, Known, Tally};
-use crate::core::{Reply, Request};
-use crate::running::{Node, NotDone};
+use super::pace::{ImportSlot, ImportWindow};
+use super::tally::{ImportTally, Imported, KnownRecord};
+use crate::core::{WriterReply, WriterRequest};
+use crate::running::{Node, RequestError};
 use crossbeam_channel::{Receiver, Sender, bounded};
-use engine::reads::{Answer, Fault, Reads as _};
+use engine::reads::{Reads as _, StoreError, StoreResult};
 use engine::rows::Origin;
 use model::crypto::event_id;
 use model::stage::ContentState;
@@ -27,7 +27,7 @@ const LOOKS_PER_SNAPSHOT: u32 = 1024;
 
 /// How far an import is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Progress {
+pub struct ImportProgress {
     /// Records read.
     pub records: u64,
     /// Bytes read.
@@ -36,7 +36,7 @@ pub struct Progress {
 
 /// Why an import did not come to its end. What was counted is kept.
 #[derive(Debug, thiserror::Error)]
-pub enum CannotImport {
+pub enum ImportError {
     /// The bundle is not fit.
     #[error(transparent)]
     Bundle(#[from] BadBundle),
@@ -46,11 +46,11 @@ pub enum CannotImport {
         /// The first record that was not taken.
         at: u64,
         /// Why not.
-        why: NotDone,
+        why: RequestError,
     },
     /// The store failed.
     #[error(transparent)]
-    Store(#[from] Fault),
+    Store(#[from] StoreError),
     /// Whoever watched it asked it to stop.
     #[error("the import was interrupted at byte {at}")]
     Interrupted {
@@ -59,16 +59,16 @@ pub enum CannotImport {
     },
 }
 
-impl CannotImport {
+impl ImportError {
     /// What whoever asked for it can do.
     pub fn what_to_do(&self) -> &'static str {
         match self {
-            CannotImport::Bundle(why) => why.what_to_do(),
-            CannotImport::Node { why: NotDone::Full, .. } => {
+            ImportError::Bundle(why) => why.what_to_do(),
+            ImportError::Node { why: RequestError::Full, .. } => {
                 "free some disk space, then run import again; what was read before is kept and skipped quickly"
             }
-            CannotImport::Node { .. } | CannotImport::Store(_) => "run `anteroom verify`, then import again",
-            CannotImport::Interrupted { .. } => "run import again; what was read before is kept and skipped quickly",
+            ImportError::Node { .. } | ImportError::Store(_) => "run `anteroom verify`, then import again",
+            ImportError::Interrupted { .. } => "run import again; what was read before is kept and skipped quickly",
         }
     }
 }
@@ -78,8 +78,8 @@ impl CannotImport {
 pub fn import(
     node: &Node,
     input: impl Read,
-    watch: &mut dyn FnMut(Progress) -> bool,
-) -> (Imported, Result<(), CannotImport>) {
+    watch: &mut dyn FnMut(ImportProgress) -> bool,
+) -> (Imported, Result<(), ImportError>) {
     let run = Run { node, pace: Arc::default(), tally: Arc::default() };
     let (records, queue) = bounded(QUEUE_MAX);
     let read = std::thread::scope(|scope| {
@@ -93,7 +93,7 @@ pub fn import(
     let settled = run.settle();
     let mut tally = run.tally.lock();
     tally.imported.waiting = node.snapshot().map_or(0, |db| db.held_total().unwrap_or(0));
-    let failure = tally.failure.take().map_or(Ok(()), |(at, why)| Err(CannotImport::Node { at, why }));
+    let failure = tally.failure.take().map_or(Ok(()), |(at, why)| Err(ImportError::Node { at, why }));
     (std::mem::take(&mut tally.imported), failure.and(read).and(settled))
 }
 
@@ -101,13 +101,13 @@ pub fn import(
 struct Job {
     at: u64,
     record: Record,
-    place: Place,
+    place: ImportSlot,
 }
 
 struct Run<'a> {
     node: &'a Node,
-    pace: Arc<Pace>,
-    tally: Arc<Tally>,
+    pace: Arc<ImportWindow>,
+    tally: Arc<ImportTally>,
 }
 
 impl Run<'_> {
@@ -115,8 +115,8 @@ impl Run<'_> {
         &self,
         input: impl Read,
         records: Sender<Job>,
-        watch: &mut dyn FnMut(Progress) -> bool,
-    ) -> Result<(), CannotImport> {
+        watch: &mut dyn FnMut(ImportProgress) -> bool,
+    ) -> Result<(), ImportError> {
         let mut reader = BundleReader::new(input)?;
         let mut is_settled = true;
         loop {
@@ -137,20 +137,20 @@ impl Run<'_> {
                 return Ok(());
             }
             let records = self.tally.count_record();
-            if !watch(Progress { records, bytes }) {
-                return Err(CannotImport::Interrupted { at: bytes });
+            if !watch(ImportProgress { records, bytes }) {
+                return Err(ImportError::Interrupted { at: bytes });
             }
         }
     }
 
     /// Whether nothing more will be answered.
     fn is_over(&self) -> bool {
-        let probe = self.node.submit(Request::Tick, |_| ());
-        matches!(probe, Err(NotDone::Stopped)) || self.tally.lock().failure.is_some()
+        let probe = self.node.submit(WriterRequest::Tick, |_| ());
+        matches!(probe, Err(RequestError::Stopped)) || self.tally.lock().failure.is_some()
     }
 
     /// Waits until everything that was read is committed and nothing is left that could go on by itself.
-    fn settle(&self) -> Result<(), CannotImport> {
+    fn settle(&self) -> Result<(), ImportError> {
         loop {
             if !self.pace.drain(&|| self.is_over()) || self.tally.lock().failure.is_some() {
                 return Ok(());
@@ -159,7 +159,7 @@ impl Run<'_> {
                 return Ok(());
             }
             let Some(place) = self.pace.enter(0, &|| self.is_over()) else { return Ok(()) };
-            self.submit(self.tally.lock().imported.bytes, Request::Tick, place);
+            self.submit(self.tally.lock().imported.bytes, WriterRequest::Tick, place);
         }
     }
 
@@ -191,9 +191,9 @@ impl Run<'_> {
         }
     }
 
-    fn submit(&self, at: u64, request: Request, place: Place) {
+    fn submit(&self, at: u64, request: WriterRequest, place: ImportSlot) {
         let tally = self.tally.clone();
-        let answer = move |reply: Result<Reply, NotDone>| {
+        let answer = move |reply: Result<WriterReply, RequestError>| {
             match reply {
                 Ok(reply) => tally.count_reply(&reply),
                 Err(why) => tally.fail(at, why),
@@ -214,7 +214,7 @@ struct Looks<'a> {
 }
 
 impl Looks<'_> {
-    fn known(&mut self, record: &Record) -> Answer<Option<Known>> {
+    fn known(&mut self, record: &Record) -> StoreResult<Option<KnownRecord>> {
         if self.left == 0 {
             self.snapshot = Some(self.node.snapshot()?);
             self.left = LOOKS_PER_SNAPSHOT;
@@ -225,20 +225,22 @@ impl Looks<'_> {
             (Some(db), Record::Content { space, hash, .. }) => {
                 let Some(space) = db.space_no(space)? else { return Ok(None) };
                 let content = db.content(space, hash)?;
-                Ok(content.filter(|row| row.place != engine::rows::Place::Absent).map(|_| Known::Content))
+                Ok(content
+                    .filter(|row| row.place != engine::rows::ContentLocation::Absent)
+                    .map(|_| KnownRecord::Content))
             }
             (None, _) => Ok(None),
         }
     }
 }
 
-fn known_event(db: &Db<Snapshot>, blob: &[u8], inline: &[u8]) -> Answer<Option<Known>> {
+fn known_event(db: &Db<Snapshot>, blob: &[u8], inline: &[u8]) -> StoreResult<Option<KnownRecord>> {
     let id = event_id(blob);
     if let Some(why) = db.refused(&id)? {
-        return Ok(Some(Known::Refused(why)));
+        return Ok(Some(KnownRecord::Refused(why)));
     }
     let Some(seq) = db.seq(&id)? else { return Ok(None) };
     let (Some(row), Some(kept)) = (db.event(seq)?, db.kept(seq)?) else { return Ok(None) };
     let wants_inline = row.content == ContentState::Missing && !row.has_inline && !inline.is_empty();
-    Ok((kept.blob.bytes() == blob && !wants_inline).then_some(Known::Event))
+    Ok((kept.blob.bytes() == blob && !wants_inline).then_some(KnownRecord::Event))
 }

@@ -21,7 +21,7 @@ mod import;
 mod pace;
 mod tally;
 
-pub use export::{CannotExport, ExportOptions, Exported, export};
+pub use export::{ExportError, ExportOptions, Exported, export};
 pub use format::{BadBundle, BundleReader, BundleWriter, CONTENT_RECORD_BYTES_MAX, Record, VERSION};
-pub use import::{CannotImport, Progress, import};
+pub use import::{ImportError, ImportProgress, import};
 pub use tally::{DroppedRecord, Imported};

@@ -10,7 +10,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What is under way.
 #[derive(Debug, Default)]
-pub(super) struct Pace {
+pub(super) struct ImportWindow {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -23,23 +23,23 @@ struct State {
 
 /// The place of one record under way. It is given back when the record was answered, or forgotten on the way.
 #[derive(Debug)]
-pub(super) struct Place {
-    pace: Arc<Pace>,
+pub(super) struct ImportSlot {
+    pace: Arc<ImportWindow>,
     bytes: u64,
 }
 
-impl Pace {
+impl ImportWindow {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for room and takes a place; none if that became pointless.
-    pub(super) fn enter(self: &Arc<Pace>, bytes: u64, is_pointless: &dyn Fn() -> bool) -> Option<Place> {
+    pub(super) fn enter(self: &Arc<ImportWindow>, bytes: u64, is_pointless: &dyn Fn() -> bool) -> Option<ImportSlot> {
         self.wait(is_pointless, |state| state.bytes >= BYTES_UNDER_WAY_MAX).then(|| {
             let mut state = self.lock();
             state.records += 1;
             state.bytes += bytes;
-            Place { pace: self.clone(), bytes }
+            ImportSlot { pace: self.clone(), bytes }
         })
     }
 
@@ -61,7 +61,7 @@ impl Pace {
     }
 }
 
-impl Drop for Place {
+impl Drop for ImportSlot {
     fn drop(&mut self) {
         let mut state = self.pace.lock();
         state.records -= 1;

@@ -1,12 +1,12 @@
 //! What became of the records of a bundle, counted by whoever answers.
 
-use crate::core::Reply;
-use crate::running::NotDone;
+use crate::core::WriterReply;
+use crate::running::RequestError;
 use engine::rows::{Outcome, TurnedAway};
-use model::stage::Why;
+use model::stage::RefusalReason;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use store::content::Delivered;
+use store::content::DeliverResult;
 
 /// How many dropped records are described, not only counted.
 const DESCRIBED_MAX: usize = 10;
@@ -56,25 +56,25 @@ pub struct Imported {
 }
 
 /// Something that need not be checked, because the store has an answer already.
-pub(super) enum Known {
+pub(super) enum KnownRecord {
     Event,
-    Refused(Why),
+    Refused(RefusalReason),
     Content,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Tally {
-    inner: Mutex<Counts>,
+pub(super) struct ImportTally {
+    inner: Mutex<ImportCounts>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct ImportCounts {
     pub(super) imported: Imported,
-    pub(super) failure: Option<(u64, NotDone)>,
+    pub(super) failure: Option<(u64, RequestError)>,
 }
 
-impl Tally {
-    pub(super) fn lock(&self) -> MutexGuard<'_, Counts> {
+impl ImportTally {
+    pub(super) fn lock(&self) -> MutexGuard<'_, ImportCounts> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -84,12 +84,12 @@ impl Tally {
         counts.imported.records
     }
 
-    pub(super) fn count_known(&self, known: Known) {
+    pub(super) fn count_known(&self, known: KnownRecord) {
         let imported = &mut self.lock().imported;
         match known {
-            Known::Event => imported.known += 1,
-            Known::Refused(why) => *imported.refused.entry(why.to_string()).or_default() += 1,
-            Known::Content => imported.contents_known += 1,
+            KnownRecord::Event => imported.known += 1,
+            KnownRecord::Refused(why) => *imported.refused.entry(why.to_string()).or_default() += 1,
+            KnownRecord::Content => imported.contents_known += 1,
         }
     }
 
@@ -101,20 +101,21 @@ impl Tally {
         }
     }
 
-    pub(super) fn count_reply(&self, reply: &Reply) {
+    pub(super) fn count_reply(&self, reply: &WriterReply) {
         let imported = &mut self.lock().imported;
         match reply {
-            Reply::Outcome(_, outcome) => count_outcome(imported, outcome),
-            Reply::Delivered(Delivered::Stored) => imported.contents += 1,
-            Reply::Delivered(Delivered::Known) => imported.contents_known += 1,
-            Reply::Delivered(Delivered::Unwanted) => imported.contents_unwanted += 1,
-            Reply::Parked(_) => imported.parked += 1,
-            Reply::Created(_) | Reply::Pruned(_) | Reply::Collected { .. } | Reply::Done => {}
-            Reply::Acted(_) | Reply::Administered(_) | Reply::Entered(_) | Reply::Purged(_) => {}
+            WriterReply::Outcome(_, outcome) => count_outcome(imported, outcome),
+            WriterReply::Delivered(DeliverResult::Stored) => imported.contents += 1,
+            WriterReply::Delivered(DeliverResult::Known) => imported.contents_known += 1,
+            WriterReply::Delivered(DeliverResult::Unwanted) => imported.contents_unwanted += 1,
+            WriterReply::Parked(_) => imported.parked += 1,
+            WriterReply::Created(_) | WriterReply::Pruned(_) | WriterReply::Collected { .. } | WriterReply::Done => {}
+            WriterReply::Acted(_) | WriterReply::Administered(_) | WriterReply::Entered(_) | WriterReply::Purged(_) => {
+            }
         }
     }
 
-    pub(super) fn fail(&self, at: u64, why: NotDone) {
+    pub(super) fn fail(&self, at: u64, why: RequestError) {
         self.lock().failure.get_or_insert((at, why));
     }
 }

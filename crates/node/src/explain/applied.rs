@@ -1,9 +1,9 @@
 //! What there is to say of an applied event: whether it counts, and what became of its content.
 
-use super::waiting::{Hunted, hunted};
+use super::waiting::{HuntState, hunted};
 use engine::counting::{act, membership};
-use engine::reads::{Answer, Reads as _};
-use engine::rows::{EventRow, Meta, Place};
+use engine::reads::{Reads as _, StoreResult};
+use engine::rows::{ContentLocation, EventRow, Meta};
 use model::stage::ContentState;
 use model::{EventId, Need, Position, Seq, Stamp};
 use serde::Serialize;
@@ -77,10 +77,10 @@ pub struct ContentNote {
     /// Since when it is missing.
     pub missing_since: Option<u64>,
     /// When it is hunted, if it is missing.
-    pub hunted: Option<Hunted>,
+    pub hunted: Option<HuntState>,
 }
 
-pub(super) fn applied(db: &Db<Snapshot>, row: &EventRow, position: u64) -> Answer<Applied> {
+pub(super) fn applied(db: &Db<Snapshot>, row: &EventRow, position: u64) -> StoreResult<Applied> {
     let entry = db.journal(None, position.saturating_sub(1), 1)?;
     let at = entry.first().filter(|(number, _)| *number == position).map(|(_, entry)| entry.at.0);
     let counts = row.meta.as_ref().is_some_and(|meta| meta.counts);
@@ -93,7 +93,7 @@ pub(super) fn applied(db: &Db<Snapshot>, row: &EventRow, position: u64) -> Answe
     Ok(Applied { position, at, counts, not_counting, content })
 }
 
-fn why_not(db: &Db<Snapshot>, meta: &Meta, stamp: Stamp, depth: usize) -> Answer<NotCounting> {
+fn why_not(db: &Db<Snapshot>, meta: &Meta, stamp: Stamp, depth: usize) -> StoreResult<NotCounting> {
     let Some(row) = db.event(meta.authority)?.filter(|_| meta.authority != Seq(0)) else {
         return Ok(NotCounting::Pending);
     };
@@ -120,7 +120,7 @@ fn why_not(db: &Db<Snapshot>, meta: &Meta, stamp: Stamp, depth: usize) -> Answer
     Ok(NotCounting::Pending)
 }
 
-fn content_note(db: &Db<Snapshot>, row: &EventRow, applied_at: Option<u64>) -> Answer<ContentNote> {
+fn content_note(db: &Db<Snapshot>, row: &EventRow, applied_at: Option<u64>) -> StoreResult<ContentNote> {
     let (bytes, hash) =
         row.meta.as_ref().map_or((0, String::new()), |meta| (meta.content_len, meta.content_hash.to_string()));
     let is_missing = row.content == ContentState::Missing;
@@ -142,7 +142,7 @@ fn content_note(db: &Db<Snapshot>, row: &EventRow, applied_at: Option<u64>) -> A
     })
 }
 
-fn place(db: &Db<Snapshot>, row: &EventRow) -> Answer<&'static str> {
+fn place(db: &Db<Snapshot>, row: &EventRow) -> StoreResult<&'static str> {
     let Some(meta) = &row.meta else { return Ok("absent") };
     if meta.content_len == 0 {
         return Ok("empty");
@@ -151,8 +151,8 @@ fn place(db: &Db<Snapshot>, row: &EventRow) -> Answer<&'static str> {
         return Ok(if row.has_inline { "inline" } else { "absent" });
     }
     Ok(match db.content(meta.space, &meta.content_hash)?.map(|content| content.place) {
-        Some(Place::Row) => "database",
-        Some(Place::File) => "file",
-        Some(Place::Absent) | None => "absent",
+        Some(ContentLocation::Row) => "database",
+        Some(ContentLocation::File) => "file",
+        Some(ContentLocation::Absent) | None => "absent",
     })
 }

@@ -1,8 +1,8 @@
 //! Following what a held event waits for, through what that waits for, to where the chain ends.
 
 use super::text;
-use super::waiting::{Hunted, hunted, oldest};
-use engine::reads::{Answer, Reads as _};
+use super::waiting::{HuntState, hunted, oldest};
+use engine::reads::{Reads as _, StoreResult};
 use engine::receive::Keyring as _;
 use model::stage::Stage;
 use model::{EventId, Need, Seq};
@@ -30,7 +30,7 @@ pub struct Unmet {
     /// Since when the first of them waits.
     pub since: u64,
     /// When it is hunted; none for what is here already, and for what only time brings.
-    pub hunted: Option<Hunted>,
+    pub hunted: Option<HuntState>,
     /// What the needed thing itself waits for.
     pub needs: Vec<Unmet>,
 }
@@ -72,7 +72,7 @@ pub(super) fn follow(
     id: &EventId,
     seq: Seq,
     unmet: &[Need],
-) -> Answer<(Vec<Unmet>, Vec<Vec<String>>)> {
+) -> StoreResult<(Vec<Unmet>, Vec<Vec<String>>)> {
     let space = db.space_of(seq)?;
     let look = |need: &Need| look_at(db, need, space);
     let mut walk = Walk { look: &look, path: vec![*id], cycles: Vec::new(), left: NEEDS_MAX };
@@ -81,7 +81,7 @@ pub(super) fn follow(
 }
 
 struct Walk<'a> {
-    look: &'a dyn Fn(&Need) -> Answer<Look>,
+    look: &'a dyn Fn(&Need) -> StoreResult<Look>,
     /// The events from the first to the one whose needs are looked at.
     path: Vec<EventId>,
     cycles: Vec<Vec<String>>,
@@ -89,7 +89,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn all(&mut self, needs: &[Need]) -> Answer<Vec<Unmet>> {
+    fn all(&mut self, needs: &[Need]) -> StoreResult<Vec<Unmet>> {
         let mut found = Vec::new();
         for need in needs {
             if self.left == 0 {
@@ -101,7 +101,7 @@ impl Walk<'_> {
         Ok(found)
     }
 
-    fn one(&mut self, need: &Need) -> Answer<Unmet> {
+    fn one(&mut self, need: &Need) -> StoreResult<Unmet> {
         let Look { mut unmet, next } = (self.look)(need)?;
         let Need::Event(id) = need else { return Ok(unmet) };
         if let Some(start) = self.path.iter().position(|other| other == id) {
@@ -121,7 +121,7 @@ impl Walk<'_> {
     }
 }
 
-fn look_at(db: &Db<Snapshot>, need: &Need, space: Option<model::SpaceId>) -> Answer<Look> {
+fn look_at(db: &Db<Snapshot>, need: &Need, space: Option<model::SpaceId>) -> StoreResult<Look> {
     let (state, next) = match need {
         Need::Event(id) => event_state(db, id)?,
         Need::Key(key) => {
@@ -146,7 +146,7 @@ fn look_at(db: &Db<Snapshot>, need: &Need, space: Option<model::SpaceId>) -> Ans
     Ok(Look { unmet, next })
 }
 
-fn event_state(db: &Db<Snapshot>, id: &EventId) -> Answer<(NeedState, Vec<Need>)> {
+fn event_state(db: &Db<Snapshot>, id: &EventId) -> StoreResult<(NeedState, Vec<Need>)> {
     let row = match db.seq(id)? {
         Some(seq) => db.event(seq)?,
         None => None,

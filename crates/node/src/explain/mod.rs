@@ -9,10 +9,10 @@ mod waiting;
 
 pub use applied::{Applied, ContentNote, NotCounting};
 pub use chain::{NeedState, Unmet};
-pub use waiting::{HeldFilter, HeldList, HeldNeed, Hunted, Waiting, held};
+pub use waiting::{HeldFilter, HeldList, HeldNeed, HuntState, WaitingItem, held};
 
 use crate::core::origin_text;
-use engine::reads::{Answer, Reads as _};
+use engine::reads::{Reads as _, StoreResult};
 use engine::rows::EventRow;
 use model::stage::Stage;
 use model::{EventId, Seq};
@@ -34,9 +34,9 @@ pub struct Explanation {
     pub id: EventId,
     /// Where it stands.
     #[serde(flatten)]
-    pub standing: Standing,
+    pub standing: StageExplanation,
     /// How it came, if it is kept.
-    pub arrival: Option<Arrival>,
+    pub arrival: Option<ArrivalNote>,
     /// Who waits for it.
     pub waiters: Waiters,
 }
@@ -44,7 +44,7 @@ pub struct Explanation {
 /// The stage of an event with everything that can be said about it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(tag = "stage", rename_all = "lowercase")]
-pub enum Standing {
+pub enum StageExplanation {
     /// It never came here, or nothing of it was kept.
     Unknown,
     /// It will never be valid.
@@ -79,24 +79,24 @@ pub enum Standing {
     Applied(Box<Applied>),
 }
 
-impl Standing {
+impl StageExplanation {
     /// The stage in one word.
     pub fn word(&self) -> &'static str {
         match self {
-            Standing::Unknown => "unknown",
-            Standing::Refused { .. } => "refused",
-            Standing::Expired { .. } => "expired",
-            Standing::Ready => "ready",
-            Standing::Carried { .. } => "carried",
-            Standing::Held { .. } => "held",
-            Standing::Applied(_) => "applied",
+            StageExplanation::Unknown => "unknown",
+            StageExplanation::Refused { .. } => "refused",
+            StageExplanation::Expired { .. } => "expired",
+            StageExplanation::Ready => "ready",
+            StageExplanation::Carried { .. } => "carried",
+            StageExplanation::Held { .. } => "held",
+            StageExplanation::Applied(_) => "applied",
         }
     }
 }
 
 /// How an event came.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Arrival {
+pub struct ArrivalNote {
     /// Its number here.
     pub number: u64,
     /// When it came first.
@@ -119,7 +119,7 @@ pub struct Waiters {
 }
 
 /// Says where an event stands, and why.
-pub fn explain(db: &Db<Snapshot>, id: &EventId) -> Answer<Explanation> {
+pub fn explain(db: &Db<Snapshot>, id: &EventId) -> StoreResult<Explanation> {
     let waiters = waiters(db, id)?;
     let Some((seq, row)) = find(db, id)? else {
         return Ok(Explanation { id: *id, standing: absent(db, id)?, arrival: None, waiters });
@@ -127,35 +127,35 @@ pub fn explain(db: &Db<Snapshot>, id: &EventId) -> Answer<Explanation> {
     let standing = match &row.stage {
         Stage::Held { unmet, since } => {
             let (needs, cycles) = chain::follow(db, id, seq, unmet)?;
-            Standing::Held { since: since.0, until: since.plus(db.policy().hold_nanos).0, needs, cycles }
+            StageExplanation::Held { since: since.0, until: since.plus(db.policy().hold_nanos).0, needs, cycles }
         }
-        Stage::Ready => Standing::Ready,
-        Stage::Carried => Standing::Carried { space: db.space_of(seq)?.map(|space| space.to_string()) },
-        Stage::Applied { position } => Standing::Applied(Box::new(applied::applied(db, &row, *position)?)),
+        Stage::Ready => StageExplanation::Ready,
+        Stage::Carried => StageExplanation::Carried { space: db.space_of(seq)?.map(|space| space.to_string()) },
+        Stage::Applied { position } => StageExplanation::Applied(Box::new(applied::applied(db, &row, *position)?)),
         // Neither is kept; if a row says so all the same, so do we.
-        Stage::Refused { why } => Standing::Refused { why: why.to_string() },
-        Stage::Expired => Standing::Expired { at: 0 },
+        Stage::Refused { why } => StageExplanation::Refused { why: why.to_string() },
+        Stage::Expired => StageExplanation::Expired { at: 0 },
     };
     Ok(Explanation { id: *id, standing, arrival: Some(arrival(seq, &row)), waiters })
 }
 
-fn find(db: &Db<Snapshot>, id: &EventId) -> Answer<Option<(Seq, EventRow)>> {
+fn find(db: &Db<Snapshot>, id: &EventId) -> StoreResult<Option<(Seq, EventRow)>> {
     let Some(seq) = db.seq(id)? else { return Ok(None) };
     Ok(db.event(seq)?.map(|row| (seq, row)))
 }
 
-fn absent(db: &Db<Snapshot>, id: &EventId) -> Answer<Standing> {
+fn absent(db: &Db<Snapshot>, id: &EventId) -> StoreResult<StageExplanation> {
     if let Some(why) = db.refused(id)? {
-        return Ok(Standing::Refused { why: why.to_string() });
+        return Ok(StageExplanation::Refused { why: why.to_string() });
     }
     Ok(match db.expired_at(id)? {
-        Some(at) => Standing::Expired { at: at.0 },
-        None => Standing::Unknown,
+        Some(at) => StageExplanation::Expired { at: at.0 },
+        None => StageExplanation::Unknown,
     })
 }
 
-fn arrival(seq: Seq, row: &EventRow) -> Arrival {
-    Arrival {
+fn arrival(seq: Seq, row: &EventRow) -> ArrivalNote {
+    ArrivalNote {
         number: seq.0,
         at: row.received_at.0,
         through: origin_text(row.origin),
@@ -163,13 +163,13 @@ fn arrival(seq: Seq, row: &EventRow) -> Arrival {
     }
 }
 
-fn waiters(db: &Db<Snapshot>, id: &EventId) -> Answer<Waiters> {
+fn waiters(db: &Db<Snapshot>, id: &EventId) -> StoreResult<Waiters> {
     let waiting = db.waiting(&model::Need::Event(*id), Seq(0), WAITERS_COUNTED_MAX)?;
     let first = waiting.iter().take(WAITERS_NAMED_MAX).map(|seq| db.id_of(*seq).map(|id| id.to_string()));
     Ok(Waiters {
         count: waiting.len() as u64,
         and_more: waiting.len() == WAITERS_COUNTED_MAX,
-        first: first.collect::<Answer<_>>()?,
+        first: first.collect::<StoreResult<_>>()?,
     })
 }
 

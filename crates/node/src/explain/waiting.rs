@@ -1,7 +1,7 @@
 //! What is waited for, need by need.
 
 use super::text;
-use engine::reads::{Answer, Reads as _};
+use engine::reads::{Reads as _, StoreResult};
 use model::stage::Stage;
 use model::{EventId, Group, Need, Seq, SpaceId};
 use serde::Serialize;
@@ -17,7 +17,7 @@ const SPACES_LOOKED_AT_MAX: usize = 8;
 
 /// When a group is hunted.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Hunted {
+pub struct HuntState {
     /// What is hunted together.
     #[serde(serialize_with = "text")]
     pub group: Group,
@@ -30,7 +30,7 @@ pub struct Hunted {
 }
 
 /// The schedule of the group that brings a need; none for what nobody hunts.
-pub(super) fn hunted(db: &Db<Snapshot>, need: &Need, space: Option<SpaceId>) -> Answer<Option<Hunted>> {
+pub(super) fn hunted(db: &Db<Snapshot>, need: &Need, space: Option<SpaceId>) -> StoreResult<Option<HuntState>> {
     let group = match (need, space) {
         (Need::Content(space, hash), _) => Some(Group::Content(*space, *hash)),
         (_, Some(space)) => Group::of(need, space),
@@ -38,7 +38,7 @@ pub(super) fn hunted(db: &Db<Snapshot>, need: &Need, space: Option<SpaceId>) -> 
     };
     let Some(group) = group else { return Ok(None) };
     let row = db.schedule_row(&group)?;
-    Ok(row.map(|row| Hunted { group, attempts: row.attempts, last: row.last, next: row.next }))
+    Ok(row.map(|row| HuntState { group, attempts: row.attempts, last: row.last, next: row.next }))
 }
 
 /// A need and those that wait for it.
@@ -54,14 +54,14 @@ pub struct HeldNeed {
     /// Since when the first of them waits.
     pub since: u64,
     /// When it is hunted; none for what only time or a person brings.
-    pub hunted: Option<Hunted>,
+    pub hunted: Option<HuntState>,
     /// The first of those that wait.
-    pub first: Vec<Waiting>,
+    pub first: Vec<WaitingItem>,
 }
 
 /// Something that waits.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Waiting {
+pub struct WaitingItem {
     /// Its id.
     #[serde(serialize_with = "text")]
     pub id: EventId,
@@ -90,7 +90,7 @@ pub struct HeldList {
 }
 
 /// Lists what is waited for: what holds events first, then content that applied events miss.
-pub fn held(db: &Db<Snapshot>, most: usize, filter: &HeldFilter) -> Answer<HeldList> {
+pub fn held(db: &Db<Snapshot>, most: usize, filter: &HeldFilter) -> StoreResult<HeldList> {
     let mut list = HeldList { held: db.held_total()?, ..HeldList::default() };
     let mut last = None;
     while let Some(need) = db.next_need(last.as_ref())? {
@@ -120,7 +120,7 @@ fn add(
     filter: &HeldFilter,
     need: &Need,
     waiting: &[Seq],
-) -> Answer<bool> {
+) -> StoreResult<bool> {
     if filter.word.as_ref().is_some_and(|word| word != need.word()) {
         return Ok(true);
     }
@@ -144,18 +144,18 @@ fn add(
         and_more: waiting.len() == COUNTED_MAX,
         since: oldest(db, waiting)?,
         hunted: hunted(db, need, space)?,
-        first: waiting.iter().take(NAMED_MAX).map(|seq| named(db, *seq)).collect::<Answer<_>>()?,
+        first: waiting.iter().take(NAMED_MAX).map(|seq| named(db, *seq)).collect::<StoreResult<_>>()?,
     });
     Ok(true)
 }
 
-fn named(db: &Db<Snapshot>, seq: Seq) -> Answer<Waiting> {
+fn named(db: &Db<Snapshot>, seq: Seq) -> StoreResult<WaitingItem> {
     let kind = db.opened(seq)?.map(|envelope| envelope.kind.to_string());
-    Ok(Waiting { id: db.id_of(seq)?, kind })
+    Ok(WaitingItem { id: db.id_of(seq)?, kind })
 }
 
 /// Since when the first of them waits: numbers are given in order of arrival.
-pub(super) fn oldest(db: &Db<Snapshot>, waiting: &[Seq]) -> Answer<u64> {
+pub(super) fn oldest(db: &Db<Snapshot>, waiting: &[Seq]) -> StoreResult<u64> {
     let Some(first) = waiting.first() else { return Ok(0) };
     Ok(db.event(*first)?.map_or(0, |row| match row.stage {
         Stage::Held { since, .. } => since.0,

@@ -4,13 +4,13 @@
 mod purging;
 pub mod retention;
 
-pub use purging::{Purged, purge};
+pub use purging::{PurgeResult, purge};
 
-use engine::reads::{Answer, Fault, Reads as _};
+use engine::reads::{Reads as _, StoreError, StoreResult};
 use model::{AuthorNo, Nanos, Stamp};
 use store::Batch;
-use store::at_rest::Progress;
-use store::jobs::{Job, Receipt, Work};
+use store::at_rest::SweepProgress;
+use store::jobs::{Job, JobKind, JobReceipt};
 
 /// Rows that one part looks at.
 const ROWS_PER_PART: usize = 500;
@@ -18,7 +18,7 @@ const ROWS_PER_PART: usize = 500;
 const PURGES_PER_PART: usize = 50;
 
 /// What a part came to.
-pub(crate) enum Part {
+pub(crate) enum JobStep {
     /// There is more to do.
     More,
     /// It is done.
@@ -26,21 +26,21 @@ pub(crate) enum Part {
 }
 
 /// Begins what the clock asks for, and does a part of the oldest job. Says whether it did anything.
-pub(crate) fn step(batch: &mut Batch<'_>) -> Answer<bool> {
+pub(crate) fn step(batch: &mut Batch<'_>) -> StoreResult<bool> {
     if batch.db().next_retention()?.is_some_and(|at| at <= batch.now()) {
         batch.schedule_retention()?;
-        batch.begin_job(Work::Retain(None), "schedule")?;
+        batch.begin_job(JobKind::Retain(None), "schedule")?;
     }
     let Some((number, mut job)) = batch.db().next_job()? else { return Ok(false) };
     match part(batch, &mut job) {
-        Ok(Part::More) => {}
-        Ok(Part::Done) => {
+        Ok(JobStep::More) => {}
+        Ok(JobStep::Done) => {
             job.ended_at = batch.now().max(Nanos(1));
-            let Receipt { seen, rewritten, deleted, pruned } = job.receipt;
+            let JobReceipt { seen, rewritten, deleted, pruned } = job.receipt;
             tracing::info!(number, job = job.work.word(), seen, rewritten, deleted, pruned, "a job is done");
         }
         // What cannot be done is not tried for ever.
-        Err(Fault::Broken(why)) => {
+        Err(StoreError::Broken(why)) => {
             tracing::warn!(number, job = job.work.word(), why, "a job failed");
             job.ended_at = batch.now().max(Nanos(1));
             job.failed = Some(why);
@@ -52,38 +52,38 @@ pub(crate) fn step(batch: &mut Batch<'_>) -> Answer<bool> {
     Ok(true)
 }
 
-fn part(batch: &mut Batch<'_>, job: &mut Job) -> Answer<Part> {
+fn part(batch: &mut Batch<'_>, job: &mut Job) -> StoreResult<JobStep> {
     match &job.work {
-        Work::Retain(space) => retention::part(batch, *space, job),
-        Work::Erase(space, identity) => {
+        JobKind::Retain(space) => retention::part(batch, *space, job),
+        JobKind::Erase(space, identity) => {
             let (space, author) = (*space, batch.db().author_no(identity)?);
             match author {
                 Some(author) => purging::part(batch, &space, author..=author, job),
-                None => Ok(Part::Done),
+                None => Ok(JobStep::Done),
             }
         }
-        Work::EndSpace(space) => {
+        JobKind::EndSpace(space) => {
             let space = *space;
             let forgotten = batch.forget_some(&space, ROWS_PER_PART)?;
             if forgotten > 0 {
                 job.receipt.seen += forgotten as u64;
-                return Ok(Part::More);
+                return Ok(JobStep::More);
             }
             purging::part(batch, &space, AuthorNo(0)..=AuthorNo(u32::MAX), job)
         }
-        Work::Encrypt => batch.encrypt_existing(ROWS_PER_PART).map(|progress| swept(job, progress)),
-        Work::Rotate(space) => {
+        JobKind::Encrypt => batch.encrypt_existing(ROWS_PER_PART).map(|progress| swept(job, progress)),
+        JobKind::Rotate(space) => {
             let space = *space;
             batch.rotate(&space, ROWS_PER_PART).map(|progress| swept(job, progress))
         }
-        Work::Rewrap => batch.rewrap(ROWS_PER_PART).map(|progress| swept(job, progress)),
+        JobKind::Rewrap => batch.rewrap(ROWS_PER_PART).map(|progress| swept(job, progress)),
     }
 }
 
-fn swept(job: &mut Job, progress: Progress) -> Part {
+fn swept(job: &mut Job, progress: SweepProgress) -> JobStep {
     job.receipt.seen = progress.seen;
     job.receipt.rewritten = progress.changed;
-    if progress.is_done { Part::Done } else { Part::More }
+    if progress.is_done { JobStep::Done } else { JobStep::More }
 }
 
 /// A stamp in the cursor of a job.

@@ -1,10 +1,10 @@
 //! Purging content: by a delete event where this node has the right, otherwise by dropping it here only.
 
-use super::{PURGES_PER_PART, Part, ROWS_PER_PART, stamp_at};
+use super::{JobStep, PURGES_PER_PART, ROWS_PER_PART, stamp_at};
 use crate::acts::{self, by_keeper, by_keeper_saying};
 use crate::core::policy;
-use engine::content::{self, Pruned};
-use engine::reads::{Answer, Reads as _};
+use engine::content::{self, PruneResult};
+use engine::reads::{Reads as _, StoreResult};
 use engine::rows::{Register, ThreadField};
 use model::envelope::{Reference, Role};
 use model::payload::Payload;
@@ -13,11 +13,11 @@ use model::{AuthorNo, EventId, Kind, Seq, SpaceId, Stamp};
 use serde_json::json;
 use std::ops::RangeInclusive;
 use store::Batch;
-use store::jobs::{Job, Receipt};
+use store::jobs::{Job, JobReceipt};
 
 /// What became of content that was to be purged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Purged {
+pub enum PurgeResult {
     /// A delete event was made; it travels to whoever has the event.
     Deleted,
     /// It was dropped on this node.
@@ -26,53 +26,53 @@ pub enum Purged {
     Nothing(&'static str),
 }
 
-impl Purged {
+impl PurgeResult {
     /// Notes it in a receipt.
-    pub(crate) fn note(self, receipt: &mut Receipt) {
+    pub(crate) fn note(self, receipt: &mut JobReceipt) {
         match self {
-            Purged::Deleted => receipt.deleted += 1,
-            Purged::Pruned => receipt.pruned += 1,
-            Purged::Nothing(_) => {}
+            PurgeResult::Deleted => receipt.deleted += 1,
+            PurgeResult::Pruned => receipt.pruned += 1,
+            PurgeResult::Nothing(_) => {}
         }
     }
 }
 
 /// Purges the content of an event of a space.
-pub fn purge(batch: &mut Batch<'_>, space: &SpaceId, target: &EventId) -> Answer<Purged> {
-    let Some(seq) = batch.db().seq(target)? else { return Ok(Purged::Nothing("it is not here")) };
-    let Some(row) = batch.db().event(seq)? else { return Ok(Purged::Nothing("it is not here")) };
+pub fn purge(batch: &mut Batch<'_>, space: &SpaceId, target: &EventId) -> StoreResult<PurgeResult> {
+    let Some(seq) = batch.db().seq(target)? else { return Ok(PurgeResult::Nothing("it is not here")) };
+    let Some(row) = batch.db().event(seq)? else { return Ok(PurgeResult::Nothing("it is not here")) };
     let is_in_space = match &row.meta {
         Some(meta) => batch.db().space_id(meta.space)? == *space,
         None => false,
     };
     if !is_in_space {
-        return Ok(Purged::Nothing("it is not here"));
+        return Ok(PurgeResult::Nothing("it is not here"));
     }
     match row.content {
         // Whoever repeats a request hears what came of the first.
-        ContentState::Deleted { .. } => return Ok(Purged::Deleted),
-        ContentState::Pruned => return Ok(Purged::Pruned),
+        ContentState::Deleted { .. } => return Ok(PurgeResult::Deleted),
+        ContentState::Pruned => return Ok(PurgeResult::Pruned),
         ContentState::Missing | ContentState::Processed | ContentState::Invalid => {}
     }
     let is_said = row.meta.as_ref().is_some_and(|meta| meta.content_len > 0 && meta.kind != Kind::Space);
     if !is_said {
-        return Ok(Purged::Nothing("it has no content that could be purged"));
+        return Ok(PurgeResult::Nothing("it has no content that could be purged"));
     }
     restate(batch, space, seq)?;
     let reference = Reference { role: Role::Target, id: *target };
     match by_keeper(batch, space, Kind::Delete, Payload::None, Some(reference))? {
-        Ok(_) => Ok(Purged::Deleted),
+        Ok(_) => Ok(PurgeResult::Deleted),
         // Whoever does not keep the space cannot speak for it.
         Err(_) => Ok(match prune_all(batch, seq)? {
-            Pruned::Dropped => Purged::Pruned,
-            Pruned::Nothing(why) => Purged::Nothing(why),
+            PruneResult::Dropped => PurgeResult::Pruned,
+            PruneResult::Nothing(why) => PurgeResult::Nothing(why),
         }),
     }
 }
 
 /// Who takes part in a thread and who sees it must outlive whoever said so: before that content goes, the keeper of the
 /// space says it again.
-fn restate(batch: &mut Batch<'_>, space: &SpaceId, seq: Seq) -> Answer<()> {
+fn restate(batch: &mut Batch<'_>, space: &SpaceId, seq: Seq) -> StoreResult<()> {
     let db = batch.db();
     let Some(meta) = db.event(seq)?.and_then(|row| row.meta) else { return Ok(()) };
     let thread = match meta.kind {
@@ -97,7 +97,7 @@ fn restate(batch: &mut Batch<'_>, space: &SpaceId, seq: Seq) -> Answer<()> {
 }
 
 /// Drops the content of an event and of its versions on this node.
-fn prune_all(batch: &mut Batch<'_>, seq: Seq) -> Answer<Pruned> {
+fn prune_all(batch: &mut Batch<'_>, seq: Seq) -> StoreResult<PruneResult> {
     let mut after = Stamp::FIRST;
     loop {
         let versions = batch.db().versions(seq, after, ROWS_PER_PART)?;
@@ -111,7 +111,7 @@ fn prune_all(batch: &mut Batch<'_>, seq: Seq) -> Answer<Pruned> {
 }
 
 /// Drops content on this node.
-fn prune(batch: &mut Batch<'_>, seq: Seq) -> Answer<Pruned> {
+fn prune(batch: &mut Batch<'_>, seq: Seq) -> StoreResult<PruneResult> {
     let (pruned, changes) = content::prune(batch.db(), &policy(batch), seq)?;
     batch.apply(changes)?;
     Ok(pruned)
@@ -123,8 +123,8 @@ pub(super) fn part(
     space: &SpaceId,
     authors: RangeInclusive<AuthorNo>,
     job: &mut Job,
-) -> Answer<Part> {
-    let Some(no) = batch.db().space_no(space)? else { return Ok(Part::Done) };
+) -> StoreResult<JobStep> {
+    let Some(no) = batch.db().space_no(space)? else { return Ok(JobStep::Done) };
     let from = job.cursor.first_chunk::<4>().map_or(*authors.start(), |bytes| AuthorNo(u32::from_be_bytes(*bytes)));
     let after = (from, stamp_at(&job.cursor, 4));
     let found = batch.db().written_after(no, after, *authors.end(), ROWS_PER_PART)?;
@@ -141,8 +141,8 @@ pub(super) fn part(
             purged += 1;
         }
         if purged >= PURGES_PER_PART {
-            return Ok(Part::More);
+            return Ok(JobStep::More);
         }
     }
-    Ok(if found.len() < ROWS_PER_PART { Part::Done } else { Part::More })
+    Ok(if found.len() < ROWS_PER_PART { JobStep::Done } else { JobStep::More })
 }

@@ -1,20 +1,20 @@
 //! Retention: which messages have been kept long enough. One plan serves the dry run, which only reads, and the job.
 
 use super::purging::purge;
-use super::{PURGES_PER_PART, Part, ROWS_PER_PART, stamp_at};
-use engine::reads::{Answer, Fault, Reads as _};
+use super::{JobStep, PURGES_PER_PART, ROWS_PER_PART, stamp_at};
+use engine::reads::{Reads as _, StoreError, StoreResult};
 use model::stage::ContentState;
 use model::{EventId, Nanos, Seq, SpaceId, Stamp};
 use store::jobs::Job;
 use store::retention::Retention;
-use store::tables::View;
-use store::timeline::Line;
-use store::views::Shown;
+use store::tables::TableReads;
+use store::timeline::TimelineLine;
+use store::views::ShownContent;
 use store::{Batch, Db};
 
 /// Why a message goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Why {
+pub enum PurgeReason {
     /// It is too old.
     Age,
     /// There are enough that are newer.
@@ -23,20 +23,20 @@ pub enum Why {
     Deleted,
 }
 
-impl Why {
+impl PurgeReason {
     /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
-            Why::Age => "age",
-            Why::Count => "count",
-            Why::Deleted => "deleted",
+            PurgeReason::Age => "age",
+            PurgeReason::Count => "count",
+            PurgeReason::Deleted => "deleted",
         }
     }
 }
 
 /// A message that goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Going {
+pub struct ExpiringMessage {
     /// Its space.
     pub space: SpaceId,
     /// Its thread.
@@ -44,14 +44,14 @@ pub struct Going {
     /// The message.
     pub message: EventId,
     /// Why.
-    pub why: Why,
+    pub why: PurgeReason,
     /// Where a plan goes on after it.
-    after: Place,
+    after: PlanCursor,
 }
 
 /// Where a plan goes on: in a space, after a thread and, in the next one, after a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct PlanCursor {
     space: SpaceId,
     thread: Stamp,
     message: Stamp,
@@ -59,15 +59,15 @@ pub struct Place {
     counted: Stamp,
 }
 
-impl Place {
+impl PlanCursor {
     /// The very first.
-    pub const FIRST: Place =
-        Place { space: SpaceId([0; 16]), thread: Stamp::FIRST, message: Stamp::FIRST, counted: Stamp::FIRST };
+    pub const FIRST: PlanCursor =
+        PlanCursor { space: SpaceId([0; 16]), thread: Stamp::FIRST, message: Stamp::FIRST, counted: Stamp::FIRST };
 
-    fn from_bytes(bytes: &[u8]) -> Place {
+    fn from_bytes(bytes: &[u8]) -> PlanCursor {
         let space = bytes.first_chunk::<16>().map_or(SpaceId::ZERO, |space| SpaceId(*space));
         let stamp = |number: usize| stamp_at(bytes, 16 + number * Stamp::LEN);
-        Place { space, thread: stamp(0), message: stamp(1), counted: stamp(2) }
+        PlanCursor { space, thread: stamp(0), message: stamp(1), counted: stamp(2) }
     }
 
     fn to_bytes(self) -> Vec<u8> {
@@ -78,30 +78,36 @@ impl Place {
 
 /// A part of a plan.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Plan {
+pub struct RetentionPlan {
     /// What goes.
-    pub going: Vec<Going>,
+    pub going: Vec<ExpiringMessage>,
     /// How many messages were looked at.
     pub seen: u64,
     /// Where it goes on; none at the end.
-    pub next: Option<Place>,
+    pub next: Option<PlanCursor>,
 }
 
-impl Default for Place {
-    fn default() -> Place {
-        Place::FIRST
+impl Default for PlanCursor {
+    fn default() -> PlanCursor {
+        PlanCursor::FIRST
     }
 }
 
 /// What goes by the rules of one space or of all, from a place on, looking at about so many messages.
-pub fn plan<V: View>(db: &Db<V>, only: Option<SpaceId>, now: Nanos, from: Place, most: usize) -> Answer<Plan> {
+pub fn plan<V: TableReads>(
+    db: &Db<V>,
+    only: Option<SpaceId>,
+    now: Nanos,
+    from: PlanCursor,
+    most: usize,
+) -> StoreResult<RetentionPlan> {
     let mut spaces: Vec<SpaceId> = db.retentions()?.into_iter().map(|(space, ..)| space).collect();
     spaces.dedup();
     spaces.retain(|space| *space >= from.space && only.is_none_or(|only| only == *space));
-    let mut plan = Plan::default();
+    let mut plan = RetentionPlan::default();
     for space in spaces {
         let Some(no) = db.space_no(&space)? else { continue };
-        let mut place = if space == from.space { from } else { Place { space, ..Place::FIRST } };
+        let mut place = if space == from.space { from } else { PlanCursor { space, ..PlanCursor::FIRST } };
         loop {
             if plan.seen >= most as u64 {
                 plan.next = Some(place);
@@ -110,7 +116,7 @@ pub fn plan<V: View>(db: &Db<V>, only: Option<SpaceId>, now: Nanos, from: Place,
             // A thread that is not finished is met again, since its own stamp is not yet behind.
             let Some((stamp, seq)) = db.threads(no, place.thread, 1)?.first().copied() else { break };
             let left = most.saturating_sub(plan.seen as usize).max(1);
-            let next = Place { thread: stamp, message: Stamp::FIRST, counted: Stamp::FIRST, ..place };
+            let next = PlanCursor { thread: stamp, message: Stamp::FIRST, counted: Stamp::FIRST, ..place };
             place = thread_part(db, place, (stamp, seq), now, left, &mut plan)?.unwrap_or(next);
         }
     }
@@ -118,14 +124,14 @@ pub fn plan<V: View>(db: &Db<V>, only: Option<SpaceId>, now: Nanos, from: Place,
 }
 
 /// Plans for a thread. Says where it goes on, unless it is finished.
-fn thread_part<V: View>(
+fn thread_part<V: TableReads>(
     db: &Db<V>,
-    mut place: Place,
+    mut place: PlanCursor,
     (stamp, seq): (Stamp, Seq),
     now: Nanos,
     most: usize,
-    plan: &mut Plan,
-) -> Answer<Option<Place>> {
+    plan: &mut RetentionPlan,
+) -> StoreResult<Option<PlanCursor>> {
     plan.seen += 1;
     let Some(rule) = db.retention(&place.space, &stamp.id)? else { return Ok(None) };
     if let Some(count) = rule.count.filter(|_| place.message == Stamp::FIRST) {
@@ -137,15 +143,15 @@ fn thread_part<V: View>(
     let looked_at = db.lines_after(seq, place.message, most, |line| {
         last = line.stamp();
         if let Some(why) = judge.why(db, &line)? {
-            let after = Place { message: last, ..place };
-            going.push(Going { space: place.space, thread: stamp.id, message: last.id, why, after });
+            let after = PlanCursor { message: last, ..place };
+            going.push(ExpiringMessage { space: place.space, thread: stamp.id, message: last.id, why, after });
         }
-        Ok::<_, Fault>(())
+        Ok::<_, StoreError>(())
     })?;
     plan.seen += looked_at.len() as u64;
     plan.going.extend(going);
     let is_finished = looked_at.len() < most || (last >= judge.cut() && judge.deleted_before.is_none());
-    Ok((!is_finished).then_some(Place { message: last, ..place }))
+    Ok((!is_finished).then_some(PlanCursor { message: last, ..place }))
 }
 
 /// A rule as of a moment.
@@ -169,26 +175,26 @@ impl Judge {
         self.aged.max(self.counted)
     }
 
-    fn why<V: View>(&self, db: &Db<V>, line: &Line<'_, V>) -> Answer<Option<Why>> {
+    fn why<V: TableReads>(&self, db: &Db<V>, line: &TimelineLine<'_, V>) -> StoreResult<Option<PurgeReason>> {
         let (stamp, is_copied) = (line.stamp(), line.is_copied());
-        let is_here = || -> Answer<bool> {
+        let is_here = || -> StoreResult<bool> {
             let row = db.event(line.seq())?;
             Ok(row.is_some_and(|row| matches!(row.content, ContentState::Processed | ContentState::Missing)))
         };
         if stamp < self.cut() {
-            let why = if stamp < self.aged { Why::Age } else { Why::Count };
+            let why = if stamp < self.aged { PurgeReason::Age } else { PurgeReason::Count };
             return Ok((is_copied || is_here()?).then_some(why));
         }
         let Some(before) = self.deleted_before.filter(|_| line.is_edited()) else { return Ok(None) };
         let message = line.message()?;
-        let is_deleted = message.content == Shown::Here(br#"{"deleted":true}"#.to_vec());
-        Ok((is_deleted && message.version.at < before && is_here()?).then_some(Why::Deleted))
+        let is_deleted = message.content == ShownContent::Here(br#"{"deleted":true}"#.to_vec());
+        Ok((is_deleted && message.version.at < before && is_here()?).then_some(PurgeReason::Deleted))
     }
 }
 
 /// Does a part of the job.
-pub(super) fn part(batch: &mut Batch<'_>, only: Option<SpaceId>, job: &mut Job) -> Answer<Part> {
-    let from = Place::from_bytes(&job.cursor);
+pub(super) fn part(batch: &mut Batch<'_>, only: Option<SpaceId>, job: &mut Job) -> StoreResult<JobStep> {
+    let from = PlanCursor::from_bytes(&job.cursor);
     let plan = plan(batch.db(), only, batch.now(), from, ROWS_PER_PART)?;
     for going in plan.going.iter().take(PURGES_PER_PART) {
         purge(batch, &going.space, &going.message)?.note(&mut job.receipt);
@@ -196,14 +202,14 @@ pub(super) fn part(batch: &mut Batch<'_>, only: Option<SpaceId>, job: &mut Job) 
     // The rest of a part that was too large is planned anew.
     if let Some(last) = plan.going.get(PURGES_PER_PART - 1).filter(|_| plan.going.len() > PURGES_PER_PART) {
         job.cursor = last.after.to_bytes();
-        return Ok(Part::More);
+        return Ok(JobStep::More);
     }
     job.receipt.seen += plan.seen;
     match plan.next {
         Some(next) => {
             job.cursor = next.to_bytes();
-            Ok(Part::More)
+            Ok(JobStep::More)
         }
-        None => Ok(Part::Done),
+        None => Ok(JobStep::Done),
     }
 }

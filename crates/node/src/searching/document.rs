@@ -1,15 +1,15 @@
 //! What of a message is searched: everything it says now, if it is shown at all.
 
-use engine::reads::{Answer, Reads as _};
+use engine::reads::{Reads as _, StoreResult};
 use model::{Kind, Seq};
-use search::Document;
+use search::IndexedMessage;
 use serde_json::Value;
-use store::tables::View;
-use store::views::Shown;
-use store::{Db, Entry};
+use store::tables::TableReads;
+use store::views::ShownContent;
+use store::{Db, JournalEntry};
 
 /// The message that an entry of the journal may have changed.
-pub(super) fn changed<V: View>(db: &Db<V>, entry: &Entry) -> Answer<Option<Seq>> {
+pub(super) fn changed<V: TableReads>(db: &Db<V>, entry: &JournalEntry) -> StoreResult<Option<Seq>> {
     let Some(meta) = db.event(entry.seq)?.and_then(|row| row.meta) else { return Ok(None) };
     Ok(match meta.kind {
         Kind::Message => Some(entry.seq),
@@ -19,11 +19,11 @@ pub(super) fn changed<V: View>(db: &Db<V>, entry: &Entry) -> Answer<Option<Seq>>
 }
 
 /// A message as it is searched for; none where it is hidden, deleted or not here.
-pub(super) fn document<V: View>(db: &Db<V>, seq: Seq) -> Answer<Option<Document>> {
+pub(super) fn document<V: TableReads>(db: &Db<V>, seq: Seq) -> StoreResult<Option<IndexedMessage>> {
     let Some(row) = db.event(seq)?.filter(|row| row.is_applied()) else { return Ok(None) };
     let Some(meta) = row.meta.filter(|meta| meta.kind == Kind::Message && meta.counts) else { return Ok(None) };
     let Some(message) = db.message_by_seq(seq)? else { return Ok(None) };
-    let Shown::Here(bytes) = &message.content else { return Ok(None) };
+    let ShownContent::Here(bytes) = &message.content else { return Ok(None) };
     let Ok(content) = serde_json::from_slice::<Value>(bytes) else { return Ok(None) };
     if content["deleted"] == true {
         return Ok(None);
@@ -33,7 +33,7 @@ pub(super) fn document<V: View>(db: &Db<V>, seq: Seq) -> Answer<Option<Document>
     let mut text = String::new();
     gather(body, &mut text);
     let title = body["title"].as_str().unwrap_or_default().to_owned();
-    Ok(Some(Document { seq, thread: meta.subject, author: message.author, at: message.stamp.at, title, text }))
+    Ok(Some(IndexedMessage { seq, thread: meta.subject, author: message.author, at: message.stamp.at, title, text }))
 }
 
 /// All strings of a body, one after the other. Names of fields are the application's words, not the author's. Bodies

@@ -4,14 +4,14 @@
 //! hears of every entry. An index that fails is given up and opened again, empty.
 
 use super::document::{changed, document};
-use engine::reads::{Answer, Reads as _};
+use engine::reads::{Reads as _, StoreResult};
 use model::{Nanos, Position, Seq, SpaceNo, Stamp};
-use search::{CannotSearch, Index};
+use search::{Index, IndexError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
-use store::tables::View;
-use store::{Db, Entry, Store};
+use store::tables::TableReads;
+use store::{Db, JournalEntry, Store};
 
 /// Entries or rows that are read at once.
 const CHUNK: usize = 1024;
@@ -26,7 +26,7 @@ const REST_AFTER: u64 = 10 * Nanos::SECOND;
 
 /// All indexes, and how far they have read.
 #[derive(Debug)]
-pub(super) struct Follower {
+pub(super) struct IndexFollower {
     folder: PathBuf,
     spaces: BTreeMap<SpaceNo, Followed>,
     /// Spaces to open with the next look, and whether what is there is to be dropped first.
@@ -49,25 +49,25 @@ struct Followed {
 
 /// What may fail: the database, which is a fault, or the index, which is made anew.
 enum Failed {
-    Read(engine::reads::Fault),
-    Index(CannotSearch),
+    Read(engine::reads::StoreError),
+    Index(IndexError),
 }
 
-impl From<engine::reads::Fault> for Failed {
-    fn from(fault: engine::reads::Fault) -> Failed {
+impl From<engine::reads::StoreError> for Failed {
+    fn from(fault: engine::reads::StoreError) -> Failed {
         Failed::Read(fault)
     }
 }
 
-impl From<CannotSearch> for Failed {
-    fn from(why: CannotSearch) -> Failed {
+impl From<IndexError> for Failed {
+    fn from(why: IndexError) -> Failed {
         Failed::Index(why)
     }
 }
 
-impl Follower {
-    pub(super) fn new(folder: PathBuf) -> Follower {
-        Follower { folder, spaces: BTreeMap::new(), to_open: BTreeMap::new(), read_up_to: None }
+impl IndexFollower {
+    pub(super) fn new(folder: PathBuf) -> IndexFollower {
+        IndexFollower { folder, spaces: BTreeMap::new(), to_open: BTreeMap::new(), read_up_to: None }
     }
 
     /// The indexes that can be asked.
@@ -94,7 +94,7 @@ impl Follower {
     }
 
     /// Reads the journal up to the snapshot's position.
-    pub(super) fn follow<V: View>(&mut self, store: &Store, db: &Db<V>, now: Nanos) -> Answer<()> {
+    pub(super) fn follow<V: TableReads>(&mut self, store: &Store, db: &Db<V>, now: Nanos) -> StoreResult<()> {
         let latest = db.position()?;
         let Some(mut from) = self.read_up_to.map(|position| position.number) else {
             for (id, ..) in db.spaces()? {
@@ -117,14 +117,14 @@ impl Follower {
         Ok(())
     }
 
-    fn hear<V: View>(
+    fn hear<V: TableReads>(
         &mut self,
         store: &Store,
         db: &Db<V>,
         position: Position,
-        entry: &Entry,
+        entry: &JournalEntry,
         now: Nanos,
-    ) -> Answer<()> {
+    ) -> StoreResult<()> {
         if !self.spaces.contains_key(&entry.space) {
             self.to_open.entry(entry.space).or_insert(false);
             self.open_all(store, db, now)?;
@@ -138,12 +138,12 @@ impl Follower {
     }
 
     /// Opens what is to be opened. What fails stays for the next look.
-    fn open_all<V: View>(&mut self, store: &Store, db: &Db<V>, now: Nanos) -> Answer<()> {
+    fn open_all<V: TableReads>(&mut self, store: &Store, db: &Db<V>, now: Nanos) -> StoreResult<()> {
         for (space, is_failed) in std::mem::take(&mut self.to_open) {
             let id = db.space_id(space)?;
             let (folder, key) = (self.folder.join(id.to_string()), store.search_key(&id));
             let resumed = match is_failed {
-                true => Err(CannotSearch::Damaged("it failed before".to_owned()).into()),
+                true => Err(IndexError::Damaged("it failed before".to_owned()).into()),
                 false => Index::open(&folder, &key).map_err(Failed::from),
             };
             let resumed = resumed.and_then(|index| Followed::open(index, db, space, now));
@@ -164,7 +164,7 @@ impl Follower {
     }
 
     /// An index that failed is given up; a fault of the database is passed on.
-    fn settle(&mut self, space: SpaceNo, done: Result<(), Failed>) -> Answer<()> {
+    fn settle(&mut self, space: SpaceNo, done: Result<(), Failed>) -> StoreResult<()> {
         match done {
             Ok(()) => Ok(()),
             Err(Failed::Read(fault)) => {
@@ -196,7 +196,7 @@ impl Follower {
         next.first().copied()
     }
 
-    fn each(&mut self, mut work: impl FnMut(&mut Followed) -> Result<(), CannotSearch>) {
+    fn each(&mut self, mut work: impl FnMut(&mut Followed) -> Result<(), IndexError>) {
         let failed: Vec<SpaceNo> = self
             .spaces
             .iter_mut()
@@ -212,7 +212,7 @@ impl Follower {
 
 impl Followed {
     /// Brings an index up to the snapshot: from where it stopped, or from nothing.
-    fn open<V: View>(index: Index, db: &Db<V>, space: SpaceNo, now: Nanos) -> Result<Followed, Failed> {
+    fn open<V: TableReads>(index: Index, db: &Db<V>, space: SpaceNo, now: Nanos) -> Result<Followed, Failed> {
         let latest = db.position()?;
         let stopped = index.position();
         let mut followed = Followed {
@@ -225,7 +225,7 @@ impl Followed {
         };
         match stopped {
             Some(stopped) if can_resume(db, &stopped, &latest)? => followed.resume(db, space, stopped, now)?,
-            Some(_) => return Err(CannotSearch::Damaged("the journal does not know its position".to_owned()).into()),
+            Some(_) => return Err(IndexError::Damaged("the journal does not know its position".to_owned()).into()),
             None => followed.gather(db, space)?,
         }
         followed.read_up_to = latest;
@@ -238,7 +238,7 @@ impl Followed {
         Ok(followed)
     }
 
-    fn resume<V: View>(&mut self, db: &Db<V>, space: SpaceNo, from: Position, now: Nanos) -> Result<(), Failed> {
+    fn resume<V: TableReads>(&mut self, db: &Db<V>, space: SpaceNo, from: Position, now: Nanos) -> Result<(), Failed> {
         let mut position = from;
         loop {
             let entries = db.journal(Some(space), position.number, CHUNK)?;
@@ -252,7 +252,7 @@ impl Followed {
 
     /// Everything that the timelines of a space show. Nothing is committed on the way, since only the whole has a
     /// position; what does not fit into the writer's memory waits in files.
-    fn gather<V: View>(&mut self, db: &Db<V>, space: SpaceNo) -> Result<(), Failed> {
+    fn gather<V: TableReads>(&mut self, db: &Db<V>, space: SpaceNo) -> Result<(), Failed> {
         let mut after = Stamp::FIRST;
         loop {
             let threads = db.threads(space, after, CHUNK)?;
@@ -264,7 +264,7 @@ impl Followed {
         }
     }
 
-    fn gather_thread<V: View>(&mut self, db: &Db<V>, thread: Seq) -> Result<(), Failed> {
+    fn gather_thread<V: TableReads>(&mut self, db: &Db<V>, thread: Seq) -> Result<(), Failed> {
         let mut after = Stamp::FIRST;
         loop {
             let messages = db.timeline_after(thread, after, CHUNK)?;
@@ -278,7 +278,13 @@ impl Followed {
         }
     }
 
-    fn hear<V: View>(&mut self, db: &Db<V>, position: Position, entry: &Entry, now: Nanos) -> Result<(), Failed> {
+    fn hear<V: TableReads>(
+        &mut self,
+        db: &Db<V>,
+        position: Position,
+        entry: &JournalEntry,
+        now: Nanos,
+    ) -> Result<(), Failed> {
         self.read_up_to = position;
         let Some(seq) = changed(db, entry)? else { return Ok(()) };
         match document(db, seq)? {
@@ -292,7 +298,7 @@ impl Followed {
         Ok(())
     }
 
-    fn commit(&mut self, now: Nanos) -> Result<(), CannotSearch> {
+    fn commit(&mut self, now: Nanos) -> Result<(), IndexError> {
         if self.changes == 0 && self.index.position() == Some(self.read_up_to) {
             return Ok(());
         }
@@ -305,7 +311,7 @@ impl Followed {
     }
 
     /// Does what is due, and says when the next thing will be.
-    fn tend(&mut self, now: Nanos) -> Result<Option<Nanos>, CannotSearch> {
+    fn tend(&mut self, now: Nanos) -> Result<Option<Nanos>, IndexError> {
         if self.changes > 0 {
             let due = self.committed_at.plus(COMMIT_EVERY);
             if now < due {
@@ -328,7 +334,7 @@ impl Followed {
 }
 
 /// Whether everything after a position is still in this journal.
-fn can_resume<V: View>(db: &Db<V>, stopped: &Position, latest: &Position) -> Answer<bool> {
+fn can_resume<V: TableReads>(db: &Db<V>, stopped: &Position, latest: &Position) -> StoreResult<bool> {
     let first = db.journal(None, 0, 1)?.first().map_or(latest.number.saturating_add(1), |(number, _)| *number);
     let is_whole = stopped.number == latest.number || stopped.number.saturating_add(1) >= first;
     Ok(stopped.epoch == latest.epoch && stopped.number <= latest.number && is_whole)

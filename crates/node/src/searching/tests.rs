@@ -1,9 +1,12 @@
 //! Search as it follows a node: what is shown is found, what is not is not, and the loop is the test itself.
 
 use super::*;
-use crate::acts::{Act, Administered, Administration, Caller, Deed, Means, NewMessage, Order, Place, message_content};
-use crate::core::{Reply, Request};
-use crate::hunter::NoSource;
+use crate::acts::{
+    AdminCommand, AdminRequest, AdminResult, Caller, CallerKind, CommandRequest, MessageRef, NewMessage, UserCommand,
+    message_content,
+};
+use crate::core::{WriterReply, WriterRequest};
+use crate::hunter::NoSources;
 use crate::{Clock, NodeOptions};
 use engine::access::KeyRole;
 use engine::reads::Reads as _;
@@ -34,24 +37,26 @@ impl Home {
     fn new() -> Home {
         let folder = tempfile::tempdir().expect("a folder");
         let disk = FolderDisk::new(folder.path()).expect("a disk");
-        let store = Store::open(Arc::new(disk), MasterKey::new(&[5; 32]), store::Options::default()).expect("a store");
+        let store =
+            Store::open(Arc::new(disk), MasterKey::new(&[5; 32]), store::StoreOptions::default()).expect("a store");
         let clock = Arc::new(HandClock(AtomicU64::new(1_800_000_000 * Nanos::SECOND)));
-        let node = Node::start(store, clock.clone(), Arc::new(NoSource), NodeOptions::default());
-        let what = Administration::FoundSpace { name: "home".to_owned(), sealed: true, fresh: Box::new([1; 80]) };
-        let space = match node.ask(Request::Administer(Box::new(Order::by("a test", what)))).expect("an answer") {
-            Reply::Administered(Ok(Administered::Founded(space))) => space,
-            other => panic!("{other:?}"),
-        };
+        let node = Node::start(store, clock.clone(), Arc::new(NoSources), NodeOptions::default());
+        let what = AdminCommand::FoundSpace { name: "home".to_owned(), sealed: true, random: Box::new([1; 80]) };
+        let space =
+            match node.ask(WriterRequest::Administer(Box::new(AdminRequest::by("a test", what)))).expect("an answer") {
+                WriterReply::Administered(Ok(AdminResult::Founded(space))) => space,
+                other => panic!("{other:?}"),
+            };
         let no = node.snapshot().and_then(|db| db.space_no(&space)).expect("read").expect("a number");
         Home { node, clock, space, no, folder }
     }
 
-    fn act(&self, means: Means, deed: Deed) -> (EventId, Seq) {
-        let user = (means != Means::Operator).then(|| "alice".to_owned());
-        let caller = Caller { means, user, called: String::new() };
-        let act = Act { space: self.space, caller, once: None, deed, fresh: [3; 32] };
-        match self.node.ask(Request::Act(Box::new(act))).expect("an answer") {
-            Reply::Acted(Ok(acted)) => (acted.shown, acted.seq),
+    fn act(&self, kind: CallerKind, command: UserCommand) -> (EventId, Seq) {
+        let user = (kind != CallerKind::Operator).then(|| "alice".to_owned());
+        let caller = Caller { kind, user, audit_name: String::new() };
+        let act = CommandRequest { space: self.space, caller, once: None, command, random: [3; 32] };
+        match self.node.ask(WriterRequest::Act(Box::new(act))).expect("an answer") {
+            WriterReply::Acted(Ok(result)) => (result.shown, result.seq),
             other => panic!("{other:?}"),
         }
     }
@@ -61,29 +66,29 @@ impl Home {
         let thread = Some("lobby".parse().expect("a name"));
         let (mentions, attachments) = (Vec::new(), Vec::new());
         let message = NewMessage { thread, chosen: None, content, reply_to: None, mentions, attachments };
-        self.act(Means::Key(KeyRole::Backend), Deed::Post(message))
+        self.act(CallerKind::Key(KeyRole::Backend), UserCommand::Post(message))
     }
 
-    fn place(id: EventId) -> Place {
-        Place { thread: None, message: id.to_string().parse().expect("a name") }
+    fn place(id: EventId) -> MessageRef {
+        MessageRef { thread: None, message: id.to_string().parse().expect("a name") }
     }
 
     fn edit(&self, id: EventId, said: serde_json::Value) {
         let content = message_content(said, None).expect("content");
-        self.act(Means::Key(KeyRole::Backend), Deed::Edit(Home::place(id), content));
+        self.act(CallerKind::Key(KeyRole::Backend), UserCommand::Edit(Home::place(id), content));
     }
 
     fn indexes(&self) -> PathBuf {
         self.folder.path().join("search")
     }
 
-    fn searching(&self) -> Arc<Searching> {
-        let searching = Searching::prepare(&self.node, self.indexes()).0;
+    fn searching(&self) -> Arc<SearchService> {
+        let searching = SearchService::prepare(&self.node, self.indexes()).0;
         searching.catch_up().expect("caught up");
         searching
     }
 
-    fn found(&self, searching: &Searching, text: &str) -> Vec<Seq> {
+    fn found(&self, searching: &SearchService, text: &str) -> Vec<Seq> {
         let query = Query { text: text.to_owned(), ..Query::default() };
         let mut found: Vec<Seq> =
             searching.search(self.no, &query, 100, 0).expect("hits").iter().map(|hit| hit.seq).collect();
@@ -96,7 +101,9 @@ impl Home {
         let index = self.index();
         let author = model::Identity([0; 32]);
         let (title, text) = (String::new(), text.to_owned());
-        index.put(&search::Document { seq: PLANTED, thread: Seq(1), author, at: Nanos(1), title, text }).expect("put");
+        index
+            .put(&search::IndexedMessage { seq: PLANTED, thread: Seq(1), author, at: Nanos(1), title, text })
+            .expect("put");
         index.commit(position).expect("committed");
     }
 
@@ -124,7 +131,7 @@ fn what_is_shown_is_found() {
     searching.catch_up().expect("caught up");
     assert_eq!(home.found(&searching, "words"), [one, two]);
     home.edit(first, serde_json::json!({ "title": "a plan", "items": ["of", { "x": "another kind" }] }));
-    home.act(Means::Key(KeyRole::Backend), Deed::DeleteMessage(Home::place(second)));
+    home.act(CallerKind::Key(KeyRole::Backend), UserCommand::DeleteMessage(Home::place(second)));
     searching.catch_up().expect("caught up");
     assert_eq!(home.found(&searching, "words"), []);
     assert_eq!(home.found(&searching, "another plan kin"), [one]);
@@ -138,7 +145,7 @@ fn what_was_purged_leaves_the_index_and_then_its_files() {
     home.say("something that stays in the same file");
     let searching = home.searching();
     assert_eq!(home.found(&searching, "canarybird"), [seq]);
-    home.act(Means::Key(KeyRole::Admin), Deed::Purge(id));
+    home.act(CallerKind::Key(KeyRole::Admin), UserCommand::Purge(id));
     searching.catch_up().expect("caught up");
     assert_eq!(home.found(&searching, "canarybird"), []);
     let index = searching.shared.follower().indexes().remove(&home.no).expect("an index");
@@ -199,7 +206,7 @@ fn an_index_that_fails_while_it_is_asked_is_made_anew() {
     spoil(&home.indexes().join(home.space.to_string()));
     let query = Query { text: "words".to_owned(), ..Query::default() };
     let asked = searching.search(home.no, &query, 10, 0);
-    assert!(matches!(asked, Err(CannotAsk::Search(CannotSearch::Damaged(_)))), "{asked:?}");
+    assert!(matches!(asked, Err(SearchError::Search(CannotSearch::Damaged(_)))), "{asked:?}");
     searching.catch_up().expect("caught up");
     assert_eq!(home.found(&searching, "words"), [one]);
 }
@@ -217,7 +224,7 @@ fn spoil(folder: &Path) {
 fn a_space_that_was_not_looked_at_yet_says_so() {
     let home = Home::new();
     home.say("words");
-    let searching = Searching::prepare(&home.node, home.indexes()).0;
+    let searching = SearchService::prepare(&home.node, home.indexes()).0;
     let query = Query { text: "words".to_owned(), ..Query::default() };
-    assert!(matches!(searching.search(home.no, &query, 10, 0), Err(CannotAsk::NotReady)));
+    assert!(matches!(searching.search(home.no, &query, 10, 0), Err(SearchError::NotReady)));
 }

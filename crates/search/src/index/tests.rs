@@ -89,8 +89,8 @@ fn hits_are_narrowed_down_and_paged() {
     assert_eq!(found(&index, &Query { thread: Some(Seq(0)), before: Some(Nanos(60)), ..query.clone() }), [2, 4]);
     let pages: Vec<usize> = (0..4).map(|page| index.search(&query, 4, page * 4).expect("hits").len()).collect();
     assert_eq!(pages, [4, 4, 1, 0]);
-    assert!(matches!(index.search(&query, 10, REACH_MAX), Err(CannotSearch::Bad(BadQuery::Far))));
-    assert!(matches!(index.search(&ask("\""), 10, 0), Err(CannotSearch::Bad(BadQuery::Quote))));
+    assert!(matches!(index.search(&query, 10, REACH_MAX), Err(IndexError::Bad(BadQuery::Far))));
+    assert!(matches!(index.search(&ask("\""), 10, 0), Err(IndexError::Bad(BadQuery::Quote))));
 }
 
 #[test]

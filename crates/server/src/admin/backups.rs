@@ -1,19 +1,19 @@
 //! Backups of the node, for its operator: what is known of them, and one more, now.
 
 use crate::ask::json;
-use crate::backups::{CannotMake, Made, make};
-use crate::caller::Guest;
-use crate::extract::Sent;
+use crate::backups::{BackupTaskError, FinishedBackup, make};
+use crate::caller::RequestContext;
+use crate::extract::RequestBody;
 use crate::problem::Problem;
-use crate::state::Shared;
+use crate::state::SharedState;
 use axum::Json;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
 use model::Nanos;
-use node::acts::Administration;
+use node::acts::AdminCommand;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-use store::backup::CannotBackUp;
+use store::backup::BackupError;
 use utoipa::ToSchema;
 
 /// The longest path that systems take.
@@ -80,25 +80,25 @@ fn text(path: &Path) -> String {
     path.display().to_string()
 }
 
-fn shown(made: &Made) -> BackupMade {
-    let Made { file, at, done } = made;
+fn shown(made: &FinishedBackup) -> BackupMade {
+    let FinishedBackup { file, at, done } = made;
     BackupMade { name: text(file), ts: at.0, bytes: done.bytes, rows: done.rows, content_files: done.files }
 }
 
-impl From<CannotMake> for Problem {
-    fn from(why: CannotMake) -> Problem {
+impl From<BackupTaskError> for Problem {
+    fn from(why: BackupTaskError) -> Problem {
         let detail = why.to_string();
-        let CannotMake::Failed(why) = why else { return Problem::overloaded(detail).after(10) };
+        let BackupTaskError::Failed(why) = why else { return Problem::overloaded(detail).after(10) };
         let action = why.what_to_do();
         let problem = match why {
-            CannotBackUp::Exists(_) => Problem::conflict(detail),
-            CannotBackUp::Write { why, .. } if why.kind() == std::io::ErrorKind::StorageFull => {
+            BackupError::Exists(_) => Problem::conflict(detail),
+            BackupError::Write { why, .. } if why.kind() == std::io::ErrorKind::StorageFull => {
                 Problem::overloaded(detail).after(60)
             }
-            CannotBackUp::Write { .. } => Problem::unprocessable(detail),
-            CannotBackUp::Stopped => Problem::overloaded(detail).after(5),
-            CannotBackUp::Content { .. } | CannotBackUp::Row(_) | CannotBackUp::ReadBack(_) => Problem::broken(detail),
-            CannotBackUp::Store(fault) => fault.into(),
+            BackupError::Write { .. } => Problem::unprocessable(detail),
+            BackupError::Stopped => Problem::overloaded(detail).after(5),
+            BackupError::Content { .. } | BackupError::Row(_) | BackupError::ReadBack(_) => Problem::broken(detail),
+            BackupError::Store(fault) => fault.into(),
         };
         Problem { action, ..problem }
     }
@@ -108,19 +108,19 @@ impl From<CannotMake> for Problem {
 #[utoipa::path(get, path = "/admin/backups", tag = "operator", responses(
     (status = 200, body = BackupStatus), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
-pub(crate) async fn status(State(house): State<Shared>) -> Json<BackupStatus> {
-    let state = house.backups.state();
-    let schedule = house.options.backups.as_ref().map(|plan| BackupSchedule {
+pub(crate) async fn status(State(state): State<SharedState>) -> Json<BackupStatus> {
+    let backups = state.backups.state();
+    let schedule = state.options.backups.as_ref().map(|plan| BackupSchedule {
         folder: text(&plan.folder),
         every_hours: plan.every_nanos / HOUR,
         keep: plan.keep,
     });
     Json(BackupStatus {
         schedule,
-        running: state.running.map(|(file, bytes)| BackupRunning { name: text(&file), bytes }),
-        last: state.last.as_ref().map(shown),
-        failures: state.failures,
-        last_failure: state.last_failure.map(|(at, detail)| BackupFailure { ts: at.0, detail }),
+        running: backups.running.map(|(file, bytes)| BackupRunning { name: text(&file), bytes }),
+        last: backups.last.as_ref().map(shown),
+        failures: backups.failures,
+        last_failure: backups.last_failure.map(|(at, detail)| BackupFailure { ts: at.0, detail }),
     })
 }
 
@@ -129,10 +129,10 @@ pub(crate) async fn status(State(house): State<Shared>) -> Json<BackupStatus> {
     (status = 201, body = BackupMade), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn create(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     headers: HeaderMap,
-    Sent(body): Sent,
+    RequestBody(body): RequestBody,
 ) -> Result<(StatusCode, Json<BackupMade>), Problem> {
     let BackupBody { file } = json(&headers, &body)?;
     let path = PathBuf::from(&file);
@@ -140,13 +140,13 @@ pub(crate) async fn create(
     if !is_path || file.contains('\0') || file.ends_with('/') {
         return Err(Problem::unprocessable("file is not the absolute path of a file on the machine of the node"));
     }
-    let last = house.backups.state().last.filter(|last| last.file == path);
-    if let (Some(_), Some(last)) = (house.repeated(&guest)?, last) {
+    let last = state.backups.state().last.filter(|last| last.file == path);
+    if let (Some(_), Some(last)) = (state.repeated(&context)?, last) {
         return Ok((StatusCode::CREATED, Json(shown(&last))));
     }
-    house.administer(&guest, Administration::Note("back up", file)).await?;
+    state.administer(&context, AdminCommand::Note("back up", file)).await?;
     // It goes on when the client does not wait for it.
-    let made = tokio::task::spawn_blocking(move || make(&house, &path)).await;
+    let made = tokio::task::spawn_blocking(move || make(&state, &path)).await;
     let made = made.map_err(|_| Problem::broken("the backup broke off"))??;
     Ok((StatusCode::CREATED, Json(shown(&made))))
 }

@@ -1,13 +1,13 @@
 //! The explorer: what rests in the store, under keys that people can read.
 
-use crate::caller::Guest;
+use crate::caller::RequestContext;
 use crate::extract::{Path, Query};
 use crate::problem::Problem;
-use crate::state::Shared;
+use crate::state::SharedState;
 use axum::Json;
 use axum::extract::State;
 use model::SpaceId;
-use node::acts::Means;
+use node::acts::CallerKind;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -43,8 +43,8 @@ pub(crate) struct KeyRow {
 }
 
 /// The space that the guest may look into; none for the operator, who sees all.
-fn only(guest: &Guest) -> Result<Option<SpaceId>, Problem> {
-    if guest.caller.means == Means::Operator { Ok(None) } else { guest.space().map(Some) }
+fn only(context: &RequestContext) -> Result<Option<SpaceId>, Problem> {
+    if context.caller.kind == CallerKind::Operator { Ok(None) } else { context.space().map(Some) }
 }
 
 /// List keys of the store, by family and then in the order of the rows
@@ -52,14 +52,14 @@ fn only(guest: &Guest) -> Result<Option<SpaceId>, Problem> {
     (status = 200, body = KeyPage), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn list(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Query(query): Query<KeyQuery>,
 ) -> Result<Json<KeyPage>, Problem> {
     let most = crate::threads::limit(query.limit, 1000)?;
-    let only = only(&guest)?;
+    let only = only(&context)?;
     let prefix = query.prefix.unwrap_or_default();
-    let db = house.node.snapshot()?;
+    let db = state.node.snapshot()?;
     let page = db.explore(&prefix, query.cursor.as_deref().filter(|cursor| !cursor.is_empty()), most, only.as_ref())?;
     let page = page.map_err(|why| Problem::bad_request(why.to_string()))?;
     Ok(Json(KeyPage { keys: page.keys, next: page.next }))
@@ -70,11 +70,11 @@ pub(crate) async fn list(
     (status = 200, body = KeyRow), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn get(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(key): Path<String>,
 ) -> Result<Json<KeyRow>, Problem> {
-    let row = house.node.snapshot()?.explore_row(&key, only(&guest)?.as_ref())?;
+    let row = state.node.snapshot()?.explore_row(&key, only(&context)?.as_ref())?;
     let row = row.ok_or_else(|| Problem::not_found("there is no such row in what this key may see"))?;
     Ok(Json(KeyRow { key, value: row.value, note: row.note }))
 }

@@ -2,15 +2,15 @@
 
 use super::users::RoleBody;
 use crate::ask::json;
-use crate::caller::Guest;
-use crate::extract::{Path, Sent};
+use crate::caller::RequestContext;
+use crate::extract::{Path, RequestBody};
 use crate::problem::Problem;
-use crate::state::Shared;
+use crate::state::SharedState;
 use axum::Json;
 use axum::extract::State;
 use http::HeaderMap;
 use model::Identity;
-use node::acts::{Administered, Administration};
+use node::acts::{AdminCommand, AdminResult};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -27,19 +27,19 @@ pub(crate) struct MembershipEntry {
     (status = 200, body = MembershipEntry), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn put(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(identity): Path<String>,
     headers: HeaderMap,
-    Sent(body): Sent,
+    RequestBody(body): RequestBody,
 ) -> Result<Json<MembershipEntry>, Problem> {
     let identity: Identity = identity.parse().map_err(|_| Problem::not_found("an identity is a public key in hex"))?;
     if !model::crypto::is_usable(&identity) {
         return Err(Problem::not_found("this public key belongs to nobody: anyone could sign for it"));
     }
     let role = json::<RoleBody>(&headers, &body)?.role();
-    match house.administer(&guest, Administration::AdmitIdentity(guest.space()?, identity, role)).await? {
-        Administered::Admitted(membership) => Ok(Json(MembershipEntry { membership: membership.to_string() })),
+    match state.administer(&context, AdminCommand::AdmitIdentity(context.space()?, identity, role)).await? {
+        AdminResult::Admitted(membership) => Ok(Json(MembershipEntry { membership: membership.to_string() })),
         _ => Err(Problem::broken("the identity was not admitted")),
     }
 }

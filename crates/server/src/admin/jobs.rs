@@ -1,17 +1,17 @@
 //! Jobs: what goes on in the background, and what it came to.
 
 use crate::ask::json;
-use crate::caller::Guest;
-use crate::extract::{Path, Query, Sent};
+use crate::caller::RequestContext;
+use crate::extract::{Path, Query, RequestBody};
 use crate::problem::Problem;
-use crate::state::{House, Shared};
+use crate::state::{ServerState, SharedState};
 use axum::Json;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
 use model::Nanos;
-use node::acts::{Administered, Administration, Means};
+use node::acts::{AdminCommand, AdminResult, CallerKind};
 use serde::{Deserialize, Serialize};
-use store::jobs::{Job, Work};
+use store::jobs::{Job, JobKind};
 use utoipa::{IntoParams, ToSchema};
 
 /// A job.
@@ -96,19 +96,19 @@ fn entry(number: u64, job: Job) -> JobEntry {
 }
 
 /// Whether whoever administers a space may know of a job; the operator knows of all.
-fn concerns(job: &Job, guest: &Guest) -> bool {
-    let is_own = || job.work.space().is_some_and(|space| Some(space) == guest.space);
-    guest.caller.means == Means::Operator || is_own()
+fn concerns(job: &Job, context: &RequestContext) -> bool {
+    let is_own = || job.work.space().is_some_and(|space| Some(space) == context.space);
+    context.caller.kind == CallerKind::Operator || is_own()
 }
 
 /// Begins what leads to a job.
 pub(super) async fn begin(
-    house: &House,
-    guest: &Guest,
-    what: Administration,
+    state: &ServerState,
+    context: &RequestContext,
+    what: AdminCommand,
 ) -> Result<(StatusCode, Json<Begun>), Problem> {
-    match house.administer(guest, what).await? {
-        Administered::Begun(job) => Ok((StatusCode::ACCEPTED, Json(Begun { job }))),
+    match state.administer(context, what).await? {
+        AdminResult::Begun(job) => Ok((StatusCode::ACCEPTED, Json(Begun { job }))),
         _ => Err(Problem::broken("no job was begun")),
     }
 }
@@ -118,13 +118,13 @@ pub(super) async fn begin(
     (status = 200, body = Jobs), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn list(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Query(query): Query<JobQuery>,
 ) -> Result<Json<Jobs>, Problem> {
     let most = crate::threads::limit(query.limit, 200)?;
-    let found = house.node.snapshot()?.jobs(u64::MAX, usize::MAX)?.into_iter();
-    let jobs = found.filter(|(_, job)| concerns(job, &guest)).take(most);
+    let found = state.node.snapshot()?.jobs(u64::MAX, usize::MAX)?.into_iter();
+    let jobs = found.filter(|(_, job)| concerns(job, &context)).take(most);
     Ok(Json(Jobs { jobs: jobs.map(|(number, job)| entry(number, job)).collect() }))
 }
 
@@ -133,13 +133,13 @@ pub(crate) async fn list(
     (status = 200, body = JobEntry), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn get(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(number): Path<String>,
 ) -> Result<Json<JobEntry>, Problem> {
     let unknown = || Problem::not_found("there is no such job");
     let number = number.parse().map_err(|_| unknown())?;
-    let job = house.node.snapshot()?.job(number)?.filter(|job| concerns(job, &guest)).ok_or_else(unknown)?;
+    let job = state.node.snapshot()?.job(number)?.filter(|job| concerns(job, &context)).ok_or_else(unknown)?;
     Ok(Json(entry(number, job)))
 }
 
@@ -148,19 +148,19 @@ pub(crate) async fn get(
     (status = 202, body = Begun), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn create(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     headers: HeaderMap,
-    Sent(body): Sent,
+    RequestBody(body): RequestBody,
 ) -> Result<(StatusCode, Json<Begun>), Problem> {
-    let space = guest.space()?;
+    let space = context.space()?;
     let work = match json::<WorkBody>(&headers, &body)?.work {
-        WorkWord::Retain => Work::Retain(Some(space)),
-        WorkWord::Rotate => Work::Rotate(space),
-        WorkWord::Encrypt if guest.caller.means == Means::Operator => Work::Encrypt,
+        WorkWord::Retain => JobKind::Retain(Some(space)),
+        WorkWord::Rotate => JobKind::Rotate(space),
+        WorkWord::Encrypt if context.caller.kind == CallerKind::Operator => JobKind::Encrypt,
         WorkWord::Encrypt => {
             return Err(Problem::forbidden("this walks over all spaces and needs the operator's token"));
         }
     };
-    begin(&house, &guest, Administration::Begin(work)).await
+    begin(&state, &context, AdminCommand::Begin(work)).await
 }

@@ -1,20 +1,20 @@
 //! API keys of a space: list, create, revoke or rotate.
 
-use crate::ask::{Made, json};
-use crate::caller::Guest;
+use crate::ask::{NewSecret, json};
+use crate::caller::RequestContext;
 use crate::door::keys::NewKey;
-use crate::extract::{Path, Query, Sent};
-use crate::live::Rights;
+use crate::extract::{Path, Query, RequestBody};
+use crate::live::ChangedRights;
 use crate::problem::Problem;
 use crate::shapes::{LABEL_CHARS_MAX, fits};
-use crate::state::{House, Shared};
+use crate::state::{ServerState, SharedState};
 use axum::Json;
 use axum::extract::State;
 use engine::access::KeyRole;
 use engine::reads::Reads as _;
 use http::{HeaderMap, StatusCode};
 use model::Nanos;
-use node::acts::Administration;
+use node::acts::AdminCommand;
 use serde::{Deserialize, Serialize};
 use store::doors::ApiKey;
 use utoipa::{IntoParams, ToSchema};
@@ -51,7 +51,7 @@ fn entry(id: &[u8; 8], key: &ApiKey, declared: bool) -> KeyEntry {
 
 /// The keys of a space.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Keys {
+pub(crate) struct ApiKeys {
     keys: Vec<KeyEntry>,
 }
 
@@ -110,26 +110,26 @@ pub(crate) struct EndQuery {
 
 impl EndQuery {
     /// When it ends.
-    pub(super) fn end(&self, house: &House) -> Result<Nanos, Problem> {
+    pub(super) fn end(&self, state: &ServerState) -> Result<Nanos, Problem> {
         let wait = self.after_seconds.unwrap_or(0);
         if wait > END_SECONDS_MAX {
             return Err(Problem::bad_request(format!("after_seconds is at most {END_SECONDS_MAX}, which is a year")));
         }
-        Ok(house.node.now().plus(wait.saturating_mul(Nanos::SECOND)))
+        Ok(state.node.now().plus(wait.saturating_mul(Nanos::SECOND)))
     }
 }
 
 /// List the API keys of the space
 #[utoipa::path(get, path = "/admin/api-keys", tag = "admin", responses(
-    (status = 200, body = Keys), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+    (status = 200, body = ApiKeys), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
-pub(crate) async fn list(State(house): State<Shared>, guest: Guest) -> Result<Json<Keys>, Problem> {
-    let space = guest.space()?;
-    let stored = house.node.snapshot()?.api_keys()?;
+pub(crate) async fn list(State(state): State<SharedState>, context: RequestContext) -> Result<Json<ApiKeys>, Problem> {
+    let space = context.space()?;
+    let stored = state.node.snapshot()?.api_keys()?;
     let stored = stored.iter().map(|(id, key)| (id, key, false));
-    let declared = house.options.keys.iter().map(|(id, key)| (id, key, true));
+    let declared = state.options.keys.iter().map(|(id, key)| (id, key, true));
     let keys = stored.chain(declared).filter(|(_, key, _)| key.space == space);
-    Ok(Json(Keys { keys: keys.map(|(id, key, declared)| entry(id, key, declared)).collect() }))
+    Ok(Json(ApiKeys { keys: keys.map(|(id, key, declared)| entry(id, key, declared)).collect() }))
 }
 
 /// Make an API key
@@ -137,28 +137,28 @@ pub(crate) async fn list(State(house): State<Shared>, guest: Guest) -> Result<Js
     (status = 201, body = MadeKey), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn create(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     headers: HeaderMap,
-    Sent(body): Sent,
+    RequestBody(body): RequestBody,
 ) -> Result<(StatusCode, Json<MadeKey>), Problem> {
-    guest.refuse_session()?;
+    context.refuse_session()?;
     let KeyBody { role, label } = json(&headers, &body)?;
     let role = role.role();
     let label = label.unwrap_or_default();
     if !fits(&label, LABEL_CHARS_MAX) {
         return Err(Problem::unprocessable("a label has at most 200 characters"));
     }
-    let space = guest.space()?;
-    let made = house.make(&guest, |made| {
+    let space = context.space()?;
+    let made = state.make(&context, |made| {
         let NewKey { id, hash, .. } = NewKey::new(made.id, &made.secret);
-        Administration::AddKey { id, role, space, hash, label }
+        AdminCommand::AddKey { id, role, space, hash, label }
     });
     Ok((StatusCode::CREATED, Json(told(&made.await?, role, None))))
 }
 
 /// The key that was made, to be shown once.
-fn told(made: &Made, role: KeyRole, old_ends: Option<Nanos>) -> MadeKey {
+fn told(made: &NewSecret, role: KeyRole, old_ends: Option<Nanos>) -> MadeKey {
     let key = NewKey::new(made.id, &made.secret);
     MadeKey {
         id: hex::encode(key.id),
@@ -169,14 +169,14 @@ fn told(made: &Made, role: KeyRole, old_ends: Option<Nanos>) -> MadeKey {
 }
 
 /// The key of that id, if it is one of the guest's space and can be ended here.
-fn known(house: &House, guest: &Guest, id: &str) -> Result<([u8; 8], ApiKey), Problem> {
+fn known(state: &ServerState, context: &RequestContext, id: &str) -> Result<([u8; 8], ApiKey), Problem> {
     let unknown = || Problem::not_found("there is no such key");
     let mut bytes = [0; 8];
     hex::decode_to_slice(id, &mut bytes).map_err(|_| unknown())?;
-    if house.options.keys.get(&bytes).is_some_and(|key| Some(key.space) == guest.space) {
+    if state.options.keys.get(&bytes).is_some_and(|key| Some(key.space) == context.space) {
         return Err(Problem::declared(format!("the key {id} is declared in the configuration of the node")));
     }
-    let key = house.node.snapshot()?.api_key(&bytes)?.filter(|key| Some(key.space) == guest.space);
+    let key = state.node.snapshot()?.api_key(&bytes)?.filter(|key| Some(key.space) == context.space);
     Ok((bytes, key.ok_or_else(unknown)?))
 }
 
@@ -185,30 +185,30 @@ fn known(house: &House, guest: &Guest, id: &str) -> Result<([u8; 8], ApiKey), Pr
     responses((status = 201, body = MadeKey), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn rotate(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(id): Path<String>,
     Query(query): Query<EndQuery>,
 ) -> Result<(StatusCode, Json<MadeKey>), Problem> {
-    guest.refuse_session()?;
-    let (old, before) = known(&house, &guest, &id)?;
+    context.refuse_session()?;
+    let (old, before) = known(&state, &context, &id)?;
     let role = before.role().ok_or_else(|| Problem::conflict("the key has a role that this release does not know"))?;
     // Whoever rotates the key that they ask with must be able to ask again.
-    let at = EndQuery { after_seconds: query.after_seconds.or(Some(ROTATED_SECONDS)) }.end(&house)?;
-    let made = house.make(&guest, |made| {
+    let at = EndQuery { after_seconds: query.after_seconds.or(Some(ROTATED_SECONDS)) }.end(&state)?;
+    let made = state.make(&context, |made| {
         let NewKey { id, hash, .. } = NewKey::new(made.id, &made.secret);
-        Administration::RotateKey { old, id, hash, at }
+        AdminCommand::RotateKey { old, id, hash, at }
     });
     let made = made.await?;
-    end_streams(&house, &guest)?;
-    let old_ends = house.node.snapshot()?.api_key(&old)?.map(|old| old.ends_at);
+    end_streams(&state, &context)?;
+    let old_ends = state.node.snapshot()?.api_key(&old)?.map(|old| old.ends_at);
     Ok((StatusCode::CREATED, Json(told(&made, role, old_ends))))
 }
 
 /// Streams that were opened with a key end with it.
-fn end_streams(house: &House, guest: &Guest) -> Result<(), Problem> {
-    if let Some(space) = house.node.snapshot()?.space_no(&guest.space()?)? {
-        house.hub.change_rights(space, Rights::Everyone);
+fn end_streams(state: &ServerState, context: &RequestContext) -> Result<(), Problem> {
+    if let Some(space) = state.node.snapshot()?.space_no(&context.space()?)? {
+        state.hub.change_rights(space, ChangedRights::Everyone);
     }
     Ok(())
 }
@@ -218,14 +218,14 @@ fn end_streams(house: &House, guest: &Guest) -> Result<(), Problem> {
     responses((status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn end(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(id): Path<String>,
     Query(query): Query<EndQuery>,
 ) -> Result<StatusCode, Problem> {
-    let (id, _) = known(&house, &guest, &id)?;
-    let at = query.end(&house)?;
-    house.administer(&guest, Administration::EndKey { id, at }).await?;
-    end_streams(&house, &guest)?;
+    let (id, _) = known(&state, &context, &id)?;
+    let at = query.end(&state)?;
+    state.administer(&context, AdminCommand::EndKey { id, at }).await?;
+    end_streams(&state, &context)?;
     Ok(StatusCode::NO_CONTENT)
 }

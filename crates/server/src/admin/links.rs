@@ -1,12 +1,12 @@
 //! Links by which the operator signs in to the pages.
 
-use crate::caller::Guest;
+use crate::caller::RequestContext;
 use crate::problem::Problem;
-use crate::state::Shared;
+use crate::state::SharedState;
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
-use node::acts::Administration;
+use node::acts::AdminCommand;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -21,7 +21,10 @@ pub(crate) struct MadeLink {
 #[utoipa::path(post, path = "/admin/links", tag = "operator", responses(
     (status = 201, body = MadeLink), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
-pub(crate) async fn create(State(house): State<Shared>, guest: Guest) -> Result<(StatusCode, Json<MadeLink>), Problem> {
-    house.administer(&guest, Administration::Note("make a link to sign in", String::new())).await?;
-    Ok((StatusCode::CREATED, Json(MadeLink { path: house.operator_link()? })))
+pub(crate) async fn create(
+    State(state): State<SharedState>,
+    context: RequestContext,
+) -> Result<(StatusCode, Json<MadeLink>), Problem> {
+    state.administer(&context, AdminCommand::Note("make a link to sign in", String::new())).await?;
+    Ok((StatusCode::CREATED, Json(MadeLink { path: state.operator_link()? })))
 }

@@ -13,10 +13,10 @@ pub(crate) mod upkeep;
 pub(crate) mod users;
 pub(crate) mod webhooks;
 
-use crate::caller::Guest;
+use crate::caller::RequestContext;
 use crate::extract::Query;
 use crate::problem::Problem;
-use crate::state::Shared;
+use crate::state::SharedState;
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -56,10 +56,10 @@ pub(crate) struct Stats {
 #[utoipa::path(get, path = "/admin/stats", tag = "admin", responses(
     (status = 200, body = Stats), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
-pub(crate) async fn stats(State(house): State<Shared>, guest: Guest) -> Result<Json<Stats>, Problem> {
+pub(crate) async fn stats(State(state): State<SharedState>, context: RequestContext) -> Result<Json<Stats>, Problem> {
     use engine::reads::Reads as _;
-    let db = house.node.snapshot()?;
-    let space = guest.space()?;
+    let db = state.node.snapshot()?;
+    let space = context.space()?;
     let Some(no) = db.space_no(&space)? else { return Err(Problem::not_found("this space is empty here")) };
     let (events, bytes) = db.usage_of(no)?;
     let threads = db.thread_count(no)?;
@@ -98,14 +98,14 @@ pub(crate) struct Audit {
     (status = 200, body = Audit), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn audit(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Query(query): Query<AuditQuery>,
 ) -> Result<Json<Audit>, Problem> {
     let most = crate::threads::limit(query.limit, 500)?;
-    let is_operator = guest.caller.means == node::acts::Means::Operator;
-    let log = house.node.snapshot()?.audit_log(query.before.unwrap_or(u64::MAX), most)?;
-    let entries = log.into_iter().filter(|(_, entry)| is_operator || entry.space == guest.space);
+    let is_operator = context.caller.kind == node::acts::CallerKind::Operator;
+    let log = state.node.snapshot()?.audit_log(query.before.unwrap_or(u64::MAX), most)?;
+    let entries = log.into_iter().filter(|(_, entry)| is_operator || entry.space == context.space);
     let entries = entries.map(|(number, entry)| AuditEntry {
         number,
         ts: entry.at.0,

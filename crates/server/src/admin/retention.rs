@@ -1,18 +1,18 @@
 //! How long messages are kept.
 
 use crate::ask::{json, named};
-use crate::caller::Guest;
-use crate::extract::{Query, Sent};
+use crate::caller::RequestContext;
+use crate::extract::{Query, RequestBody};
 use crate::problem::Problem;
 use crate::shapes::whole;
-use crate::state::{House, Shared};
+use crate::state::{ServerState, SharedState};
 use axum::Json;
 use axum::extract::State;
 use engine::reads::Reads as _;
 use http::{HeaderMap, StatusCode};
 use model::{EventId, Kind};
-use node::acts::{self, Administration};
-use node::jobs::retention::{Place, plan};
+use node::acts::{self, AdminCommand};
+use node::jobs::retention::{PlanCursor, plan};
 use serde::{Deserialize, Serialize};
 use store::retention::Retention;
 use utoipa::{IntoParams, ToSchema};
@@ -83,11 +83,11 @@ pub(crate) struct Preview {
     more: bool,
 }
 
-fn thread(house: &House, guest: &Guest, id: Option<&str>) -> Result<Option<EventId>, Problem> {
+fn thread(state: &ServerState, context: &RequestContext, id: Option<&str>) -> Result<Option<EventId>, Problem> {
     let unknown = || Problem::not_found("there is no such thread");
     let Some(id) = id else { return Ok(None) };
-    let db = house.node.snapshot()?;
-    let no = db.space_no(&guest.space()?)?.ok_or_else(unknown)?;
+    let db = state.node.snapshot()?;
+    let no = db.space_no(&context.space()?)?.ok_or_else(unknown)?;
     let found = acts::find(&db, no, &named(id, "thread")?, Kind::Thread)?.ok_or_else(unknown)?;
     Ok(Some(found.0.id))
 }
@@ -96,8 +96,8 @@ fn thread(house: &House, guest: &Guest, id: Option<&str>) -> Result<Option<Event
 #[utoipa::path(get, path = "/admin/retention", tag = "admin", responses(
     (status = 200, body = Rules), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
-pub(crate) async fn list(State(house): State<Shared>, guest: Guest) -> Result<Json<Rules>, Problem> {
-    let (db, space) = (house.node.snapshot()?, guest.space()?);
+pub(crate) async fn list(State(state): State<SharedState>, context: RequestContext) -> Result<Json<Rules>, Problem> {
+    let (db, space) = (state.node.snapshot()?, context.space()?);
     let rules = db.retentions()?.into_iter().filter(|(other, ..)| *other == space);
     let rules = rules.map(|(_, thread, rule)| Rule {
         thread: thread.map(|thread| thread.to_string()),
@@ -113,10 +113,10 @@ pub(crate) async fn list(State(house): State<Shared>, guest: Guest) -> Result<Js
     (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn put(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     headers: HeaderMap,
-    Sent(body): Sent,
+    RequestBody(body): RequestBody,
 ) -> Result<StatusCode, Problem> {
     let rule: Rule = json(&headers, &body)?;
     let is_long = |seconds: Option<u64>| seconds.is_some_and(|seconds| seconds > SECONDS_MAX);
@@ -126,10 +126,10 @@ pub(crate) async fn put(
     if rule.age_seconds == Some(0) || rule.count.is_some_and(|count| count == 0 || count > 1_000_000_000) {
         return Err(Problem::unprocessable("an age is at least a second, a count between one and a billion"));
     }
-    let thread = thread(&house, &guest, rule.thread.as_deref())?;
+    let thread = thread(&state, &context, rule.thread.as_deref())?;
     let Rule { age_seconds, count, deleted_seconds, .. } = rule;
     let kept = Retention { age_seconds, count, deleted_seconds };
-    house.administer(&guest, Administration::Retain(guest.space()?, thread, Some(kept))).await?;
+    state.administer(&context, AdminCommand::Retain(context.space()?, thread, Some(kept))).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -138,12 +138,12 @@ pub(crate) async fn put(
     (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn lift(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Query(query): Query<RuleQuery>,
 ) -> Result<StatusCode, Problem> {
-    let thread = thread(&house, &guest, query.thread.as_deref())?;
-    house.administer(&guest, Administration::Retain(guest.space()?, thread, None)).await?;
+    let thread = thread(&state, &context, query.thread.as_deref())?;
+    state.administer(&context, AdminCommand::Retain(context.space()?, thread, None)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -151,10 +151,13 @@ pub(crate) async fn lift(
 #[utoipa::path(get, path = "/admin/retention/preview", tag = "admin", responses(
     (status = 200, body = Preview), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
-pub(crate) async fn preview(State(house): State<Shared>, guest: Guest) -> Result<Json<Preview>, Problem> {
-    let (db, space, now) = (house.node.snapshot()?, guest.space()?, house.node.now());
+pub(crate) async fn preview(
+    State(state): State<SharedState>,
+    context: RequestContext,
+) -> Result<Json<Preview>, Problem> {
+    let (db, space, now) = (state.node.snapshot()?, context.space()?, state.node.now());
     let how = if db.kept_space(&space)?.is_some() { "delete" } else { "prune" };
-    let plan = tokio::task::spawn_blocking(move || plan(&db, Some(space), now, Place::FIRST, LOOKED_AT_MAX));
+    let plan = tokio::task::spawn_blocking(move || plan(&db, Some(space), now, PlanCursor::FIRST, LOOKED_AT_MAX));
     let plan = plan.await.map_err(|_| Problem::broken("the preview was given up"))??;
     let messages = plan.going.iter().take(LISTED_MAX).map(|going| WouldGo {
         thread: going.thread.to_string(),

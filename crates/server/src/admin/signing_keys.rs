@@ -1,15 +1,15 @@
 //! The keys that sign for the users of a space. Several are good at once, so that they can be changed without a break.
 
 use super::keys::EndQuery;
-use crate::caller::Guest;
+use crate::caller::RequestContext;
 use crate::extract::{Path, Query};
 use crate::problem::Problem;
-use crate::state::Shared;
+use crate::state::SharedState;
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use model::Nanos;
-use node::acts::Administration;
+use node::acts::AdminCommand;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -42,8 +42,11 @@ pub(crate) struct MadeSigningKey {
 #[utoipa::path(get, path = "/admin/signing-keys", tag = "admin", responses(
     (status = 200, body = SigningKeys), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
-pub(crate) async fn list(State(house): State<Shared>, guest: Guest) -> Result<Json<SigningKeys>, Problem> {
-    let found = house.node.snapshot()?.signing_keys(&guest.space()?)?;
+pub(crate) async fn list(
+    State(state): State<SharedState>,
+    context: RequestContext,
+) -> Result<Json<SigningKeys>, Problem> {
+    let found = state.node.snapshot()?.signing_keys(&context.space()?)?;
     let current = found.iter().find(|(_, key)| key.ends_at == Nanos(0)).map(|(number, _)| *number);
     let keys = found.iter().map(|(number, key)| SigningKeyEntry {
         number: *number,
@@ -59,13 +62,13 @@ pub(crate) async fn list(State(house): State<Shared>, guest: Guest) -> Result<Js
     (status = 201, body = MadeSigningKey), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn create(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
 ) -> Result<(StatusCode, Json<MadeSigningKey>), Problem> {
-    guest.refuse_session()?;
-    let space = guest.space()?;
-    let made = house.make(&guest, |made| Administration::AddSigningKey(space, Box::new(made.secret))).await?;
-    let keys = house.node.snapshot()?.signing_keys(&space)?;
+    context.refuse_session()?;
+    let space = context.space()?;
+    let made = state.make(&context, |made| AdminCommand::AddSigningKey(space, Box::new(made.secret))).await?;
+    let keys = state.node.snapshot()?.signing_keys(&space)?;
     let found = keys.iter().find(|(_, key)| key.secret == made.secret);
     let (number, _) = found.ok_or_else(|| Problem::not_found("the key that was made is not here any more"))?;
     Ok((StatusCode::CREATED, Json(MadeSigningKey { number: *number, secret: hex::encode(made.secret) })))
@@ -77,13 +80,13 @@ pub(crate) async fn create(
     (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn end(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(number): Path<String>,
     Query(query): Query<EndQuery>,
 ) -> Result<StatusCode, Problem> {
     let number = number.parse().map_err(|_| Problem::not_found("there is no such key"))?;
-    let at = query.end(&house)?;
-    house.administer(&guest, Administration::EndSigningKey(guest.space()?, number, at)).await?;
+    let at = query.end(&state)?;
+    state.administer(&context, AdminCommand::EndSigningKey(context.space()?, number, at)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,15 +1,15 @@
 //! The spaces that this node keeps.
 
-use crate::ask::{fresh, json};
-use crate::caller::Guest;
-use crate::extract::Sent;
+use crate::ask::{json, random_bytes};
+use crate::caller::RequestContext;
+use crate::extract::RequestBody;
 use crate::problem::Problem;
 use crate::shapes::ChosenId;
-use crate::state::Shared;
+use crate::state::SharedState;
 use axum::Json;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
-use node::acts::{Administered, Administration};
+use node::acts::{AdminCommand, AdminResult};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -42,8 +42,8 @@ pub(crate) struct SpaceBody {
 #[utoipa::path(get, path = "/admin/spaces", tag = "operator", responses(
     (status = 200, body = Spaces), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
-pub(crate) async fn list(State(house): State<Shared>) -> Result<Json<Spaces>, Problem> {
-    let spaces = house.node.snapshot()?.kept_spaces()?.into_iter();
+pub(crate) async fn list(State(state): State<SharedState>) -> Result<Json<Spaces>, Problem> {
+    let spaces = state.node.snapshot()?.kept_spaces()?.into_iter();
     let spaces = spaces.map(|(id, kept)| SpaceEntry { id: id.to_string(), name: kept.name, sealed: kept.sealed });
     Ok(Json(Spaces { spaces: spaces.collect() }))
 }
@@ -53,16 +53,16 @@ pub(crate) async fn list(State(house): State<Shared>) -> Result<Json<Spaces>, Pr
     (status = 201, body = SpaceEntry), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn found(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     headers: HeaderMap,
-    Sent(body): Sent,
+    RequestBody(body): RequestBody,
 ) -> Result<(StatusCode, Json<SpaceEntry>), Problem> {
     let SpaceBody { name, sealed } = json(&headers, &body)?;
     let sealed = sealed.unwrap_or(true);
-    let what = Administration::FoundSpace { name: name.clone(), sealed, fresh: Box::new(fresh()?) };
-    match house.administer(&guest, what).await? {
-        Administered::Founded(space) => {
+    let what = AdminCommand::FoundSpace { name: name.clone(), sealed, random: Box::new(random_bytes()?) };
+    match state.administer(&context, what).await? {
+        AdminResult::Founded(space) => {
             Ok((StatusCode::CREATED, Json(SpaceEntry { id: space.to_string(), name, sealed })))
         }
         _ => Err(Problem::broken("the space was not founded")),

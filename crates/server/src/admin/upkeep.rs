@@ -2,19 +2,19 @@
 
 use super::jobs::{Begun, begin};
 use crate::ask::json;
-use crate::caller::Guest;
-use crate::extract::{Path, Query, Sent};
+use crate::caller::RequestContext;
+use crate::extract::{Path, Query, RequestBody};
 use crate::problem::Problem;
 use crate::shapes::EventIdText;
-use crate::state::{House, Shared};
+use crate::state::{ServerState, SharedState};
 use axum::Json;
 use axum::extract::State;
 use engine::reads::Reads as _;
 use http::{HeaderMap, StatusCode};
 use model::{EventId, Need, SpaceId};
-use node::acts::Administration;
-use node::jobs::Purged;
-use node::{Reply, Request};
+use node::acts::AdminCommand;
+use node::jobs::PurgeResult;
+use node::{WriterReply, WriterRequest};
 use serde::{Deserialize, Serialize};
 use store::Protection;
 use utoipa::{IntoParams, ToSchema};
@@ -27,23 +27,23 @@ const PURGED_MAX: usize = 100;
     (status = 202, body = Begun), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn erase(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(user): Path<String>,
 ) -> Result<(StatusCode, Json<Begun>), Problem> {
-    let begun = begin(&house, &guest, Administration::EraseUser(guest.space()?, user)).await;
-    house.kept.clear();
+    let begun = begin(&state, &context, AdminCommand::EraseUser(context.space()?, user)).await;
+    state.kept.clear();
     begun
 }
 
 /// A space that the node keeps, by its name or id.
-fn kept(house: &House, name: &str) -> Result<SpaceId, Problem> {
-    let spaces = house.node.snapshot()?.kept_spaces()?;
+fn kept(state: &ServerState, name: &str) -> Result<SpaceId, Problem> {
+    let spaces = state.node.snapshot()?.kept_spaces()?;
     if let Some((space, _)) = spaces.iter().find(|(space, kept)| kept.name == name || space.to_string() == name) {
         return Ok(*space);
     }
     // Once its keys were destroyed, a space has no name any more.
-    let space = name.parse().ok().filter(|space| house.node.snapshot().is_ok_and(|db| db.is_kept(space)));
+    let space = name.parse().ok().filter(|space| state.node.snapshot().is_ok_and(|db| db.is_kept(space)));
     space.ok_or_else(|| Problem::not_found("this node keeps no such space"))
 }
 
@@ -52,24 +52,24 @@ fn kept(house: &House, name: &str) -> Result<SpaceId, Problem> {
     (status = 202, body = Begun), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn end_space(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(space): Path<String>,
 ) -> Result<(StatusCode, Json<Begun>), Problem> {
-    if let Some(earlier) = house.repeated(&guest)? {
+    if let Some(earlier) = state.repeated(&context)? {
         let job = u128::from_be_bytes(earlier.event.0) as u64;
         return Ok((StatusCode::ACCEPTED, Json(Begun { job })));
     }
-    let space = kept(&house, &space)?;
-    if house.options.keys.values().any(|key| key.space == space) {
+    let space = kept(&state, &space)?;
+    if state.options.keys.values().any(|key| key.space == space) {
         return Err(Problem::declared("a key of this space is declared in the configuration; remove it there first"));
     }
-    let no = house.node.snapshot()?.space_no(&space)?;
-    let begun = begin(&house, &guest, Administration::EndSpace(space)).await;
-    house.forget(&space);
+    let no = state.node.snapshot()?.space_no(&space)?;
+    let begun = begin(&state, &context, AdminCommand::EndSpace(space)).await;
+    state.forget(&space);
     // Whoever listens does so no longer.
     if let Some(no) = no {
-        house.hub.change_rights(no, crate::live::Rights::Everyone);
+        state.hub.change_rights(no, crate::live::ChangedRights::Everyone);
     }
     begun
 }
@@ -80,16 +80,16 @@ pub(crate) async fn end_space(
     (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn destroy_keys(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(space): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    if house.repeated(&guest)?.is_some() {
+    if state.repeated(&context)?.is_some() {
         return Ok(StatusCode::NO_CONTENT);
     }
-    let space = kept(&house, &space)?;
-    let done = house.administer(&guest, Administration::DestroyKeys(space)).await;
-    house.forget(&space);
+    let space = kept(&state, &space)?;
+    let done = state.administer(&context, AdminCommand::DestroyKeys(space)).await;
+    state.forget(&space);
     done.map(|_| StatusCode::NO_CONTENT)
 }
 
@@ -122,14 +122,14 @@ pub(crate) struct ProtectionBody {
     (status = 202, body = Begun), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn protect(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(space): Path<String>,
     headers: HeaderMap,
-    Sent(body): Sent,
+    RequestBody(body): RequestBody,
 ) -> Result<(StatusCode, Json<Begun>), Problem> {
     let body: ProtectionBody = json(&headers, &body)?;
-    let space = kept(&house, &space)?;
+    let space = kept(&state, &space)?;
     let protection = match body.encrypt {
         ProtectionWord::Whole => Protection::Whole,
         ProtectionWord::None => Protection::Nothing,
@@ -138,7 +138,7 @@ pub(crate) async fn protect(
             Protection::fields(&fields).map_err(|why| Problem::unprocessable(why.to_string()))?
         }
     };
-    begin(&house, &guest, Administration::Protect(space, protection)).await
+    begin(&state, &context, AdminCommand::Protect(space, protection)).await
 }
 
 /// Events to purge.
@@ -170,10 +170,10 @@ pub(crate) struct PurgeReceipt {
     (status = 200, body = PurgeReceipt), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn purge(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     headers: HeaderMap,
-    Sent(body): Sent,
+    RequestBody(body): RequestBody,
 ) -> Result<Json<PurgeReceipt>, Problem> {
     let events = json::<PurgeBody>(&headers, &body)?.events;
     if events.len() > PURGED_MAX {
@@ -181,16 +181,18 @@ pub(crate) async fn purge(
     }
     let ids = events.iter().map(|id| id.parse::<EventId>()).collect::<Result<Vec<_>, _>>();
     let ids = ids.map_err(|_| Problem::unprocessable("events are ids of 32 hexadecimal digits"))?;
-    if guest.once.is_some() {
-        house.administer(&guest, Administration::Note("ask for a purge", format!("{} events", ids.len()))).await?;
+    if context.idempotency.is_some() {
+        state.administer(&context, AdminCommand::Note("ask for a purge", format!("{} events", ids.len()))).await?;
     }
-    let request = Request::Purge(guest.space()?, ids, guest.caller.called.clone());
-    let Reply::Purged(done) = house.ask(request).await? else { return Err(Problem::broken("nothing was purged")) };
-    let entry = |(event, purged): (EventId, Purged)| {
+    let request = WriterRequest::Purge(context.space()?, ids, context.caller.audit_name.clone());
+    let WriterReply::Purged(done) = state.ask(request).await? else {
+        return Err(Problem::broken("nothing was purged"));
+    };
+    let entry = |(event, purged): (EventId, PurgeResult)| {
         let (how, why_not) = match purged {
-            Purged::Deleted => (Some("delete"), None),
-            Purged::Pruned => (Some("prune"), None),
-            Purged::Nothing(why) => (None, Some(why)),
+            PurgeResult::Deleted => (Some("delete"), None),
+            PurgeResult::Pruned => (Some("prune"), None),
+            PurgeResult::Nothing(why) => (None, Some(why)),
         };
         PurgedEntry { event: event.to_string(), how, why_not }
     };
@@ -213,10 +215,10 @@ pub(crate) struct RetryBody {
     (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn retry(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     headers: HeaderMap,
-    Sent(body): Sent,
+    RequestBody(body): RequestBody,
 ) -> Result<StatusCode, Problem> {
     let RetryBody { event, need } = json(&headers, &body)?;
     let target = event.clone().or(need.clone()).unwrap_or_default();
@@ -224,23 +226,23 @@ pub(crate) async fn retry(
         (Some(event), None) => {
             let unknown = || Problem::not_found("there is no such event here");
             let id: EventId = event.parse().map_err(|_| unknown())?;
-            house.node.snapshot()?.seq(&id)?.ok_or_else(unknown)?;
-            Request::RetryEvent(id)
+            state.node.snapshot()?.seq(&id)?.ok_or_else(unknown)?;
+            WriterRequest::RetryEvent(id)
         }
         (None, Some(need)) => {
             let need: Need = need.parse().map_err(|_| Problem::unprocessable("that is not how a need is written"))?;
-            Request::RetryNeed(need)
+            WriterRequest::RetryNeed(need)
         }
         _ => return Err(Problem::unprocessable("name an event or a need, one of them")),
     };
-    house.administer(&guest, Administration::Note("retry", target)).await?;
-    house.ask(request).await?;
+    state.administer(&context, AdminCommand::Note("retry", target)).await?;
+    state.ask(request).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// What a check of the whole store found.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Verified {
+pub(crate) struct VerifySummary {
     events: u64,
     contents: u64,
     /// What rests under keys that were destroyed, and is not looked into.
@@ -253,22 +255,25 @@ pub(crate) struct Verified {
 
 /// Check the whole store while it serves: everything but that the views follow from the events, which `anteroom verify` does
 #[utoipa::path(post, path = "/admin/verify", tag = "operator", responses(
-    (status = 200, body = Verified), (status = "4XX", body = Problem, content_type = "application/problem+json"),
+    (status = 200, body = VerifySummary), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
-pub(crate) async fn verify(State(house): State<Shared>, guest: Guest) -> Result<Json<Verified>, Problem> {
-    let Ok(turn) = house.verifying.clone().try_lock_owned() else {
+pub(crate) async fn verify(
+    State(state): State<SharedState>,
+    context: RequestContext,
+) -> Result<Json<VerifySummary>, Problem> {
+    let Ok(turn) = state.verifying.clone().try_lock_owned() else {
         return Err(Problem::overloaded("a check is under way").after(60));
     };
-    house.administer(&guest, Administration::Note("verify", String::new())).await?;
-    let node = house.node.clone();
+    state.administer(&context, AdminCommand::Note("verify", String::new())).await?;
+    let node = state.node.clone();
     let report = tokio::task::spawn_blocking(move || {
         let report = node.store().verify_beside();
         drop(turn);
         report
     });
     let report = report.await.map_err(|_| Problem::broken("the check was given up"))??;
-    let store::verify::Report { events, contents, digest, unreadable, problems } = report;
-    Ok(Json(Verified { events, contents, unreadable, digest, problems }))
+    let store::verify::VerifyReport { events, contents, digest, unreadable, problems } = report;
+    Ok(Json(VerifySummary { events, contents, unreadable, digest, problems }))
 }
 
 /// A report of a user.
@@ -318,12 +323,12 @@ pub(crate) struct SettleBody {
     (status = 200, body = Reports), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn reports(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Query(query): Query<ReportQuery>,
 ) -> Result<Json<Reports>, Problem> {
     let most = crate::threads::limit(query.limit, 200)?;
-    let (db, space) = (house.node.snapshot()?, guest.space()?);
+    let (db, space) = (state.node.snapshot()?, context.space()?);
     let mut reports = Vec::new();
     for (number, report) in db.reports(&space, query.before.unwrap_or(u64::MAX), most)? {
         let (settled_by, settled_ts, note) = match report.settled {
@@ -344,17 +349,17 @@ pub(crate) async fn reports(
     (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn settle(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(number): Path<String>,
     headers: HeaderMap,
-    Sent(body): Sent,
+    RequestBody(body): RequestBody,
 ) -> Result<StatusCode, Problem> {
     let SettleBody { note } = json(&headers, &body)?;
     if !crate::shapes::fits(&note, 500) {
         return Err(Problem::unprocessable("a note has at most 500 characters"));
     }
     let number = number.parse().map_err(|_| Problem::not_found("there is no such report"))?;
-    house.administer(&guest, Administration::SettleReport(guest.space()?, number, note)).await?;
+    state.administer(&context, AdminCommand::SettleReport(context.space()?, number, note)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

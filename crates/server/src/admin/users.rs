@@ -1,24 +1,24 @@
 //! The users of a space and their roles.
 
-use crate::ask::{fresh, json};
-use crate::caller::Guest;
-use crate::extract::{Path, Query, Sent};
+use crate::ask::{json, random_bytes};
+use crate::caller::RequestContext;
+use crate::extract::{Path, Query, RequestBody};
 use crate::problem::Problem;
 use crate::shapes::ChosenId;
-use crate::state::Shared;
+use crate::state::SharedState;
 use axum::Json;
 use axum::extract::State;
-use engine::access::Standing;
+use engine::access::UserStanding;
 use http::{HeaderMap, StatusCode};
 use model::Nanos;
 use model::payload::MemberRole;
 use node::acts::entering::OPERATOR;
 use node::acts::naming::check_name;
-use node::acts::{self, Administered, Administration, Means};
+use node::acts::{self, AdminCommand, AdminResult, CallerKind};
 use serde::{Deserialize, Serialize};
 use store::Db;
 use store::people::User;
-use store::tables::View;
+use store::tables::TableReads;
 use utoipa::{IntoParams, ToSchema};
 
 /// A user.
@@ -83,17 +83,17 @@ impl RoleBody {
 }
 
 /// Whoever runs the node cannot be removed from it by those it serves.
-pub(crate) fn leave_operator_alone(guest: &Guest, user: &str) -> Result<(), Problem> {
-    match user == OPERATOR && guest.caller.means != Means::Operator {
+pub(crate) fn leave_operator_alone(context: &RequestContext, user: &str) -> Result<(), Problem> {
+    match user == OPERATOR && context.caller.kind != CallerKind::Operator {
         true => Err(Problem::forbidden("only the operator changes what the operator may do")),
         false => Ok(()),
     }
 }
 
-fn entry<V: View>(db: &Db<V>, user: User, now: Nanos) -> Result<UserEntry, Problem> {
+fn entry<V: TableReads>(db: &Db<V>, user: User, now: Nanos) -> Result<UserEntry, Problem> {
     let role = match acts::standing(db, &user, now)? {
-        Standing::Member(role) => Some(role.to_string()),
-        Standing::New | Standing::Gone => None,
+        UserStanding::Member(role) => Some(role.to_string()),
+        UserStanding::New | UserStanding::Gone => None,
     };
     let (since_ts, identity) = (user.since.0, user.identity.to_string());
     Ok(UserEntry { id: user.id, role, since_ts, removed: user.is_gone, identity })
@@ -104,11 +104,11 @@ fn entry<V: View>(db: &Db<V>, user: User, now: Nanos) -> Result<UserEntry, Probl
     (status = 200, body = Users), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn list(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Query(query): Query<UserQuery>,
 ) -> Result<Json<Users>, Problem> {
-    let space = guest.space()?;
+    let space = context.space()?;
     let most = crate::threads::limit(query.limit, 500)?;
     let after = match query.cursor.filter(|text| !text.is_empty()) {
         Some(text) => {
@@ -120,7 +120,7 @@ pub(crate) async fn list(
         }
         None => None,
     };
-    let (db, now) = (house.node.snapshot()?, house.node.now());
+    let (db, now) = (state.node.snapshot()?, state.node.now());
     let found = db.users(&space, after, most)?;
     let next = found.last().filter(|_| found.len() == most).map(|(key, _)| hex::encode(&key[16..]));
     let users = found.into_iter().map(|(_, user)| entry(&db, user, now));
@@ -133,19 +133,19 @@ pub(crate) async fn list(
     (status = 200, body = UserEntry), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn put(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(user): Path<String>,
     headers: HeaderMap,
-    Sent(body): Sent,
+    RequestBody(body): RequestBody,
 ) -> Result<Json<UserEntry>, Problem> {
     check_name(&user)?;
-    leave_operator_alone(&guest, &user)?;
+    leave_operator_alone(&context, &user)?;
     let role = json::<RoleBody>(&headers, &body)?.role();
-    let space = guest.space()?;
-    let what = Administration::SetRole { space, user, role: Some(role), fresh: Box::new(fresh()?) };
-    match house.administer(&guest, what).await? {
-        Administered::User(user) => Ok(Json(entry(&*house.node.snapshot()?, user, house.node.now())?)),
+    let space = context.space()?;
+    let what = AdminCommand::SetRole { space, user, role: Some(role), random: Box::new(random_bytes()?) };
+    match state.administer(&context, what).await? {
+        AdminResult::User(user) => Ok(Json(entry(&*state.node.snapshot()?, user, state.node.now())?)),
         _ => Err(Problem::broken("the user was not changed")),
     }
 }
@@ -155,13 +155,13 @@ pub(crate) async fn put(
     (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn remove(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(user): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    leave_operator_alone(&guest, &user)?;
-    let space = guest.space()?;
-    let what = Administration::SetRole { space, user, role: None, fresh: Box::new([0; 32]) };
-    house.administer(&guest, what).await?;
+    leave_operator_alone(&context, &user)?;
+    let space = context.space()?;
+    let what = AdminCommand::SetRole { space, user, role: None, random: Box::new([0; 32]) };
+    state.administer(&context, what).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,15 +1,15 @@
 //! Webhooks of a space: list, make, end, test, rotate.
 
 use crate::ask::json;
-use crate::caller::Guest;
-use crate::extract::{Path, Sent};
+use crate::caller::RequestContext;
+use crate::extract::{Path, RequestBody};
 use crate::problem::Problem;
-use crate::state::{House, Shared};
+use crate::state::{ServerState, SharedState};
 use crate::webhooks::{post, secret_text};
 use axum::Json;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
-use node::acts::{Administration, Hooking};
+use node::acts::{AdminCommand, WebhookCommand};
 use serde::{Deserialize, Serialize};
 use store::webhooks::{Webhook, WebhookId};
 use utoipa::ToSchema;
@@ -109,22 +109,27 @@ fn webhook_id(id: &str) -> Result<WebhookId, Problem> {
 }
 
 /// A webhook of the guest's space.
-fn known(house: &House, guest: &Guest, id: &str) -> Result<(WebhookId, Webhook), Problem> {
+fn known(state: &ServerState, context: &RequestContext, id: &str) -> Result<(WebhookId, Webhook), Problem> {
     let bytes = webhook_id(id)?;
-    let found = house.node.snapshot()?.webhook(&guest.space()?, &bytes)?;
+    let found = state.node.snapshot()?.webhook(&context.space()?, &bytes)?;
     Ok((bytes, found.ok_or_else(|| Problem::not_found("there is no such webhook"))?))
 }
 
-async fn hook(house: &House, guest: &Guest, id: WebhookId, hooking: Hooking) -> Result<(), Problem> {
-    house.administer(guest, Administration::Webhook(guest.space()?, id, hooking)).await.map(drop)
+async fn hook(
+    state: &ServerState,
+    context: &RequestContext,
+    id: WebhookId,
+    command: WebhookCommand,
+) -> Result<(), Problem> {
+    state.administer(context, AdminCommand::Webhook(context.space()?, id, command)).await.map(drop)
 }
 
 /// List the webhooks of the space
 #[utoipa::path(get, path = "/admin/webhooks", tag = "admin", responses(
     (status = 200, body = Webhooks), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
-pub(crate) async fn list(State(house): State<Shared>, guest: Guest) -> Result<Json<Webhooks>, Problem> {
-    let found = house.node.snapshot()?.webhooks(Some(&guest.space()?))?;
+pub(crate) async fn list(State(state): State<SharedState>, context: RequestContext) -> Result<Json<Webhooks>, Problem> {
+    let found = state.node.snapshot()?.webhooks(Some(&context.space()?))?;
     Ok(Json(Webhooks { webhooks: found.into_iter().map(|(_, id, webhook)| entry(&id, webhook)).collect() }))
 }
 
@@ -133,22 +138,22 @@ pub(crate) async fn list(State(house): State<Shared>, guest: Guest) -> Result<Js
     (status = 201, body = WebhookSecret), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn create(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     headers: HeaderMap,
-    Sent(body): Sent,
+    RequestBody(body): RequestBody,
 ) -> Result<(StatusCode, Json<WebhookSecret>), Problem> {
     let WebhookBody { url, events } = json(&headers, &body)?;
-    house.outbound.vet(&url).map_err(|why| Problem::unprocessable(format!("the url: {why}")))?;
+    state.outbound.vet(&url).map_err(|why| Problem::unprocessable(format!("the url: {why}")))?;
     if let Some(other) = events.iter().find(|event| !KINDS.contains(&event.as_str())) {
         let other: String = other.chars().take(80).collect();
         return Err(Problem::unprocessable(format!("there are no {other:?} events; there are {}", KINDS.join(", "))));
     }
     let kinds = KINDS.iter().filter(|kind| events.iter().any(|event| event == *kind));
     let kinds = kinds.map(|kind| (*kind).to_owned()).collect();
-    let space = guest.space()?;
-    let made = house.make(&guest, |made| {
-        Administration::Webhook(space, made.id, Hooking::Add { url, secret: Box::new(made.secret), kinds })
+    let space = context.space()?;
+    let made = state.make(&context, |made| {
+        AdminCommand::Webhook(space, made.id, WebhookCommand::Add { url, secret: Box::new(made.secret), kinds })
     });
     let made = made.await?;
     Ok((StatusCode::CREATED, Json(WebhookSecret { id: hex::encode(made.id), secret: secret_text(&made.secret) })))
@@ -159,11 +164,11 @@ pub(crate) async fn create(
     (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn end(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    hook(&house, &guest, webhook_id(&id)?, Hooking::End).await?;
+    hook(&state, &context, webhook_id(&id)?, WebhookCommand::End).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -172,18 +177,18 @@ pub(crate) async fn end(
     (status = 200, body = Tested), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn test(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(id): Path<String>,
 ) -> Result<Json<Tested>, Problem> {
-    let (id, webhook) = known(&house, &guest, &id)?;
-    let name = format!("{}_test-{}", hex::encode(id), house.node.now().0);
-    let answer = post(&house, &webhook, &name, "test", "{}").await;
+    let (id, webhook) = known(&state, &context, &id)?;
+    let name = format!("{}_test-{}", hex::encode(id), state.node.now().0);
+    let answer = post(&state, &webhook, &name, "test", "{}").await;
     let taken = answer.as_ref().is_ok_and(|status| (200..300).contains(status));
     if taken && webhook.progress.attempts > 0 {
         // A test that is repeated is another test.
-        hook(&house, &Guest { once: None, ..guest }, id, Hooking::Enable).await?;
-        house.tellers.wake();
+        hook(&state, &RequestContext { idempotency: None, ..context }, id, WebhookCommand::Enable).await?;
+        state.webhook_dispatcher.wake();
     }
     let detail = answer.map_or_else(|why| why.to_string(), |status| format!("it answered {status}"));
     Ok(Json(Tested { taken, detail }))
@@ -194,12 +199,13 @@ pub(crate) async fn test(
     (status = 200, body = WebhookSecret), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn rotate(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(id): Path<String>,
 ) -> Result<Json<WebhookSecret>, Problem> {
-    let (id, _) = known(&house, &guest, &id)?;
-    let space = guest.space()?;
-    let made = house.make(&guest, |made| Administration::Webhook(space, id, Hooking::Rotate(Box::new(made.secret))));
+    let (id, _) = known(&state, &context, &id)?;
+    let space = context.space()?;
+    let made =
+        state.make(&context, |made| AdminCommand::Webhook(space, id, WebhookCommand::Rotate(Box::new(made.secret))));
     Ok(Json(WebhookSecret { id: hex::encode(id), secret: secret_text(&made.await?.secret) }))
 }

@@ -5,11 +5,11 @@
 //! also after a restart. One that fails is tried again when the next is due. When a new one is whole, the oldest beyond
 //! the number to keep are removed. Nothing else in that folder is ever touched.
 
-use super::{CannotMake, make};
-use crate::state::House;
-use engine::reads::Answer;
+use super::{BackupTaskError, make};
+use crate::backups::ServerState;
+use engine::reads::StoreResult;
 use model::Nanos;
-use model::calendar::Moment;
+use model::calendar::CivilTime;
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -35,48 +35,48 @@ pub struct BackupPlan {
 }
 
 /// Makes backups when they are due until the house is taken down.
-pub(crate) async fn run(house: Weak<House>) {
+pub(crate) async fn run(state: Weak<ServerState>) {
     loop {
-        let Some(alive) = house.upgrade() else { return };
+        let Some(alive) = state.upgrade() else { return };
         if alive.options.backups.is_none() {
             return;
         }
-        let _ = tokio::task::spawn_blocking(move || look(&alive)).await;
+        let _ = tokio::task::spawn_blocking(move || run_due_backup(&alive)).await;
         tokio::time::sleep(LOOK).await;
     }
 }
 
 /// Makes a backup if one is due.
-pub(crate) fn look(house: &House) {
-    let Some(plan) = &house.options.backups else { return };
-    let now = house.node.now();
-    let begun_at = house.backups.locked().begun_at;
+pub(crate) fn run_due_backup(state: &ServerState) {
+    let Some(plan) = &state.options.backups else { return };
+    let now = state.node.now();
+    let begun_at = state.backups.locked().begun_at;
     if begun_at.is_some_and(|at| now < at.plus(plan.every_nanos)) {
         return;
     }
-    let names = match Names::of(house) {
+    let names = match Names::of(state) {
         Ok(names) => names,
         Err(fault) => {
-            house.backups.locked().begun_at = Some(now);
-            return house.backups.failed(&fault.into(), now);
+            state.backups.locked().begun_at = Some(now);
+            return state.backups.failed(&fault.into(), now);
         }
     };
     if !names.is_due(plan, now) {
-        let mut state = house.backups.locked();
-        if state.newest.is_none() {
-            state.newest = names.newest(&plan.folder);
+        let mut backups = state.backups.locked();
+        if backups.newest.is_none() {
+            backups.newest = names.newest(&plan.folder);
         }
         return;
     }
     // If this fails, writing fails as well, and says so.
     let _ = DirBuilder::new().mode(0o700).create(&plan.folder);
-    match make(house, &plan.folder.join(names.at(now))) {
+    match make(state, &plan.folder.join(names.at(now))) {
         // Somebody asked for one that is still being written; ours comes after it.
-        Err(CannotMake::Busy) => return,
-        Err(CannotMake::Failed(_)) => {}
+        Err(BackupTaskError::Busy) => return,
+        Err(BackupTaskError::Failed(_)) => {}
         Ok(_) => names.thin_out(plan),
     }
-    house.backups.locked().begun_at = Some(now);
+    state.backups.locked().begun_at = Some(now);
 }
 
 /// The names that this node gives to backups.
@@ -87,8 +87,8 @@ struct Names {
 
 impl Names {
     /// A node is known by its home space, which it keeps for ever.
-    fn of(house: &House) -> Answer<Names> {
-        let spaces = house.node.snapshot()?.kept_spaces()?;
+    fn of(state: &ServerState) -> StoreResult<Names> {
+        let spaces = state.node.snapshot()?.kept_spaces()?;
         let home = spaces.iter().find(|(_, kept)| kept.name == "home").or(spaces.first());
         let space = home.map(|(space, _)| space.0).unwrap_or_default();
         Ok(Names { start: format!("anteroom-{}-", hex::encode(&space[..4])) })
@@ -96,7 +96,7 @@ impl Names {
 
     /// The name of a backup that is begun then. Names sort as their times do.
     fn at(&self, at: Nanos) -> String {
-        let Moment { year, month, day, hour, minute, second } = Moment::of(at);
+        let CivilTime { year, month, day, hour, minute, second } = CivilTime::of(at);
         format!("{}{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z{ENDING}", self.start)
     }
 

@@ -1,10 +1,10 @@
 //! API keys: made here, shown once, kept as a hash; by the store, or by the configuration that declares them.
 
-use super::{Proven, only};
+use super::{ProvenCredential, only};
 use crate::problem::Problem;
-use crate::state::Shared;
+use crate::state::SharedState;
 use http::{HeaderMap, HeaderName, header};
-use node::acts::Means;
+use node::acts::CallerKind;
 use subtle::ConstantTimeEq as _;
 
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
@@ -69,32 +69,32 @@ fn refused() -> Problem {
 }
 
 /// Proves a key. None was sent: nobody.
-pub(crate) fn prove(house: &Shared, headers: &HeaderMap) -> Result<Option<Proven>, Problem> {
+pub(crate) fn prove(state: &SharedState, headers: &HeaderMap) -> Result<Option<ProvenCredential>, Problem> {
     let Some(text) = sent(headers)? else { return Ok(None) };
     if let Some(token) = text.strip_prefix("op_") {
         let hash = blake3::hash(token.as_bytes());
-        let is_operator: bool = hash.as_bytes().ct_eq(&house.operator).into();
+        let is_operator: bool = hash.as_bytes().ct_eq(&state.operator).into();
         return if is_operator { Ok(Some(operator())) } else { Err(refused()) };
     }
     // A key that cannot be one costs as much as one that is unknown.
     let (id, secret) = parse(text).unwrap_or_default();
     let hash = blake3::hash(&secret);
-    let known = house.api_key(&*house.node.snapshot()?, &id)?;
+    let known = state.api_key(&*state.node.snapshot()?, &id)?;
     let stored = known.as_ref().map_or([0; 32], |key| key.hash);
     let fits: bool = hash.as_bytes().ct_eq(&stored).into();
-    let now = house.node.now();
+    let now = state.node.now();
     match known {
         Some(key) if fits && key.is_accepted(now) => {
             let role = key.role().ok_or_else(refused)?;
-            let called = format!("key {}", hex::encode(id));
-            Ok(Some(Proven { means: Means::Key(role), space: Some(key.space), account: id, called }))
+            let audit_name = format!("key {}", hex::encode(id));
+            Ok(Some(ProvenCredential { kind: CallerKind::Key(role), space: Some(key.space), account: id, audit_name }))
         }
         Some(_) | None => Err(refused()),
     }
 }
 
-fn operator() -> Proven {
-    Proven { means: Means::Operator, space: None, account: *b"operator", called: "operator".into() }
+fn operator() -> ProvenCredential {
+    ProvenCredential { kind: CallerKind::Operator, space: None, account: *b"operator", audit_name: "operator".into() }
 }
 
 #[cfg(test)]

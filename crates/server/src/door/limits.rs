@@ -24,7 +24,7 @@ const fn number(number: u32) -> NonZeroU32 {
 
 /// The counters.
 #[derive(Debug)]
-pub(crate) struct Gates {
+pub(crate) struct RateLimiters {
     keys: DefaultKeyedRateLimiter<[u8; 8]>,
     users: DefaultKeyedRateLimiter<[u8; 16]>,
     addresses: DefaultKeyedRateLimiter<u64>,
@@ -48,9 +48,9 @@ pub(crate) fn network(address: IpAddr) -> u64 {
     }
 }
 
-impl Gates {
-    pub(crate) fn new(limits: &Limits) -> Gates {
-        Gates {
+impl RateLimiters {
+    pub(crate) fn new(limits: &Limits) -> RateLimiters {
+        RateLimiters {
             keys: RateLimiter::keyed(quota(limits.key_per_second)),
             users: RateLimiter::keyed(quota(limits.user_per_second)),
             addresses: RateLimiter::keyed(quota(limits.address_per_second)),

@@ -1,23 +1,23 @@
 //! The door: every request passes here before a handler runs. It proves who asks, counts, and asks the access function.
 
+mod idempotency;
 pub(crate) mod keys;
 pub(crate) mod limits;
-mod once;
 pub(crate) mod sessions;
 pub(crate) mod signature;
 
-use crate::caller::{Guest, Via};
+use crate::caller::{RequestContext, RequestOrigin};
 use crate::pages;
 use crate::problem::Problem;
 use crate::routes;
-use crate::state::{House, Shared};
+use crate::state::{ServerState, SharedState};
 use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use engine::access::{Action, Decision, Facts, KeyRole, Principal, Standing, decide};
+use engine::access::{Action, Decision, Facts, KeyRole, Principal, UserStanding, decide};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use model::SpaceId;
-use node::acts::{Caller, Means, naming};
+use node::acts::{Caller, CallerKind, naming};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -29,49 +29,49 @@ const USER_SIGNATURE: HeaderName = HeaderName::from_static("x-user-signature");
 const ON_BEHALF_OF_SPACE: HeaderName = HeaderName::from_static("x-space");
 
 /// What a credential says.
-pub(crate) struct Proven {
-    pub(crate) means: Means,
+pub(crate) struct ProvenCredential {
+    pub(crate) kind: CallerKind,
     pub(crate) space: Option<SpaceId>,
     pub(crate) account: [u8; 8],
-    pub(crate) called: String,
+    pub(crate) audit_name: String,
 }
 
 /// Lets a request in, or answers why not, and notes how long that took.
-pub(crate) async fn enter(State(house): State<Shared>, request: Request, next: Next) -> Response {
-    let (began, method) = (house.node.now(), request.method().clone());
+pub(crate) async fn enter(State(state): State<SharedState>, request: Request, next: Next) -> Response {
+    let (began, method) = (state.node.now(), request.method().clone());
     let path = request.extensions().get::<MatchedPath>().cloned();
-    let mut response = let_in(&house, request, next).await;
+    let mut response = let_in(&state, request, next).await;
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
-    let took = house.node.now().0.saturating_sub(began.0);
+    let took = state.node.now().0.saturating_sub(began.0);
     let route = path.as_ref().map(MatchedPath::as_str).unwrap_or_default();
     // A method that no route takes is whatever a client made up: it would make a family of its own each time.
     if routes::action(&method, route).is_some() {
-        house.meters.answered(&method, route, response.status().as_u16(), took);
+        state.request_metrics.answered(&method, route, response.status().as_u16(), took);
     }
     response
 }
 
 /// Runs the handler for a guest who may come in.
-async fn serve(guest: Guest, request: Request, next: Next) -> Response {
-    match once::read(&guest, request).await {
-        Ok((mut request, once)) => {
-            request.extensions_mut().insert(Guest { once, ..guest });
+async fn serve(context: RequestContext, request: Request, next: Next) -> Response {
+    match idempotency::read(&context, request).await {
+        Ok((mut request, idempotency)) => {
+            request.extensions_mut().insert(RequestContext { idempotency, ..context });
             next.run(request).await
         }
         Err(problem) => problem.into_response(),
     }
 }
 
-async fn let_in(house: &Shared, request: Request, next: Next) -> Response {
-    match admit(house, &request) {
-        Ok(guest) => {
+async fn let_in(state: &SharedState, request: Request, next: Next) -> Response {
+    match admit(state, &request) {
+        Ok(context) => {
             let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str).unwrap_or_default();
             let patience = routes::patience(request.method(), path);
-            let patience = patience.unwrap_or(Duration::from_secs(house.options.limits.request_seconds));
+            let patience = patience.unwrap_or(Duration::from_secs(state.options.limits.request_seconds));
             let slow = || Problem::slow("the request was not read and answered in time").into_response();
-            tokio::time::timeout(patience, serve(guest, request, next)).await.unwrap_or_else(|_| slow())
+            tokio::time::timeout(patience, serve(context, request, next)).await.unwrap_or_else(|_| slow())
         }
         Err(problem) if problem.status == StatusCode::METHOD_NOT_ALLOWED => {
             let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str).unwrap_or_default();
@@ -85,7 +85,7 @@ async fn let_in(house: &Shared, request: Request, next: Next) -> Response {
             let mut response = problem.into_response();
             if is_out && request.method() == Method::POST {
                 // The address was counted, and its patience is that of any request.
-                let patience = Duration::from_secs(house.options.limits.request_seconds);
+                let patience = Duration::from_secs(state.options.limits.request_seconds);
                 let _ = tokio::time::timeout(patience, pages::typed::of_nobody(request, &mut response)).await;
             }
             response
@@ -93,73 +93,80 @@ async fn let_in(house: &Shared, request: Request, next: Next) -> Response {
     }
 }
 
-fn admit(house: &Shared, request: &Request) -> Result<Guest, Problem> {
+fn admit(state: &SharedState, request: &Request) -> Result<RequestContext, Problem> {
     let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str).unwrap_or_default();
     let Some(action) = routes::action(request.method(), path) else {
         return Err(Problem::method(format!("this path takes {}", routes::methods(path))));
     };
     refuse_keys_in_query(request.uri().query().unwrap_or_default())?;
-    let address = address(house, request);
+    let address = address(state, request);
     let port = sessions::host(request.headers(), request.uri()).and_then(sessions::port);
-    let via = Via { network: limits::network(address), is_secure: sessions::is_secure(house, request), port };
+    let via = RequestOrigin { network: limits::network(address), is_secure: sessions::is_secure(state, request), port };
     let headers = request.headers();
-    let proven = match ticket(house, request)? {
-        Some(guest) => return Ok(Guest { action, via, ..guest }),
-        None => counted(house, address, keys::prove(house, headers))?,
+    let proven = match ticket(state, request)? {
+        Some(context) => return Ok(RequestContext { action, via, ..context }),
+        None => counted(state, address, keys::prove(state, headers))?,
     };
     let Some(proven) = proven else {
-        house.gates.address(address)?;
-        if let Some(guest) = sessions::prove(house, request, action, via)? {
-            house.gates.user(&guest.account, "")?;
-            return sessions::allowed(house, guest);
+        state.rate_limiters.address(address)?;
+        if let Some(context) = sessions::prove(state, request, action, via)? {
+            state.rate_limiters.user(&context.account, "")?;
+            return sessions::allowed(state, context);
         }
-        let caller = Caller { means: Means::Operator, user: None, called: "nobody".into() };
+        let caller = Caller { kind: CallerKind::Operator, user: None, audit_name: "nobody".into() };
         return match decide(&Principal::Nobody, action, &Facts::default()) {
-            Decision::Allow => {
-                Ok(Guest { space: None, caller, account: [0; 8], action, once: None, signed: None, via })
-            }
+            Decision::Allow => Ok(RequestContext {
+                space: None,
+                caller,
+                account: [0; 8],
+                action,
+                idempotency: None,
+                signed: None,
+                via,
+            }),
             denied => Err(denied.into()),
         };
     };
-    let user = counted(house, address, user(house, headers, &proven))?;
-    house.gates.key(&proven.account)?;
-    if proven.means == Means::Key(KeyRole::Frontend) {
-        house.gates.address(address)?;
-        house.gates.user(&proven.account, user.as_deref().unwrap_or_default())?;
+    let user = counted(state, address, user(state, headers, &proven))?;
+    state.rate_limiters.key(&proven.account)?;
+    if proven.kind == CallerKind::Key(KeyRole::Frontend) {
+        state.rate_limiters.address(address)?;
+        state.rate_limiters.user(&proven.account, user.as_deref().unwrap_or_default())?;
     }
-    let space = proven.space.map_or_else(|| space_of_operator(house, headers), |space| Ok(Some(space)))?;
-    let space = sessions::in_path(house, request, space, proven.means == Means::Operator)?;
-    let caller = Caller { means: proven.means, user, called: proven.called };
-    let guest = Guest { space, caller, account: proven.account, action, once: None, signed: None, via };
-    match decide(&presumed(&guest), action, &Facts::default()) {
-        Decision::Allow => Ok(guest),
+    let space = proven.space.map_or_else(|| space_of_operator(state, headers), |space| Ok(Some(space)))?;
+    let space = sessions::in_path(state, request, space, proven.kind == CallerKind::Operator)?;
+    let caller = Caller { kind: proven.kind, user, audit_name: proven.audit_name };
+    let context =
+        RequestContext { space, caller, account: proven.account, action, idempotency: None, signed: None, via };
+    match decide(&presumed(&context), action, &Facts::default()) {
+        Decision::Allow => Ok(context),
         denied => Err(denied.into()),
     }
 }
 
 /// Whoever guesses keys or signatures is counted by address, and soon hears nothing else.
-fn counted<T>(house: &Shared, address: IpAddr, proof: Result<T, Problem>) -> Result<T, Problem> {
+fn counted<T>(state: &SharedState, address: IpAddr, proof: Result<T, Problem>) -> Result<T, Problem> {
     if proof.is_err() {
-        house.gates.address(address)?;
+        state.rate_limiters.address(address)?;
     }
     proof
 }
 
 /// What can be said of a guest before anything is read: the user may turn out to be new, or named in the body.
-fn presumed(guest: &Guest) -> Principal {
-    let space = guest.space.unwrap_or(SpaceId::ZERO);
-    match guest.caller.means {
-        Means::Key(KeyRole::Frontend) => {
-            let user = guest.caller.user.as_ref().map(|_| Standing::New);
+fn presumed(context: &RequestContext) -> Principal {
+    let space = context.space.unwrap_or(SpaceId::ZERO);
+    match context.caller.kind {
+        CallerKind::Key(KeyRole::Frontend) => {
+            let user = context.caller.user.as_ref().map(|_| UserStanding::New);
             Principal::Key { role: KeyRole::Frontend, space, user }
         }
-        Means::Key(role) => Principal::Key { role, space, user: Some(Standing::New) },
-        Means::Session => Principal::Session { space, user: Standing::New },
+        CallerKind::Key(role) => Principal::Key { role, space, user: Some(UserStanding::New) },
+        CallerKind::Session => Principal::Session { space, user: UserStanding::New },
         // The operator names a user as a backend does.
-        Means::Operator if matches!(guest.action, Action::Write | Action::Own) => {
-            Principal::Key { role: KeyRole::Admin, space, user: Some(Standing::New) }
+        CallerKind::Operator if matches!(context.action, Action::Write | Action::Own) => {
+            Principal::Key { role: KeyRole::Admin, space, user: Some(UserStanding::New) }
         }
-        Means::Operator => Principal::Operator,
+        CallerKind::Operator => Principal::Operator,
     }
 }
 
@@ -172,14 +179,14 @@ fn refuse_keys_in_query(query: &str) -> Result<(), Problem> {
 }
 
 /// A single-use ticket stands for the guest who got it, for live streams only.
-fn ticket(house: &Shared, request: &Request) -> Result<Option<Guest>, Problem> {
+fn ticket(state: &SharedState, request: &Request) -> Result<Option<RequestContext>, Problem> {
     let query = request.uri().query().unwrap_or_default();
     let ticket = query.split('&').find_map(|pair| pair.strip_prefix("ticket="));
     match ticket {
         None => Ok(None),
         Some(_) if request.uri().path() != routes::EVENTS => Err(Problem::bad_request("tickets are for live streams")),
-        Some(ticket) => match house.tickets.take(ticket, house.node.now()) {
-            Some(guest) => Ok(Some(guest)),
+        Some(ticket) => match state.tickets.take(ticket, state.node.now()) {
+            Some(context) => Ok(Some(context)),
             None => Err(Problem::unproven("the ticket is unknown, used, or older than 30 seconds")),
         },
     }
@@ -200,18 +207,18 @@ pub(crate) fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Opti
 }
 
 /// The user that a request acts for: named by a backend, proven for a frontend.
-fn user(house: &Shared, headers: &HeaderMap, proven: &Proven) -> Result<Option<String>, Problem> {
+fn user(state: &SharedState, headers: &HeaderMap, proven: &ProvenCredential) -> Result<Option<String>, Problem> {
     let (id, signature) = (only(headers, &USER_ID)?, only(headers, &USER_SIGNATURE)?);
     let Some(id) = id else { return Ok(None) };
     if naming::check_name(id).is_err() {
-        return Err(match proven.means {
-            Means::Key(KeyRole::Frontend) => Problem::unproven("X-User-ID is not a user id"),
+        return Err(match proven.kind {
+            CallerKind::Key(KeyRole::Frontend) => Problem::unproven("X-User-ID is not a user id"),
             _ => Problem::bad_request("X-User-ID is not a user id"),
         });
     }
-    let must_be_proven = proven.means == Means::Key(KeyRole::Frontend);
+    let must_be_proven = proven.kind == CallerKind::Key(KeyRole::Frontend);
     match (signature, proven.space) {
-        (Some(signature), Some(space)) => signature::check(house, &space, id, signature)?,
+        (Some(signature), Some(space)) => signature::check(state, &space, id, signature)?,
         (None, _) | (_, None) if must_be_proven => return Err(Problem::unproven("X-User-Signature is missing")),
         (None, _) | (_, None) => {}
     }
@@ -219,8 +226,8 @@ fn user(house: &Shared, headers: &HeaderMap, proven: &Proven) -> Result<Option<S
 }
 
 /// The operator may name a space; without a name it is the first that the node keeps.
-fn space_of_operator(house: &Shared, headers: &HeaderMap) -> Result<Option<SpaceId>, Problem> {
-    let spaces = house.node.snapshot()?.kept_spaces()?;
+fn space_of_operator(state: &SharedState, headers: &HeaderMap) -> Result<Option<SpaceId>, Problem> {
+    let spaces = state.node.snapshot()?.kept_spaces()?;
     let Some(name) = only(headers, &ON_BEHALF_OF_SPACE)? else {
         return Ok(spaces.iter().find(|(_, kept)| kept.name == "home").or(spaces.first()).map(|(space, _)| *space));
     };
@@ -229,16 +236,16 @@ fn space_of_operator(house: &Shared, headers: &HeaderMap) -> Result<Option<Space
 }
 
 /// Who is at the other end of the connection, and whether that is one of our proxies.
-fn peer(house: &House, request: &Request) -> (IpAddr, bool) {
+fn peer(state: &ServerState, request: &Request) -> (IpAddr, bool) {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip());
     let peer = peer.unwrap_or(IpAddr::from([0, 0, 0, 0])).to_canonical();
-    (peer, house.options.proxies.iter().any(|net| net.contains(&peer)))
+    (peer, state.options.proxies.iter().any(|net| net.contains(&peer)))
 }
 
 /// Where a request comes from: the peer, or what a configured proxy says about it.
-fn address(house: &Shared, request: &Request) -> IpAddr {
-    let (peer, is_told) = peer(house, request);
-    let is_proxy = |address: &IpAddr| house.options.proxies.iter().any(|net| net.contains(address));
+fn address(state: &SharedState, request: &Request) -> IpAddr {
+    let (peer, is_told) = peer(state, request);
+    let is_proxy = |address: &IpAddr| state.options.proxies.iter().any(|net| net.contains(address));
     if !is_told {
         return peer;
     }

@@ -1,17 +1,17 @@
 //! Sessions of the pages: a cookie proves a user, and whatever changes something must come from a page of this node.
 
-use crate::ask::fresh;
-use crate::caller::{Guest, Signed, Via};
+use crate::ask::random_bytes;
+use crate::caller::{PageSession, RequestContext, RequestOrigin};
 use crate::problem::Problem;
-use crate::state::{House, Shared};
+use crate::state::{ServerState, SharedState};
 use axum::extract::Request;
 use engine::access::{Action, Decision, Facts, decide};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use model::{Nanos, SpaceId};
-use node::Request as Order;
-use node::acts::entering::{Entering, Entrance, SESSION_NANOS};
-use node::acts::{Caller, Means, principal};
+use node::WriterRequest as Order;
+use node::acts::entering::{AccountCommand, AccountRequest, SESSION_NANOS};
+use node::acts::{Caller, CallerKind, principal};
 use store::accounts::{SecretHash, Session, SessionId, session_id, space_of};
 
 /// The cookie, over plain HTTP and over HTTPS; a port follows where one is named, because browsers keep one jar for all
@@ -27,40 +27,40 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SPACE: HeaderName = HeaderName::from_static("x-space");
 
 /// A secret that a browser is given, and the hash that is kept of it.
-pub(crate) struct Secret {
+pub(crate) struct SessionSecret {
     pub(crate) text: String,
     pub(crate) hash: SecretHash,
 }
 
-impl Secret {
-    pub(crate) fn fresh() -> Result<Secret, Problem> {
-        Ok(Secret::of(hex::encode(fresh::<32>()?)))
+impl SessionSecret {
+    pub(crate) fn random() -> Result<SessionSecret, Problem> {
+        Ok(SessionSecret::of(hex::encode(random_bytes::<32>()?)))
     }
 
-    pub(crate) fn of(text: String) -> Secret {
+    pub(crate) fn of(text: String) -> SessionSecret {
         let hash = *blake3::hash(text.as_bytes()).as_bytes();
-        Secret { text, hash }
+        SessionSecret { text, hash }
     }
 }
 
 /// The bytes and the secret in a text that [`written`] wrote.
-pub(crate) fn read<const N: usize>(text: &str) -> Option<([u8; N], Secret)> {
+pub(crate) fn read<const N: usize>(text: &str) -> Option<([u8; N], SessionSecret)> {
     let (front, secret) = text.split_at_checked(2 * N)?;
     let is_secret = secret.len() == 64 && secret.bytes().all(|byte| byte.is_ascii_hexdigit());
     let mut bytes = [0; N];
     hex::decode_to_slice(front, &mut bytes).ok()?;
-    is_secret.then(|| (bytes, Secret::of(secret.to_owned())))
+    is_secret.then(|| (bytes, SessionSecret::of(secret.to_owned())))
 }
 
 /// Where a secret belongs, and the secret, as one text.
-pub(crate) fn written(front: &[u8], secret: &Secret) -> String {
+pub(crate) fn written(front: &[u8], secret: &SessionSecret) -> String {
     format!("{}{}", hex::encode(front), secret.text)
 }
 
 /// Whether the browser came over HTTPS, to this node or to a proxy that says so.
-pub(super) fn is_secure(house: &House, request: &Request) -> bool {
+pub(super) fn is_secure(state: &ServerState, request: &Request) -> bool {
     let told = request.headers().get("x-forwarded-proto").is_some_and(|value| value == "https");
-    house.options.tls.is_some() || told && super::peer(house, request).1
+    state.options.tls.is_some() || told && super::peer(state, request).1
 }
 
 /// The host that a browser asked for: HTTP/2 has it in the address.
@@ -75,13 +75,13 @@ pub(super) fn port(host: &str) -> Option<u16> {
 }
 
 /// What a browser that came this way calls its session.
-fn name(via: &Via) -> String {
+fn name(via: &RequestOrigin) -> String {
     let name = if via.is_secure { SECURE_NAME } else { NAME };
     via.port.map_or_else(|| name.to_owned(), |port| format!("{name}-{port}"))
 }
 
 /// What tells a browser to remember a session.
-pub(crate) fn cookie(via: &Via, value: &str) -> Result<HeaderValue, Problem> {
+pub(crate) fn cookie(via: &RequestOrigin, value: &str) -> Result<HeaderValue, Problem> {
     let age = if value.is_empty() { 0 } else { MAX_AGE_SECONDS };
     let (name, secure) = (name(via), if via.is_secure { "; Secure" } else { "" });
     let text = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={age}{secure}");
@@ -89,7 +89,7 @@ pub(crate) fn cookie(via: &Via, value: &str) -> Result<HeaderValue, Problem> {
 }
 
 /// What a browser was given before. Under HTTPS only the name counts that no other host can set.
-fn presented(headers: &HeaderMap, via: &Via) -> Option<([u8; 32], Secret)> {
+fn presented(headers: &HeaderMap, via: &RequestOrigin) -> Option<([u8; 32], SessionSecret)> {
     let wanted = name(via);
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|text| text.split(';')).filter_map(|pair| pair.trim().split_once('='));
@@ -109,55 +109,68 @@ pub(crate) fn is_from_here(headers: &HeaderMap, uri: &Uri) -> bool {
 }
 
 /// A session, if it is good.
-pub(crate) fn session(house: &House, id: &SessionId) -> Result<Option<Session>, Problem> {
-    let now = house.node.now();
-    let found = house.node.snapshot()?.session(id)?;
+pub(crate) fn session(state: &ServerState, id: &SessionId) -> Result<Option<Session>, Problem> {
+    let now = state.node.now();
+    let found = state.node.snapshot()?.session(id)?;
     Ok(found.filter(|session| now < session.seen.plus(SESSION_NANOS)))
 }
 
 /// Proves the user of a session. Without a good cookie there is nobody.
-pub(super) fn prove(house: &Shared, request: &Request, action: Action, via: Via) -> Result<Option<Guest>, Problem> {
+pub(super) fn prove(
+    state: &SharedState,
+    request: &Request,
+    action: Action,
+    via: RequestOrigin,
+) -> Result<Option<RequestContext>, Problem> {
     let headers = request.headers();
     let Some((user_key, secret)) = presented(headers, &via) else { return Ok(None) };
     let id = session_id(&user_key, &secret.hash);
-    let Some(session) = session(house, &id)? else { return Ok(None) };
+    let Some(session) = session(state, &id)? else { return Ok(None) };
     let is_read = [Method::GET, Method::HEAD].contains(request.method());
     if !is_read && !is_from_here(headers, request.uri()) {
         return Err(Problem::foreign("the request comes from another site"));
     }
-    note_use(house, &id, &session);
+    note_use(state, &id, &session);
     let home = space_of(&id);
-    let space = match in_path(house, request, Some(home), session.is_operator)? {
-        Some(space) if space == home && session.is_operator => named(house, request)?.unwrap_or(home),
+    let space = match in_path(state, request, Some(home), session.is_operator)? {
+        Some(space) if space == home && session.is_operator => named(state, request)?.unwrap_or(home),
         space => space.unwrap_or(home),
     };
     let is_for_the_operator = matches!(action, Action::Administer | Action::Operate | Action::Vouch);
     let caller = match session.is_operator && is_for_the_operator {
-        true => Caller { means: Means::Operator, user: None, called: format!("operator as {}", session.user) },
+        true => Caller { kind: CallerKind::Operator, user: None, audit_name: format!("operator as {}", session.user) },
         false => {
-            let called = format!("session of {}", session.user);
-            Caller { means: Means::Session, user: Some(session.user.clone()), called }
+            let audit_name = format!("session of {}", session.user);
+            Caller { kind: CallerKind::Session, user: Some(session.user.clone()), audit_name }
         }
     };
     let mut account = [0; 8];
     account.copy_from_slice(&secret.hash[..8]);
-    let signed = Signed { id, home, user: session.user, is_operator: session.is_operator };
-    Ok(Some(Guest { space: Some(space), caller, account, action, once: None, signed: Some(signed), via }))
+    let signed = PageSession { id, home, user: session.user, is_operator: session.is_operator };
+    Ok(Some(RequestContext {
+        space: Some(space),
+        caller,
+        account,
+        action,
+        idempotency: None,
+        signed: Some(signed),
+        via,
+    }))
 }
 
 /// Asks the access function about a user who is known by now.
-pub(super) fn allowed(house: &House, guest: Guest) -> Result<Guest, Problem> {
-    let space = guest.space()?;
-    let (principal, _) = principal(&*house.node.snapshot()?, &space, &guest.caller, house.node.now())?;
-    match decide(&principal, guest.action, &Facts::default()) {
-        Decision::Allow => Ok(guest),
+pub(super) fn allowed(state: &ServerState, context: RequestContext) -> Result<RequestContext, Problem> {
+    let space = context.space()?;
+    let (principal, _) = principal(&*state.node.snapshot()?, &space, &context.caller, state.node.now())?;
+    match decide(&principal, context.action, &Facts::default()) {
+        Decision::Allow => Ok(context),
         denied => Err(denied.into()),
     }
 }
 
 /// The space that the address of a page names: of a guest's own, or for the operator any that is kept.
 pub(super) fn in_path(
-    house: &House,
+    state: &ServerState,
     request: &Request,
     own: Option<SpaceId>,
     is_operator: bool,
@@ -166,7 +179,7 @@ pub(super) fn in_path(
         return Ok(own);
     };
     let name = decoded(name);
-    let db = house.node.snapshot()?;
+    let db = state.node.snapshot()?;
     let found = match (is_operator, own) {
         (true, _) => db.kept_spaces()?.into_iter().find(|(_, kept)| kept.name == name).map(|(space, _)| space),
         (false, Some(own)) => db.kept_space(&own)?.filter(|kept| kept.name == name).map(|_| own),
@@ -176,7 +189,7 @@ pub(super) fn in_path(
 }
 
 /// The space that the operator's page names for the API, which has it in no path.
-fn named(house: &House, request: &Request) -> Result<Option<SpaceId>, Problem> {
+fn named(state: &ServerState, request: &Request) -> Result<Option<SpaceId>, Problem> {
     let query = request.uri().query().unwrap_or_default();
     let query = query.split('&').find_map(|pair| pair.strip_prefix("space="));
     let header = request.headers().get(SPACE).and_then(|value| value.to_str().ok());
@@ -184,7 +197,7 @@ fn named(house: &House, request: &Request) -> Result<Option<SpaceId>, Problem> {
         return Ok(None);
     }
     let Some(name) = header.or(query).map(decoded).filter(|name| !name.is_empty()) else { return Ok(None) };
-    let spaces = house.node.snapshot()?.kept_spaces()?;
+    let spaces = state.node.snapshot()?.kept_spaces()?;
     let found = spaces.into_iter().find(|(_, kept)| kept.name == name).map(|(space, _)| space);
     found.map(Some).ok_or_else(|| Problem::not_found("there is no such space for you"))
 }
@@ -210,10 +223,10 @@ fn decoded(text: &str) -> String {
 }
 
 /// Notes now and then that a session is used, without waiting for it.
-fn note_use(house: &House, id: &SessionId, session: &Session) {
-    if session.seen.plus(NOTED_EVERY) < house.node.now() {
-        let entrance = Entrance { space: space_of(id), what: Entering::Touch(*id) };
-        let _ = house.node.submit(Order::Enter(Box::new(entrance)), |_| ());
+fn note_use(state: &ServerState, id: &SessionId, session: &Session) {
+    if session.seen.plus(NOTED_EVERY) < state.node.now() {
+        let request = AccountRequest { space: space_of(id), what: AccountCommand::Touch(*id) };
+        let _ = state.node.submit(Order::Enter(Box::new(request)), |_| ());
     }
 }
 
@@ -230,9 +243,9 @@ mod tests {
 
     #[test]
     fn a_cookie_reads_back_among_others_under_the_name_for_its_scheme() {
-        let (user_key, secret) = ([7; 32], Secret::of("ab".repeat(32)));
+        let (user_key, secret) = ([7; 32], SessionSecret::of("ab".repeat(32)));
         let text = written(&user_key, &secret);
-        let via = |is_secure, port| Via { network: 0, is_secure, port };
+        let via = |is_secure, port| RequestOrigin { network: 0, is_secure, port };
         let ways =
             [via(false, None), via(true, None), via(false, Some(7117)), via(true, Some(8443)), via(false, Some(80))];
         for (number, way) in ways.iter().enumerate() {

@@ -4,7 +4,7 @@
 //! `v1\n{user}\n{seconds}\n{nonce}`, is good for five minutes on either side of now, and once.
 
 use crate::problem::Problem;
-use crate::state::House;
+use crate::state::ServerState;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use model::{Nanos, SpaceId};
 use sha2::Sha256;
@@ -20,7 +20,7 @@ const NONCES_MAX: usize = 1_000_000;
 
 /// What was used within the window.
 #[derive(Debug, Default)]
-pub(crate) struct Nonces(Mutex<Used>);
+pub(crate) struct NonceCache(Mutex<Used>);
 
 #[derive(Debug, Default)]
 struct Used {
@@ -28,7 +28,7 @@ struct Used {
     by_age: BTreeSet<(u64, [u8; 16])>,
 }
 
-impl Nonces {
+impl NonceCache {
     /// Notes that something was used. Says whether that is new, if there is room to note it.
     fn is_new(&self, what: [u8; 16], until: u64, now: u64) -> Option<bool> {
         let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -95,14 +95,14 @@ fn claim<'a>(user: &str, signature: &'a str) -> Option<Claim<'a>> {
 }
 
 /// Checks that somebody who knows a signing key of the space vouches for this user.
-pub(crate) fn check(house: &House, space: &SpaceId, user: &str, signature: &str) -> Result<(), Problem> {
+pub(crate) fn check(state: &ServerState, space: &SpaceId, user: &str, signature: &str) -> Result<(), Problem> {
     let refused = || Problem::unproven("the signature does not prove this user");
     let claim = claim(user, signature).ok_or_else(refused)?;
     let mut sent = [0; 32];
     hex::decode_to_slice(claim.hex, &mut sent).map_err(|_| refused())?;
-    let now = house.node.now();
+    let now = state.node.now();
     let mut is_proven = false;
-    for (_, key) in house.node.snapshot()?.signing_keys(space)? {
+    for (_, key) in state.node.snapshot()?.signing_keys(space)? {
         let is_accepted = key.ends_at == Nanos(0) || now < key.ends_at;
         let fits: bool = mac(&key.secret, &claim.text).ct_eq(&sent).into();
         is_proven |= is_accepted && fits;
@@ -111,7 +111,7 @@ pub(crate) fn check(house: &House, space: &SpaceId, user: &str, signature: &str)
         return Err(refused());
     }
     let Some((date, _)) = claim.dated else {
-        let is_refused = house.options.dated_signatures_only;
+        let is_refused = state.options.dated_signatures_only;
         return if is_refused { Err(Problem::unproven("this node takes dated signatures only")) } else { Ok(()) };
     };
     let now = now.0 / Nanos::SECOND;
@@ -120,7 +120,7 @@ pub(crate) fn check(house: &House, space: &SpaceId, user: &str, signature: &str)
     }
     let mut what = [0; 16];
     what.copy_from_slice(&blake3::hash(&[&space.0, claim.text.as_bytes()].concat()).as_bytes()[..16]);
-    match house.nonces.is_new(what, date + WINDOW_SECONDS, now) {
+    match state.nonces.is_new(what, date + WINDOW_SECONDS, now) {
         Some(true) => Ok(()),
         Some(false) => Err(Problem::unproven("the signature was used before")),
         None => Err(Problem::overloaded("too many dated signatures were used lately").after(60)),
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_nonce_is_used_once_and_forgotten_after_its_time() {
-        let nonces = Nonces::default();
+        let nonces = NonceCache::default();
         assert_eq!(nonces.is_new([1; 16], 100, 50), Some(true));
         assert_eq!(nonces.is_new([1; 16], 100, 60), Some(false));
         assert_eq!(nonces.is_new([1; 16], 200, 101), Some(true));

@@ -1,6 +1,6 @@
 //! One connection: which HTTP it speaks, under TLS or in the clear, and its limits.
 
-use super::patience::{Pace, Paced, PacedBody};
+use super::patience::{ActivityBody, ActivitySocket, ConnectionActivity};
 use crate::state::Limits;
 use crate::tls::Tls;
 use axum::Router;
@@ -52,7 +52,7 @@ impl Protocols {
         let mut http1 = http1::Builder::new();
         http1
             .timer(TokioTimer::new())
-            .header_read_timeout(limits.head_patience)
+            .header_read_timeout(limits.header_timeout)
             .max_headers(HEADERS_MAX)
             .max_header_size(HEAD_BYTES_MAX)
             .max_buf_size(HEAD_BYTES_MAX);
@@ -75,7 +75,7 @@ impl Protocols {
 pub(super) struct Connection {
     pub(super) stream: TcpStream,
     pub(super) peer: SocketAddr,
-    pub(super) pace: Arc<Pace>,
+    pub(super) pace: Arc<ConnectionActivity>,
     pub(super) router: Router,
 }
 
@@ -98,7 +98,7 @@ impl Connection {
         if length == 0 {
             return Ok(());
         }
-        let paced = Paced { stream, pace: pace.clone() };
+        let paced = ActivitySocket { stream, pace: pace.clone() };
         let talk = Talk { protocols, peer, pace, router, ending };
         match tls {
             None => talk.hold(paced, &first[..length] == HTTP2_BEGINS).await,
@@ -115,7 +115,7 @@ impl Connection {
 struct Talk<'a> {
     protocols: &'a Protocols,
     peer: SocketAddr,
-    pace: Arc<Pace>,
+    pace: Arc<ConnectionActivity>,
     router: Router,
     ending: watch::Receiver<()>,
 }
@@ -130,7 +130,7 @@ impl Talk<'_> {
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(ConnectInfo(peer));
             let answer = router.clone().oneshot(request);
-            async move { answer.await.map(|answer| answer.map(|body| PacedBody::new(body, pace))) }
+            async move { answer.await.map(|answer| answer.map(|body| ActivityBody::new(body, pace))) }
         });
         let service = TowerToHyperService::new(service);
         if is_http2 {

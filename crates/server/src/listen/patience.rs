@@ -22,19 +22,19 @@ const PIECE_BYTES_MAX: usize = 64 * 1024;
 
 /// How one connection moves.
 #[derive(Debug, Default)]
-pub(super) struct Pace {
+pub(super) struct ConnectionActivity {
     /// How often it was looked at.
     looks: AtomicU32,
     heard_bytes: AtomicUsize,
     has_asked: AtomicBool,
-    /// The look after which the socket took nothing more, plus one; zero while it takes.
+    /// The tick after which the socket took nothing more, plus one; zero while it takes.
     stuck_since: AtomicU32,
-    /// Answers of which a part was given and the next was not asked for yet, each with the look before that.
+    /// Answers of which a part was given and the next was not asked for yet, each with the tick before that.
     given: Mutex<Vec<(u32, u32)>>,
     answers: AtomicU32,
 }
 
-impl Pace {
+impl ConnectionActivity {
     /// A request has arrived.
     pub(super) fn asked(&self) {
         self.has_asked.store(true, Ordering::Relaxed);
@@ -54,12 +54,12 @@ impl Pace {
         }
     }
 
-    /// Looks once, and says whether something stood still since before the last look.
+    /// Looks once, and says whether something stood still since before the last tick.
     fn stood_still(&self) -> bool {
-        let look = self.looks.fetch_add(1, Ordering::Relaxed);
+        let tick = self.looks.fetch_add(1, Ordering::Relaxed);
         let stuck_since = self.stuck_since.load(Ordering::Relaxed);
         let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
-        (stuck_since > 0 && stuck_since <= look) || given.iter().any(|(_, since)| *since < look)
+        (stuck_since > 0 && stuck_since <= tick) || given.iter().any(|(_, since)| *since < tick)
     }
 
     fn wrote<T>(&self, polled: Poll<T>) -> Poll<T> {
@@ -72,8 +72,8 @@ impl Pace {
     }
 
     fn gave(&self, answer: u32) {
-        let look = self.looks.load(Ordering::Relaxed);
-        self.given.lock().unwrap_or_else(PoisonError::into_inner).push((answer, look));
+        let tick = self.looks.load(Ordering::Relaxed);
+        self.given.lock().unwrap_or_else(PoisonError::into_inner).push((answer, tick));
     }
 
     fn took(&self, answer: u32) {
@@ -83,12 +83,12 @@ impl Pace {
 
 /// A socket that tells how it moves.
 #[derive(Debug)]
-pub(super) struct Paced {
+pub(super) struct ActivitySocket {
     pub(super) stream: TcpStream,
-    pub(super) pace: Arc<Pace>,
+    pub(super) pace: Arc<ConnectionActivity>,
 }
 
-impl AsyncRead for Paced {
+impl AsyncRead for ActivitySocket {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
         let before = buf.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(cx, buf);
@@ -97,7 +97,7 @@ impl AsyncRead for Paced {
     }
 }
 
-impl AsyncWrite for Paced {
+impl AsyncWrite for ActivitySocket {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.pace.wrote(polled)
@@ -129,19 +129,19 @@ impl AsyncWrite for Paced {
 ///
 /// What was given is known to be taken when more is asked for. So an answer that has given something never says that
 /// this was all: it waits to be asked. It gives no more at a time than even a slow client takes within its patience.
-pub(super) struct PacedBody {
+pub(super) struct ActivityBody {
     body: Body,
     /// What the body gave and was not passed on yet.
     rest: Bytes,
-    pace: Arc<Pace>,
+    pace: Arc<ConnectionActivity>,
     number: u32,
     has_given: bool,
 }
 
-impl PacedBody {
-    pub(super) fn new(body: Body, pace: Arc<Pace>) -> PacedBody {
+impl ActivityBody {
+    pub(super) fn new(body: Body, pace: Arc<ConnectionActivity>) -> ActivityBody {
         let number = pace.answers.fetch_add(1, Ordering::Relaxed);
-        PacedBody { body, rest: Bytes::new(), pace, number, has_given: false }
+        ActivityBody { body, rest: Bytes::new(), pace, number, has_given: false }
     }
 
     fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
@@ -159,7 +159,7 @@ impl PacedBody {
     }
 }
 
-impl HttpBody for PacedBody {
+impl HttpBody for ActivityBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -190,7 +190,7 @@ impl HttpBody for PacedBody {
     }
 }
 
-impl Drop for PacedBody {
+impl Drop for ActivityBody {
     fn drop(&mut self) {
         self.pace.took(self.number);
     }
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn what_moves_between_two_looks_did_not_stand_still() {
-        let pace = Pace::default();
+        let pace = ConnectionActivity::default();
         assert!(!pace.stood_still());
         let _ = pace.wrote(Poll::<()>::Pending);
         pace.gave(1);
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn one_answer_that_nobody_takes_is_enough() {
-        let pace = Pace::default();
+        let pace = ConnectionActivity::default();
         pace.gave(1);
         assert!(!pace.stood_still());
         pace.gave(2);

@@ -1,7 +1,7 @@
 //! How many connections there may be: in total, and from one address.
 
 use crate::door::limits::network;
-use crate::state::Options;
+use crate::state::ServerOptions;
 use ipnet::IpNet;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Who may have how many connections.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct ConnectionLimiter {
     all_max: usize,
     address_max: usize,
     /// These bring connections of many; only the total counts for them.
@@ -26,26 +26,26 @@ struct Taken {
 
 /// A place, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
-    room: Arc<Room>,
+pub(super) struct ConnectionPermit {
+    room: Arc<ConnectionLimiter>,
     network: Option<u64>,
 }
 
-impl Room {
-    pub(super) fn new(options: &Options) -> Arc<Room> {
+impl ConnectionLimiter {
+    pub(super) fn new(options: &ServerOptions) -> Arc<ConnectionLimiter> {
         let (limits, proxies) = (&options.limits, options.proxies.clone());
         let (all_max, address_max) = (limits.connections_max, limits.address_connections_max);
-        Arc::new(Room { all_max, address_max, proxies, taken: Mutex::default() })
+        Arc::new(ConnectionLimiter { all_max, address_max, proxies, taken: Mutex::default() })
     }
 
     /// Room for so many, wherever they come from.
-    pub(super) fn of(connections_max: usize) -> Arc<Room> {
+    pub(super) fn of(connections_max: usize) -> Arc<ConnectionLimiter> {
         let (all_max, address_max) = (connections_max, connections_max);
-        Arc::new(Room { all_max, address_max, proxies: Vec::new(), taken: Mutex::default() })
+        Arc::new(ConnectionLimiter { all_max, address_max, proxies: Vec::new(), taken: Mutex::default() })
     }
 
     /// A place for a connection from an address, if there is one.
-    pub(super) fn enter(self: &Arc<Room>, address: IpAddr) -> Option<Place> {
+    pub(super) fn enter(self: &Arc<ConnectionLimiter>, address: IpAddr) -> Option<ConnectionPermit> {
         let address = address.to_canonical();
         let is_proxy = self.proxies.iter().any(|net| net.contains(&address));
         let network = (!is_proxy).then(|| network(address));
@@ -61,11 +61,11 @@ impl Room {
             taken.addresses.insert(network, here + 1);
         }
         taken.all += 1;
-        Some(Place { room: self.clone(), network })
+        Some(ConnectionPermit { room: self.clone(), network })
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut taken = self.room.taken.lock().unwrap_or_else(PoisonError::into_inner);
         taken.all = taken.all.saturating_sub(1);
@@ -86,10 +86,10 @@ mod tests {
     use super::*;
     use crate::state::Limits;
 
-    fn room(connections_max: usize, address_connections_max: usize) -> Arc<Room> {
+    fn room(connections_max: usize, address_connections_max: usize) -> Arc<ConnectionLimiter> {
         let limits = Limits { connections_max, address_connections_max, ..Limits::default() };
         let proxies = vec!["192.0.2.9/32".parse().expect("a net")];
-        Room::new(&Options { limits, proxies, ..Options::default() })
+        ConnectionLimiter::new(&ServerOptions { limits, proxies, ..ServerOptions::default() })
     }
 
     fn ip(text: &str) -> IpAddr {

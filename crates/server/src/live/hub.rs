@@ -29,7 +29,7 @@ impl Topic {
 
 /// A journal entry as listeners get it.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct LiveEvent {
     /// Its journal number; typing and presence have none.
     pub(crate) position: Option<Position>,
     /// What happened.
@@ -50,7 +50,7 @@ pub(crate) struct Told {
     pub(crate) frame: OnceLock<Bytes>,
 }
 
-impl Told {
+impl LiveEvent {
     /// What every listener is sent. JSON has no line breaks, so the data is one line.
     pub(super) fn frame(&self) -> Bytes {
         let frame = self.frame.get_or_init(|| {
@@ -67,22 +67,22 @@ impl Told {
 
 /// Whose rights may have changed.
 #[derive(Default, Debug)]
-pub(crate) enum Rights {
+pub(crate) enum ChangedRights {
     #[default]
     Same,
     Of(Vec<Identity>),
     Everyone,
 }
 
-impl Rights {
-    pub(super) fn and(self, other: Rights) -> Rights {
+impl ChangedRights {
+    pub(super) fn and(self, other: ChangedRights) -> ChangedRights {
         match (self, other) {
-            (Rights::Same, other) => other,
-            (one, Rights::Same) => one,
-            (Rights::Everyone, _) | (_, Rights::Everyone) => Rights::Everyone,
-            (Rights::Of(mut one), Rights::Of(other)) => {
+            (ChangedRights::Same, other) => other,
+            (one, ChangedRights::Same) => one,
+            (ChangedRights::Everyone, _) | (_, ChangedRights::Everyone) => ChangedRights::Everyone,
+            (ChangedRights::Of(mut one), ChangedRights::Of(other)) => {
                 one.extend(other);
-                Rights::Of(one)
+                ChangedRights::Of(one)
             }
         }
     }
@@ -90,30 +90,30 @@ impl Rights {
 
 /// What a topic brings at a time.
 #[derive(Debug)]
-pub(crate) enum Batch {
+pub(crate) enum LiveBatch {
     /// Rights changed; this comes before whatever happened since.
-    Changed(Rights),
+    Changed(ChangedRights),
     /// This happened, in this order.
-    Told(Vec<Arc<Told>>),
+    Told(Vec<Arc<LiveEvent>>),
 }
 
-type Sender = broadcast::Sender<Arc<Batch>>;
+type Sender = broadcast::Sender<Arc<LiveBatch>>;
 
 /// The topics that somebody listens to.
 #[derive(Debug, Default)]
-pub(crate) struct Hub(Mutex<HashMap<Topic, Sender>>);
+pub(crate) struct LiveHub(Mutex<HashMap<Topic, Sender>>);
 
-impl Hub {
+impl LiveHub {
     /// Listens to a topic from now on.
-    pub(crate) fn listen(&self, topic: Topic) -> broadcast::Receiver<Arc<Batch>> {
+    pub(crate) fn listen(&self, topic: Topic) -> broadcast::Receiver<Arc<LiveBatch>> {
         let mut topics = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         topics.entry(topic).or_insert_with(|| broadcast::channel(BEHIND_MAX).0).subscribe()
     }
 
     /// Tells those who listen to a thread or its space something that is not in the journal.
-    pub(crate) fn tell(&self, space: SpaceNo, told: Told) {
-        let thread = told.thread.map(|thread| Topic::Thread(space, thread));
-        let batch = Arc::new(Batch::Told(vec![Arc::new(told)]));
+    pub(crate) fn tell(&self, space: SpaceNo, live_event: LiveEvent) {
+        let thread = live_event.thread.map(|thread| Topic::Thread(space, thread));
+        let batch = Arc::new(LiveBatch::Told(vec![Arc::new(live_event)]));
         self.send(Topic::Space(space), batch.clone());
         if let Some(thread) = thread {
             self.send(thread, batch);
@@ -121,15 +121,15 @@ impl Hub {
     }
 
     /// Tells everybody who listens to anything in a space that rights changed.
-    pub(crate) fn change_rights(&self, space: SpaceNo, rights: Rights) {
+    pub(crate) fn change_rights(&self, space: SpaceNo, rights: ChangedRights) {
         let topics = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let batch = Arc::new(Batch::Changed(rights));
+        let batch = Arc::new(LiveBatch::Changed(rights));
         for (_, sender) in topics.iter().filter(|(topic, _)| topic.space() == space) {
             let _ = sender.send(batch.clone());
         }
     }
 
-    pub(super) fn send(&self, topic: Topic, batch: Arc<Batch>) {
+    pub(super) fn send(&self, topic: Topic, batch: Arc<LiveBatch>) {
         let topics = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sender) = topics.get(&topic) {
             let _ = sender.send(batch);

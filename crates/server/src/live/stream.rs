@@ -1,23 +1,23 @@
 //! One stream: catching up from the journal, then following its topic.
 
 use super::EventQuery;
-use super::hub::{Batch, Rights, Told, Topic};
-use super::telling::{BATCH_BYTES_MAX, CHUNK, thread_of, told};
-use crate::caller::{Guest, Seen};
+use super::hub::{ChangedRights, LiveBatch, LiveEvent, Topic};
+use super::payload::{BATCH_BYTES_MAX, CHUNK, live_event, thread_of};
+use crate::caller::{RequestContext, Viewer};
 use crate::door::sessions;
 use crate::problem::Problem;
-use crate::state::{House, Shared};
+use crate::state::{ServerState, SharedState};
 use crate::threads::visible;
 use bytes::Bytes;
 use futures_util::Stream;
 use model::crypto::public_space;
 use model::{EventId, Position, Seq};
-use node::acts::Means;
+use node::acts::CallerKind;
 use std::convert::Infallible;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use store::Db;
-use store::tables::View;
+use store::tables::TableReads;
 use tokio::sync::broadcast;
 
 /// A reader that is more entries behind than this reads pages anew rather than catching up.
@@ -30,16 +30,16 @@ const SIGN_OF_LIFE: Bytes = Bytes::from_static(b":\n\n");
 
 /// What a stream is.
 struct Listener {
-    house: Weak<House>,
-    guest: Guest,
-    seen: Seen,
+    state: Weak<ServerState>,
+    context: RequestContext,
+    viewer: Viewer,
     thread: Option<Seq>,
     only_mine: bool,
-    receiver: broadcast::Receiver<Arc<Batch>>,
+    receiver: broadcast::Receiver<Arc<LiveBatch>>,
     /// What is sent before anything else.
     first: Option<Bytes>,
     /// What is being sent, shared with other listeners, and how much of it was.
-    batch: Option<Arc<Batch>>,
+    batch: Option<Arc<LiveBatch>>,
     sent: usize,
     /// Up to where the journal was read.
     read_up_to: u64,
@@ -49,8 +49,8 @@ struct Listener {
 
 /// Opens a stream, from now on or after a position.
 pub(super) fn open(
-    house: &Shared,
-    guest: &Guest,
+    state: &SharedState,
+    context: &RequestContext,
     query: &EventQuery,
     last: Option<Option<Position>>,
 ) -> Result<impl Stream<Item = Result<Bytes, Infallible>> + use<>, Problem> {
@@ -59,24 +59,24 @@ pub(super) fn open(
         Some("me") => true,
         Some(_) => return Err(Problem::bad_request("user is me, or absent")),
     };
-    let db = house.node.snapshot()?;
-    let seen = guest.seen(&db, house.node.now())?;
-    if only_mine && seen.user.is_none() {
+    let db = state.node.snapshot()?;
+    let viewer = context.read_as(&db, state.node.now())?;
+    if only_mine && viewer.user.is_none() {
         return Err(Problem::bad_request("a stream of what concerns a user needs a user"));
     }
-    let thread = query.thread.as_ref().map(|name| visible(&db, &seen, name)).transpose()?.map(|(_, seq)| seq);
+    let thread = query.thread.as_ref().map(|name| visible(&db, &viewer, name)).transpose()?.map(|(_, seq)| seq);
     // First the topic, then the snapshot: what is in neither does not exist.
-    let topic = thread.map_or(Topic::Space(seen.no), |thread| Topic::Thread(seen.no, thread));
-    let receiver = house.hub.listen(topic);
-    let db = house.node.snapshot()?;
-    let seen = look_again(house, guest, &db)?;
+    let topic = thread.map_or(Topic::Space(viewer.no), |thread| Topic::Thread(viewer.no, thread));
+    let receiver = state.hub.listen(topic);
+    let db = state.node.snapshot()?;
+    let viewer = look_again(state, context, &db)?;
     let now = db.position()?;
     let resumed = last.map(|last| last.filter(|last| can_resume(&db, last, &now)));
     let reset = || Bytes::from(format!("id: {now}\nevent: reset\ndata: {{}}\n\n"));
     let listener = Listener {
-        house: Arc::downgrade(&house.0),
-        guest: guest.clone(),
-        seen,
+        state: Arc::downgrade(&state.0),
+        context: context.clone(),
+        viewer,
         thread,
         only_mine,
         receiver,
@@ -93,23 +93,23 @@ pub(super) fn open(
 }
 
 /// Whether a reader may still read: the key, the user and the membership.
-fn look_again<V: View>(house: &House, guest: &Guest, db: &Db<V>) -> Result<Seen, Problem> {
-    let now = house.node.now();
-    if let Means::Key(_) = guest.caller.means
-        && !house.api_key(db, &guest.account)?.is_some_and(|key| key.is_accepted(now))
+fn look_again<V: TableReads>(state: &ServerState, context: &RequestContext, db: &Db<V>) -> Result<Viewer, Problem> {
+    let now = state.node.now();
+    if let CallerKind::Key(_) = context.caller.kind
+        && !state.api_key(db, &context.account)?.is_some_and(|key| key.is_accepted(now))
     {
         return Err(Problem::unproven("the key is not accepted any more"));
     }
-    if let Some(signed) = &guest.signed
-        && sessions::session(house, &signed.id)?.is_none()
+    if let Some(signed) = &context.signed
+        && sessions::session(state, &signed.id)?.is_none()
     {
         return Err(Problem::unproven("the session has ended"));
     }
-    guest.seen(db, now)
+    context.read_as(db, now)
 }
 
 /// Whether everything after a position is still in the journal, and not too much.
-fn can_resume<V: View>(db: &Db<V>, last: &Position, now: &Position) -> bool {
+fn can_resume<V: TableReads>(db: &Db<V>, last: &Position, now: &Position) -> bool {
     let is_whole = db.journal(None, 0, 1).is_ok_and(|first| match first.first() {
         Some((first, _)) => last.number.saturating_add(1) >= *first,
         None => true,
@@ -144,11 +144,11 @@ impl Listener {
     /// What this reader gets of the batch at hand.
     fn next_of_batch(&mut self) -> Option<Bytes> {
         let batch = self.batch.take()?;
-        let Batch::Told(told) = &*batch else { return None };
-        while let Some(told) = told.get(self.sent) {
+        let LiveBatch::Told(live_event) = &*batch else { return None };
+        while let Some(live_event) = live_event.get(self.sent) {
             self.sent += 1;
-            if self.is_for_me(told) {
-                let frame = told.frame();
+            if self.is_for_me(live_event) {
+                let frame = live_event.frame();
                 self.batch = Some(batch);
                 return Some(frame);
             }
@@ -158,65 +158,68 @@ impl Listener {
 
     /// Reads a part of what lies between the reader's position and the snapshot.
     fn read_on(&mut self) -> Result<(), Problem> {
-        let house = self.house.upgrade().ok_or_else(|| Problem::overloaded("the node is stopping"))?;
-        let db = house.node.snapshot()?;
-        self.seen = look_again(&house, &self.guest, &db)?;
-        let entries = db.journal(Some(self.seen.no), self.read_up_to, CHUNK)?;
+        let state = self.state.upgrade().ok_or_else(|| Problem::overloaded("the node is stopping"))?;
+        let db = state.node.snapshot()?;
+        self.viewer = look_again(&state, &self.context, &db)?;
+        let entries = db.journal(Some(self.viewer.no), self.read_up_to, CHUNK)?;
         self.read_up_to = entries.last().map_or(self.catch_up_to, |(number, _)| *number);
         let to = self.catch_up_to;
         let (mut found, mut bytes) = (Vec::new(), 0);
         for (number, entry) in entries.iter().filter(|(number, _)| *number <= to) {
             let is_elsewhere = self.thread.is_some() && thread_of(&db, entry)? != self.thread;
-            if !is_elsewhere && let Some(told) = told(&db, *number, entry)? {
-                bytes += told.data.len();
-                found.push(Arc::new(told));
+            if !is_elsewhere && let Some(live_event) = live_event(&db, *number, entry)? {
+                bytes += live_event.data.len();
+                found.push(Arc::new(live_event));
             }
             if bytes >= BATCH_BYTES_MAX {
                 self.read_up_to = *number;
                 break;
             }
         }
-        (self.batch, self.sent) = (Some(Arc::new(Batch::Told(found))), 0);
+        (self.batch, self.sent) = (Some(Arc::new(LiveBatch::Told(found))), 0);
         Ok(())
     }
 
     /// Takes what the topic brings, unless the journal brought it already.
-    fn hear(&mut self, batch: Arc<Batch>) -> Result<(), Problem> {
-        let is_new = |told: &Arc<Told>| told.position.is_none_or(|position| position.number > self.catch_up_to);
+    fn hear(&mut self, batch: Arc<LiveBatch>) -> Result<(), Problem> {
+        let is_new =
+            |live_event: &Arc<LiveEvent>| live_event.position.is_none_or(|position| position.number > self.catch_up_to);
         match &*batch {
-            Batch::Changed(rights) if self.is_about_me(rights) => {
-                let house = self.house.upgrade().ok_or_else(|| Problem::overloaded("the node is stopping"))?;
-                self.seen = look_again(&house, &self.guest, &*house.node.snapshot()?)?;
+            LiveBatch::Changed(rights) if self.is_about_me(rights) => {
+                let state = self.state.upgrade().ok_or_else(|| Problem::overloaded("the node is stopping"))?;
+                self.viewer = look_again(&state, &self.context, &*state.node.snapshot()?)?;
             }
-            Batch::Changed(_) => {}
-            Batch::Told(told) => {
-                self.sent = told.iter().position(is_new).unwrap_or(told.len());
+            LiveBatch::Changed(_) => {}
+            LiveBatch::Told(live_event) => {
+                self.sent = live_event.iter().position(is_new).unwrap_or(live_event.len());
                 self.batch = Some(batch);
             }
         }
         Ok(())
     }
 
-    fn is_about_me(&self, rights: &Rights) -> bool {
-        match (rights, &self.seen.caller.user, self.seen.identity()) {
-            (Rights::Same, _, _) | (Rights::Of(_), None, _) => false,
-            (Rights::Of(whose), Some(_), Some(identity)) => whose.contains(identity),
+    fn is_about_me(&self, rights: &ChangedRights) -> bool {
+        match (rights, &self.viewer.caller.user, self.viewer.identity()) {
+            (ChangedRights::Same, _, _) | (ChangedRights::Of(_), None, _) => false,
+            (ChangedRights::Of(whose), Some(_), Some(identity)) => whose.contains(identity),
             // A user who had not written when the stream began may be one of them by now.
-            (Rights::Everyone, _, _) | (Rights::Of(_), Some(_), None) => true,
+            (ChangedRights::Everyone, _, _) | (ChangedRights::Of(_), Some(_), None) => true,
         }
     }
 
-    fn is_for_me(&self, told: &Told) -> bool {
-        self.may_know(told) && !self.is_from_blocked(told) && (!self.only_mine || self.concerns_me(told))
+    fn is_for_me(&self, live_event: &LiveEvent) -> bool {
+        self.may_know(live_event)
+            && !self.is_from_blocked(live_event)
+            && (!self.only_mine || self.concerns_me(live_event))
     }
 
-    fn is_from_blocked(&self, told: &Told) -> bool {
-        self.seen.blocks(&told.by) || told.shows.as_ref().is_some_and(|author| self.seen.blocks(author))
+    fn is_from_blocked(&self, live_event: &LiveEvent) -> bool {
+        self.viewer.blocks(&live_event.by) || live_event.shows.as_ref().is_some_and(|author| self.viewer.blocks(author))
     }
 
-    fn may_know(&self, told: &Told) -> bool {
-        let Some(only) = &told.only else { return true };
-        match (&self.seen.caller.user, self.seen.identity()) {
+    fn may_know(&self, live_event: &LiveEvent) -> bool {
+        let Some(only) = &live_event.only else { return true };
+        match (&self.viewer.caller.user, self.viewer.identity()) {
             // A key that acts for nobody in particular sees the whole space.
             (None, _) => true,
             (Some(_), Some(identity)) => only.contains(identity),
@@ -224,9 +227,9 @@ impl Listener {
         }
     }
 
-    fn concerns_me(&self, told: &Told) -> bool {
-        let Some(identity) = self.seen.identity() else { return false };
+    fn concerns_me(&self, live_event: &LiveEvent) -> bool {
+        let Some(identity) = self.viewer.identity() else { return false };
         let mine = EventId(public_space(identity).0);
-        told.by == *identity || told.only.is_some() || told.mentions.contains(&mine)
+        live_event.by == *identity || live_event.only.is_some() || live_event.mentions.contains(&mine)
     }
 }

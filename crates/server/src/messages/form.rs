@@ -1,7 +1,7 @@
 //! As what messages are rendered: JSON for programs, HTML for pages.
 
-use crate::kept::Rendered;
-use crate::pages::{Face, article};
+use crate::kept::RenderedMessage;
+use crate::pages::{AuthorBadge, article};
 use crate::problem::Problem;
 use crate::render::Message;
 use model::Seq;
@@ -9,38 +9,38 @@ use std::sync::Arc;
 
 /// As what messages are wanted.
 #[derive(Clone, Copy)]
-pub(super) enum Form<'a> {
+pub(super) enum MessageFormat<'a> {
     Json,
     /// With links into a space of this name.
     Html(&'a str),
 }
 
-impl Form<'_> {
+impl MessageFormat<'_> {
     /// What was rendered before.
-    pub(super) fn kept(self, kept: &Rendered) -> Option<&Arc<str>> {
+    pub(super) fn kept(self, kept: &RenderedMessage) -> Option<&Arc<str>> {
         match self {
-            Form::Json => kept.json.as_ref(),
-            Form::Html(_) => kept.html.as_ref(),
+            MessageFormat::Json => kept.json.as_ref(),
+            MessageFormat::Html(_) => kept.html.as_ref(),
         }
     }
 
     pub(super) fn rendered(
         self,
         message: &Message,
-        face: impl FnOnce() -> Result<Face, Problem>,
+        face: impl FnOnce() -> Result<AuthorBadge, Problem>,
     ) -> Result<Arc<str>, Problem> {
         match self {
-            Form::Json => {
+            MessageFormat::Json => {
                 let text = serde_json::to_string(message);
                 Ok(text.map_err(|_| Problem::broken("a message could not be written as JSON"))?.into())
             }
-            Form::Html(space) => Ok(article(space, message, &face()?).into_string().into()),
+            MessageFormat::Html(space) => Ok(article(space, message, &face()?).into_string().into()),
         }
     }
 }
 
 /// A page as HTML.
-pub(crate) struct Stack {
+pub(crate) struct HtmlMessages {
     articles: Vec<Arc<str>>,
     /// The thread.
     pub(crate) thread: Seq,
@@ -49,9 +49,14 @@ pub(crate) struct Stack {
     pub(crate) last: Option<String>,
 }
 
-impl Stack {
-    pub(super) fn new(articles: Vec<Arc<str>>, thread: Seq, first: Option<String>, last: Option<String>) -> Stack {
-        Stack { articles, thread, first, last }
+impl HtmlMessages {
+    pub(super) fn new(
+        articles: Vec<Arc<str>>,
+        thread: Seq,
+        first: Option<String>,
+        last: Option<String>,
+    ) -> HtmlMessages {
+        HtmlMessages { articles, thread, first, last }
     }
 
     /// Whether there may be more before it.

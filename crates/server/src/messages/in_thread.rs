@@ -1,14 +1,14 @@
 //! Messages with their thread in the path.
 
-use super::page::{Page, look};
+use super::page::{MessagePage, with_message_reader};
 use super::{
     EditBody, Message, MessageBody, MessageQuery, Messages, Versions, history, place, post, rewrite, take_back,
 };
-use crate::caller::Guest;
-use crate::extract::{Path, Query, Sent};
+use crate::caller::RequestContext;
+use crate::extract::{Path, Query, RequestBody};
 use crate::problem::Problem;
 use crate::shapes::ChosenId;
-use crate::state::Shared;
+use crate::state::SharedState;
 use axum::Json;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
@@ -19,12 +19,12 @@ use http::{HeaderMap, StatusCode};
     (status = 200, body = Messages), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn list(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(thread): Path<String>,
     Query(query): Query<MessageQuery>,
-) -> Result<Page, Problem> {
-    look(&house, &guest, |look| look.page(&thread, &query))
+) -> Result<MessagePage, Problem> {
+    with_message_reader(&state, &context, |reader| reader.page(&thread, &query))
 }
 
 /// Post a message into a thread, which is opened if it does not exist
@@ -34,13 +34,13 @@ pub(crate) async fn list(
     (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn create(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(thread): Path<String>,
     headers: HeaderMap,
-    Sent(body): Sent,
+    RequestBody(body): RequestBody,
 ) -> Result<(StatusCode, Json<Message>), Problem> {
-    post(&house, guest, Some(thread), &headers, &body).await
+    post(&state, context, Some(thread), &headers, &body).await
 }
 
 /// Get a message of a thread
@@ -49,11 +49,12 @@ pub(crate) async fn create(
     (status = 200, body = Message), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn get(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path((thread, id)): Path<(String, String)>,
 ) -> Result<Json<Message>, Problem> {
-    look(&house, &guest, |look| look.renderer().message_at(look.message(Some(&thread), &id)?)).map(Json)
+    with_message_reader(&state, &context, |reader| reader.renderer().message_at(reader.message(Some(&thread), &id)?))
+        .map(Json)
 }
 
 /// Write a new version of a message of a thread
@@ -62,13 +63,13 @@ pub(crate) async fn get(
     (status = 200, body = Message), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn edit(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path((thread, id)): Path<(String, String)>,
     headers: HeaderMap,
-    Sent(body): Sent,
+    RequestBody(body): RequestBody,
 ) -> Result<Json<Message>, Problem> {
-    rewrite(&house, guest, place(Some(&thread), &id)?, &headers, &body).await
+    rewrite(&state, context, place(Some(&thread), &id)?, &headers, &body).await
 }
 
 /// Delete a message of a thread softly
@@ -77,11 +78,11 @@ pub(crate) async fn edit(
     (status = 204), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn delete(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path((thread, id)): Path<(String, String)>,
 ) -> Result<StatusCode, Problem> {
-    take_back(&house, guest, place(Some(&thread), &id)?).await
+    take_back(&state, context, place(Some(&thread), &id)?).await
 }
 
 /// All versions of a message of a thread
@@ -90,11 +91,11 @@ pub(crate) async fn delete(
     (status = 200, body = Versions), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn versions(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path((thread, id)): Path<(String, String)>,
 ) -> Result<Json<Versions>, Problem> {
-    history(&house, &guest, Some(&thread), &id)
+    history(&state, &context, Some(&thread), &id)
 }
 
 /// The messages that answer a message of a thread
@@ -103,9 +104,9 @@ pub(crate) async fn versions(
     (status = 200, body = Messages), (status = "4XX", body = Problem, content_type = "application/problem+json"),
 ))]
 pub(crate) async fn replies(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path((thread, id)): Path<(String, String)>,
 ) -> Result<Json<Messages>, Problem> {
-    look(&house, &guest, |look| look.replies(look.message(Some(&thread), &id)?)).map(Json)
+    with_message_reader(&state, &context, |reader| reader.replies(reader.message(Some(&thread), &id)?)).map(Json)
 }

@@ -1,14 +1,14 @@
 //! Pages of messages: which ones, and which of them the caller may see.
 
-use super::form::{Form, Stack};
+use super::form::{HtmlMessages, MessageFormat};
 use super::{MessageQuery, Messages};
 use crate::ask::named;
-use crate::caller::{Guest, Seen};
-use crate::kept::Rendered;
-use crate::pages::{Face, article};
+use crate::caller::{RequestContext, Viewer};
+use crate::kept::RenderedMessage;
+use crate::pages::{AuthorBadge, article};
 use crate::problem::Problem;
 use crate::render::{Message, Renderer, Thread, claimed};
-use crate::state::{House, Shared};
+use crate::state::{ServerState, SharedState};
 use crate::threads::{limit, visible};
 use axum::response::{IntoResponse, Response};
 use engine::access::{Action, Decision, Facts, decide};
@@ -20,10 +20,10 @@ use model::{AuthorNo, EventId, Identity, Kind, Seq, Stamp};
 use node::acts;
 use std::sync::Arc;
 use store::Db;
-use store::moderation::Distance;
-use store::tables::View;
-use store::timeline::Line;
-use store::views::{self, Shown};
+use store::moderation::BlockKind;
+use store::tables::TableReads;
+use store::timeline::TimelineLine;
+use store::views::{self, ShownContent};
 
 /// Messages on one page.
 const PAGE_MAX: usize = 500;
@@ -31,12 +31,12 @@ const PAGE_MAX: usize = 500;
 const LOOKED_AT_MAX: usize = 5000;
 
 /// A page whose messages are rendered already; clients see [`Messages`].
-pub(crate) struct Page {
+pub(crate) struct MessagePage {
     thread: String,
     messages: Vec<Shelved>,
 }
 
-impl IntoResponse for Page {
+impl IntoResponse for MessagePage {
     fn into_response(self) -> Response {
         let length: usize = self.messages.iter().map(|message| message.text.len() + 1).sum();
         let mut text = String::with_capacity(length + self.thread.len() + 64);
@@ -61,30 +61,30 @@ struct Shelved {
 }
 
 /// A snapshot and the guest who looks at it.
-pub(crate) struct Look<'a, V> {
-    house: &'a House,
+pub(crate) struct MessageReader<'a, V> {
+    state: &'a ServerState,
     generation: u64,
     db: &'a Db<V>,
-    seen: &'a Seen,
+    viewer: &'a Viewer,
 }
 
-impl<V: View> Look<'_, V> {
-    pub(super) fn page(&self, thread: &str, query: &MessageQuery) -> Result<Page, Problem> {
-        Ok(self.shelved(thread, query, Form::Json)?.1)
+impl<V: TableReads> MessageReader<'_, V> {
+    pub(super) fn page(&self, thread: &str, query: &MessageQuery) -> Result<MessagePage, Problem> {
+        Ok(self.shelved(thread, query, MessageFormat::Json)?.1)
     }
 
     /// The same as HTML.
-    pub(crate) fn stack(&self, thread: &str, query: &MessageQuery, space: &str) -> Result<Stack, Problem> {
-        let (seq, found) = self.shelved(thread, query, Form::Html(space))?;
+    pub(crate) fn stack(&self, thread: &str, query: &MessageQuery, space: &str) -> Result<HtmlMessages, Problem> {
+        let (seq, found) = self.shelved(thread, query, MessageFormat::Html(space))?;
         let id = |message: Option<&Shelved>| message.map(|message| message.stamp.id.to_string());
         let (first, last) = (id(found.messages.first()), id(found.messages.last()));
         let articles = found.messages.into_iter().map(|message| message.text).collect();
-        Ok(Stack::new(articles, seq, first, last))
+        Ok(HtmlMessages::new(articles, seq, first, last))
     }
 
     /// The thread of that name, without what it costs to know what is unread in it.
     pub(crate) fn head(&self, thread: &str) -> Result<Thread, Problem> {
-        self.head_at(visible(self.db, self.seen, thread)?.1)
+        self.head_at(visible(self.db, self.viewer, thread)?.1)
     }
 
     /// The same, of a thread that the caller was found to see.
@@ -94,9 +94,9 @@ impl<V: View> Look<'_, V> {
     }
 
     /// How somebody is shown beside what they write.
-    pub(crate) fn face(&self, author: &str) -> Result<Face, Problem> {
-        let account = self.db.account(&self.seen.space, author)?;
-        Ok(account.map_or_else(Face::default, |account| Face {
+    pub(crate) fn face(&self, author: &str) -> Result<AuthorBadge, Problem> {
+        let account = self.db.account(&self.viewer.space, author)?;
+        Ok(account.map_or_else(AuthorBadge::default, |account| AuthorBadge {
             display: account.display,
             has_picture: account.picture.is_some(),
         }))
@@ -127,18 +127,23 @@ impl<V: View> Look<'_, V> {
         Ok(versions)
     }
 
-    fn shelved(&self, thread: &str, query: &MessageQuery, form: Form<'_>) -> Result<(Seq, Page), Problem> {
-        let (_, seq) = visible(self.db, self.seen, thread)?;
+    fn shelved(
+        &self,
+        thread: &str,
+        query: &MessageQuery,
+        form: MessageFormat<'_>,
+    ) -> Result<(Seq, MessagePage), Problem> {
+        let (_, seq) = visible(self.db, self.viewer, thread)?;
         let most = limit(query.limit, PAGE_MAX)?;
         let at = |name: &Option<String>| name.as_ref().map(|name| self.place(seq, name)).transpose();
         let (before, after, around) = (at(&query.before)?, at(&query.after)?, at(&query.around)?);
         let thread = self.renderer().name(seq)?;
         let with_deleted = query.include_deleted == Some(true);
         let mut unseen = Vec::new();
-        for identity in &self.seen.blocked {
+        for identity in &self.viewer.blocked {
             unseen.extend(self.db.author_no(identity)?);
         }
-        let shelf = Shelf { look: self, seq, thread: &thread, with_deleted, unseen, form };
+        let shelf = Shelf { reader: self, seq, thread: &thread, with_deleted, unseen, form };
         let messages = match (before, after, around) {
             (None, None, None) => shelf.before(Stamp::LAST, most)?,
             (Some(before), None, None) => shelf.before(before, most)?,
@@ -152,13 +157,13 @@ impl<V: View> Look<'_, V> {
             }
             _ => return Err(Problem::bad_request("before, after and around exclude each other")),
         };
-        Ok((seq, Page { thread, messages }))
+        Ok((seq, MessagePage { thread, messages }))
     }
 
     /// The place of a message of this thread.
     fn place(&self, thread: Seq, name: &str) -> Result<Stamp, Problem> {
         let named = named(name, "message")?;
-        match acts::find(self.db, self.seen.no, &named, Kind::Message)? {
+        match acts::find(self.db, self.viewer.no, &named, Kind::Message)? {
             Some((stamp, _, meta)) if meta.subject == thread => Ok(stamp),
             _ => Err(Problem::not_found("there is no such message in this thread")),
         }
@@ -168,26 +173,26 @@ impl<V: View> Look<'_, V> {
     pub(crate) fn message(&self, thread: Option<&str>, id: &str) -> Result<Seq, Problem> {
         let unknown = || Problem::not_found("there is no such message");
         let named = named(id, "message")?;
-        let (_, seq, meta) = acts::find(self.db, self.seen.no, &named, Kind::Message)?.ok_or_else(unknown)?;
+        let (_, seq, meta) = acts::find(self.db, self.viewer.no, &named, Kind::Message)?.ok_or_else(unknown)?;
         let place = match thread {
-            Some(thread) => visible(self.db, self.seen, thread)?.1,
-            None => visible(self.db, self.seen, &self.db.id_of(meta.subject)?.to_string()).map_err(|_| unknown())?.1,
+            Some(thread) => visible(self.db, self.viewer, thread)?.1,
+            None => visible(self.db, self.viewer, &self.db.id_of(meta.subject)?.to_string()).map_err(|_| unknown())?.1,
         };
         if place == meta.subject { Ok(seq) } else { Err(unknown()) }
     }
 
     /// Whether the caller could change what somebody of that name wrote.
     pub(crate) fn may_change_by(&self, author: &str) -> bool {
-        let is_own = self.seen.caller.user.as_deref() == Some(author);
+        let is_own = self.viewer.caller.user.as_deref() == Some(author);
         let facts = Facts { is_closed_to_caller: false, is_own, is_known: true };
-        decide(&self.seen.principal, Action::Change, &facts) == Decision::Allow
+        decide(&self.viewer.principal, Action::Change, &facts) == Decision::Allow
     }
 
     /// A message by its name, if the caller wants to see what its author says.
     pub(crate) fn glimpsed(&self, id: &str) -> Result<Option<Message>, Problem> {
         let seq = self.message(None, id)?;
         let found = self.db.message_by_seq(seq)?;
-        if found.is_some_and(|found| self.seen.blocks(&found.author)) {
+        if found.is_some_and(|found| self.viewer.blocks(&found.author)) {
             return Ok(None);
         }
         self.renderer().message_at(seq).map(Some)
@@ -195,16 +200,17 @@ impl<V: View> Look<'_, V> {
 
     /// Whether the caller may say anything at all.
     pub(crate) fn may_write(&self) -> bool {
-        self.seen.may_write()
+        self.viewer.may_write()
     }
 
     /// Whether the caller could change or delete a message.
     pub(crate) fn may_change(&self, seq: Seq) -> Result<bool, Problem> {
         let author = self.db.message_by_seq(seq)?.map(|found| found.author);
-        let is_own = author.is_some() && author.as_ref() == self.seen.identity();
+        let is_own = author.is_some() && author.as_ref() == self.viewer.identity();
         let facts = Facts { is_closed_to_caller: false, is_own, is_known: true };
         // Keys that act for no user see the whole space.
-        Ok(self.seen.caller.user.is_none() || decide(&self.seen.principal, Action::Change, &facts) == Decision::Allow)
+        Ok(self.viewer.caller.user.is_none()
+            || decide(&self.viewer.principal, Action::Change, &facts) == Decision::Allow)
     }
 
     pub(crate) fn replies(&self, seq: Seq) -> Result<Messages, Problem> {
@@ -212,9 +218,9 @@ impl<V: View> Look<'_, V> {
         let mut messages = Vec::new();
         let thread = self.db.event(seq)?.and_then(|row| row.meta).map_or(Seq(0), |meta| meta.subject);
         let thread = renderer.name(thread)?;
-        for (_, answer) in self.db.answers(self.seen.no, &self.db.id_of(seq)?, PAGE_MAX)? {
+        for (_, answer) in self.db.answers(self.viewer.no, &self.db.id_of(seq)?, PAGE_MAX)? {
             let Some(found) = self.db.message_by_seq(answer)? else { continue };
-            if self.seen.blocks(&found.author) {
+            if self.viewer.blocks(&found.author) {
                 continue;
             }
             let message = renderer.message_at(answer)?;
@@ -228,13 +234,13 @@ impl<V: View> Look<'_, V> {
 
     /// The messages that mention the caller before a stamp, the latest first, and where to go on.
     pub(crate) fn mentions(&self, before: Stamp, most: usize) -> Result<(Vec<Message>, Option<Stamp>), Problem> {
-        let Some(identity) = self.seen.identity() else { return Ok((Vec::new(), None)) };
-        let found = self.db.mentions(self.seen.no, &public_space(identity), before, most)?;
+        let Some(identity) = self.viewer.identity() else { return Ok((Vec::new(), None)) };
+        let found = self.db.mentions(self.viewer.no, &public_space(identity), before, most)?;
         let next = found.last().filter(|_| found.len() == most).map(|(stamp, _)| *stamp);
         let mut messages = Vec::new();
         for (stamp, seq) in found {
             let Some(message) = self.db.message_by_seq(seq)? else { continue };
-            let is_near = self.db.distance(&self.seen.space, identity, &message.author)?.is_none();
+            let is_near = self.db.distance(&self.viewer.space, identity, &message.author)?.is_none();
             // A mention may stand in a thread that the caller does not see.
             if is_near && self.message(None, &stamp.id.to_string()).is_ok() {
                 messages.push(self.renderer().message_at(seq)?);
@@ -244,37 +250,37 @@ impl<V: View> Look<'_, V> {
     }
 
     /// Whom the caller keeps at a distance.
-    pub(crate) fn distances(&self) -> Result<Vec<(Identity, Distance)>, Problem> {
-        match self.seen.identity() {
-            Some(identity) => Ok(self.db.distances(&self.seen.space, identity)?),
+    pub(crate) fn distances(&self) -> Result<Vec<(Identity, BlockKind)>, Problem> {
+        match self.viewer.identity() {
+            Some(identity) => Ok(self.db.distances(&self.viewer.space, identity)?),
             None => Ok(Vec::new()),
         }
     }
 
     pub(crate) fn renderer(&self) -> Renderer<'_, V> {
-        Renderer { db: self.db, seen: self.seen }
+        Renderer { db: self.db, viewer: self.viewer }
     }
 }
 
 /// The messages of a thread that the caller sees.
 struct Shelf<'a, V> {
-    look: &'a Look<'a, V>,
+    reader: &'a MessageReader<'a, V>,
     seq: Seq,
     thread: &'a str,
     with_deleted: bool,
     /// Authors whom the caller blocks.
     unseen: Vec<AuthorNo>,
-    form: Form<'a>,
+    form: MessageFormat<'a>,
 }
 
-impl<V: View> Shelf<'_, V> {
+impl<V: TableReads> Shelf<'_, V> {
     fn before(&self, mut to: Stamp, most: usize) -> Result<Vec<Shelved>, Problem> {
         let mut found: Vec<Shelved> = Vec::new();
         let mut looked_at = 0;
         while found.len() < most && looked_at < LOOKED_AT_MAX {
             let wanted = most - found.len();
             let chunk =
-                self.look.db.lines_before(self.seq, to, wanted, |line| Ok((line.stamp(), self.message(&line)?)));
+                self.reader.db.lines_before(self.seq, to, wanted, |line| Ok((line.stamp(), self.message(&line)?)));
             let chunk = chunk.map_err(|problem: Problem| problem)?;
             let Some((first, _)) = chunk.first() else { break };
             to = *first;
@@ -294,7 +300,7 @@ impl<V: View> Shelf<'_, V> {
         while found.len() < most && looked_at < LOOKED_AT_MAX {
             let wanted = most - found.len();
             let chunk =
-                self.look.db.lines_after(self.seq, from, wanted, |line| Ok((line.stamp(), self.message(&line)?)));
+                self.reader.db.lines_after(self.seq, from, wanted, |line| Ok((line.stamp(), self.message(&line)?)));
             let chunk = chunk.map_err(|problem: Problem| problem)?;
             let Some((last, _)) = chunk.last() else { break };
             from = *last;
@@ -309,13 +315,13 @@ impl<V: View> Shelf<'_, V> {
     }
 
     /// A message of a page, rendered now or before; none if it is not wanted.
-    fn message(&self, line: &Line<'_, V>) -> Result<Option<Shelved>, Problem> {
+    fn message(&self, line: &TimelineLine<'_, V>) -> Result<Option<Shelved>, Problem> {
         let (seq, stamp) = (line.seq(), line.stamp());
         if !self.unseen.is_empty() && self.unseen.contains(&line.author()?) {
             return Ok(None);
         }
         let kept = match line.settled() {
-            Some(row) => self.look.house.kept.get(seq, row),
+            Some(row) => self.reader.state.kept.get(seq, row),
             None => None,
         };
         let kept = match kept {
@@ -329,41 +335,41 @@ impl<V: View> Shelf<'_, V> {
         if !self.is_wanted(&message) {
             return Ok(None);
         }
-        let rendered = self.look.renderer().message(&message, self.thread)?;
-        let text = self.form.rendered(&rendered, || self.look.face(&rendered.author))?;
-        if let Some(row) = line.settled().filter(|_| matches!(message.content, Shown::Here(_))) {
+        let rendered = self.reader.renderer().message(&message, self.thread)?;
+        let text = self.form.rendered(&rendered, || self.reader.face(&rendered.author))?;
+        if let Some(row) = line.settled().filter(|_| matches!(message.content, ShownContent::Here(_))) {
             let chosen = match claimed(&message) {
                 Some(claimed) => Some((claimed.as_ref().into(), self.leads(seq, &claimed)?)),
                 None => None,
             };
             let (mut json, mut html) = kept.map_or((None, None), |kept| (kept.json.clone(), kept.html.clone()));
             match self.form {
-                Form::Json => json = Some(text.clone()),
-                Form::Html(_) => html = Some(text.clone()),
+                MessageFormat::Json => json = Some(text.clone()),
+                MessageFormat::Html(_) => html = Some(text.clone()),
             }
-            let (generation, thread) = (self.look.generation, self.thread.into());
-            let rendered = Rendered { generation, row: row.into(), thread, chosen, json, html };
-            self.look.house.kept.keep(seq, rendered);
+            let (generation, thread) = (self.reader.generation, self.thread.into());
+            let rendered = RenderedMessage { generation, row: row.into(), thread, chosen, json, html };
+            self.reader.state.kept.keep(seq, rendered);
         }
         Ok(Some(Shelved { stamp, text }))
     }
 
-    fn is_wanted(&self, message: &views::Message) -> bool {
+    fn is_wanted(&self, message: &views::MessageView) -> bool {
         match &message.content {
             _ if self.with_deleted => true,
-            Shown::Deleted(_) => false,
+            ShownContent::Deleted(_) => false,
             // Only a later version can say that a message was deleted.
-            Shown::Here(bytes) => message.version == message.stamp || bytes != acts::DELETED,
-            Shown::Absent | Shown::Invalid => true,
+            ShownContent::Here(bytes) => message.version == message.stamp || bytes != acts::DELETED,
+            ShownContent::Absent | ShownContent::Invalid => true,
         }
     }
 
     fn leads(&self, seq: Seq, chosen: &str) -> Result<bool, Problem> {
-        Ok(self.look.db.chosen(self.look.seen.no, chosen)?.is_some_and(|(_, owner)| owner == seq))
+        Ok(self.reader.db.chosen(self.reader.viewer.no, chosen)?.is_some_and(|(_, owner)| owner == seq))
     }
 
     /// Whether the thread is called as it was, and a chosen id leads where it led.
-    fn is_still_true(&self, seq: Seq, kept: &Rendered) -> Result<bool, Problem> {
+    fn is_still_true(&self, seq: Seq, kept: &RenderedMessage) -> Result<bool, Problem> {
         let leads = match &kept.chosen {
             Some((chosen, led)) => self.leads(seq, chosen)? == *led,
             None => true,
@@ -372,7 +378,7 @@ impl<V: View> Shelf<'_, V> {
     }
 }
 
-impl Look<'_, store::tables::Snapshot> {
+impl MessageReader<'_, store::tables::Snapshot> {
     /// The snapshot itself, for what is explained from it.
     pub(crate) fn snapshot(&self) -> &Db<store::tables::Snapshot> {
         self.db
@@ -380,13 +386,13 @@ impl Look<'_, store::tables::Snapshot> {
 }
 
 /// Runs a read for a guest on a snapshot.
-pub(crate) fn look<T>(
-    house: &Shared,
-    guest: &Guest,
-    read: impl FnOnce(&Look<'_, store::tables::Snapshot>) -> Result<T, Problem>,
+pub(crate) fn with_message_reader<T>(
+    state: &SharedState,
+    context: &RequestContext,
+    read: impl FnOnce(&MessageReader<'_, store::tables::Snapshot>) -> Result<T, Problem>,
 ) -> Result<T, Problem> {
-    let generation = house.kept.generation();
-    let db = house.node.snapshot()?;
-    let seen = guest.seen(&db, house.node.now())?;
-    read(&Look { house, generation, db: &db, seen: &seen })
+    let generation = state.kept.generation();
+    let db = state.node.snapshot()?;
+    let viewer = context.read_as(&db, state.node.now())?;
+    read(&MessageReader { state, generation, db: &db, viewer: &viewer })
 }

@@ -2,19 +2,19 @@
 
 use super::entering::by_passkey;
 use super::message::{picture as picture_markup, time};
-use super::shell::{Frame, Here, to};
+use super::shell::{NavItem, PageFrame, to};
 use super::{passwords, shell};
-use crate::caller::{Guest, Signed};
-use crate::extract::{Filled, Path, Sent};
-use crate::live::Rights;
+use crate::caller::{PageSession, RequestContext};
+use crate::extract::{FormFields, Path, RequestBody};
+use crate::live::ChangedRights;
 use crate::problem::Problem;
-use crate::state::{House, Shared};
+use crate::state::{ServerState, SharedState};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use engine::reads::Reads as _;
 use http::{StatusCode, header};
 use maud::{Markup, html};
-use node::acts::entering::{AccountChange, Entering, OPERATOR};
+use node::acts::entering::{AccountChange, AccountCommand, OPERATOR};
 use serde::Deserialize;
 use store::accounts::{Passkey, Session, SessionId};
 
@@ -23,29 +23,29 @@ const PICTURE_BYTES_MAX: usize = 64 * 1024;
 const DISPLAY_CHARS_MAX: usize = 80;
 
 /// The session that a page is for.
-pub(super) fn signed(guest: &Guest) -> Result<&Signed, Problem> {
-    guest.signed.as_ref().ok_or_else(|| Problem::bad_request("this page is for whoever signed in to the pages"))
+pub(super) fn signed(context: &RequestContext) -> Result<&PageSession, Problem> {
+    context.signed.as_ref().ok_or_else(|| Problem::bad_request("this page is for whoever signed in to the pages"))
 }
 
 /// Streams of a session that ended, end.
-pub(super) fn end_streams(house: &House, guest: &Guest) -> Result<(), Problem> {
-    let db = house.node.snapshot()?;
-    let space = guest.space()?;
-    let identity = match &guest.signed {
+pub(super) fn end_streams(state: &ServerState, context: &RequestContext) -> Result<(), Problem> {
+    let db = state.node.snapshot()?;
+    let space = context.space()?;
+    let identity = match &context.signed {
         Some(signed) => db.user(&space, &signed.user)?.map(|user| user.identity),
         None => None,
     };
     if let (Some(no), Some(identity)) = (db.space_no(&space)?, identity) {
-        house.hub.change_rights(no, Rights::Of(vec![identity]));
+        state.hub.change_rights(no, ChangedRights::Of(vec![identity]));
     }
     Ok(())
 }
 
 /// The page.
-pub(crate) async fn page(State(house): State<Shared>, guest: Guest) -> Result<Response, Problem> {
-    let db = house.node.snapshot()?;
-    guest.seen(&db, house.node.now())?;
-    let signed = signed(&guest)?;
+pub(crate) async fn page(State(state): State<SharedState>, context: RequestContext) -> Result<Response, Problem> {
+    let db = state.node.snapshot()?;
+    context.read_as(&db, state.node.now())?;
+    let signed = signed(&context)?;
     let name = db.kept_space(&signed.home)?.map(|kept| kept.name).unwrap_or_default();
     let account = db.account(&signed.home, &signed.user)?;
     let mut sessions = db.sessions_of(&signed.home, &signed.user)?;
@@ -96,7 +96,7 @@ pub(crate) async fn page(State(house): State<Shared>, guest: Guest) -> Result<Re
             form method="post" action="/out" { button { "Sign out here" } }
         }
     };
-    Ok(Frame::new("You", Here::You, &guest).of(&name).respond(&body))
+    Ok(PageFrame::new("You", NavItem::You, &context).of(&name).respond(&body))
 }
 
 /// Passkeys, and how to add one.
@@ -179,23 +179,23 @@ pub(crate) struct SessionForm {
 
 /// Signs out one browser, or all others.
 pub(crate) async fn sessions(
-    State(house): State<Shared>,
-    guest: Guest,
-    Filled(form): Filled<SessionForm>,
+    State(state): State<SharedState>,
+    context: RequestContext,
+    FormFields(form): FormFields<SessionForm>,
 ) -> Result<Response, Problem> {
-    let signed = signed(&guest)?;
+    let signed = signed(&context)?;
     let entering = match (form.end, form.others) {
         (Some(text), _) => {
             let mut id = [0; 48];
             let unknown = |_| Problem::not_found("there is no such session");
             hex::decode_to_slice(&text, &mut id).map_err(unknown)?;
-            Entering::SignOut(signed.user.clone(), id)
+            AccountCommand::SignOut(signed.user.clone(), id)
         }
-        (None, Some(_)) => Entering::SignOutOthers(signed.user.clone(), signed.id),
+        (None, Some(_)) => AccountCommand::SignOutOthers(signed.user.clone(), signed.id),
         (None, None) => return Err(Problem::unprocessable("say which browser to sign out")),
     };
-    house.enter(signed.home, entering).await?;
-    end_streams(&house, &guest)?;
+    state.enter(signed.home, entering).await?;
+    end_streams(&state, &context)?;
     Ok(to("/me"))
 }
 
@@ -205,8 +205,8 @@ pub(crate) struct ProfileForm {
     display: String,
 }
 
-pub(super) async fn change(house: &House, signed: &Signed, change: AccountChange) -> Result<(), Problem> {
-    house.enter(signed.home, Entering::Change(signed.user.clone(), Box::new(change))).await
+pub(super) async fn change(state: &ServerState, signed: &PageSession, change: AccountChange) -> Result<(), Problem> {
+    state.enter(signed.home, AccountCommand::Change(signed.user.clone(), Box::new(change))).await
 }
 
 /// What is not seen, or changes how the rest is: it would make one name look like another.
@@ -231,25 +231,25 @@ fn is_hidden(letter: char) -> bool {
 
 /// Changes what somebody wants to be called.
 pub(crate) async fn profile(
-    State(house): State<Shared>,
-    guest: Guest,
-    Filled(form): Filled<ProfileForm>,
+    State(state): State<SharedState>,
+    context: RequestContext,
+    FormFields(form): FormFields<ProfileForm>,
 ) -> Result<Response, Problem> {
     let display: String = form.display.chars().filter(|letter| !is_hidden(*letter)).collect();
     let display = display.split_whitespace().collect::<Vec<_>>().join(" ");
     if !crate::shapes::fits(&display, DISPLAY_CHARS_MAX) {
         return Err(Problem::unprocessable("a name has at most 80 characters"));
     }
-    let signed = signed(&guest)?;
+    let signed = signed(&context)?;
     let name = display.replace(' ', "").to_lowercase();
-    let is_anothers = name != signed.user && house.node.snapshot()?.user(&signed.home, &name)?.is_some();
+    let is_anothers = name != signed.user && state.node.snapshot()?.user(&signed.home, &name)?.is_some();
     if is_anothers || name == OPERATOR && signed.user != OPERATOR {
         return Err(Problem { action: "choose another one", ..Problem::conflict("somebody else has this name here") });
     }
-    house.gates.guess(guest.via.network, &format!("profile {}", signed.user))?;
-    change(&house, signed, AccountChange::Display(display)).await?;
+    state.rate_limiters.guess(context.via.network, &format!("profile {}", signed.user))?;
+    change(&state, signed, AccountChange::Display(display)).await?;
     // What they wrote is shown under the other name from now on.
-    house.kept.clear();
+    state.kept.clear();
     Ok(to("/me"))
 }
 
@@ -263,17 +263,17 @@ pub(crate) struct PasswordForm {
 
 /// Changes the password, and signs out the other browsers.
 pub(crate) async fn password(
-    State(house): State<Shared>,
-    guest: Guest,
-    Filled(form): Filled<PasswordForm>,
+    State(state): State<SharedState>,
+    context: RequestContext,
+    FormFields(form): FormFields<PasswordForm>,
 ) -> Result<Response, Problem> {
-    let signed = signed(&guest)?;
+    let signed = signed(&context)?;
     passwords::check(&form.after)?;
-    passwords::still_fits(&house, &guest, signed, form.before).await?;
-    let hash = passwords::hash(&house, form.after).await?;
-    change(&house, signed, AccountChange::Password(hash)).await?;
-    house.enter(signed.home, Entering::SignOutOthers(signed.user.clone(), signed.id)).await?;
-    end_streams(&house, &guest)?;
+    passwords::still_fits(&state, &context, signed, form.before).await?;
+    let hash = passwords::hash(&state, form.after).await?;
+    change(&state, signed, AccountChange::Password(hash)).await?;
+    state.enter(signed.home, AccountCommand::SignOutOthers(signed.user.clone(), signed.id)).await?;
+    end_streams(&state, &context)?;
     Ok(to("/me"))
 }
 
@@ -287,8 +287,12 @@ fn media(bytes: &[u8]) -> Option<&'static str> {
 }
 
 /// Keeps a picture, as PNG or JPEG; nothing takes it away.
-pub(crate) async fn picture(State(house): State<Shared>, guest: Guest, Sent(body): Sent) -> Result<Response, Problem> {
-    let signed = signed(&guest)?;
+pub(crate) async fn picture(
+    State(state): State<SharedState>,
+    context: RequestContext,
+    RequestBody(body): RequestBody,
+) -> Result<Response, Problem> {
+    let signed = signed(&context)?;
     if body.len() > PICTURE_BYTES_MAX {
         return Err(Problem::too_large("a picture has at most 64 KiB"));
     }
@@ -297,21 +301,21 @@ pub(crate) async fn picture(State(house): State<Shared>, guest: Guest, Sent(body
         (false, Some(_)) => Some(body.to_vec()),
         (false, None) => return Err(Problem::media_type("a picture is PNG or JPEG")),
     };
-    house.gates.guess(guest.via.network, &format!("profile {}", signed.user))?;
-    change(&house, signed, AccountChange::Picture(picture)).await?;
-    house.kept.clear();
+    state.rate_limiters.guess(context.via.network, &format!("profile {}", signed.user))?;
+    change(&state, signed, AccountChange::Picture(picture)).await?;
+    state.kept.clear();
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// The picture of a member.
 pub(crate) async fn picture_of(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path((_, user)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
-    let db = house.node.snapshot()?;
-    let seen = guest.seen(&db, house.node.now())?;
-    let account = db.account(&seen.space, &user)?;
+    let db = state.node.snapshot()?;
+    let viewer = context.read_as(&db, state.node.now())?;
+    let account = db.account(&viewer.space, &user)?;
     let picture = account.and_then(|account| account.picture);
     let unknown = || Problem::not_found("there is no picture");
     let picture = picture.ok_or_else(unknown)?;

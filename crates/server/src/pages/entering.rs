@@ -1,21 +1,21 @@
 //! Coming in: signing in, the operator's link, invitations, and going out.
 
-use super::shell::{Frame, respond, to};
-use super::typed::Typed;
+use super::shell::{PageFrame, respond, to};
+use super::typed::FormReplay;
 use super::{passwords, shell};
-use crate::ask::fresh;
-use crate::caller::Guest;
-use crate::door::sessions::{Secret, cookie, read, written};
-use crate::extract::{Filled, Path, Query};
+use crate::ask::random_bytes;
+use crate::caller::RequestContext;
+use crate::door::sessions::{SessionSecret, cookie, read, written};
+use crate::extract::{FormFields, Path, Query};
 use crate::problem::Problem;
-use crate::state::{House, Shared};
+use crate::state::{ServerState, SharedState};
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode, header};
 use maud::{Markup, html};
 use model::{Nanos, SpaceId};
-use node::acts::entering::{Browser, CannotEnter, Entering, Entrance, OPERATOR, Way};
-use node::{Reply, Request};
+use node::acts::entering::{AccountCommand, AccountError, AccountRequest, Credential, NewSession, OPERATOR};
+use node::{WriterReply, WriterRequest};
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -29,12 +29,12 @@ const AGENT_CHARS_MAX: usize = 160;
 
 /// Links by which the operator signs in, each once.
 #[derive(Debug, Default)]
-pub(crate) struct Links(Mutex<HashMap<SecretHash, Nanos>>);
+pub(crate) struct OperatorLinks(Mutex<HashMap<SecretHash, Nanos>>);
 
-impl Links {
+impl OperatorLinks {
     /// The last part of a new link.
     pub(crate) fn make(&self, now: Nanos) -> Result<String, Problem> {
-        let secret = Secret::fresh()?;
+        let secret = SessionSecret::random()?;
         let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         links.retain(|_, until| *until > now);
         while links.len() >= LINKS_MAX {
@@ -46,60 +46,60 @@ impl Links {
     }
 
     fn is_good(&self, text: &str, now: Nanos) -> bool {
-        let hash = Secret::of(text.to_owned()).hash;
+        let hash = SessionSecret::of(text.to_owned()).hash;
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&hash).is_some_and(|until| *until > now)
     }
 
     fn take(&self, text: &str, now: Nanos) -> bool {
-        let hash = Secret::of(text.to_owned()).hash;
+        let hash = SessionSecret::of(text.to_owned()).hash;
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&hash).is_some_and(|until| until > now)
     }
 }
 
-impl House {
+impl ServerState {
     /// Does something about how people come in.
-    pub(super) async fn enter(&self, space: SpaceId, what: Entering) -> Result<(), Problem> {
-        match self.ask(Request::Enter(Box::new(Entrance { space, what }))).await? {
-            Reply::Entered(done) => Ok(done?),
+    pub(super) async fn enter(&self, space: SpaceId, what: AccountCommand) -> Result<(), Problem> {
+        match self.ask(WriterRequest::Enter(Box::new(AccountRequest { space, what }))).await? {
+            WriterReply::Entered(done) => Ok(done?),
             _ => Err(Problem::broken("the writer parked this request")),
         }
     }
 }
 
-impl From<CannotEnter> for Problem {
-    fn from(why: CannotEnter) -> Problem {
+impl From<AccountError> for Problem {
+    fn from(why: AccountError) -> Problem {
         let detail = why.to_string();
         match why {
-            CannotEnter::Act(why) => why.into(),
-            CannotEnter::InvitationEnded | CannotEnter::Unknown(_) => Problem::not_found(detail),
-            CannotEnter::NameTaken(_) => Problem { action: "choose another name", ..Problem::conflict(detail) },
-            CannotEnter::LastWay => Problem {
+            AccountError::Act(why) => why.into(),
+            AccountError::InvitationEnded | AccountError::Unknown(_) => Problem::not_found(detail),
+            AccountError::NameTaken(_) => Problem { action: "choose another name", ..Problem::conflict(detail) },
+            AccountError::LastWay => Problem {
                 action: "go back, and set a password or add another passkey first",
                 ..Problem::conflict(detail)
             },
-            CannotEnter::TooMany(..) => Problem::unprocessable(detail),
+            AccountError::TooMany(..) => Problem::unprocessable(detail),
         }
     }
 }
 
 /// The browser that asks, and the secret that it gets.
-pub(super) fn browser(headers: &HeaderMap) -> Result<(Browser, Secret), Problem> {
+pub(super) fn browser(headers: &HeaderMap) -> Result<(NewSession, SessionSecret), Problem> {
     let agent = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or("unknown");
-    let secret = Secret::fresh()?;
+    let secret = SessionSecret::random()?;
     let agent = agent.chars().take(AGENT_CHARS_MAX).collect();
-    Ok((Browser { hash: secret.hash, agent }, secret))
+    Ok((NewSession { hash: secret.hash, agent }, secret))
 }
 
 /// An answer that gives the browser a session.
 pub(super) fn remember(
     mut response: Response,
-    house: &House,
-    guest: &Guest,
+    state: &ServerState,
+    context: &RequestContext,
     (space, user): (&SpaceId, &str),
-    secret: &Secret,
+    secret: &SessionSecret,
 ) -> Result<Response, Problem> {
-    let front = house.node.snapshot()?.session_prefix(space, user);
-    let cookie = cookie(&guest.via, &written(&front, secret))?;
+    let front = state.node.snapshot()?.session_prefix(space, user);
+    let cookie = cookie(&context.via, &written(&front, secret))?;
     response.headers_mut().insert(header::SET_COOKIE, cookie);
     Ok(response)
 }
@@ -112,16 +112,16 @@ pub(super) fn place(next: Option<&str>) -> &str {
     next.filter(is_here).unwrap_or("/")
 }
 
-fn home_of(house: &House) -> Result<Option<(SpaceId, String)>, Problem> {
-    let spaces = house.node.snapshot()?.kept_spaces()?;
+fn home_of(state: &ServerState) -> Result<Option<(SpaceId, String)>, Problem> {
+    let spaces = state.node.snapshot()?.kept_spaces()?;
     let found = spaces.iter().find(|(_, kept)| kept.name == "home").or(spaces.first());
     Ok(found.map(|(space, kept)| (*space, kept.name.clone())))
 }
 
 /// The beginning: threads for whoever is signed in, the form for others.
-pub(crate) async fn home(State(house): State<Shared>, guest: Guest) -> Result<Response, Problem> {
-    let Some(signed) = &guest.signed else { return Ok(page(StatusCode::OK, "/", None)) };
-    let name = house.node.snapshot()?.kept_space(&signed.home)?.map(|kept| kept.name);
+pub(crate) async fn home(State(state): State<SharedState>, context: RequestContext) -> Result<Response, Problem> {
+    let Some(signed) = &context.signed else { return Ok(page(StatusCode::OK, "/", None)) };
+    let name = state.node.snapshot()?.kept_space(&signed.home)?.map(|kept| kept.name);
     Ok(match name {
         Some(name) => to(&format!("/s/{name}")),
         None => page(StatusCode::OK, "/", Some("The space that you were in is not here any more.")),
@@ -139,7 +139,7 @@ pub(crate) async fn form(Query(query): Query<NextQuery>) -> Response {
 }
 
 /// The form to sign in, where a page asked for somebody.
-pub(super) fn asked(next: &str, typed: &Typed) -> Response {
+pub(super) fn asked(next: &str, typed: &FormReplay) -> Response {
     shown(StatusCode::UNAUTHORIZED, (place(Some(next)), ""), None, &typed.markup())
 }
 
@@ -171,7 +171,7 @@ fn shown(status: StatusCode, (next, user): (&str, &str), why_not: Option<&str>, 
             (typed)
         }
     };
-    respond(status, Frame::bare("Sign in").page(&body).into_string())
+    respond(status, PageFrame::bare("Sign in").page(&body).into_string())
 }
 
 /// A button that asks the browser for a passkey, where it has them: the script shows it.
@@ -199,14 +199,14 @@ pub(crate) struct SignInForm {
 
 /// Signs in by name and password.
 pub(crate) async fn sign_in(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     headers: HeaderMap,
-    Filled(form): Filled<SignInForm>,
+    FormFields(form): FormFields<SignInForm>,
 ) -> Result<Response, Problem> {
     let next = place(form.next.as_deref()).to_owned();
     let form = SignInForm { user: form.user.trim().to_lowercase(), ..form };
-    let db = house.node.snapshot()?;
+    let db = state.node.snapshot()?;
     let spaces = db.kept_spaces()?;
     let name = if form.space.is_empty() { "home" } else { form.space.as_str() };
     let space = spaces.iter().find(|(_, kept)| kept.name == name).map(|(space, _)| *space);
@@ -219,31 +219,31 @@ pub(crate) async fn sign_in(
         None => false,
     };
     drop(db);
-    house.gates.guess(guest.via.network, &format!("{name}\n{}", form.user))?;
+    state.rate_limiters.guess(context.via.network, &format!("{name}\n{}", form.user))?;
     let hash = account.and_then(|account| account.password).filter(|_| is_here);
-    let fits = passwords::fits(&house, form.password, hash.clone()).await?;
-    let (Some(space), Some(proven), true) = (space, hash.map(Way::Password), fits) else {
+    let fits = passwords::fits(&state, form.password, hash.clone()).await?;
+    let (Some(space), Some(proven), true) = (space, hash.map(Credential::Password), fits) else {
         let why_not = "That name and password do not belong together, or there is no such space.";
         return Ok(shown(StatusCode::FORBIDDEN, (&next, &form.user), Some(why_not), &Markup::default()));
     };
     let (browser, secret) = browser(&headers)?;
-    house.enter(space, Entering::SignIn { user: form.user.clone(), proven, browser }).await?;
-    remember(to(&next), &house, &guest, (&space, &form.user), &secret)
+    state.enter(space, AccountCommand::SignIn { user: form.user.clone(), proven, browser }).await?;
+    remember(to(&next), &state, &context, (&space, &form.user), &secret)
 }
 
 /// The operator's link: a button, because programs that look at links press none.
-pub(crate) async fn link(State(house): State<Shared>, Path(link): Path<String>) -> Result<Response, Problem> {
-    if !house.links.is_good(&link, house.node.now()) {
+pub(crate) async fn link(State(state): State<SharedState>, Path(link): Path<String>) -> Result<Response, Problem> {
+    if !state.links.is_good(&link, state.node.now()) {
         return Err(spent());
     }
     let body = html! {
         section.card {
             h1 { "Welcome, operator" }
-            p { "This link signs you in once, on this browser. From here you look after this node and take part in its spaces." }
+            p { "This link signs you in once, on this browser. From here you reader after this node and take part in its spaces." }
             form method="post" { button autofocus { "Sign in as operator" } }
         }
     };
-    Ok(Frame::bare("Sign in as operator").respond(&body))
+    Ok(PageFrame::bare("Sign in as operator").respond(&body))
 }
 
 fn spent() -> Problem {
@@ -255,30 +255,30 @@ fn spent() -> Problem {
 
 /// Signs the operator in.
 pub(crate) async fn use_link(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(link): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let Some((space, _)) = home_of(&house)? else { return Err(Problem::not_found("this node keeps no space")) };
-    if !house.links.take(&link, house.node.now()) {
+    let Some((space, _)) = home_of(&state)? else { return Err(Problem::not_found("this node keeps no space")) };
+    if !state.links.take(&link, state.node.now()) {
         return Err(spent());
     }
     let (browser, secret) = browser(&headers)?;
-    let entering = Entering::SignInOperator(OPERATOR.to_owned(), browser, Box::new(fresh()?));
-    house.enter(space, entering).await?;
-    remember(to("/"), &house, &guest, (&space, OPERATOR), &secret)
+    let entering = AccountCommand::SignInOperator(OPERATOR.to_owned(), browser, Box::new(random_bytes()?));
+    state.enter(space, entering).await?;
+    remember(to("/"), &state, &context, (&space, OPERATOR), &secret)
 }
 
 /// The space and hash of an invitation that is good.
-pub(super) fn invited(house: &House, link: &str) -> Result<(SpaceId, SecretHash, String), Problem> {
+pub(super) fn invited(state: &ServerState, link: &str) -> Result<(SpaceId, SecretHash, String), Problem> {
     let ended = || Problem {
         action: "ask whoever invited you for another link",
         ..Problem::not_found("this invitation was used up, taken back, or has ended")
     };
     let (space, secret) = read::<16>(link).map(|(space, secret)| (SpaceId(space), secret)).ok_or_else(ended)?;
-    let db = house.node.snapshot()?;
-    let found = db.invitation(&space, &secret.hash)?.filter(|found| found.is_good(house.node.now()));
+    let db = state.node.snapshot()?;
+    let found = db.invitation(&space, &secret.hash)?.filter(|found| found.is_good(state.node.now()));
     let kept = db.kept_space(&space)?;
     match (found, kept) {
         (Some(_), Some(kept)) => Ok((space, secret.hash, kept.name)),
@@ -287,8 +287,11 @@ pub(super) fn invited(house: &House, link: &str) -> Result<(SpaceId, SecretHash,
 }
 
 /// The page of an invitation.
-pub(crate) async fn invitation(State(house): State<Shared>, Path(link): Path<String>) -> Result<Response, Problem> {
-    let (_, _, name) = invited(&house, &link)?;
+pub(crate) async fn invitation(
+    State(state): State<SharedState>,
+    Path(link): Path<String>,
+) -> Result<Response, Problem> {
+    let (_, _, name) = invited(&state, &link)?;
     Ok(joining(StatusCode::OK, (&name, &link), "", None))
 }
 
@@ -315,7 +318,7 @@ fn joining(status: StatusCode, (space, link): (&str, &str), user: &str, why_not:
             }))
         }
     };
-    respond(status, Frame::bare("Join").page(&body).into_string())
+    respond(status, PageFrame::bare("Join").page(&body).into_string())
 }
 
 /// Whoever joins.
@@ -340,26 +343,26 @@ pub(super) fn check_name(user: &str) -> Result<(), Problem> {
 
 /// Uses an invitation.
 pub(crate) async fn join(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(link): Path<String>,
     headers: HeaderMap,
-    Filled(form): Filled<JoinForm>,
+    FormFields(form): FormFields<JoinForm>,
 ) -> Result<Response, Problem> {
-    let (space, invitation, name) = invited(&house, &link)?;
-    house.gates.guess(guest.via.network, &format!("join {link}"))?;
+    let (space, invitation, name) = invited(&state, &link)?;
+    state.rate_limiters.guess(context.via.network, &format!("join {link}"))?;
     let (browser, secret) = browser(&headers)?;
     let user = form.user.trim().to_lowercase();
     let joined = match check_name(&user).and_then(|()| passwords::check(&form.password)) {
         Err(problem) => Err(problem),
         Ok(()) => {
-            let way = Way::Password(passwords::hash(&house, form.password).await?);
-            let (user, fresh) = (user.clone(), Box::new(fresh()?));
-            house.enter(space, Entering::Join { invitation, user, way, browser, fresh }).await
+            let way = Credential::Password(passwords::hash(&state, form.password).await?);
+            let (user, random) = (user.clone(), Box::new(random_bytes()?));
+            state.enter(space, AccountCommand::Join { invitation, user, way, browser, random }).await
         }
     };
     match joined {
-        Ok(()) => remember(to(&format!("/s/{name}")), &house, &guest, (&space, &user), &secret),
+        Ok(()) => remember(to(&format!("/s/{name}")), &state, &context, (&space, &user), &secret),
         Err(problem) if problem.status < 500 && problem.status != 404 => {
             let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::BAD_REQUEST);
             Ok(joining(status, (&name, &link), &form.user, Some(&shell::sentence(&problem.detail))))
@@ -369,13 +372,13 @@ pub(crate) async fn join(
 }
 
 /// Ends the session that asks.
-pub(crate) async fn out(State(house): State<Shared>, guest: Guest) -> Result<Response, Problem> {
-    if let Some(signed) = &guest.signed {
+pub(crate) async fn out(State(state): State<SharedState>, context: RequestContext) -> Result<Response, Problem> {
+    if let Some(signed) = &context.signed {
         // It may have ended already.
-        let _ = house.enter(signed.home, Entering::SignOut(signed.user.clone(), signed.id)).await;
-        super::account::end_streams(&house, &guest)?;
+        let _ = state.enter(signed.home, AccountCommand::SignOut(signed.user.clone(), signed.id)).await;
+        super::account::end_streams(&state, &context)?;
     }
     let mut response = to("/in");
-    response.headers_mut().insert(header::SET_COOKIE, cookie(&guest.via, "")?);
+    response.headers_mut().insert(header::SET_COOKIE, cookie(&context.via, "")?);
     Ok(response)
 }

@@ -4,12 +4,12 @@ mod chain;
 
 use super::account::agent_name;
 use super::message::time;
-use super::shell::{Frame, Here, query as query_string};
+use super::shell::{NavItem, PageFrame, query as query_string};
 use super::waiting::{home, steps};
-use crate::caller::Guest;
+use crate::caller::RequestContext;
 use crate::extract::{Path, Query};
 use crate::problem::Problem;
-use crate::state::Shared;
+use crate::state::SharedState;
 use axum::extract::State;
 use axum::response::Response;
 use engine::reads::Reads as _;
@@ -41,13 +41,13 @@ pub(crate) struct StatusQuery {
 
 /// The status page.
 pub(crate) async fn page(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Query(query): Query<StatusQuery>,
 ) -> Result<Response, Problem> {
-    let db = house.node.snapshot()?;
+    let db = state.node.snapshot()?;
     let is_day = query.span == "day";
-    let own = home(&house, &guest)?;
+    let own = home(&state, &context)?;
     let body = html! {
         (tabs("/inside"))
         h1 { "Status" }
@@ -55,12 +55,12 @@ pub(crate) async fn page(
             a href=(path) aria-current=[here.then_some("true")] { (name) } " "
         } }
         div #waiting data-live=(if is_day { "/inside?span=day" } else { "/inside" }) {
-            (house.plots.drawn(is_day))
+            (state.plots.drawn(is_day))
             table { caption { "Events by stage" } thead { tr { th { "Stage" } th { "Events" } } }
                 tbody { @for (stage, events) in db.stages()? { tr { td { (stage) } td.number { (events) } } } } }
         }
     };
-    Ok(Frame::new("Status", Here::Inside, &guest).of(&own).respond(&body))
+    Ok(PageFrame::new("Status", NavItem::Inside, &context).of(&own).respond(&body))
 }
 
 /// Which keys.
@@ -74,12 +74,12 @@ pub(crate) struct KeysQuery {
 
 /// The explorer.
 pub(crate) async fn keys(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Query(query): Query<KeysQuery>,
 ) -> Result<Response, Problem> {
-    let db = house.node.snapshot()?;
-    let own = home(&house, &guest)?;
+    let db = state.node.snapshot()?;
+    let own = home(&state, &context)?;
     let found = db.explore(&query.prefix, query.cursor.as_deref().filter(|cursor| !cursor.is_empty()), ROWS, None)?;
     let shown = match &query.row {
         Some(key) => db.explore_row(key, None)?,
@@ -114,19 +114,19 @@ pub(crate) async fn keys(
             Err(why) => p.bad role="alert" { (why) },
         }
     };
-    Ok(Frame::new("Explorer", Here::Inside, &guest).of(&own).respond(&body))
+    Ok(PageFrame::new("Explorer", NavItem::Inside, &context).of(&own).respond(&body))
 }
 
 /// One event.
 pub(crate) async fn event(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(event): Path<String>,
 ) -> Result<Response, Problem> {
     let unknown = || Problem::not_found("there is no such event here");
     let id: EventId = event.parse().map_err(|_| unknown())?;
-    let db = house.node.snapshot()?;
-    let own = home(&house, &guest)?;
+    let db = state.node.snapshot()?;
+    let own = home(&state, &context)?;
     let told = node::explain::explain(&db, &id)?;
     let seq = db.seq(&id)?;
     let envelope = match seq {
@@ -136,7 +136,7 @@ pub(crate) async fn event(
     let body = html! {
         (tabs("/inside/keys"))
         h1 { "Event " code { (id) } }
-        (steps(&house.node, &told))
+        (steps(&state.node, &told))
         @if let Some(envelope) = &envelope {
             section.card { h2 { "Envelope" }
                 dl {
@@ -153,7 +153,7 @@ pub(crate) async fn event(
             @if let Some(seq) = seq { (chain::drawn(&db, seq, envelope)?) }
         }
     };
-    Ok(Frame::new("An event", Here::Inside, &guest).of(&own).respond(&body))
+    Ok(PageFrame::new("An event", NavItem::Inside, &context).of(&own).respond(&body))
 }
 
 /// Where what an event did can be seen.
@@ -182,9 +182,9 @@ fn link(id: &EventId) -> Markup {
 }
 
 /// The jobs, the latest first.
-pub(crate) async fn jobs(State(house): State<Shared>, guest: Guest) -> Result<Response, Problem> {
-    let own = home(&house, &guest)?;
-    let jobs = house.node.snapshot()?.jobs(u64::MAX, ROWS)?;
+pub(crate) async fn jobs(State(state): State<SharedState>, context: RequestContext) -> Result<Response, Problem> {
+    let own = home(&state, &context)?;
+    let jobs = state.node.snapshot()?.jobs(u64::MAX, ROWS)?;
     let body = html! {
         (tabs("/inside/jobs"))
         h1 { "Jobs" }
@@ -202,7 +202,7 @@ pub(crate) async fn jobs(State(house): State<Shared>, guest: Guest) -> Result<Re
                 } } } }
         }
     };
-    Ok(Frame::new("Jobs", Here::Inside, &guest).of(&own).respond(&body))
+    Ok(PageFrame::new("Jobs", NavItem::Inside, &context).of(&own).respond(&body))
 }
 
 /// Which entries.
@@ -213,12 +213,12 @@ pub(crate) struct AuditQuery {
 
 /// The audit log, the latest first.
 pub(crate) async fn audit(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Query(query): Query<AuditQuery>,
 ) -> Result<Response, Problem> {
-    let own = home(&house, &guest)?;
-    let entries = house.node.snapshot()?.audit_log(query.before.unwrap_or(u64::MAX), ROWS)?;
+    let own = home(&state, &context)?;
+    let entries = state.node.snapshot()?.audit_log(query.before.unwrap_or(u64::MAX), ROWS)?;
     let next = entries.last().filter(|_| entries.len() == ROWS).map(|(number, _)| *number);
     let body = html! {
         (tabs("/inside/audit"))
@@ -229,19 +229,19 @@ pub(crate) async fn audit(
             } } } } }
         @if let Some(next) = next { p { a href={ "?before=" (next) } { "Earlier" } } }
     };
-    Ok(Frame::new("Audit log", Here::Inside, &guest).of(&own).respond(&body))
+    Ok(PageFrame::new("Audit log", NavItem::Inside, &context).of(&own).respond(&body))
 }
 
 /// What is set up: keys, retention, backups, quotas.
-pub(crate) async fn settings(State(house): State<Shared>, guest: Guest) -> Result<Response, Problem> {
-    let own = home(&house, &guest)?;
-    let db = house.node.snapshot()?;
+pub(crate) async fn settings(State(state): State<SharedState>, context: RequestContext) -> Result<Response, Problem> {
+    let own = home(&state, &context)?;
+    let db = state.node.snapshot()?;
     let spaces = db.kept_spaces()?;
     let name_of = |space: &model::SpaceId| {
         spaces.iter().find(|(other, _)| other == space).map_or_else(|| space.to_string(), |(_, kept)| kept.name.clone())
     };
-    let (keys, now) = (db.api_keys()?, house.node.now());
-    let state = house.backups.state();
+    let (keys, now) = (db.api_keys()?, state.node.now());
+    let backups = state.backups.state();
     let mib = |bytes: Option<u64>| bytes.map_or("without a limit".to_owned(), |bytes| format!("{} MiB", bytes >> 20));
     let body = html! {
         (tabs("/inside/settings"))
@@ -275,14 +275,14 @@ pub(crate) async fn settings(State(house): State<Shared>, guest: Guest) -> Resul
                 @if let Some(count) = rule.count { "; the latest " (count) }
                 @if let Some(deleted) = rule.deleted_seconds { "; deleted ones for " (deleted / 86_400) " days" } } } } }
         section.card { h2 { "Backups" }
-            @match &house.options.backups {
+            @match &state.options.backups {
                 Some(plan) => p { "Into " code { (plan.folder.display()) } ", the latest " (plan.keep) " are kept." },
                 None => p.note { "None by the clock. " code { "backup_dir" } " in the configuration makes them." },
             }
-            @if let Some(last) = &state.last { p { "The last one: " code { (last.file.display()) } ", " (time(last.at.0)) } }
-            @if let Some((at, why)) = &state.last_failure { p.bad { "One failed " (time(at.0)) ": " (why) } } }
+            @if let Some(last) = &backups.last { p { "The last one: " code { (last.file.display()) } ", " (time(last.at.0)) } }
+            @if let Some((at, why)) = &backups.last_failure { p.bad { "One failed " (time(at.0)) ": " (why) } } }
         section.card { h2 { "Quotas" } p { "A user keeps at most " (mib(db.policy().user_bytes_max)) " in a space; a space "
             (mib(db.policy().space_bytes_max)) "." } }
     };
-    Ok(Frame::new("Set up", Here::Inside, &guest).of(&own).respond(&body))
+    Ok(PageFrame::new("Set up", NavItem::Inside, &context).of(&own).respond(&body))
 }

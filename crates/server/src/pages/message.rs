@@ -4,7 +4,7 @@ use super::markdown;
 use crate::render::Message;
 use maud::{Markup, PreEscaped, html};
 use model::Nanos;
-use model::calendar::Moment;
+use model::calendar::CivilTime;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub(super) fn short(name: &str) -> &str {
 
 /// A moment as machines read it, and as people do until the script knows their clock.
 pub(super) fn time(at: u64) -> Markup {
-    let Moment { year, month, day, hour, minute, second } = Moment::of(Nanos(at));
+    let CivilTime { year, month, day, hour, minute, second } = CivilTime::of(Nanos(at));
     html! {
         time datetime=(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")) {
             (format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}"))
@@ -83,7 +83,7 @@ fn tallied(message: &Message) -> BTreeMap<&str, Vec<&str>> {
 
 /// How somebody is shown beside what they write.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Face {
+pub(crate) struct AuthorBadge {
     /// What they want to be called; empty for their name.
     pub(crate) display: String,
     pub(crate) has_picture: bool,
@@ -99,7 +99,7 @@ pub(super) fn picture(space: &str, user: &str, has_picture: bool) -> Markup {
 }
 
 /// A message. Its place is found by the id of its event, which needs no escaping.
-pub(crate) fn article(space: &str, message: &Message, face: &Face) -> Markup {
+pub(crate) fn article(space: &str, message: &Message, face: &AuthorBadge) -> Markup {
     let own = format!("/s/{space}/m/{}", message.event);
     html! {
         article.msg id={ "m-" (message.event) } data-id=(message.id) data-author=(message.author) {

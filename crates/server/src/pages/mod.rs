@@ -23,15 +23,15 @@ mod threads;
 pub(crate) mod typed;
 mod waiting;
 
-pub(crate) use entering::Links;
-pub(crate) use message::{Face, article};
+pub(crate) use entering::OperatorLinks;
+pub(crate) use message::{AuthorBadge, article};
 #[cfg(feature = "passkeys")]
 pub(crate) use passkeys::Challenges;
-pub(crate) use passwords::Turns;
+pub(crate) use passwords::PasswordSlots;
 
 use crate::door::sessions;
 use crate::problem::Problem;
-use crate::state::Shared;
+use crate::state::SharedState;
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware::Next;
@@ -107,7 +107,7 @@ pub(crate) const PAGES: &[(Method, &str, Action)] = &[
 ];
 
 /// The router of the pages, without the door.
-pub(crate) fn router() -> Router<Shared> {
+pub(crate) fn router() -> Router<SharedState> {
     by_passkey(Router::new())
         .route("/", get(entering::home))
         .route("/assets/{file}", get(assets::get))
@@ -153,12 +153,12 @@ pub(crate) fn router() -> Router<Shared> {
 }
 
 #[cfg(not(feature = "passkeys"))]
-fn by_passkey(router: Router<Shared>) -> Router<Shared> {
+fn by_passkey(router: Router<SharedState>) -> Router<SharedState> {
     router
 }
 
 #[cfg(feature = "passkeys")]
-fn by_passkey(router: Router<Shared>) -> Router<Shared> {
+fn by_passkey(router: Router<SharedState>) -> Router<SharedState> {
     router
         .route("/passkey", post(passkeys::come_in))
         .route("/passkey/begin", post(passkeys::ask))
@@ -176,7 +176,7 @@ pub(crate) async fn nowhere(headers: HeaderMap) -> Response {
     if !accepted.contains("text/html") {
         return problem.into_response();
     }
-    let mut response = shell::problem(&problem, &typed::Typed::default());
+    let mut response = shell::problem(&problem, &typed::FormReplay::default());
     shell::protect(response.headers_mut());
     response
 }
@@ -188,7 +188,7 @@ fn came_from(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Tells the browser what it may do, and dresses problems as pages; without a session the page to sign in is shown.
-pub(crate) async fn dress(request: Request, next: Next) -> Response {
+pub(crate) async fn render_problems_as_html(request: Request, next: Next) -> Response {
     // Where to go after signing in: a form is sent from the page before.
     let path = match *request.method() {
         Method::GET => request.uri().path_and_query().map(ToString::to_string).unwrap_or_default(),
@@ -202,7 +202,7 @@ pub(crate) async fn dress(request: Request, next: Next) -> Response {
         false => next.run(request).await,
     };
     if wants_page && let Some(problem) = response.extensions_mut().remove::<Problem>() {
-        let typed = response.extensions_mut().remove::<typed::Typed>().unwrap_or_default();
+        let typed = response.extensions_mut().remove::<typed::FormReplay>().unwrap_or_default();
         response = match problem.kind.as_str() {
             "/problems/unproven" => entering::asked(&path, &typed),
             _ => shell::problem(&problem, &typed),

@@ -1,22 +1,22 @@
 //! One message: its versions and what changed between them, its answers, and everything that can be done with it.
 
 use super::message::{said, short, text_of, time};
-use super::shell::{Frame, Here, respond, to};
+use super::shell::{NavItem, PageFrame, respond, to};
 use crate::ask::named;
-use crate::caller::Guest;
-use crate::extract::{Filled, Path};
-use crate::messages::look;
+use crate::caller::RequestContext;
+use crate::extract::{FormFields, Path};
+use crate::messages::with_message_reader;
 use crate::problem::Problem;
 use crate::render::Message;
 use crate::shapes::{REACTION_CHARS_MAX, fits};
-use crate::state::{House, Shared};
+use crate::state::{ServerState, SharedState};
 use axum::extract::State;
 use axum::response::Response;
 use engine::rows::ThreadField;
 use http::StatusCode;
 use maud::{Markup, html};
-use node::acts::{self, Deed, Place, ThreadChange};
-use node::explain::{Explanation, Standing};
+use node::acts::{self, MessageRef, ThreadChange, UserCommand};
+use node::explain::{Explanation, StageExplanation};
 use serde::Deserialize;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
@@ -33,56 +33,56 @@ const VERSIONS_SHOWN: usize = 20;
 
 /// The page.
 pub(crate) async fn page(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path((space, id)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
-    look(&house, &guest, |look| {
-        let seq = look.message(None, &id)?;
-        let message = look.renderer().message_at(seq)?;
-        let may_change = look.may_change(seq)?;
-        let versions = look.history(seq)?;
-        let answers = look.replies(seq)?.messages;
-        let story = node::explain::explain(look.snapshot(), &look.event(seq)?)?;
-        let thread = look.head(&message.thread)?;
-        let (may_pin, is_pinned) = (look.may_change_by(&thread.author), thread.pins.contains(&message.id));
-        let reader = guest.caller.user.as_deref().unwrap_or_default();
-        let (may_write, is_own) = (look.may_write(), message.author == reader);
-        let has_reacted = message.reactions.contains_key(reader);
+    with_message_reader(&state, &context, |reader| {
+        let seq = reader.message(None, &id)?;
+        let message = reader.renderer().message_at(seq)?;
+        let may_change = reader.may_change(seq)?;
+        let versions = reader.history(seq)?;
+        let answers = reader.replies(seq)?.messages;
+        let story = node::explain::explain(reader.snapshot(), &reader.event(seq)?)?;
+        let thread = reader.head(&message.thread)?;
+        let (may_pin, is_pinned) = (reader.may_change_by(&thread.author), thread.pins.contains(&message.id));
+        let user = context.caller.user.as_deref().unwrap_or_default();
+        let (may_write, is_own) = (reader.may_write(), message.author == user);
+        let has_reacted = message.reactions.contains_key(user);
         let one =
             One { space: &space, message: &message, may_change, may_pin, is_pinned, may_write, is_own, has_reacted };
         let body = html! {
             p { a href={ "/s/" (space) "/t/" (message.thread) "?around=" (message.event) "#m-" (message.event) } {
                 "← In its conversation" } }
             h1 { "A message by " (short(&message.author)) }
-            (look.article(&space, &message)?)
+            (reader.article(&space, &message)?)
             (why(&story, &message))
             (one.acts())
             @if versions.len() > 1 { (history(&space, &versions)) }
             @if !answers.is_empty() {
-                section { h2 { "Answers" } @for answer in &answers { (look.article(&space, answer)?) } }
+                section { h2 { "Answers" } @for answer in &answers { (reader.article(&space, answer)?) } }
             }
         };
-        Ok(Frame::new("A message", Here::Threads, &guest).of(&space).respond(&body))
+        Ok(PageFrame::new("A message", NavItem::Threads, &context).of(&space).respond(&body))
     })
 }
 
 /// The message alone, for the script.
 pub(crate) async fn part(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path((space, id)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
-    look(&house, &guest, |look| {
-        let message = look.renderer().message_at(look.message(None, &id)?)?;
-        Ok(respond(StatusCode::OK, look.article(&space, &message)?.into_string()))
+    with_message_reader(&state, &context, |reader| {
+        let message = reader.renderer().message_at(reader.message(None, &id)?)?;
+        Ok(respond(StatusCode::OK, reader.article(&space, &message)?.into_string()))
     })
 }
 
 /// How it came here, and why it may not be whole.
 fn why(story: &Explanation, message: &Message) -> Markup {
     let missing = match &story.standing {
-        Standing::Applied(_) => message.state == "missing",
+        StageExplanation::Applied(_) => message.state == "missing",
         _ => false,
     };
     html! {
@@ -206,8 +206,8 @@ pub(crate) struct TextForm {
     text: String,
 }
 
-fn place(id: &str) -> Result<Place, Problem> {
-    Ok(Place { thread: None, message: named(id, "message")? })
+fn place(id: &str) -> Result<MessageRef, Problem> {
+    Ok(MessageRef { thread: None, message: named(id, "message")? })
 }
 
 fn back(space: &str, id: &str) -> Response {
@@ -216,24 +216,24 @@ fn back(space: &str, id: &str) -> Response {
 
 /// Writes a new version.
 pub(crate) async fn edit(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path((space, id)): Path<(String, String)>,
-    Filled(form): Filled<TextForm>,
+    FormFields(form): FormFields<TextForm>,
 ) -> Result<Response, Problem> {
     let text = form.text.replace("\r\n", "\n");
     let content = acts::message_content(Value::String(text), None)?;
-    house.act(guest, Deed::Edit(place(&id)?, content)).await?;
+    state.act(context, UserCommand::Edit(place(&id)?, content)).await?;
     Ok(back(&space, &id))
 }
 
 /// Deletes it softly.
 pub(crate) async fn delete(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path((space, id)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
-    house.act(guest, Deed::DeleteMessage(place(&id)?)).await?;
+    state.act(context, UserCommand::DeleteMessage(place(&id)?)).await?;
     Ok(back(&space, &id))
 }
 
@@ -246,19 +246,19 @@ pub(crate) struct ReactForm {
 
 /// Reacts, or takes that back.
 pub(crate) async fn react(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path((space, id)): Path<(String, String)>,
-    Filled(form): Filled<ReactForm>,
+    FormFields(form): FormFields<ReactForm>,
 ) -> Result<Response, Problem> {
     if !fits(&form.reaction, REACTION_CHARS_MAX) {
         return Err(Problem::unprocessable("a reaction has at most 64 characters"));
     }
-    let deed = match form.reaction.is_empty() {
-        true => Deed::Unreact(place(&id)?),
-        false => Deed::React(place(&id)?, acts::reaction_content(&form.reaction)?),
+    let command = match form.reaction.is_empty() {
+        true => UserCommand::Unreact(place(&id)?),
+        false => UserCommand::React(place(&id)?, acts::reaction_content(&form.reaction)?),
     };
-    house.act(guest, deed).await?;
+    state.act(context, command).await?;
     Ok(back(&space, &id))
 }
 
@@ -270,48 +270,52 @@ pub(crate) struct ReportForm {
 
 /// Reports it to the moderators.
 pub(crate) async fn report(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path((space, id)): Path<(String, String)>,
-    Filled(form): Filled<ReportForm>,
+    FormFields(form): FormFields<ReportForm>,
 ) -> Result<Response, Problem> {
     if !fits(&form.reason, 500) {
         return Err(Problem::unprocessable("a reason has at most 500 characters"));
     }
-    house.act(guest.clone(), Deed::Report(named(&id, "message")?, form.reason)).await?;
+    state.act(context.clone(), UserCommand::Report(named(&id, "message")?, form.reason)).await?;
     let body = html! {
         section.card { h1 { "Thank you" }
             p { "The moderators of this space see your report." }
             p { a href={ "/s/" (space) "/m/" (id) } { "Back to the message" } } }
     };
-    Ok(Frame::new("Reported", Here::Threads, &guest).of(&space).respond(&body))
+    Ok(PageFrame::new("Reported", NavItem::Threads, &context).of(&space).respond(&body))
 }
 
-fn thread_and_pins(house: &Shared, guest: &Guest, id: &str) -> Result<(String, String, Vec<String>), Problem> {
-    look(house, guest, |look| {
-        let message = look.renderer().message_at(look.message(None, id)?)?;
-        let pins = look.head(&message.thread)?.pins;
+fn thread_and_pins(
+    state: &SharedState,
+    context: &RequestContext,
+    id: &str,
+) -> Result<(String, String, Vec<String>), Problem> {
+    with_message_reader(state, context, |reader| {
+        let message = reader.renderer().message_at(reader.message(None, id)?)?;
+        let pins = reader.head(&message.thread)?.pins;
         Ok((message.thread, message.id, pins))
     })
 }
 
 /// Pins it in its thread, or no longer.
 pub(crate) async fn pin(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path((space, id)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
-    let (thread, message, mut pins) = thread_and_pins(&house, &guest, &id)?;
+    let (thread, message, mut pins) = thread_and_pins(&state, &context, &id)?;
     match pins.iter().position(|pin| *pin == message) {
         Some(at) => drop(pins.remove(at)),
         None => pins.push(message),
     }
-    repin(&house, guest, &thread, pins).await?;
+    repin(&state, context, &thread, pins).await?;
     Ok(back(&space, &id))
 }
 
-async fn repin(house: &House, guest: Guest, thread: &str, pins: Vec<String>) -> Result<(), Problem> {
+async fn repin(state: &ServerState, context: RequestContext, thread: &str, pins: Vec<String>) -> Result<(), Problem> {
     let change = ThreadChange { fields: vec![(ThreadField::Pins, pins.into())], ..ThreadChange::default() };
-    house.act(guest, Deed::UpdateThread(named(thread, "thread")?, change)).await?;
+    state.act(context, UserCommand::UpdateThread(named(thread, "thread")?, change)).await?;
     Ok(())
 }

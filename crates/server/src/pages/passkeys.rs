@@ -3,24 +3,24 @@
 
 mod challenges;
 
-use self::challenges::Asked;
 pub(crate) use self::challenges::Challenges;
 use super::account::{change, signed};
 use super::entering::{browser, check_name, invited, place, remember};
 use super::passwords;
-use crate::ask::fresh;
-use crate::caller::Guest;
+use crate::ask::random_bytes;
+use crate::caller::RequestContext;
 use crate::door::sessions::host;
-use crate::extract::{Filled, Path, Sent};
+use crate::extract::{FormFields, Path, RequestBody};
+use crate::pages::passkeys::challenges::PendingChallenge;
 use crate::problem::Problem;
-use crate::state::{House, Shared};
+use crate::state::{ServerState, SharedState};
 use axum::Json;
 use axum::extract::{FromRequestParts, State};
 use axum::response::{IntoResponse as _, Response};
 use http::request::Parts;
 use http::{HeaderMap, Uri, header};
 use model::SpaceId;
-use node::acts::entering::{AccountChange, Entering, OPERATOR, Way};
+use node::acts::entering::{AccountChange, AccountCommand, Credential, OPERATOR};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -55,12 +55,12 @@ fn origin(is_secure: bool, host: &str) -> Option<webauthn::Url> {
 }
 
 impl Site {
-    fn of(guest: &Guest, headers: &HeaderMap, uri: &Uri) -> Result<Site, Problem> {
+    fn of(context: &RequestContext, headers: &HeaderMap, uri: &Uri) -> Result<Site, Problem> {
         let unfit = || Problem {
             action: "open this page under a host name: localhost on this machine, a name with HTTPS elsewhere",
             ..Problem::bad_request("browsers have no passkeys for a bare address")
         };
-        let origin = host(headers, uri).and_then(|host| origin(guest.via.is_secure, host)).ok_or_else(unfit)?;
+        let origin = host(headers, uri).and_then(|host| origin(context.via.is_secure, host)).ok_or_else(unfit)?;
         let told = headers.get(header::ORIGIN).and_then(|told| told.to_str().ok());
         if told.is_some_and(|told| told != origin.origin().ascii_serialization()) {
             return Err(Problem {
@@ -74,12 +74,12 @@ impl Site {
     }
 }
 
-impl FromRequestParts<Shared> for Site {
+impl FromRequestParts<SharedState> for Site {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, house: &Shared) -> Result<Site, Problem> {
-        let guest = Guest::from_request_parts(parts, house).await?;
-        Site::of(&guest, &parts.headers, &parts.uri)
+    async fn from_request_parts(parts: &mut Parts, state: &SharedState) -> Result<Site, Problem> {
+        let context = RequestContext::from_request_parts(parts, state).await?;
+        Site::of(&context, &parts.headers, &parts.uri)
     }
 }
 
@@ -126,23 +126,27 @@ fn next(place: &str) -> Response {
 }
 
 /// Asks whoever wants to come in for a passkey.
-pub(crate) async fn ask(State(house): State<Shared>, guest: Guest, site: Site) -> Result<Response, Problem> {
+pub(crate) async fn ask(
+    State(state): State<SharedState>,
+    context: RequestContext,
+    site: Site,
+) -> Result<Response, Problem> {
     let Site { library, host } = site;
-    let (options, state) = library.start_discoverable_authentication().map_err(broken)?;
-    let ticket = house.challenges.open(&guest, house.node.now(), host, Asked::ComeIn(state))?;
+    let (options, ceremony) = library.start_discoverable_authentication().map_err(broken)?;
+    let ticket = state.challenges.open(&context, state.node.now(), host, PendingChallenge::ComeIn(ceremony))?;
     question(&ticket, &options)
 }
 
 /// Whose passkey this is.
 fn owner(
-    house: &House,
+    state: &ServerState,
     credential: &webauthn::PublicKeyCredential,
     host: &str,
 ) -> Result<Option<(SpaceId, Account, Passkey)>, Problem> {
     let Some(handle) = credential.get_user_unique_id().and_then(|handle| handle.try_into().ok()) else {
         return Ok(None);
     };
-    let db = house.node.snapshot()?;
+    let db = state.node.snapshot()?;
     for (space, _) in db.kept_spaces()? {
         let Some(account) = db.account_by_handle(&space, &handle)? else { continue };
         let fits = |known: &&Passkey| known.id == credential.get_credential_id() && known.host == host;
@@ -154,62 +158,62 @@ fn owner(
 
 /// Signs in by a passkey.
 pub(crate) async fn come_in(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     site: Site,
     headers: HeaderMap,
-    Sent(body): Sent,
+    RequestBody(body): RequestBody,
 ) -> Result<Response, Problem> {
     let Site { library, host } = site;
     let answer = answered::<webauthn::PublicKeyCredential>(&body)?;
-    let Asked::ComeIn(state) = house.challenges.take(answer.ticket, house.node.now(), &host)? else {
+    let PendingChallenge::ComeIn(ceremony) = state.challenges.take(answer.ticket, state.node.now(), &host)? else {
         return Err(Problem::bad_request("this was asked for something else"));
     };
     let handle = hex::encode(answer.credential.get_user_unique_id().unwrap_or_default());
-    house.gates.guess(guest.via.network, &format!("passkey {handle}"))?;
-    let Some((space, account, known)) = owner(&house, &answer.credential, &host)? else {
+    state.rate_limiters.guess(context.via.network, &format!("passkey {handle}"))?;
+    let Some((space, account, known)) = owner(&state, &answer.credential, &host)? else {
         return Err(refused(&webauthn::WebauthnError::CredentialNotFound));
     };
     let mut passkey: webauthn::Passkey =
         serde_json::from_slice(&known.key).map_err(|_| Problem::broken("a passkey that is kept cannot be read"))?;
-    let proven = library.finish_discoverable_authentication_v2(&answer.credential, state, &passkey);
+    let proven = library.finish_discoverable_authentication_v2(&answer.credential, ceremony, &passkey);
     passkey.update_credential(&proven.map_err(|why| refused(&why))?);
-    let proven = Way::Passkey(Passkey { key: serde_json::to_vec(&passkey).map_err(broken)?, ..known });
+    let proven = Credential::Passkey(Passkey { key: serde_json::to_vec(&passkey).map_err(broken)?, ..known });
     let (browser, secret) = browser(&headers)?;
-    house.enter(space, Entering::SignIn { user: account.user.clone(), proven, browser }).await?;
-    remember(next(place(answer.next.as_deref())), &house, &guest, (&space, &account.user), &secret)
+    state.enter(space, AccountCommand::SignIn { user: account.user.clone(), proven, browser }).await?;
+    remember(next(place(answer.next.as_deref())), &state, &context, (&space, &account.user), &secret)
 }
 
 /// Begins to make a passkey.
 fn begin(
-    house: &House,
-    guest: &Guest,
+    state: &ServerState,
+    context: &RequestContext,
     site: Site,
     (space, user): (SpaceId, &str),
-    asked: impl FnOnce(webauthn::PasskeyRegistration) -> Asked,
+    asked: impl FnOnce(webauthn::PasskeyRegistration) -> PendingChallenge,
 ) -> Result<Response, Problem> {
-    let db = house.node.snapshot()?;
+    let db = state.node.snapshot()?;
     let handle = webauthn::Uuid::from_bytes(db.handle(&space, user));
     let account = db.account(&space, user)?;
     let known = account.map(|account| account.passkeys).unwrap_or_default();
     let known = known.into_iter().map(|passkey| passkey.id).collect();
     let name = db.kept_space(&space)?.map(|kept| kept.name).unwrap_or_default();
     let shown = format!("{user} in {name}");
-    let (options, state) =
+    let (options, ceremony) =
         site.library.start_passkey_registration(handle, &shown, user, Some(known)).map_err(broken)?;
-    let ticket = house.challenges.open(guest, house.node.now(), site.host, asked(state))?;
+    let ticket = state.challenges.open(context, state.node.now(), site.host, asked(ceremony))?;
     question(&ticket, &options)
 }
 
 /// What is kept of a passkey that was made.
 fn made(
-    house: &House,
+    state: &ServerState,
     site: Site,
     headers: &HeaderMap,
     credential: &webauthn::RegisterPublicKeyCredential,
-    state: &webauthn::PasskeyRegistration,
+    ceremony: &webauthn::PasskeyRegistration,
 ) -> Result<Passkey, Problem> {
-    let passkey = site.library.finish_passkey_registration(credential, state).map_err(|why| {
+    let passkey = site.library.finish_passkey_registration(credential, ceremony).map_err(|why| {
         tracing::debug!(%why, "a new passkey was refused");
         Problem::unprocessable("the browser's passkey cannot be used here")
     })?;
@@ -217,7 +221,7 @@ fn made(
     if key.len() > KEY_BYTES_MAX {
         return Err(Problem::unprocessable("the browser's passkey is too large"));
     }
-    let ((browser, _), now) = (browser(headers)?, house.node.now());
+    let ((browser, _), now) = (browser(headers)?, state.node.now());
     Ok(Passkey { id: passkey.cred_id().to_vec(), host: site.host, label: browser.agent, since: now, used: now, key })
 }
 
@@ -230,34 +234,34 @@ pub(crate) struct AddForm {
 
 /// Asks for a new passkey of whoever is signed in.
 pub(crate) async fn begin_adding(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     site: Site,
-    Filled(form): Filled<AddForm>,
+    FormFields(form): FormFields<AddForm>,
 ) -> Result<Response, Problem> {
-    let signed = signed(&guest)?;
-    passwords::still_fits(&house, &guest, signed, form.before).await?;
-    begin(&house, &guest, site, (signed.home, &signed.user), |state| {
-        Asked::Add(signed.home, signed.user.clone(), state)
+    let signed = signed(&context)?;
+    passwords::still_fits(&state, &context, signed, form.before).await?;
+    begin(&state, &context, site, (signed.home, &signed.user), |ceremony| {
+        PendingChallenge::Add(signed.home, signed.user.clone(), ceremony)
     })
 }
 
 /// Adds a passkey.
 pub(crate) async fn add(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     site: Site,
     headers: HeaderMap,
-    Sent(body): Sent,
+    RequestBody(body): RequestBody,
 ) -> Result<Response, Problem> {
-    let signed = signed(&guest)?;
+    let signed = signed(&context)?;
     let answer = answered(&body)?;
-    let state = match house.challenges.take(answer.ticket, house.node.now(), &site.host)? {
-        Asked::Add(space, user, state) if space == signed.home && user == signed.user => state,
+    let ceremony = match state.challenges.take(answer.ticket, state.node.now(), &site.host)? {
+        PendingChallenge::Add(space, user, ceremony) if space == signed.home && user == signed.user => ceremony,
         _ => return Err(Problem::bad_request("this was asked for something else")),
     };
-    let passkey = made(&house, site, &headers, &answer.credential, &state)?;
-    change(&house, signed, AccountChange::AddPasskey(passkey)).await?;
+    let passkey = made(&state, site, &headers, &answer.credential, &ceremony)?;
+    change(&state, signed, AccountChange::AddPasskey(passkey)).await?;
     Ok(next("/me"))
 }
 
@@ -269,14 +273,14 @@ pub(crate) struct ForgetForm {
 
 /// Forgets a passkey.
 pub(crate) async fn forget(
-    State(house): State<Shared>,
-    guest: Guest,
-    Filled(form): Filled<ForgetForm>,
+    State(state): State<SharedState>,
+    context: RequestContext,
+    FormFields(form): FormFields<ForgetForm>,
 ) -> Result<Response, Problem> {
     let id = hex::decode(&form.passkey).map_err(|_| Problem::not_found("there is no such passkey"))?;
-    let signed = signed(&guest)?;
-    passwords::came_lately(&house, signed)?;
-    change(&house, signed, AccountChange::ForgetPasskey(id)).await?;
+    let signed = signed(&context)?;
+    passwords::came_lately(&state, signed)?;
+    change(&state, signed, AccountChange::ForgetPasskey(id)).await?;
     Ok(super::shell::to("/me"))
 }
 
@@ -288,43 +292,44 @@ pub(crate) struct JoinForm {
 
 /// Asks whoever was invited for a new passkey.
 pub(crate) async fn begin_joining(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     site: Site,
     Path(link): Path<String>,
-    Filled(form): Filled<JoinForm>,
+    FormFields(form): FormFields<JoinForm>,
 ) -> Result<Response, Problem> {
-    let (space, invitation, _) = invited(&house, &link)?;
-    house.gates.guess(guest.via.network, &format!("join {link}"))?;
+    let (space, invitation, _) = invited(&state, &link)?;
+    state.rate_limiters.guess(context.via.network, &format!("join {link}"))?;
     let user = form.user.trim().to_lowercase();
     check_name(&user)?;
     // A passkey for a name that cannot be had would stay in the browser.
-    if user == OPERATOR || house.node.snapshot()?.user(&space, &user)?.is_some() {
+    if user == OPERATOR || state.node.snapshot()?.user(&space, &user)?.is_some() {
         return Err(Problem::conflict(format!("the name {user:?} is taken")));
     }
-    begin(&house, &guest, site, (space, &user), |state| Asked::Join(invitation, user.clone(), state))
+    begin(&state, &context, site, (space, &user), |ceremony| PendingChallenge::Join(invitation, user.clone(), ceremony))
 }
 
 /// Uses an invitation, with a passkey.
 pub(crate) async fn join(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     site: Site,
     headers: HeaderMap,
     Path(link): Path<String>,
-    Sent(body): Sent,
+    RequestBody(body): RequestBody,
 ) -> Result<Response, Problem> {
-    let (space, invitation, name) = invited(&house, &link)?;
+    let (space, invitation, name) = invited(&state, &link)?;
     let answer = answered(&body)?;
-    let (user, state) = match house.challenges.take(answer.ticket, house.node.now(), &site.host)? {
-        Asked::Join(asked, user, state) if asked == invitation => (user, state),
+    let (user, ceremony) = match state.challenges.take(answer.ticket, state.node.now(), &site.host)? {
+        PendingChallenge::Join(asked, user, ceremony) if asked == invitation => (user, ceremony),
         _ => return Err(Problem::bad_request("this was asked for something else")),
     };
-    let way = Way::Passkey(made(&house, site, &headers, &answer.credential, &state)?);
+    let way = Credential::Passkey(made(&state, site, &headers, &answer.credential, &ceremony)?);
     let (browser, secret) = browser(&headers)?;
-    let entering = Entering::Join { invitation, user: user.clone(), way, browser, fresh: Box::new(fresh()?) };
-    house.enter(space, entering).await?;
-    remember(next(&format!("/s/{name}")), &house, &guest, (&space, &user), &secret)
+    let entering =
+        AccountCommand::Join { invitation, user: user.clone(), way, browser, random: Box::new(random_bytes()?) };
+    state.enter(space, entering).await?;
+    remember(next(&format!("/s/{name}")), &state, &context, (&space, &user), &secret)
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Passwords: argon2id, away from the threads that serve, and never more of it at once than the machine can take.
 
-use crate::ask::fresh;
-use crate::caller::{Guest, Signed};
+use crate::ask::random_bytes;
+use crate::caller::{PageSession, RequestContext};
 use crate::problem::Problem;
-use crate::state::House;
+use crate::state::ServerState;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Argon2, PasswordHasher as _, PasswordVerifier as _};
 use model::Nanos;
@@ -23,15 +23,18 @@ const LATELY_NANOS: u64 = 600 * Nanos::SECOND;
 
 /// Turns to work on passwords: half of the machine, so that the rest goes on.
 #[derive(Debug)]
-pub(crate) struct Turns {
+pub(crate) struct PasswordSlots {
     places: Arc<Semaphore>,
     turns: Arc<Semaphore>,
 }
 
-impl Default for Turns {
-    fn default() -> Turns {
+impl Default for PasswordSlots {
+    fn default() -> PasswordSlots {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Turns { places: Arc::new(Semaphore::new(WAITING_MAX)), turns: Arc::new(Semaphore::new((cores / 2).max(1))) }
+        PasswordSlots {
+            places: Arc::new(Semaphore::new(WAITING_MAX)),
+            turns: Arc::new(Semaphore::new((cores / 2).max(1))),
+        }
     }
 }
 
@@ -48,12 +51,12 @@ pub(super) fn check(password: &str) -> Result<(), Problem> {
 
 /// Runs the costly part where it holds nobody up.
 async fn apart<T: Send + 'static>(
-    house: &House,
+    state: &ServerState,
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
     let busy = |_| Problem::overloaded("too many people sign in at this moment").after(2);
-    let _place = house.passwords.places.clone().try_acquire_owned().map_err(busy)?;
-    let turn = house.passwords.turns.clone().acquire_owned().await;
+    let _place = state.passwords.places.clone().try_acquire_owned().map_err(busy)?;
+    let turn = state.passwords.turns.clone().acquire_owned().await;
     let turn = turn.map_err(|_| Problem::overloaded("the node is stopping").after(5))?;
     let done = tokio::task::spawn_blocking(move || {
         let done = work();
@@ -64,9 +67,9 @@ async fn apart<T: Send + 'static>(
 }
 
 /// The hash of a password, in the form that names how it was made.
-pub(super) async fn hash(house: &House, password: String) -> Result<String, Problem> {
-    let salt = fresh::<16>()?;
-    apart(house, move || {
+pub(super) async fn hash(state: &ServerState, password: String) -> Result<String, Problem> {
+    let salt = random_bytes::<16>()?;
+    apart(state, move || {
         let hashed = Argon2::default().hash_password_with_salt(password.as_bytes(), &salt);
         Ok(hashed.map_err(|_| Problem::broken("a password could not be hashed"))?.to_string())
     })
@@ -74,11 +77,11 @@ pub(super) async fn hash(house: &House, password: String) -> Result<String, Prob
 }
 
 /// Whether a password is the one. Without a hash it takes as long, and is not.
-pub(super) async fn fits(house: &House, password: String, hash: Option<String>) -> Result<bool, Problem> {
+pub(super) async fn fits(state: &ServerState, password: String, hash: Option<String>) -> Result<bool, Problem> {
     if password.len() > BYTES_MAX {
         return Ok(false);
     }
-    apart(house, move || {
+    apart(state, move || {
         let known = hash.is_some();
         let hash = hash.unwrap_or_else(|| NOBODYS.to_owned());
         let Ok(parsed) = PasswordHash::new(&hash) else { return Ok(false) };
@@ -89,20 +92,25 @@ pub(super) async fn fits(house: &House, password: String, hash: Option<String>) 
 
 /// Whether whoever is signed in may change how the account is entered: by its password, or, where it has none, because
 /// they came just now, with a passkey or the operator's link.
-pub(super) async fn still_fits(house: &House, guest: &Guest, signed: &Signed, before: String) -> Result<(), Problem> {
-    let account = house.node.snapshot()?.account(&signed.home, &signed.user)?;
-    let Some(known) = account.and_then(|account| account.password) else { return came_lately(house, signed) };
-    house.gates.guess(guest.via.network, &format!("change {}", signed.user))?;
-    match fits(house, before, Some(known)).await? {
+pub(super) async fn still_fits(
+    state: &ServerState,
+    context: &RequestContext,
+    signed: &PageSession,
+    before: String,
+) -> Result<(), Problem> {
+    let account = state.node.snapshot()?.account(&signed.home, &signed.user)?;
+    let Some(known) = account.and_then(|account| account.password) else { return came_lately(state, signed) };
+    state.rate_limiters.guess(context.via.network, &format!("change {}", signed.user))?;
+    match fits(state, before, Some(known)).await? {
         true => Ok(()),
         false => Err(Problem::forbidden("the present password is another one")),
     }
 }
 
 /// Whether a browser was signed in with just now, so that nobody else sits at it.
-pub(super) fn came_lately(house: &House, signed: &Signed) -> Result<(), Problem> {
-    let since = house.node.snapshot()?.session(&signed.id)?.map(|session| session.since);
-    match since.is_some_and(|since| house.node.now() < since.plus(LATELY_NANOS)) {
+pub(super) fn came_lately(state: &ServerState, signed: &PageSession) -> Result<(), Problem> {
+    let since = state.node.snapshot()?.session(&signed.id)?.map(|session| session.since);
+    match since.is_some_and(|since| state.node.now() < since.plus(LATELY_NANOS)) {
         true => Ok(()),
         false => Err(Problem {
             action: "sign out, sign in again, and do it within ten minutes",

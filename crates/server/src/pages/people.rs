@@ -1,27 +1,27 @@
 //! The people of a space: talking to one of them, keeping a distance, inviting others.
 
 use super::message::{picture, short, time};
-use super::shell::{Frame, Here, to};
-use crate::caller::Guest;
-use crate::door::sessions::{Secret, host, written};
-use crate::extract::{Filled, Path, Query};
-use crate::live::Rights;
+use super::shell::{NavItem, PageFrame, to};
+use crate::caller::RequestContext;
+use crate::door::sessions::{SessionSecret, host, written};
+use crate::extract::{FormFields, Path, Query};
+use crate::live::ChangedRights;
 use crate::problem::Problem;
-use crate::state::{House, Shared};
+use crate::state::{ServerState, SharedState};
 use axum::extract::State;
 use axum::response::Response;
-use engine::access::Standing;
+use engine::access::UserStanding;
 use engine::reads::Reads as _;
 use http::{HeaderMap, Uri};
 use maud::{Markup, html};
 use model::Nanos;
 use model::payload::MemberRole;
-use node::acts::entering::Entering;
-use node::acts::{self, Administration, Deed, NewThread};
+use node::acts::entering::AccountCommand;
+use node::acts::{self, AdminCommand, NewThread, UserCommand};
 use serde::Deserialize;
 use serde_json::{Map, json};
 use store::accounts::Invitation;
-use store::moderation::Distance;
+use store::moderation::BlockKind;
 
 /// People on one page.
 const PAGE: usize = 200;
@@ -40,23 +40,27 @@ struct Person {
     display: String,
     has_picture: bool,
     since: u64,
-    distance: Option<Distance>,
+    distance: Option<BlockKind>,
 }
 
-fn people(house: &House, guest: &Guest, after: Option<[u8; 32]>) -> Result<(Vec<Person>, Option<[u8; 32]>), Problem> {
-    let (db, now) = (house.node.snapshot()?, house.node.now());
-    let seen = guest.seen(&db, now)?;
-    let found = db.users(&seen.space, after, PAGE)?;
+fn people(
+    state: &ServerState,
+    context: &RequestContext,
+    after: Option<[u8; 32]>,
+) -> Result<(Vec<Person>, Option<[u8; 32]>), Problem> {
+    let (db, now) = (state.node.snapshot()?, state.node.now());
+    let viewer = context.read_as(&db, now)?;
+    let found = db.users(&viewer.space, after, PAGE)?;
     let next = found.last().filter(|_| found.len() == PAGE).map(|(key, _)| *key);
     let mut people = Vec::new();
     for (_, user) in found {
         let role = match acts::standing(&*db, &user, now)? {
-            Standing::Member(role) => Some(role),
-            Standing::New | Standing::Gone => None,
+            UserStanding::Member(role) => Some(role),
+            UserStanding::New | UserStanding::Gone => None,
         };
-        let account = db.account(&seen.space, &user.id)?;
-        let distance = match seen.identity() {
-            Some(own) => db.distance(&seen.space, own, &user.identity)?,
+        let account = db.account(&viewer.space, &user.id)?;
+        let distance = match viewer.identity() {
+            Some(own) => db.distance(&viewer.space, own, &user.identity)?,
             None => None,
         };
         people.push(Person {
@@ -74,18 +78,18 @@ fn people(house: &House, guest: &Guest, after: Option<[u8; 32]>) -> Result<(Vec<
 }
 
 /// Whether a guest may invite and give roles.
-fn is_admin(house: &House, guest: &Guest) -> Result<bool, Problem> {
-    let seen = guest.seen(&*house.node.snapshot()?, house.node.now())?;
-    let is_operator = guest.signed.as_ref().is_some_and(|signed| signed.is_operator);
+fn is_admin(state: &ServerState, context: &RequestContext) -> Result<bool, Problem> {
+    let viewer = context.read_as(&*state.node.snapshot()?, state.node.now())?;
+    let is_operator = context.signed.as_ref().is_some_and(|signed| signed.is_operator);
     let facts = engine::access::Facts::default();
     let action = engine::access::Action::Administer;
-    Ok(is_operator || engine::access::decide(&seen.principal, action, &facts) == engine::access::Decision::Allow)
+    Ok(is_operator || engine::access::decide(&viewer.principal, action, &facts) == engine::access::Decision::Allow)
 }
 
 /// The page.
 pub(crate) async fn page(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(space): Path<String>,
     Query(query): Query<PeopleQuery>,
 ) -> Result<Response, Problem> {
@@ -94,23 +98,23 @@ pub(crate) async fn page(
         let mut key = [0; 32];
         let bad = |_| Problem::bad_request("the cursor is not one that this page gave out");
         hex::decode_to_slice(text, &mut key).map_err(bad)?;
-        after = key.starts_with(&guest.space()?.0).then_some(key);
+        after = key.starts_with(&context.space()?.0).then_some(key);
     }
-    let (people, next) = people(&house, &guest, after)?;
-    let may_invite = is_admin(&house, &guest)?;
-    let may_write = guest.seen(&*house.node.snapshot()?, house.node.now())?.may_write();
-    Ok(Frame::new("People", Here::People, &guest).of(&space).respond(&html! {
+    let (people, next) = people(&state, &context, after)?;
+    let may_invite = is_admin(&state, &context)?;
+    let may_write = context.read_as(&*state.node.snapshot()?, state.node.now())?.may_write();
+    Ok(PageFrame::new("People", NavItem::People, &context).of(&space).respond(&html! {
         h1 { "People" }
         @if may_invite { p { a href={ "/s/" (space) "/reports" } { "What was reported" } } }
-        @if may_invite { (inviting(&house, &guest, &space, None)?) }
-        ul.plain.people { @for person in &people { (entry(&space, person, &guest, (may_invite, may_write))) } }
+        @if may_invite { (inviting(&state, &context, &space, None)?) }
+        ul.plain.people { @for person in &people { (entry(&space, person, &context, (may_invite, may_write))) } }
         @if let Some(next) = next { p { a href={ "?cursor=" (hex::encode(next)) } { "More people" } } }
     }))
 }
 
-fn entry(space: &str, person: &Person, guest: &Guest, (may_invite, may_write): (bool, bool)) -> Markup {
+fn entry(space: &str, person: &Person, context: &RequestContext, (may_invite, may_write): (bool, bool)) -> Markup {
     let own = format!("/s/{space}/people/{}", person.user);
-    let is_self = guest.caller.user.as_deref() == Some(person.user.as_str());
+    let is_self = context.caller.user.as_deref() == Some(person.user.as_str());
     let role = person.role.map(|role| role.to_string()).unwrap_or_default();
     html! {
         li.card.row {
@@ -119,8 +123,8 @@ fn entry(space: &str, person: &Person, guest: &Guest, (may_invite, may_write): (
                 b { (short(&person.user)) } @if !person.display.is_empty() { " · " (person.display) }
                 br; span.note { (role) ", here since " (time(person.since))
                     @match person.distance {
-                        Some(Distance::Block) => ", blocked by you",
-                        Some(Distance::Mute) => ", muted by you",
+                        Some(BlockKind::Block) => ", blocked by you",
+                        Some(BlockKind::Mute) => ", muted by you",
                         None => "",
                     } }
             }
@@ -134,8 +138,8 @@ fn entry(space: &str, person: &Person, guest: &Guest, (may_invite, may_write): (
                                 p.note { "Muted, they do not count as unread. Blocked, you do not see what they say at all. "
                                     "They are not told." }
                             }
-                            @if person.distance != Some(Distance::Mute) { button.quiet name="kind" value="mute" { "Mute" } }
-                            @if person.distance != Some(Distance::Block) { button.quiet name="kind" value="block" { "Block" } }
+                            @if person.distance != Some(BlockKind::Mute) { button.quiet name="kind" value="mute" { "Mute" } }
+                            @if person.distance != Some(BlockKind::Block) { button.quiet name="kind" value="block" { "Block" } }
                             @if person.distance.is_some() { button.quiet name="kind" value="none" { "Hear them again" } }
                         }
                         @if may_invite {
@@ -160,9 +164,9 @@ fn entry(space: &str, person: &Person, guest: &Guest, (may_invite, may_write): (
 }
 
 /// Inviting: a form, and the links that are out. One that was just made is shown, for the only time.
-fn inviting(house: &House, guest: &Guest, space: &str, made: Option<&str>) -> Result<Markup, Problem> {
-    let mut open = house.node.snapshot()?.invitations(&guest.space()?)?;
-    open.retain(|(_, invitation)| invitation.is_good(house.node.now()));
+fn inviting(state: &ServerState, context: &RequestContext, space: &str, made: Option<&str>) -> Result<Markup, Problem> {
+    let mut open = state.node.snapshot()?.invitations(&context.space()?)?;
+    open.retain(|(_, invitation)| invitation.is_good(state.node.now()));
     open.sort_by_key(|(_, invitation)| std::cmp::Reverse(invitation.since));
     Ok(html! {
         section.card #invite {
@@ -219,30 +223,30 @@ fn role_of(word: &str) -> Result<MemberRole, Problem> {
 
 /// Makes a link and shows it.
 pub(crate) async fn invite(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(space): Path<String>,
     headers: HeaderMap,
     uri: Uri,
-    Filled(form): Filled<InviteForm>,
+    FormFields(form): FormFields<InviteForm>,
 ) -> Result<Response, Problem> {
     let role = role_of(&form.role)?;
     if !(1..=366).contains(&form.days) || !(1..=1000).contains(&form.uses) || form.note.chars().count() > 80 {
         return Err(Problem::unprocessable("an invitation is good for 1 to 366 days and 1 to 1,000 people"));
     }
-    let (now, secret) = (house.node.now(), Secret::fresh()?);
-    let by = guest.signed.as_ref().map(|signed| signed.user.clone()).unwrap_or_default();
+    let (now, secret) = (state.node.now(), SessionSecret::random()?);
+    let by = context.signed.as_ref().map(|signed| signed.user.clone()).unwrap_or_default();
     let invitation = Invitation::new(role, by, form.note, now, now.plus(form.days.saturating_mul(DAY)), form.uses);
-    house.enter(guest.space()?, Entering::Invite(guest.caller.clone(), secret.hash, invitation)).await?;
-    let scheme = if guest.via.is_secure { "https" } else { "http" };
+    state.enter(context.space()?, AccountCommand::Invite(context.caller.clone(), secret.hash, invitation)).await?;
+    let scheme = if context.via.is_secure { "https" } else { "http" };
     let host = host(&headers, &uri).unwrap_or("localhost");
-    let link = format!("{scheme}://{host}/join/{}", written(&guest.space()?.0, &secret));
+    let link = format!("{scheme}://{host}/join/{}", written(&context.space()?.0, &secret));
     let body = html! {
         h1 { "People" }
-        (inviting(&house, &guest, &space, Some(&link))?)
+        (inviting(&state, &context, &space, Some(&link))?)
         p { a href={ "/s/" (space) "/people" } { "Back to people" } }
     };
-    Ok(Frame::new("People", Here::People, &guest).of(&space).respond(&body))
+    Ok(PageFrame::new("People", NavItem::People, &context).of(&space).respond(&body))
 }
 
 /// An invitation to take back.
@@ -253,15 +257,15 @@ pub(crate) struct UninviteForm {
 
 /// Takes a link back.
 pub(crate) async fn uninvite(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(space): Path<String>,
-    Filled(form): Filled<UninviteForm>,
+    FormFields(form): FormFields<UninviteForm>,
 ) -> Result<Response, Problem> {
     let mut hash = [0; 32];
     let unknown = |_| Problem::not_found("there is no such invitation");
     hex::decode_to_slice(form.invitation, &mut hash).map_err(unknown)?;
-    house.enter(guest.space()?, Entering::Uninvite(guest.caller.clone(), hash)).await?;
+    state.enter(context.space()?, AccountCommand::Uninvite(context.caller.clone(), hash)).await?;
     Ok(to(&format!("/s/{space}/people")))
 }
 
@@ -273,18 +277,18 @@ pub(crate) struct DistanceForm {
 
 /// Blocks or mutes, or no longer.
 pub(crate) async fn distance(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path((space, user)): Path<(String, String)>,
-    Filled(form): Filled<DistanceForm>,
+    FormFields(form): FormFields<DistanceForm>,
 ) -> Result<Response, Problem> {
     let distance = match form.kind.as_str() {
-        "block" => Some(Distance::Block),
-        "mute" => Some(Distance::Mute),
+        "block" => Some(BlockKind::Block),
+        "mute" => Some(BlockKind::Mute),
         "none" => None,
         _ => return Err(Problem::unprocessable("block, mute or none")),
     };
-    crate::people::keep(&house, guest, user, distance).await?;
+    crate::people::keep(&state, context, user, distance).await?;
     Ok(to(&format!("/s/{space}/people")))
 }
 
@@ -297,33 +301,33 @@ pub(crate) struct RoleForm {
 
 /// Gives a role, or removes somebody.
 pub(crate) async fn role(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path((space, user)): Path<(String, String)>,
-    Filled(form): Filled<RoleForm>,
+    FormFields(form): FormFields<RoleForm>,
 ) -> Result<Response, Problem> {
     let role = if form.remove.is_some() { None } else { Some(role_of(&form.role)?) };
-    crate::admin::users::leave_operator_alone(&guest, &user)?;
-    let id = guest.space()?;
-    if house.node.snapshot()?.user(&id, &user)?.is_none() {
+    crate::admin::users::leave_operator_alone(&context, &user)?;
+    let id = context.space()?;
+    if state.node.snapshot()?.user(&id, &user)?.is_none() {
         return Err(Problem::not_found("there is no such user"));
     }
-    house.administer(&guest, Administration::SetRole { space: id, user, role, fresh: Box::new([0; 32]) }).await?;
-    if let Some(no) = house.node.snapshot()?.space_no(&id)? {
-        house.hub.change_rights(no, Rights::Everyone);
+    state.administer(&context, AdminCommand::SetRole { space: id, user, role, random: Box::new([0; 32]) }).await?;
+    if let Some(no) = state.node.snapshot()?.space_no(&id)? {
+        state.hub.change_rights(no, ChangedRights::Everyone);
     }
     Ok(to(&format!("/s/{space}/people")))
 }
 
 /// Goes to the conversation with somebody, which is opened if there is none.
 pub(crate) async fn talk(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path((space, user)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
-    let own = guest.caller.user.clone().ok_or_else(|| Problem::forbidden("sign in as somebody"))?;
+    let own = context.caller.user.clone().ok_or_else(|| Problem::forbidden("sign in as somebody"))?;
     let name = {
-        let (db, space) = (house.node.snapshot()?, guest.space()?);
+        let (db, space) = (state.node.snapshot()?, context.space()?);
         let identity = |name: &str| db.user(&space, name).map(|found| found.map(|user| user.identity.to_string()));
         // Whoever has never written has no identity yet; their name stands for them until then.
         let mut pair = [identity(&own)?.unwrap_or(own.clone()), identity(&user)?.unwrap_or(user.clone())];
@@ -332,17 +336,17 @@ pub(crate) async fn talk(
         let hash = blake3::hash(format!("{space}\n{}", pair.join("\n")).as_bytes());
         let mut salt = [0; 16];
         salt.copy_from_slice(&hash.as_bytes()[..16]);
-        format!("direct-{}", hex::encode(&house.node.store().secret_from(&salt)[..12]))
+        format!("direct-{}", hex::encode(&state.node.store().secret_from(&salt)[..12]))
     };
     let known = {
-        let db = house.node.snapshot()?;
-        let seen = guest.seen(&db, house.node.now())?;
-        crate::threads::visible(&db, &seen, &name).is_ok()
+        let db = state.node.snapshot()?;
+        let viewer = context.read_as(&db, state.node.now())?;
+        crate::threads::visible(&db, &viewer, &name).is_ok()
     };
     if !known {
         let fields = Map::from_iter([("metadata".to_owned(), json!({ "direct": true }))]);
         let new = NewThread { chosen: Some(name.clone()), fields, participants: vec![user], is_private: true };
-        house.act(guest, Deed::OpenThread(new)).await?;
+        state.act(context, UserCommand::OpenThread(new)).await?;
     }
     Ok(to(&format!("/s/{space}/t/{name}")))
 }

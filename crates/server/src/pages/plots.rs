@@ -1,6 +1,6 @@
 //! Figures over time, kept in memory, drawn as plots.
 
-use crate::state::House;
+use crate::state::ServerState;
 use engine::reads::Reads as _;
 use maud::{Markup, html};
 use std::collections::VecDeque;
@@ -118,9 +118,9 @@ fn plot(name: &str, unit: &str, values: &[f64]) -> Markup {
 }
 
 /// Takes figures until the house is taken down.
-pub(crate) async fn run(house: Weak<House>) {
+pub(crate) async fn run(state: Weak<ServerState>) {
     loop {
-        let Some(strong) = house.upgrade() else { return };
+        let Some(strong) = state.upgrade() else { return };
         if let Ok((sample, counters)) = take(&strong) {
             strong.plots.add(sample, counters);
         }
@@ -129,12 +129,12 @@ pub(crate) async fn run(house: Weak<House>) {
     }
 }
 
-fn take(house: &House) -> Result<(Sample, (u64, u64)), crate::problem::Problem> {
-    let db = house.node.snapshot()?;
+fn take(state: &ServerState) -> Result<(Sample, (u64, u64)), crate::problem::Problem> {
+    let db = state.node.snapshot()?;
     let events: u64 =
         db.stages()?.iter().filter(|(stage, _)| !["refused", "expired"].contains(stage)).map(|(_, n)| n).sum();
-    let (requests, slowest) = house.meters.since_last_look();
-    let bytes = house.node.store().disk().database_bytes().unwrap_or(0);
+    let (requests, slowest) = state.request_metrics.since_last_look();
+    let bytes = state.node.store().disk().database_bytes().unwrap_or(0);
     let sample = [
         events as f64,
         0.0,
@@ -142,8 +142,8 @@ fn take(house: &House) -> Result<(Sample, (u64, u64)), crate::problem::Problem> 
         slowest as f64 / 1e6,
         bytes as f64 / f64::from(1 << 20),
         0.0,
-        house.node.queue_depth() as f64,
-        house.hub.listeners() as f64,
+        state.node.queue_depth() as f64,
+        state.hub.listeners() as f64,
     ];
     Ok((sample, (db.position()?.number, requests)))
 }

@@ -1,45 +1,46 @@
 //! What users reported, for those who look after a space.
 
 use super::message::{short, time};
-use super::shell::{Frame, Here, to};
+use super::shell::{NavItem, PageFrame, to};
 use super::threads;
-use crate::caller::Guest;
-use crate::extract::{Filled, Path};
-use crate::messages::look;
+use crate::caller::RequestContext;
+use crate::extract::{FormFields, Path};
+use crate::messages::with_message_reader;
 use crate::problem::Problem;
 use crate::shapes::fits;
-use crate::state::Shared;
+use crate::state::SharedState;
 use axum::extract::State;
 use axum::response::Response;
 use maud::html;
-use node::acts::Administration;
+use node::acts::AdminCommand;
 use serde::Deserialize;
-use store::moderation::Report;
+use store::moderation::UserReport;
 
 /// Reports on one page.
 const PAGE: usize = 200;
 
 /// How the message begins that a report is about, if whoever looks may see it.
-fn said(house: &Shared, guest: &Guest, report: &Report) -> Option<String> {
-    let message =
-        look(house, guest, |look| look.renderer().message_at(look.message(None, &report.message.to_string())?));
+fn said(state: &SharedState, context: &RequestContext, report: &UserReport) -> Option<String> {
+    let message = with_message_reader(state, context, |reader| {
+        reader.renderer().message_at(reader.message(None, &report.message.to_string())?)
+    });
     message.ok().as_ref().map(threads::said)
 }
 
 /// The page.
 pub(crate) async fn page(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(space): Path<String>,
 ) -> Result<Response, Problem> {
-    let (db, id) = (house.node.snapshot()?, guest.space()?);
+    let (db, id) = (state.node.snapshot()?, context.space()?);
     let reports = db.reports(&id, u64::MAX, PAGE)?;
     let mut names = Vec::new();
     for (_, report) in &reports {
         let name = db.user_name(&id, &report.reporter)?;
         names.push((
             name.map_or_else(|| report.reporter.to_string(), |name| name.to_string()),
-            said(&house, &guest, report),
+            said(&state, &context, report),
         ));
     }
     let body = html! {
@@ -62,7 +63,7 @@ pub(crate) async fn page(
             }
         } }
     };
-    Ok(Frame::new("Reports", Here::People, &guest).of(&space).respond(&body))
+    Ok(PageFrame::new("Reports", NavItem::People, &context).of(&space).respond(&body))
 }
 
 /// How a report was settled.
@@ -75,14 +76,14 @@ pub(crate) struct SettleForm {
 
 /// Settles one.
 pub(crate) async fn settle(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(space): Path<String>,
-    Filled(form): Filled<SettleForm>,
+    FormFields(form): FormFields<SettleForm>,
 ) -> Result<Response, Problem> {
     if !fits(&form.note, 500) {
         return Err(Problem::unprocessable("a note has at most 500 characters"));
     }
-    house.administer(&guest, Administration::SettleReport(guest.space()?, form.number, form.note)).await?;
+    state.administer(&context, AdminCommand::SettleReport(context.space()?, form.number, form.note)).await?;
     Ok(to(&format!("/s/{space}/reports")))
 }

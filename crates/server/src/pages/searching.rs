@@ -1,13 +1,13 @@
 //! Finding messages.
 
-use super::shell::{Frame, Here, query as query_string};
-use crate::caller::Guest;
+use super::shell::{NavItem, PageFrame, query as query_string};
+use crate::caller::RequestContext;
 use crate::extract::{Path, Query};
-use crate::messages::look;
+use crate::messages::with_message_reader;
 use crate::people::{cursor_of, stamp_of};
 use crate::problem::Problem;
 use crate::render::Message;
-use crate::state::Shared;
+use crate::state::SharedState;
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -27,23 +27,27 @@ pub(crate) struct FindQuery {
 }
 
 #[cfg(feature = "search")]
-async fn find(house: Shared, guest: Guest, query: &FindQuery) -> Result<(Vec<Message>, Option<String>), Problem> {
+async fn find(
+    state: SharedState,
+    context: RequestContext,
+    query: &FindQuery,
+) -> Result<(Vec<Message>, Option<String>), Problem> {
     let asked = crate::search::SearchQuery::of(query.q.clone(), query.cursor.clone());
-    let found = crate::search::ask(house, guest, asked).await?;
+    let found = crate::search::ask(state, context, asked).await?;
     Ok((found.messages, found.next))
 }
 
 #[cfg(not(feature = "search"))]
-async fn find(_: Shared, _: Guest, _: &FindQuery) -> Result<(Vec<Message>, Option<String>), Problem> {
+async fn find(_: SharedState, _: RequestContext, _: &FindQuery) -> Result<(Vec<Message>, Option<String>), Problem> {
     Err(Problem::not_found("this node does not search"))
 }
 
 /// Messages from anywhere, each with the way to where it stands.
-fn found(house: &Shared, guest: &Guest, space: &str, messages: &[Message]) -> Result<Markup, Problem> {
-    look(house, guest, |look| {
+fn found(state: &SharedState, context: &RequestContext, space: &str, messages: &[Message]) -> Result<Markup, Problem> {
+    with_message_reader(state, context, |reader| {
         Ok(html! {
             @for message in messages {
-                (look.article(space, message)?)
+                (reader.article(space, message)?)
                 p.jump { a href={ "/s/" (space) "/t/" (message.thread) "?around=" (message.event) "#m-" (message.event) } {
                     "Show in its conversation" } }
             }
@@ -59,36 +63,36 @@ pub(crate) struct MentionsQuery {
 
 /// The messages that mention whoever is signed in, the latest first.
 pub(crate) async fn mentions(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(space): Path<String>,
     Query(query): Query<MentionsQuery>,
 ) -> Result<Response, Problem> {
     let before = stamp_of(query.cursor.as_deref())?.unwrap_or(Stamp::LAST);
-    let (messages, next) = look(&house, &guest, |look| look.mentions(before, MENTIONS))?;
-    let found = found(&house, &guest, &space, &messages)?;
+    let (messages, next) = with_message_reader(&state, &context, |reader| reader.mentions(before, MENTIONS))?;
+    let found = found(&state, &context, &space, &messages)?;
     let body = html! {
         h1 { "Mentions" }
         @if messages.is_empty() { p.note { "Nobody mentioned you here." } }
         (found)
         @if let Some(next) = next { p { a href={ "?cursor=" (cursor_of(next)) } { "Earlier" } } }
     };
-    Ok(Frame::new("Mentions", Here::Threads, &guest).of(&space).respond(&body))
+    Ok(PageFrame::new("Mentions", NavItem::Threads, &context).of(&space).respond(&body))
 }
 
 /// The page.
 pub(crate) async fn page(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(space): Path<String>,
     Query(query): Query<FindQuery>,
 ) -> Result<Response, Problem> {
-    guest.seen(&*house.node.snapshot()?, house.node.now())?;
+    context.read_as(&*state.node.snapshot()?, state.node.now())?;
     let (messages, next) = match query.q.trim().is_empty() {
         true => (Vec::new(), None),
-        false => find(house.clone(), guest.clone(), &query).await?,
+        false => find(state.clone(), context.clone(), &query).await?,
     };
-    let found = found(&house, &guest, &space, &messages)?;
+    let found = found(&state, &context, &space, &messages)?;
     let body = html! {
         h1 { "Search" }
         form.card role="search" aria-label="Search again" {
@@ -100,5 +104,5 @@ pub(crate) async fn page(
         (found)
         @if let Some(next) = &next { p { a href={ "?" (query_string(&[("q", &query.q), ("cursor", next)])) } { "More" } } }
     };
-    Ok(Frame::new("Search", Here::Threads, &guest).of(&space).respond(&body))
+    Ok(PageFrame::new("Search", NavItem::Threads, &context).of(&space).respond(&body))
 }

@@ -1,8 +1,8 @@
 //! What surrounds every page: head, navigation, and the headers that tell a browser what it may do.
 
 use super::assets;
-use super::typed::Typed;
-use crate::caller::{Guest, Signed};
+use super::typed::FormReplay;
+use crate::caller::{PageSession, RequestContext};
 use crate::problem::Problem;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -32,7 +32,7 @@ pub(super) fn protect(headers: &mut HeaderMap) {
 
 /// Where a page is, in the navigation.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Here {
+pub(super) enum NavItem {
     Threads,
     People,
     Waiting,
@@ -42,33 +42,33 @@ pub(super) enum Here {
 }
 
 /// What a page says around its body.
-pub(super) struct Frame<'a> {
+pub(super) struct PageFrame<'a> {
     pub(super) title: &'a str,
-    pub(super) here: Here,
+    pub(super) here: NavItem,
     /// The space that it is about.
     pub(super) space: Option<&'a str>,
-    pub(super) signed: Option<&'a Signed>,
+    pub(super) signed: Option<&'a PageSession>,
     /// The journal position that it was read at, for the script.
     pub(super) position: Option<String>,
     /// The thread that it shows, for the script.
     pub(super) thread: Option<&'a str>,
 }
 
-impl<'a> Frame<'a> {
-    pub(super) fn new(title: &'a str, here: Here, guest: &'a Guest) -> Frame<'a> {
-        Frame { title, here, space: None, signed: guest.signed.as_ref(), position: None, thread: None }
+impl<'a> PageFrame<'a> {
+    pub(super) fn new(title: &'a str, here: NavItem, context: &'a RequestContext) -> PageFrame<'a> {
+        PageFrame { title, here, space: None, signed: context.signed.as_ref(), position: None, thread: None }
     }
 
-    pub(super) fn bare(title: &'a str) -> Frame<'a> {
-        Frame { title, here: Here::Elsewhere, space: None, signed: None, position: None, thread: None }
+    pub(super) fn bare(title: &'a str) -> PageFrame<'a> {
+        PageFrame { title, here: NavItem::Elsewhere, space: None, signed: None, position: None, thread: None }
     }
 
-    pub(super) fn of(mut self, space: &'a str) -> Frame<'a> {
+    pub(super) fn of(mut self, space: &'a str) -> PageFrame<'a> {
         self.space = Some(space);
         self
     }
 
-    fn link(&self, here: Here, to: &str, text: &str) -> Markup {
+    fn link(&self, here: NavItem, to: &str, text: &str) -> Markup {
         html! { a href=(to) aria-current=[(self.here == here).then_some("page")] { (text) } }
     }
 
@@ -82,16 +82,16 @@ impl<'a> Frame<'a> {
                 a.brand href="/" { "Anteroom" }
                 nav aria-label="Main" {
                     @if !own.is_empty() {
-                        (self.link(Here::Threads, &format!("/s/{own}"), "Threads"))
-                        (self.link(Here::People, &format!("/s/{own}/people"), "People"))
+                        (self.link(NavItem::Threads, &format!("/s/{own}"), "Threads"))
+                        (self.link(NavItem::People, &format!("/s/{own}/people"), "People"))
                     } @else {
-                        (self.link(Here::Threads, "/", "Threads"))
+                        (self.link(NavItem::Threads, "/", "Threads"))
                     }
                     @if signed.is_operator {
-                        (self.link(Here::Waiting, "/anteroom", "Waiting"))
-                        (self.link(Here::Inside, "/inside", "Inside"))
+                        (self.link(NavItem::Waiting, "/anteroom", "Waiting"))
+                        (self.link(NavItem::Inside, "/inside", "Inside"))
                     }
-                    (self.link(Here::You, "/me", "You"))
+                    (self.link(NavItem::You, "/me", "You"))
                 }
                 @if !own.is_empty() {
                     form.find role="search" aria-label="Messages" action={ "/s/" (own) "/search" } {
@@ -144,7 +144,7 @@ pub(super) fn to(path: &str) -> Response {
 }
 
 /// A problem as people read it.
-pub(super) fn problem(problem: &Problem, typed: &Typed) -> Response {
+pub(super) fn problem(problem: &Problem, typed: &FormReplay) -> Response {
     let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let body = html! {
         section.card {
@@ -158,7 +158,7 @@ pub(super) fn problem(problem: &Problem, typed: &Typed) -> Response {
             p { a href="/" { "Back to the beginning" } }
         }
     };
-    let mut response = respond(status, Frame::bare(problem.title).page(&body).into_string());
+    let mut response = respond(status, PageFrame::bare(problem.title).page(&body).into_string());
     if let Some(seconds) = problem.retry_after {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }

@@ -1,16 +1,16 @@
 //! A conversation: its messages, saying something, reading on.
 
 use super::markdown;
-use super::shell::{Frame, Here, respond, to};
+use super::shell::{NavItem, PageFrame, respond, to};
 use super::threads::{said, title_of};
-use crate::ask::{fresh, named};
-use crate::caller::Guest;
-use crate::extract::{Filled, Path, Query};
-use crate::messages::{Look, MessageQuery, Stack, look};
+use crate::ask::{named, random_bytes};
+use crate::caller::RequestContext;
+use crate::extract::{FormFields, Path, Query};
+use crate::messages::{HtmlMessages, MessageQuery, MessageReader, with_message_reader};
 use crate::problem::Problem;
 use crate::render::{Renderer, Thread};
 use crate::shapes::fits;
-use crate::state::{House, Shared};
+use crate::state::{ServerState, SharedState};
 use crate::threads::visible;
 use axum::extract::State;
 use axum::response::Response;
@@ -18,10 +18,10 @@ use engine::rows::ThreadField;
 use http::StatusCode;
 use maud::{Markup, PreEscaped, html};
 use model::EventId;
-use node::acts::{self, Acted, Deed, Named, NewMessage, ThreadChange};
+use node::acts::{self, CommandResult, NameOrId, NewMessage, ThreadChange, UserCommand};
 use serde::Deserialize;
 use serde_json::Value;
-use store::tables::View;
+use store::tables::TableReads;
 
 /// Messages on one page.
 const PAGE: usize = 50;
@@ -48,25 +48,25 @@ impl PartQuery {
 
 /// The conversation.
 pub(crate) async fn page(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path((space, name)): Path<(String, String)>,
     Query(query): Query<PartQuery>,
 ) -> Result<Response, Problem> {
-    look(&house, &guest, |look| {
-        let stack = look.stack(&name, &query.messages(), &space)?;
-        let thread = look.head_at(stack.thread)?;
-        let reader = guest.caller.user.as_deref().unwrap_or_default();
-        let may_change = look.may_change_by(&thread.author);
-        let marked = look.renderer().marked(stack.thread)?.map(|(message, _)| message);
-        let title = title_of(&thread, reader);
-        let mut frame = Frame::new(&title, Here::Threads, &guest).of(&space);
-        frame.position = Some(look.position()?);
+    with_message_reader(&state, &context, |reader| {
+        let stack = reader.stack(&name, &query.messages(), &space)?;
+        let thread = reader.head_at(stack.thread)?;
+        let user = context.caller.user.as_deref().unwrap_or_default();
+        let may_change = reader.may_change_by(&thread.author);
+        let marked = reader.renderer().marked(stack.thread)?.map(|(message, _)| message);
+        let title = title_of(&thread, user);
+        let mut frame = PageFrame::new(&title, NavItem::Threads, &context).of(&space);
+        frame.position = Some(reader.position()?);
         frame.thread = Some(&thread.event);
-        let (may_write, pinned) = (look.may_write(), pinned(look, &thread));
-        let once = format!("w-{}", hex::encode(fresh::<16>()?));
+        let (may_write, pinned) = (reader.may_write(), pinned(reader, &thread));
+        let idempotency = format!("w-{}", hex::encode(random_bytes::<16>()?));
         let (space, title, thread, stack) = (space.as_str(), title.as_str(), &thread, &stack);
-        let shown = Conversation { space, title, thread, stack, marked, may_change, may_write, once, pinned };
+        let shown = Conversation { space, title, thread, stack, marked, may_change, may_write, idempotency, pinned };
         let page = frame.page(&shown.markup(&query)).into_string();
         let (before, after) = page.split_once(MESSAGES).unwrap_or((&page, ""));
         Ok(respond(StatusCode::OK, stack.between(before, after)))
@@ -74,9 +74,9 @@ pub(crate) async fn page(
 }
 
 /// How the pinned messages begin that the reader may see, the latest first: they were pinned at the end.
-fn pinned<V: View>(look: &Look<'_, V>, thread: &Thread) -> Vec<(String, String)> {
+fn pinned<V: TableReads>(reader: &MessageReader<'_, V>, thread: &Thread) -> Vec<(String, String)> {
     let glimpsed = |pin: &String| {
-        let message = look.glimpsed(pin).ok().flatten().filter(|message| !message.deleted)?;
+        let message = reader.glimpsed(pin).ok().flatten().filter(|message| !message.deleted)?;
         Some((message.event.clone(), said(&message)))
     };
     thread.pins.iter().rev().take(PINS_LOOKED_AT).filter_map(glimpsed).take(PINS_SHOWN).collect()
@@ -87,20 +87,20 @@ struct Conversation<'a> {
     space: &'a str,
     title: &'a str,
     thread: &'a Thread,
-    stack: &'a Stack,
+    stack: &'a HtmlMessages,
     /// How far they have read.
     marked: Option<EventId>,
     may_change: bool,
     may_write: bool,
     /// What makes a form that is sent twice say something once.
-    once: String,
+    idempotency: String,
     /// Messages that were pinned, with how each begins.
     pinned: Vec<(String, String)>,
 }
 
 impl Conversation<'_> {
     fn markup(&self, query: &PartQuery) -> Markup {
-        let Conversation { space, title, thread, stack, marked, may_change, may_write, once, pinned } = self;
+        let Conversation { space, title, thread, stack, marked, may_change, may_write, idempotency, pinned } = self;
         let own = format!("/s/{space}/t/{}", thread.event);
         let is_latest =
             query.before.is_none() && query.around.is_none() && (query.after.is_none() || !stack.is_full(PAGE));
@@ -139,7 +139,7 @@ impl Conversation<'_> {
                 form #compose method="post" action=(own) hidden[!may_write] {
                     p #answering.note hidden {}
                     input type="hidden" name="reply_to" value="";
-                    input type="hidden" name="id" value=(once);
+                    input type="hidden" name="id" value=(idempotency);
                     label.sr for="text" { "Message" }
                     textarea #text name="text" rows="2" required placeholder="Write a message. Markdown, @names." {}
                     button { "Send" }
@@ -177,13 +177,13 @@ fn about(own: &str, thread: &Thread, may_change: bool) -> Markup {
 
 /// Messages alone, for the script.
 pub(crate) async fn part(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path((space, name)): Path<(String, String)>,
     Query(query): Query<PartQuery>,
 ) -> Result<Response, Problem> {
-    look(&house, &guest, |look| {
-        let stack = look.stack(&name, &query.messages(), &space)?;
+    with_message_reader(&state, &context, |reader| {
+        let stack = reader.stack(&name, &query.messages(), &space)?;
         Ok(respond(StatusCode::OK, stack.between("", "")))
     })
 }
@@ -203,51 +203,51 @@ pub(crate) struct SayForm {
 
 /// Says something, and goes back to the conversation or, for the script, answers with the message.
 pub(crate) async fn post(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path((space, name)): Path<(String, String)>,
     headers: http::HeaderMap,
-    Filled(form): Filled<SayForm>,
+    FormFields(form): FormFields<SayForm>,
 ) -> Result<Response, Problem> {
-    if form.author.is_some() && form.author != guest.caller.user {
+    if form.author.is_some() && form.author != context.caller.user {
         let problem = Problem::conflict("somebody else has signed in to this browser since it was typed");
         return Err(Problem { action: "sign in again under the name it was typed under", ..problem });
     }
     let reply_to = Some(form.reply_to).filter(|id| !id.is_empty());
     let is_page = headers.get("x-part").is_none();
-    let mut said = say(&house, guest.clone(), &name, form.text.clone(), reply_to.clone(), form.id.clone()).await;
+    let mut said = say(&state, context.clone(), &name, form.text.clone(), reply_to.clone(), form.id.clone()).await;
     // A page that was gone back to has the id of what was said on it before: another text has another one, also when it
     // is sent twice.
     if is_page && said.as_ref().is_err_and(|problem| problem.status == StatusCode::CONFLICT) {
         let hash = blake3::hash(format!("{:?} {reply_to:?} {}", form.id, form.text).as_bytes());
         let id = format!("w-{}", hex::encode(&hash.as_bytes()[..16]));
-        said = say(&house, guest.clone(), &name, form.text, reply_to, Some(id)).await;
+        said = say(&state, context.clone(), &name, form.text, reply_to, Some(id)).await;
     }
-    let acted = said?;
+    let result = said?;
     if is_page {
-        return Ok(to(&format!("/s/{space}/t/{name}#m-{}", acted.shown)));
+        return Ok(to(&format!("/s/{space}/t/{name}#m-{}", result.shown)));
     }
-    look(&house, &guest, |look| {
-        let message = look.renderer().message_at(acted.seq)?;
-        Ok(respond(StatusCode::CREATED, look.article(&space, &message)?.into_string()))
+    with_message_reader(&state, &context, |reader| {
+        let message = reader.renderer().message_at(result.seq)?;
+        Ok(respond(StatusCode::CREATED, reader.article(&space, &message)?.into_string()))
     })
 }
 
 /// Posts a text; the users that it mentions and who are here are told.
 pub(super) async fn say(
-    house: &House,
-    guest: Guest,
+    state: &ServerState,
+    context: RequestContext,
     thread: &str,
     text: String,
     reply_to: Option<String>,
     id: Option<String>,
-) -> Result<Acted, Problem> {
+) -> Result<CommandResult, Problem> {
     let text = text.replace("\r\n", "\n");
     if text.trim().is_empty() {
         return Err(Problem::unprocessable("there is nothing in the message"));
     }
-    let space = guest.space()?;
-    let db = house.node.snapshot()?;
+    let space = context.space()?;
+    let db = state.node.snapshot()?;
     let mut mentions = Vec::new();
     for name in markdown::mentions(&text).into_iter().take(20) {
         if acts::naming::check_name(name).is_ok() && db.user(&space, name)?.is_some_and(|user| !user.is_gone) {
@@ -255,7 +255,7 @@ pub(super) async fn say(
         }
     }
     drop(db);
-    let thread: Named = named(thread, "thread")?;
+    let thread: NameOrId = named(thread, "thread")?;
     let new = NewMessage {
         thread: Some(thread),
         content: acts::message_content(Value::String(text), id.as_deref())?,
@@ -264,7 +264,7 @@ pub(super) async fn say(
         mentions,
         attachments: Vec::new(),
     };
-    house.act(guest, Deed::Post(new)).await
+    state.act(context, UserCommand::Post(new)).await
 }
 
 /// How far somebody has read.
@@ -275,13 +275,13 @@ pub(crate) struct ReadForm {
 
 /// Marks a conversation as read.
 pub(crate) async fn read(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path((space, name)): Path<(String, String)>,
-    Filled(form): Filled<ReadForm>,
+    FormFields(form): FormFields<ReadForm>,
 ) -> Result<Response, Problem> {
-    let deed = Deed::MarkRead(named(&name, "thread")?, named(&form.message, "message")?);
-    house.act(guest, deed).await?;
+    let command = UserCommand::MarkRead(named(&name, "thread")?, named(&form.message, "message")?);
+    state.act(context, command).await?;
     Ok(to(&format!("/s/{space}")))
 }
 
@@ -299,24 +299,24 @@ pub(crate) struct ChangeForm {
 
 /// Changes or deletes a thread.
 pub(crate) async fn change(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path((space, name)): Path<(String, String)>,
-    Filled(form): Filled<ChangeForm>,
+    FormFields(form): FormFields<ChangeForm>,
 ) -> Result<Response, Problem> {
     if form.what == "delete" {
-        house.act(guest, Deed::DeleteThread(named(&name, "thread")?)).await?;
+        state.act(context, UserCommand::DeleteThread(named(&name, "thread")?)).await?;
         return Ok(to(&format!("/s/{space}")));
     }
     if !fits(&form.title, crate::shapes::TITLE_CHARS_MAX) {
         return Err(Problem::unprocessable("a title has at most 256 characters"));
     }
     let before = {
-        let db = house.node.snapshot()?;
-        let seen = guest.seen(&db, house.node.now())?;
-        let (_, seq) = visible(&db, &seen, &name)?;
+        let db = state.node.snapshot()?;
+        let viewer = context.read_as(&db, state.node.now())?;
+        let (_, seq) = visible(&db, &viewer, &name)?;
         let found = db.thread(seq)?.ok_or_else(|| Problem::not_found("there is no such thread"))?;
-        Renderer { db: &db, seen: &seen }.thread(&found)?
+        Renderer { db: &db, viewer: &viewer }.thread(&found)?
     };
     let mut change = ThreadChange::default();
     if form.title != before.title {
@@ -331,6 +331,6 @@ pub(crate) async fn change(
     if form.private.is_some() != before.private {
         change.is_private = Some(form.private.is_some());
     }
-    house.act(guest, Deed::UpdateThread(named(&name, "thread")?, change)).await?;
+    state.act(context, UserCommand::UpdateThread(named(&name, "thread")?, change)).await?;
     Ok(to(&format!("/s/{space}/t/{name}")))
 }

@@ -1,18 +1,18 @@
 //! The threads of a space, with what is unread, and opening another.
 
 use super::message::{short, text_of, time};
-use super::shell::{Frame, Here, to};
-use crate::caller::Guest;
-use crate::extract::{Filled, Path, Query};
+use super::shell::{NavItem, PageFrame, to};
+use crate::caller::RequestContext;
+use crate::extract::{FormFields, Path, Query};
 use crate::problem::Problem;
 use crate::render::{Message, Thread};
-use crate::state::{House, Shared};
-use crate::threads::{Listing, ThreadQuery, check_title};
+use crate::state::{ServerState, SharedState};
+use crate::threads::{ThreadListing, ThreadQuery, check_title};
 use axum::extract::State;
 use axum::response::Response;
 use http::HeaderMap;
 use maud::{Markup, html};
-use node::acts::{Deed, NewThread};
+use node::acts::{NewThread, UserCommand};
 use serde::Deserialize;
 use serde_json::Map;
 use store::Db;
@@ -48,14 +48,14 @@ fn count(unread: u64) -> Markup {
 }
 
 /// The spaces of this node, with what the operator has not read in the others; the threads of this one tell themselves.
-fn spaces(house: &House, db: &Db<Snapshot>, guest: &Guest) -> Result<Vec<(String, u64)>, Problem> {
+fn spaces(state: &ServerState, db: &Db<Snapshot>, context: &RequestContext) -> Result<Vec<(String, u64)>, Problem> {
     let asked = ThreadQuery::page(None, None);
     let mut spaces = Vec::new();
     for (space, kept) in db.kept_spaces()? {
-        let there = Guest { space: Some(space), ..guest.clone() };
-        let unread = match there.seen(db, house.node.now()) {
-            _ if Some(space) == guest.space || spaces.len() >= COUNTED_MAX => 0,
-            Ok(seen) => Listing { db, seen: &seen, query: &asked }.unread()?,
+        let there = RequestContext { space: Some(space), ..context.clone() };
+        let unread = match there.read_as(db, state.node.now()) {
+            _ if Some(space) == context.space || spaces.len() >= COUNTED_MAX => 0,
+            Ok(viewer) => ThreadListing { db, viewer: &viewer, query: &asked }.unread()?,
             // Nothing was ever written there, or the operator was removed.
             Err(problem) if problem.status < 500 => 0,
             Err(problem) => return Err(problem),
@@ -105,22 +105,22 @@ fn glimpse(text: &str) -> String {
 
 /// The list.
 pub(crate) async fn page(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(space): Path<String>,
     headers: HeaderMap,
     Query(query): Query<ListQuery>,
 ) -> Result<Response, Problem> {
-    let db = house.node.snapshot()?;
-    let seen = guest.seen(&db, house.node.now())?;
+    let db = state.node.snapshot()?;
+    let viewer = context.read_as(&db, state.node.now())?;
     let asked = ThreadQuery::page(query.title.clone().filter(|title| !title.is_empty()), query.cursor);
-    let threads = Listing { db: &db, seen: &seen, query: &asked }.page()?;
-    let reader = guest.caller.user.clone().unwrap_or_default();
-    let may_write = seen.may_write();
-    let is_operator = guest.signed.as_ref().is_some_and(|signed| signed.is_operator);
+    let threads = ThreadListing { db: &db, viewer: &viewer, query: &asked }.page()?;
+    let reader = context.caller.user.clone().unwrap_or_default();
+    let may_write = viewer.may_write();
+    let is_operator = context.signed.as_ref().is_some_and(|signed| signed.is_operator);
     // The script asks again and again, and for the threads only.
     let spaces = match is_operator && !headers.contains_key("x-part") {
-        true => spaces(&house, &db, &guest)?,
+        true => spaces(&state, &db, &context)?,
         false => Vec::new(),
     };
     let body = html! {
@@ -130,7 +130,7 @@ pub(crate) async fn page(
             } }
         } }
         @if threads.threads.is_empty() { p.note { "There are no threads yet." @if may_write { " Open the first one below." } } }
-        ul #threads.plain.threads { @for thread in &threads.threads { (entry(&space, thread, &reader, !seen.blocked.is_empty())) } }
+        ul #threads.plain.threads { @for thread in &threads.threads { (entry(&space, thread, &reader, !viewer.blocked.is_empty())) } }
         @if let Some(next) = &threads.next { p { a href={ "?cursor=" (next) } { "Older threads" } } }
         @if may_write { details.card open[threads.threads.is_empty()] {
             summary { "Open a new thread" }
@@ -144,7 +144,7 @@ pub(crate) async fn page(
             }
         } }
     };
-    let mut frame = Frame::new("Threads", Here::Threads, &guest).of(&space);
+    let mut frame = PageFrame::new("Threads", NavItem::Threads, &context).of(&space);
     frame.position = Some(db.position()?.to_string());
     Ok(frame.respond(&body))
 }
@@ -168,19 +168,19 @@ pub(super) fn names_in(text: &str) -> Vec<String> {
 
 /// Opens a thread, with a first message if there is one.
 pub(crate) async fn open(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(space): Path<String>,
-    Filled(form): Filled<OpenForm>,
+    FormFields(form): FormFields<OpenForm>,
 ) -> Result<Response, Problem> {
     check_title(&form.title)?;
     let participants = names_in(&form.participants);
     crate::threads::check_participants(&participants)?;
     let fields = Map::from_iter([("title".to_owned(), form.title.into())]);
     let new = NewThread { chosen: None, fields, participants, is_private: form.private.is_some() };
-    let acted = house.act(guest.clone(), Deed::OpenThread(new)).await?;
+    let result = state.act(context.clone(), UserCommand::OpenThread(new)).await?;
     if !form.text.trim().is_empty() {
-        super::talk::say(&house, guest, &acted.shown.to_string(), form.text, None, None).await?;
+        super::talk::say(&state, context, &result.shown.to_string(), form.text, None, None).await?;
     }
-    Ok(to(&format!("/s/{space}/t/{}", acted.shown)))
+    Ok(to(&format!("/s/{space}/t/{}", result.shown)))
 }

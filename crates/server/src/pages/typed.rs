@@ -1,7 +1,7 @@
 //! What somebody typed into a form is not lost when the form is refused: the page that says why shows it.
 
 use crate::problem::Problem;
-use crate::state::Shared;
+use crate::state::SharedState;
 use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, Form, FromRequest as _, MatchedPath, Request, State};
 use axum::middleware::Next;
@@ -26,7 +26,7 @@ const LONG: [&str; 3] = ["/s/{space}", "/s/{space}/t/{thread}", "/s/{space}/m/{i
 
 /// Fields of a form and what was typed into them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Typed(Vec<(&'static str, String)>);
+pub(super) struct FormReplay(Vec<(&'static str, String)>);
 
 fn is_form(request: &Request) -> bool {
     let media = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -35,10 +35,10 @@ fn is_form(request: &Request) -> bool {
 }
 
 /// Keeps what was typed beside an answer that is a problem.
-pub(crate) async fn keep(State(house): State<Shared>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn keep(State(state): State<SharedState>, mut request: Request, next: Next) -> Response {
     let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str).unwrap_or_default();
     if LONG.contains(&path) {
-        DefaultBodyLimit::max(house.options.limits.body_bytes_max.saturating_mul(3)).apply(&mut request);
+        DefaultBodyLimit::max(state.options.limits.body_bytes_max.saturating_mul(3)).apply(&mut request);
     }
     if !is_form(&request) {
         return next.run(request).await;
@@ -52,7 +52,7 @@ pub(crate) async fn keep(State(house): State<Shared>, mut request: Request, next
     let mut response = next.run(again).await;
     if response.extensions().get::<Problem>().is_some() {
         let form = Request::from_parts(parts, Body::from(bytes));
-        response.extensions_mut().insert(Typed::in_form(form).await);
+        response.extensions_mut().insert(FormReplay::in_form(form).await);
     }
     response
 }
@@ -61,23 +61,23 @@ pub(crate) async fn keep(State(house): State<Shared>, mut request: Request, next
 pub(crate) async fn of_nobody(mut request: Request, response: &mut Response) {
     if is_form(&request) {
         DefaultBodyLimit::max(NOBODYS_BYTES_MAX).apply(&mut request);
-        response.extensions_mut().insert(Typed::in_form(request).await);
+        response.extensions_mut().insert(FormReplay::in_form(request).await);
     }
 }
 
-impl Typed {
-    async fn in_form(form: Request) -> Typed {
+impl FormReplay {
+    async fn in_form(form: Request) -> FormReplay {
         let form = Form::<Vec<(String, String)>>::from_request(form, &()).await;
         let pairs = form.map(|Form(pairs)| pairs).unwrap_or_default();
         let known = |(name, value): (String, String)| {
             let (_, label) = FIELDS.iter().find(|(field, _)| *field == name)?;
             (!value.trim().is_empty()).then_some((*label, value))
         };
-        Typed(pairs.into_iter().filter_map(known).collect())
+        FormReplay(pairs.into_iter().filter_map(known).collect())
     }
 }
 
-impl Typed {
+impl FormReplay {
     /// Something to copy from.
     pub(super) fn markup(&self) -> Markup {
         html! {

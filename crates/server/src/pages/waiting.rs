@@ -1,19 +1,19 @@
 //! The anteroom: everything that waits, by what it waits for, and one event's whole story.
 
 use super::message::time;
-use super::shell::{Frame, Here, query as query_string, to};
-use crate::caller::Guest;
-use crate::extract::{Filled, Path, Query};
+use super::shell::{NavItem, PageFrame, query as query_string, to};
+use crate::caller::RequestContext;
+use crate::extract::{FormFields, Path, Query};
 use crate::problem::Problem;
-use crate::state::{House, Shared};
+use crate::state::{ServerState, SharedState};
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
 use model::{EventId, Nanos, Need};
-use node::acts::Administration;
-use node::answers::Asked;
-use node::explain::{Explanation, HeldFilter, HeldNeed, Hunted, Standing, Unmet, explain, held};
-use node::{Node, Request};
+use node::acts::AdminCommand;
+use node::answers::AskedSource;
+use node::explain::{Explanation, HeldFilter, HeldNeed, HuntState, StageExplanation, Unmet, explain, held};
+use node::{Node, WriterRequest};
 use serde::Deserialize;
 use store::Db;
 use store::tables::Snapshot;
@@ -35,10 +35,10 @@ pub(crate) struct WaitingQuery {
 }
 
 /// The name of the space that a guest is at home in.
-pub(super) fn home(house: &House, guest: &Guest) -> Result<String, Problem> {
-    let home = guest.signed.as_ref().map(|signed| signed.home).or(guest.space);
+pub(super) fn home(state: &ServerState, context: &RequestContext) -> Result<String, Problem> {
+    let home = context.signed.as_ref().map(|signed| signed.home).or(context.space);
     let kept = match home {
-        Some(home) => house.node.snapshot()?.kept_space(&home)?,
+        Some(home) => state.node.snapshot()?.kept_space(&home)?,
         None => None,
     };
     Ok(kept.map(|kept| kept.name).unwrap_or_default())
@@ -58,7 +58,7 @@ fn span(nanos: u64) -> String {
 }
 
 /// How the search for something goes: who was asked, how often, with what answer, and when next.
-fn hunt(node: &Node, hunted: Option<&Hunted>) -> Markup {
+fn hunt(node: &Node, hunted: Option<&HuntState>) -> Markup {
     let now = node.now().0;
     let Some(hunted) = hunted else { return html! { "only time or a person brings it" } };
     let (asked, places) = (node.asked(&hunted.group), node.places(&hunted.group));
@@ -71,7 +71,7 @@ fn hunt(node: &Node, hunted: Option<&Hunted>) -> Markup {
             (attempts, Some(last)) => { "asked for " (attempts) @if attempts == 1 { " time" } @else { " times" } ", last "
                 (span(now.saturating_sub(last))) " ago" }
         }
-        "; next look "
+        "; next reader "
         @if hunted.next <= now { "now" } @else { "in " (span(hunted.next - now)) }
         @if !asked.is_empty() || !never.is_empty() {
             ul { @for asked in &asked { (answer(now, asked)) } @for place in never { li { (place) ": not asked yet" } } }
@@ -79,7 +79,7 @@ fn hunt(node: &Node, hunted: Option<&Hunted>) -> Markup {
     }
 }
 
-fn answer(now: u64, asked: &Asked) -> Markup {
+fn answer(now: u64, asked: &AskedSource) -> Markup {
     html! {
         li {
             (asked.place) ", " (span(now.saturating_sub(asked.at.0))) " ago: "
@@ -97,16 +97,16 @@ fn answer(now: u64, asked: &Asked) -> Markup {
 
 /// The page.
 pub(crate) async fn page(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Query(query): Query<WaitingQuery>,
 ) -> Result<Response, Problem> {
-    let db = house.node.snapshot()?;
+    let db = state.node.snapshot()?;
     let spaces = db.kept_spaces()?;
     let space = spaces.iter().find(|(_, kept)| kept.name == query.space).map(|(space, _)| *space);
     let word = Some(query.kind.clone()).filter(|word| !word.is_empty());
     let list = held(&db, NEEDS_MAX, &HeldFilter { word, space })?;
-    let own = home(&house, &guest)?;
+    let own = home(&state, &context)?;
     let body = html! {
         h1 { "Waiting" }
         p { "What arrived before what it needs waits here, is asked for, and is let in the moment the last of it comes." }
@@ -120,11 +120,11 @@ pub(crate) async fn page(
         div #waiting data-live={ "/anteroom?" (query_string(&[("kind", &query.kind), ("space", &query.space)])) } {
             p role="status" { b { (list.held) } @if list.held == 1 { " event waits." } @else { " events wait." } }
             @if list.needs.is_empty() { p.note { "Nothing is missing." } }
-            ul.plain { @for need in &list.needs { (entry(&house.node, need)) } }
+            ul.plain { @for need in &list.needs { (entry(&state.node, need)) } }
             @if list.and_more { p.note { "There is more; choose what it waits for above." } }
         }
     };
-    Ok(Frame::new("Waiting", Here::Waiting, &guest).of(&own).respond(&body))
+    Ok(PageFrame::new("Waiting", NavItem::Waiting, &context).of(&own).respond(&body))
 }
 
 /// What a need names, with a link where there is something to see.
@@ -166,56 +166,56 @@ pub(crate) struct RetryForm {
 
 /// Asks for a need now, or looks at an event again.
 pub(crate) async fn retry(
-    State(house): State<Shared>,
-    guest: Guest,
-    Filled(form): Filled<RetryForm>,
+    State(state): State<SharedState>,
+    context: RequestContext,
+    FormFields(form): FormFields<RetryForm>,
 ) -> Result<Response, Problem> {
     let (request, target, next) = match (form.need, form.event) {
         (Some(need), None) => {
             let parsed: Need = need.parse().map_err(|_| Problem::unprocessable("that is not how a need is written"))?;
-            (Request::RetryNeed(parsed), need, "/anteroom".to_owned())
+            (WriterRequest::RetryNeed(parsed), need, "/anteroom".to_owned())
         }
         (None, Some(event)) => {
             let id: EventId = event.parse().map_err(|_| Problem::not_found("there is no such event here"))?;
-            (Request::RetryEvent(id), event, format!("/anteroom/{id}"))
+            (WriterRequest::RetryEvent(id), event, format!("/anteroom/{id}"))
         }
         _ => return Err(Problem::unprocessable("name an event or a need, one of them")),
     };
-    house.administer(&guest, Administration::Note("retry", target)).await?;
-    house.ask(request).await?;
+    state.administer(&context, AdminCommand::Note("retry", target)).await?;
+    state.ask(request).await?;
     Ok(to(&next))
 }
 
 /// The whole story of one event.
 pub(crate) async fn story(
-    State(house): State<Shared>,
-    guest: Guest,
+    State(state): State<SharedState>,
+    context: RequestContext,
     Path(event): Path<String>,
 ) -> Result<Response, Problem> {
     let id: EventId = event.parse().map_err(|_| Problem::not_found("an event has an id of 32 hexadecimal digits"))?;
-    let db = house.node.snapshot()?;
+    let db = state.node.snapshot()?;
     let told = explain(&db, &id)?;
     let hunted = match &told.standing {
-        Standing::Unknown => sought(&db, &told)?,
+        StageExplanation::Unknown => sought(&db, &told)?,
         _ => None,
     };
-    let own = home(&house, &guest)?;
+    let own = home(&state, &context)?;
     let body = html! {
         p { a href="/anteroom" { "← Everything that waits" } " · " a href={ "/inside/event/" (id) } { "Look inside" } }
         h1 { "The story of " code { (id) } }
         div #waiting data-live={ "/anteroom/" (id) } {
-            (steps(&house.node, &told))
-            @if hunted.is_some() { div.card { (hunt(&house.node, hunted.as_ref())) } }
+            (steps(&state.node, &told))
+            @if hunted.is_some() { div.card { (hunt(&state.node, hunted.as_ref())) } }
         }
         form method="post" action="/anteroom" { button name="event" value=(id) { "Look at it again" } }
     };
-    Ok(Frame::new("A story", Here::Waiting, &guest).of(&own).respond(&body))
+    Ok(PageFrame::new("A story", NavItem::Waiting, &context).of(&own).respond(&body))
 }
 
 /// How something is sought that never came, as those know that wait for it.
-fn sought(db: &Db<Snapshot>, told: &Explanation) -> Result<Option<Hunted>, Problem> {
+fn sought(db: &Db<Snapshot>, told: &Explanation) -> Result<Option<HuntState>, Problem> {
     let Some(Ok(first)) = told.waiters.first.first().map(|id| id.parse::<EventId>()) else { return Ok(None) };
-    let Standing::Held { needs, .. } = explain(db, &first)?.standing else { return Ok(None) };
+    let StageExplanation::Held { needs, .. } = explain(db, &first)?.standing else { return Ok(None) };
     Ok(needs.into_iter().find(|unmet| unmet.need == Need::Event(told.id)).and_then(|unmet| unmet.hunted))
 }
 
@@ -227,7 +227,7 @@ pub(super) fn steps(node: &Node, told: &Explanation) -> Markup {
                 li { b { "It came" } " " (time(arrival.at)) ", " (arrival.through)
                     @if let Some(kind) = &arrival.kind { ", as a " b { (kind) } } ", and got the number " (arrival.number) "." }
             }
-            @if let (Some(arrival), Standing::Applied(applied)) = (&told.arrival, &told.standing)
+            @if let (Some(arrival), StageExplanation::Applied(applied)) = (&told.arrival, &told.standing)
                 && let Some(at) = applied.at && at.saturating_sub(arrival.at) >= WAITED_NANOS {
                 li { b { "It waited" } " " (span(at - arrival.at)) " for what it needs." }
             }
@@ -241,21 +241,21 @@ pub(super) fn steps(node: &Node, told: &Explanation) -> Markup {
     }
 }
 
-fn standing(node: &Node, standing: &Standing) -> Markup {
+fn standing(node: &Node, standing: &StageExplanation) -> Markup {
     html! {
         @match standing {
-            Standing::Unknown => li { "It never came here, or nothing of it was kept." },
-            Standing::Refused { why } => li.bad { b { "It was refused" } ": " (why) ". It will never be valid." },
-            Standing::Expired { at } => li { "Its wait ended " (time(*at)) " without what it needed. It may come again." },
-            Standing::Ready => li { "Its last need was met; it is looked at again in a moment." },
-            Standing::Carried { space } => li { "It is kept for others; nobody here can open it."
+            StageExplanation::Unknown => li { "It never came here, or nothing of it was kept." },
+            StageExplanation::Refused { why } => li.bad { b { "It was refused" } ": " (why) ". It will never be valid." },
+            StageExplanation::Expired { at } => li { "Its wait ended " (time(*at)) " without what it needed. It may come again." },
+            StageExplanation::Ready => li { "Its last need was met; it is looked at again in a moment." },
+            StageExplanation::Carried { space } => li { "It is kept for others; nobody here can open it."
                 @if let Some(space) = space { " Space " code { (space) } } },
-            Standing::Held { since, until, needs, cycles } => {
+            StageExplanation::Held { since, until, needs, cycles } => {
                 li { b { "It waits" } " since " (time(*since)) ", at most until " (time(*until)) ", for:"
                     ul { @for need in needs { (unmet(node, need)) } } }
                 @for cycle in cycles { li.bad { "These wait for each other in a circle: " (cycle.join(", ")) } }
             },
-            Standing::Applied(applied) => {
+            StageExplanation::Applied(applied) => {
                 li { b { "It was applied" } @if let Some(at) = applied.at { " " (time(at)) } " at position " (applied.position)
                     @if applied.counts { ", and counts." } @else { ", but does not count: its right ended or was never there." } }
                 li { "Its content (" (applied.content.bytes) " bytes) is " b { (applied.content.state) }

@@ -6,7 +6,7 @@ use crate::routes::{ACTIONS, openapi};
 use engine::access::{Action, KeyRole};
 use http::Method;
 use model::Nanos;
-use node::acts::Administration;
+use node::acts::AdminCommand;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -67,7 +67,7 @@ fn headers(home: &Home, who: &str) -> Vec<(&'static str, String)> {
     match who {
         "nobody" => vec![],
         "wrong key" => vec![key(&home.backend.replace("0202", "0203"))],
-        "revoked key" => vec![key(&make_key(&home.house.node, home.space, KeyRole::Admin, 77))],
+        "revoked key" => vec![key(&make_key(&home.state.node, home.space, KeyRole::Admin, 77))],
         "key in two headers" => vec![key(&home.backend), ("authorization", format!("Bearer {}", home.backend))],
         "frontend without user" => vec![key(&home.frontend)],
         "frontend with user, no signature" => vec![key(&home.frontend), user("alice")],
@@ -127,14 +127,14 @@ async fn every_route_for_every_principal() {
     for user in ["alice", "gone"] {
         home.by(user, "POST", "/v1/threads/t1/messages", Some(json!({ "body": user }))).await;
     }
-    let fresh = Box::new([0; 32]);
-    home.administer(Administration::SetRole { space: home.space, user: "gone".into(), role: None, fresh });
-    let (role, fresh) = (Some(model::payload::MemberRole::Admin), Box::new([8; 32]));
-    home.administer(Administration::SetRole { space: home.space, user: "mod".into(), role, fresh });
+    let random = Box::new([0; 32]);
+    home.administer(AdminCommand::SetRole { space: home.space, user: "gone".into(), role: None, random });
+    let (role, random) = (Some(model::payload::MemberRole::Admin), Box::new([8; 32]));
+    home.administer(AdminCommand::SetRole { space: home.space, user: "mod".into(), role, random });
     for (who, told) in TABLE {
         let mut headers = self::headers(&home, who);
         if *who == "revoked key" {
-            home.administer(Administration::EndKey { id: [77; 8], at: Nanos(1) });
+            home.administer(AdminCommand::EndKey { id: [77; 8], at: Nanos(1) });
         }
         for (method, path, action) in ACTIONS.iter().chain(PAGES) {
             // Some pages end the session that asks.
@@ -199,8 +199,8 @@ async fn the_table_of_actions_is_the_table_of_routes() {
 #[tokio::test]
 async fn ids_of_another_space_answer_as_if_they_did_not_exist() {
     let home = Home::new();
-    let other = found(&home.house.node, "other", 2);
-    let key = make_key(&home.house.node, other, KeyRole::Backend, 9);
+    let other = found(&home.state.node, "other", 2);
+    let key = make_key(&home.state.node, other, KeyRole::Backend, 9);
     let made = home.by("alice", "POST", "/v1/threads/t1/messages", Some(json!({ "id": "m1", "body": "x" }))).await;
     let event = made.body["event"].as_str().expect("an event").to_owned();
     let headers = [("x-api-key", key.as_str()), ("x-user-id", "eve")];
@@ -291,8 +291,8 @@ async fn only_the_author_or_an_admin_of_the_space_edits_and_deletes() {
     assert_eq!(home.by("bob", "DELETE", "/v1/threads/t1", None).await.status, 403);
     assert_eq!(home.by("alice", "PUT", "/v1/messages/m1", edit.clone()).await.status, 200);
     let role = Some(model::payload::MemberRole::Admin);
-    let fresh = Box::new([3; 32]);
-    home.administer(Administration::SetRole { space: home.space, user: "mod".into(), role, fresh });
+    let random = Box::new([3; 32]);
+    home.administer(AdminCommand::SetRole { space: home.space, user: "mod".into(), role, random });
     assert_eq!(home.by("mod", "PUT", "/v1/messages/m1", edit).await.status, 200);
     assert_eq!(home.by("mod", "DELETE", "/v1/messages/m1", None).await.status, 204);
     let log = home.send("GET", "/admin/audit", &[("x-api-key", home.admin.as_str())], None).await.body;

@@ -2,7 +2,7 @@
 
 use super::{Answer, Home, OPERATOR};
 use crate::backups::{self, BackupPlan, scheduled};
-use crate::state::Options;
+use crate::state::ServerOptions;
 use model::Nanos;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -37,7 +37,7 @@ fn times(folder: &Path) -> Vec<String> {
 /// A home with a backup every day, of which two are kept.
 fn scheduled_home(folder: &Path) -> Home {
     let plan = BackupPlan { folder: folder.to_owned(), every_nanos: 24 * HOUR * Nanos::SECOND, keep: 2 };
-    Home::with(Options { backups: Some(plan), ..Options::default() })
+    Home::with(ServerOptions { backups: Some(plan), ..ServerOptions::default() })
 }
 
 #[tokio::test]
@@ -52,9 +52,9 @@ async fn what_the_operator_asks_for_is_written_and_can_be_restored() {
     let status = ask(&home, "GET", None).await.body;
     assert_eq!((&status["last"], &status["running"], &status["failures"]), (&made.body, &Value::Null, &json!(0)));
     let (new, master) = (folder.path().join("new"), MasterKey::new(&[5; 32]));
-    let digest = home.house.node.snapshot().and_then(|db| db.digest()).expect("a digest").to_string();
-    let now = home.house.node.now();
-    let restored = store::backup::restore(&file, &new, &master, store::Options::default(), now, &mut |_| ());
+    let digest = home.state.node.snapshot().and_then(|db| db.digest()).expect("a digest").to_string();
+    let now = home.state.node.now();
+    let restored = store::backup::restore(&file, &new, &master, store::StoreOptions::default(), now, &mut |_| ());
     assert_eq!(restored.expect("restored").digest, digest);
 }
 
@@ -90,7 +90,7 @@ async fn a_path_that_cannot_be_written_is_the_callers_mistake() {
 async fn the_writer_goes_on_while_a_backup_is_written() {
     let (home, folder) = (Home::new(), tempfile::tempdir().expect("a folder"));
     say(&home, "before").await;
-    let (file, node) = (folder.path().join("slow.backup"), home.house.node.clone());
+    let (file, node) = (folder.path().join("slow.backup"), home.state.node.clone());
     let (begun, has_begun) = tokio::sync::oneshot::channel();
     let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
     let mut begun = Some(begun);
@@ -113,7 +113,7 @@ async fn the_writer_goes_on_while_a_backup_is_written() {
 #[tokio::test]
 async fn one_backup_is_written_at_a_time_and_a_stop_ends_it() {
     let (home, folder) = (Home::new(), tempfile::tempdir().expect("a folder"));
-    home.house.backups.stop();
+    home.state.backups.stop();
     let stopped = ask(&home, "POST", Some(&json!({ "file": folder.path().join("a") }))).await;
     assert_eq!((stopped.status.as_u16(), names(folder.path()).len()), (503, 0), "{stopped:?}");
     let status = ask(&home, "GET", None).await.body;
@@ -125,8 +125,8 @@ async fn backups_by_the_clock_are_made_when_due_and_the_oldest_go() {
     let folder = tempfile::tempdir().expect("a folder");
     let place = folder.path().join("kept");
     let home = scheduled_home(&place);
-    let (house, clock) = (home.house.clone(), home.clock.clone());
-    let look = || scheduled::look(&house);
+    let (state, clock) = (home.state.clone(), home.clock.clone());
+    let look = || scheduled::run_due_backup(&state);
     look();
     assert_eq!(times(&place), ["20270115T080000Z"]);
     // Others may put what they like beside them.
@@ -159,7 +159,7 @@ async fn a_backup_that_fails_is_told_and_costs_no_old_one() {
     let folder = tempfile::tempdir().expect("a folder");
     let place = folder.path().join("kept");
     let home = scheduled_home(&place);
-    let look = || scheduled::look(&home.house);
+    let look = || scheduled::run_due_backup(&home.state);
     let day = || home.clock.advance(24 * HOUR);
     look();
     day();
@@ -188,15 +188,15 @@ async fn a_backup_that_fails_is_told_and_costs_no_old_one() {
 async fn a_restart_goes_on_with_what_the_names_say() {
     let folder = tempfile::tempdir().expect("a folder");
     let place = folder.path().join("kept");
-    scheduled::look(&scheduled_home(&place).house);
+    scheduled::run_due_backup(&scheduled_home(&place).state);
     let home = scheduled_home(&place);
-    assert_eq!(home.house.backups.state().newest, None);
-    scheduled::look(&home.house);
+    assert_eq!(home.state.backups.state().newest, None);
+    scheduled::run_due_backup(&home.state);
     assert_eq!(times(&place).len(), 1);
     let bytes = std::fs::metadata(place.join(&names(&place)[0])).expect("a file").len();
-    assert_eq!(home.house.backups.state().newest.map(|(_, bytes)| bytes), Some(bytes));
+    assert_eq!(home.state.backups.state().newest.map(|(_, bytes)| bytes), Some(bytes));
     home.clock.advance(24 * HOUR);
-    scheduled::look(&home.house);
+    scheduled::run_due_backup(&home.state);
     assert_eq!(times(&place).len(), 2);
 }
 
@@ -204,12 +204,12 @@ async fn a_restart_goes_on_with_what_the_names_say() {
 async fn what_a_crash_left_half_written_goes_with_the_next_backup() {
     let folder = tempfile::tempdir().expect("a folder");
     let home = scheduled_home(folder.path());
-    scheduled::look(&home.house);
+    scheduled::run_due_backup(&home.state);
     let half = format!("{}.part", names(folder.path())[0]);
     std::fs::write(folder.path().join(&half), "half").expect("written");
     std::fs::write(folder.path().join("other.part"), "mine").expect("written");
     home.clock.advance(24 * HOUR);
-    scheduled::look(&home.house);
+    scheduled::run_due_backup(&home.state);
     let left = names(folder.path());
     assert!(!left.contains(&half) && left.contains(&"other.part".to_owned()), "{left:?}");
 }
@@ -217,10 +217,10 @@ async fn what_a_crash_left_half_written_goes_with_the_next_backup() {
 #[tokio::test]
 async fn two_at_a_time_are_too_many() {
     let (home, folder) = (Home::new(), tempfile::tempdir().expect("a folder"));
-    let house = Arc::clone(&home.house);
-    let _first = house.backups.begin(&folder.path().join("first")).expect("the first");
-    let second = backups::make(&house, &folder.path().join("second"));
-    assert!(matches!(second, Err(backups::CannotMake::Busy)), "{second:?}");
+    let state = Arc::clone(&home.state);
+    let _first = state.backups.begin(&folder.path().join("first")).expect("the first");
+    let second = backups::make(&state, &folder.path().join("second"));
+    assert!(matches!(second, Err(backups::BackupTaskError::Busy)), "{second:?}");
     let status = ask(&home, "GET", None).await.body;
     assert_eq!(status["running"]["name"], json!(folder.path().join("first")));
 }

@@ -2,7 +2,7 @@
 
 use super::{Home, OPERATOR, found};
 use crate::door::keys::NewKey;
-use crate::state::Options;
+use crate::state::ServerOptions;
 use engine::access::KeyRole;
 use model::{Nanos, SpaceId};
 use serde_json::json;
@@ -15,7 +15,7 @@ const ID: [u8; 8] = [0xdd; 8];
 fn home(space: SpaceId) -> (Home, String) {
     let key = NewKey::new(ID, &[9; 32]);
     let declared = ApiKey::new(KeyRole::Admin, space, key.hash, "from the file".into(), Nanos(0));
-    let home = Home::with(Options { keys: BTreeMap::from([(ID, declared)]), ..Options::default() });
+    let home = Home::with(ServerOptions { keys: BTreeMap::from([(ID, declared)]), ..ServerOptions::default() });
     (home, key.text)
 }
 
@@ -30,7 +30,7 @@ async fn a_declared_key_works_and_is_never_stored() {
     let headers = [("x-api-key", key.as_str()), ("x-user-id", "alice")];
     let made = home.send("POST", "/v1/threads/t1/messages", &headers, Some(&json!({ "body": "hi" }))).await;
     assert_eq!(made.status, 201, "{made:?}");
-    assert!(home.house.node.snapshot().expect("a snapshot").api_key(&ID).expect("read").is_none());
+    assert!(home.state.node.snapshot().expect("a snapshot").api_key(&ID).expect("read").is_none());
     let listed = home.send("GET", "/admin/api-keys", &headers, None).await.body;
     let keys = listed["keys"].as_array().expect("keys");
     let shown: Vec<_> = keys.iter().map(|key| (&key["label"], &key["declared"], key["created_ts"].is_u64())).collect();
@@ -60,7 +60,7 @@ async fn a_declared_key_cannot_be_revoked_by_asking() {
     assert!(answer.body["action"].as_str().expect("text").contains("remove it from the node's configuration file"));
     assert_eq!(home.send("GET", "/v1/threads", &[("x-api-key", &key)], None).await.status, 200);
     // Who administers another space does not learn of it.
-    found(&home.house.node, "other", 2);
+    found(&home.state.node, "other", 2);
     let answer = home.send("DELETE", &path, &[("authorization", &operator), ("x-space", "other")], None).await;
     assert_eq!(answer.status, 404);
 }

@@ -98,8 +98,8 @@ async fn a_prefix_lists_a_thread_in_order() {
 #[tokio::test]
 async fn an_admin_key_sees_rows_of_its_space_only() {
     let home = filled().await;
-    let other = found(&home.house.node, "other", 2);
-    let stranger = make_key(&home.house.node, other, KeyRole::Admin, 9);
+    let other = found(&home.state.node, "other", 2);
+    let stranger = make_key(&home.state.node, other, KeyRole::Admin, 9);
     let operator = format!("Bearer op_{OPERATOR}");
     let (own, strange) = (("x-api-key", home.admin.as_str()), ("x-api-key", stranger.as_str()));
     let all = walk(&home, ("authorization", operator.as_str()), "", 1000).await;

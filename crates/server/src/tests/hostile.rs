@@ -1,7 +1,7 @@
 //! What attackers and broken clients send: always a 4xx that says why, never a 5xx.
 
 use super::Home;
-use crate::state::{Limits, Options};
+use crate::state::{Limits, ServerOptions};
 use axum::body::Body;
 use http::Request;
 use serde_json::json;
@@ -93,7 +93,7 @@ async fn names_that_nobody_can_have() {
 #[tokio::test]
 async fn too_many_requests_are_told_when_to_come_again() {
     let limits = Limits { user_per_second: 5, address_per_second: 1000, ..Limits::default() };
-    let home = Home::with(Options { limits, ..Options::default() });
+    let home = Home::with(ServerOptions { limits, ..ServerOptions::default() });
     let signature = home.signature("alice");
     let headers =
         [("x-api-key", home.frontend.as_str()), ("x-user-id", "alice"), ("x-user-signature", signature.as_str())];

@@ -35,7 +35,7 @@ async fn open(home: &Home, user: &str, query: &str, last: Option<&str>) -> Reade
         request = request.header("last-event-id", last);
     }
     let request = request.body(Body::empty()).expect("a request");
-    let response = crate::routes::router(&home.house).oneshot(request).await.expect("an answer");
+    let response = crate::routes::router(&home.state).oneshot(request).await.expect("an answer");
     assert_eq!(response.status(), 200);
     Reader { stream: response.into_body().into_data_stream(), text: String::new() }
 }
@@ -77,7 +77,7 @@ async fn say(home: &Home, user: &str, thread: &str, text: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_resumes_without_a_gap_or_a_repeat() {
     let home = Home::new();
-    let _server = serve(home.house.clone(), SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a server");
+    let _server = serve(home.state.clone(), SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a server");
     say(&home, "alice", "t", "0").await;
     let mut reader = open(&home, "bob", "?thread=t", None).await;
     say(&home, "alice", "other", "elsewhere").await;
@@ -98,7 +98,7 @@ async fn a_stream_resumes_without_a_gap_or_a_repeat() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn typing_and_presence_are_told_and_not_stored() {
     let home = Home::new();
-    let _server = serve(home.house.clone(), SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a server");
+    let _server = serve(home.state.clone(), SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a server");
     say(&home, "alice", "t", "0").await;
     let mut reader = open(&home, "bob", "?thread=t", None).await;
     assert_eq!(home.by("alice", "POST", "/v1/threads/t/typing", None).await.status, 204);
@@ -121,7 +121,7 @@ async fn an_unknown_position_is_reset() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_private_is_told_to_participants_only() {
     let home = Home::new();
-    let _server = serve(home.house.clone(), SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a server");
+    let _server = serve(home.state.clone(), SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a server");
     for user in ["bob", "eve"] {
         say(&home, user, "lobby", "hello").await;
     }
@@ -160,7 +160,7 @@ async fn a_ticket_is_good_once_and_for_thirty_seconds() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_is_removed_hears_nothing_more() {
     let home = Home::new();
-    let _server = serve(home.house.clone(), SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a server");
+    let _server = serve(home.state.clone(), SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a server");
     for user in ["alice", "bob"] {
         say(&home, user, "t", "hello").await;
     }
@@ -178,7 +178,7 @@ async fn who_is_removed_hears_nothing_more() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_ends_with_the_key_that_opened_it() {
     let home = Home::new();
-    let _server = serve(home.house.clone(), SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a server");
+    let _server = serve(home.state.clone(), SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a server");
     say(&home, "bob", "t", "hello").await;
     let streams = [open(&home, "bob", "", None).await, open(&home, "bob", "?thread=t", None).await];
     let admin = [("x-api-key", home.admin.as_str())];
@@ -193,13 +193,13 @@ async fn a_stream_ends_with_the_key_that_opened_it() {
 async fn a_key_that_ends_later_ends_its_streams_then() {
     let home = Home::new();
     say(&home, "bob", "t", "hello").await;
-    let mut looked_at = home.house.node.now();
+    let mut looked_at = home.state.node.now();
     let stream = open(&home, "bob", "?thread=t", None).await;
     let admin = [("x-api-key", home.admin.as_str())];
     let path = format!("/admin/api-keys/{}?after_seconds=60", hex::encode([2; 8]));
     assert_eq!(home.send("DELETE", &path, &admin, None).await.status, 204);
     home.clock.advance(61);
-    crate::live::look_at_keys(&home.house, &mut looked_at).expect("a look");
+    crate::live::look_at_keys(&home.state, &mut looked_at).expect("a look");
     assert_eq!(stream.rest().await, "");
 }
 

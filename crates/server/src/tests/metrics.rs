@@ -57,7 +57,7 @@ async fn every_line_of_a_scrape_reads_back_and_says_what_happened() {
     home.by("alice", "POST", "/v1/threads/t1/messages", Some(json!({ "id": "m1", "body": "one" }))).await;
     home.by("alice", "GET", "/v1/threads/t1", None).await;
     home.send("GET", "/v1/threads/t1", &[], None).await;
-    let samples = parsed(&scrape(router(&home.house)).await);
+    let samples = parsed(&scrape(router(&home.state)).await);
     let requests = |method: &str, route: &str, status: u16| {
         let labels = format!("method=\"{method}\",route=\"{route}\",status=\"{status}\"");
         samples[&format!("anteroom_request_seconds_count{{{labels}}}")]
@@ -65,7 +65,7 @@ async fn every_line_of_a_scrape_reads_back_and_says_what_happened() {
     assert_eq!(requests("POST", "/v1/threads/{thread}/messages", 201), 1.0);
     assert_eq!(requests("GET", "/v1/threads/{thread}", 200), 1.0);
     assert_eq!(requests("GET", "/v1/threads/{thread}", 401), 1.0);
-    let db = home.house.node.snapshot().expect("a snapshot");
+    let db = home.state.node.snapshot().expect("a snapshot");
     assert_eq!(samples["anteroom_journal_position"], db.position().expect("a position").number as f64);
     assert_eq!(samples["anteroom_events{stage=\"applied\"}"], db.all_events().expect("events").len() as f64);
     assert_eq!(samples["anteroom_events{stage=\"held\"}"], 0.0);
@@ -79,11 +79,11 @@ async fn every_line_of_a_scrape_reads_back_and_says_what_happened() {
 async fn a_listener_of_their_own_serves_metrics_and_nothing_else() {
     let home = Home::new();
     let request = |path: &str| Request::get(path).body(Body::empty()).expect("a request");
-    parsed(&scrape(metrics_router(&home.house)).await);
+    parsed(&scrape(metrics_router(&home.state)).await);
     for path in ["/v1/threads", "/healthz", "/admin/stats"] {
-        let answer = metrics_router(&home.house).oneshot(request(path)).await.expect("an answer");
+        let answer = metrics_router(&home.state).oneshot(request(path)).await.expect("an answer");
         assert_eq!(answer.status(), 404, "{path}");
     }
-    let answer = router(&home.house).oneshot(request("/metrics")).await.expect("an answer");
+    let answer = router(&home.state).oneshot(request("/metrics")).await.expect("an answer");
     assert_eq!(answer.status(), 401);
 }

@@ -24,19 +24,19 @@ mod webhooks;
 mod wire;
 
 use crate::door::keys::NewKey;
-use crate::door::sessions::{Secret, written};
+use crate::door::sessions::{SessionSecret, written};
 use crate::door::signature::sign;
 use crate::routes::router;
-use crate::state::{House, Limits, Options};
+use crate::state::{Limits, ServerOptions, ServerState};
 use axum::body::Body;
 use axum::extract::ConnectInfo;
 use engine::access::KeyRole;
 use http::{Method, Request, StatusCode};
 use model::{Nanos, SpaceId};
-use node::acts::entering::{Browser, Entering, Entrance};
-use node::acts::{Administered, Administration, Order};
-use node::hunter::NoSource;
-use node::{Clock, Node, NodeOptions, Reply};
+use node::acts::entering::{AccountCommand, AccountRequest, NewSession};
+use node::acts::{AdminCommand, AdminRequest, AdminResult};
+use node::hunter::NoSources;
+use node::{Clock, Node, NodeOptions, WriterReply};
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl Clock for HandClock {
 
 /// A node with a home space and a key of each role.
 pub(super) struct Home {
-    pub(super) house: Arc<House>,
+    pub(super) state: Arc<ServerState>,
     pub(super) clock: Arc<HandClock>,
     pub(super) space: SpaceId,
     pub(super) frontend: String,
@@ -84,27 +84,27 @@ pub(super) struct Answer {
 
 impl Home {
     pub(super) fn new() -> Home {
-        Home::with(Options {
+        Home::with(ServerOptions {
             limits: Limits { address_per_second: 1_000_000, user_per_second: 1_000_000, ..Limits::default() },
-            ..Options::default()
+            ..ServerOptions::default()
         })
     }
 
-    pub(super) fn with(options: Options) -> Home {
-        Home::on(options, store::Options::default())
+    pub(super) fn with(options: ServerOptions) -> Home {
+        Home::on(options, store::StoreOptions::default())
     }
 
-    pub(super) fn on(options: Options, stored: store::Options) -> Home {
+    pub(super) fn on(options: ServerOptions, stored: store::StoreOptions) -> Home {
         let folder = tempfile::tempdir().expect("a folder");
         let disk = FolderDisk::new(folder.path()).expect("a disk");
         let store = Store::open(Arc::new(disk), MasterKey::new(&[5; 32]), stored).expect("a store");
         let clock = Arc::new(HandClock(AtomicU64::new(1_800_000_000 * Nanos::SECOND)));
-        let node = Node::start(store, clock.clone(), Arc::new(NoSource), NodeOptions::default());
+        let node = Node::start(store, clock.clone(), Arc::new(NoSources), NodeOptions::default());
         let space = found(&node, "home", 1);
         let key = |role, number| make_key(&node, space, role, number);
         let (frontend, backend, admin) = (key(KeyRole::Frontend, 1), key(KeyRole::Backend, 2), key(KeyRole::Admin, 3));
-        let house = House::new(node, options, OPERATOR);
-        Home { house, clock, space, frontend, backend, admin, _folder: folder }
+        let state = ServerState::new(node, options, OPERATOR);
+        Home { state, clock, space, frontend, backend, admin, _folder: folder }
     }
 
     /// Sends a request with these headers.
@@ -132,7 +132,7 @@ impl Home {
 
     pub(super) async fn raw(&self, mut request: Request<Body>) -> Answer {
         request.extensions_mut().insert(ConnectInfo(SocketAddr::from(([192, 0, 2, 7], 4711))));
-        let response = router(&self.house).oneshot(request).await.expect("an answer");
+        let response = router(&self.state).oneshot(request).await.expect("an answer");
         let status = response.status();
         let media = response.headers().get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
         let media = media.to_owned();
@@ -151,59 +151,59 @@ impl Home {
 
     /// The plain signature of a user.
     pub(super) fn signature(&self, text: &str) -> String {
-        let keys = self.house.node.snapshot().expect("a snapshot").signing_keys(&self.space).expect("keys");
+        let keys = self.state.node.snapshot().expect("a snapshot").signing_keys(&self.space).expect("keys");
         sign(&keys[0].1.secret, text)
     }
 
     /// What a browser sends that somebody signed in with.
     pub(super) fn session(&self, user: &str, is_operator: bool) -> Vec<(&'static str, String)> {
-        let secret = Secret::fresh().expect("chance");
+        let secret = SessionSecret::random().expect("chance");
         if is_operator {
-            let browser = Browser { hash: [0; 32], agent: String::new() };
-            let what = Entering::SignInOperator(user.to_owned(), browser, Box::new([9; 32]));
-            let entrance = Entrance { space: self.space, what };
-            let reply = self.house.node.ask(node::Request::Enter(Box::new(entrance))).expect("an answer");
-            assert!(matches!(reply, Reply::Entered(Ok(()))), "{reply:?}");
+            let browser = NewSession { hash: [0; 32], agent: String::new() };
+            let what = AccountCommand::SignInOperator(user.to_owned(), browser, Box::new([9; 32]));
+            let request = AccountRequest { space: self.space, what };
+            let reply = self.state.node.ask(node::WriterRequest::Enter(Box::new(request))).expect("an answer");
+            assert!(matches!(reply, WriterReply::Entered(Ok(()))), "{reply:?}");
         }
-        let now = self.house.node.now();
+        let now = self.state.node.now();
         let session = Session { user: user.to_owned(), is_operator, since: now, seen: now, agent: String::new() };
-        let front = self.house.node.snapshot().expect("a snapshot").session_prefix(&self.space, user);
+        let front = self.state.node.snapshot().expect("a snapshot").session_prefix(&self.space, user);
         let id = session_id(&front, &secret.hash);
         // As if they had signed in before whatever happened to them since.
-        let kept = self.house.node.store().write(now, |batch| batch.keep_session(&id, &session));
+        let kept = self.state.node.store().write(now, |batch| batch.keep_session(&id, &session));
         kept.expect("a session");
         let cookie = format!("anteroom={}", written(&front, &secret));
         vec![("cookie", cookie), ("sec-fetch-site", "same-origin".to_owned())]
     }
 
-    pub(super) fn administer(&self, what: Administration) -> Administered {
-        administer(&self.house.node, what)
+    pub(super) fn administer(&self, what: AdminCommand) -> AdminResult {
+        administer(&self.state.node, what)
     }
 }
 
 impl Drop for Home {
     fn drop(&mut self) {
-        self.house.node.stop();
+        self.state.node.stop();
     }
 }
 
-pub(super) fn administer(node: &Node, what: Administration) -> Administered {
-    match node.ask(node::Request::Administer(Box::new(Order::by("a test", what)))).expect("an answer") {
-        Reply::Administered(Ok(done)) => done,
+pub(super) fn administer(node: &Node, what: AdminCommand) -> AdminResult {
+    match node.ask(node::WriterRequest::Administer(Box::new(AdminRequest::by("a test", what)))).expect("an answer") {
+        WriterReply::Administered(Ok(done)) => done,
         other => panic!("{other:?}"),
     }
 }
 
-pub(super) fn found(node: &Node, name: &str, chance: u8) -> SpaceId {
-    let fresh = Box::new([chance; 80]);
-    match administer(node, Administration::FoundSpace { name: name.to_owned(), sealed: true, fresh }) {
-        Administered::Founded(space) => space,
+pub(super) fn found(node: &Node, name: &str, random: u8) -> SpaceId {
+    let random = Box::new([random; 80]);
+    match administer(node, AdminCommand::FoundSpace { name: name.to_owned(), sealed: true, random }) {
+        AdminResult::Founded(space) => space,
         other => panic!("{other:?}"),
     }
 }
 
 pub(super) fn make_key(node: &Node, space: SpaceId, role: KeyRole, number: u8) -> String {
     let key = NewKey::new([number; 8], &[number; 32]);
-    administer(node, Administration::AddKey { id: key.id, role, space, hash: key.hash, label: String::new() });
+    administer(node, AdminCommand::AddKey { id: key.id, role, space, hash: key.hash, label: String::new() });
     key.text
 }

@@ -36,7 +36,7 @@ pub(super) async fn browse(home: &Home, path: &str, headers: &[(&str, String)], 
     let length = form.unwrap_or_default().len();
     let request = request.header("content-type", "application/x-www-form-urlencoded").header("content-length", length);
     let request = request.body(Body::from(form.unwrap_or_default().to_owned())).expect("a request");
-    page(crate::routes::router(&home.house).oneshot(request).await.expect("an answer")).await
+    page(crate::routes::router(&home.state).oneshot(request).await.expect("an answer")).await
 }
 
 pub(super) fn from_here() -> Vec<(&'static str, String)> {
@@ -163,7 +163,7 @@ async fn browsers_are_told_to_fetch_nothing_elsewhere_and_what_is_written_shows_
 #[tokio::test]
 async fn a_link_of_the_operator_is_good_once_and_shows_before_it_is_used() {
     let home = Home::new();
-    let link = home.house.operator_link().expect("a link");
+    let link = home.state.operator_link().expect("a link");
     assert_eq!(browse(&home, &link, &[], None).await.status, 200);
     assert_eq!(browse(&home, &link, &[], None).await.status, 200, "looking does not use it");
     let signed = browse(&home, &link, &from_here(), Some("")).await;
@@ -172,7 +172,7 @@ async fn a_link_of_the_operator_is_good_once_and_shows_before_it_is_used() {
     let cookie = signed.header("set-cookie").split(';').next().expect("a cookie").to_owned();
     let headers = [("cookie", cookie)];
     assert_eq!(browse(&home, "/inside", &headers, None).await.status, 200);
-    let late = home.house.operator_link().expect("a link");
+    let late = home.state.operator_link().expect("a link");
     home.clock.advance(25 * 3600);
     assert_eq!(browse(&home, &late, &from_here(), Some("")).await.status, 404);
 }
@@ -248,8 +248,8 @@ async fn names_do_not_look_like_others_and_the_operators_is_taken() {
 #[tokio::test]
 async fn the_operator_sees_what_is_unread_in_each_space() {
     let home = Home::new();
-    let other = super::found(&home.house.node, "other", 5);
-    let backend = super::make_key(&home.house.node, other, engine::access::KeyRole::Backend, 77);
+    let other = super::found(&home.state.node, "other", 5);
+    let backend = super::make_key(&home.state.node, other, engine::access::KeyRole::Backend, 77);
     let operator = home.session("operator", true);
     let tab = async || {
         let page = browse(&home, "/s/home", &operator, None).await;

@@ -25,9 +25,9 @@ fn sha256(bytes: &[u8]) -> Vec<u8> {
 
 impl Authenticator {
     fn new(id: u8) -> Authenticator {
-        let chance = SystemRandom::new();
-        let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &chance).expect("a key");
-        let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, pkcs8.as_ref(), &chance).expect("a key");
+        let random = SystemRandom::new();
+        let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &random).expect("a key");
+        let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, pkcs8.as_ref(), &random).expect("a key");
         Authenticator { key, id: [id; 16], handle: Vec::new(), host: HERE }
     }
 

@@ -4,8 +4,8 @@ use super::{Home, OPERATOR};
 use serde_json::{Value, json};
 
 /// Sends as an admin, with an idempotency key.
-async fn order(home: &Home, once: &str, method: &str, path: &str, body: Option<Value>) -> super::Answer {
-    let headers = [("x-api-key", home.admin.as_str()), ("idempotency-key", once)];
+async fn order(home: &Home, idempotency: &str, method: &str, path: &str, body: Option<Value>) -> super::Answer {
+    let headers = [("x-api-key", home.admin.as_str()), ("idempotency-key", idempotency)];
     home.send(method, path, &headers, body.as_ref()).await
 }
 
@@ -158,7 +158,7 @@ async fn applications_can_sign_with_a_date_themselves_or_have_it_done() {
     let made = order(&home, "k", "POST", "/admin/signing-keys", None).await.body;
     let secret = hex::decode(made["secret"].as_str().expect("a secret")).expect("hex");
     let secret: [u8; 32] = secret.try_into().expect("32 bytes");
-    let own = crate::door::signature::sign_dated(&secret, "alice", home.house.node.now(), "n1");
+    let own = crate::door::signature::sign_dated(&secret, "alice", home.state.node.now(), "n1");
     assert_eq!(read(own).await, 200);
     for number in [1, 2] {
         order(&home, &format!("end {number}"), "DELETE", &format!("/admin/signing-keys/{number}"), None).await;
@@ -173,10 +173,10 @@ async fn what_is_gone_is_answered_as_the_first_time() {
     let hook = order(&home, "h", "POST", "/admin/webhooks", Some(json!({ "url": "https://example.org/" }))).await.body;
     let hook = format!("/admin/webhooks/{}", hook["id"].as_str().expect("an id"));
     home.by("bob", "POST", "/v1/threads/t/messages", Some(json!({ "body": "hi" }))).await;
-    for (once, path) in [("1", hook.as_str()), ("2", "/admin/users/bob")] {
-        let first = order(&home, once, "DELETE", path, None).await.status.as_u16();
-        let again = order(&home, once, "DELETE", path, None).await.status.as_u16();
-        let anew = order(&home, &format!("{once} anew"), "DELETE", path, None).await.status.as_u16();
+    for (idempotency, path) in [("1", hook.as_str()), ("2", "/admin/users/bob")] {
+        let first = order(&home, idempotency, "DELETE", path, None).await.status.as_u16();
+        let again = order(&home, idempotency, "DELETE", path, None).await.status.as_u16();
+        let anew = order(&home, &format!("{idempotency} anew"), "DELETE", path, None).await.status.as_u16();
         assert_eq!((first, again, anew), (204, 204, 404), "{path}");
     }
     let leave = async || {
@@ -186,8 +186,9 @@ async fn what_is_gone_is_answered_as_the_first_time() {
     home.by("carol", "POST", "/v1/threads/t/messages", Some(json!({ "body": "hi" }))).await;
     assert_eq!((leave().await.status.as_u16(), leave().await.status.as_u16()), (204, 204));
     let operator = format!("op_{OPERATOR}");
-    let end = |once: &'static str| {
-        let headers = [("x-api-key", operator.as_str()), ("idempotency-key", once)].map(|(n, v)| (n, v.to_owned()));
+    let end = |idempotency: &'static str| {
+        let headers =
+            [("x-api-key", operator.as_str()), ("idempotency-key", idempotency)].map(|(n, v)| (n, v.to_owned()));
         let home = &home;
         async move {
             let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -205,8 +206,8 @@ async fn whoever_repeats_a_request_sees_no_more_than_they_may_now() {
     let new = json!({ "id": "t", "private": true, "participants": ["carol"] });
     assert_eq!(home.by("alice", "POST", "/v1/threads", Some(new)).await.status, 201);
     let role = Some(model::payload::MemberRole::Admin);
-    let fresh = Box::new([4; 32]);
-    home.administer(node::acts::Administration::SetRole { space: home.space, user: "carol".into(), role, fresh });
+    let random = Box::new([4; 32]);
+    home.administer(node::acts::AdminCommand::SetRole { space: home.space, user: "carol".into(), role, random });
     let rename = async || {
         let headers = [("x-api-key", home.backend.as_str()), ("x-user-id", "carol"), ("idempotency-key", "r")];
         home.send("PUT", "/v1/threads/t", &headers, Some(&json!({ "title": "ours" }))).await.status

@@ -1,14 +1,14 @@
 //! Searching as an application does it.
 
 use super::{Answer, Home};
-use node::searching::Searching;
+use node::searching::SearchService;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// A home that searches. The test is the loop: what was written is found after [`Library::catch_up`].
 struct Library {
     home: Home,
-    searching: Arc<Searching>,
+    searching: Arc<SearchService>,
     _folder: tempfile::TempDir,
 }
 
@@ -16,8 +16,8 @@ impl Library {
     fn new() -> Library {
         let home = Home::new();
         let folder = tempfile::tempdir().expect("a folder");
-        let searching = Searching::start(&home.house.node, folder.path().to_owned());
-        home.house.search_with(searching.clone());
+        let searching = SearchService::start(&home.state.node, folder.path().to_owned());
+        home.state.search_with(searching.clone());
         Library { home, searching, _folder: folder }
     }
 

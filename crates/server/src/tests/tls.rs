@@ -2,7 +2,7 @@
 
 use super::Home;
 use crate::listen::serve;
-use crate::state::Options;
+use crate::state::ServerOptions;
 use crate::tls::Tls;
 use rcgen::CertifiedKey;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -61,8 +61,8 @@ async fn clients_choose_between_both_versions_of_http_and_speak_neither_in_the_c
     let (pair, folder) = (Pair::new(), tempfile::tempdir().expect("a folder"));
     let (certificate, key) = pair.write(folder.path(), 0);
     let tls = Arc::new(Tls::load(certificate, key).expect("a pair"));
-    let home = Home::with(Options { tls: Some(tls), ..Options::default() });
-    let server = serve(home.house.clone(), SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a server");
+    let home = Home::with(ServerOptions { tls: Some(tls), ..ServerOptions::default() });
+    let server = serve(home.state.clone(), SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a server");
     // Somebody who says nothing keeps nobody waiting.
     let _silent = TcpStream::connect(server.address).await.expect("a connection");
     for protocol in ["h2", "http/1.1"] {
@@ -87,8 +87,8 @@ async fn a_changed_certificate_is_taken_and_a_bad_one_is_not() {
     let (old, new, folder) = (Pair::new(), Pair::new(), tempfile::tempdir().expect("a folder"));
     let (certificate, key) = old.write(folder.path(), 9);
     let tls = Arc::new(Tls::load(certificate.clone(), key.clone()).expect("a pair"));
-    let home = Home::with(Options { tls: Some(tls.clone()), ..Options::default() });
-    let server = serve(home.house.clone(), SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a server");
+    let home = Home::with(ServerOptions { tls: Some(tls.clone()), ..ServerOptions::default() });
+    let server = serve(home.state.clone(), SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a server");
     let is_used = async |pair: &Pair| connect(server.address, pair, &[]).await.is_ok();
     assert!(is_used(&old).await && !is_used(&new).await);
     // Half of the new pair is there: it does not fit.

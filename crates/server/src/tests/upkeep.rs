@@ -1,10 +1,10 @@
 //! Retention, purging, erasing, ending spaces, protection at rest: what goes, and that it is gone.
 
 use super::{Home, OPERATOR, make_key};
-use crate::state::Options;
+use crate::state::ServerOptions;
 use engine::access::KeyRole;
 use model::Nanos;
-use node::Request;
+use node::WriterRequest;
 use serde_json::{Value, json};
 
 async fn say(home: &Home, user: &str, id: &str) -> Value {
@@ -36,13 +36,13 @@ async fn as_operator(home: &Home, method: &str, path: &str, body: Option<Value>)
 
 /// Lets the writer go on until no job is under way and nothing waits. Each round is a commit, so that nothing is waited for.
 fn finish_jobs(home: &Home) {
-    let node = &home.house.node;
+    let node = &home.state.node;
     loop {
         let db = node.snapshot().expect("a snapshot");
         if db.open_jobs().expect("jobs").is_empty() && db.is_at_rest().expect("read") {
             return;
         }
-        node.ask(Request::Tick).expect("a tick");
+        node.ask(WriterRequest::Tick).expect("a tick");
     }
 }
 
@@ -66,7 +66,7 @@ async fn retention_by_number_purges_what_its_preview_says() {
     assert_eq!((&job["deleted"], &job["pruned"], &job["failed"]), (&json!(4), &json!(0), &Value::Null), "{job}");
     let (_, again) = as_admin(&home, "GET", "/admin/retention/preview", None).await;
     assert_eq!(again["going"], 0, "what went does not go again: {again}");
-    let report = home.house.node.store().verify(home.house.node.now()).expect("a report");
+    let report = home.state.node.store().verify(home.state.node.now()).expect("a report");
     assert!(report.problems.is_empty(), "{:?}", report.problems);
 }
 
@@ -84,7 +84,7 @@ async fn retention_by_age_comes_with_the_clock_and_a_thread_has_its_own_rule() {
     finish_jobs(&home);
     assert_eq!(left(&home).await, ["old", "new"], "it is looked at once an hour");
     home.clock.advance(700);
-    home.house.node.ask(Request::Tick).expect("a tick");
+    home.state.node.ask(WriterRequest::Tick).expect("a tick");
     finish_jobs(&home);
     assert_eq!(left(&home).await.len(), 0);
     assert_eq!(home.by("alice", "GET", "/v1/messages/kept", None).await.body["state"], "here");
@@ -172,8 +172,8 @@ async fn an_erased_user_leaves_nothing_but_the_places_of_what_they_wrote() {
 async fn a_space_that_was_deleted_is_closed_and_cannot_be_read() {
     let home = Home::new();
     let event = say(&home, "alice", "m1").await["event"].clone();
-    let other = super::found(&home.house.node, "other", 2);
-    let key = make_key(&home.house.node, other, KeyRole::Backend, 9);
+    let other = super::found(&home.state.node, "other", 2);
+    let key = make_key(&home.state.node, other, KeyRole::Backend, 9);
     assert_eq!(as_operator(&home, "DELETE", "/admin/spaces/nowhere", None).await.0, 404);
     let (status, begun) = as_operator(&home, "DELETE", "/admin/spaces/home", None).await;
     assert_eq!(status, 202);
@@ -181,10 +181,10 @@ async fn a_space_that_was_deleted_is_closed_and_cannot_be_read() {
     let (_, job) = as_operator(&home, "GET", &format!("/admin/jobs/{}", begun["job"]), None).await;
     assert!(job["ended_ts"].is_u64() && job["pruned"].as_u64() > Some(0), "{job}");
     assert_eq!(home.by("alice", "GET", "/v1/messages/m1", None).await.status, 401, "its keys are gone");
-    let db = home.house.node.snapshot().expect("a snapshot");
+    let db = home.state.node.snapshot().expect("a snapshot");
     let id = event.as_str().and_then(|id| id.parse().ok()).expect("an id");
     let seq = engine::reads::Reads::seq(&*db, &id).expect("read").expect("still known");
-    assert_eq!(db.shown(seq).expect("read"), store::views::Shown::Absent);
+    assert_eq!(db.shown(seq).expect("read"), store::views::ShownContent::Absent);
     let headers = [("x-api-key", key.as_str()), ("x-user-id", "eve")];
     assert_eq!(home.send("GET", "/v1/threads", &headers, None).await.status, 200, "others are untouched");
 }
@@ -201,16 +201,16 @@ async fn destroyed_keys_leave_nothing_to_read_not_even_in_memory() {
     assert_eq!(as_operator(&home, "DELETE", "/admin/spaces/home", None).await.0, 404);
     assert_eq!(as_operator(&home, "DELETE", &format!("/admin/spaces/{}", home.space), None).await.0, 202);
     finish_jobs(&home);
-    assert!(!home.house.node.snapshot().expect("a snapshot").is_kept(&home.space));
+    assert!(!home.state.node.snapshot().expect("a snapshot").is_kept(&home.space));
 }
 
 #[tokio::test]
 async fn fields_are_encrypted_at_rest_from_then_on_and_before() {
     let home = Home::new();
     let founded =
-        node::acts::Administration::FoundSpace { name: "open".into(), sealed: false, fresh: Box::new([7; 80]) };
-    let node::acts::Administered::Founded(space) = home.administer(founded) else { panic!("not founded") };
-    let key = make_key(&home.house.node, space, KeyRole::Admin, 8);
+        node::acts::AdminCommand::FoundSpace { name: "open".into(), sealed: false, random: Box::new([7; 80]) };
+    let node::acts::AdminResult::Founded(space) = home.administer(founded) else { panic!("not founded") };
+    let key = make_key(&home.state.node, space, KeyRole::Admin, 8);
     let headers = [("x-api-key", key.as_str()), ("x-user-id", "alice")];
     let post = json!({ "body": { "text": "a secret", "color": "blue" } });
     let said = home.send("POST", "/v1/threads/t1/messages", &headers, Some(&post)).await.body;
@@ -232,7 +232,7 @@ async fn the_storage_of_a_user_and_of_a_space_has_a_limit() {
     for (user_max, space_max, told) in [(Some(300), None, "user"), (None, Some(300), "space")] {
         let policy =
             engine::Policy { user_bytes_max: user_max, space_bytes_max: space_max, ..engine::Policy::default() };
-        let home = Home::on(Options::default(), store::Options { policy, ..store::Options::default() });
+        let home = Home::on(ServerOptions::default(), store::StoreOptions { policy, ..store::StoreOptions::default() });
         let post = || home.by("alice", "POST", "/v1/threads/t1/messages", Some(json!({ "body": "x".repeat(90) })));
         let mut refused = None;
         for _ in 0..5 {
@@ -262,7 +262,7 @@ async fn the_store_is_verified_while_it_serves_and_events_are_looked_at_again() 
     assert_eq!(as_operator(&home, "POST", "/admin/retry", Some(json!({}))).await.0, 422);
     assert_eq!(as_admin(&home, "POST", "/admin/verify", None).await.0, 403);
     assert_eq!(as_admin(&home, "POST", "/admin/jobs", Some(json!({ "work": "encrypt" }))).await.0, 403);
-    assert!(home.house.node.now() > Nanos(0));
+    assert!(home.state.node.now() > Nanos(0));
 }
 
 #[tokio::test]
@@ -277,7 +277,7 @@ async fn a_private_thread_stays_private_whatever_is_purged() {
             "purge" => drop(as_admin(&home, "POST", "/admin/purge", Some(json!({ "events": [thread] }))).await),
             _ => {
                 let id = thread.as_str().and_then(|id| id.parse().ok()).expect("an id");
-                home.house.node.ask(Request::Prune(id)).expect("a reply");
+                home.state.node.ask(WriterRequest::Prune(id)).expect("a reply");
             }
         }
         finish_jobs(&home);
@@ -297,9 +297,9 @@ async fn who_takes_part_outlives_whoever_said_so() {
     let home = Home::new();
     let new = json!({ "id": "p1", "private": true, "participants": ["bob", "mod"] });
     home.by("alice", "POST", "/v1/threads", Some(new)).await;
-    let fresh = Box::new([3; 32]);
+    let random = Box::new([3; 32]);
     let role = Some(model::payload::MemberRole::Admin);
-    home.administer(node::acts::Administration::SetRole { space: home.space, user: "mod".into(), role, fresh });
+    home.administer(node::acts::AdminCommand::SetRole { space: home.space, user: "mod".into(), role, random });
     let changed = json!({ "participants": ["bob", "mod", "carol"] });
     assert_eq!(home.by("mod", "PUT", "/v1/threads/p1", Some(changed)).await.status, 200);
     as_admin(&home, "POST", "/admin/users/mod/erase", None).await;

@@ -1,7 +1,7 @@
 //! Webhooks against a receiver of our own, which answers what it is told to.
 
 use super::Home;
-use crate::state::Options;
+use crate::state::ServerOptions;
 use crate::webhooks;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -72,8 +72,8 @@ impl Receiver {
 }
 
 async fn open_home() -> Home {
-    let home = Home::with(Options { private_webhooks: true, ..Options::default() });
-    tokio::spawn(webhooks::run(Arc::downgrade(&home.house), home.house.position.clone()));
+    let home = Home::with(ServerOptions { private_webhooks: true, ..ServerOptions::default() });
+    tokio::spawn(webhooks::run(Arc::downgrade(&home.state), home.state.position.clone()));
     home
 }
 
@@ -125,14 +125,14 @@ async fn what_is_not_taken_comes_again_under_the_same_id_and_in_order() {
     let failing = until(&home, |webhook| webhook["attempts"] == 1).await;
     assert!(failing["next_ts"].is_u64());
     home.clock.advance(61);
-    home.house.tellers.wake();
+    home.state.webhook_dispatcher.wake();
     let again = receiver.take(200).await;
     assert_eq!(again.headers["webhook-id"], first.headers["webhook-id"]);
     assert_ne!(again.headers["webhook-timestamp"], first.headers["webhook-timestamp"]);
     assert!(again.is_signed_by(&secret));
     let second = receiver.take(204).await;
     assert_eq!(second.json()["data"]["body"], "two");
-    let position = home.house.node.snapshot().expect("a snapshot").position().expect("a position").to_string();
+    let position = home.state.node.snapshot().expect("a snapshot").position().expect("a position").to_string();
     until(&home, |webhook| webhook["position"] == position.as_str() && webhook["attempts"] == 0).await;
 }
 

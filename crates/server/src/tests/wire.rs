@@ -1,8 +1,8 @@
 //! A server on a real socket, and clients that say whatever they like to it, byte by byte.
 
 use super::Home;
-use crate::listen::{Running, serve};
-use crate::state::{Limits, Options};
+use crate::listen::{RunningServer, serve};
+use crate::state::{Limits, ServerOptions};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const TRIES: usize = 100;
 /// A home that listens.
 pub(super) struct Wire {
     pub(super) home: Home,
-    server: Running,
+    server: RunningServer,
 }
 
 impl Wire {
@@ -24,13 +24,13 @@ impl Wire {
 
     /// One that soon loses its patience.
     pub(super) async fn impatient() -> Wire {
-        let (head_patience, taking_patience) = (Duration::from_millis(300), Duration::from_millis(100));
-        Wire::with(Limits { head_patience, taking_patience, request_seconds: 1, ..Limits::default() }).await
+        let (header_timeout, write_stall_timeout) = (Duration::from_millis(300), Duration::from_millis(100));
+        Wire::with(Limits { header_timeout, write_stall_timeout, request_seconds: 1, ..Limits::default() }).await
     }
 
     pub(super) async fn with(limits: Limits) -> Wire {
-        let home = Home::with(Options { limits, ..Options::default() });
-        let server = serve(home.house.clone(), SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a server");
+        let home = Home::with(ServerOptions { limits, ..ServerOptions::default() });
+        let server = serve(home.state.clone(), SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a server");
         Wire { home, server }
     }
 
@@ -74,10 +74,10 @@ impl Wire {
     pub(super) async fn says_until_nobody_listens(&self, listener: &Client, text: &str) {
         // The head of the answer, or the first frames of HTTP/2.
         listener.hears_some().await;
-        while self.home.house.hub.listeners() == 0 {
+        while self.home.state.hub.listeners() == 0 {
             tokio::task::yield_now().await;
         }
-        while self.home.house.hub.listeners() > 0 {
+        while self.home.state.hub.listeners() > 0 {
             let body = Some(serde_json::json!({ "body": text }));
             let answer = self.home.by("alice", "POST", "/v1/threads/t/messages", body).await;
             assert_eq!(answer.status, 201, "{answer:?}");

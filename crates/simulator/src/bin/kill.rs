@@ -1,14 +1,14 @@
 //! Kills the real binary with signal 9 while it writes, again and again, and looks at what it acknowledged.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use anteroom_simulator::chance::Chance;
+use anteroom_simulator::random::SeededRandom;
 use engine::policy::Policy;
 use model::{EventId, Nanos};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
-use store::{FolderDisk, MasterKey, Options, Store};
+use store::{FolderDisk, MasterKey, Store, StoreOptions};
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().collect();
@@ -38,7 +38,7 @@ fn program() -> PathBuf {
 
 /// Lets it write a few batches, kills it in the next, and checks. Says how many events were acknowledged.
 fn kill_once(folder: &Path, round: u64) -> Result<usize, String> {
-    let mut chance = Chance::new(round);
+    let mut random = SeededRandom::new(round);
     let mut child = Command::new(program())
         .args(["bench", "open-writer", "--dir"])
         .arg(folder)
@@ -48,7 +48,7 @@ fn kill_once(folder: &Path, round: u64) -> Result<usize, String> {
     let output = child.stdout.take().expect("a pipe");
     let mut acknowledged = Vec::new();
     let mut lines = BufReader::new(output).lines();
-    for _ in 0..1 + chance.below(12) {
+    for _ in 0..1 + random.below(12) {
         match lines.next() {
             Some(Ok(line)) => acknowledged.extend(line.split(' ').filter_map(|id| id.parse::<EventId>().ok())),
             _ => return Err(format!("round {round}: the writer ended by itself")),
@@ -67,7 +67,8 @@ fn kill_once(folder: &Path, round: u64) -> Result<usize, String> {
 
 fn check(folder: &Path, acknowledged: &[EventId]) -> Result<(), String> {
     let disk = Arc::new(FolderDisk::new(folder).map_err(|error| error.to_string())?);
-    let options = Options { policy: Policy::default(), chance: store::Chance::Seed(1), ..Options::default() };
+    let options =
+        StoreOptions { policy: Policy::default(), random: store::KeySource::Seed(1), ..StoreOptions::default() };
     let store = Store::open(disk, MasterKey::new(&[1; 32]), options).map_err(|why| why.to_string())?;
     let db = store.snapshot().map_err(|fault| fault.to_string())?;
     for id in acknowledged {

@@ -1,8 +1,8 @@
 //! Runs seeds, replays one, or plants bugs and counts how soon they are caught.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use anteroom_simulator::run::{Telling, run};
-use model::planted::{Bug, plant};
+use anteroom_simulator::run::{RunLog, run};
+use model::planted::{PlantedBug, plant};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -18,7 +18,7 @@ struct Arguments {
     from: u64,
     seed: Option<u64>,
     planted: bool,
-    bug: Option<Bug>,
+    bug: Option<PlantedBug>,
 }
 
 fn main() -> ExitCode {
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     let passed = if let Some(seed) = arguments.seed {
         replay(seed, arguments.bug)
     } else if arguments.planted {
-        let bugs = arguments.bug.map_or(Bug::ALL.to_vec(), |bug| vec![bug]);
+        let bugs = arguments.bug.map_or(PlantedBug::ALL.to_vec(), |bug| vec![bug]);
         catch_all(&bugs)
     } else {
         search(arguments.from, arguments.seeds)
@@ -54,7 +54,7 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Arguments, String> {
             "--planted" => arguments.planted = true,
             "--bug" => {
                 let name = words.next().unwrap_or_default();
-                arguments.bug = Some(Bug::by_name(&name).ok_or(format!("no bug is called {name}"))?);
+                arguments.bug = Some(PlantedBug::by_name(&name).ok_or(format!("no bug is called {name}"))?);
             }
             other => return Err(format!("{other} is not an option")),
         }
@@ -63,9 +63,9 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Arguments, String> {
 }
 
 /// Runs one seed; a panic is a failure with its message.
-fn attempt(seed: u64, bug: Option<Bug>, telling: Telling) -> Result<(), String> {
+fn attempt(seed: u64, bug: Option<PlantedBug>, log: RunLog) -> Result<(), String> {
     plant(bug);
-    let result = catch_unwind(AssertUnwindSafe(|| run(seed, telling)));
+    let result = catch_unwind(AssertUnwindSafe(|| run(seed, log)));
     plant(None);
     result.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
@@ -74,8 +74,8 @@ fn attempt(seed: u64, bug: Option<Bug>, telling: Telling) -> Result<(), String> 
     })
 }
 
-fn replay(seed: u64, bug: Option<Bug>) -> bool {
-    match attempt(seed, bug, Telling { verbose: true }) {
+fn replay(seed: u64, bug: Option<PlantedBug>) -> bool {
+    match attempt(seed, bug, RunLog { verbose: true }) {
         Ok(()) => {
             println!("seed {seed}: everything holds");
             true
@@ -103,7 +103,7 @@ fn search(from: u64, seeds: u64) -> bool {
                     if seed >= from + seeds || failures.lock().unwrap().len() >= 5 {
                         return;
                     }
-                    if let Err(what) = attempt(seed, None, Telling::default()) {
+                    if let Err(what) = attempt(seed, None, RunLog::default()) {
                         failures.lock().unwrap().push((seed, what));
                     }
                 }
@@ -120,9 +120,9 @@ fn search(from: u64, seeds: u64) -> bool {
 }
 
 /// A bug, and the first seed that failed with it.
-type Caught = (Bug, Option<(u64, String)>);
+type Caught = (PlantedBug, Option<(u64, String)>);
 
-fn catch_all(bugs: &[Bug]) -> bool {
+fn catch_all(bugs: &[PlantedBug]) -> bool {
     let begun = Instant::now();
     let next = AtomicU64::new(0);
     let caught: Mutex<Vec<Caught>> = Mutex::default();
@@ -131,14 +131,14 @@ fn catch_all(bugs: &[Bug]) -> bool {
             scope.spawn(|| {
                 while let Some(bug) = bugs.get(next.fetch_add(1, Ordering::Relaxed) as usize) {
                     let found = (0..PLANTED_SEEDS)
-                        .find_map(|seed| attempt(seed, Some(*bug), Telling::default()).err().map(|what| (seed, what)));
+                        .find_map(|seed| attempt(seed, Some(*bug), RunLog::default()).err().map(|what| (seed, what)));
                     caught.lock().unwrap().push((*bug, found));
                 }
             });
         }
     });
     let mut caught = caught.into_inner().unwrap();
-    caught.sort_by_key(|(bug, _)| Bug::ALL.iter().position(|other| other == bug));
+    caught.sort_by_key(|(bug, _)| PlantedBug::ALL.iter().position(|other| other == bug));
     for (bug, found) in &caught {
         match found {
             Some((seed, what)) => {

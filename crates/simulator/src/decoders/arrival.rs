@@ -4,23 +4,23 @@
 //! the script; a step that makes no sense does nothing.
 
 use super::TRANSIT_SECRET;
-use crate::cast::{Author, Made};
-use crate::chance::Chance;
+use crate::cast::{Author, MadeEvent};
 use crate::disk::SimDisk;
+use crate::random::SeededRandom;
 use crate::world::World;
 use engine::chains;
 use engine::policy::Policy;
-use engine::receive::{Arrival, Dropped};
+use engine::receive::{Arrival, DropReason};
 use engine::rows::Origin;
 use model::crypto::{SpaceKey, TransitSecret, content_hash, prekey_public};
 use model::envelope::{Reference, Role};
-use model::packet::{Carried, wrap, wrap_first};
+use model::packet::{PacketContent, wrap, wrap_first};
 use model::payload::Payload;
-use model::reader::Reader;
+use model::reader::ByteReader;
 use model::{Blob, Envelope, EventId, Kind, Nanos, Need, Verified};
-use node::{Core, Request};
+use node::{WriterCore, WriterRequest};
 use std::sync::{Arc, OnceLock};
-use store::{MasterKey, Options, Store};
+use store::{MasterKey, Store, StoreOptions};
 
 /// Steps of one script: enough for a story, few enough to be quick.
 const STEPS_MAX: usize = 32;
@@ -28,7 +28,7 @@ const AUTHORS: u64 = 5;
 
 /// What every script begins with: a world, and a node that knows nothing of it yet.
 struct Setup {
-    events: Vec<Made>,
+    events: Vec<MadeEvent>,
     keys: Vec<SpaceKey>,
     prekey: [u8; 32],
     policy: Policy,
@@ -59,30 +59,31 @@ fn setup(number: usize) -> &'static Setup {
 impl Setup {
     fn new(policy: Policy) -> Setup {
         let fits = |world: &World| world.inline_max == policy.inline_bytes_max && !world.key_events[0].is_empty();
-        let world = (1..).map(|seed| World::new(&mut Chance::new(seed), 1)).find(fits).expect("a world with a secret");
+        let world =
+            (1..).map(|seed| World::new(&mut SeededRandom::new(seed), 1)).find(fits).expect("a world with a secret");
         let keys = world.key_events[0].iter().filter_map(|made| match made.envelope.payload {
             Payload::Key(secret) => Some(SpaceKey::new(&made.envelope.space, secret)),
             _ => None,
         });
         let (keys, prekey, begin, disk) = (keys.collect(), world.prekeys[0], world.end, SimDisk::new());
         let space = world.events[0].envelope.space;
-        let secrets = vec![Request::AddPrekey(prekey, None), Request::AddTransit(TRANSIT_SECRET, space, 1)];
-        Core::new(open(&disk, policy)).run(secrets, Nanos(begin)).expect("a healthy disk");
+        let secrets = vec![WriterRequest::AddPrekey(prekey, None), WriterRequest::AddTransit(TRANSIT_SECRET, space, 1)];
+        WriterCore::new(open(&disk, policy)).run(secrets, Nanos(begin)).expect("a healthy disk");
         let events = world.key_events.into_iter().flatten().chain(world.events).collect();
         Setup { events, keys, prekey, policy, disk, begin }
     }
 }
 
 fn open(disk: &SimDisk, policy: Policy) -> Store {
-    let options = Options { policy, cache_bytes: 4 << 20, reserve_bytes: 0, chance: store::Chance::Seed(1) };
+    let options = StoreOptions { policy, cache_bytes: 4 << 20, reserve_bytes: 0, random: store::KeySource::Seed(1) };
     Store::open(Arc::new(disk.clone()), MasterKey::new(&[1; 32]), options).expect("a healthy disk")
 }
 
 /// Whatever arrives, every invariant of the data folder holds afterwards.
 pub fn arrival(bytes: &[u8]) {
-    let mut script = Script { reader: Reader::new(bytes) };
+    let mut script = Script { reader: ByteReader::new(bytes) };
     let setup = setup(script.number());
-    let mut run = Run { core: Core::new(open(&setup.disk.fork(), setup.policy)), now: setup.begin, setup };
+    let mut run = Run { core: WriterCore::new(open(&setup.disk.fork(), setup.policy)), now: setup.begin, setup };
     for _ in 0..STEPS_MAX {
         if script.reader.rest().is_empty() {
             break;
@@ -96,7 +97,7 @@ pub fn arrival(bytes: &[u8]) {
 
 /// What is left of the script; after its end it says zero.
 struct Script<'a> {
-    reader: Reader<'a>,
+    reader: ByteReader<'a>,
 }
 
 impl<'a> Script<'a> {
@@ -132,7 +133,7 @@ impl<'a> Script<'a> {
 }
 
 struct Run {
-    core: Core,
+    core: WriterCore,
     now: u64,
     setup: &'static Setup,
 }
@@ -160,10 +161,10 @@ impl Run {
                 let (blob, inline) = (script.bytes(), script.bytes());
                 self.send(script, blob, Some(inline.to_vec()));
             }
-            6 => self.ask(vec![Request::Deliver(made.envelope.space, made.hash(), made.wire.clone())]),
+            6 => self.ask(vec![WriterRequest::Deliver(made.envelope.space, made.hash(), made.wire.clone())]),
             7 => {
                 let (wire, space) = (script.patched(&made.wire), script.pick(&self.setup.events).envelope.space);
-                self.ask(vec![Request::Deliver(space, content_hash(&wire), wire)]);
+                self.ask(vec![WriterRequest::Deliver(space, content_hash(&wire), wire)]);
             }
             8 => self.send_packet(script, made),
             9 => self.wait(script),
@@ -171,15 +172,15 @@ impl Run {
         }
     }
 
-    fn ask(&self, requests: Vec<Request>) {
+    fn ask(&self, requests: Vec<WriterRequest>) {
         self.core.run(requests, Nanos(self.now)).expect("no invariant breaks");
     }
 
-    fn inline(&self, made: &Made) -> Option<Vec<u8>> {
+    fn inline(&self, made: &MadeEvent) -> Option<Vec<u8>> {
         made.inline(self.setup.policy.inline_bytes_max)
     }
 
-    fn receive(&self, blob: &[u8], inline: Option<Vec<u8>>, origin: Origin) -> Option<Request> {
+    fn receive(&self, blob: &[u8], inline: Option<Vec<u8>>, origin: Origin) -> Option<WriterRequest> {
         let keys = self.core.store().keys().clone();
         let arrival = chains::receive_blob(&*keys, &self.setup.policy, blob.to_vec(), inline, origin);
         told(arrival)
@@ -196,8 +197,8 @@ impl Run {
         self.ask(events.filter_map(|made| self.receive(&made.blob, self.inline(made), Origin::Import)).collect());
     }
 
-    fn send_packet(&self, script: &mut Script<'_>, made: &Made) {
-        let carried = Carried { blob: script.patched(&made.blob), inline: self.inline(made).unwrap_or_default() };
+    fn send_packet(&self, script: &mut Script<'_>, made: &MadeEvent) {
+        let carried = PacketContent { blob: script.patched(&made.blob), inline: self.inline(made).unwrap_or_default() };
         let packet = match script.number() % 2 {
             0 => wrap(&TransitSecret::new(TRANSIT_SECRET), [5; 24], &carried),
             _ => wrap_first([6; 32], &prekey_public(&self.setup.prekey), &carried),
@@ -208,7 +209,7 @@ impl Run {
     }
 
     /// Another statement than was made, signed and wrapped as it should be.
-    fn bent(&self, script: &mut Script<'_>, made: &Made) -> Option<Vec<u8>> {
+    fn bent(&self, script: &mut Script<'_>, made: &MadeEvent) -> Option<Vec<u8>> {
         let mut envelope = made.envelope.envelope().clone();
         for _ in 0..script.number() % 5 {
             let other = script.pick(&self.setup.events);
@@ -235,29 +236,29 @@ impl Run {
             number @ 0..200 => self.now += 1 << (number % 53),
             _ => self.now -= 3600 * Nanos::SECOND,
         }
-        self.ask(vec![Request::Tick]);
+        self.ask(vec![WriterRequest::Tick]);
     }
 
-    fn look_after(&self, script: &mut Script<'_>, made: &Made) {
+    fn look_after(&self, script: &mut Script<'_>, made: &MadeEvent) {
         self.ask(vec![match script.number() % 8 {
-            0 => Request::Prune(made.id),
-            1 => Request::Want(made.id),
-            2 => Request::RetryEvent(made.id),
-            3 => Request::RetryNeed(Need::Event(made.id)),
-            4 => Request::RetryNeed(Need::Content(made.envelope.space, made.hash())),
-            5 => Request::RetryNeed(Need::Key(made.envelope.key)),
+            0 => WriterRequest::Prune(made.id),
+            1 => WriterRequest::Want(made.id),
+            2 => WriterRequest::RetryEvent(made.id),
+            3 => WriterRequest::RetryNeed(Need::Event(made.id)),
+            4 => WriterRequest::RetryNeed(Need::Content(made.envelope.space, made.hash())),
+            5 => WriterRequest::RetryNeed(Need::Key(made.envelope.key)),
             6 => self.hunt(script),
-            _ => Request::Collect,
+            _ => WriterRequest::Collect,
         }]);
     }
 
-    fn hunt(&self, script: &mut Script<'_>) -> Request {
+    fn hunt(&self, script: &mut Script<'_>) -> WriterRequest {
         let schedule = self.core.store().snapshot().and_then(|db| db.schedule()).expect("a healthy disk");
         let number = script.number();
         let Some((group, row)) = schedule.get(number % schedule.len().max(1)) else {
-            return Request::Tick;
+            return WriterRequest::Tick;
         };
-        Request::HuntEnded {
+        WriterRequest::HuntEnded {
             group: group.clone(),
             expected_next: Nanos(row.next),
             started_at: Nanos(self.now),
@@ -266,9 +267,9 @@ impl Run {
     }
 }
 
-fn told(arrival: Result<Arrival, Dropped>) -> Option<Request> {
+fn told(arrival: Result<Arrival, DropReason>) -> Option<WriterRequest> {
     match arrival {
-        Ok(arrival) => Some(Request::Arrive(Box::new(arrival))),
+        Ok(arrival) => Some(WriterRequest::Arrive(Box::new(arrival))),
         Err(why) => {
             assert!(!why.to_string().is_empty() && !why.word().is_empty());
             None

@@ -8,8 +8,8 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use store::Options;
-use store::backup::{BackupFile, Header, restore};
+use store::StoreOptions;
+use store::backup::{BackupFile, BackupHeader, restore};
 
 /// What the header of a backup says stands after its name and version; the check value of the key after the format.
 const HEADER_AT: usize = 15 + 1;
@@ -95,7 +95,7 @@ pub fn backup(bytes: &[u8]) {
     });
 }
 
-fn header_bytes(header: &Header) -> Vec<u8> {
+fn header_bytes(header: &BackupHeader) -> Vec<u8> {
     let mut bytes = header.format.to_be_bytes().to_vec();
     bytes.extend(header.key_check);
     bytes.extend(header.created_at.0.to_be_bytes());
@@ -118,8 +118,12 @@ pub fn backup_under(bytes: &[u8], keyed_hash: impl Fn(&[u8; 32], &[u8]) -> [u8; 
 
 fn restore_whole(path: &Path) {
     let into = path.with_extension("restored");
-    let options =
-        Options { cache_bytes: 4 << 20, reserve_bytes: 0, chance: store::Chance::Seed(1), ..Options::default() };
+    let options = StoreOptions {
+        cache_bytes: 4 << 20,
+        reserve_bytes: 0,
+        random: store::KeySource::Seed(1),
+        ..StoreOptions::default()
+    };
     match restore(path, &into, &master_key(), options, Nanos(1), &mut |_| ()) {
         Ok(_) => fs::remove_dir_all(&into).expect("a restored folder"),
         Err(why) => {

@@ -1,20 +1,20 @@
 //! What the fuzzer begins with: the golden vectors, what is made here, and some of both cut or changed.
 
 use super::{INLINE, PREKEY_SECRET, SPACE, master_key, space_key};
-use crate::cast::{Author, Place, Text, write};
+use crate::cast::{Author, EventText, Wrapping, write};
 use crate::disk::SimDisk;
 use engine::chains::receive_blob;
 use engine::rows::Origin;
-use model::content::{Binding, seal_content};
+use model::content::{ChunkBinding, seal_content};
 use model::crypto::{content_hash, prekey_id, prekey_public};
 use model::payload::{MemberRole, Payload};
 use model::{ContentHash, Envelope, EventId, Group, Identity, KeyId, Kind, Nanos, Need, Verified};
 use node::bundle::BundleWriter;
-use node::{Core, Request};
+use node::{WriterCore, WriterRequest};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use store::{Options, Store};
+use store::{Store, StoreOptions};
 
 /// Seeds, each with a name.
 pub type Seeds = Vec<(String, Vec<u8>)>;
@@ -96,7 +96,7 @@ fn packets() -> Seeds {
 }
 
 fn contents() -> Seeds {
-    let Binding::Inline { author, at } = INLINE else {
+    let ChunkBinding::Inline { author, at } = INLINE else {
         return Seeds::new();
     };
     let shared = seal_content(&space_key(), &[1; 100], 0, author, at);
@@ -174,17 +174,21 @@ fn bundles() -> io::Result<Seeds> {
 }
 
 fn backups() -> Seeds {
-    let options =
-        Options { cache_bytes: 4 << 20, reserve_bytes: 0, chance: store::Chance::Seed(1), ..Options::default() };
+    let options = StoreOptions {
+        cache_bytes: 4 << 20,
+        reserve_bytes: 0,
+        random: store::KeySource::Seed(1),
+        ..StoreOptions::default()
+    };
     let store = Store::open(Arc::new(SimDisk::new()), master_key(), options).expect("an empty disk");
     let empty = backed_up(&store);
     let (author, keys) = (Author::new(1), store.keys().clone());
-    let place = Place { space: author.home(), key: None };
-    let made = write(&author, &place, 1024, Text::new(Kind::Post, 5, &[], br#"{"text":"hi"}"#));
+    let place = Wrapping { space: author.home(), key: None };
+    let made = write(&author, &place, 1024, EventText::new(Kind::Post, 5, &[], br#"{"text":"hi"}"#));
     let arrival = receive_blob(&*keys, &options.policy, made.blob.clone(), made.inline(1024), Origin::Import);
-    let arrive = Request::Arrive(Box::new(arrival.expect("an honest event")));
-    let core = Core::new(store);
-    core.run(vec![arrive, Request::AddPrekey([5; 32], None)], Nanos(9)).expect("a healthy disk");
+    let arrive = WriterRequest::Arrive(Box::new(arrival.expect("an honest event")));
+    let core = WriterCore::new(store);
+    core.run(vec![arrive, WriterRequest::AddPrekey([5; 32], None)], Nanos(9)).expect("a healthy disk");
     let whole = backed_up(core.store());
     let good = named([("whole", &whole), ("empty", &empty), ("header", &whole[..72])]);
     [good, named([("cut", &whole[..whole.len() - 20]), ("flipped", &flipped(&whole))])].concat()

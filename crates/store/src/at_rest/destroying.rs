@@ -6,19 +6,19 @@ use crate::batch::Batch;
 use crate::db::{Db, fault};
 use crate::encode;
 use crate::keyring::Retired;
-use crate::tables::View;
-use engine::reads::Answer;
+use crate::tables::TableReads;
+use engine::reads::StoreResult;
 use model::SpaceId;
 use redb::ReadableTable as _;
 
-impl<V: View> Db<V> {
+impl<V: TableReads> Db<V> {
     /// Whether keys of that space were destroyed here, so that what rested under them reads as absent.
-    pub fn is_destroyed(&self, space: &SpaceId) -> Answer<bool> {
+    pub fn is_destroyed(&self, space: &SpaceId) -> StoreResult<bool> {
         Ok(self.tables.storage_keys().get(storage_row(space, 0)).map_err(fault)?.is_some())
     }
 
     /// The number that the next storage key of a space gets. None is given twice, even after all were destroyed.
-    pub(super) fn next_storage_number(&self, space: &SpaceId) -> Answer<u32> {
+    pub(super) fn next_storage_number(&self, space: &SpaceId) -> StoreResult<u32> {
         let newest = self.newest_storage_key(space)?.unwrap_or(0);
         let destroyed = match self.tables.storage_keys().get(storage_row(space, 0)).map_err(fault)? {
             Some(row) => row.value().last_chunk::<4>().map_or(0, |bytes| u32::from_be_bytes(*bytes)),
@@ -31,7 +31,7 @@ impl<V: View> Db<V> {
 impl Batch<'_> {
     /// Destroys all keys of a space: its content, and what is kept of its users, reads as absent from now on. Whoever
     /// has a backup and the master key of then can still read it there. Says how many keys are gone.
-    pub fn destroy_keys(&mut self, space: &SpaceId) -> Answer<usize> {
+    pub fn destroy_keys(&mut self, space: &SpaceId) -> StoreResult<usize> {
         self.touch();
         let last = self.db.next_storage_number(space)?.saturating_sub(1);
         let mut gone = self.remove_storage_keys(space, u32::MAX)?;
@@ -53,7 +53,7 @@ impl Batch<'_> {
     }
 
     /// Removes the storage keys that a finished rotation left behind.
-    pub(super) fn retire_older_keys(&mut self, space: &SpaceId) -> Answer<()> {
+    pub(super) fn retire_older_keys(&mut self, space: &SpaceId) -> StoreResult<()> {
         if let Some(newest) = self.db.newest_storage_key(space)? {
             self.remove_storage_keys(space, newest.saturating_sub(1))?;
             self.db.pending.keys.retire(Retired::StorageBelow(*space, newest));
@@ -61,7 +61,7 @@ impl Batch<'_> {
         Ok(())
     }
 
-    fn remove_storage_keys(&mut self, space: &SpaceId, upto: u32) -> Answer<usize> {
+    fn remove_storage_keys(&mut self, space: &SpaceId, upto: u32) -> StoreResult<usize> {
         let mut numbers = Vec::new();
         if upto > 0 {
             let range = storage_row(space, 1)..=storage_row(space, upto);

@@ -9,24 +9,24 @@
 //! A value begins with a tag that tells its form, and names the number of its key; nothing is guessed. Every
 //! ciphertext is bound to the space and to what the value is called: the event, the hash, the row.
 
-mod chance;
 mod destroying;
 mod fields;
 mod migrate;
 mod protection;
+mod random;
 mod reading;
 mod rewrap;
 mod storage_key;
 mod sweep;
 mod writing;
 
-pub use chance::Chance;
 pub(crate) use migrate::tag_contents;
 pub use protection::{BadPath, Protection};
+pub use random::KeySource;
 pub(crate) use reading::{Inline, number_of};
 pub(crate) use rewrap::{INDEX, PREVIOUS};
 pub(crate) use storage_key::StorageKey;
-pub use sweep::Progress;
+pub use sweep::SweepProgress;
 pub(crate) use writing::Writing;
 
 use model::{ContentHash, EventId, SpaceId};

@@ -6,8 +6,8 @@ use super::{
 };
 use crate::db::{Db, fault};
 use crate::encode::{self, broken};
-use crate::tables::View;
-use engine::reads::Answer;
+use crate::tables::TableReads;
+use engine::reads::StoreResult;
 use model::{Blob, SpaceId};
 use redb::ReadableTable as _;
 use std::borrow::Cow;
@@ -36,9 +36,9 @@ impl Inline<'_> {
     }
 }
 
-impl<V: View> Db<V> {
+impl<V: TableReads> Db<V> {
     /// A storage key by its number, if it is still here.
-    pub(crate) fn storage_key(&self, space: &SpaceId, number: u32) -> Answer<Option<Arc<StorageKey>>> {
+    pub(crate) fn storage_key(&self, space: &SpaceId, number: u32) -> StoreResult<Option<Arc<StorageKey>>> {
         let known = self.pending.keys.storage_key(space, number).or_else(|| self.keys.storage_key(space, number));
         if known.is_some() {
             return Ok(known);
@@ -52,21 +52,21 @@ impl<V: View> Db<V> {
     }
 
     /// The number of the newest storage key of a space, if it has any.
-    pub(crate) fn newest_storage_key(&self, space: &SpaceId) -> Answer<Option<u32>> {
+    pub(crate) fn newest_storage_key(&self, space: &SpaceId) -> StoreResult<Option<u32>> {
         let range = storage_row(space, 1)..=storage_row(space, u32::MAX);
         let last = self.tables.storage_keys().range(range).map_err(fault)?.next_back();
         Ok(last.transpose().map_err(fault)?.map(|(row, _)| number_of(&row.value())))
     }
 
     /// The numbers of a space's storage keys, in order.
-    pub fn storage_key_numbers(&self, space: &SpaceId) -> Answer<Vec<u32>> {
+    pub fn storage_key_numbers(&self, space: &SpaceId) -> StoreResult<Vec<u32>> {
         let range = storage_row(space, 1)..=storage_row(space, u32::MAX);
         let rows = self.tables.storage_keys().range(range).map_err(fault)?;
         rows.map(|entry| Ok(number_of(&entry.map_err(fault)?.0.value()))).collect()
     }
 
     /// What of a space's content is encrypted at rest.
-    pub fn protection(&self, space: &SpaceId) -> Answer<Protection> {
+    pub fn protection(&self, space: &SpaceId) -> StoreResult<Protection> {
         match self.tables.protections().get(space.0).map_err(fault)? {
             Some(row) => crate::people::from_row(row.value(), "a protection"),
             None => Ok(Protection::default()),
@@ -74,7 +74,7 @@ impl<V: View> Db<V> {
     }
 
     /// Opens a value that belongs to a space. None if its key was destroyed.
-    pub(crate) fn open_at_rest(&self, space: &SpaceId, name: &[u8], stored: &[u8]) -> Answer<Option<Vec<u8>>> {
+    pub(crate) fn open_at_rest(&self, space: &SpaceId, name: &[u8], stored: &[u8]) -> StoreResult<Option<Vec<u8>>> {
         let (tag, rest) = stored.split_first().ok_or_else(|| broken("an empty value"))?;
         match *tag {
             TAG_PLAIN => Ok(Some(rest.to_vec())),
@@ -95,7 +95,7 @@ impl<V: View> Db<V> {
     }
 
     /// The inline content of an event as it travels. None if there is none, or its key was destroyed.
-    pub(crate) fn open_inline(&self, parts: &encode::EventParts<'_>) -> Answer<Option<Vec<u8>>> {
+    pub(crate) fn open_inline(&self, parts: &encode::EventParts<'_>) -> StoreResult<Option<Vec<u8>>> {
         match &parts.inline {
             Some(inline) if inline.is_at_rest => {
                 let space = Blob::plain_space_of(parts.blob).ok_or_else(|| broken("protected inline content"))?;

@@ -4,13 +4,13 @@
 //! with the new key from then on, and every wrapped row is readable, since it names its master key. Rows are wrapped
 //! anew a bounded number at a time. The last commit forgets the old key.
 
-use super::sweep::{Cursor, Progress, page_of};
+use super::sweep::{SweepCursor, SweepProgress, page_of};
 use crate::batch::Batch;
 use crate::db::{Db, fault};
 use crate::master::MasterKey;
 use crate::open::Store;
-use crate::tables::{Tables, View};
-use engine::reads::Answer;
+use crate::tables::{TableReads, Tables};
+use engine::reads::StoreResult;
 use model::SpaceId;
 use redb::ReadableTable as _;
 use std::ops::Bound;
@@ -24,7 +24,7 @@ pub(crate) const INDEX: &str = "index key";
 impl Store {
     /// Makes this a data folder of another master key, with which it is to be opened next. Says whether it did: not
     /// while an earlier change is unfinished.
-    pub fn begin_rewrap(self, new: &MasterKey) -> Answer<bool> {
+    pub fn begin_rewrap(self, new: &MasterKey) -> StoreResult<bool> {
         let old = &self.shared.master;
         self.write_raw(|transaction| {
             let mut tables = Tables::open(transaction).map_err(fault)?;
@@ -75,9 +75,9 @@ macro_rules! protect_table {
     }};
 }
 
-impl<V: View> Db<V> {
+impl<V: TableReads> Db<V> {
     /// Whether rows may still be wrapped under an earlier master key.
-    pub fn is_rewrapping(&self) -> Answer<bool> {
+    pub fn is_rewrapping(&self) -> StoreResult<bool> {
         Ok(self.about(PREVIOUS)?.is_some())
     }
 }
@@ -85,9 +85,9 @@ impl<V: View> Db<V> {
 impl Batch<'_> {
     /// Wraps secrets anew under the master key that the folder was opened with, about so many at a time. To be repeated
     /// until it is done.
-    pub fn rewrap(&mut self, most: usize) -> Answer<Progress> {
+    pub fn rewrap(&mut self, most: usize) -> StoreResult<SweepProgress> {
         if !self.db.is_rewrapping()? {
-            return Ok(Progress { is_done: true, ..Progress::default() });
+            return Ok(SweepProgress { is_done: true, ..SweepProgress::default() });
         }
         let mut cursor = self.cursor(CURSOR)?.unwrap_or_default();
         let mut left = most.max(1);
@@ -113,7 +113,7 @@ impl Batch<'_> {
         Ok(cursor.progress(false))
     }
 
-    fn end_rewrap(&mut self, cursor: &Cursor) -> Answer<Progress> {
+    fn end_rewrap(&mut self, cursor: &SweepCursor) -> StoreResult<SweepProgress> {
         self.touch();
         for name in [CURSOR, PREVIOUS] {
             self.db.tables.about.remove(name).map_err(fault)?;
@@ -122,7 +122,7 @@ impl Batch<'_> {
     }
 
     /// A secret under the current master key; none if it is so already, or is no secret.
-    fn wrap_anew(&self, name: &[u8], wrapped: &[u8]) -> Answer<Option<Vec<u8>>> {
+    fn wrap_anew(&self, name: &[u8], wrapped: &[u8]) -> StoreResult<Option<Vec<u8>>> {
         let master = &self.shared.master;
         if !MasterKey::is_wrapped(wrapped) || master.is_current(wrapped) {
             return Ok(None);
@@ -131,7 +131,7 @@ impl Batch<'_> {
         Ok(Some(master.wrap(name, &zeroize::Zeroizing::new(secret))))
     }
 
-    fn rewrap_audit(&mut self, cursor: &mut Cursor, most: usize) -> Answer<(usize, Option<Vec<u8>>)> {
+    fn rewrap_audit(&mut self, cursor: &mut SweepCursor, most: usize) -> StoreResult<(usize, Option<Vec<u8>>)> {
         let after = crate::db::seq_at_end(&cursor.after).0;
         let mut rows = Vec::new();
         for entry in self.db.tables.audit.range((Bound::Excluded(after), Bound::Unbounded)).map_err(fault)?.take(most) {

@@ -11,9 +11,9 @@ use crate::content::{file_name, split_content_key, write_file};
 use crate::db::fault;
 use crate::encode;
 use crate::people::{from_row, to_row};
-use engine::reads::{Answer, Reads as _};
-use engine::rows::Place;
-use model::blob::Form;
+use engine::reads::{Reads as _, StoreResult};
+use engine::rows::ContentLocation;
+use model::blob::BlobForm;
 use model::{Blob, EventId, Seq, SpaceId, SpaceNo, Stamp};
 use redb::ReadableTable;
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ const FILE_BYTES_PER_STEP: usize = 64 << 20;
 
 /// How far work over all rows has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Progress {
+pub struct SweepProgress {
     /// Rows looked at since it began.
     pub seen: u64,
     /// Values written anew since it began.
@@ -35,16 +35,16 @@ pub struct Progress {
 
 /// Where a walk goes on.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Cursor {
+pub(super) struct SweepCursor {
     pub(super) phase: u8,
     pub(super) after: Vec<u8>,
     pub(super) seen: u64,
     pub(super) changed: u64,
 }
 
-impl Cursor {
-    pub(super) fn progress(&self, is_done: bool) -> Progress {
-        Progress { seen: self.seen, changed: self.changed, is_done }
+impl SweepCursor {
+    pub(super) fn progress(&self, is_done: bool) -> SweepProgress {
+        SweepProgress { seen: self.seen, changed: self.changed, is_done }
     }
 
     /// Goes on after the last of a page, or with the next phase after a page that was not full.
@@ -76,7 +76,7 @@ pub(super) fn page_of<const N: usize>(
     table: &impl ReadableTable<[u8; N], &'static [u8]>,
     after: &[u8],
     most: usize,
-) -> Answer<Vec<([u8; N], Vec<u8>)>> {
+) -> StoreResult<Vec<([u8; N], Vec<u8>)>> {
     let from = if after.is_empty() { Bound::Unbounded } else { Bound::Excluded(encode::key::<N>(&[after])) };
     let mut rows = Vec::new();
     for entry in table.range::<[u8; N]>((from, Bound::Unbounded)).map_err(fault)?.take(most) {
@@ -106,11 +106,11 @@ macro_rules! sweep_table {
 }
 
 impl Batch<'_> {
-    pub(super) fn cursor(&self, name: &str) -> Answer<Option<Cursor>> {
+    pub(super) fn cursor(&self, name: &str) -> StoreResult<Option<SweepCursor>> {
         self.db.about(name)?.map(|row| from_row(&row, "a cursor")).transpose()
     }
 
-    pub(super) fn keep_cursor(&mut self, name: &str, cursor: &Cursor) -> Answer<()> {
+    pub(super) fn keep_cursor(&mut self, name: &str, cursor: &SweepCursor) -> StoreResult<()> {
         self.touch();
         self.db.tables.about.insert(name, to_row(cursor)?.as_slice()).map_err(fault)?;
         Ok(())
@@ -118,19 +118,19 @@ impl Batch<'_> {
 
     /// Encrypts what rests otherwise than its space's protection says, looking at about so many rows. To be repeated
     /// until it is done.
-    pub fn encrypt_existing(&mut self, most: usize) -> Answer<Progress> {
+    pub fn encrypt_existing(&mut self, most: usize) -> StoreResult<SweepProgress> {
         self.sweep(None, most)
     }
 
     /// Moves a space to a new storage key, looking at about so many rows. To be repeated until it is done: the first
     /// time makes the key, the last removes the older ones.
-    pub fn rotate(&mut self, space: &SpaceId, most: usize) -> Answer<Progress> {
+    pub fn rotate(&mut self, space: &SpaceId, most: usize) -> StoreResult<SweepProgress> {
         let name = cursor_name(Some(*space));
         if self.cursor(&name)?.is_none() {
             // Nothing is written under the new key before it is durable: a file would outlive a transaction that does not.
             self.make_storage_key(space)?;
-            self.keep_cursor(&name, &Cursor::default())?;
-            return Ok(Progress::default());
+            self.keep_cursor(&name, &SweepCursor::default())?;
+            return Ok(SweepProgress::default());
         }
         let progress = self.sweep(Some(*space), most)?;
         if progress.is_done {
@@ -139,7 +139,7 @@ impl Batch<'_> {
         Ok(progress)
     }
 
-    fn sweep(&mut self, space: Option<SpaceId>, most: usize) -> Answer<Progress> {
+    fn sweep(&mut self, space: Option<SpaceId>, most: usize) -> StoreResult<SweepProgress> {
         let name = cursor_name(space);
         let mut cursor = self.cursor(&name)?.unwrap_or_default();
         let mut left = most.max(1);
@@ -177,7 +177,7 @@ impl Batch<'_> {
     }
 
     /// A protected row under the newest key; none if it is so already, or cannot be read any more.
-    pub(super) fn protect_anew(&mut self, space: &SpaceId, name: &[u8], stored: &[u8]) -> Answer<Option<Vec<u8>>> {
+    pub(super) fn protect_anew(&mut self, space: &SpaceId, name: &[u8], stored: &[u8]) -> StoreResult<Option<Vec<u8>>> {
         let number = self.writing(space)?.key.number();
         if is_whole_under(number, stored) {
             return Ok(None);
@@ -188,7 +188,7 @@ impl Batch<'_> {
         }
     }
 
-    fn sweep_events(&mut self, cursor: &mut Cursor, space: Option<SpaceId>, most: usize) -> Answer<Page> {
+    fn sweep_events(&mut self, cursor: &mut SweepCursor, space: Option<SpaceId>, most: usize) -> StoreResult<Page> {
         let after = crate::db::seq_at_end(&cursor.after).0;
         let mut rows = Vec::new();
         for entry in self.db.tables.events.range(after.saturating_add(1)..).map_err(fault)?.take(most) {
@@ -211,7 +211,7 @@ impl Batch<'_> {
     }
 
     /// Inline content as it travels, if it must be put to rest anew.
-    fn inline_anew(&mut self, space: &SpaceId, id: &EventId, inline: &Inline<'_>) -> Answer<Option<Vec<u8>>> {
+    fn inline_anew(&mut self, space: &SpaceId, id: &EventId, inline: &Inline<'_>) -> StoreResult<Option<Vec<u8>>> {
         let writing = self.writing(space)?;
         let name = inline_name(id);
         if !inline.is_at_rest {
@@ -225,7 +225,7 @@ impl Batch<'_> {
     }
 
     /// Larger content in the form in which it should rest, if that is another.
-    fn content_anew(&mut self, key: &[u8; 36], stored: &[u8]) -> Answer<Option<Vec<u8>>> {
+    fn content_anew(&mut self, key: &[u8; 36], stored: &[u8]) -> StoreResult<Option<Vec<u8>>> {
         let (no, hash) = split_content_key(key);
         let space = self.db.space_id(no)?;
         let name = content_name(&hash);
@@ -243,7 +243,12 @@ impl Batch<'_> {
         Ok(Some(anew).filter(|anew| anew != stored))
     }
 
-    fn sweep_content_rows(&mut self, cursor: &mut Cursor, space: Option<SpaceId>, most: usize) -> Answer<Page> {
+    fn sweep_content_rows(
+        &mut self,
+        cursor: &mut SweepCursor,
+        space: Option<SpaceId>,
+        most: usize,
+    ) -> StoreResult<Page> {
         let rows = page_of(&self.db.tables.content_bytes, &cursor.after, most)?;
         let last = rows.last().map(|(key, _)| key.to_vec());
         for (key, stored) in &rows {
@@ -257,7 +262,7 @@ impl Batch<'_> {
         Ok(Page { rows: rows.len(), last, must_commit: false })
     }
 
-    fn sweep_files(&mut self, cursor: &mut Cursor, space: Option<SpaceId>, most: usize) -> Answer<Page> {
+    fn sweep_files(&mut self, cursor: &mut SweepCursor, space: Option<SpaceId>, most: usize) -> StoreResult<Page> {
         let rows = page_of(&self.db.tables.contents, &cursor.after, most)?;
         let last = rows.last().map(|(key, _)| key.to_vec());
         let mut bytes = 0;
@@ -265,7 +270,7 @@ impl Batch<'_> {
             if bytes > FILE_BYTES_PER_STEP {
                 return Ok(Page { rows: 0, last: None, must_commit: true });
             }
-            if encode::decode_content(row)?.place != Place::File || !self.is_in(space, key)? {
+            if encode::decode_content(row)?.place != ContentLocation::File || !self.is_in(space, key)? {
                 continue;
             }
             let (no, hash) = split_content_key(key);
@@ -290,7 +295,7 @@ impl Batch<'_> {
         Ok(Page { rows: rows.len(), last, must_commit: false })
     }
 
-    fn is_in(&self, space: Option<SpaceId>, key: &[u8; 36]) -> Answer<bool> {
+    fn is_in(&self, space: Option<SpaceId>, key: &[u8; 36]) -> StoreResult<bool> {
         match space {
             Some(space) => Ok(self.db.space_id(split_content_key(key).0)? == space),
             None => Ok(true),
@@ -298,15 +303,15 @@ impl Batch<'_> {
     }
 
     /// Whether a space is sealed. It is so for good, so one of its applied events tells; key events do not.
-    fn is_sealed(&self, space: SpaceNo) -> Answer<bool> {
+    fn is_sealed(&self, space: SpaceNo) -> StoreResult<bool> {
         let bound = |author: u32, stamp| encode::author_stamp(space, model::AuthorNo(author), stamp);
         let range = bound(0, Stamp::FIRST)..=bound(u32::MAX, Stamp::LAST);
         for entry in self.db.tables.by_author.range(range).map_err(fault)? {
             let seq = Seq(entry.map_err(fault)?.1.value());
             match self.db.with_event(seq, |parts| Blob::form_of(parts.blob).ok())?.flatten() {
-                Some(Form::Plain) => return Ok(false),
-                Some(Form::Sealed { .. }) => return Ok(true),
-                Some(Form::Addressed { .. }) | None => {}
+                Some(BlobForm::Plain) => return Ok(false),
+                Some(BlobForm::Sealed { .. }) => return Ok(true),
+                Some(BlobForm::Addressed { .. }) | None => {}
             }
         }
         Ok(false)

@@ -3,7 +3,7 @@
 use super::writing::plain;
 use super::*;
 use crate::master::MasterKey;
-use crate::open::{Options, Store};
+use crate::open::{Store, StoreOptions};
 use crate::tables::Tables;
 use crate::{Batch, FolderDisk};
 use model::Nanos;
@@ -15,7 +15,7 @@ const SPACE: SpaceId = SpaceId([1; 16]);
 
 fn open(folder: &Path) -> Store {
     let disk = Arc::new(FolderDisk::new(folder).expect("a folder"));
-    let options = Options { cache_bytes: 1 << 20, chance: Chance::Seed(1), ..Options::default() };
+    let options = StoreOptions { cache_bytes: 1 << 20, random: KeySource::Seed(1), ..StoreOptions::default() };
     Store::open(disk, MasterKey::new(&[7; 32]), options).expect("opened")
 }
 
@@ -102,9 +102,9 @@ fn keys_are_made_once_and_kept() {
 fn a_key_that_was_not_committed_is_not_used() {
     let home = tempfile::tempdir().expect("a folder");
     let store = open(home.path());
-    let failed: engine::reads::Answer<()> = store.write(NOW, |batch| {
+    let failed: engine::reads::StoreResult<()> = store.write(NOW, |batch| {
         protect(batch, b"row");
-        Err(engine::Fault::Full)
+        Err(engine::StoreError::Full)
     });
     assert!(failed.is_err());
     assert!(store.keys().storage_key(&SPACE, 1).is_none());
@@ -133,11 +133,11 @@ fn destroyed_keys_leave_nothing_to_read_and_their_numbers_are_not_given_again() 
 
 #[test]
 fn contents_of_the_first_format_get_their_tags() {
-    use engine::rows::{ContentRow, Place};
+    use engine::rows::{ContentLocation, ContentRow};
     use model::crypto::content_hash;
     let home = tempfile::tempdir().expect("a folder");
     let store = open(home.path());
-    let contents = [(Place::Row, b"small".to_vec()), (Place::File, b"large".to_vec())];
+    let contents = [(ContentLocation::Row, b"small".to_vec()), (ContentLocation::File, b"large".to_vec())];
     let hashes = contents.clone().map(|(_, bytes)| content_hash(&bytes));
     let no = store.write(NOW, |batch| batch.number_space(&SPACE)).expect("written");
     let disk = store.disk().clone();
@@ -149,7 +149,7 @@ fn contents_of_the_first_format_get_their_tags() {
             let value = crate::encode::encode_content(&row);
             tables.contents.insert(key, value.as_slice()).map_err(crate::db::fault)?;
             tables.unused.insert(crate::content::unused_key(NOW, no, hash), ()).map_err(crate::db::fault)?;
-            if *place == Place::Row {
+            if *place == ContentLocation::Row {
                 tables.content_bytes.insert(key, bytes.as_slice()).map_err(crate::db::fault)?;
             } else {
                 crate::content::write_file(disk.as_ref(), &SPACE, hash, bytes)?;

@@ -4,8 +4,8 @@ use super::{Inline, Protection, StorageKey, TAG_FIELDS, TAG_PLAIN, TAG_WHOLE};
 use super::{fields, full_name, inline_name, storage_row};
 use crate::batch::Batch;
 use crate::db::{PendingRow, fault};
-use engine::reads::{Answer, Reads as _};
-use model::blob::Form;
+use engine::reads::{Reads as _, StoreResult};
+use model::blob::BlobForm;
 use model::{Blob, ContentHash, Seq, SpaceId, SpaceNo};
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ pub(crate) fn plain(bytes: &[u8]) -> Vec<u8> {
 
 impl Batch<'_> {
     /// What values of a space are written with. The first time, a storage key is made.
-    pub(crate) fn writing(&mut self, space: &SpaceId) -> Answer<Arc<Writing>> {
+    pub(crate) fn writing(&mut self, space: &SpaceId) -> StoreResult<Arc<Writing>> {
         if let Some(known) = self.writing.get(space) {
             return Ok(known.clone());
         }
@@ -64,11 +64,11 @@ impl Batch<'_> {
     }
 
     /// Draws the next storage key of a space. From now on everything of that space is written under it.
-    pub(crate) fn make_storage_key(&mut self, space: &SpaceId) -> Answer<Arc<StorageKey>> {
+    pub(crate) fn make_storage_key(&mut self, space: &SpaceId) -> StoreResult<Arc<StorageKey>> {
         self.touch();
         self.writing.remove(space);
         let number = self.db.next_storage_number(space)?;
-        let secret = zeroize::Zeroizing::new(self.shared.chance.storage_secret(space, number)?);
+        let secret = zeroize::Zeroizing::new(self.shared.random.storage_secret(space, number)?);
         let row = storage_row(space, number);
         let wrapped = self.shared.master.wrap(&row, secret.as_slice());
         self.db.tables.storage_keys.insert(row, wrapped.as_slice()).map_err(fault)?;
@@ -77,7 +77,7 @@ impl Batch<'_> {
     }
 
     /// Says what of a space's content is encrypted from now on. What rests already changes with the next sweep.
-    pub fn set_protection(&mut self, space: &SpaceId, protection: &Protection) -> Answer<()> {
+    pub fn set_protection(&mut self, space: &SpaceId, protection: &Protection) -> StoreResult<()> {
         self.touch();
         self.writing.remove(space);
         // A walk that is under way may be past this space.
@@ -88,7 +88,7 @@ impl Batch<'_> {
     }
 
     /// Protects a local row that belongs to a space, under its name.
-    pub(crate) fn protect(&mut self, space: &SpaceId, row: &[u8], value: &[u8]) -> Answer<Vec<u8>> {
+    pub(crate) fn protect(&mut self, space: &SpaceId, row: &[u8], value: &[u8]) -> StoreResult<Vec<u8>> {
         Ok(self.writing(space)?.whole(&full_name(space, row), value))
     }
 
@@ -98,7 +98,7 @@ impl Batch<'_> {
         (no, space): (SpaceNo, &SpaceId),
         hash: &ContentHash,
         bytes: &[u8],
-    ) -> Answer<Vec<u8>> {
+    ) -> StoreResult<Vec<u8>> {
         if self.travels_sealed(no, hash)? {
             return Ok(plain(bytes));
         }
@@ -106,16 +106,16 @@ impl Batch<'_> {
     }
 
     /// Whether content was sealed by its author. A space is sealed or open for good, so one of its events tells.
-    fn travels_sealed(&self, space: SpaceNo, hash: &ContentHash) -> Answer<bool> {
+    fn travels_sealed(&self, space: SpaceNo, hash: &ContentHash) -> StoreResult<bool> {
         let Some(seq) = self.db.waiting_for_content(space, hash, Seq(0), 1)?.first().copied() else {
             return Ok(false);
         };
         let form = self.db.with_event(seq, |parts| Blob::form_of(parts.blob).ok())?.flatten();
-        Ok(matches!(form, Some(Form::Sealed { .. })))
+        Ok(matches!(form, Some(BlobForm::Sealed { .. })))
     }
 
     /// Inline content in the form in which it rests beside its blob; what rests already stays as it is.
-    pub(crate) fn rest_inline(&mut self, pending: &mut PendingRow) -> Answer<()> {
+    pub(crate) fn rest_inline(&mut self, pending: &mut PendingRow) -> StoreResult<()> {
         let Some(inline) = pending.inline.as_mut().filter(|inline| !inline.is_at_rest) else { return Ok(()) };
         let Some(space) = Blob::plain_space_of(&pending.blob) else { return Ok(()) };
         let writing = self.writing(&space)?;

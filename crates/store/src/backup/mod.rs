@@ -27,9 +27,9 @@ mod restore;
 mod tests;
 mod write;
 
-pub use read::{BackupFile, BadBackup, Header};
-pub use restore::{CannotRestore, Restored, restore};
-pub use write::{BackedUp, CannotBackUp};
+pub use read::{BackupFile, BackupHeader, BadBackup};
+pub use restore::{RestoreError, Restored, restore};
+pub use write::{BackupError, BackupSummary};
 
 const MAGIC: &[u8; 15] = b"anteroom backup";
 /// The version of the file that this release writes.

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::master::MasterKey;
 use crate::open::FORMAT;
-use model::reader::Reader;
+use model::reader::ByteReader;
 use model::{ContentHash, Nanos, SpaceId};
 use std::fs::File;
 use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom};
@@ -70,7 +70,7 @@ impl BadBackup {
 
 /// What the beginning of a backup says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Header {
+pub struct BackupHeader {
     /// The format of the data folder.
     pub format: u64,
     /// The check value of the master key.
@@ -83,7 +83,7 @@ pub struct Header {
 
 /// Something in a backup.
 #[derive(Debug)]
-pub(super) enum Item<'a> {
+pub(super) enum BackupItem<'a> {
     Row { table: &'a str, key: &'a [u8], value: &'a [u8] },
     File { name: &'a str, bytes: &'a [u8] },
 }
@@ -94,7 +94,7 @@ pub struct BackupFile {
     path: PathBuf,
     file: BufReader<File>,
     size: u64,
-    header: Header,
+    header: BackupHeader,
 }
 
 impl BackupFile {
@@ -114,7 +114,7 @@ impl BackupFile {
     }
 
     /// What its beginning says.
-    pub fn header(&self) -> &Header {
+    pub fn header(&self) -> &BackupHeader {
         &self.header
     }
 
@@ -157,7 +157,7 @@ impl BackupFile {
     /// Hands everything in it to a function. Says how many rows and files there were.
     pub(super) fn walk<E: From<BadBackup>>(
         &mut self,
-        each: &mut dyn FnMut(Item<'_>) -> Result<(), E>,
+        each: &mut dyn FnMut(BackupItem<'_>) -> Result<(), E>,
     ) -> Result<(u64, u64), E> {
         let (mut rows, mut files, mut at) = (0, 0, HEADER_BYTES as u64);
         let mut table = String::new();
@@ -173,14 +173,14 @@ impl BackupFile {
                 }
                 ROW => {
                     let (key, value) = split_row(&record).ok_or_else(|| strange("a row"))?;
-                    each(Item::Row { table: &table, key, value })?;
+                    each(BackupItem::Row { table: &table, key, value })?;
                     rows += 1;
                 }
                 FILE => {
                     let (name, length) = split_file(&record).ok_or_else(|| strange("a content file's name"))?;
                     at = next;
                     let bytes = self.pieces(&mut at, length)?;
-                    each(Item::File { name: &name, bytes: &bytes })?;
+                    each(BackupItem::File { name: &name, bytes: &bytes })?;
                     files += 1;
                     continue;
                 }
@@ -238,13 +238,13 @@ impl BackupFile {
     }
 }
 
-fn parse_header(bytes: &[u8], size: u64) -> Result<Header, BadBackup> {
+fn parse_header(bytes: &[u8], size: u64) -> Result<BackupHeader, BadBackup> {
     let known = bytes.len().min(MAGIC.len());
     if bytes.is_empty() || bytes[..known] != MAGIC[..known] {
         return Err(BadBackup::Other);
     }
     let cut = |_| BadBackup::CutOff(size);
-    let mut reader = Reader::new(&bytes[known..]);
+    let mut reader = ByteReader::new(&bytes[known..]);
     match reader.u8().map_err(cut)? {
         VERSION => {}
         other => return Err(BadBackup::Version(other)),
@@ -255,7 +255,7 @@ fn parse_header(bytes: &[u8], size: u64) -> Result<Header, BadBackup> {
     }
     let key_check = reader.array().map_err(cut)?;
     let created_at = reader.nanos().map_err(cut)?;
-    Ok(Header { format, key_check, created_at, epoch: reader.u64().map_err(cut)? })
+    Ok(BackupHeader { format, key_check, created_at, epoch: reader.u64().map_err(cut)? })
 }
 
 fn split_row(record: &[u8]) -> Option<(&[u8], &[u8])> {

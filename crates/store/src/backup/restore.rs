@@ -3,14 +3,14 @@
 //! The data folder is made under a temporary name beside its place, opened, verified, given a new epoch, and renamed.
 //! Whatever goes wrong before that leaves the place as it was.
 
-use super::read::{BackupFile, BadBackup, Item};
+use super::read::{BackupFile, BackupItem, BadBackup};
 use super::write::folder_of;
 use crate::db::fault;
 use crate::disk::{FolderDisk, sync_dir};
 use crate::master::MasterKey;
-use crate::open::{CannotOpen, Options, Store};
+use crate::open::{OpenError, Store, StoreOptions};
 use crate::tables::{Tables, import_row};
-use engine::reads::Fault;
+use engine::reads::StoreError;
 use model::{ContentHash, Nanos, SpaceId};
 use redb::ReadableTable as _;
 use std::fs::{self, DirBuilder};
@@ -39,7 +39,7 @@ pub struct Restored {
 
 /// Why nothing was restored. The place is as it was.
 #[derive(Debug, thiserror::Error)]
-pub enum CannotRestore {
+pub enum RestoreError {
     /// There is something already.
     #[error("{} is not empty: it holds {first}", folder.display())]
     NotEmpty {
@@ -64,28 +64,28 @@ pub enum CannotRestore {
     },
     /// What was restored cannot be opened.
     #[error("what was restored cannot be opened: {0}")]
-    Open(#[from] CannotOpen),
+    Open(#[from] OpenError),
     /// What was restored breaks an invariant.
     #[error("what was restored is not in order: {0}")]
     Verify(String),
     /// The store failed.
     #[error(transparent)]
-    Store(#[from] Fault),
+    Store(#[from] StoreError),
 }
 
-impl CannotRestore {
+impl RestoreError {
     /// What whoever asked for it can do.
     pub fn what_to_do(&self) -> &'static str {
         match self {
-            CannotRestore::NotEmpty { .. } => "restore into an empty or absent folder: pass another --data-dir",
-            CannotRestore::Backup(why) => why.what_to_do(),
-            CannotRestore::Table(_) => "use the release that wrote the backup, or a newer one",
-            CannotRestore::Write { .. } => {
+            RestoreError::NotEmpty { .. } => "restore into an empty or absent folder: pass another --data-dir",
+            RestoreError::Backup(why) => why.what_to_do(),
+            RestoreError::Table(_) => "use the release that wrote the backup, or a newer one",
+            RestoreError::Write { .. } => {
                 "check that the folder above it is writable and has room; a mount point cannot be replaced, use a \
                  folder inside it"
             }
-            CannotRestore::Open(_) | CannotRestore::Store(_) => "check the disk, then try again",
-            CannotRestore::Verify(_) => "use an older backup, and report this",
+            RestoreError::Open(_) | RestoreError::Store(_) => "check the disk, then try again",
+            RestoreError::Verify(_) => "use an older backup, and report this",
         }
     }
 }
@@ -95,14 +95,14 @@ pub fn restore(
     from: &Path,
     into: &Path,
     master: &MasterKey,
-    options: Options,
+    options: StoreOptions,
     now: Nanos,
     progress: &mut dyn FnMut(u64),
-) -> Result<Restored, CannotRestore> {
+) -> Result<Restored, RestoreError> {
     check_empty(into)?;
     let mut backup = BackupFile::open(from)?;
     backup.check_whole(master, progress)?;
-    let failed = |why| CannotRestore::Write { folder: into.to_owned(), why };
+    let failed = |why| RestoreError::Write { folder: into.to_owned(), why };
     let place = absolute(into).map_err(failed)?;
     let parent = folder_of(&place);
     fs::create_dir_all(parent).map_err(failed)?;
@@ -119,8 +119,8 @@ pub fn restore(
 }
 
 /// An empty folder or none may be restored into; anything else stays as it is.
-fn check_empty(folder: &Path) -> Result<(), CannotRestore> {
-    let failed = |why| CannotRestore::Write { folder: folder.to_owned(), why };
+fn check_empty(folder: &Path) -> Result<(), RestoreError> {
+    let failed = |why| RestoreError::Write { folder: folder.to_owned(), why };
     match fs::read_dir(folder) {
         Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(why) => Err(failed(why)),
@@ -128,7 +128,7 @@ fn check_empty(folder: &Path) -> Result<(), CannotRestore> {
             None => Ok(()),
             Some(entry) => {
                 let first = entry.map_err(failed)?.file_name().to_string_lossy().into_owned();
-                Err(CannotRestore::NotEmpty { folder: folder.to_owned(), first })
+                Err(RestoreError::NotEmpty { folder: folder.to_owned(), first })
             }
         },
     }
@@ -152,11 +152,11 @@ fn build(
     backup: &mut BackupFile,
     folder: &Path,
     master: &MasterKey,
-    options: Options,
+    options: StoreOptions,
     now: Nanos,
-) -> Result<Restored, CannotRestore> {
-    let open = || -> Result<Store, CannotRestore> {
-        let failed = |why| CannotRestore::Write { folder: folder.to_owned(), why };
+) -> Result<Restored, RestoreError> {
+    let open = || -> Result<Store, RestoreError> {
+        let failed = |why| RestoreError::Write { folder: folder.to_owned(), why };
         let disk = FolderDisk::new(folder).map_err(failed)?;
         Ok(Store::open(Arc::new(disk), master.clone(), options)?)
     };
@@ -165,25 +165,25 @@ fn build(
     let store = open()?;
     let report = store.verify(now)?;
     if let Some(problem) = report.problems.first() {
-        return Err(CannotRestore::Verify(problem.clone()));
+        return Err(RestoreError::Verify(problem.clone()));
     }
     let epoch = store.begin_epoch()?;
     drop(store);
-    sync_dir(folder).map_err(|why| CannotRestore::Write { folder: folder.to_owned(), why })?;
+    sync_dir(folder).map_err(|why| RestoreError::Write { folder: folder.to_owned(), why })?;
     Ok(Restored { rows, files, created_at: backup.header().created_at, epoch, digest: report.digest })
 }
 
-fn fill(backup: &mut BackupFile, store: &Store) -> Result<(u64, u64), CannotRestore> {
+fn fill(backup: &mut BackupFile, store: &Store) -> Result<(u64, u64), RestoreError> {
     let mut rows = Rows { store, waiting: Vec::new(), bytes: 0 };
-    let counts = backup.walk::<CannotRestore>(&mut |item| match item {
-        Item::Row { table, key, value } => rows.put(table, key, value),
-        Item::File { name, bytes } => put_file(store, name, bytes),
+    let counts = backup.walk::<RestoreError>(&mut |item| match item {
+        BackupItem::Row { table, key, value } => rows.put(table, key, value),
+        BackupItem::File { name, bytes } => put_file(store, name, bytes),
     })?;
     rows.write()?;
     Ok(counts)
 }
 
-fn put_file(store: &Store, name: &str, bytes: &[u8]) -> Result<(), CannotRestore> {
+fn put_file(store: &Store, name: &str, bytes: &[u8]) -> Result<(), RestoreError> {
     let (space, hash) = name.split_once('-').unwrap_or_default();
     match (space.parse::<SpaceId>(), hash.parse::<ContentHash>()) {
         (Ok(space), Ok(hash)) => Ok(crate::content::write_file(store.disk().as_ref(), &space, &hash, bytes)?),
@@ -199,13 +199,13 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    fn put(&mut self, table: &str, key: &[u8], value: &[u8]) -> Result<(), CannotRestore> {
+    fn put(&mut self, table: &str, key: &[u8], value: &[u8]) -> Result<(), RestoreError> {
         self.bytes += table.len() + key.len() + value.len() + 96;
         self.waiting.push((table.to_owned(), key.to_vec(), value.to_vec()));
         if self.bytes > BYTES_PER_TRANSACTION_MAX { self.write() } else { Ok(()) }
     }
 
-    fn write(&mut self) -> Result<(), CannotRestore> {
+    fn write(&mut self) -> Result<(), RestoreError> {
         self.bytes = 0;
         let rows = std::mem::take(&mut self.waiting);
         let unknown = self.store.write_raw(|transaction| {
@@ -218,7 +218,7 @@ impl Rows<'_> {
             }
             Ok(None)
         })?;
-        unknown.map_or(Ok(()), |table| Err(CannotRestore::Table(table)))
+        unknown.map_or(Ok(()), |table| Err(RestoreError::Table(table)))
     }
 }
 
@@ -234,7 +234,7 @@ fn table_of_today(table: &str) -> Option<&str> {
 
 impl Store {
     /// Starts a new epoch of the journal: positions given before mean nothing any more. Says which it is.
-    fn begin_epoch(&self) -> Result<u64, Fault> {
+    fn begin_epoch(&self) -> Result<u64, StoreError> {
         self.write_raw(|transaction| {
             let mut tables = Tables::open(transaction).map_err(fault)?;
             let old = tables.about.get("epoch").map_err(fault)?.map(|guard| guard.value().to_vec());

@@ -3,7 +3,7 @@
 use super::*;
 use crate::disk::FolderDisk;
 use crate::master::MasterKey;
-use crate::open::{Options, Store};
+use crate::open::{Store, StoreOptions};
 use model::{Identity, Nanos, SpaceId};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,8 +14,8 @@ fn master() -> MasterKey {
     MasterKey::new(&[7; 32])
 }
 
-fn options() -> Options {
-    Options { cache_bytes: 1 << 20, ..Options::default() }
+fn options() -> StoreOptions {
+    StoreOptions { cache_bytes: 1 << 20, ..StoreOptions::default() }
 }
 
 fn open(folder: &Path) -> Store {
@@ -36,7 +36,7 @@ fn backed_up() -> (tempfile::TempDir, PathBuf) {
     (home, file)
 }
 
-fn restore_to(home: &Path, file: &Path, key: &MasterKey) -> Result<Restored, CannotRestore> {
+fn restore_to(home: &Path, file: &Path, key: &MasterKey) -> Result<Restored, RestoreError> {
     restore(file, &home.join("new"), key, options(), NOW, &mut |_| ())
 }
 
@@ -73,7 +73,7 @@ fn a_file_cut_anywhere_is_refused() {
         let named = matches!(refused, Err(BadBackup::CutOff(_))) || (length == 0 && refused.is_err());
         assert!(named, "cut at {length}: {refused:?}");
     }
-    assert!(matches!(restore_to(home.path(), &file, &master()), Err(CannotRestore::Backup(BadBackup::CutOff(_)))));
+    assert!(matches!(restore_to(home.path(), &file, &master()), Err(RestoreError::Backup(BadBackup::CutOff(_)))));
     assert!(!home.path().join("new").exists());
 }
 
@@ -98,11 +98,11 @@ fn any_changed_byte_is_noticed() {
 fn another_key_is_named_and_nothing_is_replaced() {
     let (home, file) = backed_up();
     let other = restore_to(home.path(), &file, &MasterKey::new(&[8; 32]));
-    assert!(matches!(other, Err(CannotRestore::Backup(BadBackup::WrongKey))));
+    assert!(matches!(other, Err(RestoreError::Backup(BadBackup::WrongKey))));
     restore_to(home.path(), &file, &master()).expect("restored");
-    assert!(matches!(restore_to(home.path(), &file, &master()), Err(CannotRestore::NotEmpty { .. })));
+    assert!(matches!(restore_to(home.path(), &file, &master()), Err(RestoreError::NotEmpty { .. })));
     let again = open(&home.path().join("new")).backup(&file, NOW, &mut |_| ());
-    assert!(matches!(again, Err(CannotBackUp::Exists(_))));
+    assert!(matches!(again, Err(BackupError::Exists(_))));
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_backup_that_is_stopped_leaves_nothing() {
     let (home, _) = backed_up();
     let file = home.path().join("stopped");
     let stopped = open(&home.path().join("old")).backup_until(&file, NOW, &mut |_| std::ops::ControlFlow::Break(()));
-    assert!(matches!(stopped, Err(CannotBackUp::Stopped)), "{stopped:?}");
+    assert!(matches!(stopped, Err(BackupError::Stopped)), "{stopped:?}");
     let names = std::fs::read_dir(home.path()).expect("read").flatten().map(|entry| entry.file_name());
     assert!(names.into_iter().all(|name| !name.to_string_lossy().starts_with("stopped")));
 }
@@ -121,6 +121,6 @@ fn what_stands_under_the_temporary_name_is_left_alone() {
     let (file, part) = (home.path().join("new"), home.path().join("new.part"));
     std::fs::write(&part, "mine").expect("written");
     let refused = open(&home.path().join("old")).backup(&file, NOW, &mut |_| ());
-    assert!(matches!(&refused, Err(CannotBackUp::Exists(path)) if *path == part), "{refused:?}");
+    assert!(matches!(&refused, Err(BackupError::Exists(path)) if *path == part), "{refused:?}");
     assert_eq!((std::fs::read(&part).expect("read"), file.exists()), (b"mine".to_vec(), false));
 }

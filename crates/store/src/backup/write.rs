@@ -7,7 +7,7 @@ use crate::db::Db;
 use crate::disk::sync_dir;
 use crate::open::FORMAT;
 use crate::tables::{Snapshot, export_rows};
-use engine::reads::Fault;
+use engine::reads::StoreError;
 use model::Nanos;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 /// What a backup came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct BackedUp {
+pub struct BackupSummary {
     /// Rows of all tables.
     pub rows: u64,
     /// Content files.
@@ -28,7 +28,7 @@ pub struct BackedUp {
 
 /// Why there is no backup. Nothing stands under its name, and nothing is left under a temporary one.
 #[derive(Debug, thiserror::Error)]
-pub enum CannotBackUp {
+pub enum BackupError {
     /// Something stands there already.
     #[error("{} is there already", .0.display())]
     Exists(PathBuf),
@@ -59,29 +59,29 @@ pub enum CannotBackUp {
     Stopped,
     /// The store failed.
     #[error(transparent)]
-    Store(#[from] Fault),
+    Store(#[from] StoreError),
 }
 
-impl CannotBackUp {
+impl BackupError {
     /// What whoever asked for it can do.
     pub fn what_to_do(&self) -> &'static str {
         match self {
-            CannotBackUp::Exists(_) => "choose another name, or move the old backup away first",
-            CannotBackUp::Write { .. } => "check that the folder exists, is writable and has room, then try again",
-            CannotBackUp::Content { .. } => {
+            BackupError::Exists(_) => "choose another name, or move the old backup away first",
+            BackupError::Write { .. } => "check that the folder exists, is writable and has room, then try again",
+            BackupError::Content { .. } => {
                 "if the collector was at work, run the backup again; otherwise run `anteroom verify`"
             }
-            CannotBackUp::Row(_) => "run `anteroom verify` and report what it says",
-            CannotBackUp::ReadBack(_) => "write the backup to another disk: this one does not keep what it is given",
-            CannotBackUp::Stopped => "start it again when the node runs",
-            CannotBackUp::Store(_) => "run `anteroom verify`",
+            BackupError::Row(_) => "run `anteroom verify` and report what it says",
+            BackupError::ReadBack(_) => "write the backup to another disk: this one does not keep what it is given",
+            BackupError::Stopped => "start it again when the node runs",
+            BackupError::Store(_) => "run `anteroom verify`",
         }
     }
 }
 
-impl From<redb::StorageError> for CannotBackUp {
-    fn from(error: redb::StorageError) -> CannotBackUp {
-        CannotBackUp::Store(crate::db::fault(error))
+impl From<redb::StorageError> for BackupError {
+    fn from(error: redb::StorageError) -> BackupError {
+        BackupError::Store(crate::db::fault(error))
     }
 }
 
@@ -92,7 +92,7 @@ impl Store {
         to: &Path,
         created_at: Nanos,
         progress: &mut dyn FnMut(u64),
-    ) -> Result<BackedUp, CannotBackUp> {
+    ) -> Result<BackupSummary, BackupError> {
         self.backup_until(to, created_at, &mut |bytes| {
             progress(bytes);
             ControlFlow::Continue(())
@@ -105,20 +105,20 @@ impl Store {
         to: &Path,
         created_at: Nanos,
         progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
-    ) -> Result<BackedUp, CannotBackUp> {
+    ) -> Result<BackupSummary, BackupError> {
         if fs::symlink_metadata(to).is_ok() {
-            return Err(CannotBackUp::Exists(to.to_owned()));
+            return Err(BackupError::Exists(to.to_owned()));
         }
         let part = temporary_name(to);
         // What stands there is somebody's, or of a backup that a crash cut off: it is not ours to replace.
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part);
         let file = file.map_err(|why| match why.kind() {
-            io::ErrorKind::AlreadyExists => CannotBackUp::Exists(part.clone()),
-            _ => CannotBackUp::Write { path: part.clone(), why },
+            io::ErrorKind::AlreadyExists => BackupError::Exists(part.clone()),
+            _ => BackupError::Write { path: part.clone(), why },
         })?;
         let attempt = self.backup_to(file, &part, created_at, progress).and_then(|done| {
             let named = fs::rename(&part, to).and_then(|()| sync_dir(folder_of(to)));
-            named.map(|()| done).map_err(|why| CannotBackUp::Write { path: to.to_owned(), why })
+            named.map(|()| done).map_err(|why| BackupError::Write { path: to.to_owned(), why })
         });
         if attempt.is_err() {
             let _ = fs::remove_file(&part);
@@ -132,12 +132,12 @@ impl Store {
         part: &Path,
         created_at: Nanos,
         progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
-    ) -> Result<BackedUp, CannotBackUp> {
+    ) -> Result<BackupSummary, BackupError> {
         let mut writer = Writer {
             file: BufWriter::with_capacity(PIECE_BYTES, file),
             hasher: blake3::Hasher::new_keyed(self.shared.master.backup_key()),
             path: part.to_owned(),
-            done: BackedUp { rows: 0, files: 0, bytes: 0 },
+            done: BackupSummary { rows: 0, files: 0, bytes: 0 },
             progress,
         };
         let db = self.snapshot()?;
@@ -156,32 +156,32 @@ struct Writer<'a> {
     file: BufWriter<File>,
     hasher: blake3::Hasher,
     path: PathBuf,
-    done: BackedUp,
+    done: BackupSummary,
     progress: &'a mut dyn FnMut(u64) -> ControlFlow<()>,
 }
 
 impl Writer<'_> {
-    fn put(&mut self, bytes: &[u8]) -> Result<(), CannotBackUp> {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), BackupError> {
         self.hasher.update(bytes);
         self.done.bytes += bytes.len() as u64;
-        self.file.write_all(bytes).map_err(|why| CannotBackUp::Write { path: self.path.clone(), why })
+        self.file.write_all(bytes).map_err(|why| BackupError::Write { path: self.path.clone(), why })
     }
 
-    fn tell(&mut self) -> Result<(), CannotBackUp> {
+    fn tell(&mut self) -> Result<(), BackupError> {
         match (self.progress)(self.done.bytes) {
             ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => Err(CannotBackUp::Stopped),
+            ControlFlow::Break(()) => Err(BackupError::Stopped),
         }
     }
 
-    fn record(&mut self, kind: u8, parts: &[&[u8]]) -> Result<(), CannotBackUp> {
+    fn record(&mut self, kind: u8, parts: &[&[u8]]) -> Result<(), BackupError> {
         let length: usize = parts.iter().map(|part| part.len()).sum();
         self.put(&[kind])?;
         self.put(&(length as u32).to_be_bytes())?;
         parts.iter().try_for_each(|part| self.put(part))
     }
 
-    fn header(&mut self, db: &Db<Snapshot>, check: &[u8; 32], created_at: Nanos) -> Result<(), CannotBackUp> {
+    fn header(&mut self, db: &Db<Snapshot>, check: &[u8; 32], created_at: Nanos) -> Result<(), BackupError> {
         let mut header = Vec::with_capacity(HEADER_BYTES);
         header.extend(MAGIC);
         header.push(VERSION);
@@ -192,7 +192,7 @@ impl Writer<'_> {
         self.put(&header)
     }
 
-    fn rows(&mut self, db: &Db<Snapshot>) -> Result<(), CannotBackUp> {
+    fn rows(&mut self, db: &Db<Snapshot>) -> Result<(), BackupError> {
         let mut table = "";
         export_rows(&db.tables, &mut |name, key, value| {
             if name != table {
@@ -200,7 +200,7 @@ impl Writer<'_> {
                 self.record(TABLE, &[name.as_bytes()])?;
             }
             if key.len() + value.len() + 4 > RECORD_BYTES_MAX {
-                return Err(CannotBackUp::Row(name));
+                return Err(BackupError::Row(name));
             }
             self.record(ROW, &[&(key.len() as u32).to_be_bytes(), key, value])?;
             self.done.rows += 1;
@@ -208,10 +208,10 @@ impl Writer<'_> {
         })
     }
 
-    fn files(&mut self, db: &Db<Snapshot>) -> Result<(), CannotBackUp> {
+    fn files(&mut self, db: &Db<Snapshot>) -> Result<(), BackupError> {
         for name in db.unused_and_files()?.1 {
             let read = db.disk.read_file(&name);
-            let bytes = read.map_err(|why| CannotBackUp::Content { name: name.clone(), why })?;
+            let bytes = read.map_err(|why| BackupError::Content { name: name.clone(), why })?;
             self.record(FILE, &[&(bytes.len() as u64).to_be_bytes(), name.as_bytes()])?;
             for piece in bytes.chunks(PIECE_BYTES) {
                 self.record(PIECE, &[piece])?;
@@ -222,14 +222,14 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn end(mut self) -> Result<BackedUp, CannotBackUp> {
+    fn end(mut self) -> Result<BackupSummary, BackupError> {
         let counts = [self.done.rows.to_be_bytes(), self.done.files.to_be_bytes()].concat();
         self.put(&[END])?;
         self.put(&(super::END_BYTES as u32).to_be_bytes())?;
         self.put(&counts)?;
         let hash = self.hasher.finalize();
         self.put(hash.as_bytes())?;
-        let failed = |why| CannotBackUp::Write { path: self.path.clone(), why };
+        let failed = |why| BackupError::Write { path: self.path.clone(), why };
         self.file.flush().map_err(failed)?;
         self.file.get_ref().sync_all().map_err(failed)?;
         Ok(self.done)

@@ -1,12 +1,12 @@
 //! Every table that has something to show, with the pattern of its keys.
 
-use super::pattern::Part::{Author, Byte, Event, Fixed, Hex, Number, Space, SpaceId, Stamp, Text, Word};
-use super::pattern::{self, Names, Part};
-use engine::reads::Answer;
+use super::pattern::{self, KeyPart, NumberNames};
+use crate::explorer::pattern::KeyPart::{Author, Byte, Event, Fixed, Hex, Number, Space, SpaceId, Stamp, Text, Word};
+use engine::reads::StoreResult;
 
 /// A table with rows to show. Several families may share one, told apart by fixed bytes in their keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Table {
+pub(super) enum ExplorerTable {
     Ids,
     Spaces,
     Authors,
@@ -44,18 +44,18 @@ pub(super) enum Table {
 /// Keys of one form.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Family {
-    pub(super) table: Table,
-    pub(super) parts: &'static [Part],
+    pub(super) table: ExplorerTable,
+    pub(super) parts: &'static [KeyPart],
 }
 
 impl Family {
     /// The stored key of a text, if it is one of this family and everything it names is known here.
-    pub(super) fn parse(&self, names: &impl Names, text: &str) -> Answer<Option<Vec<u8>>> {
+    pub(super) fn parse(&self, names: &impl NumberNames, text: &str) -> StoreResult<Option<Vec<u8>>> {
         pattern::parse(self.parts, text, names)
     }
 }
 
-const fn family(table: Table, parts: &'static [Part]) -> Family {
+const fn family(table: ExplorerTable, parts: &'static [KeyPart]) -> Family {
     Family { table, parts }
 }
 
@@ -64,55 +64,64 @@ const PAD_20: &[u8] = &[0; 20];
 const PAD_16: &[u8] = &[0; 16];
 const PAD_11: &[u8] = &[0; 11];
 const PAD_8: &[u8] = &[0; 8];
-const COLON: Part = Text(":");
+const COLON: KeyPart = Text(":");
 
 /// Every family, in the order in which they are listed. Needs and groups that nothing makes yet have none.
 pub(super) const FAMILIES: &[Family] = &[
-    family(Table::Spaces, &[Text("space:"), SpaceId]),
-    family(Table::Authors, &[Text("identity:"), Hex(32)]),
-    family(Table::Ids, &[Text("event:"), Hex(16)]),
-    family(Table::Threads, &[Text("threads:"), Space, COLON, Stamp]),
-    family(Table::Updated, &[Text("thread:"), Event, Text(":meta")]),
-    family(Table::Timeline, &[Text("thread:"), Event, Text(":msg:"), Stamp]),
-    family(Table::Versions, &[Text("version:msg:"), Event, COLON, Stamp]),
-    family(Table::Edits, &[Text("edit:msg:"), Event, COLON, Stamp]),
-    family(Table::Reactions, &[Text("reaction:"), Event, COLON, Author, COLON, Stamp]),
-    family(Table::Replies, &[Text("reply:"), Space, COLON, Hex(16), COLON, Stamp]),
-    family(Table::Registers, &[Text("settings:"), Space, Fixed(&[0]), Fixed(PAD_20), COLON, Stamp]),
-    family(Table::Registers, &[Text("profile:"), Space, Fixed(&[1]), COLON, Author, Fixed(PAD_16), COLON, Stamp]),
-    family(Table::Registers, &[Text("device:"), Space, Fixed(&[2]), COLON, Author, COLON, Hex(16), COLON, Stamp]),
+    family(ExplorerTable::Spaces, &[Text("space:"), SpaceId]),
+    family(ExplorerTable::Authors, &[Text("identity:"), Hex(32)]),
+    family(ExplorerTable::Ids, &[Text("event:"), Hex(16)]),
+    family(ExplorerTable::Threads, &[Text("threads:"), Space, COLON, Stamp]),
+    family(ExplorerTable::Updated, &[Text("thread:"), Event, Text(":meta")]),
+    family(ExplorerTable::Timeline, &[Text("thread:"), Event, Text(":msg:"), Stamp]),
+    family(ExplorerTable::Versions, &[Text("version:msg:"), Event, COLON, Stamp]),
+    family(ExplorerTable::Edits, &[Text("edit:msg:"), Event, COLON, Stamp]),
+    family(ExplorerTable::Reactions, &[Text("reaction:"), Event, COLON, Author, COLON, Stamp]),
+    family(ExplorerTable::Replies, &[Text("reply:"), Space, COLON, Hex(16), COLON, Stamp]),
+    family(ExplorerTable::Registers, &[Text("settings:"), Space, Fixed(&[0]), Fixed(PAD_20), COLON, Stamp]),
     family(
-        Table::Registers,
+        ExplorerTable::Registers,
+        &[Text("profile:"), Space, Fixed(&[1]), COLON, Author, Fixed(PAD_16), COLON, Stamp],
+    ),
+    family(
+        ExplorerTable::Registers,
+        &[Text("device:"), Space, Fixed(&[2]), COLON, Author, COLON, Hex(16), COLON, Stamp],
+    ),
+    family(
+        ExplorerTable::Registers,
         &[Text("read:"), Space, Fixed(&[3]), COLON, Author, COLON, Event, Fixed(PAD_8), COLON, Stamp],
     ),
     family(
-        Table::Registers,
+        ExplorerTable::Registers,
         &[Text("field:"), Space, Fixed(&[4]), COLON, Event, COLON, Byte, Fixed(PAD_11), COLON, Stamp],
     ),
-    family(Table::Registers, &[Text("follow:"), Space, Fixed(&[5]), COLON, Author, COLON, Hex(16), COLON, Stamp]),
-    family(Table::Posts, &[Text("post:"), Space, COLON, Stamp]),
-    family(Table::Chosen, &[Text("chosen:"), Space, COLON, Hex(16), COLON, Stamp]),
-    family(Table::Files, &[Text("file:"), Space, COLON, Stamp]),
-    family(Table::Tombstones, &[Text("tombstone:"), Hex(16), COLON, Stamp]),
-    family(Table::Memberships, &[Text("membership:"), Event]),
-    family(Table::Limits, &[Text("limit:"), Event, COLON, Stamp]),
-    family(Table::ByAuthor, &[Text("author:"), Space, COLON, Author, COLON, Stamp]),
-    family(Table::Contents, &[Text("content:"), Space, COLON, Hex(32)]),
-    family(Table::ContentWaiting, &[Text("missing:"), Space, COLON, Hex(32), COLON, Event]),
-    family(Table::Waiting, &[Text("waiting:event:"), Fixed(&[1]), Hex(16), COLON, Event]),
-    family(Table::Waiting, &[Text("waiting:key:"), Fixed(&[2]), Hex(16), COLON, Event]),
-    family(Table::Waiting, &[Text("waiting:time:"), Fixed(&[model::Need::TIME_TAG]), Number, COLON, Event]),
-    family(Table::Held, &[Text("held:"), Number, COLON, Event]),
-    family(Table::Carried, &[Text("carried:"), SpaceId, COLON, Event]),
-    family(Table::Gaps, &[Text("gap:"), Space, COLON, Author, COLON, Hex(16)]),
-    family(Table::Schedule, &[Text("schedule:space:"), Fixed(&[1]), SpaceId]),
-    family(Table::Schedule, &[Text("schedule:author:"), Fixed(&[2]), SpaceId, COLON, Hex(32)]),
-    family(Table::Schedule, &[Text("schedule:content:"), Fixed(&[3]), SpaceId, COLON, Hex(32)]),
-    family(Table::Journal, &[Text("journal:"), Number]),
-    family(Table::Usage, &[Text("usage:"), Space, COLON, Author]),
-    family(Table::Refused, &[Text("refused:"), Hex(16)]),
-    family(Table::Expired, &[Text("expired:"), Hex(16)]),
-    family(Table::ApiKeys, &[Text("api-key:"), Hex(8)]),
-    family(Table::Audit, &[Text("audit:"), Number]),
-    family(Table::Counts, &[Text("count:"), Word]),
+    family(
+        ExplorerTable::Registers,
+        &[Text("follow:"), Space, Fixed(&[5]), COLON, Author, COLON, Hex(16), COLON, Stamp],
+    ),
+    family(ExplorerTable::Posts, &[Text("post:"), Space, COLON, Stamp]),
+    family(ExplorerTable::Chosen, &[Text("chosen:"), Space, COLON, Hex(16), COLON, Stamp]),
+    family(ExplorerTable::Files, &[Text("file:"), Space, COLON, Stamp]),
+    family(ExplorerTable::Tombstones, &[Text("tombstone:"), Hex(16), COLON, Stamp]),
+    family(ExplorerTable::Memberships, &[Text("membership:"), Event]),
+    family(ExplorerTable::Limits, &[Text("limit:"), Event, COLON, Stamp]),
+    family(ExplorerTable::ByAuthor, &[Text("author:"), Space, COLON, Author, COLON, Stamp]),
+    family(ExplorerTable::Contents, &[Text("content:"), Space, COLON, Hex(32)]),
+    family(ExplorerTable::ContentWaiting, &[Text("missing:"), Space, COLON, Hex(32), COLON, Event]),
+    family(ExplorerTable::Waiting, &[Text("waiting:event:"), Fixed(&[1]), Hex(16), COLON, Event]),
+    family(ExplorerTable::Waiting, &[Text("waiting:key:"), Fixed(&[2]), Hex(16), COLON, Event]),
+    family(ExplorerTable::Waiting, &[Text("waiting:time:"), Fixed(&[model::Need::TIME_TAG]), Number, COLON, Event]),
+    family(ExplorerTable::Held, &[Text("held:"), Number, COLON, Event]),
+    family(ExplorerTable::Carried, &[Text("carried:"), SpaceId, COLON, Event]),
+    family(ExplorerTable::Gaps, &[Text("gap:"), Space, COLON, Author, COLON, Hex(16)]),
+    family(ExplorerTable::Schedule, &[Text("schedule:space:"), Fixed(&[1]), SpaceId]),
+    family(ExplorerTable::Schedule, &[Text("schedule:author:"), Fixed(&[2]), SpaceId, COLON, Hex(32)]),
+    family(ExplorerTable::Schedule, &[Text("schedule:content:"), Fixed(&[3]), SpaceId, COLON, Hex(32)]),
+    family(ExplorerTable::Journal, &[Text("journal:"), Number]),
+    family(ExplorerTable::Usage, &[Text("usage:"), Space, COLON, Author]),
+    family(ExplorerTable::Refused, &[Text("refused:"), Hex(16)]),
+    family(ExplorerTable::Expired, &[Text("expired:"), Hex(16)]),
+    family(ExplorerTable::ApiKeys, &[Text("api-key:"), Hex(8)]),
+    family(ExplorerTable::Audit, &[Text("audit:"), Number]),
+    family(ExplorerTable::Counts, &[Text("count:"), Word]),
 ];

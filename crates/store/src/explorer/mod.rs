@@ -17,17 +17,17 @@ mod tests;
 mod value;
 
 use crate::db::{Db, fault};
-use crate::tables::View;
-use engine::reads::{Answer, Reads};
+use crate::tables::TableReads;
+use engine::reads::{Reads, StoreResult};
 use families::{FAMILIES, Family};
 use model::{AuthorNo, EventId, Identity, Seq, SpaceId, SpaceNo};
-use pattern::Names;
+use pattern::NumberNames;
 use redb::ReadableTable as _;
 use std::ops::Bound;
 
 /// A page of keys.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Page {
+pub struct ExplorerPage {
     /// The keys, by family and then in the order of their rows.
     pub keys: Vec<String>,
     /// The last key, if there may be more after it.
@@ -36,7 +36,7 @@ pub struct Page {
 
 /// A row.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Row {
+pub struct ExplorerRow {
     /// What it says.
     pub value: serde_json::Value,
     /// What to know about how it is shown.
@@ -45,7 +45,7 @@ pub struct Row {
 
 /// Why a text is no place to list from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum BadPlace {
+pub enum BadExplorerKey {
     /// No key begins like this.
     #[error("no key begins with this prefix")]
     Prefix,
@@ -54,7 +54,7 @@ pub enum BadPlace {
     Cursor,
 }
 
-impl<V: View> Db<V> {
+impl<V: TableReads> Db<V> {
     /// Keys that begin with a prefix, after a cursor; of one space, or of the whole node.
     pub fn explore(
         &self,
@@ -62,10 +62,10 @@ impl<V: View> Db<V> {
         cursor: Option<&str>,
         most: usize,
         only: Option<&SpaceId>,
-    ) -> Answer<Result<Page, BadPlace>> {
+    ) -> StoreResult<Result<ExplorerPage, BadExplorerKey>> {
         let fitting: Vec<&Family> = FAMILIES.iter().filter(|family| pattern::may_begin(family.parts, prefix)).collect();
         if fitting.is_empty() {
-            return Ok(Err(BadPlace::Prefix));
+            return Ok(Err(BadExplorerKey::Prefix));
         }
         let mut after = None;
         let mut first = 0;
@@ -74,10 +74,10 @@ impl<V: View> Db<V> {
                 Ok(key) => key.map(|key| Ok((at, key))),
                 Err(fault) => Some(Err(fault)),
             });
-            let Some((at, key)) = found.transpose()? else { return Ok(Err(BadPlace::Cursor)) };
+            let Some((at, key)) = found.transpose()? else { return Ok(Err(BadExplorerKey::Cursor)) };
             (first, after) = (at, Some(key));
         }
-        let mut page = Page::default();
+        let mut page = ExplorerPage::default();
         for family in &fitting[first..] {
             let room = most - page.keys.len();
             let keys = self.keys_of(family, prefix, after.take(), room, only)?;
@@ -94,7 +94,7 @@ impl<V: View> Db<V> {
     }
 
     /// The row under a key; of one space, or of the whole node.
-    pub fn explore_row(&self, key: &str, only: Option<&SpaceId>) -> Answer<Option<Row>> {
+    pub fn explore_row(&self, key: &str, only: Option<&SpaceId>) -> StoreResult<Option<ExplorerRow>> {
         for family in FAMILIES {
             let Some(stored) = family.parse(self, key)? else { continue };
             if only.is_some() && self.space_of_row(family, &stored)?.as_ref() != only {
@@ -112,7 +112,7 @@ impl<V: View> Db<V> {
         after: Option<Vec<u8>>,
         most: usize,
         only: Option<&SpaceId>,
-    ) -> Answer<Vec<Vec<u8>>> {
+    ) -> StoreResult<Vec<Vec<u8>>> {
         let Some(mut span) = pattern::span(family.parts, prefix, self, only)? else { return Ok(Vec::new()) };
         // A cursor from elsewhere must not lead out of the range.
         let low = match &span.from {
@@ -124,8 +124,10 @@ impl<V: View> Db<V> {
             return Ok(Vec::new());
         }
         match (family.table, only) {
-            (families::Table::Journal, Some(space)) => return self.journal_of(space, &low, after, &span.to, most),
-            (families::Table::Registers, None) if low[..4] != span.to[..4] => {
+            (families::ExplorerTable::Journal, Some(space)) => {
+                return self.journal_of(space, &low, after, &span.to, most);
+            }
+            (families::ExplorerTable::Registers, None) if low[..4] != span.to[..4] => {
                 return self.registers_of_all(family, prefix, after, most);
             }
             (_, Some(_)) if !span.is_of_space => return Ok(Vec::new()),
@@ -145,7 +147,7 @@ impl<V: View> Db<V> {
         after: Option<Vec<u8>>,
         high: &[u8],
         most: usize,
-    ) -> Answer<Vec<Vec<u8>>> {
+    ) -> StoreResult<Vec<Vec<u8>>> {
         let Some(no) = Reads::space_no(self, space)? else { return Ok(Vec::new()) };
         let number = |key: &[u8]| crate::db::seq_at_end(key).0;
         let after = after.map_or(number(low).saturating_sub(1), |after| number(&after));
@@ -160,7 +162,7 @@ impl<V: View> Db<V> {
         prefix: &str,
         mut after: Option<Vec<u8>>,
         most: usize,
-    ) -> Answer<Vec<Vec<u8>>> {
+    ) -> StoreResult<Vec<Vec<u8>>> {
         let first = after.as_ref().map_or(0, |key| u32::from_be_bytes(crate::encode::key(&[&key[..4]])));
         let mut keys = Vec::new();
         for entry in self.tables.space_ids().range(first..).map_err(fault)? {
@@ -174,32 +176,32 @@ impl<V: View> Db<V> {
     }
 }
 
-impl<V: View> Names for Db<V> {
-    fn event_no(&self, id: &EventId) -> Answer<Option<Seq>> {
+impl<V: TableReads> NumberNames for Db<V> {
+    fn event_no(&self, id: &EventId) -> StoreResult<Option<Seq>> {
         self.seq(id)
     }
 
-    fn event_id(&self, seq: Seq) -> Answer<EventId> {
+    fn event_id(&self, seq: Seq) -> StoreResult<EventId> {
         self.id_of(seq)
     }
 
-    fn space_of_event(&self, seq: Seq) -> Answer<Option<SpaceId>> {
+    fn space_of_event(&self, seq: Seq) -> StoreResult<Option<SpaceId>> {
         self.space_of(seq)
     }
 
-    fn space_no(&self, id: &SpaceId) -> Answer<Option<SpaceNo>> {
+    fn space_no(&self, id: &SpaceId) -> StoreResult<Option<SpaceNo>> {
         Reads::space_no(self, id)
     }
 
-    fn space_id(&self, no: SpaceNo) -> Answer<SpaceId> {
+    fn space_id(&self, no: SpaceNo) -> StoreResult<SpaceId> {
         Reads::space_id(self, no)
     }
 
-    fn author_no(&self, id: &Identity) -> Answer<Option<AuthorNo>> {
+    fn author_no(&self, id: &Identity) -> StoreResult<Option<AuthorNo>> {
         Reads::author_no(self, id)
     }
 
-    fn author_id(&self, no: AuthorNo) -> Answer<Identity> {
+    fn author_id(&self, no: AuthorNo) -> StoreResult<Identity> {
         self.identity(no)
     }
 }

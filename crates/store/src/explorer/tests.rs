@@ -1,8 +1,8 @@
 //! The text of every key reads back, and sorts as the key does.
 
 use super::families::{FAMILIES, Family};
-use super::pattern::{Names, Part, parse, span, to_text};
-use engine::reads::Answer;
+use super::pattern::{KeyPart, NumberNames, parse, span, to_text};
+use engine::reads::StoreResult;
 use model::{AuthorNo, EventId, Identity, Seq, SpaceId, SpaceNo};
 use proptest::prelude::*;
 use std::ops::Bound;
@@ -21,51 +21,51 @@ fn unscrambled(id: &[u8]) -> u64 {
     crate::db::seq_at_end(id).0
 }
 
-impl Names for Everybody {
-    fn event_no(&self, id: &EventId) -> Answer<Option<Seq>> {
+impl NumberNames for Everybody {
+    fn event_no(&self, id: &EventId) -> StoreResult<Option<Seq>> {
         Ok(Some(Seq(unscrambled(&id.0))))
     }
 
-    fn event_id(&self, seq: Seq) -> Answer<EventId> {
+    fn event_id(&self, seq: Seq) -> StoreResult<EventId> {
         Ok(EventId(scrambled(seq.0)))
     }
 
-    fn space_of_event(&self, _: Seq) -> Answer<Option<SpaceId>> {
+    fn space_of_event(&self, _: Seq) -> StoreResult<Option<SpaceId>> {
         Ok(None)
     }
 
-    fn space_no(&self, id: &SpaceId) -> Answer<Option<SpaceNo>> {
+    fn space_no(&self, id: &SpaceId) -> StoreResult<Option<SpaceNo>> {
         Ok(Some(SpaceNo(unscrambled(&id.0) as u32)))
     }
 
-    fn space_id(&self, no: SpaceNo) -> Answer<SpaceId> {
+    fn space_id(&self, no: SpaceNo) -> StoreResult<SpaceId> {
         Ok(SpaceId(scrambled(no.0.into())))
     }
 
-    fn author_no(&self, id: &Identity) -> Answer<Option<AuthorNo>> {
+    fn author_no(&self, id: &Identity) -> StoreResult<Option<AuthorNo>> {
         Ok(Some(AuthorNo(unscrambled(&id.0) as u32)))
     }
 
-    fn author_id(&self, no: AuthorNo) -> Answer<Identity> {
+    fn author_id(&self, no: AuthorNo) -> StoreResult<Identity> {
         let id = scrambled(no.0.into());
         Ok(Identity(crate::encode::key(&[&id, &id])))
     }
 }
 
-fn is_numbered(part: Part) -> bool {
-    matches!(part, Part::Event | Part::Space | Part::Author)
+fn is_numbered(part: KeyPart) -> bool {
+    matches!(part, KeyPart::Event | KeyPart::Space | KeyPart::Author)
 }
 
 /// Two keys of a family that agree up to their last numbered part.
-fn siblings(family: &Family, chance: &[u8]) -> (Vec<u8>, Vec<u8>) {
+fn siblings(family: &Family, random: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let last = family.parts.iter().rposition(|part| is_numbered(*part));
-    let (mut first, mut second, mut chance) = (Vec::new(), Vec::new(), chance.iter().copied().cycle());
+    let (mut first, mut second, mut random) = (Vec::new(), Vec::new(), random.iter().copied().cycle());
     for (at, part) in family.parts.iter().enumerate() {
         let mut drawn = || -> Vec<u8> {
             match part {
-                Part::Fixed(bytes) => bytes.to_vec(),
-                Part::Word => chance.by_ref().take(8).map(|byte| b'a' + byte % 26).collect(),
-                other => chance.by_ref().take(other.bytes().unwrap_or_default()).collect(),
+                KeyPart::Fixed(bytes) => bytes.to_vec(),
+                KeyPart::Word => random.by_ref().take(8).map(|byte| b'a' + byte % 26).collect(),
+                other => random.by_ref().take(other.bytes().unwrap_or_default()).collect(),
             }
         };
         let (one, other) = (drawn(), drawn());
@@ -81,9 +81,9 @@ fn text(family: &Family, key: &[u8]) -> String {
 
 proptest! {
     #[test]
-    fn every_key_reads_back_and_its_text_sorts_as_it_does(chance in prop::collection::vec(any::<u8>(), 131)) {
+    fn every_key_reads_back_and_its_text_sorts_as_it_does(random in prop::collection::vec(any::<u8>(), 131)) {
         for family in FAMILIES {
-            let (one, other) = siblings(family, &chance);
+            let (one, other) = siblings(family, &random);
             let (one_text, other_text) = (text(family, &one), text(family, &other));
             prop_assert_eq!(parse(family.parts, &one_text, &Everybody).expect("a key"), Some(one.clone()));
             prop_assert_eq!(one.cmp(&other), one_text.cmp(&other_text), "{} {}", one_text, other_text);
@@ -91,9 +91,9 @@ proptest! {
     }
 
     #[test]
-    fn a_key_is_in_the_range_of_every_prefix_of_its_text(chance in prop::collection::vec(any::<u8>(), 131)) {
+    fn a_key_is_in_the_range_of_every_prefix_of_its_text(random in prop::collection::vec(any::<u8>(), 131)) {
         for family in FAMILIES {
-            let (key, _) = siblings(family, &chance);
+            let (key, _) = siblings(family, &random);
             let text = text(family, &key);
             for end in 0..=text.len() {
                 // A prefix that ends within a numbered id names nothing; all others name at least this key.

@@ -1,17 +1,17 @@
 //! What a row says, as JSON. Nothing is decrypted: what rests sealed is shown as the bytes that travel.
 
-use super::Row;
-use super::families::{Family, Table};
-use super::pattern::{Part, hex};
+use super::ExplorerRow;
+use super::families::{ExplorerTable, Family};
+use super::pattern::{KeyPart, hex};
 use crate::at_rest::{TAG_FIELDS, TAG_PLAIN};
 use crate::db::{Db, fault, seq_at_end};
 use crate::encode;
-use crate::tables::View;
+use crate::tables::TableReads;
 use crate::timeline::{HINT_REACTIONS, HINT_REFERS, HINT_REPLIES, HINT_VERSIONS, TimelineRow};
-use engine::reads::{Answer, Reads as _};
-use engine::rows::{Origin, Place};
+use engine::reads::{Reads as _, StoreResult};
+use engine::rows::{ContentLocation, Origin};
 use model::payload::MemberRole;
-use model::stage::{ContentState, Stage, Why};
+use model::stage::{ContentState, RefusalReason, Stage};
 use model::{Blob, ContentHash, Seq, SpaceId, SpaceNo};
 use redb::ReadableTable;
 use serde_json::{Value, json};
@@ -25,60 +25,62 @@ const NOT_JSON: &str = "not JSON: the bytes in hexadecimal";
 const ELSEWHERE: &str = "the bytes are not here";
 const TOO_LONG: &str = "the bytes are more than are shown here";
 
-fn plain(value: Value) -> Row {
-    Row { value, note: None }
+fn plain(value: Value) -> ExplorerRow {
+    ExplorerRow { value, note: None }
 }
 
 fn number(key: &[u8]) -> u64 {
     seq_at_end(key).0
 }
 
-impl<V: View> Db<V> {
+impl<V: TableReads> Db<V> {
     /// The row of a table under a stored key.
-    pub(super) fn row_value(&self, table: Table, key: &[u8]) -> Answer<Option<Row>> {
+    pub(super) fn row_value(&self, table: ExplorerTable, key: &[u8]) -> StoreResult<Option<ExplorerRow>> {
         let view = &self.tables;
         match table {
-            Table::Ids => self.event_value(key),
-            Table::Spaces => self.space_value(key),
-            Table::Authors => Ok(bytes_at(view.authors(), key)?.map(|_| plain(json!({ "identity": hex(key) })))),
-            Table::Threads => self.points(number_at(view.threads(), key)?),
-            Table::Posts => self.points(number_at(view.posts(), key)?),
-            Table::Files => self.points(number_at(view.files(), key)?),
-            Table::Versions => self.points(number_at(view.versions(), key)?),
-            Table::Edits => self.points(number_at(view.edits(), key)?),
-            Table::Reactions => self.points(number_at(view.reactions(), key)?),
-            Table::Replies => self.points(number_at(view.replies(), key)?),
-            Table::Registers => self.points(number_at(view.registers(), key)?),
-            Table::Chosen => self.points(number_at(view.chosen(), key)?),
-            Table::Tombstones => self.points(number_at(view.tombstones(), key)?),
-            Table::ByAuthor => self.points(number_at(view.by_author(), key)?),
-            Table::Updated => self.thread_value(Seq(number(key))),
-            Table::Timeline => self.message_value(key),
-            Table::Memberships => self.membership_value(Seq(number(key))),
-            Table::Limits => Ok(bytes_at(view.limits(), key)?.map(|role| {
+            ExplorerTable::Ids => self.event_value(key),
+            ExplorerTable::Spaces => self.space_value(key),
+            ExplorerTable::Authors => {
+                Ok(bytes_at(view.authors(), key)?.map(|_| plain(json!({ "identity": hex(key) }))))
+            }
+            ExplorerTable::Threads => self.points(number_at(view.threads(), key)?),
+            ExplorerTable::Posts => self.points(number_at(view.posts(), key)?),
+            ExplorerTable::Files => self.points(number_at(view.files(), key)?),
+            ExplorerTable::Versions => self.points(number_at(view.versions(), key)?),
+            ExplorerTable::Edits => self.points(number_at(view.edits(), key)?),
+            ExplorerTable::Reactions => self.points(number_at(view.reactions(), key)?),
+            ExplorerTable::Replies => self.points(number_at(view.replies(), key)?),
+            ExplorerTable::Registers => self.points(number_at(view.registers(), key)?),
+            ExplorerTable::Chosen => self.points(number_at(view.chosen(), key)?),
+            ExplorerTable::Tombstones => self.points(number_at(view.tombstones(), key)?),
+            ExplorerTable::ByAuthor => self.points(number_at(view.by_author(), key)?),
+            ExplorerTable::Updated => self.thread_value(Seq(number(key))),
+            ExplorerTable::Timeline => self.message_value(key),
+            ExplorerTable::Memberships => self.membership_value(Seq(number(key))),
+            ExplorerTable::Limits => Ok(bytes_at(view.limits(), key)?.map(|role| {
                 let role = role.first().and_then(|code| MemberRole::from_code(*code));
                 plain(json!({ "remaining_role": role.map(|role| role.to_string()) }))
             })),
-            Table::Contents => self.content_value(key),
-            Table::ContentWaiting => Ok(bytes_at(view.content_waiting(), key)?.map(|_| plain(Value::Null))),
-            Table::Waiting => Ok(view.waiting().get(key).map_err(fault)?.map(|_| plain(Value::Null))),
-            Table::Held => Ok(bytes_at(view.held(), key)?.map(|_| plain(Value::Null))),
-            Table::Carried => Ok(bytes_at(view.carried(), key)?.map(|_| plain(Value::Null))),
-            Table::Gaps => Ok(bytes_at(view.gaps(), key)?.map(|_| plain(Value::Null))),
-            Table::Schedule => self.schedule_value(key),
-            Table::Journal => self.journal_value(number(key)),
-            Table::Usage => self.usage_value(key),
-            Table::Refused => Ok(bytes_at(view.refused(), key)?.map(|row| {
-                let why = row.first().and_then(|code| Why::from_code(*code));
+            ExplorerTable::Contents => self.content_value(key),
+            ExplorerTable::ContentWaiting => Ok(bytes_at(view.content_waiting(), key)?.map(|_| plain(Value::Null))),
+            ExplorerTable::Waiting => Ok(view.waiting().get(key).map_err(fault)?.map(|_| plain(Value::Null))),
+            ExplorerTable::Held => Ok(bytes_at(view.held(), key)?.map(|_| plain(Value::Null))),
+            ExplorerTable::Carried => Ok(bytes_at(view.carried(), key)?.map(|_| plain(Value::Null))),
+            ExplorerTable::Gaps => Ok(bytes_at(view.gaps(), key)?.map(|_| plain(Value::Null))),
+            ExplorerTable::Schedule => self.schedule_value(key),
+            ExplorerTable::Journal => self.journal_value(number(key)),
+            ExplorerTable::Usage => self.usage_value(key),
+            ExplorerTable::Refused => Ok(bytes_at(view.refused(), key)?.map(|row| {
+                let why = row.first().and_then(|code| RefusalReason::from_code(*code));
                 plain(json!({ "why": why.map(|why| why.to_string()) }))
             })),
-            Table::Expired => {
+            ExplorerTable::Expired => {
                 let at = self.expired_at(&model::EventId(encode::key(&[key])))?;
                 Ok(at.map(|at| plain(json!({ "at": at.0 }))))
             }
-            Table::ApiKeys => self.api_key_value(key),
-            Table::Audit => self.audit_value(number(key)),
-            Table::Counts => {
+            ExplorerTable::ApiKeys => self.api_key_value(key),
+            ExplorerTable::Audit => self.audit_value(number(key)),
+            ExplorerTable::Counts => {
                 let word = String::from_utf8_lossy(key);
                 Ok(view.counts().get(word.as_ref()).map_err(fault)?.map(|count| plain(json!(count.value()))))
             }
@@ -86,35 +88,35 @@ impl<V: View> Db<V> {
     }
 
     /// The space that a row is of, if it is of one.
-    pub(super) fn space_of_row(&self, family: &Family, key: &[u8]) -> Answer<Option<SpaceId>> {
+    pub(super) fn space_of_row(&self, family: &Family, key: &[u8]) -> StoreResult<Option<SpaceId>> {
         let mut at = 0;
         for part in family.parts {
             let bytes = key.get(at..at + part.bytes().unwrap_or(0)).unwrap_or_default();
             at += bytes.len();
             match part {
-                Part::Space => return self.space_id(SpaceNo(u32::from_be_bytes(encode::key(&[bytes])))).map(Some),
-                Part::SpaceId => return Ok(Some(SpaceId(encode::key(&[bytes])))),
-                Part::Event => return self.space_of(Seq(number(bytes))),
+                KeyPart::Space => return self.space_id(SpaceNo(u32::from_be_bytes(encode::key(&[bytes])))).map(Some),
+                KeyPart::SpaceId => return Ok(Some(SpaceId(encode::key(&[bytes])))),
+                KeyPart::Event => return self.space_of(Seq(number(bytes))),
                 _ => {}
             }
         }
         let seq = match family.table {
-            Table::Ids => self.seq(&model::EventId(encode::key(&[key])))?,
-            Table::Tombstones => number_at(self.tables.tombstones(), key)?,
-            Table::Journal => self.entry(number(key))?.map(|entry| entry.seq),
-            Table::ApiKeys => return Ok(self.api_key(&encode::key(&[key]))?.map(|key| key.space)),
-            Table::Audit => return Ok(self.audited(number(key))?.and_then(|entry| entry.space)),
+            ExplorerTable::Ids => self.seq(&model::EventId(encode::key(&[key])))?,
+            ExplorerTable::Tombstones => number_at(self.tables.tombstones(), key)?,
+            ExplorerTable::Journal => self.entry(number(key))?.map(|entry| entry.seq),
+            ExplorerTable::ApiKeys => return Ok(self.api_key(&encode::key(&[key]))?.map(|key| key.space)),
+            ExplorerTable::Audit => return Ok(self.audited(number(key))?.and_then(|entry| entry.space)),
             _ => None,
         };
         seq.map_or(Ok(None), |seq| self.space_of(seq))
     }
 
-    fn points(&self, seq: Option<Seq>) -> Answer<Option<Row>> {
+    fn points(&self, seq: Option<Seq>) -> StoreResult<Option<ExplorerRow>> {
         let Some(seq) = seq else { return Ok(None) };
         Ok(Some(plain(json!({ "event": self.id_of(seq)?.to_string() }))))
     }
 
-    fn space_value(&self, key: &[u8]) -> Answer<Option<Row>> {
+    fn space_value(&self, key: &[u8]) -> StoreResult<Option<ExplorerRow>> {
         let space = SpaceId(encode::key(&[key]));
         if self.space_no(&space)?.is_none() {
             return Ok(None);
@@ -122,12 +124,12 @@ impl<V: View> Db<V> {
         Ok(Some(plain(json!({ "space": space.to_string(), "joined": self.joined(&space)? }))))
     }
 
-    fn thread_value(&self, seq: Seq) -> Answer<Option<Row>> {
+    fn thread_value(&self, seq: Seq) -> StoreResult<Option<ExplorerRow>> {
         let Some(updated) = self.updated(seq)? else { return Ok(None) };
         Ok(Some(plain(json!({ "event": self.id_of(seq)?.to_string(), "updated": updated.0 }))))
     }
 
-    fn message_value(&self, key: &[u8]) -> Answer<Option<Row>> {
+    fn message_value(&self, key: &[u8]) -> StoreResult<Option<ExplorerRow>> {
         let Some(row) = bytes_at(self.tables.timeline(), key)? else { return Ok(None) };
         let TimelineRow { seq, hints, said } = TimelineRow::decode(&row)?;
         let known = [
@@ -140,7 +142,7 @@ impl<V: View> Db<V> {
         Ok(Some(plain(json!({ "event": self.id_of(seq)?.to_string(), "has": has, "copied": said.is_some() }))))
     }
 
-    fn membership_value(&self, seq: Seq) -> Answer<Option<Row>> {
+    fn membership_value(&self, seq: Seq) -> StoreResult<Option<ExplorerRow>> {
         let Some(membership) = self.membership(seq)? else { return Ok(None) };
         let value = json!({
             "member": membership.member.to_string(), "role": membership.role.to_string(), "sealed": membership.sealed,
@@ -148,14 +150,14 @@ impl<V: View> Db<V> {
         Ok(Some(plain(value)))
     }
 
-    fn event_value(&self, key: &[u8]) -> Answer<Option<Row>> {
+    fn event_value(&self, key: &[u8]) -> StoreResult<Option<ExplorerRow>> {
         let Some(seq) = self.seq(&model::EventId(encode::key(&[key])))? else { return Ok(None) };
         let copied = |parts: encode::EventParts<'_>| {
             (parts.row, parts.blob.to_vec(), parts.inline.map(crate::at_rest::Inline::into_owned))
         };
         let parts = self.with_event(seq, copied)?;
         let Some((row, blob, inline)) = parts else { return Ok(None) };
-        let is_sealed = Blob::form_of(&blob).is_ok_and(|form| form != model::blob::Form::Plain);
+        let is_sealed = Blob::form_of(&blob).is_ok_and(|form| form != model::blob::BlobForm::Plain);
         let (inline, note) = inline.map_or((Value::Null, None), |inline| match inline.is_at_rest {
             true => shown_at_rest(&inline.bytes, is_sealed),
             false => shown(&inline.bytes, is_sealed),
@@ -180,26 +182,26 @@ impl<V: View> Db<V> {
             "inline": inline,
             "blob": hex(&blob),
         });
-        Ok(Some(Row { value, note: note.or(is_sealed.then_some(SEALED)) }))
+        Ok(Some(ExplorerRow { value, note: note.or(is_sealed.then_some(SEALED)) }))
     }
 
-    fn content_value(&self, key: &[u8]) -> Answer<Option<Row>> {
+    fn content_value(&self, key: &[u8]) -> StoreResult<Option<ExplorerRow>> {
         let (space, hash) = crate::content::split_content_key(&encode::key(&[key]));
         let Some(row) = self.content(space, &hash)? else { return Ok(None) };
         let (bytes, note) = match row.place {
-            Place::Absent => (Value::Null, Some(ELSEWHERE)),
-            Place::Row | Place::File => self.content_shown(space, &hash)?,
+            ContentLocation::Absent => (Value::Null, Some(ELSEWHERE)),
+            ContentLocation::Row | ContentLocation::File => self.content_shown(space, &hash)?,
         };
         let place = match row.place {
-            Place::Absent => "absent",
-            Place::Row => "row",
-            Place::File => "file",
+            ContentLocation::Absent => "absent",
+            ContentLocation::Row => "row",
+            ContentLocation::File => "file",
         };
         let value = json!({ "references": row.count, "length": row.len, "place": place, "bytes": bytes });
-        Ok(Some(Row { value, note }))
+        Ok(Some(ExplorerRow { value, note }))
     }
 
-    fn content_shown(&self, space: SpaceNo, hash: &ContentHash) -> Answer<(Value, Option<&'static str>)> {
+    fn content_shown(&self, space: SpaceNo, hash: &ContentHash) -> StoreResult<(Value, Option<&'static str>)> {
         let id = self.space_id(space)?;
         let keys = encode::key::<32>(&[&id.0])..=encode::key::<32>(&[&id.0, &[0xff; 16]]);
         let is_sealed = self.tables.keys().range(keys).map_err(fault)?.next().is_some();
@@ -210,18 +212,18 @@ impl<V: View> Db<V> {
         Ok(shown_at_rest(row.value(), is_sealed))
     }
 
-    fn schedule_value(&self, key: &[u8]) -> Answer<Option<Row>> {
+    fn schedule_value(&self, key: &[u8]) -> StoreResult<Option<ExplorerRow>> {
         let Ok(group) = model::Group::from_key(key) else { return Ok(None) };
         let row = self.schedule_row(&group)?;
         Ok(row.map(|row| plain(json!({ "attempts": row.attempts, "last": row.last, "next": row.next }))))
     }
 
-    fn entry(&self, number: u64) -> Answer<Option<encode::Entry>> {
+    fn entry(&self, number: u64) -> StoreResult<Option<encode::JournalEntry>> {
         let found = self.tables.journal().get(number).map_err(fault)?;
         found.map(|guard| encode::decode_entry(&guard.value())).transpose()
     }
 
-    fn journal_value(&self, number: u64) -> Answer<Option<Row>> {
+    fn journal_value(&self, number: u64) -> StoreResult<Option<ExplorerRow>> {
         let Some(entry) = self.entry(number)? else { return Ok(None) };
         // An event whose wait ended later is gone, its entry is not.
         let event = self.event(entry.seq)?.map(|row| row.id.to_string());
@@ -229,7 +231,7 @@ impl<V: View> Db<V> {
         Ok(Some(plain(json!({ "space": space, "event": event, "what": entry.kind.word(), "at": entry.at.0 }))))
     }
 
-    fn usage_value(&self, key: &[u8]) -> Answer<Option<Row>> {
+    fn usage_value(&self, key: &[u8]) -> StoreResult<Option<ExplorerRow>> {
         let key = encode::key(&[key]);
         if self.tables.usage().get(key).map_err(fault)?.is_none() {
             return Ok(None);
@@ -242,7 +244,7 @@ impl<V: View> Db<V> {
         Ok(Some(plain(value)))
     }
 
-    fn api_key_value(&self, key: &[u8]) -> Answer<Option<Row>> {
+    fn api_key_value(&self, key: &[u8]) -> StoreResult<Option<ExplorerRow>> {
         let Some(key) = self.api_key(&encode::key(&[key]))? else { return Ok(None) };
         let value = json!({
             "role": key.role().map(engine::access::KeyRole::word),
@@ -251,15 +253,15 @@ impl<V: View> Db<V> {
             "created": key.created_at.0,
             "ends": key.ends_at.0,
         });
-        Ok(Some(Row { value, note: Some("the hash of its secret is not shown") }))
+        Ok(Some(ExplorerRow { value, note: Some("the hash of its secret is not shown") }))
     }
 
-    fn audited(&self, number: u64) -> Answer<Option<crate::doors::Audited>> {
+    fn audited(&self, number: u64) -> StoreResult<Option<crate::doors::AuditRow>> {
         let found = self.audit_log(number.saturating_add(1), 1)?.pop();
         Ok(found.filter(|(other, _)| *other == number).map(|(_, entry)| entry))
     }
 
-    fn audit_value(&self, number: u64) -> Answer<Option<Row>> {
+    fn audit_value(&self, number: u64) -> StoreResult<Option<ExplorerRow>> {
         let Some(entry) = self.audited(number)? else { return Ok(None) };
         let space = entry.space.map(|space| space.to_string());
         let value = json!({
@@ -316,14 +318,14 @@ fn origin(origin: Origin) -> Value {
     }
 }
 
-fn number_at<const N: usize>(table: &impl ReadableTable<[u8; N], u64>, key: &[u8]) -> Answer<Option<Seq>> {
+fn number_at<const N: usize>(table: &impl ReadableTable<[u8; N], u64>, key: &[u8]) -> StoreResult<Option<Seq>> {
     Ok(table.get(encode::key::<N>(&[key])).map_err(fault)?.map(|guard| Seq(guard.value())))
 }
 
 fn bytes_at<const N: usize, V: redb::Value + 'static>(
     table: &impl ReadableTable<[u8; N], V>,
     key: &[u8],
-) -> Answer<Option<Vec<u8>>> {
+) -> StoreResult<Option<Vec<u8>>> {
     let found = table.get(encode::key::<N>(&[key])).map_err(fault)?;
     Ok(found.map(|guard| V::as_bytes(&guard.value()).as_ref().to_vec()))
 }

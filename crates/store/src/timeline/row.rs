@@ -2,10 +2,10 @@
 
 use crate::at_rest::Inline;
 use crate::encode::broken;
-use engine::reads::Answer;
+use engine::reads::StoreResult;
 use engine::rows::EventRow;
-use model::blob::Form;
-use model::reader::{Reader, TooShort};
+use model::blob::BlobForm;
+use model::reader::{ByteReader, TooShort};
 use model::stage::ContentState;
 use model::{AuthorNo, Blob, KeyId, Seq};
 
@@ -24,19 +24,19 @@ const COPIED_BYTES_MAX: usize = 512;
 pub(crate) struct TimelineRow<'a> {
     pub(crate) seq: Seq,
     pub(crate) hints: u8,
-    pub(crate) said: Option<Said<'a>>,
+    pub(crate) said: Option<TextCopy<'a>>,
 }
 
 /// What a message says, in the form in which it rests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Said<'a> {
+pub(crate) struct TextCopy<'a> {
     pub(super) author: AuthorNo,
-    pub(super) form: SaidForm,
+    pub(super) form: TextCopyForm,
     pub(super) bytes: &'a [u8],
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum SaidForm {
+pub(super) enum TextCopyForm {
     /// As it travels in an open space.
     Plain,
     /// Beginning with a tag.
@@ -45,40 +45,40 @@ pub(super) enum SaidForm {
     Sealed(KeyId),
 }
 
-impl<'a> Said<'a> {
+impl<'a> TextCopy<'a> {
     /// What an event says, if it can be shown and is short.
-    pub(crate) fn of(row: &EventRow, blob: &[u8], inline: Option<&'a Inline<'_>>) -> Option<Said<'a>> {
+    pub(crate) fn of(row: &EventRow, blob: &[u8], inline: Option<&'a Inline<'_>>) -> Option<TextCopy<'a>> {
         let inline = inline.filter(|inline| inline.bytes.len() <= COPIED_BYTES_MAX)?;
         let author = row.meta.as_ref().filter(|_| row.content == ContentState::Processed)?.author;
         let form = match Blob::form_of(blob).ok()? {
-            Form::Plain if inline.is_at_rest => SaidForm::AtRest,
-            Form::Plain => SaidForm::Plain,
-            Form::Sealed { key, .. } => SaidForm::Sealed(key),
-            Form::Addressed { .. } => return None,
+            BlobForm::Plain if inline.is_at_rest => TextCopyForm::AtRest,
+            BlobForm::Plain => TextCopyForm::Plain,
+            BlobForm::Sealed { key, .. } => TextCopyForm::Sealed(key),
+            BlobForm::Addressed { .. } => return None,
         };
-        Some(Said { author, form, bytes: &inline.bytes })
+        Some(TextCopy { author, form, bytes: &inline.bytes })
     }
 }
 
 impl<'a> TimelineRow<'a> {
-    pub(crate) fn decode(bytes: &'a [u8]) -> Answer<TimelineRow<'a>> {
+    pub(crate) fn decode(bytes: &'a [u8]) -> StoreResult<TimelineRow<'a>> {
         Self::read(bytes).map_err(|_| broken("a timeline row"))
     }
 
     fn read(bytes: &'a [u8]) -> Result<TimelineRow<'a>, TooShort> {
-        let mut reader = Reader::new(bytes);
+        let mut reader = ByteReader::new(bytes);
         let (seq, hints) = (Seq(reader.u64()?), reader.u8()?);
         if reader.rest().is_empty() {
             return Ok(TimelineRow { seq, hints, said: None });
         }
         let author = AuthorNo(reader.u32()?);
         let form = match reader.u8()? {
-            0 => SaidForm::Plain,
-            1 => SaidForm::AtRest,
-            2 => SaidForm::Sealed(KeyId(reader.array()?)),
+            0 => TextCopyForm::Plain,
+            1 => TextCopyForm::AtRest,
+            2 => TextCopyForm::Sealed(KeyId(reader.array()?)),
             _ => return Err(TooShort),
         };
-        Ok(TimelineRow { seq, hints, said: Some(Said { author, form, bytes: reader.rest() }) })
+        Ok(TimelineRow { seq, hints, said: Some(TextCopy { author, form, bytes: reader.rest() }) })
     }
 
     pub(crate) fn to_bytes(self) -> Vec<u8> {
@@ -88,9 +88,9 @@ impl<'a> TimelineRow<'a> {
         if let Some(said) = self.said {
             out.extend(said.author.0.to_be_bytes());
             match said.form {
-                SaidForm::Plain => out.push(0),
-                SaidForm::AtRest => out.push(1),
-                SaidForm::Sealed(key) => {
+                TextCopyForm::Plain => out.push(0),
+                TextCopyForm::AtRest => out.push(1),
+                TextCopyForm::Sealed(key) => {
                     out.push(2);
                     out.extend(key.0);
                 }
@@ -139,11 +139,11 @@ pub(super) mod tests {
     #[test]
     fn what_is_not_shown_or_long_is_not_copied() {
         let short = Inline::wire(b"{}".to_vec());
-        assert!(Said::of(&message(), &[0; 300], Some(&short)).is_some());
-        assert!(Said::of(&message(), &[0; 300], None).is_none());
-        assert!(Said::of(&message(), &[0; 300], Some(&Inline::wire(vec![b' '; 513]))).is_none());
+        assert!(TextCopy::of(&message(), &[0; 300], Some(&short)).is_some());
+        assert!(TextCopy::of(&message(), &[0; 300], None).is_none());
+        assert!(TextCopy::of(&message(), &[0; 300], Some(&Inline::wire(vec![b' '; 513]))).is_none());
         for content in [ContentState::Missing, ContentState::Pruned, ContentState::Invalid] {
-            assert!(Said::of(&EventRow { content, ..message() }, &[0; 300], Some(&short)).is_none());
+            assert!(TextCopy::of(&EventRow { content, ..message() }, &[0; 300], Some(&short)).is_none());
         }
     }
 
@@ -155,11 +155,11 @@ pub(super) mod tests {
             bytes in proptest::collection::vec(any::<u8>(), 0..99),
         ) {
             let form = form.map(|form| match form % 3 {
-                0 => SaidForm::Plain,
-                1 => SaidForm::AtRest,
-                _ => SaidForm::Sealed(KeyId(key)),
+                0 => TextCopyForm::Plain,
+                1 => TextCopyForm::AtRest,
+                _ => TextCopyForm::Sealed(KeyId(key)),
             });
-            let said = form.map(|form| Said { author: AuthorNo(author), form, bytes: &bytes });
+            let said = form.map(|form| TextCopy { author: AuthorNo(author), form, bytes: &bytes });
             let row = TimelineRow { seq: Seq(seq), hints, said };
             let written = row.to_bytes();
             prop_assert_eq!(TimelineRow::decode(&written).expect("a row"), row);

@@ -1,11 +1,11 @@
 //! The delays, compared with tables that were worked out apart from the code.
 
-use super::super::{Nanos, Origin, Rhythm, backoff, first_delay, shortened};
-use super::chance::Chance;
+use super::super::{BackoffPolicy, Nanoseconds, NeedOrigin, backoff, first_delay, shortened};
 use super::ensure;
+use super::random::DriverRandom;
 
 /// A minute, half as long again each time and rounded down to whole nanoseconds, up to a day.
-const CONTENT_RESTS: [Nanos; 19] = [
+const CONTENT_RESTS: [Nanoseconds; 19] = [
     60_000_000_000,
     90_000_000_000,
     135_000_000_000,
@@ -28,16 +28,16 @@ const CONTENT_RESTS: [Nanos; 19] = [
 ];
 
 /// Twenty seconds, doubled each time, up to two minutes.
-const GIT_RESTS: [Nanos; 4] = [20_000_000_000, 40_000_000_000, 80_000_000_000, 120_000_000_000];
+const GIT_RESTS: [Nanoseconds; 4] = [20_000_000_000, 40_000_000_000, 80_000_000_000, 120_000_000_000];
 
-pub(super) const RHYTHMS: [Rhythm; 3] = [Rhythm::Content, Rhythm::Git, Rhythm::Space];
-pub(super) const ORIGINS: [Origin; 2] = [Origin::LocalUser, Origin::PeerOrRelay];
+pub(super) const RHYTHMS: [BackoffPolicy; 3] = [BackoffPolicy::Content, BackoffPolicy::Git, BackoffPolicy::Space];
+pub(super) const ORIGINS: [NeedOrigin; 2] = [NeedOrigin::LocalUser, NeedOrigin::PeerOrRelay];
 
-pub(super) fn check(chance: &mut Chance) -> Result<(), String> {
+pub(super) fn check(random: &mut DriverRandom) -> Result<(), String> {
     for rhythm in RHYTHMS {
-        let far = chance.number() as u32;
+        let far = random.number() as u32;
         for attempts in (1..=24).chain([far, u32::MAX]) {
-            check_rest(chance, rhythm, attempts)?;
+            check_rest(random, rhythm, attempts)?;
         }
         for origin in ORIGINS {
             let delay = first_delay(rhythm, origin);
@@ -48,33 +48,33 @@ pub(super) fn check(chance: &mut Chance) -> Result<(), String> {
 }
 
 /// The rest after an attempt, by the tables.
-pub(super) fn expected_rest(rhythm: Rhythm, attempts: u32) -> Nanos {
-    let rests: &[Nanos] = match rhythm {
-        Rhythm::Content => &CONTENT_RESTS,
-        Rhythm::Git | Rhythm::Space => &GIT_RESTS,
+pub(super) fn expected_rest(rhythm: BackoffPolicy, attempts: u32) -> Nanoseconds {
+    let rests: &[Nanoseconds] = match rhythm {
+        BackoffPolicy::Content => &CONTENT_RESTS,
+        BackoffPolicy::Git | BackoffPolicy::Space => &GIT_RESTS,
     };
     let index = (attempts.max(1) as usize - 1).min(rests.len() - 1);
     rests[index]
 }
 
 /// The wait before a first hunt, as the design has it.
-pub(super) fn expected_delay(rhythm: Rhythm, origin: Origin) -> Nanos {
+pub(super) fn expected_delay(rhythm: BackoffPolicy, origin: NeedOrigin) -> Nanoseconds {
     match (rhythm, origin) {
-        (Rhythm::Content, _) => 0,
-        (_, Origin::PeerOrRelay) => 500_000_000,
-        (_, Origin::LocalUser) => 180_000_000_000,
+        (BackoffPolicy::Content, _) => 0,
+        (_, NeedOrigin::PeerOrRelay) => 500_000_000,
+        (_, NeedOrigin::LocalUser) => 180_000_000_000,
     }
 }
 
 /// Whether the rest is the expected one or up to a tenth shorter.
-pub(super) fn is_jittered(rest: Nanos, expected: Nanos) -> bool {
+pub(super) fn is_jittered(rest: Nanoseconds, expected: Nanoseconds) -> bool {
     rest <= expected && rest >= expected - expected / 10
 }
 
-fn check_rest(chance: &mut Chance, rhythm: Rhythm, attempts: u32) -> Result<(), String> {
+fn check_rest(random: &mut DriverRandom, rhythm: BackoffPolicy, attempts: u32) -> Result<(), String> {
     let (rest, expected) = (backoff(rhythm, attempts), expected_rest(rhythm, attempts));
     ensure(rest == expected, || format!("{rhythm:?} rests {rest} after attempt {attempts}, not {expected}"))?;
-    let jitter = chance.number() as u16;
+    let jitter = random.number() as u16;
     let short = shortened(rest, jitter);
     ensure(is_jittered(short, rest), || format!("jitter {jitter} makes {short} of {rest}"))?;
     ensure(shortened(rest, 0) == rest, || format!("no jitter changes {rest}"))

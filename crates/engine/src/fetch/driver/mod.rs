@@ -6,19 +6,19 @@
 //! each planted bug of the fetcher must make some seed fail.
 
 mod backoffs;
-mod chance;
+mod random;
 mod referee;
 mod schedules;
 mod world;
 
-use chance::Chance;
+use random::DriverRandom;
 
 /// Lives the life of this seed, and says what went wrong if something did.
 pub fn run(seed: u64) -> Result<(), String> {
-    let mut chance = Chance::new(seed);
-    backoffs::check(&mut chance)
-        .and_then(|()| schedules::check(&mut chance))
-        .and_then(|()| world::check(&mut chance))
+    let mut random = DriverRandom::new(seed);
+    backoffs::check(&mut random)
+        .and_then(|()| schedules::check(&mut random))
+        .and_then(|()| world::check(&mut random))
         .map_err(|wrong| format!("fetch driver, seed {seed}: {wrong}"))
 }
 

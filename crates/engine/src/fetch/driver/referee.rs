@@ -1,25 +1,25 @@
 //! Watches what goes into the hunts and what comes out, and knows the rules.
 
-use super::super::{Asker, DomainLimits, Hunts, Nanos, Plan, Source, Ticket, messages};
+use super::super::{DomainLimits, FetchReads, Hunts, Nanoseconds, RequestId, Requester, Source, messages};
 use super::ensure;
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(super) type Group = char;
-pub(super) type Request = messages::Request<Group>;
+pub(super) type RefereeGroup = char;
+pub(super) type RefereeRequest = messages::FetchRequest<RefereeGroup>;
 
 /// What was seen so far.
 pub(super) struct Referee {
     limits: DomainLimits,
-    in_flight: BTreeMap<Ticket, Request>,
-    starts: BTreeMap<String, Vec<Nanos>>,
+    in_flight: BTreeMap<RequestId, RefereeRequest>,
+    starts: BTreeMap<String, Vec<Nanoseconds>>,
     /// The sources that each hunt under way has asked.
-    hunting: BTreeMap<Group, BTreeSet<Source>>,
-    hunts_begun: BTreeMap<Group, u32>,
-    times_asked: BTreeMap<(Group, Source), u32>,
+    hunting: BTreeMap<RefereeGroup, BTreeSet<Source>>,
+    hunts_begun: BTreeMap<RefereeGroup, u32>,
+    times_asked: BTreeMap<(RefereeGroup, Source), u32>,
     /// What was asked for a group since it was last hunted with a clean slate and had needs ever since.
-    asked_since: BTreeMap<Group, BTreeSet<Source>>,
+    asked_since: BTreeMap<RefereeGroup, BTreeSet<Source>>,
     /// Who went ahead of a group that waits at a domain, and how often, since it began to wait.
-    went_ahead: BTreeMap<(String, Group), BTreeMap<Group, u32>>,
+    went_ahead: BTreeMap<(String, RefereeGroup), BTreeMap<RefereeGroup, u32>>,
 }
 
 impl Referee {
@@ -39,9 +39,9 @@ impl Referee {
     /// A hunt is about to begin. If no queue is still busy with the group, the hunt before must have been thorough.
     pub(super) fn see_hunt_begin(
         &mut self,
-        group: Group,
-        hunts: &Hunts<Group>,
-        plan: &impl Plan<Group>,
+        group: RefereeGroup,
+        hunts: &Hunts<RefereeGroup>,
+        plan: &impl FetchReads<RefereeGroup>,
     ) -> Result<(), String> {
         self.hunting.insert(group, BTreeSet::new());
         *self.hunts_begun.entry(group).or_default() += 1;
@@ -55,8 +55,8 @@ impl Referee {
         Ok(())
     }
 
-    pub(super) fn see_hunt_end(&mut self, group: Group) -> Result<(), String> {
-        let busy = self.in_flight.values().any(|request| request.group == group && request.asker == Asker::Hunt);
+    pub(super) fn see_hunt_end(&mut self, group: RefereeGroup) -> Result<(), String> {
+        let busy = self.in_flight.values().any(|request| request.group == group && request.asker == Requester::Hunt);
         ensure(!busy, || format!("the hunt for {group} ends during its own request"))?;
         // The group may have left a queue just before and joined it anew, behind others.
         self.went_ahead.retain(|(_, waiting), _| *waiting != group);
@@ -65,30 +65,30 @@ impl Referee {
     }
 
     /// A request has ended; `None` if that was known already.
-    pub(super) fn see_end(&mut self, ticket: Ticket) -> Option<Request> {
+    pub(super) fn see_end(&mut self, ticket: RequestId) -> Option<RefereeRequest> {
         self.in_flight.remove(&ticket)
     }
 
     /// All needs of the group are met, and nobody need ask further.
-    pub(super) fn see_met(&mut self, group: Group) {
+    pub(super) fn see_met(&mut self, group: RefereeGroup) {
         self.asked_since.remove(&group);
     }
 
     pub(super) fn see_start(
         &mut self,
-        ticket: Ticket,
-        request: Request,
-        plan: &impl Plan<Group>,
-        now: Nanos,
+        ticket: RequestId,
+        request: RefereeRequest,
+        plan: &impl FetchReads<RefereeGroup>,
+        now: Nanoseconds,
     ) -> Result<(), String> {
-        let Request { group, source, asker } = &request;
+        let RefereeRequest { group, source, asker } = &request;
         ensure(plan.pending(group), || format!("{group} is asked for without a need"))?;
         ensure(plan.sources(group).contains(source), || format!("{source:?} is not a source of {group}"))?;
         self.check_one_at_a_time(&request)?;
         self.check_not_asked_before(&request)?;
         match asker {
-            Asker::Hunt => {}
-            Asker::Queue => self.note_turn(*group, &source.domain),
+            Requester::Hunt => {}
+            Requester::Queue => self.note_turn(*group, &source.domain),
         }
         self.starts.entry(source.domain.clone()).or_default().push(now);
         let domain = source.domain.clone();
@@ -97,8 +97,8 @@ impl Referee {
     }
 
     /// After every input: whoever still waits at a domain waits for a limit, and will be woken.
-    pub(super) fn see_pause(&mut self, hunts: &Hunts<Group>, now: Nanos) -> Result<(), String> {
-        let waiting: BTreeSet<(String, Group)> = hunts
+    pub(super) fn see_pause(&mut self, hunts: &Hunts<RefereeGroup>, now: Nanoseconds) -> Result<(), String> {
+        let waiting: BTreeSet<(String, RefereeGroup)> = hunts
             .queued()
             .filter(|(domain, group)| !self.is_asking(**group, domain))
             .map(|(domain, group)| (domain.to_owned(), *group))
@@ -116,7 +116,11 @@ impl Referee {
     }
 
     /// Everything that a clean hunt and its queues had to ask has been asked, unless the needs were met meanwhile.
-    pub(super) fn check_all_asked(&self, group: Group, plan: &impl Plan<Group>) -> Result<(), String> {
+    pub(super) fn check_all_asked(
+        &self,
+        group: RefereeGroup,
+        plan: &impl FetchReads<RefereeGroup>,
+    ) -> Result<(), String> {
         let Some(asked) = self.asked_since.get(&group) else {
             return Ok(());
         };
@@ -128,24 +132,25 @@ impl Referee {
     }
 
     /// A group has one request in flight per domain, and its hunt has one at all.
-    fn check_one_at_a_time(&self, request: &Request) -> Result<(), String> {
+    fn check_one_at_a_time(&self, request: &RefereeRequest) -> Result<(), String> {
         let group = request.group;
         ensure(!self.is_asking(group, &request.source.domain), || format!("{request:?} is the second at its domain"))?;
         match request.asker {
-            Asker::Queue => Ok(()),
-            Asker::Hunt => {
-                let other = self.in_flight.values().find(|other| other.group == group && other.asker == Asker::Hunt);
+            Requester::Queue => Ok(()),
+            Requester::Hunt => {
+                let other =
+                    self.in_flight.values().find(|other| other.group == group && other.asker == Requester::Hunt);
                 ensure(other.is_none(), || format!("the hunt for {group} makes two requests at once"))
             }
         }
     }
 
     /// A hunt and the queues it leads to ask each URL once.
-    fn check_not_asked_before(&mut self, request: &Request) -> Result<(), String> {
-        let Request { group, source, asker } = request;
+    fn check_not_asked_before(&mut self, request: &RefereeRequest) -> Result<(), String> {
+        let RefereeRequest { group, source, asker } = request;
         match asker {
-            Asker::Queue => {}
-            Asker::Hunt => {
+            Requester::Queue => {}
+            Requester::Hunt => {
                 let fresh = self.hunting.get_mut(group).is_some_and(|asked| asked.insert(source.clone()));
                 ensure(fresh, || format!("the hunt for {group} asks {source:?} twice, or after its end"))?;
             }
@@ -160,7 +165,7 @@ impl Referee {
     }
 
     /// Counts the turn against everybody who goes on waiting at the domain.
-    fn note_turn(&mut self, group: Group, domain: &str) {
+    fn note_turn(&mut self, group: RefereeGroup, domain: &str) {
         self.went_ahead.remove(&(domain.to_owned(), group));
         for ((place, _), ahead) in &mut self.went_ahead {
             if place == domain {
@@ -170,7 +175,7 @@ impl Referee {
     }
 
     /// Nobody gets a second turn while another waits for a first. Those who have left the queue meanwhile do not count.
-    fn check_turns(&mut self, waiting: BTreeSet<(String, Group)>) -> Result<(), String> {
+    fn check_turns(&mut self, waiting: BTreeSet<(String, RefereeGroup)>) -> Result<(), String> {
         self.went_ahead.retain(|place, _| waiting.contains(place));
         for ((domain, group), ahead) in &self.went_ahead {
             let unfair = ahead.iter().find(|(_, turns)| **turns > 1);
@@ -182,7 +187,7 @@ impl Referee {
         Ok(())
     }
 
-    fn check_limits(&self, domain: &str, now: Nanos) -> Result<(), String> {
+    fn check_limits(&self, domain: &str, now: Nanoseconds) -> Result<(), String> {
         let in_flight = self.in_flight_at(domain);
         ensure(in_flight <= self.limits.in_flight_max as usize, || format!("{in_flight} in flight at {domain}"))?;
         let starts = self.starts.get(domain).into_iter().flatten();
@@ -191,7 +196,7 @@ impl Referee {
         ensure(recent <= recent_max, || format!("{recent} starts in one window of {domain}"))
     }
 
-    fn is_asking(&self, group: Group, domain: &str) -> bool {
+    fn is_asking(&self, group: RefereeGroup, domain: &str) -> bool {
         self.in_flight.values().any(|request| request.group == group && request.source.domain == domain)
     }
 
@@ -200,7 +205,7 @@ impl Referee {
     }
 
     /// When the start that is as many places from the latest as the window has slots leaves the window.
-    fn window_has_room_at(&self, domain: &str) -> Nanos {
+    fn window_has_room_at(&self, domain: &str) -> Nanoseconds {
         let starts = self.starts.get(domain).map(Vec::as_slice).unwrap_or_default();
         let blocking = starts.len().checked_sub(self.limits.starts_per_window_max as usize);
         blocking.and_then(|index| starts.get(index)).map_or(0, |start| start + self.limits.window)

@@ -1,21 +1,21 @@
 //! One schedule row, led through needs, retries and hunts in random order.
 
-use super::super::{Nanos, Rhythm, ScheduleRow, on_hunt_ended, on_new_need, on_retry};
+use super::super::{BackoffPolicy, Nanoseconds, ScheduleRow, on_hunt_ended, on_new_need, on_retry};
 use super::backoffs::{ORIGINS, RHYTHMS, expected_delay, expected_rest, is_jittered};
-use super::chance::Chance;
 use super::ensure;
+use super::random::DriverRandom;
 
-const SECOND: Nanos = 1_000_000_000;
+const SECOND: Nanoseconds = 1_000_000_000;
 const STEPS: u32 = 40;
 
-pub(super) fn check(chance: &mut Chance) -> Result<(), String> {
-    let rhythm = chance.pick(RHYTHMS);
-    let mut life = Life { rhythm, row: None, now: chance.between(0, 1_000 * SECOND) };
+pub(super) fn check(random: &mut DriverRandom) -> Result<(), String> {
+    let rhythm = random.pick(RHYTHMS);
+    let mut life = Life { rhythm, row: None, now: random.between(0, 1_000 * SECOND) };
     for _ in 0..STEPS {
-        life.now += chance.between(1, 100 * SECOND);
+        life.now += random.between(1, 100 * SECOND);
         match life.row {
-            Some(row) if chance.one_in(2) => life.hunt(chance, row)?,
-            Some(_) | None => life.interrupt(chance)?,
+            Some(row) if random.one_in(2) => life.hunt(random, row)?,
+            Some(_) | None => life.interrupt(random)?,
         }
     }
     Ok(())
@@ -23,27 +23,27 @@ pub(super) fn check(chance: &mut Chance) -> Result<(), String> {
 
 /// One group's row and the time.
 struct Life {
-    rhythm: Rhythm,
+    rhythm: BackoffPolicy,
     row: Option<ScheduleRow>,
-    now: Nanos,
+    now: Nanoseconds,
 }
 
 impl Life {
     /// A need or, if there is something to retry, perhaps a person who asks.
-    fn interrupt(&mut self, chance: &mut Chance) -> Result<(), String> {
+    fn interrupt(&mut self, random: &mut DriverRandom) -> Result<(), String> {
         match self.row {
-            Some(row) if chance.one_in(3) => self.retry(row),
-            Some(_) | None => self.need(chance),
+            Some(row) if random.one_in(3) => self.retry(row),
+            Some(_) | None => self.need(random),
         }
     }
 
-    fn need(&mut self, chance: &mut Chance) -> Result<(), String> {
-        let origin = chance.pick(ORIGINS);
+    fn need(&mut self, random: &mut DriverRandom) -> Result<(), String> {
+        let origin = random.pick(ORIGINS);
         let wanted = self.now + expected_delay(self.rhythm, origin);
         let row = on_new_need(self.row, self.rhythm, origin, self.now);
         let expected = match (self.row, self.rhythm) {
             (None, _) => ScheduleRow { attempts: 0, last: None, next: wanted },
-            (Some(before), Rhythm::Content) => before,
+            (Some(before), BackoffPolicy::Content) => before,
             (Some(before), _) if before.next <= self.now => ScheduleRow { attempts: 0, next: self.now, ..before },
             (Some(before), _) => ScheduleRow { attempts: 0, next: before.next.min(wanted), ..before },
         };
@@ -61,18 +61,18 @@ impl Life {
     }
 
     /// A hunt that begins when the row is due, is perhaps interrupted, and ends.
-    fn hunt(&mut self, chance: &mut Chance, due: ScheduleRow) -> Result<(), String> {
+    fn hunt(&mut self, random: &mut DriverRandom, due: ScheduleRow) -> Result<(), String> {
         self.now = self.now.max(due.next);
         let began = self.now;
-        let interrupted = chance.one_in(2);
+        let interrupted = random.one_in(2);
         if interrupted {
-            self.now += chance.between(1, 20 * SECOND);
-            self.interrupt(chance)?;
+            self.now += random.between(1, 20 * SECOND);
+            self.interrupt(random)?;
         }
-        self.now += chance.between(1, 20 * SECOND);
-        let pending = !chance.one_in(6);
+        self.now += random.between(1, 20 * SECOND);
+        let pending = !random.one_in(6);
         let before = self.row.unwrap_or(due);
-        let jitter = chance.between(0, 200) as u16;
+        let jitter = random.between(0, 200) as u16;
         self.row = on_hunt_ended(&before, due.next, pending, self.rhythm, began, self.now, jitter);
         match (pending, interrupted && before != due) {
             (false, _) => ensure(self.row.is_none(), || "a group with nothing pending stays scheduled".to_owned()),
@@ -88,7 +88,7 @@ impl Life {
     }
 
     /// After a hunt that nobody interrupted.
-    fn was_moved_on(&self, before: ScheduleRow, began: Nanos) -> Result<(), String> {
+    fn was_moved_on(&self, before: ScheduleRow, began: Nanoseconds) -> Result<(), String> {
         let complaint = || format!("a hunt from {began} to {} made {:?} of {before:?}", self.now, self.row);
         let Some(row) = self.row else { return Err(complaint()) };
         let rest = row.next.saturating_sub(self.now);

@@ -4,25 +4,25 @@
 //! After a while nothing new happens, and everything must come to rest by itself.
 
 use super::super::{
-    Asker, DomainLimits, Hunts, Input, Nanos, Origin, Output, Plan, Rhythm, ScheduleRow, Source, Ticket, on_hunt_ended,
-    on_new_need,
+    BackoffPolicy, DomainLimits, FetchReads, HuntInput, HuntOutput, Hunts, Nanoseconds, NeedOrigin, RequestId,
+    Requester, ScheduleRow, Source, on_hunt_ended, on_new_need,
 };
 use super::backoffs::{ORIGINS, RHYTHMS};
-use super::chance::Chance;
 use super::ensure;
-use super::referee::{Group, Referee, Request};
+use super::random::DriverRandom;
+use super::referee::{Referee, RefereeGroup, RefereeRequest};
 use std::collections::{BTreeMap, BTreeSet};
 
-const SECOND: Nanos = 1_000_000_000;
+const SECOND: Nanoseconds = 1_000_000_000;
 
 /// No need comes and no row falls due after this.
-const LAST_DUE: Nanos = 400 * SECOND;
+const LAST_DUE: Nanoseconds = 400 * SECOND;
 
 /// A world that has not come to rest by then never will.
 const MOMENTS_MAX: u32 = 20_000;
 
-pub(super) fn check(chance: &mut Chance) -> Result<(), String> {
-    let mut world = World::new(chance);
+pub(super) fn check(random: &mut DriverRandom) -> Result<(), String> {
+    let mut world = World::new(random);
     for _ in 0..MOMENTS_MAX {
         let Some((at, wake)) = world.next_moment() else {
             return world.check_rest();
@@ -34,40 +34,40 @@ pub(super) fn check(chance: &mut Chance) -> Result<(), String> {
 }
 
 struct World<'a> {
-    chance: &'a mut Chance,
-    now: Nanos,
+    random: &'a mut DriverRandom,
+    now: Nanoseconds,
     town: Town,
-    rhythm: Rhythm,
-    rows: BTreeMap<Group, ScheduleRow>,
+    rhythm: BackoffPolicy,
+    rows: BTreeMap<RefereeGroup, ScheduleRow>,
     /// What will happen, by time and then by the order in which it was decided.
-    agenda: BTreeMap<(Nanos, u64), Happening>,
+    agenda: BTreeMap<(Nanoseconds, u64), Happening>,
     agreed: u64,
-    hunts: Hunts<Group>,
+    hunts: Hunts<RefereeGroup>,
     referee: Referee,
 }
 
 /// Who needs what, and where it may be had.
 struct Town {
-    pending: BTreeSet<Group>,
-    sources: BTreeMap<Group, Vec<Source>>,
+    pending: BTreeSet<RefereeGroup>,
+    sources: BTreeMap<RefereeGroup, Vec<Source>>,
 }
 
-impl Plan<Group> for Town {
-    fn pending(&self, group: &Group) -> bool {
+impl FetchReads<RefereeGroup> for Town {
+    fn pending(&self, group: &RefereeGroup) -> bool {
         self.pending.contains(group)
     }
 
-    fn sources(&self, group: &Group) -> Vec<Source> {
+    fn sources(&self, group: &RefereeGroup) -> Vec<Source> {
         self.sources.get(group).cloned().unwrap_or_default()
     }
 }
 
 #[derive(Clone, Copy)]
 enum Happening {
-    Need(Group, Origin),
+    Need(RefereeGroup, NeedOrigin),
     /// The bytes came by another way.
-    Met(Group),
-    Ended(Ticket, Outcome),
+    Met(RefereeGroup),
+    Ended(RequestId, Outcome),
 }
 
 #[derive(Clone, Copy)]
@@ -80,21 +80,21 @@ enum Outcome {
 #[derive(Clone, Copy)]
 enum Wake {
     Agenda,
-    Due(Group, Nanos),
+    Due(RefereeGroup, Nanoseconds),
     Window,
 }
 
 impl<'a> World<'a> {
-    fn new(chance: &'a mut Chance) -> Self {
+    fn new(random: &'a mut DriverRandom) -> Self {
         let limits = DomainLimits {
-            in_flight_max: chance.between(1, 3) as u32,
-            starts_per_window_max: chance.between(1, 5) as u32,
-            window: chance.between(5, 60) * SECOND,
+            in_flight_max: random.between(1, 3) as u32,
+            starts_per_window_max: random.between(1, 5) as u32,
+            window: random.between(5, 60) * SECOND,
         };
-        let town = Town { pending: BTreeSet::new(), sources: random_sources(chance) };
-        let rhythm = chance.pick(RHYTHMS);
+        let town = Town { pending: BTreeSet::new(), sources: random_sources(random) };
+        let rhythm = random.pick(RHYTHMS);
         let mut world = World {
-            chance,
+            random,
             now: 0,
             town,
             rhythm,
@@ -109,26 +109,26 @@ impl<'a> World<'a> {
     }
 
     fn plan_life(&mut self) {
-        let groups: Vec<Group> = self.town.sources.keys().copied().collect();
+        let groups: Vec<RefereeGroup> = self.town.sources.keys().copied().collect();
         for group in groups {
-            for _ in 0..self.chance.between(1, 3) {
-                let (at, origin) = (self.chance.between(0, LAST_DUE / 2), self.chance.pick(ORIGINS));
+            for _ in 0..self.random.between(1, 3) {
+                let (at, origin) = (self.random.between(0, LAST_DUE / 2), self.random.pick(ORIGINS));
                 self.agree(at, Happening::Need(group, origin));
             }
-            if self.chance.one_in(3) {
-                let at = self.chance.between(0, LAST_DUE);
+            if self.random.one_in(3) {
+                let at = self.random.between(0, LAST_DUE);
                 self.agree(at, Happening::Met(group));
             }
         }
     }
 
-    fn agree(&mut self, at: Nanos, happening: Happening) {
+    fn agree(&mut self, at: Nanoseconds, happening: Happening) {
         self.agreed += 1;
         self.agenda.insert((at, self.agreed), happening);
     }
 
     /// The earliest thing that moves the world, if anything still does.
-    fn next_moment(&self) -> Option<(Nanos, Wake)> {
+    fn next_moment(&self) -> Option<(Nanoseconds, Wake)> {
         let agenda = self.agenda.keys().next().map(|(at, _)| (*at, Wake::Agenda));
         let idle = self.rows.iter().filter(|(group, row)| row.next <= LAST_DUE && !self.hunts.is_hunting(group));
         let due = idle.map(|(group, row)| (row.next, Wake::Due(*group, row.next))).min_by_key(|(at, _)| *at);
@@ -144,9 +144,9 @@ impl<'a> World<'a> {
             },
             Wake::Due(group, next) => {
                 self.referee.see_hunt_begin(group, &self.hunts, &self.town)?;
-                self.hear(Input::Due { group, next })
+                self.hear(HuntInput::Due { group, next })
             }
-            Wake::Window => self.hear(Input::Tick),
+            Wake::Window => self.hear(HuntInput::Tick),
         }
     }
 
@@ -166,27 +166,29 @@ impl<'a> World<'a> {
         }
     }
 
-    fn end_request(&mut self, ticket: Ticket, outcome: Outcome) -> Result<(), String> {
+    fn end_request(&mut self, ticket: RequestId, outcome: Outcome) -> Result<(), String> {
         if let Some(request) = self.referee.see_end(ticket) {
             match outcome {
                 Outcome::MetAll => self.meet(request.group),
                 Outcome::MetNothing => {}
             }
         }
-        self.hear(Input::Ended { ticket })
+        self.hear(HuntInput::Ended { ticket })
     }
 
-    fn meet(&mut self, group: Group) {
+    fn meet(&mut self, group: RefereeGroup) {
         self.town.pending.remove(&group);
         self.referee.see_met(group);
     }
 
-    fn hear(&mut self, input: Input<Group>) -> Result<(), String> {
+    fn hear(&mut self, input: HuntInput<RefereeGroup>) -> Result<(), String> {
         self.hunts.hear(&self.town, input, self.now);
         while let Some(output) = self.hunts.take() {
             match output {
-                Output::Start { ticket, group, url, domain } => self.start(ticket, group, Source { url, domain })?,
-                Output::HuntEnded { group, expected_next, started_at } => {
+                HuntOutput::Start { ticket, group, url, domain } => {
+                    self.start(ticket, group, Source { url, domain })?
+                }
+                HuntOutput::HuntEnded { group, expected_next, started_at } => {
                     self.end_hunt(group, expected_next, started_at)?;
                 }
             }
@@ -194,24 +196,29 @@ impl<'a> World<'a> {
         self.referee.see_pause(&self.hunts, self.now)
     }
 
-    fn start(&mut self, ticket: Ticket, group: Group, source: Source) -> Result<(), String> {
+    fn start(&mut self, ticket: RequestId, group: RefereeGroup, source: Source) -> Result<(), String> {
         let asker = self.hunts.requests().find(|(other, _)| *other == ticket).map(|(_, request)| request.asker);
-        let request = Request { group, source, asker: asker.unwrap_or(Asker::Hunt) };
+        let request = RefereeRequest { group, source, asker: asker.unwrap_or(Requester::Hunt) };
         self.referee.see_start(ticket, request, &self.town, self.now)?;
-        let ends_at = self.now + self.chance.between(0, 20) * SECOND;
-        let outcome = if self.chance.one_in(8) { Outcome::MetAll } else { Outcome::MetNothing };
+        let ends_at = self.now + self.random.between(0, 20) * SECOND;
+        let outcome = if self.random.one_in(8) { Outcome::MetAll } else { Outcome::MetNothing };
         self.agree(ends_at, Happening::Ended(ticket, outcome));
-        if self.chance.one_in(4) {
-            let repeated_at = ends_at + self.chance.between(0, SECOND);
+        if self.random.one_in(4) {
+            let repeated_at = ends_at + self.random.between(0, SECOND);
             self.agree(repeated_at, Happening::Ended(ticket, outcome));
         }
-        if self.chance.one_in(8) && self.hunts.is_hunting(&group) {
-            self.hunts.hear(&self.town, Input::Due { group, next: self.now }, self.now);
+        if self.random.one_in(8) && self.hunts.is_hunting(&group) {
+            self.hunts.hear(&self.town, HuntInput::Due { group, next: self.now }, self.now);
         }
         Ok(())
     }
 
-    fn end_hunt(&mut self, group: Group, expected_next: Nanos, started_at: Nanos) -> Result<(), String> {
+    fn end_hunt(
+        &mut self,
+        group: RefereeGroup,
+        expected_next: Nanoseconds,
+        started_at: Nanoseconds,
+    ) -> Result<(), String> {
         self.referee.see_hunt_end(group)?;
         let Some(row) = self.rows.remove(&group) else {
             return Err(format!("{group} was hunted without a row"));
@@ -237,18 +244,18 @@ impl<'a> World<'a> {
     }
 }
 
-fn random_sources(chance: &mut Chance) -> BTreeMap<Group, Vec<Source>> {
-    let domains = chance.between(1, 4);
-    let groups = chance.between(1, 5) as u8;
-    (0..groups).map(|group| (char::from(b'a' + group), random_urls(chance, domains))).collect()
+fn random_sources(random: &mut DriverRandom) -> BTreeMap<RefereeGroup, Vec<Source>> {
+    let domains = random.between(1, 4);
+    let groups = random.between(1, 5) as u8;
+    (0..groups).map(|group| (char::from(b'a' + group), random_urls(random, domains))).collect()
 }
 
-fn random_urls(chance: &mut Chance, domains: u64) -> Vec<Source> {
-    let urls = chance.between(0, 7);
+fn random_urls(random: &mut DriverRandom, domains: u64) -> Vec<Source> {
+    let urls = random.between(0, 7);
     (0..urls)
         .map(|_| {
-            let domain = format!("{}.org", chance.between(1, domains));
-            Source { url: format!("https://{domain}/{}", chance.between(1, 5)), domain }
+            let domain = format!("{}.org", random.between(1, domains));
+            Source { url: format!("https://{domain}/{}", random.between(1, 5)), domain }
         })
         .collect()
 }

@@ -1,22 +1,24 @@
 //! What holds for all numbers and all seeds, and the proof that a planted bug would be seen.
 
-use super::super::{Nanos, Origin, Rhythm, ScheduleRow, backoff, driver, on_hunt_ended, on_new_need, shortened};
+use super::super::{
+    BackoffPolicy, Nanoseconds, NeedOrigin, ScheduleRow, backoff, driver, on_hunt_ended, on_new_need, shortened,
+};
 use proptest::prelude::*;
 
 fn config() -> ProptestConfig {
     ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() }
 }
 
-fn rhythm() -> impl Strategy<Value = Rhythm> {
-    prop_oneof![Just(Rhythm::Content), Just(Rhythm::Git), Just(Rhythm::Space)]
+fn rhythm() -> impl Strategy<Value = BackoffPolicy> {
+    prop_oneof![Just(BackoffPolicy::Content), Just(BackoffPolicy::Git), Just(BackoffPolicy::Space)]
 }
 
-fn origin() -> impl Strategy<Value = Origin> {
-    prop_oneof![Just(Origin::LocalUser), Just(Origin::PeerOrRelay)]
+fn origin() -> impl Strategy<Value = NeedOrigin> {
+    prop_oneof![Just(NeedOrigin::LocalUser), Just(NeedOrigin::PeerOrRelay)]
 }
 
 fn row() -> impl Strategy<Value = ScheduleRow> {
-    (any::<u32>(), any::<Option<Nanos>>(), any::<Nanos>()).prop_map(|(attempts, last, next)| ScheduleRow {
+    (any::<u32>(), any::<Option<Nanoseconds>>(), any::<Nanoseconds>()).prop_map(|(attempts, last, next)| ScheduleRow {
         attempts,
         last,
         next,
@@ -37,13 +39,13 @@ proptest! {
     }
 
     #[test]
-    fn jitter_stays_within_a_tenth(delay: Nanos, jitter: u16) {
+    fn jitter_stays_within_a_tenth(delay: Nanoseconds, jitter: u16) {
         let short = shortened(delay, jitter);
         prop_assert!(short <= delay && delay - short <= delay / 10);
     }
 
     #[test]
-    fn a_new_need_never_puts_a_hunt_off(row in row(), rhythm in rhythm(), origin in origin(), now: Nanos) {
+    fn a_new_need_never_puts_a_hunt_off(row in row(), rhythm in rhythm(), origin in origin(), now: Nanoseconds) {
         let after = on_new_need(Some(row), rhythm, origin, now);
         prop_assert!(after.next <= row.next.max(now));
         prop_assert!(after.attempts <= row.attempts);
@@ -51,7 +53,7 @@ proptest! {
 
     #[test]
     fn the_end_of_a_hunt_never_schedules_into_the_past(
-        row in row(), expected in any::<Nanos>(), changed: bool, rhythm in rhythm(), now: Nanos, jitter: u16,
+        row in row(), expected in any::<Nanoseconds>(), changed: bool, rhythm in rhythm(), now: Nanoseconds, jitter: u16,
     ) {
         let expected = if changed { expected } else { row.next };
         let after = on_hunt_ended(&row, expected, true, rhythm, now, now, jitter);
@@ -64,10 +66,10 @@ proptest! {
 #[cfg(feature = "planted")]
 mod planted {
     use super::driver;
-    use model::planted::{Bug, plant};
+    use model::planted::{PlantedBug, plant};
 
     /// Among a few hundred seeds, some see the bug; without it the same seeds see nothing.
-    fn check(bug: Bug) {
+    fn check(bug: PlantedBug) {
         let first_complaint = || (0..500).find_map(|seed| driver::run(seed).err());
         plant(Some(bug));
         let seen = first_complaint();
@@ -78,31 +80,31 @@ mod planted {
 
     #[test]
     fn content_backoff_off_by_one_is_seen() {
-        check(Bug::ContentBackoffOffByOne);
+        check(PlantedBug::ContentBackoffOffByOne);
     }
 
     #[test]
     fn git_backoff_off_by_one_is_seen() {
-        check(Bug::GitBackoffOffByOne);
+        check(PlantedBug::GitBackoffOffByOne);
     }
 
     #[test]
     fn window_one_too_many_is_seen() {
-        check(Bug::WindowOneTooMany);
+        check(PlantedBug::WindowOneTooMany);
     }
 
     #[test]
     fn window_wakes_nobody_is_seen() {
-        check(Bug::WindowWakesNobody);
+        check(PlantedBug::WindowWakesNobody);
     }
 
     #[test]
     fn completion_finds_group_busy_is_seen() {
-        check(Bug::CompletionFindsGroupBusy);
+        check(PlantedBug::CompletionFindsGroupBusy);
     }
 
     #[test]
     fn tried_url_forgotten_is_seen() {
-        check(Bug::TriedUrlForgotten);
+        check(PlantedBug::TriedUrlForgotten);
     }
 }

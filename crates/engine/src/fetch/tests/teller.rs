@@ -6,15 +6,15 @@
 //! change what is unmet, `wake` shows when the hunts want to be woken, `queued` who waits where, `domains` how many are
 //! remembered.
 
-use super::super::{DomainLimits, Hunts, Input, Nanos, Output, Plan, SECOND, Source, Ticket};
+use super::super::{DomainLimits, FetchReads, HuntInput, HuntOutput, Hunts, Nanoseconds, RequestId, SECOND, Source};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Who tells the story, and writes down what the hunts did.
 pub(super) struct Teller {
     hunts: Hunts<String>,
     town: Town,
-    tickets: Vec<Ticket>,
-    now: Nanos,
+    tickets: Vec<RequestId>,
+    now: Nanoseconds,
     pub(super) transcript: String,
 }
 
@@ -25,7 +25,7 @@ struct Town {
     sources: BTreeMap<String, Vec<Source>>,
 }
 
-impl Plan<String> for Town {
+impl FetchReads<String> for Town {
     fn pending(&self, group: &String) -> bool {
         self.pending.contains(group)
     }
@@ -93,12 +93,12 @@ impl Teller {
 
     fn hunt(&mut self, group: &str) -> String {
         let (group, next) = (group.to_owned(), self.now);
-        self.hear(Input::Due { group, next })
+        self.hear(HuntInput::Due { group, next })
     }
 
     fn end(&mut self, number: u64) -> String {
         let ticket = self.tickets[number as usize - 1];
-        self.hear(Input::Ended { ticket })
+        self.hear(HuntInput::Ended { ticket })
     }
 
     fn wake(&self) -> String {
@@ -108,19 +108,19 @@ impl Teller {
 
     fn pass_time(&mut self, seconds: u64) -> String {
         self.now = seconds * SECOND;
-        self.hear(Input::Tick)
+        self.hear(HuntInput::Tick)
     }
 
-    fn hear(&mut self, input: Input<String>) -> String {
+    fn hear(&mut self, input: HuntInput<String>) -> String {
         self.hunts.hear(&self.town, input, self.now);
         let mut told = Vec::new();
         while let Some(output) = self.hunts.take() {
             told.push(match output {
-                Output::Start { ticket, group, url, domain: _ } => {
+                HuntOutput::Start { ticket, group, url, domain: _ } => {
                     self.tickets.push(ticket);
                     format!("{}: {group} {url}", self.tickets.len())
                 }
-                Output::HuntEnded { group, .. } => format!("hunt for {group} over"),
+                HuntOutput::HuntEnded { group, .. } => format!("hunt for {group} over"),
             });
         }
         if told.is_empty() { "nothing".to_owned() } else { told.join(", ") }

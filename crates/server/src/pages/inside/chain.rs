@@ -7,7 +7,7 @@ use model::envelope::Envelope;
 use model::{EventId, Seq, Stamp};
 use std::collections::HashMap;
 use store::Db;
-use store::tables::View;
+use store::tables::TableReads;
 
 /// Events that are drawn.
 const DRAWN_MAX: usize = 24;
@@ -22,7 +22,7 @@ struct Dot {
 }
 
 /// The latest events of the author up to the one that is shown, and a few after it.
-pub(super) fn drawn<V: View>(db: &Db<V>, seq: Seq, envelope: &Envelope) -> Result<Markup, Problem> {
+pub(super) fn drawn<V: TableReads>(db: &Db<V>, seq: Seq, envelope: &Envelope) -> Result<Markup, Problem> {
     let (Some(space), Some(author)) = (db.space_no(&envelope.space)?, db.author_no(&envelope.author)?) else {
         return Ok(html! {});
     };

@@ -1,7 +1,7 @@
 //! What browsers were asked to prove and did not answer yet: in memory, for a few minutes, and not too much of it.
 
-use crate::caller::Guest;
-use crate::door::sessions::Secret;
+use crate::caller::RequestContext;
+use crate::door::sessions::SessionSecret;
 use crate::problem::Problem;
 use model::{Nanos, SpaceId};
 use std::collections::{HashMap, VecDeque};
@@ -16,7 +16,7 @@ const OPEN_OF_ONE_MAX: usize = 32;
 const OPEN_MAX: usize = 4096;
 
 /// What a browser was asked to prove.
-pub(super) enum Asked {
+pub(super) enum PendingChallenge {
     /// Whose it is.
     ComeIn(webauthn::DiscoverableAuthentication),
     /// A new passkey of a member.
@@ -30,7 +30,7 @@ struct Challenge {
     network: u64,
     until: Nanos,
     host: String,
-    asked: Asked,
+    asked: PendingChallenge,
 }
 
 /// Challenges that were not answered yet, the oldest first.
@@ -39,8 +39,14 @@ pub(crate) struct Challenges(Mutex<VecDeque<Challenge>>);
 
 impl Challenges {
     /// Keeps one. Whoever asks for many pushes out their own.
-    pub(super) fn open(&self, guest: &Guest, now: Nanos, host: String, asked: Asked) -> Result<String, Problem> {
-        let (secret, network) = (Secret::fresh()?, guest.via.network);
+    pub(super) fn open(
+        &self,
+        context: &RequestContext,
+        now: Nanos,
+        host: String,
+        asked: PendingChallenge,
+    ) -> Result<String, Problem> {
+        let (secret, network) = (SessionSecret::random()?, context.via.network);
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|one| one.until > now);
         let own = open.iter().filter(|one| one.network == network).count();
@@ -56,8 +62,8 @@ impl Challenges {
     }
 
     /// Takes one, which can be answered once.
-    pub(super) fn take(&self, ticket: String, now: Nanos, host: &str) -> Result<Asked, Problem> {
-        let hash = Secret::of(ticket).hash;
+    pub(super) fn take(&self, ticket: String, now: Nanos, host: &str) -> Result<PendingChallenge, Problem> {
+        let hash = SessionSecret::of(ticket).hash;
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = open.iter().position(|one| one.ticket == hash).and_then(|found| open.remove(found));
         let found = found.filter(|one| one.until > now && one.host == host);

@@ -2,8 +2,8 @@
 
 use crate::context::Context;
 use crate::failure::Failure;
-use node::acts::{Administered, Administration, Order};
-use node::{Node, Reply, Request};
+use node::acts::{AdminCommand, AdminRequest, AdminResult};
+use node::{Node, WriterReply, WriterRequest};
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,9 +18,9 @@ pub(crate) fn found_home(node: &Node) -> Result<bool, Failure> {
     if !node.snapshot()?.kept_spaces()?.is_empty() {
         return Ok(false);
     }
-    let what = Administration::FoundSpace { name: HOME.to_owned(), sealed: true, fresh: Box::new(fresh()?) };
+    let what = AdminCommand::FoundSpace { name: HOME.to_owned(), sealed: true, random: Box::new(random_bytes()?) };
     match administer(node, what)? {
-        Administered::Founded(_) => Ok(true),
+        AdminResult::Founded(_) => Ok(true),
         other => Err(Failure::new(format!("the home space was not founded: {other:?}"), "run `anteroom verify`")),
     }
 }
@@ -28,23 +28,23 @@ pub(crate) fn found_home(node: &Node) -> Result<bool, Failure> {
 /// Goes on with a change of the master key that was begun.
 pub(crate) fn go_on_rewrapping(node: &Node) -> Result<(), Failure> {
     if node.snapshot()?.is_rewrapping()? {
-        administer(node, Administration::Begin(store::jobs::Work::Rewrap))?;
+        administer(node, AdminCommand::Begin(store::jobs::JobKind::Rewrap))?;
     }
     Ok(())
 }
 
 /// Administers as the operator.
-pub(crate) fn administer(node: &Node, what: Administration) -> Result<Administered, Failure> {
-    match node.ask(Request::Administer(Box::new(Order::by("operator", what)))) {
-        Ok(Reply::Administered(Ok(done))) => Ok(done),
-        Ok(Reply::Administered(Err(why))) => Err(Failure::new(why.to_string(), "change what the message names")),
+pub(crate) fn administer(node: &Node, what: AdminCommand) -> Result<AdminResult, Failure> {
+    match node.ask(WriterRequest::Administer(Box::new(AdminRequest::by("operator", what)))) {
+        Ok(WriterReply::Administered(Ok(done))) => Ok(done),
+        Ok(WriterReply::Administered(Err(why))) => Err(Failure::new(why.to_string(), "change what the message names")),
         Ok(other) => Err(Failure::new(format!("the node answered {other:?}"), "run `anteroom verify`")),
         Err(why) => Err(Failure::new(why.to_string(), "look into the log")),
     }
 }
 
 /// Chance from the system.
-pub(crate) fn fresh<const N: usize>() -> Result<[u8; N], Failure> {
+pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N], Failure> {
     let mut bytes = [0; N];
     let failed = |_| Failure::new("the system gives no randomness", "try again later");
     getrandom::fill(&mut bytes).map_err(failed)?;

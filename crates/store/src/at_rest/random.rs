@@ -1,12 +1,12 @@
 //! Where new storage keys come from.
 
 use super::storage_row;
-use engine::reads::{Answer, Fault};
+use engine::reads::{StoreError, StoreResult};
 use model::SpaceId;
 
 /// Where new storage keys come from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Chance {
+pub enum KeySource {
     /// The machine's randomness: what is destroyed cannot be made again.
     #[default]
     Machine,
@@ -14,17 +14,17 @@ pub enum Chance {
     Seed(u64),
 }
 
-impl Chance {
+impl KeySource {
     /// A secret for the storage key of that space and number.
-    pub(super) fn storage_secret(self, space: &SpaceId, number: u32) -> Answer<[u8; 32]> {
+    pub(super) fn storage_secret(self, space: &SpaceId, number: u32) -> StoreResult<[u8; 32]> {
         match self {
-            Chance::Machine => {
+            KeySource::Machine => {
                 let mut secret = [0; 32];
-                let failed = |why| Fault::Store(format!("the machine gives no randomness: {why}"));
+                let failed = |why| StoreError::Store(format!("the machine gives no randomness: {why}"));
                 getrandom::fill(&mut secret).map_err(failed)?;
                 Ok(secret)
             }
-            Chance::Seed(seed) => {
+            KeySource::Seed(seed) => {
                 let material = [seed.to_be_bytes().as_slice(), &storage_row(space, number)].concat();
                 Ok(blake3::derive_key("anteroom v1 storage key of a test", &material))
             }

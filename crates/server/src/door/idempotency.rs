@@ -3,14 +3,14 @@
 //! The door reads the body of a request that brings such a key, because the same key with another body is a mistake that
 //! must be told. Whether something was asked before is decided by the writer, with what it does.
 
-use crate::caller::Guest;
-use crate::extract::Sent;
+use crate::caller::RequestContext;
+use crate::extract::RequestBody;
 use crate::problem::Problem;
 use axum::body::Body;
 use axum::extract::{FromRequest as _, Request};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method};
-use node::acts::{Means, Once};
+use node::acts::{CallerKind, IdempotencyKey};
 
 /// The longest `Idempotency-Key`.
 const KEY_BYTES_MAX: usize = 255;
@@ -35,16 +35,19 @@ fn hash(parts: &[&[u8]]) -> [u8; 32] {
 }
 
 /// The request again, and what makes it safe to repeat if it is a write that brings a key for that.
-pub(super) async fn read(guest: &Guest, request: Request) -> Result<(Request, Option<Once>), Problem> {
+pub(super) async fn read(
+    context: &RequestContext,
+    request: Request,
+) -> Result<(Request, Option<IdempotencyKey>), Problem> {
     let is_read = [Method::GET, Method::HEAD].contains(request.method());
     let Some(key) = key(request.headers())?.filter(|_| !is_read) else { return Ok((request, None)) };
     // What the operator means without naming a space changes with the spaces that there are.
-    let space = match guest.caller.means {
-        Means::Operator => request.headers().get("x-space").map_or(Vec::new(), |name| name.as_bytes().to_vec()),
-        Means::Key(_) | Means::Session => guest.space.map_or(Vec::new(), |space| space.0.to_vec()),
+    let space = match context.caller.kind {
+        CallerKind::Operator => request.headers().get("x-space").map_or(Vec::new(), |name| name.as_bytes().to_vec()),
+        CallerKind::Key(_) | CallerKind::Session => context.space.map_or(Vec::new(), |space| space.0.to_vec()),
     };
-    let user = guest.caller.user.as_deref().unwrap_or_default();
-    let who_and_key = hash(&[&space, &guest.account, user.as_bytes(), key]);
+    let user = context.caller.user.as_deref().unwrap_or_default();
+    let who_and_key = hash(&[&space, &context.account, user.as_bytes(), key]);
     // Host and scheme are of the connection, not of the request.
     let path = request.uri().path_and_query().map(PathAndQuery::as_str).unwrap_or_default();
     let what = format!("{} {path}", request.method());
@@ -52,7 +55,7 @@ pub(super) async fn read(guest: &Guest, request: Request) -> Result<(Request, Op
     let mut bare = Request::new(body);
     // The limit of bodies is among the extensions.
     *bare.extensions_mut() = parts.extensions.clone();
-    let Sent(body) = Sent::from_request(bare, &()).await?;
+    let RequestBody(body) = RequestBody::from_request(bare, &()).await?;
     let fingerprint = hash(&[what.as_bytes(), &body]);
-    Ok((Request::from_parts(parts, Body::from(body)), Some(Once { who_and_key, fingerprint })))
+    Ok((Request::from_parts(parts, Body::from(body)), Some(IdempotencyKey { who_and_key, fingerprint })))
 }

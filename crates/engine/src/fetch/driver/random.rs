@@ -1,11 +1,11 @@
 //! Chance from a seed: splitmix64, which is small enough to keep here and good enough to shuffle a test.
 
 /// A source of numbers that depend on the seed only.
-pub(super) struct Chance(u64);
+pub(super) struct DriverRandom(u64);
 
-impl Chance {
+impl DriverRandom {
     pub(super) fn new(seed: u64) -> Self {
-        Chance(seed)
+        DriverRandom(seed)
     }
 
     /// Any number.

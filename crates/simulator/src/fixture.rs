@@ -7,7 +7,7 @@
 //! `unfollow WHO`, `reply THREAD TARGET TEXT`, each with an optional `by WHO`. Others act on the node: `arrive NAMES`,
 //! `content NAMES`, `prune NAMES`, `want NAMES`, `collect`, `later SECONDS`.
 
-use crate::cast::{Author, Made, Place, Text, found, grant, write};
+use crate::cast::{Author, EventText, MadeEvent, Wrapping, found, grant, write};
 use crate::disk::SimDisk;
 use crate::world::BEGINNING;
 use engine::chains;
@@ -17,23 +17,23 @@ use engine::rows::Origin;
 use model::envelope::Role;
 use model::payload::MemberRole;
 use model::{AuxKey, EventId, Kind, Nanos, Stamp};
-use node::{Core, Reply, Request};
+use node::{WriterCore, WriterReply, WriterRequest};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
-use store::views::Shown;
-use store::{MasterKey, Options, Store};
+use store::views::ShownContent;
+use store::{MasterKey, Store, StoreOptions};
 
 const PEOPLE: [&str; 4] = ["root", "ann", "bob", "cid"];
 const SECOND: u64 = 1_000_000_000;
 
 /// A node and the events that were made for it.
 #[derive(Debug)]
-pub struct Scene {
-    core: Core,
+pub struct NodeFixture {
+    core: WriterCore,
     policy: Policy,
-    place: Place,
-    made: BTreeMap<String, Made>,
+    place: Wrapping,
+    made: BTreeMap<String, MadeEvent>,
     memberships: BTreeMap<String, EventId>,
     order: Vec<String>,
     time: u64,
@@ -54,11 +54,11 @@ pub fn play(text: &str) -> String {
 
 /// As [`play`], with local limits.
 pub fn play_with(text: &str, policy: Policy) -> String {
-    let options = Options { policy, cache_bytes: 4 << 20, reserve_bytes: 0, chance: store::Chance::Seed(1) };
+    let options = StoreOptions { policy, cache_bytes: 4 << 20, reserve_bytes: 0, random: store::KeySource::Seed(1) };
     let store = Store::open(Arc::new(SimDisk::new()), MasterKey::new(&[1; 32]), options).expect("an empty disk");
     let (place, founding) = found(&person("root"), BEGINNING, 0, None, policy.inline_bytes_max);
-    let mut scene = Scene {
-        core: Core::new(store),
+    let mut fixture = NodeFixture {
+        core: WriterCore::new(store),
         policy,
         place,
         made: BTreeMap::new(),
@@ -68,43 +68,43 @@ pub fn play_with(text: &str, policy: Policy) -> String {
         now: BEGINNING + 1_000_000 * SECOND,
         told: String::new(),
     };
-    scene.deliver(&founding);
+    fixture.deliver(&founding);
     for (who, role) in [("ann", MemberRole::Admin), ("bob", MemberRole::Member)] {
         let payload = grant(&person(who), role);
-        let made = scene.write("root", Text::new(Kind::Member, 0, &[], b"").payload(payload), None);
-        scene.memberships.insert(who.to_owned(), made.id);
-        scene.deliver(&made);
+        let made = fixture.write("root", EventText::new(Kind::Member, 0, &[], b"").payload(payload), None);
+        fixture.memberships.insert(who.to_owned(), made.id);
+        fixture.deliver(&made);
     }
     for statement in text.split('|').map(str::trim).filter(|statement| !statement.is_empty()) {
-        scene.run(statement);
+        fixture.run(statement);
     }
-    scene.tell()
+    fixture.tell()
 }
 
-impl Scene {
-    fn write(&mut self, by: &str, mut text: Text<'_>, at: Option<u64>) -> Made {
+impl NodeFixture {
+    fn write(&mut self, by: &str, mut text: EventText<'_>, at: Option<u64>) -> MadeEvent {
         self.time += SECOND;
         text.at = at.map_or(self.time, |at| BEGINNING + at * SECOND);
         let author = person(by);
         let public = matches!(text.kind, Kind::Post | Kind::Follow | Kind::Unfollow);
-        let place = if public { Place { space: author.home(), key: None } } else { self.place.clone() };
+        let place = if public { Wrapping { space: author.home(), key: None } } else { self.place.clone() };
         if !public {
             text.references.push((Role::Authority, self.memberships[by]));
         }
         write(&author, &place, self.policy.inline_bytes_max, text)
     }
 
-    fn ask(&mut self, request: Request) -> Vec<Reply> {
+    fn ask(&mut self, request: WriterRequest) -> Vec<WriterReply> {
         let replies = self.core.run(vec![request], Nanos(self.now)).expect("a healthy disk").replies;
         self.core.settle(Nanos(self.now)).expect("a healthy disk");
         replies
     }
 
-    fn deliver(&mut self, made: &Made) {
+    fn deliver(&mut self, made: &MadeEvent) {
         let keys = self.core.store().keys().clone();
         let inline = made.inline(self.policy.inline_bytes_max);
         let arrival = chains::receive_blob(&*keys, &self.policy, made.blob.clone(), inline, Origin::Import);
-        self.ask(Request::Arrive(Box::new(arrival.expect("an honest event"))));
+        self.ask(WriterRequest::Arrive(Box::new(arrival.expect("an honest event"))));
     }
 
     fn run(&mut self, statement: &str) {
@@ -116,11 +116,11 @@ impl Scene {
         if verb == "later" {
             let seconds: u64 = words.next().and_then(|word| word.parse().ok()).expect("later SECONDS");
             self.now += seconds * SECOND;
-            self.ask(Request::Tick);
+            self.ask(WriterRequest::Tick);
         }
         if verb == "collect" {
             for _ in 0..2 {
-                self.ask(Request::Collect);
+                self.ask(WriterRequest::Collect);
             }
         }
         for name in words {
@@ -130,19 +130,19 @@ impl Scene {
             match verb {
                 "arrive" => self.deliver(&made),
                 "content" => {
-                    let request = Request::Deliver(made.envelope.space, made.hash(), made.wire.clone());
+                    let request = WriterRequest::Deliver(made.envelope.space, made.hash(), made.wire.clone());
                     let replies = self.ask(request);
-                    if let Some(Reply::Delivered(delivered)) = replies.first() {
+                    if let Some(WriterReply::Delivered(delivered)) = replies.first() {
                         let _ = writeln!(self.told, "content {name}: {delivered:?}");
                     }
                 }
                 "prune" => {
-                    if let Some(Reply::Pruned(pruned)) = self.ask(Request::Prune(made.id)).first() {
+                    if let Some(WriterReply::Pruned(pruned)) = self.ask(WriterRequest::Prune(made.id)).first() {
                         let _ = writeln!(self.told, "prune {name}: {pruned:?}");
                     }
                 }
                 "want" => {
-                    self.ask(Request::Want(made.id));
+                    self.ask(WriterRequest::Want(made.id));
                 }
                 _ => panic!("no verb {verb}"),
             }
@@ -156,47 +156,51 @@ impl Scene {
         let (verb, rest) = rest.split_once(' ').unwrap_or((rest, ""));
         let (first, text) = rest.split_once(' ').unwrap_or((rest, ""));
         let by = by.unwrap_or("bob");
-        let id = |scene: &Scene, name: &str| {
-            scene.made.get(name).map(|made| made.id).unwrap_or_else(|| panic!("no event {name}"))
+        let id = |fixture: &NodeFixture, name: &str| {
+            fixture.made.get(name).map(|made| made.id).unwrap_or_else(|| panic!("no event {name}"))
         };
         let field = |name: &str, text: &str| format!("{{\"{name}\":\"{text}\"}}").into_bytes();
         let body = field("text", text);
         let made = match verb {
-            "thread" => self.write(by, Text::new(Kind::Thread, 0, &[], b"{\"title\":\"t\"}"), at),
+            "thread" => self.write(by, EventText::new(Kind::Thread, 0, &[], b"{\"title\":\"t\"}"), at),
             "say" => {
                 let thread = id(self, first);
-                self.write(by, Text::new(Kind::Message, 0, &[(Role::Thread, thread)], &body), at)
+                self.write(by, EventText::new(Kind::Message, 0, &[(Role::Thread, thread)], &body), at)
             }
             "reply" => {
                 let (target, text) = text.split_once(' ').expect("reply THREAD TARGET TEXT");
                 let references = [(Role::Thread, id(self, first)), (Role::ReplyTo, id(self, target))];
-                self.write(by, Text::new(Kind::Message, 0, &references, &field("text", text)), at)
+                self.write(by, EventText::new(Kind::Message, 0, &references, &field("text", text)), at)
             }
             "raw" => {
                 let thread = id(self, first);
-                self.write(by, Text::new(Kind::Message, 0, &[(Role::Thread, thread)], text.as_bytes()), at)
+                self.write(by, EventText::new(Kind::Message, 0, &[(Role::Thread, thread)], text.as_bytes()), at)
             }
             "edit" => {
                 let target = id(self, first);
-                self.write(by, Text::new(Kind::Edit, 0, &[(Role::Target, target)], &body), at)
+                self.write(by, EventText::new(Kind::Edit, 0, &[(Role::Target, target)], &body), at)
             }
             "react" => {
                 let target = id(self, first);
-                self.write(by, Text::new(Kind::Reaction, 0, &[(Role::Target, target)], &field("reaction", text)), at)
+                self.write(
+                    by,
+                    EventText::new(Kind::Reaction, 0, &[(Role::Target, target)], &field("reaction", text)),
+                    at,
+                )
             }
             "unreact" => {
                 let target = id(self, first);
-                self.write(by, Text::new(Kind::ReactionRemoval, 0, &[(Role::Target, target)], b""), at)
+                self.write(by, EventText::new(Kind::ReactionRemoval, 0, &[(Role::Target, target)], b""), at)
             }
             "delete" => {
                 let target = id(self, first);
-                self.write(by, Text::new(Kind::Delete, 0, &[(Role::Target, target)], b""), at)
+                self.write(by, EventText::new(Kind::Delete, 0, &[(Role::Target, target)], b""), at)
             }
             "grant" | "replace" => {
                 let payload = grant(&person(first), text.parse().expect("a role"));
                 let old = (verb == "replace").then(|| (Role::Target, self.memberships[first]));
                 let references: Vec<_> = old.into_iter().collect();
-                let made = self.write(by, Text::new(Kind::Member, 0, &references, b"").payload(payload), at);
+                let made = self.write(by, EventText::new(Kind::Member, 0, &references, b"").payload(payload), at);
                 if verb == "grant" {
                     self.memberships.insert(first.to_owned(), made.id);
                 }
@@ -204,13 +208,13 @@ impl Scene {
             }
             "remove" => {
                 let target = self.memberships[first];
-                self.write(by, Text::new(Kind::Removal, 0, &[(Role::Target, target)], b""), at)
+                self.write(by, EventText::new(Kind::Removal, 0, &[(Role::Target, target)], b""), at)
             }
-            "post" => self.write(by, Text::new(Kind::Post, 0, &[], &field("text", rest)), at),
+            "post" => self.write(by, EventText::new(Kind::Post, 0, &[], &field("text", rest)), at),
             "follow" | "unfollow" => {
                 let kind = if verb == "follow" { Kind::Follow } else { Kind::Unfollow };
                 let aux = AuxKey(person(first).home().0);
-                self.write(by, Text::new(kind, 0, &[], b"").aux(aux), at)
+                self.write(by, EventText::new(kind, 0, &[], b"").aux(aux), at)
             }
             other => panic!("no verb {other}"),
         };
@@ -268,10 +272,10 @@ impl Scene {
                 .iter()
                 .map(|message| {
                     let text = match &message.content {
-                        Shown::Here(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-                        Shown::Absent => "absent".into(),
-                        Shown::Invalid => "invalid".into(),
-                        Shown::Deleted(by) => format!("deleted by {}", name_of(by.id)),
+                        ShownContent::Here(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+                        ShownContent::Absent => "absent".into(),
+                        ShownContent::Invalid => "invalid".into(),
+                        ShownContent::Deleted(by) => format!("deleted by {}", name_of(by.id)),
                     };
                     let reactions = if message.reactions.is_empty() {
                         String::new()
