@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use model::{Nanos, SpaceId};
 use node::Node;
 use std::collections::BTreeMap;
-use store::doors::ApiKey;
+use store::shared::api_keys::ApiKey;
 
 /// The declared keys as the server takes them.
 pub(crate) fn keys(declared: &[DeclaredKey], node: &Node) -> Result<BTreeMap<[u8; 8], ApiKey>, Failure> {

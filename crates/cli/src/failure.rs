@@ -4,7 +4,7 @@ use engine::reads::StoreError;
 use node::RequestError;
 use node::bundle::{ExportError, ImportError};
 use store::OpenError;
-use store::backup::{BackupError, RestoreError};
+use store::maintenance::backup::{BackupError, RestoreError};
 
 /// Why a command did not do what was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::failure::Failure;
-use node::acts::{AdminCommand, AdminRequest, AdminResult};
+use node::commands::{AdminCommand, AdminRequest, AdminResult};
 use node::{Node, WriterReply, WriterRequest};
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ pub(crate) fn found_home(node: &Node) -> Result<bool, Failure> {
 /// Goes on with a change of the master key that was begun.
 pub(crate) fn go_on_rewrapping(node: &Node) -> Result<(), Failure> {
     if node.snapshot()?.is_rewrapping()? {
-        administer(node, AdminCommand::Begin(store::jobs::JobKind::Rewrap))?;
+        administer(node, AdminCommand::Begin(store::shared::jobs::JobKind::Rewrap))?;
     }
     Ok(())
 }

@@ -4,8 +4,8 @@ use crate::failure::Failure;
 use crate::home_space::{administer, random_bytes};
 use model::payload::MemberRole;
 use model::{EventId, SpaceId};
-use node::acts::entering::OPERATOR;
-use node::acts::{
+use node::commands::accounts::OPERATOR;
+use node::commands::{
     AdminCommand, Caller, CallerKind, CommandRequest, NameOrId, NewMessage, NewThread, UserCommand, message_content,
 };
 use node::{Node, WriterReply, WriterRequest};

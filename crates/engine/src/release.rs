@@ -6,11 +6,12 @@ use crate::content::EventDraft;
 use crate::counting::counts;
 use crate::policy::Policy;
 use crate::reads::{Reads, StoreError, StoreResult};
+use crate::receive::Keyring;
 use crate::rows::{EventRow, JournalKind, MembershipLimit, Owner, Task};
 use crate::space::{rules, views};
 use model::blob::BlobForm;
 use model::planted::{PlantedBug, is_planted};
-use model::stage::{RefusalReason, Stage, StageInput};
+use model::stage::{ContentState, RefusalReason, Stage, StageInput};
 use model::{AuthorNo, EventId, Group, Kind, Nanos, Need, Seq, SpaceId, SpaceNo, Stamp};
 
 /// Up to this many are woken in the very step that met their need; more are a task of their own.
@@ -46,6 +47,56 @@ fn wake(db: &impl Reads, need: &Need, seq: Seq) -> StoreResult<Vec<Change>> {
     }
     changes.push(Change::Row(seq, Box::new(row)));
     Ok(changes)
+}
+
+/// What a request to look again at an event comes to.
+#[derive(Default, Debug)]
+pub struct Retry {
+    /// The groups to hunt for now.
+    pub hunts: Vec<Group>,
+    /// What changes in the event.
+    pub changes: Vec<Change>,
+}
+
+/// Looks again at an event, and says what to hunt for now. Every commit that meets a need wakes who waits for it, so
+/// looking again finds nothing new unless a row is wrong; an event that really waits keeps its deadline.
+pub fn retry(db: &(impl Reads + Keyring), seq: Seq, now: Nanos) -> StoreResult<Retry> {
+    let Some(row) = db.event(seq)? else { return Ok(Retry::default()) };
+    let Some(space) = space_of(db, seq, &row)? else { return Ok(Retry::default()) };
+    let Stage::Held { unmet, since } = row.stage.clone() else {
+        let is_missing = row.content == ContentState::Missing;
+        let missing = row.meta.filter(|_| is_missing).map(|meta| Group::Content(space, meta.content_hash));
+        return Ok(Retry { hunts: missing.into_iter().collect(), changes: Vec::new() });
+    };
+    let hunts = unmet.iter().filter_map(|need| Group::of(need, space)).collect();
+    if !is_any_met(db, &unmet, &space, now)? {
+        return Ok(Retry { hunts, changes: Vec::new() });
+    }
+    let owner = owner_of(&row);
+    let mut draft = EventDraft::new(seq, row);
+    draft.row.stage = draft.row.stage.next(StageInput::Wake).map_err(|edge| StoreError::Broken(edge.to_string()))?;
+    draft.changes.extend(unmet.into_iter().map(|need| Change::Waiting(RowChange::Remove, need, seq, Some(space))));
+    draft.changes.push(Change::Held(RowChange::Remove, owner, seq, since));
+    draft.changes.push(Change::Ready(RowChange::Put, seq));
+    Ok(Retry { hunts, changes: draft.finish() })
+}
+
+fn is_any_met(db: &(impl Reads + Keyring), unmet: &[Need], space: &SpaceId, now: Nanos) -> StoreResult<bool> {
+    for need in unmet {
+        let is_met = match need {
+            Need::Event(id) => match db.seq(id)? {
+                Some(other) => db.event(other)?.is_some_and(|row| row.is_applied()),
+                None => db.refused(id)?.is_some(),
+            },
+            Need::Key(key) => db.space_key(space, key).is_some(),
+            Need::Time(at) => *at <= now,
+            Need::Address { .. } | Need::GitObject { .. } | Need::GitData(_) | Need::Content(..) => false,
+        };
+        if is_met {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn no_row(seq: Seq) -> StoreError {

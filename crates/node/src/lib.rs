@@ -1,34 +1,31 @@
 //! The running thing: one writer, the fetcher, the journal, and a handle to reach them.
 //!
-//! [`core`] runs one batch of requests in one transaction, without threads or clocks, so that the simulator can run
-//! whole nodes on one thread. [`Node`](running::Node) runs the same core on threads of its own: requests are checked in
-//! parallel at the doors, gathered by the writer loop, committed, and only then answered. [`hunter`] drives the
-//! fetcher against [`Source`](hunter::SourceClient)s. [`bundle`] reads and writes what `import` and `export` exchange.
+//! [`writer`] runs one batch of requests in one transaction, without threads or clocks, so that the simulator can run
+//! whole nodes on one thread. [`Node`] ([`running`]) runs the same writer on threads of its own: requests are checked in
+//! parallel at the doors (`receive`), gathered by the writer loop, committed, and only then answered. [`fetch`] is the
+//! fetcher's session over the schedule and its [`SourceClient`](fetch::hunter::SourceClient)s. [`bundle`] reads and
+//! writes what `import` and `export` exchange; [`explain`] says what waits for what; [`jobs`] is work over many rows.
 //!
-//! [`acts`] is what the users of the HTTP API and the pages do. With the feature `search`, `searching` keeps the search
-//! indexes up with the journal.
+//! [`commands`] is what the users of the HTTP API and the pages do. With the feature `search`, `search` keeps the
+//! search indexes up with the journal.
 //!
 //! This is the only crate that spawns threads.
 
-pub mod acts;
-pub mod answers;
-mod asking;
 pub mod bundle;
 pub mod clock;
-pub mod core;
-mod creating;
-mod doors;
+pub mod commands;
 pub mod explain;
-pub mod hunter;
-mod hunting;
+pub mod fetch;
 pub mod jobs;
 mod options;
+mod pipeline;
+mod receive;
 pub mod running;
 #[cfg(feature = "search")]
-pub mod searching;
-mod watching;
+pub mod search;
+pub mod writer;
 
 pub use clock::Clock;
-pub use core::{WriterCore, WriterReply, WriterRequest};
 pub use options::NodeOptions;
 pub use running::{Node, RequestError};
+pub use writer::{WriterCore, WriterReply, WriterRequest};

@@ -2,11 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use anteroom_node::acts::entering::{AccountChange, Browser, Entering, Entrance};
-use anteroom_node::acts::{
-    Act, Administered, Administration, Caller, Deed, Means, Named, NewMessage, NewThread, Order, message_content,
+use anteroom_node::commands::accounts::{AccountChange, AccountCommand, AccountRequest, NewSession};
+use anteroom_node::commands::{
+    AdminCommand, AdminRequest, AdminResult, Caller, CallerKind, CommandRequest, NameOrId, NewMessage, NewThread,
+    UserCommand, message_content,
 };
-use anteroom_node::{Core, Reply, Request};
+use anteroom_node::{WriterCore, WriterReply, WriterRequest};
 use engine::Policy;
 use engine::access::KeyRole;
 use engine::reads::StoreResult;
@@ -15,16 +16,16 @@ use model::{Nanos, SpaceId};
 use serde_json::{Map, json};
 use std::path::Path;
 use std::sync::Arc;
-use store::accounts::Invitation;
-use store::at_rest::SweepProgress;
-use store::views::ShownContent;
+use store::maintenance::sweep::SweepProgress;
+use store::shared::accounts::Invitation;
+use store::views::messages::ShownContent;
 use store::{Batch, FolderDisk, KeySource, MasterKey, OpenError, Protection, Store, StoreOptions};
 
 const CANARY: &str = "yellow-canary-9f31";
 const NOW: Nanos = Nanos(1_800_000_000 * Nanos::SECOND);
 
 struct Cage {
-    core: Core,
+    core: WriterCore,
     space: SpaceId,
     folder: tempfile::TempDir,
 }
@@ -32,62 +33,62 @@ struct Cage {
 impl Cage {
     fn new(sealed: bool) -> Cage {
         let folder = tempfile::tempdir().unwrap();
-        let core = Core::new(open(&folder.path().join("data"), MasterKey::new(&[7; 32])));
-        let found = Administration::FoundSpace { name: CANARY.into(), sealed, random: Box::new([3; 80]) };
-        let reply = ask(&core, Request::Administer(Box::new(Order::by("an operator", found))));
+        let core = WriterCore::new(open(&folder.path().join("data"), MasterKey::new(&[7; 32])));
+        let found = AdminCommand::FoundSpace { name: CANARY.into(), sealed, random: Box::new([3; 80]) };
+        let reply = ask(&core, WriterRequest::Administer(Box::new(AdminRequest::by("an operator", found))));
         let WriterReply::Administered(Ok(AdminResult::Founded(space))) = reply else { panic!("{reply:?}") };
         Cage { core, space, folder }
     }
 
-    fn act(&self, command: Deed) {
+    fn act(&self, command: UserCommand) {
         let user = Some(CANARY.to_owned());
-        let caller = Caller { kind: Means::Key(KeyRole::Backend), user, audit_name: "a key".into() };
-        let act = Act { space: self.space, caller, idempotency: None, command, random: [9; 32] };
-        let reply = ask(&self.core, Request::Act(Box::new(act)));
-        assert!(matches!(reply, Reply::Acted(Ok(_))), "{reply:?}");
+        let caller = Caller { kind: CallerKind::Key(KeyRole::Backend), user, audit_name: "a key".into() };
+        let act = CommandRequest { space: self.space, caller, idempotency: None, command, random: [9; 32] };
+        let reply = ask(&self.core, WriterRequest::Act(Box::new(act)));
+        assert!(matches!(reply, WriterReply::Acted(Ok(_))), "{reply:?}");
     }
 
     /// A thread with a title, and messages that rest inline, in a row and in a file.
     fn sing(&self) {
         let fields = Map::from_iter([("title".to_owned(), CANARY.into())]);
         let chosen = Some(CANARY.to_owned());
-        self.act(Deed::OpenThread(NewThread { chosen, fields, ..NewThread::default() }));
+        self.act(UserCommand::OpenThread(NewThread { chosen, fields, ..NewThread::default() }));
         [1, 600, 2500].into_iter().for_each(|times| self.post(times));
-        self.act(Deed::Report(self.first_message(), CANARY.to_owned()));
+        self.act(UserCommand::Report(self.first_message(), CANARY.to_owned()));
         self.come_in();
         self.core.settle(NOW).unwrap();
     }
 
-    fn first_message(&self) -> Named {
+    fn first_message(&self) -> NameOrId {
         let db = self.core.store().snapshot().unwrap();
         let no = engine::reads::Reads::space_no(&*db, &self.space).unwrap().unwrap();
         let (_, thread) = db.threads(no, model::Stamp::FIRST, 9).unwrap()[0];
-        Named::Event(db.timeline(thread, model::Stamp::LAST, 9).unwrap()[0].stamp.id)
+        NameOrId::Event(db.timeline(thread, model::Stamp::LAST, 9).unwrap()[0].stamp.id)
     }
 
     /// An invitation, a session and an account that all say it.
     fn come_in(&self) {
-        let caller = Caller { kind: Means::Operator, user: None, audit_name: "an operator".into() };
+        let caller = Caller { kind: CallerKind::Operator, user: None, audit_name: "an operator".into() };
         let invitation =
             Invitation::new(MemberRole::Member, CANARY.into(), CANARY.into(), NOW, NOW.plus(Nanos::SECOND), 1);
-        let browser = Browser { hash: [1; 32], agent: CANARY.into() };
+        let browser = NewSession { hash: [1; 32], agent: CANARY.into() };
         let change = AccountChange::Display(CANARY.into());
         for what in [
-            Entering::Invite(caller, [2; 32], invitation),
-            Entering::SignInOperator(CANARY.into(), browser, Box::new([8; 32])),
-            Entering::Change(CANARY.into(), Box::new(change)),
+            AccountCommand::Invite(caller, [2; 32], invitation),
+            AccountCommand::SignInOperator(CANARY.into(), browser, Box::new([8; 32])),
+            AccountCommand::Change(CANARY.into(), Box::new(change)),
         ] {
-            let reply = ask(&self.core, Request::Enter(Box::new(Entrance { space: self.space, what })));
-            assert!(matches!(reply, Reply::Entered(Ok(()))), "{reply:?}");
+            let reply = ask(&self.core, WriterRequest::Enter(Box::new(AccountRequest { space: self.space, what })));
+            assert!(matches!(reply, WriterReply::Entered(Ok(()))), "{reply:?}");
         }
     }
 
     fn post(&self, times: usize) {
         let content = message_content(json!({ "text": CANARY.repeat(times) }), None).unwrap();
-        let thread = Some(Named::Chosen(CANARY.into()));
+        let thread = Some(NameOrId::Chosen(CANARY.into()));
         let (chosen, reply_to) = (None, None);
         let (mentions, attachments) = (vec![CANARY.to_owned()], Vec::new());
-        self.act(Deed::Post(NewMessage { thread, chosen, content, reply_to, mentions, attachments }));
+        self.act(UserCommand::Post(NewMessage { thread, chosen, content, reply_to, mentions, attachments }));
     }
 
     fn shown(&self) -> Vec<ShownContent> {
@@ -127,7 +128,7 @@ fn open(folder: &Path, master: MasterKey) -> Store {
     try_open(folder, master).unwrap()
 }
 
-fn ask(core: &Core, request: Request) -> Reply {
+fn ask(core: &WriterCore, request: WriterRequest) -> WriterReply {
     core.run(vec![request], NOW).unwrap().replies.remove(0)
 }
 
@@ -210,7 +211,7 @@ impl Cage {
     fn again(self, master: MasterKey) -> Cage {
         let Cage { core, space, folder } = self;
         drop(core);
-        Cage { core: Core::new(open(&folder.path().join("data"), master)), space, folder }
+        Cage { core: WriterCore::new(open(&folder.path().join("data"), master)), space, folder }
     }
 }
 
@@ -259,7 +260,7 @@ fn a_folder_moves_to_a_new_master_key() {
         let path = folder.path().join("data");
         assert!(open(&path, MasterKey::new(&[7; 32])).begin_rewrap(&new).unwrap());
         assert!(try_open(&path, MasterKey::new(&[7; 32])).is_err(), "it is of the new key now");
-        let mut cage = Cage { core: Core::new(open(&path, new.clone())), space, folder };
+        let mut cage = Cage { core: WriterCore::new(open(&path, new.clone())), space, folder };
         for _ in 0..200 {
             assert_eq!(cage.said(), [1, 600, 2500]);
             let progress = cage.core.store().write(NOW, |batch| batch.rewrap(1)).unwrap();

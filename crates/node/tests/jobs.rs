@@ -2,45 +2,47 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use anteroom_node::acts::{
-    Act, Administered, Administration, Caller, Deed, Means, Named, NewMessage, Order, Place, message_content,
+use anteroom_node::commands::{
+    AdminCommand, AdminRequest, AdminResult, Caller, CallerKind, CommandRequest, MessageRef, NameOrId, NewMessage,
+    UserCommand, message_content,
 };
-use anteroom_node::jobs::Purged;
-use anteroom_node::{Core, Reply, Request};
+use anteroom_node::jobs::PurgeResult;
+use anteroom_node::{WriterCore, WriterReply, WriterRequest};
 use engine::access::KeyRole;
 use engine::reads::Reads as _;
 use model::stage::ContentState;
 use model::{EventId, Nanos, SpaceId, Stamp};
 use std::path::Path;
 use std::sync::Arc;
-use store::jobs::{Job, JobKind};
-use store::retention::Retention;
-use store::views::ShownContent;
+use store::shared::jobs::{Job, JobKind};
+use store::shared::retention::Retention;
+use store::views::messages::ShownContent;
 use store::{FolderDisk, KeySource, MasterKey, Store, StoreOptions};
 
 const NOW: Nanos = Nanos(1_800_000_000_000_000_000);
 const MESSAGES: usize = 130;
 
-fn open(folder: &Path) -> Core {
+fn open(folder: &Path) -> WriterCore {
     let disk = Arc::new(FolderDisk::new(folder).expect("a folder"));
     let options =
         StoreOptions { cache_bytes: 4 << 20, reserve_bytes: 0, random: KeySource::Seed(1), ..StoreOptions::default() };
-    Core::new(Store::open(disk, MasterKey::new(&[7; 32]), options).expect("a store"))
+    WriterCore::new(Store::open(disk, MasterKey::new(&[7; 32]), options).expect("a store"))
 }
 
-fn ask(core: &Core, request: Request) -> Reply {
+fn ask(core: &WriterCore, request: WriterRequest) -> WriterReply {
     core.run(vec![request], NOW).expect("a healthy disk").replies.pop().expect("a reply")
 }
 
-fn administer(core: &Core, what: Administration) -> Administered {
-    match ask(core, Request::Administer(Box::new(Order::by("a test", what)))) {
-        Reply::Administered(Ok(done)) => done,
+fn administer(core: &WriterCore, what: AdminCommand) -> AdminResult {
+    match ask(core, WriterRequest::Administer(Box::new(AdminRequest::by("a test", what)))) {
+        WriterReply::Administered(Ok(done)) => done,
         other => panic!("{other:?}"),
     }
 }
 
-fn post(core: &Core, space: SpaceId, user: &str, text: &str) -> EventId {
-    let caller = Caller { kind: Means::Key(KeyRole::Backend), user: Some(user.into()), audit_name: "a test".into() };
+fn post(core: &WriterCore, space: SpaceId, user: &str, text: &str) -> EventId {
+    let caller =
+        Caller { kind: CallerKind::Key(KeyRole::Backend), user: Some(user.into()), audit_name: "a test".into() };
     let new = NewMessage {
         thread: Some("lobby".parse().expect("a name")),
         chosen: None,
@@ -50,27 +52,27 @@ fn post(core: &Core, space: SpaceId, user: &str, text: &str) -> EventId {
         attachments: Vec::new(),
     };
     let random = *blake3::hash(user.as_bytes()).as_bytes();
-    let act = Act { space, caller, idempotency: None, command: Deed::Post(new), random };
-    match ask(core, Request::Act(Box::new(act))) {
-        Reply::Acted(Ok(result)) => result.shown,
+    let act = CommandRequest { space, caller, idempotency: None, command: UserCommand::Post(new), random };
+    match ask(core, WriterRequest::Act(Box::new(act))) {
+        WriterReply::Acted(Ok(result)) => result.shown,
         other => panic!("{other:?}"),
     }
 }
 
 /// A space in which two users have talked.
-fn talk(core: &Core) -> (SpaceId, Vec<EventId>) {
-    let founding = Administration::FoundSpace { name: "home".into(), sealed: true, random: Box::new([3; 80]) };
+fn talk(core: &WriterCore) -> (SpaceId, Vec<EventId>) {
+    let founding = AdminCommand::FoundSpace { name: "home".into(), sealed: true, random: Box::new([3; 80]) };
     let AdminResult::Founded(space) = administer(core, founding) else { panic!("not founded") };
     let user = |number| if number % 2 == 0 { "alice" } else { "bob" };
     (space, (0..MESSAGES).map(|number| post(core, space, user(number), &format!("{number}"))).collect())
 }
 
 /// Begins a job and stops the node after so many commits, again and again, until it is done. Says what came of it.
-fn run_with_stops(folder: &Path, mut core: Core, begun: Administered, commits: usize) -> (Core, Job) {
+fn run_with_stops(folder: &Path, mut core: WriterCore, begun: AdminResult, commits: usize) -> (WriterCore, Job) {
     let AdminResult::Begun(number) = begun else { panic!("no job: {begun:?}") };
     for _ in 0..1000 {
         for _ in 0..commits {
-            core.run(vec![Request::Tick], NOW).expect("a healthy disk");
+            core.run(vec![WriterRequest::Tick], NOW).expect("a healthy disk");
         }
         drop(core);
         core = open(folder);
@@ -84,7 +86,7 @@ fn run_with_stops(folder: &Path, mut core: Core, begun: Administered, commits: u
 }
 
 /// The messages that still say something.
-fn left(core: &Core, messages: &[EventId]) -> Vec<usize> {
+fn left(core: &WriterCore, messages: &[EventId]) -> Vec<usize> {
     let db = core.store().snapshot().expect("a snapshot");
     let says = |id: &EventId| {
         let seq = db.seq(id).expect("read").expect("known");
@@ -93,7 +95,7 @@ fn left(core: &Core, messages: &[EventId]) -> Vec<usize> {
     (0..messages.len()).filter(|number| says(&messages[*number])).collect()
 }
 
-fn verify(core: &Core) {
+fn verify(core: &WriterCore) {
     let report = core.store().verify(NOW).expect("a report");
     assert!(report.problems.is_empty(), "{:?}", report.problems);
 }
@@ -105,8 +107,8 @@ fn retention_goes_on_wherever_it_was_stopped() {
         let core = open(home.path());
         let (space, messages) = talk(&core);
         let rule = Retention { count: Some(10), ..Retention::default() };
-        administer(&core, Administration::Retain(space, None, Some(rule)));
-        let begun = administer(&core, Administration::Begin(JobKind::Retain(Some(space))));
+        administer(&core, AdminCommand::Retain(space, None, Some(rule)));
+        let begun = administer(&core, AdminCommand::Begin(JobKind::Retain(Some(space))));
         let (core, job) = run_with_stops(home.path(), core, begun, commits);
         assert_eq!((job.receipt.deleted, job.receipt.pruned, job.failed), (MESSAGES as u64 - 10, 0, None));
         assert_eq!(left(&core, &messages), Vec::from_iter(MESSAGES - 10..MESSAGES));
@@ -120,7 +122,7 @@ fn erasing_a_user_goes_on_wherever_it_was_stopped() {
         let home = tempfile::tempdir().expect("a folder");
         let core = open(home.path());
         let (space, messages) = talk(&core);
-        let begun = administer(&core, Administration::EraseUser(space, "alice".into()));
+        let begun = administer(&core, AdminCommand::EraseUser(space, "alice".into()));
         let (core, job) = run_with_stops(home.path(), core, begun, commits);
         // Alice also opened the thread.
         assert_eq!(job.receipt.deleted, MESSAGES as u64 / 2 + 1);
@@ -136,7 +138,7 @@ fn a_space_that_ended_is_forgotten_wherever_that_was_stopped() {
     let home = tempfile::tempdir().expect("a folder");
     let core = open(home.path());
     let (space, messages) = talk(&core);
-    let begun = administer(&core, Administration::EndSpace(space));
+    let begun = administer(&core, AdminCommand::EndSpace(space));
     let (core, job) = run_with_stops(home.path(), core, begun, 1);
     assert!(job.receipt.pruned >= MESSAGES as u64, "{job:?}");
     assert_eq!(left(&core, &messages), Vec::<usize>::new());
@@ -151,14 +153,18 @@ fn what_is_pruned_takes_its_versions_along() {
     let core = open(home.path());
     let (space, messages) = talk(&core);
     let last = *messages.last().expect("messages");
-    let caller = Caller { kind: Means::Key(KeyRole::Backend), user: Some("bob".into()), audit_name: "a test".into() };
-    let place = Place { thread: None, message: Named::Event(last) };
-    let command = Deed::Edit(place, message_content("edited".into(), None).expect("content"));
-    ask(&core, Request::Act(Box::new(Act { space, caller, idempotency: None, command, random: [9; 32] })));
+    let caller =
+        Caller { kind: CallerKind::Key(KeyRole::Backend), user: Some("bob".into()), audit_name: "a test".into() };
+    let place = MessageRef { thread: None, message: NameOrId::Event(last) };
+    let command = UserCommand::Edit(place, message_content("edited".into(), None).expect("content"));
+    ask(
+        &core,
+        WriterRequest::Act(Box::new(CommandRequest { space, caller, idempotency: None, command, random: [9; 32] })),
+    );
     // A node that does not keep a space prunes. The job that the end of the space begins has not come this far yet.
-    administer(&core, Administration::EndSpace(space));
-    let reply = ask(&core, Request::Purge(space, vec![last], "a test".into()));
-    assert!(matches!(&reply, Reply::Purged(done) if done[0].1 == Purged::Pruned), "{reply:?}");
+    administer(&core, AdminCommand::EndSpace(space));
+    let reply = ask(&core, WriterRequest::Purge(space, vec![last], "a test".into()));
+    assert!(matches!(&reply, WriterReply::Purged(done) if done[0].1 == PurgeResult::Pruned), "{reply:?}");
     let db = core.store().snapshot().expect("a snapshot");
     let seq = db.seq(&last).expect("read").expect("a message");
     let versions = db.versions(seq, Stamp::FIRST, 10).expect("read");
@@ -175,7 +181,7 @@ fn the_same_job_is_not_begun_twice_and_a_rotated_space_reads_the_same() {
     let home = tempfile::tempdir().expect("a folder");
     let core = open(home.path());
     let (space, messages) = talk(&core);
-    let begun = administer(&core, Administration::Begin(JobKind::Rotate(space)));
+    let begun = administer(&core, AdminCommand::Begin(JobKind::Rotate(space)));
     let (core, job) = run_with_stops(home.path(), core, begun, 1);
     assert!(job.receipt.rewritten > 0 && job.failed.is_none(), "{job:?}");
     assert_eq!(left(&core, &messages).len(), MESSAGES);

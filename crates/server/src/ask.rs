@@ -5,10 +5,10 @@ use crate::problem::Problem;
 use crate::state::ServerState;
 use axum::body::Bytes;
 use http::HeaderMap;
-use node::acts::{AdminCommand, AdminRequest, AdminResult, CommandRequest, CommandResult, NameOrId, UserCommand};
+use node::commands::{AdminCommand, AdminRequest, AdminResult, CommandRequest, CommandResult, NameOrId, UserCommand};
 use node::{RequestError, WriterReply, WriterRequest};
 use serde::de::DeserializeOwned;
-use store::doors::IdempotencyRecord;
+use store::shared::api_keys::IdempotencyRecord;
 use tokio::sync::oneshot;
 
 /// What bodies are sent as.

@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use store::backup::{BackupError, BackupSummary};
+use store::maintenance::backup::{BackupError, BackupSummary};
 
 /// How often a backup begins anew because the collector was faster.
 const ATTEMPTS_MAX: u32 = 3;

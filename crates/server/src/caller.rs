@@ -5,11 +5,11 @@ use axum::extract::FromRequestParts;
 use engine::access::{Action, Decision, Facts, Principal, decide};
 use http::request::Parts;
 use model::{Identity, SpaceId};
-use node::acts::{self, Caller, CallerKind, IdempotencyKey};
+use node::commands::{self, Caller, CallerKind, IdempotencyKey};
 use store::Db;
-use store::accounts::SessionId;
-use store::moderation::BlockKind;
-use store::people::User;
+use store::shared::accounts::SessionId;
+use store::shared::moderation::BlockKind;
+use store::shared::users::User;
 use store::tables::TableReads;
 
 /// A session of the pages.
@@ -100,7 +100,7 @@ impl RequestContext {
             Some(user) if *user == author => Ok(self),
             Some(_) => Err(Problem::forbidden("the author in the body is not the user of the request")),
             None => {
-                acts::naming::check_name(&author)?;
+                commands::names::check_name(&author)?;
                 self.caller.user = Some(author);
                 Ok(self)
             }
@@ -112,7 +112,7 @@ impl RequestContext {
         use engine::reads::Reads as _;
         let space = self.space()?;
         let Some(no) = db.space_no(&space)? else { return Err(Problem::not_found("this space is empty here")) };
-        let (principal, user) = acts::principal(db, &space, &self.caller, now)?;
+        let (principal, user) = commands::principal(db, &space, &self.caller, now)?;
         let blocked = match &user {
             Some(user) => db.distances(&space, &user.identity)?,
             None => Vec::new(),
@@ -133,7 +133,7 @@ impl Viewer {
     }
 
     /// Whether the access function lets them see a thread.
-    pub(crate) fn may_see(&self, sight: &acts::ThreadVisibility) -> bool {
+    pub(crate) fn may_see(&self, sight: &commands::ThreadVisibility) -> bool {
         let facts = Facts { is_closed_to_caller: sight.is_closed, is_own: false, is_known: true };
         decide(&self.principal, Action::Read, &facts) == Decision::Allow
     }

@@ -17,7 +17,7 @@ use model::crypto::chosen_key;
 use model::envelope::{BadEnvelope, Reference, Role};
 use model::payload::Payload;
 use model::{AuxKey, Blob, EventId, Identity, Kind, Stamp, Verified};
-use node::acts::{self, Caller, CommandError, is_deleted, message_content, naming, reaction_content};
+use node::commands::{self, Caller, CommandError, is_deleted, message_content, names, reaction_content};
 use node::{WriterReply, WriterRequest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -131,7 +131,7 @@ pub(crate) async fn prepare(
     let content = match (sent.kind, &sent.id) {
         (ExternalKind::Reaction, _) => reaction_content(sent.body.as_str().unwrap_or_default())?,
         (ExternalKind::Message, Some(chosen)) => {
-            naming::check_name(chosen)?;
+            names::check_name(chosen)?;
             aux = chosen_key(chosen);
             message_content(sent.body, Some(chosen))?
         }
@@ -234,7 +234,7 @@ fn check_place(db: &Arc<Db<Snapshot>>, viewer: &Viewer, signed: &Verified) -> Re
         return Ok(());
     }
     let somebody = Caller { user: Some(String::new()), ..viewer.caller.clone() };
-    match acts::thread_visibility(&**db, thread, &meta, Some(&somebody), Some(&envelope.author))?.is_closed {
+    match commands::thread_visibility(&**db, thread, &meta, Some(&somebody), Some(&envelope.author))?.is_closed {
         true => Err(Problem::not_found("there is no such thread or message")),
         false => Ok(()),
     }

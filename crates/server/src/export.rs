@@ -12,7 +12,7 @@ use engine::reads::Reads as _;
 use model::{Identity, SpaceId, Stamp};
 use serde::Serialize;
 use serde_json::Value;
-use store::views::ShownContent;
+use store::views::messages::ShownContent;
 use utoipa::ToSchema;
 
 /// Events on one page.

@@ -19,7 +19,7 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
-use node::acts::{self, CommandResult, MessageRef, NewMessage, UserCommand};
+use node::commands::{self, CommandResult, MessageRef, NewMessage, UserCommand};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -198,7 +198,7 @@ async fn post(
     let attachments = attachments.iter().map(|id| id.parse());
     let new = NewMessage {
         thread,
-        content: acts::message_content(sent.body, sent.id.as_deref())?,
+        content: commands::message_content(sent.body, sent.id.as_deref())?,
         chosen: sent.id,
         reply_to: sent.reply_to.map(|id| named(&id, "message to answer")).transpose()?,
         mentions: sent.mentions.unwrap_or_default(),
@@ -228,7 +228,7 @@ async fn rewrite(
 ) -> Result<Json<Message>, Problem> {
     let sent: EditBody = json(headers, bytes)?;
     let context = context.acting_for(sent.author)?;
-    let content = acts::message_content(sent.body, None)?;
+    let content = commands::message_content(sent.body, None)?;
     let result = state.act(context.clone(), UserCommand::Edit(place, content)).await?;
     Ok(Json(shown(state, &context, &result)?))
 }

@@ -14,9 +14,9 @@ use axum::Json;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
 use model::{EventId, Nanos, Stamp};
-use node::acts::UserCommand;
+use node::commands::UserCommand;
 use serde::{Deserialize, Serialize};
-use store::moderation::BlockKind;
+use store::shared::moderation::BlockKind;
 use utoipa::{IntoParams, ToSchema};
 
 /// Messages on one page.

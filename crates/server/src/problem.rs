@@ -6,7 +6,7 @@ use engine::create::CreateError;
 use engine::reads::StoreError;
 use http::{HeaderValue, StatusCode, header};
 use node::RequestError;
-use node::acts::{AdminError, BadName, CommandError};
+use node::commands::{AdminError, BadName, CommandError};
 use serde::Serialize;
 use utoipa::ToSchema;
 

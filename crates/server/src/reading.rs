@@ -8,7 +8,7 @@ use crate::shapes::ChosenId;
 use crate::state::SharedState;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
-use node::acts::UserCommand;
+use node::commands::UserCommand;
 use serde::Deserialize;
 use utoipa::ToSchema;
 

@@ -6,7 +6,7 @@ use engine::reads::Reads as _;
 use engine::rows::{Register, ThreadField};
 use model::envelope::Role;
 use model::{EventId, Identity, Seq, Stamp};
-use node::acts::privacy;
+use node::commands::privacy;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use store::Db;
 use store::tables::TableReads;
-use store::views::{self, ShownContent};
+use store::views::messages::{self, ShownContent};
 use utoipa::ToSchema;
 
 /// A message.
@@ -139,7 +139,7 @@ impl<V: TableReads> Renderer<'_, V> {
     }
 
     /// Who wrote the latest version, if it is not the author of the message.
-    fn editor(&self, found: &views::MessageView) -> Result<Option<String>, Problem> {
+    fn editor(&self, found: &messages::MessageView) -> Result<Option<String>, Problem> {
         let version = self.db.seq(&found.version.id)?;
         let row = version.map(|version| self.db.event(version)).transpose()?.flatten();
         let Some(meta) = row.and_then(|row| row.meta) else { return Ok(None) };
@@ -148,7 +148,7 @@ impl<V: TableReads> Renderer<'_, V> {
     }
 
     /// A message that a view found.
-    pub(crate) fn message(&self, found: &views::MessageView, thread: &str) -> Result<Message, Problem> {
+    pub(crate) fn message(&self, found: &messages::MessageView, thread: &str) -> Result<Message, Problem> {
         let is_edited = found.version != found.stamp;
         let (state, content) = match &found.content {
             ShownContent::Here(bytes) => ("here", serde_json::from_slice::<Content<'_>>(bytes).ok()),
@@ -238,7 +238,7 @@ impl<V: TableReads> Renderer<'_, V> {
             let content = self.db.shown(version)?;
             let author = self.db.event(version)?.and_then(|row| row.meta).map(|meta| meta.author);
             let author = author.map_or(Ok(found.author), |author| self.db.identity(author))?;
-            let one = views::MessageView { version: found.stamp, content, author, ..found.clone() };
+            let one = messages::MessageView { version: found.stamp, content, author, ..found.clone() };
             let mut message = self.message(&one, &thread)?;
             message.id.clone_from(&name);
             message.version = number as u64 + 1;
@@ -249,7 +249,7 @@ impl<V: TableReads> Renderer<'_, V> {
     }
 
     /// A thread, with its latest message and what the caller has not read.
-    pub(crate) fn thread(&self, found: &views::ThreadView) -> Result<Thread, Problem> {
+    pub(crate) fn thread(&self, found: &messages::ThreadView) -> Result<Thread, Problem> {
         let mut thread = self.head(found)?;
         thread.last_message = self.last_message(found.seq, &thread.id)?;
         thread.unread = self.unread(found.seq)?;
@@ -257,7 +257,7 @@ impl<V: TableReads> Renderer<'_, V> {
     }
 
     /// A thread, without what has to be counted.
-    pub(crate) fn head(&self, found: &views::ThreadView) -> Result<Thread, Problem> {
+    pub(crate) fn head(&self, found: &messages::ThreadView) -> Result<Thread, Problem> {
         let opened = object(&found.content);
         let field = |field: ThreadField| {
             let later = found.fields.iter().find(|(other, ..)| *other == field);
@@ -332,7 +332,7 @@ impl<V: TableReads> Renderer<'_, V> {
 }
 
 /// The id that the author of a message chose, whether or not it leads to it.
-pub(crate) fn claimed(found: &views::MessageView) -> Option<Cow<'_, str>> {
+pub(crate) fn claimed(found: &messages::MessageView) -> Option<Cow<'_, str>> {
     let ShownContent::Here(bytes) = &found.content else { return None };
     serde_json::from_slice::<Content<'_>>(bytes).ok()?.id
 }

@@ -10,8 +10,8 @@ use axum::Json;
 use axum::extract::State;
 use engine::reads::Reads as _;
 use model::{Identity, Kind, Nanos, Seq};
-use node::acts;
-use node::searching::{SearchError, SearchService};
+use node::commands;
+use node::search::{SearchError, SearchService};
 use search::{IndexError, REACH_MAX};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -170,7 +170,8 @@ impl<V: TableReads> Asking<'_, V> {
 
     fn is_visible(&self, thread: Seq) -> Result<bool, Problem> {
         let Some(meta) = self.db.event(thread)?.and_then(|row| row.meta) else { return Ok(false) };
-        let sight = acts::thread_visibility(self.db, thread, &meta, Some(&self.viewer.caller), self.viewer.identity())?;
+        let sight =
+            commands::thread_visibility(self.db, thread, &meta, Some(&self.viewer.caller), self.viewer.identity())?;
         Ok(self.viewer.may_see(&sight) && !sight.is_deleted)
     }
 }

@@ -11,7 +11,7 @@ use axum::Json;
 use axum::extract::State;
 use http::HeaderMap;
 use model::Nanos;
-use node::acts::naming::check_name;
+use node::commands::names::check_name;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -16,7 +16,7 @@ use node::Node;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use store::doors::ApiKey;
+use store::shared::api_keys::ApiKey;
 use tokio::sync::watch;
 
 /// How often callers may ask, per second, and how many requests at once.
@@ -107,7 +107,7 @@ pub struct ServerState {
     pub(crate) plots: Plots,
     /// Search, if this node searches.
     #[cfg(feature = "search")]
-    pub(crate) searching: std::sync::OnceLock<Arc<node::searching::SearchService>>,
+    pub(crate) searching: std::sync::OnceLock<Arc<node::search::SearchService>>,
     /// The latest journal number.
     pub(crate) position: watch::Receiver<u64>,
 }
@@ -197,7 +197,7 @@ impl ServerState {
 
     /// Answers searches with this, from now on; the first one stays.
     #[cfg(feature = "search")]
-    pub fn search_with(&self, searching: Arc<node::searching::SearchService>) {
+    pub fn search_with(&self, searching: Arc<node::search::SearchService>) {
         let _ = self.searching.set(searching);
     }
 }

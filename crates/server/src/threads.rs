@@ -12,7 +12,7 @@ use axum::extract::State;
 use engine::rows::ThreadField;
 use http::{HeaderMap, StatusCode};
 use model::{EventId, Kind, Nanos, Seq, Stamp};
-use node::acts::{self, CommandResult, NameOrId, NewThread, ThreadChange, UserCommand};
+use node::commands::{self, CommandResult, NameOrId, NewThread, ThreadChange, UserCommand};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -198,7 +198,8 @@ impl<V: TableReads> ThreadListing<'_, V> {
     fn is_seen(&self, seq: Seq) -> Result<bool, Problem> {
         use engine::reads::Reads as _;
         let Some(meta) = self.db.event(seq)?.and_then(|row| row.meta) else { return Ok(false) };
-        let sight = acts::thread_visibility(self.db, seq, &meta, Some(&self.viewer.caller), self.viewer.identity())?;
+        let sight =
+            commands::thread_visibility(self.db, seq, &meta, Some(&self.viewer.caller), self.viewer.identity())?;
         Ok(self.viewer.may_see(&sight) && (!sight.is_deleted || self.query.include_deleted == Some(true)))
     }
 
@@ -210,7 +211,7 @@ impl<V: TableReads> ThreadListing<'_, V> {
         };
         let bad = || Problem::bad_request("the cursor is not one that a list of threads gave out");
         let (at, id) = parse().ok_or_else(bad)?;
-        let found = acts::find(self.db, self.viewer.no, &NameOrId::Event(id), Kind::Thread)?;
+        let found = commands::find(self.db, self.viewer.no, &NameOrId::Event(id), Kind::Thread)?;
         found.map(|(_, seq, _)| (at, seq)).ok_or_else(bad)
     }
 
@@ -289,7 +290,7 @@ pub(crate) fn check_participants(users: &[String]) -> Result<(), Problem> {
         false => users
             .iter()
             .filter(|user| user.parse::<model::Identity>().is_err())
-            .try_for_each(|user| acts::naming::check_name(user).map_err(Problem::from)),
+            .try_for_each(|user| commands::names::check_name(user).map_err(Problem::from)),
     }
 }
 
@@ -306,8 +307,8 @@ fn shown(state: &SharedState, context: &RequestContext, result: &CommandResult) 
 pub(crate) fn visible<V: TableReads>(db: &Db<V>, viewer: &Viewer, name: &str) -> Result<(Stamp, Seq), Problem> {
     let unknown = || Problem::not_found("there is no such thread");
     let named = named(name, "thread")?;
-    let (stamp, seq, meta) = acts::find(db, viewer.no, &named, Kind::Thread)?.ok_or_else(unknown)?;
-    let sight = acts::thread_visibility(db, seq, &meta, Some(&viewer.caller), viewer.identity())?;
+    let (stamp, seq, meta) = commands::find(db, viewer.no, &named, Kind::Thread)?.ok_or_else(unknown)?;
+    let sight = commands::thread_visibility(db, seq, &meta, Some(&viewer.caller), viewer.identity())?;
     if !viewer.may_see(&sight) || sight.is_deleted { Err(unknown()) } else { Ok((stamp, seq)) }
 }
 

@@ -26,7 +26,7 @@ use sha2::Sha256;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
-use store::webhooks::{Webhook, WebhookId, WebhookProgress};
+use store::shared::webhooks::{Webhook, WebhookId, WebhookProgress};
 use tokio::sync::Notify;
 
 /// An entry that was not taken for so long ends its webhook.

@@ -21,7 +21,7 @@ use node::{WriterCore, WriterReply, WriterRequest};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
-use store::views::ShownContent;
+use store::views::messages::ShownContent;
 use store::{MasterKey, Store, StoreOptions};
 
 const PEOPLE: [&str; 4] = ["root", "ann", "bob", "cid"];

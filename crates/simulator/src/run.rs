@@ -13,7 +13,7 @@ use engine::rows::{Origin, Outcome};
 use model::crypto::{TransitSecret, content_hash};
 use model::packet::{self, PacketContent};
 use model::{ContentState, EventId, Group, Nanos, Need, SpaceId};
-use node::hunter::{FetchError, FetchOrder, Fetched, Hunter};
+use node::fetch::hunter::{FetchError, FetchOrder, Fetched, Hunter};
 use node::{WriterCore, WriterReply, WriterRequest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -660,7 +660,7 @@ impl Others<'_> {
     }
 }
 
-impl node::hunter::SourceDirectory for Others<'_> {
+impl node::fetch::hunter::SourceDirectory for Others<'_> {
     fn places(&self, _group: &Group) -> Vec<fetch::Source> {
         let place = |number: usize| fetch::Source { url: format!("peer-{number}"), domain: format!("peer-{number}") };
         (0..NODES).filter(|number| *number != self.at).map(place).collect()

@@ -5,7 +5,7 @@ use anteroom_simulator::cast::{Author, EventText, Wrapping, write};
 use anteroom_simulator::disk::{DiskFault, SimDisk};
 use engine::rows::{Origin, Outcome};
 use model::{EventId, Kind, Nanos};
-use node::hunter::NoSources;
+use node::fetch::hunter::NoSources;
 use node::{Clock, Node, NodeOptions, RequestError, WriterReply};
 use std::sync::Arc;
 use store::{MasterKey, Store, StoreOptions};

@@ -8,7 +8,7 @@ use engine::fetch;
 use engine::reads::Reads as _;
 use engine::rows::Origin;
 use model::{Group, Kind, Nanos, Need};
-use node::hunter::{FetchError, Fetched, SourceClient, SourceDirectory};
+use node::fetch::hunter::{FetchError, Fetched, SourceClient, SourceDirectory};
 use node::{Clock, Node, NodeOptions};
 use std::sync::Arc;
 use std::time::Duration;

@@ -9,6 +9,7 @@ use model::payload::MemberRole;
 use model::reader::{ByteReader, TooShort};
 use model::stage::{ContentState, Stage};
 use model::{AuthorNo, ContentHash, EventId, Identity, Kind, Nanos, Need, Seq, SpaceId, SpaceNo, Stamp};
+use serde::{Deserialize, Serialize};
 
 pub(crate) const ROW_VERSION: u8 = 1;
 const FLAG_INLINE: u8 = 1;
@@ -21,44 +22,32 @@ pub(crate) fn broken(what: &str) -> StoreError {
     StoreError::Broken(format!("{what} cannot be read back; run `anteroom verify`"))
 }
 
-/// Joins parts into a key of fixed length.
-pub(crate) fn key<const N: usize>(parts: &[&[u8]]) -> [u8; N] {
-    let mut key = [0; N];
-    let mut at = 0;
-    for part in parts {
-        let end = (at + part.len()).min(N);
-        key[at..end].copy_from_slice(&part[..end - at]);
-        at = end;
-    }
-    key
-}
-
 pub(crate) fn number_stamp(number: Seq, stamp: Stamp) -> [u8; 32] {
-    key(&[&number.0.to_be_bytes(), &stamp.to_bytes()])
+    crate::keys::key(&[&number.0.to_be_bytes(), &stamp.to_bytes()])
 }
 
 pub(crate) fn space_stamp(space: SpaceNo, stamp: Stamp) -> [u8; 28] {
-    key(&[&space.0.to_be_bytes(), &stamp.to_bytes()])
+    crate::keys::key(&[&space.0.to_be_bytes(), &stamp.to_bytes()])
 }
 
 pub(crate) fn author_stamp(space: SpaceNo, author: AuthorNo, stamp: Stamp) -> [u8; 32] {
-    key(&[&space.0.to_be_bytes(), &author.0.to_be_bytes(), &stamp.to_bytes()])
+    crate::keys::key(&[&space.0.to_be_bytes(), &author.0.to_be_bytes(), &stamp.to_bytes()])
 }
 
 pub(crate) fn id_stamp(id: &EventId, stamp: Stamp) -> [u8; 40] {
-    key(&[&id.0, &stamp.to_bytes()])
+    crate::keys::key(&[&id.0, &stamp.to_bytes()])
 }
 
 pub(crate) fn reply_key(space: SpaceNo, id: &EventId, stamp: Stamp) -> [u8; 44] {
-    key(&[&space.0.to_be_bytes(), &id.0, &stamp.to_bytes()])
+    crate::keys::key(&[&space.0.to_be_bytes(), &id.0, &stamp.to_bytes()])
 }
 
 pub(crate) fn content_key(space: SpaceNo, hash: &ContentHash) -> [u8; 36] {
-    key(&[&space.0.to_be_bytes(), &hash.0])
+    crate::keys::key(&[&space.0.to_be_bytes(), &hash.0])
 }
 
 pub(crate) fn reaction_key(target: Seq, author: AuthorNo, stamp: Stamp) -> [u8; 36] {
-    key(&[&target.0.to_be_bytes(), &author.0.to_be_bytes(), &stamp.to_bytes()])
+    crate::keys::key(&[&target.0.to_be_bytes(), &author.0.to_be_bytes(), &stamp.to_bytes()])
 }
 
 pub(crate) fn register_key(register: &RegisterKey, stamp: Stamp) -> [u8; 49] {
@@ -90,7 +79,7 @@ pub(crate) fn register_key(register: &RegisterKey, stamp: Stamp) -> [u8; 49] {
             5
         }
     };
-    key(&[&register.space.0.to_be_bytes(), &[code], &subject, &stamp.to_bytes()])
+    crate::keys::key(&[&register.space.0.to_be_bytes(), &[code], &subject, &stamp.to_bytes()])
 }
 
 /// The stamp at the end of a key.
@@ -104,10 +93,10 @@ pub(crate) fn stamp_at_end(key: &[u8]) -> Stamp {
 
 pub(crate) fn owner_key(owner: Owner) -> [u8; 5] {
     match owner {
-        Owner::Author(author) => key(&[&[0], &author.0.to_be_bytes()]),
+        Owner::Author(author) => crate::keys::key(&[&[0], &author.0.to_be_bytes()]),
         Owner::Door(origin) => {
             let (code, peer) = origin_code(origin);
-            key(&[&[1 + code], &peer.to_be_bytes()])
+            crate::keys::key(&[&[1 + code], &peer.to_be_bytes()])
         }
     }
 }
@@ -122,7 +111,7 @@ fn origin_code(origin: Origin) -> (u8, u32) {
 
 pub(crate) fn encode_origin(origin: Origin) -> [u8; 5] {
     let (code, peer) = origin_code(origin);
-    key(&[&[code], &peer.to_be_bytes()])
+    crate::keys::key(&[&[code], &peer.to_be_bytes()])
 }
 
 pub(crate) fn decode_origin(reader: &mut ByteReader<'_>) -> Result<Origin, TooShort> {
@@ -411,7 +400,12 @@ pub struct JournalEntry {
 }
 
 pub(crate) fn encode_entry(entry: &JournalEntry) -> [u8; 21] {
-    key(&[&entry.space.0.to_be_bytes(), &entry.seq.0.to_be_bytes(), &[entry.kind.code()], &entry.at.0.to_be_bytes()])
+    crate::keys::key(&[
+        &entry.space.0.to_be_bytes(),
+        &entry.seq.0.to_be_bytes(),
+        &[entry.kind.code()],
+        &entry.at.0.to_be_bytes(),
+    ])
 }
 
 pub(crate) fn decode_entry(bytes: &[u8; 21]) -> StoreResult<JournalEntry> {
@@ -423,4 +417,16 @@ pub(crate) fn decode_entry(bytes: &[u8; 21]) -> StoreResult<JournalEntry> {
         Some(JournalEntry { space, seq, kind, at: reader.nanos().ok()? })
     };
     read().ok_or_else(|| broken("a journal entry"))
+}
+pub(crate) fn to_row(value: &impl Serialize) -> StoreResult<Vec<u8>> {
+    postcard::to_stdvec(value).map_err(|_| broken("a row that could not be written"))
+}
+
+pub(crate) fn from_row<'a, T: Deserialize<'a>>(bytes: &'a [u8], what: &str) -> StoreResult<T> {
+    postcard::from_bytes(bytes).map_err(|_| broken(what))
+}
+
+/// The name of a content file.
+pub(crate) fn file_name(space: &SpaceId, hash: &ContentHash) -> String {
+    format!("{space}-{hash}")
 }

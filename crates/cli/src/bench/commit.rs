@@ -4,7 +4,7 @@ use super::supply::{self, LateClock, Supply};
 use super::{Scale, figure, print};
 use anyhow::Result;
 use engine::rows::Origin;
-use node::hunter::NoSources;
+use node::fetch::hunter::NoSources;
 use node::{Node, NodeOptions, WriterCore};
 use std::fs::File;
 use std::io::Write as _;

@@ -5,7 +5,7 @@ use super::supply::{self, LateClock, Raw, Supply};
 use super::{Scale, bare, figure, print};
 use anyhow::{Result, ensure};
 use engine::rows::{Origin, Outcome};
-use node::hunter::NoSources;
+use node::fetch::hunter::NoSources;
 use node::{Node, NodeOptions, WriterCore, WriterReply};
 use redb::ReadableTable as _;
 use std::path::Path;

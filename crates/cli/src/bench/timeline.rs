@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use engine::reads::Reads as _;
 use engine::rows::Origin;
 use model::{EventId, Nanos, Seq, Stamp};
-use node::hunter::NoSources;
+use node::fetch::hunter::NoSources;
 use node::{Node, NodeOptions, WriterCore};
 use std::path::Path;
 use std::sync::Arc;

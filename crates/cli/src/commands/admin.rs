@@ -13,7 +13,7 @@ use crate::remote::Remote;
 use clap::{Args, Subcommand, ValueEnum};
 use http::Method;
 use node::Node;
-use node::hunter::NoSources;
+use node::fetch::hunter::NoSources;
 use serde_json::{Value, json};
 use server::ServerState;
 use std::process::ExitCode;

@@ -11,7 +11,7 @@ use crate::words::{count, size};
 use clap::Args;
 use node::Node;
 use node::bundle::{ImportProgress, Imported, import};
-use node::hunter::NoSources;
+use node::fetch::hunter::NoSources;
 use serde::Serialize;
 use std::fmt;
 use std::fs::File;

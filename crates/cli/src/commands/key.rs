@@ -11,8 +11,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use engine::access::KeyRole;
 use http::Method;
 use model::{Nanos, SpaceId};
-use node::acts::AdminCommand;
-use node::hunter::NoSources;
+use node::commands::AdminCommand;
+use node::fetch::hunter::NoSources;
 use node::{Clock as _, Node};
 use serde::Serialize;
 use serde_json::json;
@@ -20,7 +20,7 @@ use server::NewKey;
 use std::fmt;
 use std::process::ExitCode;
 use std::sync::Arc;
-use store::doors::ApiKey;
+use store::shared::api_keys::ApiKey;
 
 /// Create, list and revoke API keys, whether the node runs or not
 #[derive(Debug, Args)]

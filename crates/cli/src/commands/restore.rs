@@ -14,7 +14,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use store::MasterKey;
-use store::backup::{Restored, restore};
+use store::maintenance::backup::{Restored, restore};
 
 /// Make a data folder from a backup; the folder must be empty or absent
 ///

@@ -16,7 +16,7 @@ use std::fmt;
 use std::process::ExitCode;
 use store::Db;
 use store::tables::Snapshot;
-use store::views::ShownContent;
+use store::views::messages::ShownContent;
 
 /// Show what an event says: its envelope, what it refers to, its stage and its body
 ///

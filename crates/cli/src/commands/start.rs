@@ -13,7 +13,7 @@ use crate::output;
 use crate::signals::Signals;
 use crate::welcome;
 use engine::reads::Reads as _;
-use node::hunter::NoSources;
+use node::fetch::hunter::NoSources;
 use node::{Node, WriterRequest};
 use serde::Serialize;
 use server::{ServerState, Tls};
@@ -98,7 +98,7 @@ fn serve(
     let options = server::ServerOptions { keys, tls, ..context.loaded.server_options() };
     let state = ServerState::new(node.clone(), options, &token);
     #[cfg(feature = "search")]
-    let searching = node::searching::SearchService::start(node, context.data_dir().join("search"));
+    let searching = node::search::SearchService::start(node, context.data_dir().join("search"));
     #[cfg(feature = "search")]
     state.search_with(searching.clone());
     let taken = |why: server::ListenError| {

@@ -7,8 +7,8 @@
 use super::format::{BadBundle, BundleReader, Record};
 use super::pace::{ImportSlot, ImportWindow};
 use super::tally::{ImportTally, Imported, KnownRecord};
-use crate::core::{WriterReply, WriterRequest};
 use crate::running::{Node, RequestError};
+use crate::writer::{WriterReply, WriterRequest};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use engine::reads::{Reads as _, StoreError, StoreResult};
 use engine::rows::Origin;

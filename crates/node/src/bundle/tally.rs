@@ -1,12 +1,12 @@
 //! What became of the records of a bundle, counted by whoever answers.
 
-use crate::core::WriterReply;
 use crate::running::RequestError;
+use crate::writer::WriterReply;
 use engine::rows::{Outcome, TurnedAway};
 use model::stage::RefusalReason;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use store::content::DeliverResult;
+use store::events::content::DeliverResult;
 
 /// How many dropped records are described, not only counted.
 const DESCRIBED_MAX: usize = 10;

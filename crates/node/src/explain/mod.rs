@@ -11,7 +11,7 @@ pub use applied::{Applied, ContentNote, NotCounting};
 pub use chain::{NeedState, Unmet};
 pub use waiting::{HeldFilter, HeldList, HeldNeed, HuntState, WaitingItem, held};
 
-use crate::core::origin_text;
+use crate::writer::origin_text;
 use engine::reads::{Reads as _, StoreResult};
 use engine::rows::EventRow;
 use model::stage::Stage;

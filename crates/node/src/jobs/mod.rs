@@ -9,8 +9,8 @@ pub use purging::{PurgeResult, purge};
 use engine::reads::{Reads as _, StoreError, StoreResult};
 use model::{AuthorNo, Nanos, Stamp};
 use store::Batch;
-use store::at_rest::SweepProgress;
-use store::jobs::{Job, JobKind, JobReceipt};
+use store::maintenance::sweep::SweepProgress;
+use store::shared::jobs::{Job, JobKind, JobReceipt};
 
 /// Rows that one part looks at.
 const ROWS_PER_PART: usize = 500;

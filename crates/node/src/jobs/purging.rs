@@ -1,8 +1,8 @@
 //! Purging content: by a delete event where this node has the right, otherwise by dropping it here only.
 
 use super::{JobStep, PURGES_PER_PART, ROWS_PER_PART, stamp_at};
-use crate::acts::{self, by_keeper, by_keeper_saying};
-use crate::core::policy;
+use crate::commands::{self, by_keeper, by_keeper_saying};
+use crate::pipeline::policy;
 use engine::content::{self, PruneResult};
 use engine::reads::{Reads as _, StoreResult};
 use engine::rows::{Register, ThreadField};
@@ -13,7 +13,7 @@ use model::{AuthorNo, EventId, Kind, Seq, SpaceId, Stamp};
 use serde_json::json;
 use std::ops::RangeInclusive;
 use store::Batch;
-use store::jobs::{Job, JobReceipt};
+use store::shared::jobs::{Job, JobReceipt};
 
 /// What became of content that was to be purged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,8 +86,8 @@ fn restate(batch: &mut Batch<'_>, space: &SpaceId, seq: Seq) -> StoreResult<()> 
         return Ok(());
     }
     let participants: Vec<String> =
-        acts::participants(db, thread, meta.space)?.iter().map(ToString::to_string).collect();
-    let content = json!({ "participants": participants, "private": acts::is_private(db, thread, meta.space)? });
+        commands::participants(db, thread, meta.space)?.iter().map(ToString::to_string).collect();
+    let content = json!({ "participants": participants, "private": commands::is_private(db, thread, meta.space)? });
     let reference = Reference { role: Role::Thread, id: db.id_of(thread)? };
     let Ok(content) = model::body::encode(&content) else { return Ok(()) };
     let kind = (Kind::ThreadUpdate, ThreadField::Participants.aux());

@@ -5,11 +5,11 @@ use super::{JobStep, PURGES_PER_PART, ROWS_PER_PART, stamp_at};
 use engine::reads::{Reads as _, StoreError, StoreResult};
 use model::stage::ContentState;
 use model::{EventId, Nanos, Seq, SpaceId, Stamp};
-use store::jobs::Job;
-use store::retention::Retention;
+use store::shared::jobs::Job;
+use store::shared::retention::Retention;
 use store::tables::TableReads;
-use store::timeline::TimelineLine;
-use store::views::ShownContent;
+use store::views::messages::ShownContent;
+use store::views::timeline::TimelineLine;
 use store::{Batch, Db};
 
 /// Why a message goes.

@@ -10,8 +10,8 @@ fn at(number: u64) -> Position {
     Position { epoch: 1, number }
 }
 
-fn message(seq: u64, text: &str) -> Document {
-    Document {
+fn message(seq: u64, text: &str) -> IndexedMessage {
+    IndexedMessage {
         seq: Seq(seq),
         thread: Seq(seq % 2),
         author: Identity([(seq % 3) as u8; 32]),
@@ -21,11 +21,11 @@ fn message(seq: u64, text: &str) -> Document {
     }
 }
 
-fn ask(text: &str) -> Query {
-    Query { text: text.to_owned(), ..Query::default() }
+fn ask(text: &str) -> IndexQuery {
+    IndexQuery { text: text.to_owned(), ..IndexQuery::default() }
 }
 
-fn found(index: &Index, query: &Query) -> Vec<u64> {
+fn found(index: &Index, query: &IndexQuery) -> Vec<u64> {
     let mut numbers: Vec<u64> = index.search(query, 100, 0).expect("hits").iter().map(|hit| hit.seq.0).collect();
     numbers.sort_unstable();
     numbers
@@ -83,10 +83,10 @@ fn hits_are_narrowed_down_and_paged() {
     let home = tempfile::tempdir().expect("a folder");
     let index = filled(home.path(), &["word"; 9]);
     let query = ask("word");
-    assert_eq!(found(&index, &Query { thread: Some(Seq(0)), ..query.clone() }), [2, 4, 6, 8]);
-    assert_eq!(found(&index, &Query { author: Some(Identity([0; 32])), ..query.clone() }), [3, 6, 9]);
-    assert_eq!(found(&index, &Query { after: Some(Nanos(30)), before: Some(Nanos(60)), ..query.clone() }), [4, 5]);
-    assert_eq!(found(&index, &Query { thread: Some(Seq(0)), before: Some(Nanos(60)), ..query.clone() }), [2, 4]);
+    assert_eq!(found(&index, &IndexQuery { thread: Some(Seq(0)), ..query.clone() }), [2, 4, 6, 8]);
+    assert_eq!(found(&index, &IndexQuery { author: Some(Identity([0; 32])), ..query.clone() }), [3, 6, 9]);
+    assert_eq!(found(&index, &IndexQuery { after: Some(Nanos(30)), before: Some(Nanos(60)), ..query.clone() }), [4, 5]);
+    assert_eq!(found(&index, &IndexQuery { thread: Some(Seq(0)), before: Some(Nanos(60)), ..query.clone() }), [2, 4]);
     let pages: Vec<usize> = (0..4).map(|page| index.search(&query, 4, page * 4).expect("hits").len()).collect();
     assert_eq!(pages, [4, 4, 1, 0]);
     assert!(matches!(index.search(&query, 10, REACH_MAX), Err(IndexError::Bad(BadQuery::Far))));
@@ -97,7 +97,7 @@ fn hits_are_narrowed_down_and_paged() {
 fn a_title_weighs_more() {
     let home = tempfile::tempdir().expect("a folder");
     let index = filled(home.path(), &["plan b or c", "plan of something else"]);
-    index.put(&Document { title: "plan".to_owned(), ..message(3, "plan and much more about it") }).expect("put");
+    index.put(&IndexedMessage { title: "plan".to_owned(), ..message(3, "plan and much more about it") }).expect("put");
     index.commit(at(4)).expect("committed");
     assert_eq!(index.search(&ask("plan"), 1, 0).expect("hits")[0].seq, Seq(3));
 }

@@ -10,10 +10,10 @@ use axum::Json;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
 use model::Nanos;
-use node::acts::AdminCommand;
+use node::commands::AdminCommand;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-use store::backup::BackupError;
+use store::maintenance::backup::BackupError;
 use utoipa::ToSchema;
 
 /// The longest path that systems take.

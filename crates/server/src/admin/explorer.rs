@@ -7,7 +7,7 @@ use crate::state::SharedState;
 use axum::Json;
 use axum::extract::State;
 use model::SpaceId;
-use node::acts::CallerKind;
+use node::commands::CallerKind;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

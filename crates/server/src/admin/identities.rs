@@ -10,7 +10,7 @@ use axum::Json;
 use axum::extract::State;
 use http::HeaderMap;
 use model::Identity;
-use node::acts::{AdminCommand, AdminResult};
+use node::commands::{AdminCommand, AdminResult};
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -9,9 +9,9 @@ use axum::Json;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
 use model::Nanos;
-use node::acts::{AdminCommand, AdminResult, CallerKind};
+use node::commands::{AdminCommand, AdminResult, CallerKind};
 use serde::{Deserialize, Serialize};
-use store::jobs::{Job, JobKind};
+use store::shared::jobs::{Job, JobKind};
 use utoipa::{IntoParams, ToSchema};
 
 /// A job.

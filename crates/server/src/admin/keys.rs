@@ -14,9 +14,9 @@ use engine::access::KeyRole;
 use engine::reads::Reads as _;
 use http::{HeaderMap, StatusCode};
 use model::Nanos;
-use node::acts::AdminCommand;
+use node::commands::AdminCommand;
 use serde::{Deserialize, Serialize};
-use store::doors::ApiKey;
+use store::shared::api_keys::ApiKey;
 use utoipa::{IntoParams, ToSchema};
 
 /// The longest time after which a key ends.

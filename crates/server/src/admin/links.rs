@@ -6,7 +6,7 @@ use crate::state::SharedState;
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
-use node::acts::AdminCommand;
+use node::commands::AdminCommand;
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -103,7 +103,7 @@ pub(crate) async fn audit(
     Query(query): Query<AuditQuery>,
 ) -> Result<Json<Audit>, Problem> {
     let most = crate::threads::limit(query.limit, 500)?;
-    let is_operator = context.caller.kind == node::acts::CallerKind::Operator;
+    let is_operator = context.caller.kind == node::commands::CallerKind::Operator;
     let log = state.node.snapshot()?.audit_log(query.before.unwrap_or(u64::MAX), most)?;
     let entries = log.into_iter().filter(|(_, entry)| is_operator || entry.space == context.space);
     let entries = entries.map(|(number, entry)| AuditEntry {

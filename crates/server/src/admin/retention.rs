@@ -11,10 +11,10 @@ use axum::extract::State;
 use engine::reads::Reads as _;
 use http::{HeaderMap, StatusCode};
 use model::{EventId, Kind};
-use node::acts::{self, AdminCommand};
+use node::commands::{self, AdminCommand};
 use node::jobs::retention::{PlanCursor, plan};
 use serde::{Deserialize, Serialize};
-use store::retention::Retention;
+use store::shared::retention::Retention;
 use utoipa::{IntoParams, ToSchema};
 
 /// Messages that a preview looks at, and that it lists.
@@ -88,7 +88,7 @@ fn thread(state: &ServerState, context: &RequestContext, id: Option<&str>) -> Re
     let Some(id) = id else { return Ok(None) };
     let db = state.node.snapshot()?;
     let no = db.space_no(&context.space()?)?.ok_or_else(unknown)?;
-    let found = acts::find(&db, no, &named(id, "thread")?, Kind::Thread)?.ok_or_else(unknown)?;
+    let found = commands::find(&db, no, &named(id, "thread")?, Kind::Thread)?.ok_or_else(unknown)?;
     Ok(Some(found.0.id))
 }
 

@@ -9,7 +9,7 @@ use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use model::Nanos;
-use node::acts::AdminCommand;
+use node::commands::AdminCommand;
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -9,7 +9,7 @@ use crate::state::SharedState;
 use axum::Json;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
-use node::acts::{AdminCommand, AdminResult};
+use node::commands::{AdminCommand, AdminResult};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -12,7 +12,7 @@ use axum::extract::State;
 use engine::reads::Reads as _;
 use http::{HeaderMap, StatusCode};
 use model::{EventId, Need, SpaceId};
-use node::acts::AdminCommand;
+use node::commands::AdminCommand;
 use node::jobs::PurgeResult;
 use node::{WriterReply, WriterRequest};
 use serde::{Deserialize, Serialize};
@@ -272,7 +272,7 @@ pub(crate) async fn verify(
         report
     });
     let report = report.await.map_err(|_| Problem::broken("the check was given up"))??;
-    let store::verify::VerifyReport { events, contents, digest, unreadable, problems } = report;
+    let store::maintenance::verify::VerifyReport { events, contents, digest, unreadable, problems } = report;
     Ok(Json(VerifySummary { events, contents, unreadable, digest, problems }))
 }
 

@@ -12,12 +12,12 @@ use engine::access::UserStanding;
 use http::{HeaderMap, StatusCode};
 use model::Nanos;
 use model::payload::MemberRole;
-use node::acts::entering::OPERATOR;
-use node::acts::naming::check_name;
-use node::acts::{self, AdminCommand, AdminResult, CallerKind};
+use node::commands::accounts::OPERATOR;
+use node::commands::names::check_name;
+use node::commands::{self, AdminCommand, AdminResult, CallerKind};
 use serde::{Deserialize, Serialize};
 use store::Db;
-use store::people::User;
+use store::shared::users::User;
 use store::tables::TableReads;
 use utoipa::{IntoParams, ToSchema};
 
@@ -91,7 +91,7 @@ pub(crate) fn leave_operator_alone(context: &RequestContext, user: &str) -> Resu
 }
 
 fn entry<V: TableReads>(db: &Db<V>, user: User, now: Nanos) -> Result<UserEntry, Problem> {
-    let role = match acts::standing(db, &user, now)? {
+    let role = match commands::standing(db, &user, now)? {
         UserStanding::Member(role) => Some(role.to_string()),
         UserStanding::New | UserStanding::Gone => None,
     };

@@ -9,9 +9,9 @@ use crate::webhooks::{post, secret_text};
 use axum::Json;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
-use node::acts::{AdminCommand, WebhookCommand};
+use node::commands::{AdminCommand, WebhookCommand};
 use serde::{Deserialize, Serialize};
-use store::webhooks::{Webhook, WebhookId};
+use store::shared::webhooks::{Webhook, WebhookId};
 use utoipa::ToSchema;
 
 /// What can be told.

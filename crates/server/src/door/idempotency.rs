@@ -10,7 +10,7 @@ use axum::body::Body;
 use axum::extract::{FromRequest as _, Request};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method};
-use node::acts::{CallerKind, IdempotencyKey};
+use node::commands::{CallerKind, IdempotencyKey};
 
 /// The longest `Idempotency-Key`.
 const KEY_BYTES_MAX: usize = 255;

@@ -4,7 +4,7 @@ use super::{ProvenCredential, only};
 use crate::problem::Problem;
 use crate::state::SharedState;
 use http::{HeaderMap, HeaderName, header};
-use node::acts::CallerKind;
+use node::commands::CallerKind;
 use subtle::ConstantTimeEq as _;
 
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");

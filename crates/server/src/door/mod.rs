@@ -17,7 +17,7 @@ use axum::response::{IntoResponse, Response};
 use engine::access::{Action, Decision, Facts, KeyRole, Principal, UserStanding, decide};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use model::SpaceId;
-use node::acts::{Caller, CallerKind, naming};
+use node::commands::{Caller, CallerKind, names};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -210,7 +210,7 @@ pub(crate) fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Opti
 fn user(state: &SharedState, headers: &HeaderMap, proven: &ProvenCredential) -> Result<Option<String>, Problem> {
     let (id, signature) = (only(headers, &USER_ID)?, only(headers, &USER_SIGNATURE)?);
     let Some(id) = id else { return Ok(None) };
-    if naming::check_name(id).is_err() {
+    if names::check_name(id).is_err() {
         return Err(match proven.kind {
             CallerKind::Key(KeyRole::Frontend) => Problem::unproven("X-User-ID is not a user id"),
             _ => Problem::bad_request("X-User-ID is not a user id"),

@@ -10,9 +10,9 @@ use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use model::{Nanos, SpaceId};
 use node::WriterRequest as Order;
-use node::acts::entering::{AccountCommand, AccountRequest, SESSION_NANOS};
-use node::acts::{Caller, CallerKind, principal};
-use store::accounts::{SecretHash, Session, SessionId, session_id, space_of};
+use node::commands::accounts::{AccountCommand, AccountRequest, SESSION_NANOS};
+use node::commands::{Caller, CallerKind, principal};
+use store::shared::accounts::{SecretHash, Session, SessionId, session_id, space_of};
 
 /// The cookie, over plain HTTP and over HTTPS; a port follows where one is named, because browsers keep one jar for all
 /// ports of a host.

@@ -12,7 +12,7 @@ use engine::reads::Reads as _;
 use engine::rows::{JournalKind, Meta};
 use model::envelope::Role;
 use model::{EventId, Identity, Kind, Nanos, Position, Seq, SpaceId, SpaceNo};
-use node::acts::{self, Caller, CallerKind};
+use node::commands::{self, Caller, CallerKind};
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -249,10 +249,10 @@ fn mentioned<V: TableReads>(db: &Db<V>, seq: Seq) -> Result<Vec<EventId>, Proble
 pub(crate) fn insiders<V: TableReads>(db: &Db<V>, thread: Option<Seq>) -> Result<Option<Vec<Identity>>, Problem> {
     let Some(seq) = thread else { return Ok(None) };
     let Some(meta) = db.event(seq)?.and_then(|row| row.meta) else { return Ok(None) };
-    if !acts::thread_visibility(db, seq, &meta, None, None)?.is_private {
+    if !commands::thread_visibility(db, seq, &meta, None, None)?.is_private {
         return Ok(None);
     }
-    let mut insiders = acts::participants(db, seq, meta.space)?;
+    let mut insiders = commands::participants(db, seq, meta.space)?;
     insiders.push(db.identity(meta.author)?);
     Ok(Some(insiders))
 }

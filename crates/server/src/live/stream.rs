@@ -12,7 +12,7 @@ use bytes::Bytes;
 use futures_util::Stream;
 use model::crypto::public_space;
 use model::{EventId, Position, Seq};
-use node::acts::CallerKind;
+use node::commands::CallerKind;
 use std::convert::Infallible;
 use std::sync::{Arc, Weak};
 use std::time::Duration;

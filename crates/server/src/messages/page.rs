@@ -17,13 +17,13 @@ use http::header::CONTENT_TYPE;
 use maud::Markup;
 use model::crypto::public_space;
 use model::{AuthorNo, EventId, Identity, Kind, Seq, Stamp};
-use node::acts;
+use node::commands;
 use std::sync::Arc;
 use store::Db;
-use store::moderation::BlockKind;
+use store::shared::moderation::BlockKind;
 use store::tables::TableReads;
-use store::timeline::TimelineLine;
-use store::views::{self, ShownContent};
+use store::views::messages::{self, ShownContent};
+use store::views::timeline::TimelineLine;
 
 /// Messages on one page.
 const PAGE_MAX: usize = 500;
@@ -163,7 +163,7 @@ impl<V: TableReads> MessageReader<'_, V> {
     /// The place of a message of this thread.
     fn place(&self, thread: Seq, name: &str) -> Result<Stamp, Problem> {
         let named = named(name, "message")?;
-        match acts::find(self.db, self.viewer.no, &named, Kind::Message)? {
+        match commands::find(self.db, self.viewer.no, &named, Kind::Message)? {
             Some((stamp, _, meta)) if meta.subject == thread => Ok(stamp),
             _ => Err(Problem::not_found("there is no such message in this thread")),
         }
@@ -173,7 +173,7 @@ impl<V: TableReads> MessageReader<'_, V> {
     pub(crate) fn message(&self, thread: Option<&str>, id: &str) -> Result<Seq, Problem> {
         let unknown = || Problem::not_found("there is no such message");
         let named = named(id, "message")?;
-        let (_, seq, meta) = acts::find(self.db, self.viewer.no, &named, Kind::Message)?.ok_or_else(unknown)?;
+        let (_, seq, meta) = commands::find(self.db, self.viewer.no, &named, Kind::Message)?.ok_or_else(unknown)?;
         let place = match thread {
             Some(thread) => visible(self.db, self.viewer, thread)?.1,
             None => visible(self.db, self.viewer, &self.db.id_of(meta.subject)?.to_string()).map_err(|_| unknown())?.1,
@@ -354,12 +354,12 @@ impl<V: TableReads> Shelf<'_, V> {
         Ok(Some(Shelved { stamp, text }))
     }
 
-    fn is_wanted(&self, message: &views::MessageView) -> bool {
+    fn is_wanted(&self, message: &messages::MessageView) -> bool {
         match &message.content {
             _ if self.with_deleted => true,
             ShownContent::Deleted(_) => false,
             // Only a later version can say that a message was deleted.
-            ShownContent::Here(bytes) => message.version == message.stamp || bytes != acts::DELETED,
+            ShownContent::Here(bytes) => message.version == message.stamp || bytes != commands::DELETED,
             ShownContent::Absent | ShownContent::Invalid => true,
         }
     }

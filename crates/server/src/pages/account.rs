@@ -14,9 +14,9 @@ use axum::response::{IntoResponse, Response};
 use engine::reads::Reads as _;
 use http::{StatusCode, header};
 use maud::{Markup, html};
-use node::acts::entering::{AccountChange, AccountCommand, OPERATOR};
+use node::commands::accounts::{AccountChange, AccountCommand, OPERATOR};
 use serde::Deserialize;
-use store::accounts::{Passkey, Session, SessionId};
+use store::shared::accounts::{Passkey, Session, SessionId};
 
 /// The largest picture.
 const PICTURE_BYTES_MAX: usize = 64 * 1024;

@@ -14,12 +14,12 @@ use axum::response::Response;
 use http::{HeaderMap, StatusCode, header};
 use maud::{Markup, html};
 use model::{Nanos, SpaceId};
-use node::acts::entering::{AccountCommand, AccountError, AccountRequest, Credential, NewSession, OPERATOR};
+use node::commands::accounts::{AccountCommand, AccountError, AccountRequest, Credential, NewSession, OPERATOR};
 use node::{WriterReply, WriterRequest};
 use serde::Deserialize;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
-use store::accounts::SecretHash;
+use store::shared::accounts::SecretHash;
 
 /// How long the operator's link is good.
 const LINK_NANOS: u64 = 24 * 3600 * Nanos::SECOND;

@@ -15,7 +15,7 @@ use axum::response::Response;
 use engine::rows::ThreadField;
 use http::StatusCode;
 use maud::{Markup, html};
-use node::acts::{self, MessageRef, ThreadChange, UserCommand};
+use node::commands::{self, MessageRef, ThreadChange, UserCommand};
 use node::explain::{Explanation, StageExplanation};
 use serde::Deserialize;
 use serde_json::Value;
@@ -222,7 +222,7 @@ pub(crate) async fn edit(
     FormFields(form): FormFields<TextForm>,
 ) -> Result<Response, Problem> {
     let text = form.text.replace("\r\n", "\n");
-    let content = acts::message_content(Value::String(text), None)?;
+    let content = commands::message_content(Value::String(text), None)?;
     state.act(context, UserCommand::Edit(place(&id)?, content)).await?;
     Ok(back(&space, &id))
 }
@@ -256,7 +256,7 @@ pub(crate) async fn react(
     }
     let command = match form.reaction.is_empty() {
         true => UserCommand::Unreact(place(&id)?),
-        false => UserCommand::React(place(&id)?, acts::reaction_content(&form.reaction)?),
+        false => UserCommand::React(place(&id)?, commands::reaction_content(&form.reaction)?),
     };
     state.act(context, command).await?;
     Ok(back(&space, &id))

@@ -20,11 +20,11 @@ use axum::response::{IntoResponse as _, Response};
 use http::request::Parts;
 use http::{HeaderMap, Uri, header};
 use model::SpaceId;
-use node::acts::entering::{AccountChange, AccountCommand, Credential, OPERATOR};
+use node::commands::accounts::{AccountChange, AccountCommand, Credential, OPERATOR};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use store::accounts::{Account, Passkey};
+use store::shared::accounts::{Account, Passkey};
 use webauthn_rs::prelude as webauthn;
 
 /// What is kept of a passkey; an honest one takes some hundred bytes.

@@ -16,12 +16,12 @@ use http::{HeaderMap, Uri};
 use maud::{Markup, html};
 use model::Nanos;
 use model::payload::MemberRole;
-use node::acts::entering::AccountCommand;
-use node::acts::{self, AdminCommand, NewThread, UserCommand};
+use node::commands::accounts::AccountCommand;
+use node::commands::{self, AdminCommand, NewThread, UserCommand};
 use serde::Deserialize;
 use serde_json::{Map, json};
-use store::accounts::Invitation;
-use store::moderation::BlockKind;
+use store::shared::accounts::Invitation;
+use store::shared::moderation::BlockKind;
 
 /// People on one page.
 const PAGE: usize = 200;
@@ -54,7 +54,7 @@ fn people(
     let next = found.last().filter(|_| found.len() == PAGE).map(|(key, _)| *key);
     let mut people = Vec::new();
     for (_, user) in found {
-        let role = match acts::standing(&*db, &user, now)? {
+        let role = match commands::standing(&*db, &user, now)? {
             UserStanding::Member(role) => Some(role),
             UserStanding::New | UserStanding::Gone => None,
         };

@@ -12,9 +12,9 @@ use crate::state::SharedState;
 use axum::extract::State;
 use axum::response::Response;
 use maud::html;
-use node::acts::AdminCommand;
+use node::commands::AdminCommand;
 use serde::Deserialize;
-use store::moderation::UserReport;
+use store::shared::moderation::UserReport;
 
 /// Reports on one page.
 const PAGE: usize = 200;

@@ -18,7 +18,7 @@ use engine::rows::ThreadField;
 use http::StatusCode;
 use maud::{Markup, PreEscaped, html};
 use model::EventId;
-use node::acts::{self, CommandResult, NameOrId, NewMessage, ThreadChange, UserCommand};
+use node::commands::{self, CommandResult, NameOrId, NewMessage, ThreadChange, UserCommand};
 use serde::Deserialize;
 use serde_json::Value;
 use store::tables::TableReads;
@@ -250,7 +250,7 @@ pub(super) async fn say(
     let db = state.node.snapshot()?;
     let mut mentions = Vec::new();
     for name in markdown::mentions(&text).into_iter().take(20) {
-        if acts::naming::check_name(name).is_ok() && db.user(&space, name)?.is_some_and(|user| !user.is_gone) {
+        if commands::names::check_name(name).is_ok() && db.user(&space, name)?.is_some_and(|user| !user.is_gone) {
             mentions.push(name.to_owned());
         }
     }
@@ -258,7 +258,7 @@ pub(super) async fn say(
     let thread: NameOrId = named(thread, "thread")?;
     let new = NewMessage {
         thread: Some(thread),
-        content: acts::message_content(Value::String(text), id.as_deref())?,
+        content: commands::message_content(Value::String(text), id.as_deref())?,
         chosen: id,
         reply_to: reply_to.map(|id| named(&id, "message to answer")).transpose()?,
         mentions,

@@ -12,7 +12,7 @@ use axum::extract::State;
 use axum::response::Response;
 use http::HeaderMap;
 use maud::{Markup, html};
-use node::acts::{NewThread, UserCommand};
+use node::commands::{NewThread, UserCommand};
 use serde::Deserialize;
 use serde_json::Map;
 use store::Db;

@@ -6,7 +6,7 @@ use crate::routes::{ACTIONS, openapi};
 use engine::access::{Action, KeyRole};
 use http::Method;
 use model::Nanos;
-use node::acts::AdminCommand;
+use node::commands::AdminCommand;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

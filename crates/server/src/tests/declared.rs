@@ -7,7 +7,7 @@ use engine::access::KeyRole;
 use model::{Nanos, SpaceId};
 use serde_json::json;
 use std::collections::BTreeMap;
-use store::doors::ApiKey;
+use store::shared::api_keys::ApiKey;
 
 const ID: [u8; 8] = [0xdd; 8];
 

@@ -207,7 +207,7 @@ async fn whoever_repeats_a_request_sees_no_more_than_they_may_now() {
     assert_eq!(home.by("alice", "POST", "/v1/threads", Some(new)).await.status, 201);
     let role = Some(model::payload::MemberRole::Admin);
     let random = Box::new([4; 32]);
-    home.administer(node::acts::AdminCommand::SetRole { space: home.space, user: "carol".into(), role, random });
+    home.administer(node::commands::AdminCommand::SetRole { space: home.space, user: "carol".into(), role, random });
     let rename = async || {
         let headers = [("x-api-key", home.backend.as_str()), ("x-user-id", "carol"), ("idempotency-key", "r")];
         home.send("PUT", "/v1/threads/t", &headers, Some(&json!({ "title": "ours" }))).await.status

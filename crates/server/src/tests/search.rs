@@ -1,7 +1,7 @@
 //! Searching as an application does it.
 
 use super::{Answer, Home};
-use node::searching::SearchService;
+use node::search::SearchService;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -184,7 +184,7 @@ async fn a_space_that_was_deleted_is_closed_and_cannot_be_read() {
     let db = home.state.node.snapshot().expect("a snapshot");
     let id = event.as_str().and_then(|id| id.parse().ok()).expect("an id");
     let seq = engine::reads::Reads::seq(&*db, &id).expect("read").expect("still known");
-    assert_eq!(db.shown(seq).expect("read"), store::views::ShownContent::Absent);
+    assert_eq!(db.shown(seq).expect("read"), store::views::messages::ShownContent::Absent);
     let headers = [("x-api-key", key.as_str()), ("x-user-id", "eve")];
     assert_eq!(home.send("GET", "/v1/threads", &headers, None).await.status, 200, "others are untouched");
 }
@@ -208,8 +208,8 @@ async fn destroyed_keys_leave_nothing_to_read_not_even_in_memory() {
 async fn fields_are_encrypted_at_rest_from_then_on_and_before() {
     let home = Home::new();
     let founded =
-        node::acts::AdminCommand::FoundSpace { name: "open".into(), sealed: false, random: Box::new([7; 80]) };
-    let node::acts::AdminResult::Founded(space) = home.administer(founded) else { panic!("not founded") };
+        node::commands::AdminCommand::FoundSpace { name: "open".into(), sealed: false, random: Box::new([7; 80]) };
+    let node::commands::AdminResult::Founded(space) = home.administer(founded) else { panic!("not founded") };
     let key = make_key(&home.state.node, space, KeyRole::Admin, 8);
     let headers = [("x-api-key", key.as_str()), ("x-user-id", "alice")];
     let post = json!({ "body": { "text": "a secret", "color": "blue" } });
@@ -299,7 +299,7 @@ async fn who_takes_part_outlives_whoever_said_so() {
     home.by("alice", "POST", "/v1/threads", Some(new)).await;
     let random = Box::new([3; 32]);
     let role = Some(model::payload::MemberRole::Admin);
-    home.administer(node::acts::AdminCommand::SetRole { space: home.space, user: "mod".into(), role, random });
+    home.administer(node::commands::AdminCommand::SetRole { space: home.space, user: "mod".into(), role, random });
     let changed = json!({ "participants": ["bob", "mod", "carol"] });
     assert_eq!(home.by("mod", "PUT", "/v1/threads/p1", Some(changed)).await.status, 200);
     as_admin(&home, "POST", "/admin/users/mod/erase", None).await;

@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::StoreOptions;
-use store::backup::{BackupFile, BackupHeader, restore};
+use store::maintenance::backup::{BackupFile, BackupHeader, restore};
 
 /// What the header of a backup says stands after its name and version; the check value of the key after the format.
 const HEADER_AT: usize = 15 + 1;

@@ -11,7 +11,7 @@ const MARK: &str = "_enc";
 const VERSION: u64 = 1;
 
 /// The JSON with the named fields encrypted; none if it is no body, has none of the fields, or speaks in our terms.
-pub(super) fn seal(key: &StorageKey, name: &[u8], paths: &[String], bytes: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn seal(key: &StorageKey, name: &[u8], paths: &[String], bytes: &[u8]) -> Option<Vec<u8>> {
     let mut body = model::body::decode(bytes).ok()?;
     if has_mark(&body) {
         return None;
@@ -27,7 +27,7 @@ pub(super) fn seal(key: &StorageKey, name: &[u8], paths: &[String], bytes: &[u8]
 }
 
 /// The canonical bytes again; none if anything does not open.
-pub(super) fn open(key: &StorageKey, name: &[u8], bytes: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn open(key: &StorageKey, name: &[u8], bytes: &[u8]) -> Option<Vec<u8>> {
     let mut body: Value = serde_json::from_slice(bytes).ok()?;
     open_at(key, name, &mut body, "")?;
     model::body::encode(&body).ok()

@@ -9,27 +9,27 @@
 //! A value begins with a tag that tells its form, and names the number of its key; nothing is guessed. Every
 //! ciphertext is bound to the space and to what the value is called: the event, the hash, the row.
 
-mod destroying;
-mod fields;
-mod migrate;
+pub(crate) mod fields;
+mod inline;
+mod key_source;
+pub mod master;
 mod protection;
-mod random;
-mod reading;
-mod rewrap;
 mod storage_key;
-mod sweep;
-mod writing;
 
-pub(crate) use migrate::tag_contents;
+pub(crate) use inline::Inline;
+pub use key_source::KeySource;
 pub use protection::{BadPath, Protection};
-pub use random::KeySource;
-pub(crate) use reading::{Inline, number_of};
-pub(crate) use rewrap::{INDEX, PREVIOUS};
 pub(crate) use storage_key::StorageKey;
-pub use sweep::SweepProgress;
-pub(crate) use writing::Writing;
 
 use model::{ContentHash, EventId, SpaceId};
+
+/// The row with the old master key, wrapped under the new, while rows are wrapped anew.
+pub(crate) const PREVIOUS: &str = "previous master";
+/// The row with the key of the index of names, which outlives a change of the master key.
+pub(crate) const INDEX: &str = "index key";
+
+/// The row with the cursor of the walk that encrypts all rows anew.
+pub(crate) const SWEEP: &str = "sweep";
 
 /// The bytes follow as they travel.
 pub(crate) const TAG_PLAIN: u8 = 0;
@@ -44,22 +44,27 @@ pub(crate) const TAG_WRAPPED_NAMED: u8 = 4;
 
 /// What inline content is called.
 pub(crate) fn inline_name(id: &EventId) -> [u8; 22] {
-    crate::encode::key(&[b"inline", &id.0])
+    crate::keys::key(&[b"inline", &id.0])
 }
 
 /// What larger content is called.
 pub(crate) fn content_name(hash: &ContentHash) -> [u8; 39] {
-    crate::encode::key(&[b"content", &hash.0])
+    crate::keys::key(&[b"content", &hash.0])
 }
 
 /// A value's name within its space, which every ciphertext is bound to.
-fn full_name(space: &SpaceId, name: &[u8]) -> Vec<u8> {
+pub(crate) fn full_name(space: &SpaceId, name: &[u8]) -> Vec<u8> {
     [space.0.as_slice(), name].concat()
 }
 
 /// The row of a storage key, which is also the name that it is wrapped under.
 pub(crate) fn storage_row(space: &SpaceId, number: u32) -> [u8; 20] {
-    crate::encode::key(&[&space.0, &number.to_be_bytes()])
+    crate::keys::key(&[&space.0, &number.to_be_bytes()])
+}
+
+/// The number at the end of a storage key's row.
+pub(crate) fn number_of(row: &[u8; 20]) -> u32 {
+    row.last_chunk::<4>().map_or(0, |bytes| u32::from_be_bytes(*bytes))
 }
 
 #[cfg(test)]

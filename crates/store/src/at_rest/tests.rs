@@ -1,9 +1,9 @@
 //! Values at rest: what opens, what does not, and that nothing is lost on the way.
 
-use super::writing::plain;
 use super::*;
-use crate::master::MasterKey;
-use crate::open::{Store, StoreOptions};
+use crate::at_rest::master::MasterKey;
+use crate::database::open::{Store, StoreOptions};
+use crate::database::writing_at_rest::plain;
 use crate::tables::Tables;
 use crate::{Batch, FolderDisk};
 use model::Nanos;
@@ -142,20 +142,23 @@ fn contents_of_the_first_format_get_their_tags() {
     let no = store.write(NOW, |batch| batch.number_space(&SPACE)).expect("written");
     let disk = store.disk().clone();
     let as_before = store.write_raw(|transaction| {
-        let mut tables = Tables::open(transaction).map_err(crate::db::fault)?;
+        let mut tables = Tables::open(transaction).map_err(crate::database::db::fault)?;
         for ((place, bytes), hash) in contents.iter().zip(&hashes) {
             let row = ContentRow { count: 0, len: bytes.len() as u64, place: *place, unused_since: NOW };
             let key = crate::encode::content_key(no, hash);
             let value = crate::encode::encode_content(&row);
-            tables.contents.insert(key, value.as_slice()).map_err(crate::db::fault)?;
-            tables.unused.insert(crate::content::unused_key(NOW, no, hash), ()).map_err(crate::db::fault)?;
+            tables.contents.insert(key, value.as_slice()).map_err(crate::database::db::fault)?;
+            tables
+                .unused
+                .insert(crate::events::content::unused_key(NOW, no, hash), ())
+                .map_err(crate::database::db::fault)?;
             if *place == ContentLocation::Row {
-                tables.content_bytes.insert(key, bytes.as_slice()).map_err(crate::db::fault)?;
+                tables.content_bytes.insert(key, bytes.as_slice()).map_err(crate::database::db::fault)?;
             } else {
-                crate::content::write_file(disk.as_ref(), &SPACE, hash, bytes)?;
+                crate::events::content::write_file(disk.as_ref(), &SPACE, hash, bytes)?;
             }
         }
-        tables.about.insert("format", 1u64.to_be_bytes().as_slice()).map_err(crate::db::fault)?;
+        tables.about.insert("format", 1u64.to_be_bytes().as_slice()).map_err(crate::database::db::fault)?;
         Ok(())
     });
     as_before.expect("written");

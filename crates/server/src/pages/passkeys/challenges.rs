@@ -6,7 +6,7 @@ use crate::problem::Problem;
 use model::{Nanos, SpaceId};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
-use store::accounts::SecretHash;
+use store::shared::accounts::SecretHash;
 use webauthn_rs::prelude as webauthn;
 
 /// How long a challenge is good.

@@ -1,0 +1,329 @@
+//! Coming in through the pages: invitations, accounts, sessions. Passwords are checked elsewhere; what is kept and who
+//! may do it is decided here, in one transaction.
+
+use crate::commands::users::{self, admit};
+use crate::commands::{Caller, CommandError, by_keeper, go, names, principal};
+use engine::access::{Action, Decision, Facts, decide};
+use engine::reads::StoreResult;
+use model::payload::{MemberRole, Payload};
+use model::{Kind, Nanos, SpaceId};
+use store::Batch;
+use store::shared::accounts::{Account, Invitation, Passkey, SecretHash, Session, SessionId, session_id};
+use store::shared::users::User;
+
+/// Under which name the operator takes part; nobody else joins under it.
+pub const OPERATOR: &str = "operator";
+/// Browsers that one user is signed in with; the one that was quiet for longest makes room.
+const SESSIONS_MAX: usize = 50;
+/// Invitations of a space that may be open.
+const INVITATIONS_MAX: usize = 1000;
+/// Passkeys of one user.
+const PASSKEYS_MAX: usize = 20;
+/// A session that was not used for so long has ended.
+pub const SESSION_NANOS: u64 = 30 * 24 * 3600 * Nanos::SECOND;
+
+/// Something about how people come in.
+#[derive(Clone, Debug)]
+pub struct AccountRequest {
+    /// Into which space.
+    pub space: SpaceId,
+    /// What.
+    pub what: AccountCommand,
+}
+
+/// A browser to be remembered.
+#[derive(Clone, Debug)]
+pub struct NewSession {
+    /// The hash of the secret that it gets.
+    pub hash: SecretHash,
+    /// What it calls itself.
+    pub agent: String,
+}
+
+/// A way in.
+#[derive(Clone, Debug)]
+pub enum Credential {
+    /// The hash of a password.
+    Password(String),
+    /// A passkey, as it is after it was used.
+    Passkey(Passkey),
+}
+
+/// What can be done.
+#[derive(Clone, Debug)]
+pub enum AccountCommand {
+    /// Make a link by which others may come in.
+    Invite(Caller, SecretHash, Invitation),
+    /// Take such a link back.
+    Uninvite(Caller, SecretHash),
+    /// Use a link: be admitted, have an account, be signed in.
+    Join {
+        /// The hash of the link's secret.
+        invitation: SecretHash,
+        /// The name that was chosen.
+        user: String,
+        /// How they come in from now on.
+        way: Credential,
+        /// The browser.
+        browser: NewSession,
+        /// Chance for an identity.
+        random: Box<[u8; 32]>,
+    },
+    /// Sign in somebody who was proven.
+    SignIn {
+        /// Who.
+        user: String,
+        /// How they were proven; that may have been changed meanwhile.
+        proven: Credential,
+        /// The browser.
+        browser: NewSession,
+    },
+    /// Sign in the operator, who is an admin under this name.
+    SignInOperator(String, NewSession, Box<[u8; 32]>),
+    /// Note that a session is used.
+    Touch(SessionId),
+    /// End a session of a user.
+    SignOut(String, SessionId),
+    /// End all sessions of a user but this one.
+    SignOutOthers(String, SessionId),
+    /// Change an account.
+    Change(String, Box<AccountChange>),
+}
+
+/// What is to change in an account.
+#[derive(Clone, Debug)]
+pub enum AccountChange {
+    /// The hash of another password.
+    Password(String),
+    /// What the user wants to be called.
+    Display(String),
+    /// A picture, or none.
+    Picture(Option<Vec<u8>>),
+    /// One more passkey.
+    AddPasskey(Passkey),
+    /// A passkey is not good any more.
+    ForgetPasskey(Vec<u8>),
+}
+
+/// Why not.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AccountError {
+    /// The link is not good.
+    #[error("the invitation was used up, taken back, or has ended")]
+    InvitationEnded,
+    /// Somebody has that name.
+    #[error("the name {0:?} is taken")]
+    NameTaken(String),
+    /// There is no such account, session or invitation.
+    #[error("there is no such {0}")]
+    Unknown(&'static str),
+    /// There are too many.
+    #[error("there are at most {0} {1}")]
+    TooMany(usize, &'static str),
+    /// Whoever takes it away could not come in again.
+    #[error("this is the only way into the account")]
+    LastWay,
+    /// As for any act.
+    #[error(transparent)]
+    Act(#[from] CommandError),
+}
+
+type Outcome = StoreResult<Result<(), AccountError>>;
+
+/// Does it, or says why not.
+pub(crate) fn enter(batch: &mut Batch<'_>, request: AccountRequest) -> Outcome {
+    let space = request.space;
+    match request.what {
+        AccountCommand::Invite(caller, hash, invitation) => invite(batch, &space, &caller, &hash, &invitation),
+        AccountCommand::Uninvite(caller, hash) => {
+            go!(may_administer(batch, &space, &caller));
+            if !batch.end_invitation(&space, &hash)? {
+                return Ok(Err(AccountError::Unknown("invitation")));
+            }
+            batch.audit(Some(space), &caller.audit_name, "take back invitation", "")?;
+            Ok(Ok(()))
+        }
+        AccountCommand::Join { invitation, user, way, browser, random } => {
+            join(batch, &space, &invitation, user, way, &browser, &random)
+        }
+        AccountCommand::SignIn { user, proven, browser } => {
+            let is_here = batch.db().user(&space, &user)?.is_some_and(|user| !user.is_gone);
+            match is_here && batch.db().kept_space(&space)?.is_some() && is_proven(batch, &space, &user, proven)? {
+                true => sign_in(batch, &space, user, &browser, false),
+                false => Ok(Err(AccountError::Unknown("account"))),
+            }
+        }
+        AccountCommand::SignInOperator(user, browser, random) => {
+            match batch.db().user(&space, &user)? {
+                None => drop(go!(admit(batch, &space, &user, &random, MemberRole::Admin))),
+                Some(known) if known.is_gone => go!(readmit(batch, &space, known)),
+                Some(_) => {}
+            }
+            batch.audit(Some(space), "operator", "sign in", &user)?;
+            sign_in(batch, &space, user, &browser, true)
+        }
+        AccountCommand::Touch(id) => {
+            if let Some(mut session) = batch.db().session(&id)? {
+                session.seen = batch.now();
+                batch.keep_session(&id, &session)?;
+            }
+            Ok(Ok(()))
+        }
+        AccountCommand::SignOut(user, id) => {
+            let is_own = id.starts_with(&batch.db().session_prefix(&space, &user));
+            match is_own && batch.end_session(&id)? {
+                true => Ok(Ok(())),
+                false => Ok(Err(AccountError::Unknown("session"))),
+            }
+        }
+        AccountCommand::SignOutOthers(user, kept) => {
+            for (id, _) in batch.db().sessions_of(&space, &user)?.into_iter().filter(|(id, _)| *id != kept) {
+                batch.end_session(&id)?;
+            }
+            Ok(Ok(()))
+        }
+        AccountCommand::Change(user, change) => change_account(batch, &space, &user, *change),
+    }
+}
+
+/// Makes a link by which others may come in; links that are not good any more are forgotten.
+fn invite(
+    batch: &mut Batch<'_>,
+    space: &SpaceId,
+    caller: &Caller,
+    hash: &SecretHash,
+    invitation: &Invitation,
+) -> Outcome {
+    go!(may_administer(batch, space, caller));
+    let mut open = 0;
+    for (known, invitation) in batch.db().invitations(space)? {
+        match invitation.is_good(batch.now()) {
+            true => open += 1,
+            false => drop(batch.end_invitation(space, &known)?),
+        }
+    }
+    if open >= INVITATIONS_MAX {
+        return Ok(Err(AccountError::TooMany(INVITATIONS_MAX, "open invitations")));
+    }
+    batch.keep_invitation(space, hash, invitation)?;
+    let target = invitation.role().map_or_else(String::new, |role| role.to_string());
+    batch.audit(Some(*space), &caller.audit_name, "invite", &target)?;
+    Ok(Ok(()))
+}
+
+/// An operator who was removed is an admin again.
+fn readmit(batch: &mut Batch<'_>, space: &SpaceId, mut known: User) -> StoreResult<Result<(), CommandError>> {
+    let payload = Payload::Member { member: known.identity, role: MemberRole::Admin };
+    known.membership = go!(by_keeper(batch, space, Kind::Member, payload, None));
+    known.is_gone = false;
+    batch.keep_user(space, &known)?;
+    Ok(Ok(()))
+}
+
+fn may_administer(batch: &Batch<'_>, space: &SpaceId, caller: &Caller) -> StoreResult<Result<(), CommandError>> {
+    go!(users::kept(batch, space));
+    let (principal, _) = principal(batch.db(), space, caller, batch.now())?;
+    Ok(match decide(&principal, Action::Administer, &Facts::default()) {
+        Decision::Allow => Ok(()),
+        denied => Err(CommandError::Denied(denied)),
+    })
+}
+
+fn join(
+    batch: &mut Batch<'_>,
+    space: &SpaceId,
+    hash: &SecretHash,
+    user: String,
+    way: Credential,
+    browser: &NewSession,
+    random: &[u8; 32],
+) -> Outcome {
+    let found = batch.db().invitation(space, hash)?.filter(|invitation| invitation.is_good(batch.now()));
+    let Some(mut invitation) = found else { return Ok(Err(AccountError::InvitationEnded)) };
+    let Some(role) = invitation.role() else { return Ok(Err(AccountError::InvitationEnded)) };
+    if let Err(why) = names::check_name(&user) {
+        return Ok(Err(CommandError::from(why).into()));
+    }
+    // Whoever has the name is somebody, with an account or without; the operator may come later.
+    if batch.db().user(space, &user)?.is_some() || user.eq_ignore_ascii_case(OPERATOR) {
+        return Ok(Err(AccountError::NameTaken(user)));
+    }
+    go!(admit(batch, space, &user, random, role));
+    let mut account = Account::new(user.clone(), batch.now());
+    match way {
+        Credential::Password(hash) => account.password = Some(hash),
+        Credential::Passkey(passkey) => account.passkeys.push(passkey),
+    }
+    batch.keep_account(space, &account)?;
+    invitation.uses_left -= 1;
+    match invitation.uses_left {
+        0 => drop(batch.end_invitation(space, hash)?),
+        _ => batch.keep_invitation(space, hash, &invitation)?,
+    }
+    batch.audit(Some(*space), &invitation.by, "admit by invitation", &user)?;
+    sign_in(batch, space, user, browser, false)
+}
+
+/// Whether an account still has the way in that somebody was proven by. A passkey is noted as used.
+fn is_proven(batch: &mut Batch<'_>, space: &SpaceId, user: &str, proven: Credential) -> StoreResult<bool> {
+    let Some(mut account) = batch.db().account(space, user)? else { return Ok(false) };
+    match proven {
+        Credential::Password(hash) => Ok(account.password == Some(hash)),
+        Credential::Passkey(used) => {
+            let known = account.passkeys.iter_mut().find(|known| known.id == used.id && known.host == used.host);
+            let Some(known) = known else { return Ok(false) };
+            *known = Passkey { used: batch.now(), ..used };
+            batch.keep_account(space, &account)?;
+            Ok(true)
+        }
+    }
+}
+
+/// Remembers a browser. Sessions that ended, and the oldest of too many, are forgotten.
+fn sign_in(batch: &mut Batch<'_>, space: &SpaceId, user: String, browser: &NewSession, is_operator: bool) -> Outcome {
+    let now = batch.now();
+    let mut own = batch.db().sessions_of(space, &user)?;
+    own.sort_by_key(|(_, session)| std::cmp::Reverse(session.seen));
+    for (number, (id, session)) in own.iter().enumerate() {
+        if number + 1 >= SESSIONS_MAX || session.seen.plus(SESSION_NANOS) < now {
+            batch.end_session(id)?;
+        }
+    }
+    let id = session_id(&batch.db().session_prefix(space, &user), &browser.hash);
+    let session = Session { user, is_operator, since: now, seen: now, agent: browser.agent.clone() };
+    batch.keep_session(&id, &session)?;
+    Ok(Ok(()))
+}
+
+fn change_account(batch: &mut Batch<'_>, space: &SpaceId, user: &str, change: AccountChange) -> Outcome {
+    if batch.db().user(space, user)?.is_none_or(|user| user.is_gone) {
+        return Ok(Err(AccountError::Unknown("user")));
+    }
+    let known = batch.db().account(space, user)?;
+    // An operator who came by link has no account until there is something to keep in it.
+    let mut account = known.unwrap_or_else(|| Account::new(user.to_owned(), batch.now()));
+    match change {
+        AccountChange::Password(hash) => account.password = Some(hash),
+        AccountChange::Display(display) => account.display = display,
+        AccountChange::Picture(picture) => account.picture = picture,
+        AccountChange::AddPasskey(_) if account.passkeys.len() >= PASSKEYS_MAX => {
+            return Ok(Err(AccountError::TooMany(PASSKEYS_MAX, "passkeys")));
+        }
+        AccountChange::AddPasskey(passkey) => {
+            account.passkeys.retain(|known| known.id != passkey.id);
+            account.passkeys.push(passkey);
+        }
+        AccountChange::ForgetPasskey(id) => {
+            let before = account.passkeys.len();
+            account.passkeys.retain(|known| known.id != id);
+            if account.passkeys.len() == before {
+                return Ok(Err(AccountError::Unknown("passkey")));
+            }
+            if account.passkeys.is_empty() && account.password.is_none() && user != OPERATOR {
+                return Ok(Err(AccountError::LastWay));
+            }
+        }
+    }
+    batch.keep_account(space, &account)?;
+    Ok(Ok(()))
+}

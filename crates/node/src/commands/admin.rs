@@ -1,0 +1,395 @@
+//! Administration: spaces, API keys, keys that sign for users, and members. Every act is in the audit log.
+
+use crate::commands::users::{self, admit};
+use crate::commands::webhooks::{self, WebhookCommand};
+use crate::commands::{CommandError, go, make};
+use ed25519_dalek::SigningKey;
+use engine::access::KeyRole;
+use engine::create::{NewEvent, Seal};
+use engine::reads::StoreResult;
+use model::crypto::{SpaceKey, space_id};
+use model::envelope::{Reference, Role};
+use model::payload::{MemberRole, Payload};
+use model::{AuxKey, EventId, Identity, Kind, Nanos, SpaceId, body};
+use std::sync::Arc;
+use store::shared::api_keys::{ApiKey, SigningSecret};
+use store::shared::jobs::JobKind;
+use store::shared::retention::Retention;
+use store::shared::users::{KeptSpace, User};
+use store::shared::webhooks::WebhookId;
+use store::{Batch, Protection};
+
+/// Something to administer. Chance is an argument.
+#[derive(Clone, Debug)]
+pub enum AdminCommand {
+    /// Found a space that this node keeps.
+    FoundSpace {
+        /// What it is called here.
+        name: String,
+        /// Whether it is sealed.
+        sealed: bool,
+        /// Chance for its keeper, its key and its id.
+        random: Box<[u8; 80]>,
+    },
+    /// Keep a new API key.
+    AddKey {
+        /// Its id.
+        id: [u8; 8],
+        /// What it is for.
+        role: KeyRole,
+        /// For which space.
+        space: SpaceId,
+        /// The hash of its secret.
+        hash: [u8; 32],
+        /// What it is called.
+        label: String,
+    },
+    /// Keep another key like that one, which is accepted only until then.
+    RotateKey {
+        /// The id of the one before.
+        old: [u8; 8],
+        /// The id of the new one.
+        id: [u8; 8],
+        /// The hash of its secret.
+        hash: [u8; 32],
+        /// Until when the one before is accepted.
+        at: Nanos,
+    },
+    /// Accept an API key only until then.
+    EndKey {
+        /// Its id.
+        id: [u8; 8],
+        /// Until when.
+        at: Nanos,
+    },
+    /// Keep a new key that signs for the users of a space.
+    AddSigningKey(SpaceId, Box<[u8; 32]>),
+    /// Accept a key that signs for users only until then.
+    EndSigningKey(SpaceId, u64, Nanos),
+    /// Give an identity whose key is elsewhere a role.
+    AdmitIdentity(SpaceId, Identity, MemberRole),
+    /// Make, change or end a webhook of a space.
+    Webhook(SpaceId, WebhookId, WebhookCommand),
+    /// Forget a user and purge all that they wrote.
+    EraseUser(SpaceId, String),
+    /// Forget a space, destroy its keys, and drop its content.
+    EndSpace(SpaceId),
+    /// Destroy the keys of a space, so that its content cannot be read here any more.
+    DestroyKeys(SpaceId),
+    /// Say what of a space's content is encrypted at rest.
+    Protect(SpaceId, Protection),
+    /// Say how long messages of a space or thread are kept; nothing lifts it.
+    Retain(SpaceId, Option<EventId>, Option<Retention>),
+    /// Begin a job.
+    Begin(JobKind),
+    /// Note what was done elsewhere, and to what.
+    Note(&'static str, String),
+    /// Settle a report, with a note.
+    SettleReport(SpaceId, u64, String),
+    /// Give a user a role, admitting them if they were never here.
+    SetRole {
+        /// In which space.
+        space: SpaceId,
+        /// Which user.
+        user: String,
+        /// Which role; none removes them.
+        role: Option<MemberRole>,
+        /// Chance, for an identity that may have to be made.
+        random: Box<[u8; 32]>,
+    },
+}
+
+/// What came of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum AdminResult {
+    /// A space was founded.
+    Founded(SpaceId),
+    /// A secret was made, from the salt of the order; of the first one, if this repeats it.
+    Made([u8; 16]),
+    /// The membership that an identity acts on.
+    Admitted(EventId),
+    /// A job of this number does it.
+    Begun(u64),
+    /// A user stands so.
+    User(User),
+    /// It was done.
+    Done,
+}
+
+/// Why it was not done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AdminError {
+    /// A space of that name is kept already.
+    #[error("there is a space called {0:?} already")]
+    NameTaken(String),
+    /// There is no such key.
+    #[error("there is no such key")]
+    NoSuchKey,
+    /// The key has ended, or is about to.
+    #[error("the key has ended or is about to; make a new one")]
+    Ended,
+    /// There is no such webhook.
+    #[error("there is no such webhook")]
+    NoSuchWebhook,
+    /// The space has enough webhooks.
+    #[error("a space has at most 100 webhooks")]
+    TooManyWebhooks,
+    /// There is no such report.
+    #[error("there is no such report")]
+    NoSuchReport,
+    /// There is no such user.
+    #[error("there is no such user")]
+    NoSuchUser,
+    /// As for any act.
+    #[error(transparent)]
+    Act(#[from] CommandError),
+}
+
+pub(super) type AdminOutcome = StoreResult<Result<AdminResult, AdminError>>;
+
+/// How the audit log tells it.
+pub(super) fn told(administration: &AdminCommand) -> (Option<SpaceId>, &'static str, String) {
+    match administration {
+        AdminCommand::FoundSpace { name, .. } => (None, "found space", name.clone()),
+        AdminCommand::AddKey { id, space, .. } => (Some(*space), "add api key", hex(id)),
+        AdminCommand::RotateKey { old, id, .. } => (None, "rotate api key", format!("{} to {}", hex(old), hex(id))),
+        AdminCommand::EndKey { id, .. } => (None, "end api key", hex(id)),
+        AdminCommand::AddSigningKey(space, _) => (Some(*space), "add signing key", String::new()),
+        AdminCommand::EndSigningKey(space, number, _) => (Some(*space), "end signing key", number.to_string()),
+        AdminCommand::AdmitIdentity(space, identity, role) => {
+            (Some(*space), "admit identity", format!("{identity}: {role}"))
+        }
+        AdminCommand::Webhook(space, id, command) => (Some(*space), command.word(), hex(id)),
+        AdminCommand::EraseUser(space, user) => (Some(*space), "erase user", user.clone()),
+        AdminCommand::EndSpace(space) => (None, "delete space", space.to_string()),
+        AdminCommand::DestroyKeys(space) => (Some(*space), "destroy keys", String::new()),
+        AdminCommand::Protect(space, protection) => (Some(*space), "protect", format!("{protection:?}")),
+        AdminCommand::Retain(space, thread, kept) => {
+            let target = thread.map_or_else(|| "space".to_owned(), |thread| thread.to_string());
+            (Some(*space), if kept.is_some() { "set retention" } else { "lift retention" }, target)
+        }
+        AdminCommand::Begin(work) => (work.space(), "begin job", work.word().to_owned()),
+        AdminCommand::SettleReport(space, number, _) => (Some(*space), "settle report", number.to_string()),
+        AdminCommand::Note(what, target) => (None, what, target.clone()),
+        AdminCommand::SetRole { space, user, role: Some(role), .. } => {
+            (Some(*space), "set role", format!("{user}: {role}"))
+        }
+        AdminCommand::SetRole { space, user, role: None, .. } => (Some(*space), "remove user", user.clone()),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(super) fn carry_out(
+    batch: &mut Batch<'_>,
+    who: &str,
+    salt: [u8; 16],
+    administration: AdminCommand,
+) -> AdminOutcome {
+    match administration {
+        AdminCommand::FoundSpace { name, sealed, random } => found(batch, name, sealed, &random),
+        AdminCommand::AddKey { id, role, space, hash, label } => {
+            go!(users::kept(batch, &space));
+            batch.keep_api_key(id, &ApiKey::new(role, space, hash, label, batch.now()))?;
+            Ok(Ok(AdminResult::Made(salt)))
+        }
+        AdminCommand::RotateKey { old, id, hash, at } => {
+            go!(rotate_key(batch, old, (id, hash), at));
+            Ok(Ok(AdminResult::Made(salt)))
+        }
+        AdminCommand::EndKey { id, at } => {
+            let Some(mut key) = batch.db().api_key(&id)? else { return Ok(Err(AdminError::NoSuchKey)) };
+            key.ends_at = sooner(key.ends_at, at);
+            batch.keep_api_key(id, &key)?;
+            Ok(Ok(AdminResult::Done))
+        }
+        AdminCommand::AddSigningKey(space, secret) => {
+            go!(add_signing_key(batch, &space, *secret));
+            Ok(Ok(AdminResult::Made(salt)))
+        }
+        AdminCommand::EndSigningKey(space, number, at) => end_signing_key(batch, &space, number, at),
+        AdminCommand::AdmitIdentity(space, member, role) => {
+            let payload = Payload::Member { member, role };
+            let membership = go!(by_keeper(batch, &space, Kind::Member, payload, None));
+            Ok(Ok(AdminResult::Admitted(membership)))
+        }
+        AdminCommand::Webhook(space, id, command) => webhooks::administer(batch, &space, &id, command, salt),
+        AdminCommand::EraseUser(space, user) => erase(batch, who, &space, &user),
+        AdminCommand::EndSpace(space) => {
+            if !batch.db().is_kept(&space) {
+                return Ok(Err(CommandError::NotKept.into()));
+            }
+            batch.end_space(&space)?;
+            Ok(Ok(AdminResult::Begun(batch.begin_job(JobKind::EndSpace(space), who)?)))
+        }
+        AdminCommand::DestroyKeys(space) => {
+            go!(users::kept(batch, &space));
+            batch.destroy_keys(&space)?;
+            Ok(Ok(AdminResult::Done))
+        }
+        AdminCommand::Protect(space, protection) => {
+            go!(users::kept(batch, &space));
+            batch.set_protection(&space, &protection)?;
+            Ok(Ok(AdminResult::Begun(batch.begin_job(JobKind::Encrypt, who)?)))
+        }
+        AdminCommand::Retain(space, thread, kept) => {
+            batch.set_retention(&space, thread.as_ref(), kept.as_ref())?;
+            Ok(Ok(AdminResult::Done))
+        }
+        AdminCommand::Begin(work) => Ok(Ok(AdminResult::Begun(batch.begin_job(work, who)?))),
+        AdminCommand::Note(..) => Ok(Ok(AdminResult::Done)),
+        AdminCommand::SettleReport(space, number, note) => {
+            let found = batch.db().reports(&space, number.saturating_add(1), 1)?;
+            let Some((_, mut report)) = found.into_iter().find(|(other, _)| *other == number) else {
+                return Ok(Err(AdminError::NoSuchReport));
+            };
+            report.settled = Some((who.to_owned(), batch.now(), note));
+            batch.keep_report(&space, number, &report)?;
+            Ok(Ok(AdminResult::Done))
+        }
+        AdminCommand::SetRole { space, user, role: Some(role), random } => {
+            set_role(batch, &space, &user, role, &random)
+        }
+        AdminCommand::SetRole { space, user, role: None, .. } => remove(batch, &space, &user),
+    }
+}
+
+/// An end that was set is never put off: a key that was revoked stays so.
+fn sooner(ends_at: Nanos, at: Nanos) -> Nanos {
+    if ends_at == Nanos(0) { at } else { ends_at.min(at) }
+}
+
+/// Another key with the role, space and label of one that has not ended.
+fn rotate_key(
+    batch: &mut Batch<'_>,
+    old: [u8; 8],
+    (id, hash): ([u8; 8], [u8; 32]),
+    at: Nanos,
+) -> StoreResult<Result<(), AdminError>> {
+    let Some(mut before) = batch.db().api_key(&old)? else { return Ok(Err(AdminError::NoSuchKey)) };
+    let Some(role) = before.role() else { return Ok(Err(AdminError::NoSuchKey)) };
+    if before.ends_at != Nanos(0) {
+        return Ok(Err(AdminError::Ended));
+    }
+    let key = ApiKey::new(role, before.space, hash, before.label.clone(), batch.now());
+    batch.keep_api_key(id, &key)?;
+    before.ends_at = at;
+    batch.keep_api_key(old, &before)?;
+    Ok(Ok(()))
+}
+
+fn add_signing_key(batch: &mut Batch<'_>, space: &SpaceId, secret: [u8; 32]) -> StoreResult<Result<(), AdminError>> {
+    go!(users::kept(batch, space));
+    let number = batch.db().signing_keys(space)?.first().map_or(1, |(number, _)| number + 1);
+    let key = SigningSecret { secret, created_at: batch.now(), ends_at: Nanos(0) };
+    batch.keep_signing_key(space, number, &key)?;
+    Ok(Ok(()))
+}
+
+fn end_signing_key(batch: &mut Batch<'_>, space: &SpaceId, number: u64, at: Nanos) -> AdminOutcome {
+    let keys = batch.db().signing_keys(space)?;
+    let Some((_, mut key)) = keys.into_iter().find(|(other, _)| *other == number) else {
+        return Ok(Err(AdminError::NoSuchKey));
+    };
+    key.ends_at = sooner(key.ends_at, at);
+    batch.keep_signing_key(space, number, &key)?;
+    Ok(Ok(AdminResult::Done))
+}
+
+/// A space: its keeper's identity, its key if it is sealed, its founding, and a first key that signs for users.
+fn found(batch: &mut Batch<'_>, name: String, sealed: bool, random: &[u8; 80]) -> AdminOutcome {
+    if let Err(why) = crate::commands::names::check_name(&name) {
+        return Ok(Err(CommandError::from(why).into()));
+    }
+    if batch.db().kept_spaces()?.iter().any(|(_, kept)| kept.name == name) {
+        return Ok(Err(AdminError::NameTaken(name)));
+    }
+    let random = |context: &str| blake3::derive_key(context, random);
+    let secret = random("anteroom v1 chance of a keeper");
+    let keeper = SigningKey::from_bytes(&secret);
+    let identity = Identity(keeper.verifying_key().to_bytes());
+    let mut aux = AuxKey::ZERO;
+    aux.0.copy_from_slice(&random("anteroom v1 chance of a space")[..16]);
+    let space = space_id(&identity, &aux, sealed);
+    let mut seal = Seal::Plain;
+    if sealed {
+        let key = random("anteroom v1 chance of a space key");
+        batch.add_space_key(space, key)?;
+        seal = Seal::Key(Arc::new(SpaceKey::new(&space, key)));
+    }
+    batch.add_custodian(&identity, &secret)?;
+    let content = go!(Ok(body::encode(&serde_json::json!({ "name": name })).map_err(CommandError::Body)));
+    let payload = Payload::Space { sealed };
+    let draft = NewEvent { kind: Kind::Space, space, aux, payload, references: Vec::new(), content, seal };
+    let founding = go!(make(batch, &keeper, draft));
+    batch.keep_space(&space, &KeptSpace { name, keeper: identity, founding, sealed })?;
+    let secret = random("anteroom v1 chance of a signing key");
+    batch.keep_signing_key(&space, 1, &SigningSecret { secret, created_at: batch.now(), ends_at: Nanos(0) })?;
+    Ok(Ok(AdminResult::Founded(space)))
+}
+
+fn set_role(batch: &mut Batch<'_>, space: &SpaceId, user: &str, role: MemberRole, random: &[u8; 32]) -> AdminOutcome {
+    let Some(mut known) = batch.db().user(space, user)? else {
+        let user = go!(admit(batch, space, user, random, role));
+        return Ok(Ok(AdminResult::User(user)));
+    };
+    let replaces = (!known.is_gone).then_some(Reference { role: Role::Target, id: known.membership });
+    let payload = Payload::Member { member: known.identity, role };
+    known.membership = go!(by_keeper(batch, space, Kind::Member, payload, replaces));
+    known.is_gone = false;
+    batch.keep_user(space, &known)?;
+    Ok(Ok(AdminResult::User(known)))
+}
+
+fn remove(batch: &mut Batch<'_>, space: &SpaceId, user: &str) -> AdminOutcome {
+    let Some(mut known) = batch.db().user(space, user)?.filter(|user| !user.is_gone) else {
+        return Ok(Err(AdminError::NoSuchUser));
+    };
+    let target = Some(Reference { role: Role::Target, id: known.membership });
+    go!(by_keeper(batch, space, Kind::Removal, Payload::None, target));
+    known.is_gone = true;
+    batch.keep_user(space, &known)?;
+    batch.forget_account(space, user)?;
+    Ok(Ok(AdminResult::User(known)))
+}
+
+/// Nobody acts as them any more, their name is gone, and a job purges what they wrote.
+fn erase(batch: &mut Batch<'_>, who: &str, space: &SpaceId, user: &str) -> AdminOutcome {
+    let Some(known) = batch.db().user(space, user)? else { return Ok(Err(AdminError::NoSuchUser)) };
+    if !known.is_gone {
+        go!(remove(batch, space, user));
+    }
+    batch.forget_user(space, &known)?;
+    Ok(Ok(AdminResult::Begun(batch.begin_job(JobKind::Erase(*space, known.identity), who)?)))
+}
+
+/// An event that the keeper of the space makes.
+pub(crate) fn by_keeper(
+    batch: &mut Batch<'_>,
+    space: &SpaceId,
+    kind: Kind,
+    payload: Payload,
+    target: Option<Reference>,
+) -> crate::commands::CommandOutcome<EventId> {
+    by_keeper_saying(batch, space, (kind, AuxKey::ZERO), payload, target, Vec::new())
+}
+
+/// The same, with content.
+pub(crate) fn by_keeper_saying(
+    batch: &mut Batch<'_>,
+    space: &SpaceId,
+    (kind, aux): (Kind, AuxKey),
+    payload: Payload,
+    target: Option<Reference>,
+    content: Vec<u8>,
+) -> crate::commands::CommandOutcome<EventId> {
+    let kept = go!(users::kept(batch, space));
+    let keeper = go!(users::keeper(batch, &kept));
+    let seal = go!(users::seal(batch, space, &kept));
+    let authority = Reference { role: Role::Authority, id: keeper.authority };
+    let references = std::iter::once(authority).chain(target).collect();
+    let draft = NewEvent { kind, space: *space, aux, payload, references, content, seal };
+    make(batch, &keeper.key, draft)
+}

@@ -1,0 +1,303 @@
+//! Acts: what a user of the API or the pages does, decided and carried out inside one transaction.
+//!
+//! An act finds who acts, resolves what it names, asks [`engine::access`], and makes events through CREATE. It is one
+//! request to the writer, so that two acts never see each other half done: an id that a client chose is taken once, a
+//! user is admitted once, a repeated request is answered as the first.
+
+pub mod accounts;
+mod admin;
+mod admin_requests;
+mod conversation;
+mod lookup;
+mod moderation;
+pub mod names;
+mod participants_update;
+mod users;
+pub(crate) mod webhooks;
+
+pub use admin::{AdminCommand, AdminError, AdminResult};
+pub(crate) use admin::{by_keeper, by_keeper_saying};
+pub use admin_requests::AdminRequest;
+pub(crate) use admin_requests::administer;
+pub use conversation::{message_content, reaction_content};
+pub use lookup::{
+    DELETED, ThreadVisibility, find, is_deleted, is_private, participants, principal, privacy, standing,
+    thread_visibility,
+};
+pub use names::{BadName, NameOrId};
+pub use webhooks::WebhookCommand;
+
+use crate::pipeline::create;
+use engine::access::{Decision, KeyRole};
+use engine::create::CreateError;
+use engine::reads::StoreResult;
+use engine::rows::ThreadField;
+use model::body::BadBody;
+use model::{EventId, Seq, SpaceId};
+use serde_json::{Map, Value};
+use store::Batch;
+use store::shared::api_keys::IdempotencyRecord;
+use store::shared::moderation::BlockKind;
+
+/// Through what somebody acts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CallerKind {
+    /// An API key.
+    Key(KeyRole),
+    /// A session of the pages.
+    Session,
+    /// The operator's token.
+    Operator,
+}
+
+/// Who acts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Caller {
+    /// Through what.
+    pub kind: CallerKind,
+    /// For which user.
+    pub user: Option<String>,
+    /// How the audit log calls them.
+    pub audit_name: String,
+}
+
+/// Something to do, once.
+#[derive(Clone, Debug)]
+pub struct CommandRequest {
+    /// In which space.
+    pub space: SpaceId,
+    /// Who.
+    pub caller: Caller,
+    /// What makes it safe to repeat.
+    pub idempotency: Option<IdempotencyKey>,
+    /// What.
+    pub command: UserCommand,
+    /// Chance, for an identity that may have to be made.
+    pub random: [u8; 32],
+}
+
+/// A request that may be repeated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IdempotencyKey {
+    /// The hash of who asks and their key.
+    pub who_and_key: [u8; 32],
+    /// The hash of what they ask.
+    pub fingerprint: [u8; 32],
+}
+
+/// A message within a thread that was named, or wherever it is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MessageRef {
+    /// The thread, if it was named.
+    pub thread: Option<NameOrId>,
+    /// The message.
+    pub message: NameOrId,
+}
+
+/// A thread to be opened.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct NewThread {
+    /// The id that the client chose.
+    pub chosen: Option<String>,
+    /// Title, slug and metadata.
+    pub fields: Map<String, Value>,
+    /// Users who take part beside the author.
+    pub participants: Vec<String>,
+    /// Whether only participants see it.
+    pub is_private: bool,
+}
+
+/// What is to change in a thread.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ThreadChange {
+    /// Title, metadata and pins.
+    pub fields: Vec<(ThreadField, Value)>,
+    /// The users who take part.
+    pub participants: Option<Vec<String>>,
+    /// Whether only participants see it.
+    pub is_private: Option<bool>,
+}
+
+/// A message to be posted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NewMessage {
+    /// Where; none opens a thread for it.
+    pub thread: Option<NameOrId>,
+    /// The id that the client chose.
+    pub chosen: Option<String>,
+    /// Its content, from [`message_content`].
+    pub content: Vec<u8>,
+    /// What it answers.
+    pub reply_to: Option<NameOrId>,
+    /// The users it mentions.
+    pub mentions: Vec<String>,
+    /// The file events it carries.
+    pub attachments: Vec<EventId>,
+}
+
+/// What can be done.
+#[derive(Clone, PartialEq, Debug)]
+pub enum UserCommand {
+    /// Open a thread.
+    OpenThread(NewThread),
+    /// Change fields of a thread.
+    UpdateThread(NameOrId, ThreadChange),
+    /// Delete a thread softly.
+    DeleteThread(NameOrId),
+    /// Post a message.
+    Post(NewMessage),
+    /// Write a new version of a message, with content from [`message_content`].
+    Edit(MessageRef, Vec<u8>),
+    /// Delete a message softly.
+    DeleteMessage(MessageRef),
+    /// React to a message, with content from [`reaction_content`].
+    React(MessageRef, Vec<u8>),
+    /// Take a reaction back.
+    Unreact(MessageRef),
+    /// Mark a thread as read up to a message.
+    MarkRead(NameOrId, NameOrId),
+    /// Purge the content of a thread, message or file for ever.
+    Purge(EventId),
+    /// Keep another user at a distance, or no longer.
+    Distance(String, Option<BlockKind>),
+    /// Report a message to the moderators.
+    Report(NameOrId, String),
+    /// Leave the space.
+    Leave,
+}
+
+/// What came of an act.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CommandResult {
+    /// The event to show: the thread or message that was opened, posted or changed.
+    pub shown: EventId,
+    /// Its number.
+    pub seq: Seq,
+    /// Whether it is new, rather than the repetition of an earlier request.
+    pub is_new: bool,
+}
+
+/// Why an act was not done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CommandError {
+    /// The caller may not.
+    #[error("{}", match .0 {
+        Decision::Allow => "it is allowed",
+        Decision::Unproven => "nobody was proven",
+        Decision::Forbidden(why) => why,
+        Decision::Hidden => "there is no such thing",
+    })]
+    Denied(Decision),
+    /// What it names is not there.
+    #[error("there is no such {0}")]
+    Unknown(&'static str),
+    /// There is no such user to name.
+    #[error("there is nobody called {0:?} here")]
+    Nobody(String),
+    /// It was deleted, and what was deleted stays so.
+    #[error("the message was deleted")]
+    Deleted,
+    /// The user or the space keeps as much as it may.
+    #[error("the {0} has used all the storage it may use")]
+    OverQuota(&'static str),
+    /// The id that the client chose belongs to something else.
+    #[error("the id {0:?} is taken by something else in this space")]
+    Taken(String),
+    /// The idempotency key was used for another request.
+    #[error("this Idempotency-Key was used for another request")]
+    OtherRequest,
+    /// A name breaks the rules for names.
+    #[error(transparent)]
+    Name(#[from] BadName),
+    /// The content is not what can be kept.
+    #[error(transparent)]
+    Body(#[from] BadBody),
+    /// The space is sealed and no key is here to write under.
+    #[error("the space is sealed, and no key to write under is here")]
+    NoKey,
+    /// More references than an event can have.
+    #[error("a message names at most {0} mentions and attachments together")]
+    TooMany(usize),
+    /// A user blocks and mutes as many as they may.
+    #[error("a user blocks and mutes at most {0} others")]
+    TooManyBlocked(usize),
+    /// The space is not kept by this node.
+    #[error("this node does not keep that space")]
+    NotKept,
+    /// CREATE refused.
+    #[error(transparent)]
+    Create(#[from] CreateError),
+}
+
+/// What most steps of an act come to.
+pub(crate) type CommandOutcome<T> = StoreResult<Result<T, CommandError>>;
+
+/// Goes on with what a step came to, or ends the act with why not.
+macro_rules! go {
+    ($deemed:expr) => {
+        match $deemed? {
+            Ok(value) => value,
+            Err(why) => return Ok(Err(why.into())),
+        }
+    };
+}
+pub(crate) use go;
+
+/// Does it, or says why not.
+pub(crate) fn run_command(batch: &mut Batch<'_>, act: CommandRequest) -> CommandOutcome<CommandResult> {
+    let (asked, space, user) = (act.idempotency, act.space, act.caller.user.clone());
+    if let Some(idempotency) = asked
+        && let Some(earlier) = batch.db().asked(&idempotency.who_and_key, batch.now())?
+    {
+        return repeated(batch, &own(batch, &space, user.as_deref(), idempotency)?, &earlier);
+    }
+    let result = go!(conversation::run(batch, act));
+    if let Some(idempotency) = asked {
+        let IdempotencyKey { who_and_key, fingerprint } = own(batch, &space, user.as_deref(), idempotency)?;
+        batch.keep_asked(who_and_key, &IdempotencyRecord { fingerprint, at: batch.now(), event: result.shown })?;
+    }
+    Ok(Ok(result))
+}
+
+/// The same request of another identity is another request: whoever gets the name of a user who was erased is not
+/// answered in their place.
+fn own(
+    batch: &Batch<'_>,
+    space: &SpaceId,
+    user: Option<&str>,
+    idempotency: IdempotencyKey,
+) -> StoreResult<IdempotencyKey> {
+    let known = match user {
+        Some(user) => batch.db().user(space, user)?,
+        None => None,
+    };
+    let fingerprint = match known {
+        Some(known) => *blake3::keyed_hash(&idempotency.fingerprint, &known.identity.0).as_bytes(),
+        None => idempotency.fingerprint,
+    };
+    Ok(IdempotencyKey { fingerprint, ..idempotency })
+}
+
+fn repeated(
+    batch: &Batch<'_>,
+    idempotency: &IdempotencyKey,
+    earlier: &IdempotencyRecord,
+) -> CommandOutcome<CommandResult> {
+    if earlier.fingerprint != idempotency.fingerprint {
+        return Ok(Err(CommandError::OtherRequest));
+    }
+    use engine::reads::Reads as _;
+    match batch.db().seq(&earlier.event)? {
+        Some(seq) => Ok(Ok(CommandResult { shown: earlier.event, seq, is_new: false })),
+        None => Ok(Err(CommandError::Unknown("event any more"))),
+    }
+}
+
+/// CREATE for an act: what cannot be made ends the act.
+pub(crate) fn make(
+    batch: &mut Batch<'_>,
+    key: &ed25519_dalek::SigningKey,
+    draft: engine::create::NewEvent,
+) -> CommandOutcome<EventId> {
+    Ok(create::make(batch, key, draft)?.map_err(CommandError::Create))
+}

@@ -1,0 +1,103 @@
+//! Webhooks: made, changed and ended by administrators, and moved on by whoever tells.
+
+use crate::commands::admin::{AdminError, AdminResult};
+use crate::commands::{go, users};
+use engine::reads::StoreResult;
+use model::{Nanos, SpaceId};
+use store::Batch;
+use store::shared::webhooks::{Webhook, WebhookId, WebhookProgress};
+
+/// For how long the secret before a rotation still signs.
+const PREVIOUS_NANOS: u64 = 24 * 3600 * Nanos::SECOND;
+/// More webhooks than this a space does not have.
+const PER_SPACE_MAX: usize = 100;
+
+/// What to do with a webhook.
+#[derive(Clone, Debug)]
+pub enum WebhookCommand {
+    /// Make it: from now on it is told what happens.
+    Add {
+        /// Where to tell.
+        url: String,
+        /// What signs.
+        secret: Box<[u8; 32]>,
+        /// What to tell; all of it if empty.
+        kinds: Vec<String>,
+    },
+    /// Let another secret sign; the one before signs beside it for a day.
+    Rotate(Box<[u8; 32]>),
+    /// Tell it again, after it was disabled.
+    Enable,
+    /// End it.
+    End,
+}
+
+impl WebhookCommand {
+    /// How the audit log tells it.
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            WebhookCommand::Add { .. } => "add webhook",
+            WebhookCommand::Rotate(_) => "rotate webhook secret",
+            WebhookCommand::Enable => "enable webhook",
+            WebhookCommand::End => "end webhook",
+        }
+    }
+}
+
+pub(super) fn administer(
+    batch: &mut Batch<'_>,
+    space: &SpaceId,
+    id: &WebhookId,
+    command: WebhookCommand,
+    salt: [u8; 16],
+) -> StoreResult<Result<AdminResult, AdminError>> {
+    go!(users::kept(batch, space));
+    let makes_a_secret = matches!(command, WebhookCommand::Add { .. } | WebhookCommand::Rotate(_));
+    let known = batch.db().webhook(space, id)?;
+    let changed = match (command, known) {
+        (WebhookCommand::Add { url, secret, kinds }, _) => {
+            if batch.db().webhooks(Some(space))?.len() >= PER_SPACE_MAX {
+                return Ok(Err(AdminError::TooManyWebhooks));
+            }
+            let progress = WebhookProgress::told_up_to(batch.db().position()?);
+            Webhook { url, secret: *secret, previous: None, kinds, created_at: batch.now(), progress }
+        }
+        (_, None) => return Ok(Err(AdminError::NoSuchWebhook)),
+        (WebhookCommand::Rotate(secret), Some(known)) => {
+            let previous = Some((known.secret, batch.now().plus(PREVIOUS_NANOS)));
+            Webhook { secret: *secret, previous, ..known }
+        }
+        (WebhookCommand::Enable, Some(mut known)) => {
+            known.progress =
+                WebhookProgress { epoch: known.progress.epoch, number: known.progress.number, ..empty(batch)? };
+            known
+        }
+        (WebhookCommand::End, Some(_)) => {
+            batch.forget_webhook(space, id)?;
+            return Ok(Ok(AdminResult::Done));
+        }
+    };
+    batch.keep_webhook(space, id, &changed)?;
+    Ok(Ok(if makes_a_secret { AdminResult::Made(salt) } else { AdminResult::Done }))
+}
+
+fn empty(batch: &Batch<'_>) -> StoreResult<WebhookProgress> {
+    Ok(WebhookProgress::told_up_to(batch.db().position()?))
+}
+
+/// Notes how far a webhook has told. That it was disabled is told in the audit log.
+pub(crate) fn progress(
+    batch: &mut Batch<'_>,
+    space: &SpaceId,
+    id: &WebhookId,
+    progress: WebhookProgress,
+) -> StoreResult<()> {
+    // It may have been ended while something was on its way.
+    let Some(mut webhook) = batch.db().webhook(space, id)? else { return Ok(()) };
+    if let (None, Some(why)) = (&webhook.progress.disabled, &progress.disabled) {
+        let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+        batch.audit(Some(*space), "this node", "disable webhook", &format!("{id}: {why}"))?;
+    }
+    webhook.progress = progress;
+    batch.keep_webhook(space, id, &webhook)
+}

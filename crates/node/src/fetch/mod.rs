@@ -1,0 +1,5 @@
+//! Fetching what is missing: the session that decides whom to ask, what sources answered, and asking again.
+
+pub mod answers;
+pub mod hunter;
+pub(crate) mod retry;

@@ -1,0 +1,59 @@
+//! Asking again: what a person or the end of a hunt changes in the schedule.
+
+use engine::fetch::{self, ScheduleRow};
+use engine::reads::{Reads, StoreResult};
+use engine::release;
+use model::{EventId, Group, Nanos, Need, Seq};
+use store::Batch;
+use store::local::schedule::rhythm;
+
+/// Looks again at an event, and hunts now for what it waits for.
+pub(crate) fn retry_event(batch: &mut Batch<'_>, id: &EventId) -> StoreResult<()> {
+    let Some(seq) = batch.db().seq(id)? else { return Ok(()) };
+    let retry = release::retry(batch.db(), seq, batch.now())?;
+    for group in &retry.hunts {
+        hunt_now(batch, group)?;
+    }
+    batch.apply(retry.changes)
+}
+
+/// Hunts now for a need.
+pub(crate) fn retry_need(batch: &mut Batch<'_>, need: &Need) -> StoreResult<()> {
+    let waiting = batch.db().waiting(need, Seq(0), 1)?;
+    let space = match (need, waiting.first()) {
+        (Need::Content(space, _), _) => Some(*space),
+        (_, Some(seq)) => batch.db().space_of(*seq)?,
+        (_, None) => None,
+    };
+    if let Some(group) = space.and_then(|space| Group::of(need, space)) {
+        hunt_now(batch, &group)?;
+    }
+    Ok(())
+}
+
+fn hunt_now(batch: &mut Batch<'_>, group: &Group) -> StoreResult<()> {
+    if batch.db().needs_of(group, 1)?.is_empty() {
+        return Ok(());
+    }
+    let now = batch.now().0;
+    let row = batch.db().schedule_row(group)?.unwrap_or(ScheduleRow { attempts: 0, last: None, next: now });
+    batch.put_schedule(group, Some(fetch::on_retry(row, now)))
+}
+
+/// A hunt ended: its group is hunted again later, or leaves the schedule.
+pub(crate) fn hunt_ended(
+    batch: &mut Batch<'_>,
+    group: &Group,
+    expected_next: Nanos,
+    started_at: Nanos,
+    jitter_permille: u16,
+) -> StoreResult<()> {
+    let Some(row) = batch.db().schedule_row(group)? else {
+        return Ok(());
+    };
+    let pending = !batch.db().needs_of(group, 1)?.is_empty();
+    let now = batch.now().0;
+    let (next, started) = (expected_next.0, started_at.0);
+    let row = fetch::on_hunt_ended(&row, next, pending, rhythm(group), started, now, jitter_permille);
+    batch.put_schedule(group, row)
+}

@@ -1,0 +1,143 @@
+//! The hunting loop: the fetcher's session against real sources, a thread per request, within limits.
+
+use crate::fetch::answers::AskedSource;
+use crate::fetch::hunter::{FetchOrder, Fetched, Hunter, SourceClient};
+use crate::running::{HuntWake, IDLE, NodeInner, QueuedRequest};
+use crate::writer::WriterRequest;
+use crossbeam_channel::{Receiver, bounded};
+use engine::chains;
+use engine::fetch::RequestId;
+use engine::reads::StoreError;
+use engine::rows::Origin;
+use model::blob::BlobForm;
+use model::crypto::content_hash;
+use model::{Group, Need};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Hunts until the node stops: wakes for commits, for the ends of requests, and for the clock.
+pub(crate) fn hunt_loop(inner: &Arc<NodeInner>, source: &Arc<dyn SourceClient>, woken: &Receiver<HuntWake>) {
+    let mut hunter = Hunter::new(inner.options.domains);
+    let mut waiting: VecDeque<FetchOrder> = VecDeque::new();
+    let mut under_way = 0;
+    loop {
+        let now = inner.clock.now();
+        let mut look = || {
+            let db = inner.core.store().snapshot()?;
+            let orders = hunter.look(&db, source.as_ref(), now)?;
+            Ok::<_, StoreError>((orders, hunter.wake_at(&db, now)?))
+        };
+        let (orders, wake_at) = look().unwrap_or_default();
+        waiting.extend(orders);
+        begin(inner, source, &mut waiting, &mut under_way);
+        let sleep = wake_at.map_or(IDLE, |at| Duration::from_nanos(at.0.saturating_sub(now.0)).min(IDLE));
+        match woken.recv_timeout(sleep) {
+            Ok(HuntWake::Ended(ticket)) => {
+                under_way -= 1;
+                let now = inner.clock.now();
+                let db = inner.core.store().snapshot();
+                let orders = db.and_then(|db| hunter.ended(&db, source.as_ref(), ticket, now));
+                waiting.extend(orders.unwrap_or_default());
+            }
+            Ok(HuntWake::Settled(group)) => hunter.settled(&group),
+            Ok(HuntWake::Commit) | Err(crossbeam_channel::RecvTimeoutError::Timeout) => {}
+            Ok(HuntWake::Stop) | Err(crossbeam_channel::RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+/// Carries out orders, as many requests at a time as are allowed.
+fn begin(
+    inner: &Arc<NodeInner>,
+    source: &Arc<dyn SourceClient>,
+    waiting: &mut VecDeque<FetchOrder>,
+    under_way: &mut usize,
+) {
+    while let Some(order) = waiting.pop_front() {
+        match order {
+            FetchOrder::Ended { group, expected_next, started_at } => {
+                let settled = Settled { inner: inner.clone(), group: group.clone() };
+                let request = WriterRequest::HuntEnded { group, expected_next, started_at, jitter_permille: 0 };
+                let _ = inner.jobs.try_send(QueuedRequest { request, answer: Box::new(move |_| drop(settled)) });
+            }
+            FetchOrder::Fetch { .. } if *under_way >= inner.options.fetches_max => {
+                waiting.push_front(order);
+                return;
+            }
+            FetchOrder::Fetch { ticket, group, url, needs } => {
+                *under_way += 1;
+                let (ended, source) = (Ended { inner: inner.clone(), ticket }, source.clone());
+                // If no thread can be had, the request ends at once, and its hunt goes on elsewhere.
+                let work = move || fetch(&ended.inner, source.as_ref(), &group, &url, &needs);
+                if let Err(why) = std::thread::Builder::new().spawn(work) {
+                    tracing::warn!(%why, "no thread for a request to a source");
+                }
+            }
+        }
+    }
+}
+
+/// Tells that a request ended, however it did.
+struct Ended {
+    inner: Arc<NodeInner>,
+    ticket: RequestId,
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.inner.wakes.send(HuntWake::Ended(self.ticket));
+    }
+}
+
+/// Tells that the end of a hunt was written, or will not be.
+struct Settled {
+    inner: Arc<NodeInner>,
+    group: Group,
+}
+
+impl Drop for Settled {
+    fn drop(&mut self) {
+        let _ = self.inner.wakes.try_send(HuntWake::Settled(self.group.clone()));
+    }
+}
+
+/// Asks one source; what comes is delivered at once, and the end is told after the last of it is committed.
+fn fetch(inner: &NodeInner, source: &dyn SourceClient, group: &Group, url: &str, needs: &[Need]) {
+    let (committing, all_committed) = bounded::<()>(0);
+    let (mut brought, mut unasked) = (0, 0);
+    let result = source.fetch(url, needs, &mut |fetched| {
+        let Some(request) = checked(inner, needs, fetched) else {
+            unasked += 1;
+            return;
+        };
+        let committing = committing.clone();
+        let answer = Box::new(move |_| drop(committing));
+        brought += usize::from(inner.send(QueuedRequest { request, answer }).is_ok());
+    });
+    drop(committing);
+    // Nothing is ever sent: it ends when the last answer has let go of its end.
+    let _ = all_committed.recv();
+    let failed = result.err().map(|why| why.0);
+    let asked = AskedSource { place: url.to_owned(), at: inner.clock.now(), brought, unasked, failed };
+    tracing::debug!(?asked, "a source was asked");
+    inner.answers.note(group, asked);
+}
+
+/// A source brings what it was asked for, or a key; nothing else is believed.
+fn checked(inner: &NodeInner, needs: &[Need], fetched: Fetched) -> Option<WriterRequest> {
+    let store = inner.core.store();
+    match fetched {
+        Fetched::Event { blob, inline } => {
+            let received = chains::receive_blob(&**store.keys(), store.policy(), blob, inline, Origin::Peer(0));
+            let arrival = inner.count_dropped(received).ok()?;
+            let asked_for = needs.contains(&Need::Event(arrival.blob.id()));
+            let is_key = matches!(arrival.blob.form(), BlobForm::Addressed { .. });
+            (asked_for || is_key).then(|| WriterRequest::Arrive(Box::new(arrival)))
+        }
+        Fetched::Content { space, hash, bytes } => {
+            let asked_for = needs.contains(&Need::Content(space, hash));
+            (asked_for && content_hash(&bytes) == hash).then_some(WriterRequest::Deliver(space, hash, bytes))
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Who hears of commits, how much waits for the writer, and what sources answered.
+
+use crate::fetch::answers::AskedSource;
+use crate::running::Node;
+use model::Group;
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
+
+type Watcher = Box<dyn Fn(u64) + Send + Sync>;
+
+/// Those who are told a number after every commit.
+#[derive(Default)]
+pub(crate) struct CommitWatchers(RwLock<Vec<Watcher>>);
+
+impl CommitWatchers {
+    fn add(&self, watcher: impl Fn(u64) + Send + Sync + 'static) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).push(Box::new(watcher));
+    }
+
+    pub(crate) fn tell(&self, number: u64) {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).iter().for_each(|watcher| watcher(number));
+    }
+}
+
+impl Node {
+    /// Calls this after every commit, on the writer's thread, with the latest journal number: it must not wait.
+    pub fn on_commit(&self, watcher: impl Fn(u64) + Send + Sync + 'static) {
+        self.inner.watchers.add(watcher);
+    }
+
+    /// Calls this after every commit, on the writer's thread, with the nanoseconds it took: it must not wait.
+    pub fn on_timed_commit(&self, timer: impl Fn(u64) + Send + Sync + 'static) {
+        self.inner.timers.add(timer);
+    }
+
+    /// How many requests wait for the writer.
+    pub fn queue_depth(&self) -> usize {
+        self.inner.queue.len()
+    }
+
+    /// Waits until something was committed after that journal number, or so long. Says the latest number.
+    pub fn wait_after(&self, number: u64, at_most: Duration) -> u64 {
+        let (lock, condition) = &self.inner.position;
+        let guard = lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = condition.wait_timeout_while(guard, at_most, |latest| *latest <= number);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+impl Node {
+    /// Who can be asked for the needs of a group.
+    pub fn places(&self, group: &Group) -> Vec<String> {
+        self.inner.source.places(group).into_iter().map(|place| place.url).collect()
+    }
+
+    /// Who was asked for the needs of a group since the start, with their latest answers.
+    pub fn asked(&self, group: &Group) -> Vec<AskedSource> {
+        self.inner.answers.of(group)
+    }
+}

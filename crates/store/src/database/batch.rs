@@ -1,0 +1,413 @@
+//! The writer's transaction: changes go in, one commit comes out, and nothing leaves the process before it.
+//!
+//! Rows that change several times in a batch (events, usage, held counts, schedule) are gathered and written once, in
+//! order, at the end. The engine reads through the batch, so that each step sees what the ones before it did.
+
+use crate::at_rest::Inline;
+use crate::database::db::{Db, Pending, PendingRow, fault};
+use crate::database::keyring::KeyringSecrets;
+use crate::database::open::StoreShared;
+use crate::database::writing_at_rest::Writing;
+use crate::encode::{self, JournalEntry, Usage, usage_index};
+use crate::tables::Tables;
+use engine::change::RowChange;
+use engine::fetch;
+use engine::reads::{Reads, StoreError, StoreResult};
+use engine::rows::{EventRow, JournalKind, Origin, Task};
+use engine::{Change, receive::Arrival};
+use model::stage::ContentState;
+use model::{AuthorNo, EventId, Group, Nanos, Seq, SpaceId, SpaceNo};
+use redb::{ReadableTable, WriteTransaction};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// How many journal numbers share one row of the index by space.
+pub(crate) const JOURNAL_BLOCK: u64 = 1024;
+
+/// An open transaction of the one writer.
+#[derive(Debug)]
+pub struct Batch<'t> {
+    pub(crate) db: Db<Tables<'t>>,
+    pub(crate) now: Nanos,
+    pub(crate) shared: Arc<StoreShared>,
+    next_seq: u64,
+    pub(crate) next_space: u32,
+    pub(crate) next_author: u32,
+    pub(crate) next_refused: u64,
+    pub(crate) next_expired: u64,
+    wanted: BTreeMap<Group, fetch::NeedOrigin>,
+    counts: BTreeMap<&'static str, u64>,
+    journal_blocks: BTreeMap<[u8; 12], ()>,
+    pub(crate) forgotten_now: BTreeSet<[u8; 44]>,
+    pub(crate) perhaps_met: BTreeSet<Group>,
+    pub(crate) touched_threads: BTreeSet<u64>,
+    pub(crate) arrived: Vec<(Seq, u64)>,
+    received_again: BTreeMap<u64, [u8; 13]>,
+    pub(crate) writing: HashMap<SpaceId, Arc<Writing>>,
+    pub(crate) claimed: HashMap<SpaceNo, u64>,
+    pub(crate) is_changed: bool,
+}
+
+impl<'t> Batch<'t> {
+    pub(crate) fn begin(
+        shared: Arc<StoreShared>,
+        transaction: &'t WriteTransaction,
+        now: Nanos,
+    ) -> StoreResult<Batch<'t>> {
+        let tables = Tables::open(transaction).map_err(fault)?;
+        let db = Db {
+            tables,
+            keys: shared.keys.clone(),
+            disk: shared.disk.clone(),
+            policy: shared.policy,
+            is_settled: false,
+            shared: shared.clone(),
+            pending: Pending::default(),
+            held_total: 0,
+            next_position: 0,
+        };
+        let mut batch = Batch {
+            next_seq: last_number(&db.tables.events)?.saturating_add(1),
+            next_space: last_small(&db.tables.space_ids)?.saturating_add(1),
+            next_author: last_small(&db.tables.author_ids)?.saturating_add(1),
+            next_refused: db.about_number("next refused")?.max(1),
+            next_expired: db.about_number("next expired")?.max(1),
+            db,
+            now,
+            shared,
+            wanted: BTreeMap::new(),
+            counts: BTreeMap::new(),
+            journal_blocks: BTreeMap::new(),
+            forgotten_now: BTreeSet::new(),
+            perhaps_met: BTreeSet::new(),
+            touched_threads: BTreeSet::new(),
+            arrived: Vec::new(),
+            received_again: BTreeMap::new(),
+            writing: HashMap::new(),
+            claimed: HashMap::new(),
+            is_changed: false,
+        };
+        // Numbers are never given twice, even when the rows that had them are gone.
+        batch.next_seq = batch.next_seq.max(batch.db.about_number("next event")?);
+        batch.db.next_position = batch.db.about_number("next position")?.max(1);
+        batch.received_again = batch.shared.take_received_again();
+        batch.db.held_total = redb::ReadableTableMetadata::len(&batch.db.tables.held).map_err(fault)?;
+        Ok(batch)
+    }
+
+    /// What the engine reads through.
+    pub fn db(&self) -> &Db<Tables<'t>> {
+        &self.db
+    }
+
+    /// The moment of this batch.
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// Whether there is anything to commit.
+    pub fn is_changed(&self) -> bool {
+        self.is_changed
+    }
+
+    /// STORE: gives a new arrival its number and its row.
+    pub fn store(&mut self, arrival: Arrival, row: EventRow) -> StoreResult<Seq> {
+        let seq = Seq(self.next_seq);
+        self.next_seq += 1;
+        self.is_changed = true;
+        self.db.tables.ids.insert(arrival.blob.id().0, seq.0).map_err(fault)?;
+        let blob = arrival.blob.bytes().to_vec();
+        let inline = arrival.inline.map(Inline::wire);
+        self.db.pending.rows.insert(seq.0, PendingRow { row, blob, inline, is_copied: false });
+        Ok(seq)
+    }
+
+    /// Notes that a known event came again, to be written with whatever commits next.
+    pub fn note_received_again(&mut self, seq: Seq, origin: Origin) {
+        let value = crate::keys::key(&[&encode::encode_origin(origin), &self.now.0.to_be_bytes()]);
+        self.received_again.insert(seq.0, value);
+    }
+
+    /// The next event that POST should look at, taken from the queue.
+    pub fn next_ready(&mut self) -> StoreResult<Option<Seq>> {
+        let first = self.db.tables.ready.first().map_err(fault)?.map(|(key, _)| key.value());
+        if let Some(seq) = first {
+            self.db.tables.ready.remove(seq).map_err(fault)?;
+            self.is_changed = true;
+        }
+        Ok(first.map(Seq))
+    }
+
+    /// Whether any event is ready.
+    pub fn has_ready(&self) -> StoreResult<bool> {
+        Ok(self.db.tables.ready.first().map_err(fault)?.is_some())
+    }
+
+    /// The next task.
+    pub fn next_task(&self) -> StoreResult<Option<Task>> {
+        let first = self.db.tables.tasks.first().map_err(fault)?;
+        first.map(|(key, _)| encode::decode_task(key.value())).transpose()
+    }
+
+    /// Applies the changes of one step.
+    pub fn apply(&mut self, changes: Vec<Change>) -> StoreResult<()> {
+        self.is_changed |= !changes.is_empty();
+        for change in changes {
+            self.apply_one(change)?;
+        }
+        Ok(())
+    }
+
+    fn apply_one(&mut self, change: Change) -> StoreResult<()> {
+        match change {
+            Change::Row(seq, row) => self.put_row(seq, *row),
+            Change::Inline(seq, bytes) => self.put_inline(seq, bytes),
+            Change::Forget(seq, id) => self.forget(seq, id),
+            Change::Refused(id, why) => self.remember_refused(id, why),
+            Change::Expired(id, at) => self.remember_expired(id, at),
+            Change::Waiting(row_change, need, seq, space) => self.waiting(row_change, &need, seq, space),
+            Change::Held(row_change, owner, seq, since) => self.held(row_change, owner, seq, since),
+            Change::Ready(row_change, seq) => turned(row_change, &mut self.db.tables.ready, seq.0),
+            Change::Carried(row_change, space, seq) => self.carried(row_change, space, seq),
+            Change::ContentWaiting(row_change, space, hash, seq) => {
+                let key: [u8; 44] = crate::keys::key(&[&encode::content_key(space, &hash), &seq.0.to_be_bytes()]);
+                if row_change == RowChange::Remove {
+                    self.perhaps_met.insert(Group::Content(self.db.space_id(space)?, hash));
+                }
+                turned(row_change, &mut self.db.tables.content_waiting, key)
+            }
+            Change::Take(space, hash, len) => self.take(space, &hash, len),
+            Change::GiveBack(space, hash) => self.give_back(space, &hash),
+            Change::Usage(row_change, space, author, state, len) => self.use_up(row_change, space, author, state, len),
+            Change::View(row_change, row, stamp, seq) => self.view(row_change, row, stamp, seq),
+            Change::ByAuthor(space, author, stamp, seq) => {
+                let key = encode::author_stamp(space, author, stamp);
+                self.db.tables.by_author.insert(key, seq.0).map_err(fault).map(drop)
+            }
+            Change::Membership(seq, membership) => {
+                let bytes = encode::encode_membership(&membership);
+                self.db.tables.memberships.insert(seq.0, bytes.as_slice()).map_err(fault).map(drop)
+            }
+            Change::Limit(row_change, membership, limit) => {
+                let key = encode::number_stamp(membership, limit.from);
+                let cap = limit.cap.map_or(0, model::payload::MemberRole::code);
+                put_or_remove(row_change, &mut self.db.tables.limits, key, cap)
+            }
+            Change::Edit(target, stamp, seq) => {
+                let key = encode::number_stamp(target, stamp);
+                self.db.tables.edits.insert(key, seq.0).map_err(fault).map(drop)
+            }
+            Change::Tombstone(target, stamp, seq) => {
+                let key = encode::id_stamp(&target, stamp);
+                self.db.tables.tombstones.insert(key, seq.0).map_err(fault).map(drop)
+            }
+            Change::Key(space, secret) => self.add_key(space, secret),
+            Change::Joined(space) => self.db.tables.joined.insert(space.0, ()).map_err(fault).map(drop),
+            Change::Gap(row_change, space, author, parent) => {
+                let key: [u8; 24] = crate::keys::key(&[&space.0.to_be_bytes(), &author.0.to_be_bytes(), &parent.0]);
+                if row_change == RowChange::Remove {
+                    self.perhaps_met.insert(Group::Author(self.db.space_id(space)?, self.db.identity(author)?));
+                }
+                turned(row_change, &mut self.db.tables.gaps, key)
+            }
+            Change::Journal(space, seq, kind) => self.journal(space, seq, kind),
+            Change::Task(row_change, task) => {
+                turned(row_change, &mut self.db.tables.tasks, encode::encode_task(&task).as_slice())
+            }
+            Change::Wanted(group, origin) => {
+                // Whoever wants it sooner decides when the hunt begins.
+                let kept = self.wanted.entry(group).or_insert(origin);
+                if origin == fetch::NeedOrigin::PeerOrRelay {
+                    *kept = origin;
+                }
+                Ok(())
+            }
+            Change::Count(word) => {
+                *self.counts.entry(word).or_default() += 1;
+                Ok(())
+            }
+        }
+    }
+
+    fn pending_row(&mut self, seq: Seq) -> StoreResult<&mut PendingRow> {
+        if !self.db.pending.rows.contains_key(&seq.0) {
+            let copy = |parts: encode::EventParts<'_>| {
+                let inline = parts.inline.map(Inline::into_owned);
+                PendingRow { row: parts.row, blob: parts.blob.to_vec(), inline, is_copied: false }
+            };
+            let Some(row) = self.db.with_event(seq, copy)? else {
+                return Err(StoreError::Broken(format!("{seq} was changed but has no row")));
+            };
+            self.db.pending.rows.insert(seq.0, row);
+        }
+        let gone = || StoreError::Broken("a pending row is gone".into());
+        let pending = self.db.pending.rows.get_mut(&seq.0).ok_or_else(gone)?;
+        pending.is_copied = false;
+        Ok(pending)
+    }
+
+    fn put_row(&mut self, seq: Seq, row: EventRow) -> StoreResult<()> {
+        self.pending_row(seq)?.row = row;
+        Ok(())
+    }
+
+    pub(crate) fn put_inline(&mut self, seq: Seq, bytes: Option<Vec<u8>>) -> StoreResult<()> {
+        let pending = self.pending_row(seq)?;
+        pending.row.has_inline = bytes.is_some();
+        pending.inline = bytes.map(Inline::wire);
+        Ok(())
+    }
+
+    fn forget(&mut self, seq: Seq, id: EventId) -> StoreResult<()> {
+        self.db.pending.rows.remove(&seq.0);
+        self.db.tables.events.remove(seq.0).map_err(fault)?;
+        self.db.tables.ids.remove(id.0).map_err(fault)?;
+        self.received_again.remove(&seq.0);
+        self.db.tables.received_again.remove(seq.0).map_err(fault)?;
+        Ok(())
+    }
+
+    fn use_up(
+        &mut self,
+        row_change: RowChange,
+        space: SpaceNo,
+        author: AuthorNo,
+        state: ContentState,
+        len: u64,
+    ) -> StoreResult<()> {
+        let key = crate::keys::key(&[&space.0.to_be_bytes(), &author.0.to_be_bytes()]);
+        let mut usage: Usage = self.db.usage_row(&key)?;
+        let slot = &mut usage.by_state[usage_index(state)];
+        *slot = match row_change {
+            RowChange::Put => (slot.0 + 1, slot.1 + len),
+            RowChange::Remove => (slot.0.saturating_sub(1), slot.1.saturating_sub(len)),
+        };
+        self.db.pending.usage.insert(key, usage);
+        Ok(())
+    }
+
+    fn journal(&mut self, space: SpaceNo, seq: Seq, kind: JournalKind) -> StoreResult<()> {
+        let number = self.db.next_position;
+        self.db.next_position += 1;
+        let entry = JournalEntry { space, seq, kind, at: self.now };
+        self.db.tables.journal.insert(number, encode::encode_entry(&entry)).map_err(fault)?;
+        let block = crate::keys::key(&[&space.0.to_be_bytes(), &(number / JOURNAL_BLOCK).to_be_bytes()]);
+        self.journal_blocks.insert(block, ());
+        if kind == JournalKind::Applied {
+            self.arrived.push((seq, number));
+        }
+        Ok(())
+    }
+
+    /// Counts something that happened so many times.
+    pub fn count(&mut self, word: &'static str, times: u64) {
+        *self.counts.entry(word).or_default() += times;
+        self.is_changed = true;
+    }
+
+    /// Something happened that cannot: it stops tests, and is counted and logged in a release.
+    pub(crate) fn bug(&mut self, what: &'static str) -> StoreResult<()> {
+        *self.counts.entry("bug").or_default() += 1;
+        tracing::error!(what, "an invariant was broken");
+        if cfg!(any(debug_assertions, feature = "planted")) { Err(StoreError::Broken(what.into())) } else { Ok(()) }
+    }
+
+    /// Nothing is committed: what was only noted waits for the next batch.
+    pub(crate) fn set_aside(mut self) {
+        self.shared.keep_received_again(std::mem::take(&mut self.received_again));
+    }
+
+    /// Writes everything gathered. What it answers is published after the commit.
+    pub(crate) fn finish(mut self) -> StoreResult<KeyringSecrets> {
+        self.settle_threads()?;
+        for (seq, mut pending) in std::mem::take(&mut self.db.pending.rows) {
+            self.rest_inline(&mut pending)?;
+            if !pending.is_copied {
+                self.follow_in_timeline(Seq(seq), &pending)?;
+            }
+            let bytes = encode::encode_event(&pending.row, &pending.blob, pending.inline.as_ref());
+            self.db.tables.events.insert(seq, bytes.as_slice()).map_err(fault)?;
+        }
+        for (key, usage) in std::mem::take(&mut self.db.pending.usage) {
+            if usage == Usage::default() {
+                self.db.tables.usage.remove(key).map_err(fault)?;
+            } else {
+                self.db.tables.usage.insert(key, encode::encode_usage(&usage).as_slice()).map_err(fault)?;
+            }
+        }
+        for (key, count) in std::mem::take(&mut self.db.pending.held_counts) {
+            if count == 0 {
+                self.db.tables.held_counts.remove(key).map_err(fault)?;
+            } else {
+                self.db.tables.held_counts.insert(key, count).map_err(fault)?;
+            }
+        }
+        for (key, value) in std::mem::take(&mut self.received_again) {
+            self.db.tables.received_again.insert(key, value).map_err(fault)?;
+        }
+        for (key, ()) in std::mem::take(&mut self.journal_blocks) {
+            self.db.tables.journal_blocks.insert(key, ()).map_err(fault)?;
+        }
+        for (word, count) in std::mem::take(&mut self.counts) {
+            let before = self.db.tables.counts.get(word).map_err(fault)?.map_or(0, |guard| guard.value());
+            self.db.tables.counts.insert(word, before + count).map_err(fault)?;
+        }
+        for (group, origin) in std::mem::take(&mut self.wanted) {
+            self.want(&group, origin)?;
+        }
+        // A group with nothing pending leaves the schedule with the commit that met its last need.
+        for group in std::mem::take(&mut self.perhaps_met) {
+            if self.db.schedule_row(&group)?.is_some() && self.db.needs_of(&group, 1)?.is_empty() {
+                self.put_schedule(&group, None)?;
+            }
+        }
+        let numbers = [
+            ("next event", self.next_seq),
+            ("next position", self.db.next_position),
+            ("next refused", self.next_refused),
+            ("next expired", self.next_expired),
+        ];
+        for (name, number) in numbers {
+            self.db.tables.about.insert(name, number.to_be_bytes().as_slice()).map_err(fault)?;
+        }
+        Ok(std::mem::take(&mut self.db.pending.keys))
+    }
+}
+
+/// Puts or removes a row that says all in its key.
+pub(crate) fn turned<'k, K: redb::Key + 'static>(
+    row_change: RowChange,
+    table: &mut redb::Table<'_, K, ()>,
+    key: impl std::borrow::Borrow<K::SelfType<'k>>,
+) -> StoreResult<()> {
+    match row_change {
+        RowChange::Put => table.insert(key, ()).map_err(fault)?.is_some(),
+        RowChange::Remove => table.remove(key).map_err(fault)?.is_some(),
+    };
+    Ok(())
+}
+
+/// Puts or removes a row with a value.
+pub(crate) fn put_or_remove<'k, K: redb::Key + 'static, V>(
+    row_change: RowChange,
+    table: &mut redb::Table<'_, K, V>,
+    key: impl std::borrow::Borrow<K::SelfType<'k>>,
+    value: V,
+) -> StoreResult<()>
+where
+    V: redb::Value + 'static + for<'v> std::borrow::Borrow<V::SelfType<'v>>,
+{
+    match row_change {
+        RowChange::Put => table.insert(key, value).map_err(fault)?.is_some(),
+        RowChange::Remove => table.remove(key).map_err(fault)?.is_some(),
+    };
+    Ok(())
+}
+
+fn last_number(table: &impl ReadableTable<u64, &'static [u8]>) -> StoreResult<u64> {
+    Ok(table.last().map_err(fault)?.map_or(0, |(key, _)| key.value()))
+}
+
+fn last_small<V: redb::Value + 'static>(table: &impl ReadableTable<u32, V>) -> StoreResult<u32> {
+    Ok(table.last().map_err(fault)?.map_or(0, |(key, _)| key.value()))
+}

@@ -1,0 +1,9 @@
+//! The open database: [`open`] a data folder, read it through a [`db`], change it through a [`batch`].
+
+pub mod batch;
+pub mod db;
+pub(crate) mod keyring;
+mod numbering;
+pub(crate) mod open;
+pub(crate) mod reading_at_rest;
+pub(crate) mod writing_at_rest;

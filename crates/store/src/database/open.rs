@@ -1,0 +1,376 @@
+//! Opening a data folder, and the two ways in: one writer's transaction at a time, and snapshots that never wait.
+
+use crate::at_rest::{self, KeySource, StorageKey};
+use crate::database::batch::Batch;
+use crate::database::db::{Db, Pending, fault};
+use crate::disk::Disk;
+
+use crate::at_rest::master::{MasterKey, WrongKey};
+use crate::database::keyring::KeyringSecrets;
+use crate::tables::{Snapshot, Tables};
+use engine::policy::Policy;
+use engine::reads::{StoreError, StoreResult};
+use engine::receive::Transit;
+use model::crypto::{SpaceKey, TransitSecret};
+use model::{KeyId, Nanos, PrekeyId, SpaceId};
+use redb::{Builder, Database, ReadableDatabase as _, ReadableTable as _, WriteTransaction};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+/// The version of the data folder that this release writes. Numbered migrations lead to it.
+pub const FORMAT: u64 = 1;
+
+/// Why a data folder cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// A later release wrote it.
+    #[error("the data folder has format {0}, and this release knows formats up to {FORMAT}; use a newer release")]
+    Newer(u64),
+    /// Another process has it.
+    #[error("another process is using this data folder; stop it first")]
+    Busy,
+    /// It rests under another master key.
+    #[error(transparent)]
+    WrongKey(#[from] WrongKey),
+    /// The database is damaged.
+    #[error("the database cannot be opened: {0}; restore a backup, or ask for help before changing anything")]
+    Damaged(String),
+    /// The disk failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// How to open.
+#[derive(Clone, Copy, Debug)]
+pub struct StoreOptions {
+    /// Local limits.
+    pub policy: Policy,
+    /// How much memory the database may use for its pages.
+    pub cache_bytes: usize,
+    /// Below this much free disk the node only reads.
+    pub reserve_bytes: u64,
+    /// Where new storage keys come from.
+    pub random: KeySource,
+}
+
+impl Default for StoreOptions {
+    fn default() -> StoreOptions {
+        StoreOptions {
+            policy: Policy::default(),
+            cache_bytes: 256 << 20,
+            reserve_bytes: 64 << 20,
+            random: KeySource::Machine,
+        }
+    }
+}
+
+/// What the writer and all readers share.
+pub(crate) struct StoreShared {
+    pub(crate) keys: Arc<KeyringSecrets>,
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) master: MasterKey,
+    pub(crate) policy: Policy,
+    pub(crate) random: KeySource,
+    received_again: Mutex<BTreeMap<u64, [u8; 13]>>,
+}
+
+/// More repetitions than this are not noted until something commits.
+const RECEIVED_AGAIN_MAX: usize = 10_000;
+
+impl StoreShared {
+    /// What was noted without a commit of its own.
+    pub(crate) fn take_received_again(&self) -> BTreeMap<u64, [u8; 13]> {
+        std::mem::take(&mut *self.received_again.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn keep_received_again(&self, mut noted: BTreeMap<u64, [u8; 13]>) {
+        while noted.len() > RECEIVED_AGAIN_MAX {
+            noted.pop_first();
+        }
+        *self.received_again.lock().unwrap_or_else(PoisonError::into_inner) = noted;
+    }
+}
+
+impl std::fmt::Debug for StoreShared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Shared({:?})", self.keys)
+    }
+}
+
+/// An open data folder.
+pub struct Store {
+    database: RwLock<Arc<Database>>,
+    latest: RwLock<Option<Arc<Db<Snapshot>>>>,
+    pub(crate) shared: Arc<StoreShared>,
+    options: StoreOptions,
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Store({:?})", self.shared)
+    }
+}
+
+impl Store {
+    /// Opens what is on the disk, or begins there.
+    pub fn open(disk: Arc<dyn Disk>, master: MasterKey, options: StoreOptions) -> Result<Store, OpenError> {
+        let database = open_database(disk.as_ref(), &options)?;
+        let keys = Arc::new(KeyringSecrets::default());
+        let (policy, random) = (options.policy, options.random);
+        let shared = StoreShared { keys, disk, master, policy, random, received_again: Mutex::default() };
+        let mut store = Store {
+            database: RwLock::new(Arc::new(database)),
+            latest: RwLock::new(None),
+            shared: Arc::new(shared),
+            options,
+        };
+        let is_older = store.migrate()?;
+        store.adopt_keys()?;
+        store.load_keys()?;
+        if is_older {
+            store.rebuild_views(Nanos(0), &mut |_| ())?;
+        }
+        Ok(store)
+    }
+
+    /// The secrets at hand.
+    pub fn keys(&self) -> &Arc<KeyringSecrets> {
+        &self.shared.keys
+    }
+
+    /// A secret that can be derived again from its salt.
+    pub fn secret_from(&self, salt: &[u8; 16]) -> [u8; 32] {
+        self.shared.master.secret_from(salt)
+    }
+
+    /// The key under which the search index of a space rests.
+    pub fn search_key(&self, space: &SpaceId) -> [u8; 32] {
+        self.shared.master.search_key(space)
+    }
+
+    /// The local limits.
+    pub fn policy(&self) -> &Policy {
+        &self.shared.policy
+    }
+
+    /// How it was opened.
+    pub fn options(&self) -> &StoreOptions {
+        &self.options
+    }
+
+    /// The disk below.
+    pub fn disk(&self) -> &Arc<dyn Disk> {
+        &self.shared.disk
+    }
+
+    fn database(&self) -> Arc<Database> {
+        self.database.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    /// Opens the database again after a write failed for want of room. Snapshots taken before stay as they are.
+    pub fn reopen(&self) -> Result<(), OpenError> {
+        self.forget_snapshot();
+        let mut slot = self.database.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        // The old one must let go of the file before the new one can have it; readers that still use it keep it busy.
+        let placeholder =
+            Builder::new().create_with_backend(redb::backends::InMemoryBackend::new()).map_err(opening)?;
+        drop(std::mem::replace(&mut *slot, Arc::new(placeholder)));
+        *slot = Arc::new(open_database(self.shared.disk.as_ref(), &self.options)?);
+        Ok(())
+    }
+
+    /// Reads as of the latest commit, without waiting for the writer. All readers between two commits share one.
+    pub fn snapshot(&self) -> StoreResult<Arc<Db<Snapshot>>> {
+        if let Some(latest) = &*self.latest.read().unwrap_or_else(PoisonError::into_inner) {
+            return Ok(latest.clone());
+        }
+        let mut slot = self.latest.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(latest) = &*slot {
+            return Ok(latest.clone());
+        }
+        let opened = Arc::new(self.open_snapshot()?);
+        *slot = Some(opened.clone());
+        Ok(opened)
+    }
+
+    /// What readers share is of before a commit: the next one opens anew.
+    fn forget_snapshot(&self) {
+        *self.latest.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn open_snapshot(&self) -> StoreResult<Db<Snapshot>> {
+        let transaction = self.database().begin_read().map_err(fault)?;
+        let mut db = Db {
+            tables: Snapshot::open(&transaction).map_err(fault)?,
+            keys: self.shared.keys.clone(),
+            disk: self.shared.disk.clone(),
+            policy: self.shared.policy,
+            is_settled: true,
+            shared: self.shared.clone(),
+            pending: Pending::default(),
+            held_total: 0,
+            next_position: 0,
+        };
+        db.held_total = redb::ReadableTableMetadata::len(&db.tables.held).map_err(fault)?;
+        db.next_position = db.about_number("next position")?.max(1);
+        Ok(db)
+    }
+
+    /// Runs one batch: everything it changes is committed together, durably, before this returns.
+    pub fn write<T>(&self, now: Nanos, work: impl FnOnce(&mut Batch<'_>) -> StoreResult<T>) -> StoreResult<T> {
+        let transaction = self.begin()?;
+        let mut batch = Batch::begin(self.shared.clone(), &transaction, now)?;
+        let answer = work(&mut batch)?;
+        if !batch.is_changed() {
+            batch.set_aside();
+            transaction.abort().map_err(fault)?;
+            return Ok(answer);
+        }
+        let keys = batch.finish()?;
+        transaction.commit().map_err(fault)?;
+        self.shared.keys.absorb(keys);
+        self.forget_snapshot();
+        Ok(answer)
+    }
+
+    /// Runs work on the tables and throws away what it did.
+    pub(crate) fn try_out<T>(&self, work: impl FnOnce(&WriteTransaction) -> StoreResult<T>) -> StoreResult<T> {
+        let transaction = self.begin()?;
+        let answer = work(&transaction);
+        transaction.abort().map_err(fault)?;
+        answer
+    }
+
+    /// Runs work on the tables and commits it.
+    pub(crate) fn write_raw<T>(&self, work: impl FnOnce(&WriteTransaction) -> StoreResult<T>) -> StoreResult<T> {
+        let transaction = self.begin()?;
+        let answer = work(&transaction)?;
+        transaction.commit().map_err(fault)?;
+        self.forget_snapshot();
+        Ok(answer)
+    }
+
+    fn begin(&self) -> StoreResult<WriteTransaction> {
+        let mut transaction = self.database().begin_write().map_err(fault)?;
+        transaction.set_quick_repair(true);
+        Ok(transaction)
+    }
+
+    /// Checks every page of the database against its checksums.
+    pub fn check_pages(&mut self) -> Result<bool, OpenError> {
+        self.forget_snapshot();
+        let slot = self.database.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+        match Arc::get_mut(slot) {
+            Some(database) => database.check_integrity().map_err(opening),
+            None => Err(OpenError::Busy),
+        }
+    }
+
+    /// Gives unused pages back to the file system.
+    pub fn compact(&mut self) -> Result<bool, OpenError> {
+        self.forget_snapshot();
+        let slot = self.database.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+        match Arc::get_mut(slot) {
+            Some(database) => database.compact().map_err(|error| OpenError::Damaged(error.to_string())),
+            None => Err(OpenError::Busy),
+        }
+    }
+
+    /// While secrets are wrapped anew, those of the earlier master key open too; names are found as ever.
+    fn adopt_keys(&mut self) -> Result<(), OpenError> {
+        let (previous, index) = self.try_out(|transaction| {
+            let tables = Tables::open(transaction).map_err(fault)?;
+            let read = |name| Ok(tables.about.get(name).map_err(fault)?.map(|guard| guard.value().to_vec()));
+            Ok((read(at_rest::PREVIOUS)?, read(at_rest::INDEX)?))
+        })?;
+        // Nobody shares it yet.
+        let Some(shared) = Arc::get_mut(&mut self.shared) else { return Err(OpenError::Busy) };
+        if let Some(wrapped) = previous {
+            let bytes = zeroize::Zeroizing::new(shared.master.unwrap(at_rest::PREVIOUS.as_bytes(), &wrapped)?);
+            shared.master.set_previous(&bytes)?;
+        }
+        if let Some(wrapped) = index {
+            let index = shared.master.unwrap32(at_rest::INDEX.as_bytes(), &wrapped)?;
+            shared.master.set_index_key(index);
+        }
+        Ok(())
+    }
+
+    fn load_keys(&self) -> Result<(), OpenError> {
+        let db = self.snapshot()?;
+        let master = &self.shared.master;
+        for entry in db.tables.keys.iter().map_err(fault)? {
+            let (key, value) = entry.map_err(fault)?;
+            let name = key.value();
+            let secret = master.unwrap32(&name, value.value())?;
+            let space = SpaceId(crate::keys::key(&[&name[..16]]));
+            self.shared.keys.add_space_key(space, SpaceKey::new(&space, secret));
+        }
+        for entry in db.tables.storage_keys.iter().map_err(fault)? {
+            let (key, value) = entry.map_err(fault)?;
+            let row = key.value();
+            let number = at_rest::number_of(&row);
+            if number > 0 {
+                let secret = zeroize::Zeroizing::new(master.unwrap32(&row, value.value())?);
+                let space = SpaceId(crate::keys::key(&[&row[..16]]));
+                self.shared.keys.add_storage_key(space, StorageKey::new(number, &secret));
+            }
+        }
+        for entry in db.tables.prekeys.iter().map_err(fault)? {
+            let (key, value) = entry.map_err(fault)?;
+            let id = PrekeyId(key.value());
+            self.shared.keys.add_prekey(id, master.unwrap32(&id.0, value.value())?);
+        }
+        for entry in db.tables.transits.iter().map_err(fault)? {
+            let (key, value) = entry.map_err(fault)?;
+            let bytes = master.unwrap(&key.value(), value.value())?;
+            let Some((secret, rest)) = bytes.split_first_chunk::<32>() else {
+                continue;
+            };
+            let secret = Arc::new(TransitSecret::new(*secret));
+            let space = SpaceId(crate::keys::key(&[rest]));
+            let peer = crate::database::db::seq_at_end(rest).0 as u32;
+            self.shared.keys.add_transit(Transit { secret, space, peer });
+        }
+        Ok(())
+    }
+
+    /// The key that new events of a sealed space are sealed under.
+    pub fn current_key(&self, space: &SpaceId) -> StoreResult<Option<KeyId>> {
+        let db = self.snapshot()?;
+        Ok(db.tables.current_keys.get(space.0).map_err(fault)?.map(|guard| KeyId(guard.value())))
+    }
+
+    /// The custodial signing key of an identity.
+    pub fn custodian(&self, identity: &model::Identity) -> StoreResult<Option<[u8; 32]>> {
+        let db = self.snapshot()?;
+        let found = db.tables.custodians.get(identity.0).map_err(fault)?;
+        let unwrap = |wrapped: &[u8]| {
+            let name = [b"custodian".as_slice(), &identity.0].concat();
+            self.shared.master.unwrap32(&name, wrapped).map_err(|error| StoreError::Broken(error.to_string()))
+        };
+        found.map(|guard| unwrap(guard.value())).transpose()
+    }
+}
+
+fn opening(error: redb::DatabaseError) -> OpenError {
+    match error {
+        redb::DatabaseError::DatabaseAlreadyOpen => OpenError::Busy,
+        redb::DatabaseError::Storage(redb::StorageError::Io(io)) if io.kind() == std::io::ErrorKind::InvalidData => {
+            OpenError::Damaged(io.to_string())
+        }
+        redb::DatabaseError::Storage(redb::StorageError::Io(io)) => OpenError::Store(fault(redb::StorageError::Io(io))),
+        other => OpenError::Damaged(other.to_string()),
+    }
+}
+
+/// Opens the database file; a damaged one may make the engine panic, which is caught and named.
+fn open_database(disk: &dyn Disk, options: &StoreOptions) -> Result<Database, OpenError> {
+    let mut builder = Builder::new();
+    builder.set_cache_size(options.cache_bytes);
+    let attempt = std::panic::AssertUnwindSafe(|| disk.open_database(&builder));
+    match std::panic::catch_unwind(attempt) {
+        Ok(opened) => opened.map_err(opening),
+        Err(_) => Err(OpenError::Damaged("the database engine gave up on it".into())),
+    }
+}

@@ -1,0 +1,241 @@
+//! The bytes of larger content: in a row where they are small, in a file of their own where they are not.
+//!
+//! Object first, row second; row first, deletion second. Between the two, a crash leaves a file that nobody speaks of,
+//! which the collector finds; it never leaves a row that speaks of a file that is not there.
+
+use crate::database::batch::Batch;
+use crate::database::db::fault;
+use crate::disk::Disk;
+use crate::encode::{self, file_name};
+use engine::Change;
+use engine::change::RowChange;
+use engine::reads::{Reads, StoreError, StoreResult};
+use engine::rows::{ContentLocation, ContentRow, Task};
+use model::planted::{PlantedBug, is_planted};
+use model::{ContentHash, Nanos, SpaceId, SpaceNo};
+
+fn disk_fault(error: &std::io::Error) -> StoreError {
+    match error.kind() {
+        std::io::ErrorKind::StorageFull => StoreError::Full,
+        _ => StoreError::Store(error.to_string()),
+    }
+}
+
+/// Puts a large content, in the form in which it rests, into a file, durably, before any row speaks of them.
+pub fn write_file(disk: &dyn Disk, space: &SpaceId, hash: &ContentHash, bytes: &[u8]) -> StoreResult<()> {
+    let name = file_name(space, hash);
+    let write = || {
+        disk.write_temporary(&name, bytes)?;
+        disk.rename_temporary(&name)?;
+        if is_planted(PlantedBug::MissingDirectorySync) { Ok(()) } else { disk.sync_folder() }
+    };
+    write().map_err(|error: std::io::Error| disk_fault(&error))
+}
+
+/// What became of content that was delivered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DeliverResult {
+    /// It is stored, and those that wait for it will be told.
+    Stored,
+    /// It was here already.
+    Known,
+    /// Nobody here refers to it.
+    Unwanted,
+}
+
+impl Batch<'_> {
+    /// Delivers content whose hash was checked.
+    pub fn deliver(&mut self, space: &SpaceId, hash: &ContentHash, bytes: &[u8]) -> StoreResult<DeliverResult> {
+        let Some(no) = self.db.space_no(space)? else {
+            return Ok(DeliverResult::Unwanted);
+        };
+        let inline_waits = !self.db.waiting_for_content(no, hash, model::Seq(0), 1)?.is_empty();
+        if bytes.len() as u64 <= self.db.policy.inline_bytes_max {
+            if inline_waits {
+                self.deliver_inline(no, hash, bytes)?;
+            }
+            return Ok(if inline_waits { DeliverResult::Stored } else { DeliverResult::Unwanted });
+        }
+        let row = match self.db.content(no, hash)? {
+            None => return Ok(DeliverResult::Unwanted),
+            Some(row) if row.place != ContentLocation::Absent => return Ok(DeliverResult::Known),
+            Some(row) => row,
+        };
+        // The first to refer to a hash says how long it is; those that say otherwise are judged unfit one by one.
+        let len = bytes.len() as u64;
+        let place =
+            if len <= self.db.policy.row_content_bytes_max { ContentLocation::Row } else { ContentLocation::File };
+        let stored = self.rest_content((no, space), hash, bytes)?;
+        if place == ContentLocation::Row {
+            let key = encode::content_key(no, hash);
+            self.db.tables.content_bytes.insert(key, stored.as_slice()).map_err(fault)?;
+        } else {
+            write_file(self.db.disk.as_ref(), space, hash, &stored)?;
+        }
+        self.put_content(no, hash, &ContentRow { place, len, ..row })?;
+        self.apply(vec![Change::Task(RowChange::Put, Task::Content(no, *hash, model::Seq(0)))])?;
+        Ok(DeliverResult::Stored)
+    }
+
+    fn deliver_inline(&mut self, space: SpaceNo, hash: &ContentHash, bytes: &[u8]) -> StoreResult<()> {
+        let mut after = model::Seq(0);
+        loop {
+            let waiting = self.db.waiting_for_content(space, hash, after, 1000)?;
+            let Some(last) = waiting.last() else { return Ok(()) };
+            after = *last;
+            for seq in waiting {
+                let Some(row) = self.db.event(seq)? else { continue };
+                let policy = self.db.policy;
+                let changes = engine::content::inline_arrived(&self.db, &policy, seq, row, bytes)?;
+                self.apply(changes)?;
+            }
+        }
+    }
+
+    pub(crate) fn put_content(&mut self, space: SpaceNo, hash: &ContentHash, row: &ContentRow) -> StoreResult<()> {
+        let key = encode::content_key(space, hash);
+        self.db.tables.contents.insert(key, encode::encode_content(row).as_slice()).map_err(fault)?;
+        Ok(())
+    }
+
+    pub(crate) fn take(&mut self, space: SpaceNo, hash: &ContentHash, len: u64) -> StoreResult<()> {
+        let mut row = self.db.content(space, hash)?.unwrap_or(ContentRow {
+            count: 0,
+            len,
+            place: ContentLocation::Absent,
+            unused_since: Nanos(0),
+        });
+        if row.count == 0 && row.unused_since != Nanos(0) && !is_planted(PlantedBug::CollectReferenced) {
+            self.db.tables.unused.remove(unused_key(row.unused_since, space, hash)).map_err(fault)?;
+            row.unused_since = Nanos(0);
+        }
+        row.count += 1;
+        self.put_content(space, hash, &row)
+    }
+
+    pub(crate) fn give_back(&mut self, space: SpaceNo, hash: &ContentHash) -> StoreResult<()> {
+        let Some(mut row) = self.db.content(space, hash)? else {
+            return self.bug("a reference was given back that nobody had taken");
+        };
+        if row.count == 0 {
+            return self.bug("a reference was given back twice");
+        }
+        row.count -= 1;
+        if row.count == 0 && row.place == ContentLocation::Absent {
+            self.db.tables.contents.remove(encode::content_key(space, hash)).map_err(fault)?;
+            return Ok(());
+        }
+        if row.count == 0 {
+            row.unused_since = self.now.max(Nanos(1));
+            self.db.tables.unused.insert(unused_key(row.unused_since, space, hash), ()).map_err(fault)?;
+        }
+        self.put_content(space, hash, &row)
+    }
+
+    /// Forgets content that nobody refers to and whose grace is over, a bounded number at a time. The files go later,
+    /// after the commit. Says how many were forgotten.
+    pub fn forget_unused(&mut self, most: usize) -> StoreResult<usize> {
+        let before = self.now.minus(self.db.policy.grace_nanos);
+        let mut due = Vec::new();
+        for entry in redb::ReadableTable::iter(&self.db.tables.unused).map_err(fault)?.take(most) {
+            let key = entry.map_err(fault)?.0.value();
+            if key[..8] > before.0.to_be_bytes()[..] {
+                break;
+            }
+            due.push(key);
+        }
+        for key in &due {
+            self.forget_one(key)?;
+        }
+        Ok(due.len())
+    }
+
+    fn forget_one(&mut self, key: &[u8; 44]) -> StoreResult<()> {
+        self.touch();
+        self.db.tables.unused.remove(key).map_err(fault)?;
+        let content: [u8; 36] = crate::keys::key(&[&key[8..]]);
+        let (space, hash) = split_content_key(&content);
+        let Some(row) = self.db.content(space, &hash)? else {
+            return Ok(());
+        };
+        if row.count > 0 && !is_planted(PlantedBug::CollectReferenced) {
+            return self.bug("content in use was listed as unused");
+        }
+        self.db.tables.contents.remove(content).map_err(fault)?;
+        match row.place {
+            ContentLocation::Row => {
+                self.db.tables.content_bytes.remove(content).map_err(fault)?;
+            }
+            ContentLocation::File => {
+                let key: [u8; 44] = crate::keys::key(&[&self.now.0.to_be_bytes(), &content]);
+                self.db.tables.forgotten_files.insert(key, ()).map_err(fault)?;
+                self.forgotten_now.insert(key);
+            }
+            ContentLocation::Absent => {}
+        }
+        Ok(())
+    }
+}
+
+impl Batch<'_> {
+    /// Deletes files that an earlier commit forgot, unless they are spoken of again. Says how many are gone.
+    pub fn delete_forgotten(&mut self, most: usize) -> StoreResult<usize> {
+        let mut keys = Vec::new();
+        for entry in redb::ReadableTable::iter(&self.db.tables.forgotten_files).map_err(fault)?.take(most) {
+            let key = entry.map_err(fault)?.0.value();
+            // Its row is still there if this batch does not commit.
+            if !self.forgotten_now.contains(&key) {
+                keys.push(key);
+            }
+        }
+        for key in &keys {
+            self.touch();
+            let (space, hash) = split_content_key(&crate::keys::key(&[&key[8..]]));
+            let spoken_of = self.db.content(space, &hash)?.is_some_and(|row| row.place == ContentLocation::File);
+            if !spoken_of {
+                let name = file_name(&self.db.space_id(space)?, &hash);
+                self.db.disk.remove_file(&name).map_err(|error| disk_fault(&error))?;
+            }
+            self.db.tables.forgotten_files.remove(key).map_err(fault)?;
+        }
+        Ok(keys.len())
+    }
+
+    /// Deletes files that no row speaks of: what a crash left between a file and its row.
+    pub fn delete_strays(&mut self) -> StoreResult<usize> {
+        let mut strays = 0;
+        for name in self.db.disk.list_files().map_err(|error| disk_fault(&error))? {
+            if !self.is_spoken_of(&name)? {
+                self.db.disk.remove_file(&name).map_err(|error| disk_fault(&error))?;
+                strays += 1;
+            }
+        }
+        Ok(strays)
+    }
+
+    fn is_spoken_of(&self, name: &str) -> StoreResult<bool> {
+        let Some((space, hash)) = name.split_once('-') else {
+            return Ok(false);
+        };
+        let (Ok(space), Ok(hash)) = (space.parse(), hash.parse()) else {
+            return Ok(false);
+        };
+        let Some(no) = self.db.space_no(&space)? else {
+            return Ok(false);
+        };
+        Ok(self.db.content(no, &hash)?.is_some_and(|row| row.place == ContentLocation::File))
+    }
+}
+
+pub(crate) fn unused_key(since: Nanos, space: SpaceNo, hash: &ContentHash) -> [u8; 44] {
+    crate::keys::key(&[&since.0.to_be_bytes(), &encode::content_key(space, hash)])
+}
+
+/// The space and hash of a content key.
+pub(crate) fn split_content_key(key: &[u8; 36]) -> (SpaceNo, ContentHash) {
+    let mut space = [0; 4];
+    let mut hash = [0; 32];
+    space.copy_from_slice(&key[..4]);
+    hash.copy_from_slice(&key[4..]);
+    (SpaceNo(u32::from_be_bytes(space)), ContentHash(hash))
+}

@@ -1,0 +1,247 @@
+//! Restoring: everything is checked before anything is written, and put in its place in one step.
+//!
+//! The data folder is made under a temporary name beside its place, opened, verified, given a new epoch, and renamed.
+//! Whatever goes wrong before that leaves the place as it was.
+
+use crate::at_rest::master::MasterKey;
+use crate::database::db::fault;
+use crate::database::open::{OpenError, Store, StoreOptions};
+use crate::disk::{FolderDisk, sync_dir};
+use crate::maintenance::backup::read::{BackupFile, BackupItem, BadBackup};
+use crate::maintenance::backup::write::folder_of;
+use crate::tables::{Tables, import_row};
+use engine::reads::StoreError;
+use model::{ContentHash, Nanos, SpaceId};
+use redb::ReadableTable as _;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// One transaction of a restore takes rows of at most this many bytes.
+const BYTES_PER_TRANSACTION_MAX: usize = 32 << 20;
+
+/// What a restore came to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Restored {
+    /// Rows of all tables.
+    pub rows: u64,
+    /// Content files.
+    pub files: u64,
+    /// When the backup was made.
+    pub created_at: Nanos,
+    /// The epoch that the journal has now.
+    pub epoch: u64,
+    /// The digest of the views.
+    pub digest: String,
+}
+
+/// Why nothing was restored. The place is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// There is something already.
+    #[error("{} is not empty: it holds {first}", folder.display())]
+    NotEmpty {
+        /// The data folder.
+        folder: PathBuf,
+        /// The name of something in it.
+        first: String,
+    },
+    /// The backup is not fit.
+    #[error(transparent)]
+    Backup(#[from] BadBackup),
+    /// A table or a row that this release does not have.
+    #[error("the backup has rows of a table {0:?} that this release does not know")]
+    Table(String),
+    /// The folder could not be written or put in its place.
+    #[error("cannot restore into {}: {why}", folder.display())]
+    Write {
+        /// The folder.
+        folder: PathBuf,
+        /// What happened.
+        why: io::Error,
+    },
+    /// What was restored cannot be opened.
+    #[error("what was restored cannot be opened: {0}")]
+    Open(#[from] OpenError),
+    /// What was restored breaks an invariant.
+    #[error("what was restored is not in order: {0}")]
+    Verify(String),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl RestoreError {
+    /// What whoever asked for it can do.
+    pub fn what_to_do(&self) -> &'static str {
+        match self {
+            RestoreError::NotEmpty { .. } => "restore into an empty or absent folder: pass another --data-dir",
+            RestoreError::Backup(why) => why.what_to_do(),
+            RestoreError::Table(_) => "use the release that wrote the backup, or a newer one",
+            RestoreError::Write { .. } => {
+                "check that the folder above it is writable and has room; a mount point cannot be replaced, use a \
+                 folder inside it"
+            }
+            RestoreError::Open(_) | RestoreError::Store(_) => "check the disk, then try again",
+            RestoreError::Verify(_) => "use an older backup, and report this",
+        }
+    }
+}
+
+/// Restores a backup into a folder that is empty or absent.
+pub fn restore(
+    from: &Path,
+    into: &Path,
+    master: &MasterKey,
+    options: StoreOptions,
+    now: Nanos,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Restored, RestoreError> {
+    check_empty(into)?;
+    let mut backup = BackupFile::open(from)?;
+    backup.check_whole(master, progress)?;
+    let failed = |why| RestoreError::Write { folder: into.to_owned(), why };
+    let place = absolute(into).map_err(failed)?;
+    let parent = folder_of(&place);
+    fs::create_dir_all(parent).map_err(failed)?;
+    let building = building_name(&place);
+    DirBuilder::new().mode(0o700).create(&building).map_err(failed)?;
+    let attempt = build(&mut backup, &building, master, options, now).and_then(|restored| {
+        let placed = fs::rename(&building, &place).and_then(|()| sync_dir(parent));
+        placed.map(|()| restored).map_err(failed)
+    });
+    if attempt.is_err() {
+        let _ = fs::remove_dir_all(&building);
+    }
+    attempt
+}
+
+/// An empty folder or none may be restored into; anything else stays as it is.
+fn check_empty(folder: &Path) -> Result<(), RestoreError> {
+    let failed = |why| RestoreError::Write { folder: folder.to_owned(), why };
+    match fs::read_dir(folder) {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(why) => Err(failed(why)),
+        Ok(mut entries) => match entries.next() {
+            None => Ok(()),
+            Some(entry) => {
+                let first = entry.map_err(failed)?.file_name().to_string_lossy().into_owned();
+                Err(RestoreError::NotEmpty { folder: folder.to_owned(), first })
+            }
+        },
+    }
+}
+
+/// The place with its links followed, so that what is renamed is the folder and not a link to it.
+fn absolute(place: &Path) -> io::Result<PathBuf> {
+    match fs::canonicalize(place) {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => std::path::absolute(place),
+        other => other,
+    }
+}
+
+fn building_name(place: &Path) -> PathBuf {
+    let mut name = place.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".restoring-{}", std::process::id()));
+    place.with_file_name(name)
+}
+
+fn build(
+    backup: &mut BackupFile,
+    folder: &Path,
+    master: &MasterKey,
+    options: StoreOptions,
+    now: Nanos,
+) -> Result<Restored, RestoreError> {
+    let open = || -> Result<Store, RestoreError> {
+        let failed = |why| RestoreError::Write { folder: folder.to_owned(), why };
+        let disk = FolderDisk::new(folder).map_err(failed)?;
+        Ok(Store::open(Arc::new(disk), master.clone(), options)?)
+    };
+    let (rows, files) = fill(backup, &open()?)?;
+    // Opened anew, so that the keys that were restored are at hand.
+    let store = open()?;
+    let report = store.verify(now)?;
+    if let Some(problem) = report.problems.first() {
+        return Err(RestoreError::Verify(problem.clone()));
+    }
+    let epoch = store.begin_epoch()?;
+    drop(store);
+    sync_dir(folder).map_err(|why| RestoreError::Write { folder: folder.to_owned(), why })?;
+    Ok(Restored { rows, files, created_at: backup.header().created_at, epoch, digest: report.digest })
+}
+
+fn fill(backup: &mut BackupFile, store: &Store) -> Result<(u64, u64), RestoreError> {
+    let mut rows = Rows { store, waiting: Vec::new(), bytes: 0 };
+    let counts = backup.walk::<RestoreError>(&mut |item| match item {
+        BackupItem::Row { table, key, value } => rows.put(table, key, value),
+        BackupItem::File { name, bytes } => put_file(store, name, bytes),
+    })?;
+    rows.write()?;
+    Ok(counts)
+}
+
+fn put_file(store: &Store, name: &str, bytes: &[u8]) -> Result<(), RestoreError> {
+    let (space, hash) = name.split_once('-').unwrap_or_default();
+    match (space.parse::<SpaceId>(), hash.parse::<ContentHash>()) {
+        (Ok(space), Ok(hash)) => Ok(crate::events::content::write_file(store.disk().as_ref(), &space, &hash, bytes)?),
+        _ => Err(BadBackup::Strange { at: 0, what: "a content file's name" }.into()),
+    }
+}
+
+/// Rows gathered into transactions of a bounded size.
+struct Rows<'a> {
+    store: &'a Store,
+    waiting: Vec<(String, Vec<u8>, Vec<u8>)>,
+    bytes: usize,
+}
+
+impl Rows<'_> {
+    fn put(&mut self, table: &str, key: &[u8], value: &[u8]) -> Result<(), RestoreError> {
+        self.bytes += table.len() + key.len() + value.len() + 96;
+        self.waiting.push((table.to_owned(), key.to_vec(), value.to_vec()));
+        if self.bytes > BYTES_PER_TRANSACTION_MAX { self.write() } else { Ok(()) }
+    }
+
+    fn write(&mut self) -> Result<(), RestoreError> {
+        self.bytes = 0;
+        let rows = std::mem::take(&mut self.waiting);
+        let unknown = self.store.write_raw(|transaction| {
+            let mut tables = Tables::open(transaction).map_err(fault)?;
+            for (table, key, value) in &rows {
+                let Some(table) = table_of_today(table) else { continue };
+                if !import_row(&mut tables, table, key, value).map_err(fault)? {
+                    return Ok(Some(table.to_owned()));
+                }
+            }
+            Ok(None)
+        })?;
+        unknown.map_or(Ok(()), |table| Err(RestoreError::Table(table)))
+    }
+}
+
+/// Where the rows of a table of an earlier format belong; none if nothing is missed without them.
+fn table_of_today(table: &str) -> Option<&str> {
+    match table {
+        // Rows without a copy lead to their events.
+        "timeline_v1" => Some("timeline_v2"),
+        "arrivals_v1" => None,
+        _ => Some(table),
+    }
+}
+
+impl Store {
+    /// Starts a new epoch of the journal: positions given before mean nothing any more. Says which it is.
+    fn begin_epoch(&self) -> Result<u64, StoreError> {
+        self.write_raw(|transaction| {
+            let mut tables = Tables::open(transaction).map_err(fault)?;
+            let old = tables.about.get("epoch").map_err(fault)?.map(|guard| guard.value().to_vec());
+            let old = old.and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_be_bytes);
+            let new = old.saturating_add(1);
+            tables.about.insert("epoch", new.to_be_bytes().as_slice()).map_err(fault)?;
+            Ok(new)
+        })
+    }
+}

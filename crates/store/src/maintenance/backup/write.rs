@@ -1,0 +1,252 @@
+//! Writing a backup: temporary name, sync, read back, and only then its name.
+
+use crate::Store;
+use crate::database::db::Db;
+use crate::database::open::FORMAT;
+use crate::disk::sync_dir;
+use crate::maintenance::backup::read::{BackupFile, BadBackup};
+use crate::maintenance::backup::{
+    END, FILE, HEADER_BYTES, MAGIC, PIECE, PIECE_BYTES, RECORD_BYTES_MAX, ROW, TABLE, VERSION,
+};
+use crate::tables::{Snapshot, export_rows};
+use engine::reads::StoreError;
+use model::Nanos;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::ops::ControlFlow;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// What a backup came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BackupSummary {
+    /// Rows of all tables.
+    pub rows: u64,
+    /// Content files.
+    pub files: u64,
+    /// Bytes of the whole file.
+    pub bytes: u64,
+}
+
+/// Why there is no backup. Nothing stands under its name, and nothing is left under a temporary one.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    /// Something stands there already.
+    #[error("{} is there already", .0.display())]
+    Exists(PathBuf),
+    /// The file could not be written.
+    #[error("cannot write the backup {}: {why}", path.display())]
+    Write {
+        /// Where.
+        path: PathBuf,
+        /// What happened.
+        why: io::Error,
+    },
+    /// A content file could not be read.
+    #[error("the content file {name} cannot be read: {why}")]
+    Content {
+        /// Which.
+        name: String,
+        /// What happened.
+        why: io::Error,
+    },
+    /// A row that no record can hold.
+    #[error("a row of {0} is too large for a backup")]
+    Row(&'static str),
+    /// What was written does not read back.
+    #[error("what was written does not read back: {0}")]
+    ReadBack(#[from] BadBackup),
+    /// It was asked to stop.
+    #[error("the backup was stopped before it was whole")]
+    Stopped,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl BackupError {
+    /// What whoever asked for it can do.
+    pub fn what_to_do(&self) -> &'static str {
+        match self {
+            BackupError::Exists(_) => "choose another name, or move the old backup away first",
+            BackupError::Write { .. } => "check that the folder exists, is writable and has room, then try again",
+            BackupError::Content { .. } => {
+                "if the collector was at work, run the backup again; otherwise run `anteroom verify`"
+            }
+            BackupError::Row(_) => "run `anteroom verify` and report what it says",
+            BackupError::ReadBack(_) => "write the backup to another disk: this one does not keep what it is given",
+            BackupError::Stopped => "start it again when the node runs",
+            BackupError::Store(_) => "run `anteroom verify`",
+        }
+    }
+}
+
+impl From<redb::StorageError> for BackupError {
+    fn from(error: redb::StorageError) -> BackupError {
+        BackupError::Store(crate::database::db::fault(error))
+    }
+}
+
+impl Store {
+    /// Writes everything there is to one new file, as of now. The writer goes on meanwhile; it is never waited for.
+    pub fn backup(
+        &self,
+        to: &Path,
+        created_at: Nanos,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<BackupSummary, BackupError> {
+        self.backup_until(to, created_at, &mut |bytes| {
+            progress(bytes);
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// As [`Store::backup`], until whoever looks at the progress has it stopped.
+    pub fn backup_until(
+        &self,
+        to: &Path,
+        created_at: Nanos,
+        progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<BackupSummary, BackupError> {
+        if fs::symlink_metadata(to).is_ok() {
+            return Err(BackupError::Exists(to.to_owned()));
+        }
+        let part = temporary_name(to);
+        // What stands there is somebody's, or of a backup that a crash cut off: it is not ours to replace.
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part);
+        let file = file.map_err(|why| match why.kind() {
+            io::ErrorKind::AlreadyExists => BackupError::Exists(part.clone()),
+            _ => BackupError::Write { path: part.clone(), why },
+        })?;
+        let attempt = self.backup_to(file, &part, created_at, progress).and_then(|done| {
+            let named = fs::rename(&part, to).and_then(|()| sync_dir(folder_of(to)));
+            named.map(|()| done).map_err(|why| BackupError::Write { path: to.to_owned(), why })
+        });
+        if attempt.is_err() {
+            let _ = fs::remove_file(&part);
+        }
+        attempt
+    }
+
+    fn backup_to(
+        &self,
+        file: File,
+        part: &Path,
+        created_at: Nanos,
+        progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Result<BackupSummary, BackupError> {
+        let mut writer = Writer {
+            file: BufWriter::with_capacity(PIECE_BYTES, file),
+            hasher: blake3::Hasher::new_keyed(self.shared.master.backup_key()),
+            path: part.to_owned(),
+            done: BackupSummary { rows: 0, files: 0, bytes: 0 },
+            progress,
+        };
+        let db = self.snapshot()?;
+        writer.header(&db, &self.shared.master.check_value(), created_at)?;
+        writer.rows(&db)?;
+        writer.files(&db)?;
+        let done = writer.end()?;
+        let mut written = BackupFile::open(part)?;
+        written.check_whole(&self.shared.master, &mut |_| ())?;
+        written.walk::<BadBackup>(&mut |_| Ok(()))?;
+        Ok(done)
+    }
+}
+
+struct Writer<'a> {
+    file: BufWriter<File>,
+    hasher: blake3::Hasher,
+    path: PathBuf,
+    done: BackupSummary,
+    progress: &'a mut dyn FnMut(u64) -> ControlFlow<()>,
+}
+
+impl Writer<'_> {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), BackupError> {
+        self.hasher.update(bytes);
+        self.done.bytes += bytes.len() as u64;
+        self.file.write_all(bytes).map_err(|why| BackupError::Write { path: self.path.clone(), why })
+    }
+
+    fn tell(&mut self) -> Result<(), BackupError> {
+        match (self.progress)(self.done.bytes) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(BackupError::Stopped),
+        }
+    }
+
+    fn record(&mut self, kind: u8, parts: &[&[u8]]) -> Result<(), BackupError> {
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        self.put(&[kind])?;
+        self.put(&(length as u32).to_be_bytes())?;
+        parts.iter().try_for_each(|part| self.put(part))
+    }
+
+    fn header(&mut self, db: &Db<Snapshot>, check: &[u8; 32], created_at: Nanos) -> Result<(), BackupError> {
+        let mut header = Vec::with_capacity(HEADER_BYTES);
+        header.extend(MAGIC);
+        header.push(VERSION);
+        header.extend(FORMAT.to_be_bytes());
+        header.extend(check);
+        header.extend(created_at.0.to_be_bytes());
+        header.extend(u64::from(db.epoch()?).to_be_bytes());
+        self.put(&header)
+    }
+
+    fn rows(&mut self, db: &Db<Snapshot>) -> Result<(), BackupError> {
+        let mut table = "";
+        export_rows(&db.tables, &mut |name, key, value| {
+            if name != table {
+                table = name;
+                self.record(TABLE, &[name.as_bytes()])?;
+            }
+            if key.len() + value.len() + 4 > RECORD_BYTES_MAX {
+                return Err(BackupError::Row(name));
+            }
+            self.record(ROW, &[&(key.len() as u32).to_be_bytes(), key, value])?;
+            self.done.rows += 1;
+            self.tell()
+        })
+    }
+
+    fn files(&mut self, db: &Db<Snapshot>) -> Result<(), BackupError> {
+        for name in db.unused_and_files()?.1 {
+            let read = db.disk.read_file(&name);
+            let bytes = read.map_err(|why| BackupError::Content { name: name.clone(), why })?;
+            self.record(FILE, &[&(bytes.len() as u64).to_be_bytes(), name.as_bytes()])?;
+            for piece in bytes.chunks(PIECE_BYTES) {
+                self.record(PIECE, &[piece])?;
+                self.tell()?;
+            }
+            self.done.files += 1;
+        }
+        Ok(())
+    }
+
+    fn end(mut self) -> Result<BackupSummary, BackupError> {
+        let counts = [self.done.rows.to_be_bytes(), self.done.files.to_be_bytes()].concat();
+        self.put(&[END])?;
+        self.put(&(crate::maintenance::backup::END_BYTES as u32).to_be_bytes())?;
+        self.put(&counts)?;
+        let hash = self.hasher.finalize();
+        self.put(hash.as_bytes())?;
+        let failed = |why| BackupError::Write { path: self.path.clone(), why };
+        self.file.flush().map_err(failed)?;
+        self.file.get_ref().sync_all().map_err(failed)?;
+        Ok(self.done)
+    }
+}
+
+fn temporary_name(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(crate::disk::TEMPORARY);
+    name.into()
+}
+
+pub(super) fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        Some(_) | None => Path::new("."),
+    }
+}

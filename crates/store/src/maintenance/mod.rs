@@ -1,0 +1,12 @@
+//! Work on the data folder as a whole: checking, rebuilding, backing up, looking into it, bringing it to a new format,
+//! encrypting it anew.
+
+pub mod backup;
+pub(crate) mod destroy_keys;
+pub mod digest;
+pub mod explorer;
+mod migrations;
+pub mod rebuild;
+pub(crate) mod rewrap;
+pub mod sweep;
+pub mod verify;

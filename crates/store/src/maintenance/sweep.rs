@@ -1,0 +1,327 @@
+//! Putting everything to rest anew, a bounded number of rows at a time.
+//!
+//! One walk over all values serves three ends: encrypting what rests plain, following a changed [`Protection`], and
+//! moving a space to a new storage key. How far it has come is a row, so that it goes on after a crash. Everything is
+//! readable throughout, since every value names its own form and key; and rows that change behind the walk are written
+//! in the new form anyway.
+
+use crate::at_rest::SWEEP;
+use crate::at_rest::{Inline, Protection, TAG_WHOLE, content_name, inline_name};
+use crate::database::batch::Batch;
+use crate::database::db::fault;
+use crate::encode;
+use crate::encode::file_name;
+use crate::encode::{from_row, to_row};
+use crate::events::content::{split_content_key, write_file};
+use engine::reads::{Reads as _, StoreResult};
+use engine::rows::ContentLocation;
+use model::blob::BlobForm;
+use model::{Blob, EventId, Seq, SpaceId, SpaceNo, Stamp};
+use redb::ReadableTable;
+use serde::{Deserialize, Serialize};
+use std::ops::Bound;
+
+/// Content files that one transaction reads and writes; at least one.
+const FILE_BYTES_PER_STEP: usize = 64 << 20;
+
+/// How far work over all rows has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SweepProgress {
+    /// Rows looked at since it began.
+    pub seen: u64,
+    /// Values written anew since it began.
+    pub changed: u64,
+    /// Whether it is done.
+    pub is_done: bool,
+}
+
+/// Where a walk goes on.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct SweepCursor {
+    pub(crate) phase: u8,
+    pub(crate) after: Vec<u8>,
+    pub(crate) seen: u64,
+    pub(crate) changed: u64,
+}
+
+impl SweepCursor {
+    pub(crate) fn progress(&self, is_done: bool) -> SweepProgress {
+        SweepProgress { seen: self.seen, changed: self.changed, is_done }
+    }
+
+    /// Goes on after the last of a page, or with the next phase after a page that was not full.
+    pub(crate) fn step(&mut self, page: usize, most: usize, last: Option<Vec<u8>>) {
+        self.seen += page as u64;
+        match last {
+            Some(last) if page >= most => self.after = last,
+            Some(_) | None => (self.phase, self.after) = (self.phase + 1, Vec::new()),
+        }
+    }
+}
+
+/// What a page of a walk came to: rows looked at, the key of the last, whether a commit must come before the next.
+struct Page {
+    rows: usize,
+    last: Option<Vec<u8>>,
+    must_commit: bool,
+}
+
+fn cursor_name(space: Option<SpaceId>) -> String {
+    space.map_or_else(|| SWEEP.to_owned(), |space| format!("{SWEEP} {space}"))
+}
+
+/// The rows after a key, at most so many.
+pub(crate) fn page_of<const N: usize>(
+    table: &impl ReadableTable<[u8; N], &'static [u8]>,
+    after: &[u8],
+    most: usize,
+) -> StoreResult<Vec<([u8; N], Vec<u8>)>> {
+    let from = if after.is_empty() { Bound::Unbounded } else { Bound::Excluded(crate::keys::key::<N>(&[after])) };
+    let mut rows = Vec::new();
+    for entry in table.range::<[u8; N]>((from, Bound::Unbounded)).map_err(fault)?.take(most) {
+        let (key, value) = entry.map_err(fault)?;
+        rows.push((key.value(), value.value().to_vec()));
+    }
+    Ok(rows)
+}
+
+/// Walks a page of a table of protected rows.
+macro_rules! sweep_table {
+    ($batch:ident, $table:ident, $cursor:ident, $space:ident, $most:ident, $name:expr) => {{
+        let rows = page_of(&$batch.db.tables.$table, &$cursor.after, $most)?;
+        let last = rows.last().map(|(key, _)| key.to_vec());
+        for (key, stored) in &rows {
+            let owner = SpaceId(crate::keys::key(&[&key[..16]]));
+            let name: &dyn Fn(&[u8]) -> Vec<u8> = &$name;
+            if $space.is_none_or(|space| space == owner)
+                && let Some(anew) = $batch.protect_anew(&owner, &name(key), stored)?
+            {
+                $batch.db.tables.$table.insert(key, anew.as_slice()).map_err(fault)?;
+                $cursor.changed += 1;
+            }
+        }
+        Page { rows: rows.len(), last, must_commit: false }
+    }};
+}
+
+impl Batch<'_> {
+    pub(crate) fn cursor(&self, name: &str) -> StoreResult<Option<SweepCursor>> {
+        self.db.about(name)?.map(|row| from_row(&row, "a cursor")).transpose()
+    }
+
+    pub(crate) fn keep_cursor(&mut self, name: &str, cursor: &SweepCursor) -> StoreResult<()> {
+        self.touch();
+        self.db.tables.about.insert(name, to_row(cursor)?.as_slice()).map_err(fault)?;
+        Ok(())
+    }
+
+    /// Encrypts what rests otherwise than its space's protection says, looking at about so many rows. To be repeated
+    /// until it is done.
+    pub fn encrypt_existing(&mut self, most: usize) -> StoreResult<SweepProgress> {
+        self.sweep(None, most)
+    }
+
+    /// Moves a space to a new storage key, looking at about so many rows. To be repeated until it is done: the first
+    /// time makes the key, the last removes the older ones.
+    pub fn rotate(&mut self, space: &SpaceId, most: usize) -> StoreResult<SweepProgress> {
+        let name = cursor_name(Some(*space));
+        if self.cursor(&name)?.is_none() {
+            // Nothing is written under the new key before it is durable: a file would outlive a transaction that does not.
+            self.make_storage_key(space)?;
+            self.keep_cursor(&name, &SweepCursor::default())?;
+            return Ok(SweepProgress::default());
+        }
+        let progress = self.sweep(Some(*space), most)?;
+        if progress.is_done {
+            self.retire_older_keys(space)?;
+        }
+        Ok(progress)
+    }
+
+    fn sweep(&mut self, space: Option<SpaceId>, most: usize) -> StoreResult<SweepProgress> {
+        let name = cursor_name(space);
+        let mut cursor = self.cursor(&name)?.unwrap_or_default();
+        let mut left = most.max(1);
+        loop {
+            let page = match cursor.phase {
+                0 => self.sweep_events(&mut cursor, space, left)?,
+                1 => self.sweep_content_rows(&mut cursor, space, left)?,
+                2 => self.sweep_files(&mut cursor, space, left)?,
+                3 => sweep_table!(self, kept_spaces, cursor, space, left, |_| b"kept space".to_vec()),
+                4 => sweep_table!(self, users, cursor, space, left, <[u8]>::to_vec),
+                5 => sweep_table!(self, user_names, cursor, space, left, <[u8]>::to_vec),
+                6 => sweep_table!(self, signing_keys, cursor, space, left, <[u8]>::to_vec),
+                7 => sweep_table!(self, webhooks, cursor, space, left, <[u8]>::to_vec),
+                8 => sweep_table!(self, reports, cursor, space, left, <[u8]>::to_vec),
+                9 => sweep_table!(self, accounts, cursor, space, left, <[u8]>::to_vec),
+                10 => sweep_table!(self, sessions, cursor, space, left, <[u8]>::to_vec),
+                11 => sweep_table!(self, invitations, cursor, space, left, <[u8]>::to_vec),
+                _ => {
+                    self.touch();
+                    self.db.tables.about.remove(name.as_str()).map_err(fault)?;
+                    return Ok(cursor.progress(true));
+                }
+            };
+            if page.must_commit {
+                break;
+            }
+            cursor.step(page.rows, left, page.last);
+            left -= page.rows.min(left);
+            if left == 0 {
+                break;
+            }
+        }
+        self.keep_cursor(&name, &cursor)?;
+        Ok(cursor.progress(false))
+    }
+
+    /// A protected row under the newest key; none if it is so already, or cannot be read any more.
+    pub(crate) fn protect_anew(&mut self, space: &SpaceId, name: &[u8], stored: &[u8]) -> StoreResult<Option<Vec<u8>>> {
+        let number = self.writing(space)?.key.number();
+        if is_whole_under(number, stored) {
+            return Ok(None);
+        }
+        match self.db.open_at_rest(space, name, stored)? {
+            Some(plain) => self.protect(space, name, &plain).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn sweep_events(&mut self, cursor: &mut SweepCursor, space: Option<SpaceId>, most: usize) -> StoreResult<Page> {
+        let after = crate::database::db::seq_at_end(&cursor.after).0;
+        let mut rows = Vec::new();
+        for entry in self.db.tables.events.range(after.saturating_add(1)..).map_err(fault)?.take(most) {
+            let (seq, value) = entry.map_err(fault)?;
+            let parts = encode::decode_event(value.value())?;
+            let owner = Blob::plain_space_of(parts.blob).filter(|owner| space.is_none_or(|space| space == *owner));
+            rows.push((Seq(seq.value()), owner, parts.row.id, parts.inline.map(Inline::into_owned)));
+        }
+        let page = rows.len();
+        let last = rows.last().map(|(seq, ..)| seq.0.to_be_bytes().to_vec());
+        for (seq, owner, id, inline) in rows {
+            if let (Some(owner), Some(inline)) = (owner, inline)
+                && let Some(anew) = self.inline_anew(&owner, &id, &inline)?
+            {
+                self.put_inline(seq, Some(anew))?;
+                cursor.changed += 1;
+            }
+        }
+        Ok(Page { rows: page, last, must_commit: false })
+    }
+
+    /// Inline content as it travels, if it must be put to rest anew.
+    fn inline_anew(&mut self, space: &SpaceId, id: &EventId, inline: &Inline<'_>) -> StoreResult<Option<Vec<u8>>> {
+        let writing = self.writing(space)?;
+        let name = inline_name(id);
+        if !inline.is_at_rest {
+            return Ok((writing.protection != Protection::Nothing).then(|| inline.bytes.to_vec()));
+        }
+        if writing.protection == Protection::Whole && is_whole_under(writing.key.number(), &inline.bytes) {
+            return Ok(None);
+        }
+        let plain = self.db.open_at_rest(space, &name, &inline.bytes)?;
+        Ok(plain.filter(|plain| writing.content(space, &name, plain) != *inline.bytes))
+    }
+
+    /// Larger content in the form in which it should rest, if that is another.
+    fn content_anew(&mut self, key: &[u8; 36], stored: &[u8]) -> StoreResult<Option<Vec<u8>>> {
+        let (no, hash) = split_content_key(key);
+        let space = self.db.space_id(no)?;
+        let name = content_name(&hash);
+        let is_sealed = self.is_sealed(no)?;
+        if is_sealed && stored.first() == Some(&crate::at_rest::TAG_PLAIN) {
+            return Ok(None);
+        }
+        let writing = self.writing(&space)?;
+        let is_whole = is_whole_under(writing.key.number(), stored);
+        if !is_sealed && writing.protection == Protection::Whole && is_whole {
+            return Ok(None);
+        }
+        let Some(plain) = self.db.open_at_rest(&space, &name, stored)? else { return Ok(None) };
+        let anew = if is_sealed {
+            crate::database::writing_at_rest::plain(&plain)
+        } else {
+            writing.content(&space, &name, &plain)
+        };
+        Ok(Some(anew).filter(|anew| anew != stored))
+    }
+
+    fn sweep_content_rows(
+        &mut self,
+        cursor: &mut SweepCursor,
+        space: Option<SpaceId>,
+        most: usize,
+    ) -> StoreResult<Page> {
+        let rows = page_of(&self.db.tables.content_bytes, &cursor.after, most)?;
+        let last = rows.last().map(|(key, _)| key.to_vec());
+        for (key, stored) in &rows {
+            if self.is_in(space, key)?
+                && let Some(anew) = self.content_anew(key, stored)?
+            {
+                self.db.tables.content_bytes.insert(key, anew.as_slice()).map_err(fault)?;
+                cursor.changed += 1;
+            }
+        }
+        Ok(Page { rows: rows.len(), last, must_commit: false })
+    }
+
+    fn sweep_files(&mut self, cursor: &mut SweepCursor, space: Option<SpaceId>, most: usize) -> StoreResult<Page> {
+        let rows = page_of(&self.db.tables.contents, &cursor.after, most)?;
+        let last = rows.last().map(|(key, _)| key.to_vec());
+        let mut bytes = 0;
+        for (key, row) in &rows {
+            if bytes > FILE_BYTES_PER_STEP {
+                return Ok(Page { rows: 0, last: None, must_commit: true });
+            }
+            if encode::decode_content(row)?.place != ContentLocation::File || !self.is_in(space, key)? {
+                continue;
+            }
+            let (no, hash) = split_content_key(key);
+            let owner = self.db.space_id(no)?;
+            let number = self.writing(&owner)?.key.number();
+            if self.db.keys.storage_key(&owner, number).is_none() {
+                return Ok(Page { rows: 0, last: None, must_commit: true });
+            }
+            match self.db.disk.read_file(&file_name(&owner, &hash)) {
+                Ok(stored) => {
+                    bytes += stored.len();
+                    if let Some(anew) = self.content_anew(key, &stored)? {
+                        write_file(self.db.disk.as_ref(), &owner, &hash, &anew)?;
+                        cursor.changed += 1;
+                    }
+                }
+                // One file that cannot be read must not keep all others from being encrypted.
+                Err(why) => tracing::warn!(%hash, %why, "a content file cannot be read, and stays as it is"),
+            }
+            cursor.after = key.to_vec();
+        }
+        Ok(Page { rows: rows.len(), last, must_commit: false })
+    }
+
+    fn is_in(&self, space: Option<SpaceId>, key: &[u8; 36]) -> StoreResult<bool> {
+        match space {
+            Some(space) => Ok(self.db.space_id(split_content_key(key).0)? == space),
+            None => Ok(true),
+        }
+    }
+
+    /// Whether a space is sealed. It is so for good, so one of its applied events tells; key events do not.
+    fn is_sealed(&self, space: SpaceNo) -> StoreResult<bool> {
+        let bound = |author: u32, stamp| encode::author_stamp(space, model::AuthorNo(author), stamp);
+        let range = bound(0, Stamp::FIRST)..=bound(u32::MAX, Stamp::LAST);
+        for entry in self.db.tables.by_author.range(range).map_err(fault)? {
+            let seq = Seq(entry.map_err(fault)?.1.value());
+            match self.db.with_event(seq, |parts| Blob::form_of(parts.blob).ok())?.flatten() {
+                Some(BlobForm::Plain) => return Ok(false),
+                Some(BlobForm::Sealed { .. }) => return Ok(true),
+                Some(BlobForm::Addressed { .. }) | None => {}
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Whether a value rests wholly under the key of that number.
+fn is_whole_under(number: u32, stored: &[u8]) -> bool {
+    stored.first() == Some(&TAG_WHOLE) && stored.get(1..5) == Some(number.to_be_bytes().as_slice())
+}

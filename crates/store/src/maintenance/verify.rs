@@ -1,0 +1,382 @@
+//! Checking a data folder against the invariants: nothing is changed, everything wrong is named.
+
+use crate::database::db::{Db, fault};
+use crate::database::open::Store;
+use crate::encode::{self, Usage, usage_index};
+use crate::events::content::{split_content_key, unused_key};
+use crate::maintenance::rebuild::rebuild;
+use crate::tables::{Snapshot, TableReads as _};
+use engine::reads::{Reads, StoreResult};
+use engine::release::owner_of;
+use engine::rows::{ContentLocation, EventRow, Meta};
+use model::stage::{ContentState, Stage};
+use model::{ContentHash, Group, Nanos, Need, Seq, SpaceId, SpaceNo};
+use redb::ReadableTable as _;
+use std::collections::{HashMap, HashSet};
+
+/// What a check found.
+#[derive(Clone, Debug, Default)]
+pub struct VerifyReport {
+    /// How many events were looked at.
+    pub events: u64,
+    /// How many contents were looked at.
+    pub contents: u64,
+    /// The digest of the views as they are.
+    pub digest: String,
+    /// How many contents and events rest under keys that were destroyed; they are not looked into.
+    pub unreadable: u64,
+    /// What is wrong; empty if nothing is.
+    pub problems: Vec<String>,
+}
+
+/// More than this many problems are only counted.
+const PROBLEMS_MAX: usize = 100;
+
+struct Check<'a> {
+    db: &'a Db<Snapshot>,
+    report: VerifyReport,
+    more: u64,
+    counts: HashMap<[u8; 36], u64>,
+    usage: HashMap<[u8; 8], Usage>,
+    owners: HashMap<[u8; 5], u64>,
+    waiting: u64,
+    held: u64,
+    content_waiting: u64,
+    ready: u64,
+    carried: u64,
+    hunted: HashMap<Vec<u8>, u64>,
+    groups: HashSet<Group>,
+    at_rest: bool,
+}
+
+impl Store {
+    /// Checks everything that can be checked without changing anything. No other writes meanwhile.
+    pub fn verify(&self, now: Nanos) -> StoreResult<VerifyReport> {
+        self.verified(Some(now))
+    }
+
+    /// Checks what can be checked while others write: all but that the views are those that follow from the events.
+    pub fn verify_beside(&self) -> StoreResult<VerifyReport> {
+        self.verified(None)
+    }
+
+    fn verified(&self, rebuilding_at: Option<Nanos>) -> StoreResult<VerifyReport> {
+        let db = self.snapshot()?;
+        let mut check = Check {
+            at_rest: db.is_at_rest()?,
+            db: &db,
+            report: VerifyReport::default(),
+            more: 0,
+            counts: HashMap::new(),
+            usage: HashMap::new(),
+            owners: HashMap::new(),
+            waiting: 0,
+            held: 0,
+            content_waiting: 0,
+            ready: 0,
+            carried: 0,
+            hunted: HashMap::new(),
+            groups: HashSet::new(),
+        };
+        check.events()?;
+        check.totals()?;
+        check.contents()?;
+        check.usage()?;
+        check.schedule()?;
+        check.views(self, rebuilding_at)?;
+        let Check { mut report, more, .. } = check;
+        if more > 0 {
+            report.problems.push(format!("and {more} more problems"));
+        }
+        Ok(report)
+    }
+}
+
+impl Check<'_> {
+    fn wrong(&mut self, what: String) {
+        if self.report.problems.len() < PROBLEMS_MAX {
+            self.report.problems.push(what);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    fn require(&mut self, holds: bool, what: impl FnOnce() -> String) {
+        if !holds {
+            self.wrong(what());
+        }
+    }
+
+    fn events(&mut self) -> StoreResult<()> {
+        let db = self.db;
+        for entry in db.tables.events().iter().map_err(fault)? {
+            let (seq, value) = entry.map_err(fault)?;
+            self.report.events += 1;
+            let seq = Seq(seq.value());
+            let parts = encode::decode_event(value.value())?;
+            self.inline(seq, &parts)?;
+            let row = parts.row;
+            let known = db.seq(&row.id)?;
+            self.require(known == Some(seq), || format!("{seq}: its id leads to {known:?}"));
+            let refused = db.refused(&row.id)?.is_some();
+            self.require(!refused, || format!("{seq}: kept although its id was refused"));
+            self.stage(seq, &row)?;
+            if let Some(meta) = &row.meta {
+                self.content_of(seq, &row, meta)?;
+            }
+        }
+        for entry in db.tables.timeline().iter().map_err(fault)? {
+            let (key, value) = entry.map_err(fault)?;
+            let fits = db.is_faithful(&key.value(), value.value())?;
+            self.require(fits, || {
+                format!("a timeline row of {} is no copy of it", encode::stamp_at_end(&key.value()).id)
+            });
+        }
+        let ids = redb::ReadableTableMetadata::len(db.tables.ids()).map_err(fault)?;
+        let events = self.report.events;
+        self.require(ids == events, || format!("{ids} ids but {events} events"));
+        Ok(())
+    }
+
+    /// Inline content that rests protected opens, unless its keys were destroyed.
+    fn inline(&mut self, seq: Seq, parts: &encode::EventParts<'_>) -> StoreResult<()> {
+        let is_at_rest = parts.inline.as_ref().is_some_and(|inline| inline.is_at_rest);
+        match (self.db.open_inline(parts), model::Blob::plain_space_of(parts.blob)) {
+            (Ok(None), Some(space)) if is_at_rest => {
+                self.unreadable(&space, || format!("{seq}: the key of its inline content is gone"))
+            }
+            (Ok(_), _) => Ok(()),
+            (Err(_), _) => {
+                self.wrong(format!("{seq}: its inline content cannot be read"));
+                Ok(())
+            }
+        }
+    }
+
+    /// What cannot be read because its keys were destroyed is only counted.
+    fn unreadable(&mut self, space: &SpaceId, what: impl FnOnce() -> String) -> StoreResult<()> {
+        if self.db.is_destroyed(space)? {
+            self.report.unreadable += 1;
+        } else {
+            self.wrong(what());
+        }
+        Ok(())
+    }
+
+    fn stage(&mut self, seq: Seq, row: &EventRow) -> StoreResult<()> {
+        let db = self.db;
+        match &row.stage {
+            Stage::Held { unmet, since } => self.held_event(seq, row, unmet, *since),
+            Stage::Ready => {
+                self.ready += 1;
+                let queued = db.tables.ready().get(seq.0).map_err(fault)?.is_some();
+                self.require(queued, || format!("{seq}: ready but not in the queue"));
+                Ok(())
+            }
+            Stage::Applied { position } => {
+                let next = db.next_position()?;
+                self.require(*position < next, || format!("{seq}: applied at {position}, beyond the journal"));
+                self.require(row.meta.is_some(), || format!("{seq}: applied but never opened"));
+                self.journal(seq, *position)
+            }
+            Stage::Carried => {
+                self.carried += 1;
+                let carried = match db.space_of(seq)? {
+                    Some(space) => db.carried(&space, Seq(seq.0.saturating_sub(1)), 1)?.first() == Some(&seq),
+                    None => false,
+                };
+                self.require(carried, || format!("{seq}: carried but not listed"));
+                Ok(())
+            }
+            Stage::Refused { .. } | Stage::Expired => {
+                self.wrong(format!("{seq}: {} but kept", row.stage.word()));
+                Ok(())
+            }
+        }
+    }
+
+    /// Entries are trimmed by age, but one that is there speaks of its event.
+    fn journal(&mut self, seq: Seq, position: u64) -> StoreResult<()> {
+        let found = self.db.tables.journal().get(position).map_err(fault)?.map(|guard| guard.value());
+        let fits = match found {
+            Some(bytes) => encode::decode_entry(&bytes)?.seq == seq,
+            None => self.db.tables.journal().first().map_err(fault)?.is_none_or(|(first, _)| first.value() > position),
+        };
+        self.require(fits, || format!("{seq}: its journal entry {position} is missing or speaks of another event"));
+        Ok(())
+    }
+
+    fn held_event(&mut self, seq: Seq, row: &EventRow, unmet: &[Need], since: Nanos) -> StoreResult<()> {
+        let db = self.db;
+        self.held += 1;
+        self.require(!unmet.is_empty(), || format!("{seq}: held for nothing"));
+        let owner = owner_of(row);
+        *self.owners.entry(encode::owner_key(owner)).or_default() += 1;
+        let by_age: [u8; 16] = crate::keys::key(&[&since.0.to_be_bytes(), &seq.0.to_be_bytes()]);
+        let listed = db.tables.held().get(by_age).map_err(fault)?.is_some();
+        self.require(listed, || format!("{seq}: held but not listed by age"));
+        let space = db.space_of(seq)?;
+        for need in unmet {
+            self.waiting += 1;
+            let reverse = db.waiting(need, Seq(seq.0.saturating_sub(1)), 1)?.first() == Some(&seq);
+            self.require(reverse, || format!("{seq}: waits for {need}, which does not know"));
+            let met = match need {
+                Need::Event(id) => match db.seq(id)? {
+                    Some(other) => db.event(other)?.is_some_and(|row| row.is_applied()),
+                    None => db.refused(id)?.is_some(),
+                },
+                Need::Key(key) => match space {
+                    Some(space) => engine::receive::Keyring::space_key(db, &space, key).is_some(),
+                    None => false,
+                },
+                _ => false,
+            };
+            self.require(!met || !self.at_rest, || format!("{seq}: waits for {need}, which is here"));
+            if let Some(space) = space {
+                self.groups.extend(Group::of(need, space));
+                if matches!(need, Need::Event(_) | Need::Key(_)) {
+                    *self.hunted.entry([space.0.as_slice(), &need.to_key()].concat()).or_default() += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn content_of(&mut self, seq: Seq, row: &EventRow, meta: &Meta) -> StoreResult<()> {
+        let db = self.db;
+        let usage = crate::keys::key(&[&meta.space.0.to_be_bytes(), &meta.author.0.to_be_bytes()]);
+        let slot = &mut self.usage.entry(usage).or_default().by_state[usage_index(row.content)];
+        *slot = (slot.0 + 1, slot.1.saturating_add(meta.content_len));
+        let shared = meta.content_len > db.policy.inline_bytes_max;
+        if shared && row.content.holds_reference() {
+            *self.counts.entry(encode::content_key(meta.space, &meta.content_hash)).or_default() += 1;
+        }
+        if row.content == ContentState::Missing && row.is_applied() {
+            self.content_waiting += 1;
+            let waits = db.waiting_for_content(meta.space, &meta.content_hash, Seq(seq.0.saturating_sub(1)), 1)?;
+            self.require(waits.first() == Some(&seq), || format!("{seq}: misses content that does not know"));
+            let here =
+                db.content(meta.space, &meta.content_hash)?.is_some_and(|row| row.place != ContentLocation::Absent);
+            self.require(!(here && self.at_rest), || format!("{seq}: misses content that is here"));
+            self.groups.insert(Group::Content(db.space_id(meta.space)?, meta.content_hash));
+        }
+        let needs_inline = row.content == ContentState::Processed && !shared && meta.content_len > 0;
+        self.require(!needs_inline || row.has_inline, || format!("{seq}: its inline content is gone"));
+        self.require(row.content.holds_reference() || !row.has_inline, || {
+            format!("{seq}: {} but its inline content is still here", row.content.word())
+        });
+        Ok(())
+    }
+
+    fn totals(&mut self) -> StoreResult<()> {
+        use redb::ReadableTableMetadata as _;
+        let tables = &self.db.tables;
+        let pairs = [
+            ("reverse rows of needs", tables.waiting.len().map_err(fault)?, self.waiting),
+            ("held events by age", tables.held.len().map_err(fault)?, self.held),
+            ("held events by owner", tables.held_by_owner.len().map_err(fault)?, self.held),
+            ("events waiting for content", tables.content_waiting.len().map_err(fault)?, self.content_waiting),
+            ("carried events", tables.carried.len().map_err(fault)?, self.carried),
+            ("carried events by age", tables.carried_order.len().map_err(fault)?, self.carried),
+            ("ready events", tables.ready.len().map_err(fault)?, self.ready),
+            ("owners of held events", tables.held_counts.len().map_err(fault)?, self.owners.len() as u64),
+        ];
+        for (what, rows, counted) in pairs {
+            self.require(rows == counted, || format!("{rows} rows of {what}, but {counted} counted"));
+        }
+        let (hunted, waited_for) = (tables.hunted.len().map_err(fault)?, self.hunted.len() as u64);
+        self.require(hunted == waited_for, || format!("{hunted} needs are hunted, but others are waited for"));
+        for (key, counted) in std::mem::take(&mut self.hunted) {
+            let stored = tables.hunted.get(key.as_slice()).map_err(fault)?.map_or(0, |guard| guard.value());
+            self.require(stored == counted, || format!("a need has {counted} waiting, but {stored} are noted"));
+        }
+        for (owner, counted) in self.owners.clone() {
+            let stored = tables.held_counts.get(owner).map_err(fault)?.map_or(0, |guard| guard.value());
+            self.require(stored == counted, || format!("an owner has {counted} held, but {stored} are noted"));
+        }
+        Ok(())
+    }
+
+    fn contents(&mut self) -> StoreResult<()> {
+        let db = self.db;
+        let mut counts = std::mem::take(&mut self.counts);
+        for entry in db.tables.contents().iter().map_err(fault)? {
+            let (key, value) = entry.map_err(fault)?;
+            self.report.contents += 1;
+            let row = encode::decode_content(value.value())?;
+            let counted = counts.remove(&key.value()).unwrap_or(0);
+            let (space, hash) = split_content_key(&key.value());
+            self.require(row.count == counted, || {
+                format!("content {hash}: {} references noted, {counted} counted", row.count)
+            });
+            self.require(row.count > 0 || row.place != ContentLocation::Absent, || {
+                format!("content {hash}: a row for nothing")
+            });
+            let unused = db.tables.unused().get(unused_key(row.unused_since, space, &hash)).map_err(fault)?.is_some();
+            self.require(unused == (row.count == 0), || format!("content {hash}: wrongly listed as used or unused"));
+            self.bytes(space, &hash, row.place, row.len)?;
+        }
+        for (key, _) in counts {
+            self.wrong(format!("content {}: referred to without a row", split_content_key(&key).1));
+        }
+        Ok(())
+    }
+
+    fn bytes(&mut self, space: SpaceNo, hash: &ContentHash, place: ContentLocation, len: u64) -> StoreResult<()> {
+        if place == ContentLocation::Absent {
+            return Ok(());
+        }
+        let fits = match self.db.content_bytes(space, hash, u64::MAX) {
+            Ok(Some(bytes)) => bytes.len() as u64 == len && model::crypto::content_hash(&bytes) == *hash,
+            Ok(None) => {
+                let space = self.db.space_id(space)?;
+                return self.unreadable(&space, || format!("content {hash}: its bytes or their key are missing"));
+            }
+            Err(_) => false,
+        };
+        self.require(fits, || format!("content {hash}: its bytes are missing or changed"));
+        Ok(())
+    }
+
+    fn usage(&mut self) -> StoreResult<()> {
+        let mut counted = std::mem::take(&mut self.usage);
+        for entry in self.db.tables.usage().iter().map_err(fault)? {
+            let (key, value) = entry.map_err(fault)?;
+            let stored = encode::decode_usage(value.value())?;
+            let recount = counted.remove(&key.value()).unwrap_or_default();
+            self.require(stored == recount, || format!("usage {stored:?} noted, {recount:?} counted"));
+        }
+        self.require(counted.is_empty(), || format!("{} authors without a usage row", counted.len()));
+        Ok(())
+    }
+
+    fn schedule(&mut self) -> StoreResult<()> {
+        let rows = self.db.schedule()?;
+        let due = redb::ReadableTableMetadata::len(self.db.tables.schedule_due()).map_err(fault)?;
+        self.require(rows.len() as u64 == due, || format!("{} groups scheduled, {due} by time", rows.len()));
+        for (group, _) in &rows {
+            let pending = self.db.is_waited_for(group)? || !self.at_rest;
+            self.require(pending, || format!("{group} is scheduled but nothing of it is pending"));
+        }
+        let scheduled: HashSet<Group> = rows.into_iter().map(|(group, _)| group).collect();
+        for group in self.groups.clone() {
+            let hunted = scheduled.contains(&group) || self.db.needs_of(&group, 1)?.is_empty();
+            self.require(hunted, || format!("{group} has needs but is not scheduled"));
+        }
+        Ok(())
+    }
+
+    fn views(&mut self, store: &Store, rebuilding_at: Option<Nanos>) -> StoreResult<()> {
+        let before = self.db.digest()?;
+        self.report.digest = before.to_string();
+        let Some(now) = rebuilding_at.filter(|_| self.at_rest) else { return Ok(()) };
+        let after = store.try_out(|transaction| {
+            let rebuilt = rebuild(store.shared.clone(), transaction, now, &mut |_| ())?;
+            Ok((rebuilt.unreadable == 0).then_some(rebuilt.batch.db.digest()?))
+        })?;
+        // Events that nobody can open any more stay in the views until these are rebuilt.
+        let Some(after) = after else { return Ok(()) };
+        self.require(before == after, || format!("the views have digest {before}, rebuilt they have {after}"));
+        Ok(())
+    }
+}

@@ -1,0 +1,172 @@
+//! Jobs: work over many rows that goes on in the background, a bounded part with each commit, and survives a stop.
+//!
+//! A row tells what is to be done, how far it has come, and at the end what came of it; it names spaces and identities,
+//! never users or content, so it rests plain.
+
+use crate::database::batch::Batch;
+use crate::database::db::{Db, fault};
+use crate::encode::broken;
+use crate::encode::{from_row, to_row};
+use crate::tables::TableReads;
+use engine::reads::StoreResult;
+use model::{Identity, Nanos, SpaceId};
+use redb::ReadableTable as _;
+use serde::{Deserialize, Serialize};
+
+/// How many jobs that have ended are remembered.
+const ENDED_MAX: usize = 200;
+
+/// The number of the job that had its turn last.
+const LAST: &str = "last job";
+
+/// What is to be done.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum JobKind {
+    /// Purge what retention says, in one space or in all.
+    Retain(Option<SpaceId>),
+    /// Purge everything that an identity wrote in a space.
+    Erase(SpaceId, Identity),
+    /// Drop the content of a space that was ended.
+    EndSpace(SpaceId),
+    /// Encrypt what rests otherwise than its space's protection says.
+    Encrypt,
+    /// Move a space to a new storage key.
+    Rotate(SpaceId),
+    /// Move all secrets to the master key that the folder was opened with.
+    Rewrap,
+}
+
+impl JobKind {
+    /// The word for it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            JobKind::Retain(_) => "retain",
+            JobKind::Erase(..) => "erase",
+            JobKind::EndSpace(_) => "end space",
+            JobKind::Encrypt => "encrypt",
+            JobKind::Rotate(_) => "rotate",
+            JobKind::Rewrap => "rewrap",
+        }
+    }
+
+    /// The space it is about, if it is about one.
+    pub fn space(&self) -> Option<SpaceId> {
+        match self {
+            JobKind::Retain(space) => *space,
+            JobKind::Erase(space, _) | JobKind::EndSpace(space) | JobKind::Rotate(space) => Some(*space),
+            JobKind::Encrypt | JobKind::Rewrap => None,
+        }
+    }
+}
+
+/// What was done so far: the receipt of a job.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct JobReceipt {
+    /// Rows that were looked at.
+    pub seen: u64,
+    /// Values that were written anew.
+    pub rewritten: u64,
+    /// Events whose content was purged by a delete event, which travels to others.
+    pub deleted: u64,
+    /// Events whose content was dropped on this node only.
+    pub pruned: u64,
+}
+
+/// A job.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Job {
+    /// What is to be done.
+    pub work: JobKind,
+    /// Who asked for it: a key, the operator, or the schedule.
+    pub who: String,
+    /// When.
+    pub begun_at: Nanos,
+    /// When it ended; zero while it goes on.
+    pub ended_at: Nanos,
+    /// Where it goes on.
+    pub cursor: Vec<u8>,
+    /// What was done so far.
+    pub receipt: JobReceipt,
+    /// Why it ended before it was done.
+    pub failed: Option<String>,
+}
+
+impl Batch<'_> {
+    /// Begins a job, unless the same is under way. Says its number.
+    pub fn begin_job(&mut self, work: JobKind, who: &str) -> StoreResult<u64> {
+        for number in self.db.open_jobs()? {
+            if self.db.job(number)?.is_some_and(|job| job.work == work) {
+                return Ok(number);
+            }
+        }
+        let number = self.db.tables.jobs.last().map_err(fault)?.map_or(1, |(key, _)| key.value().saturating_add(1));
+        let job = Job {
+            work,
+            who: who.to_owned(),
+            begun_at: self.now,
+            ended_at: Nanos(0),
+            cursor: Vec::new(),
+            receipt: JobReceipt::default(),
+            failed: None,
+        };
+        self.keep_job(number, &job)?;
+        Ok(number)
+    }
+
+    /// Keeps how far a job has come. One that has ended makes room for others.
+    pub fn keep_job(&mut self, number: u64, job: &Job) -> StoreResult<()> {
+        self.touch();
+        self.db.tables.about.insert(LAST, number.to_be_bytes().as_slice()).map_err(fault)?;
+        self.db.tables.jobs.insert(number, to_row(job)?.as_slice()).map_err(fault)?;
+        if job.ended_at == Nanos(0) {
+            self.db.tables.open_jobs.insert(number, ()).map_err(fault)?;
+            return Ok(());
+        }
+        self.db.tables.open_jobs.remove(number).map_err(fault)?;
+        let oldest = self.db.tables.jobs.first().map_err(fault)?.map(|(key, _)| key.value());
+        let count = redb::ReadableTableMetadata::len(&self.db.tables.jobs).map_err(fault)?;
+        if let Some(oldest) = oldest.filter(|_| count > ENDED_MAX as u64)
+            && self.db.tables.open_jobs.get(oldest).map_err(fault)?.is_none()
+        {
+            self.db.tables.jobs.remove(oldest).map_err(fault)?;
+        }
+        Ok(())
+    }
+}
+
+impl<V: TableReads> Db<V> {
+    /// The numbers of the jobs that are under way, the oldest first.
+    pub fn open_jobs(&self) -> StoreResult<Vec<u64>> {
+        let numbers = self.tables.open_jobs().iter().map_err(fault)?;
+        numbers.map(|entry| Ok(entry.map_err(fault)?.0.value())).collect()
+    }
+
+    /// The job whose turn it is: the next after the one that had it last.
+    pub fn next_job(&self) -> StoreResult<Option<(u64, Job)>> {
+        let Some(first) = self.tables.open_jobs().first().map_err(fault)?.map(|(key, _)| key.value()) else {
+            return Ok(None);
+        };
+        let last = self.about_number(LAST)?;
+        let next = self.tables.open_jobs().range(last.saturating_add(1)..).map_err(fault)?.next();
+        let number = next.transpose().map_err(fault)?.map_or(first, |(key, _)| key.value());
+        self.job(number)?.map(|job| Some((number, job))).ok_or_else(|| broken("a job"))
+    }
+
+    /// A job.
+    pub fn job(&self, number: u64) -> StoreResult<Option<Job>> {
+        match self.tables.jobs().get(number).map_err(fault)? {
+            Some(row) => from_row(row.value(), "a job").map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Jobs before a number, the latest first.
+    pub fn jobs(&self, before: u64, most: usize) -> StoreResult<Vec<(u64, Job)>> {
+        let mut jobs = Vec::new();
+        for entry in self.tables.jobs().range(..before).map_err(fault)?.rev().take(most) {
+            let (number, row) = entry.map_err(fault)?;
+            jobs.push((number.value(), from_row(row.value(), "a job")?));
+        }
+        Ok(jobs)
+    }
+}

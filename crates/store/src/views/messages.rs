@@ -1,0 +1,345 @@
+//! What people ask: pages of messages, threads, versions, reactions, profiles, follows, files.
+//!
+//! Views show the winner by stamp, whatever arrived last, and say of content that is not here only that it is not.
+
+use crate::database::batch::JOURNAL_BLOCK;
+use crate::database::db::{Db, fault};
+use crate::encode::{self, JournalEntry};
+use crate::tables::TableReads;
+use crate::views::timeline::{HINT_REACTIONS, HINT_REFERS, HINT_REPLIES, HINT_VERSIONS};
+use engine::reads::{Reads, StoreResult};
+use engine::receive::Keyring as _;
+use engine::rows::{Meta, Register, RegisterKey, ThreadField};
+use model::blob::BlobForm;
+use model::content::{ChunkBinding, open_content};
+use model::planted::{PlantedBug, is_planted};
+use model::stage::ContentState;
+use model::{AuthorNo, Blob, EventId, Identity, KeyId, Kind, Nanos, Position, Seq, SpaceId, SpaceNo, Stamp};
+use redb::ReadableTable as _;
+
+/// Content as a view shows it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ShownContent {
+    /// The plain bytes.
+    Here(Vec<u8>),
+    /// Not here: missing or pruned, which look the same.
+    Absent,
+    /// Not of the form that its kind asks for.
+    Invalid,
+    /// Deleted.
+    Deleted(Stamp),
+}
+
+/// A message, post or thread with its latest version.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MessageView {
+    /// Its number here.
+    pub seq: Seq,
+    /// Its id and place.
+    pub stamp: Stamp,
+    /// Who wrote it.
+    pub author: Identity,
+    /// The stamp of the version that is shown.
+    pub version: Stamp,
+    /// What it says.
+    pub content: ShownContent,
+    /// Who reacted, with the event that counts.
+    pub reactions: Vec<(Identity, Seq)>,
+    /// How many answers it has.
+    pub replies: u64,
+    /// Whether it refers to more than its thread: an answer, or with attachments.
+    pub refers: bool,
+}
+
+impl MessageView {
+    /// A message that nobody edited, answered or reacted to.
+    pub(crate) fn alone(seq: Seq, stamp: Stamp, author: Identity, content: ShownContent) -> MessageView {
+        MessageView { seq, stamp, author, version: stamp, content, reactions: Vec::new(), replies: 0, refers: false }
+    }
+}
+
+/// A thread and its metadata.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ThreadView {
+    /// Its number here.
+    pub seq: Seq,
+    /// Its id and time.
+    pub stamp: Stamp,
+    /// Who opened it.
+    pub author: Identity,
+    /// What it was opened with.
+    pub content: ShownContent,
+    /// The winners of its fields.
+    pub fields: Vec<(ThreadField, Stamp, ShownContent)>,
+    /// Whether it was deleted softly.
+    pub deleted: bool,
+    /// The greatest time among its updates and messages.
+    pub updated: Nanos,
+}
+
+impl<V: TableReads> Db<V> {
+    pub(crate) fn message(&self, seq: Seq, stamp: Stamp, hints: u8) -> StoreResult<MessageView> {
+        let latest = if hints & HINT_VERSIONS != 0 { self.shown_version(seq)? } else { None };
+        // Most messages have one version, and then everything is in one row.
+        let (meta, first) = self.row_and_content(seq, latest.is_none())?;
+        let (space, author) = meta.map_or_else(Default::default, |meta| (meta.space, meta.author));
+        let author = self.remembered_identity(author)?;
+        let (version, content) = match latest {
+            Some((version, latest)) => (version, self.shown(latest)?),
+            None => (stamp, first),
+        };
+        self.in_company(space, hints, MessageView { version, ..MessageView::alone(seq, stamp, author, content) })
+    }
+
+    /// A message with the reactions and answers that the hints speak of.
+    pub(crate) fn in_company(&self, space: SpaceNo, hints: u8, message: MessageView) -> StoreResult<MessageView> {
+        let MessageView { seq, stamp, .. } = message;
+        Ok(MessageView {
+            reactions: if hints & HINT_REACTIONS != 0 { self.reactions(seq)? } else { Vec::new() },
+            replies: if hints & HINT_REPLIES != 0 { self.replies(space, &stamp.id)? } else { 0 },
+            refers: hints & HINT_REFERS != 0,
+            ..message
+        })
+    }
+
+    fn shown_version(&self, seq: Seq) -> StoreResult<Option<(Stamp, Seq)>> {
+        if is_planted(PlantedBug::LastArrivalWins) {
+            let versions = self.versions(seq, Stamp::FIRST, usize::MAX)?;
+            return Ok(versions.into_iter().max_by_key(|(_, version)| *version));
+        }
+        self.last_version(seq)
+    }
+
+    /// A post or message by number, however it is found.
+    pub fn message_by_seq(&self, seq: Seq) -> StoreResult<Option<MessageView>> {
+        let Some(stamp) = self.event(seq)?.and_then(|row| row.stamp()) else {
+            return Ok(None);
+        };
+        self.message(seq, stamp, u8::MAX).map(Some)
+    }
+
+    /// The content of an event as a view shows it.
+    pub fn shown(&self, seq: Seq) -> StoreResult<ShownContent> {
+        Ok(self.row_and_content(seq, true)?.1)
+    }
+
+    /// What an event's row says, and its content if that is wanted, in one reading.
+    fn row_and_content(&self, seq: Seq, with_content: bool) -> StoreResult<(Option<Meta>, ShownContent)> {
+        let found = self.with_event(seq, |parts| {
+            let inline = if with_content { self.open_inline(&parts) } else { Ok(None) };
+            (parts.row.content, parts.row.meta, inline, sealing_key(parts.blob))
+        })?;
+        let Some((state, Some(meta), inline, sealed)) = found else {
+            return Ok((None, ShownContent::Absent));
+        };
+        let shown = if with_content { self.content_of(state, &meta, inline?, sealed)? } else { ShownContent::Absent };
+        Ok((Some(meta), shown))
+    }
+
+    fn content_of(
+        &self,
+        state: ContentState,
+        meta: &Meta,
+        inline: Option<Vec<u8>>,
+        sealed: Option<(SpaceId, KeyId)>,
+    ) -> StoreResult<ShownContent> {
+        match state {
+            ContentState::Missing | ContentState::Pruned => return Ok(ShownContent::Absent),
+            ContentState::Invalid => return Ok(ShownContent::Invalid),
+            ContentState::Deleted { by } => return Ok(ShownContent::Deleted(by)),
+            ContentState::Processed => {}
+        }
+        let is_inline = meta.content_len <= self.policy.inline_bytes_max;
+        let wire = match inline {
+            Some(bytes) => Some(bytes),
+            None if meta.content_len == 0 => Some(Vec::new()),
+            None => self.content_bytes(meta.space, &meta.content_hash, u64::MAX)?,
+        };
+        let Some(wire) = wire else { return Ok(ShownContent::Absent) };
+        let Some((space, key)) = sealed.filter(|_| meta.content_len > 0) else {
+            return Ok(ShownContent::Here(wire));
+        };
+        let binding = match is_inline {
+            true => ChunkBinding::Inline { author: self.remembered_identity(meta.author)?, at: meta.at },
+            false => ChunkBinding::Shared,
+        };
+        self.opened_content(&space, &key, &wire, binding)
+    }
+
+    /// Content of a sealed space, opened.
+    pub(crate) fn opened_content(
+        &self,
+        space: &SpaceId,
+        key: &KeyId,
+        wire: &[u8],
+        binding: ChunkBinding,
+    ) -> StoreResult<ShownContent> {
+        let Some(key) = self.space_key(space, key) else { return Ok(ShownContent::Absent) };
+        Ok(open_content(&key, wire, binding).map_or(ShownContent::Absent, ShownContent::Here))
+    }
+
+    /// Who reacted to a message: for each author the greatest candidate, unless it is a removal.
+    pub fn reactions(&self, target: Seq) -> StoreResult<Vec<(Identity, Seq)>> {
+        let first = encode::reaction_key(target, AuthorNo(0), Stamp::FIRST);
+        let last = encode::reaction_key(target, AuthorNo(u32::MAX), Stamp::LAST);
+        let mut winners: Vec<(AuthorNo, Seq)> = Vec::new();
+        for entry in self.tables.reactions().range(first..=last).map_err(fault)? {
+            let (key, value) = entry.map_err(fault)?;
+            let author = AuthorNo(u32::from_be_bytes(crate::keys::key(&[&key.value()[8..12]])));
+            match winners.last_mut() {
+                Some(winner) if winner.0 == author => winner.1 = Seq(value.value()),
+                _ => winners.push((author, Seq(value.value()))),
+            }
+        }
+        let mut shown = Vec::new();
+        for (author, seq) in winners {
+            if self.kind_of(seq)? == Some(Kind::Reaction) {
+                shown.push((self.identity(author)?, seq));
+            }
+        }
+        shown.sort();
+        Ok(shown)
+    }
+
+    /// The kind of a known event, if it was opened.
+    pub fn kind_of(&self, seq: Seq) -> StoreResult<Option<Kind>> {
+        Ok(self.event(seq)?.and_then(|row| row.meta).map(|meta| meta.kind))
+    }
+
+    /// How many answers an event has in its space.
+    pub fn replies(&self, space: SpaceNo, target: &EventId) -> StoreResult<u64> {
+        let range = encode::reply_key(space, target, Stamp::FIRST)..=encode::reply_key(space, target, Stamp::LAST);
+        Ok(self.tables.replies().range(range).map_err(fault)?.count() as u64)
+    }
+
+    /// The answers to an event in its space, in order.
+    pub fn answers(&self, space: SpaceNo, target: &EventId, most: usize) -> StoreResult<Vec<(Stamp, Seq)>> {
+        let from = encode::reply_key(space, target, Stamp::FIRST);
+        Self::after(self.tables.replies(), from, encode::reply_key(space, target, Stamp::LAST), most)
+    }
+
+    /// The messages of a space that mention somebody before a stamp, newest first.
+    pub fn mentions(
+        &self,
+        space: SpaceNo,
+        who: &SpaceId,
+        before: Stamp,
+        most: usize,
+    ) -> StoreResult<Vec<(Stamp, Seq)>> {
+        let who = EventId(who.0);
+        let range = encode::reply_key(space, &who, Stamp::FIRST)..encode::reply_key(space, &who, before);
+        let mut found = Vec::new();
+        for entry in self.tables.mentions().range(range).map_err(fault)?.rev().take(most) {
+            let (key, value) = entry.map_err(fault)?;
+            found.push((encode::stamp_at_end(&key.value()), Seq(value.value())));
+        }
+        Ok(found)
+    }
+
+    /// The winner of a register.
+    pub fn register(&self, space: SpaceNo, register: Register) -> StoreResult<Option<(Stamp, Seq)>> {
+        self.register_winner(&RegisterKey { space, register })
+    }
+
+    /// The threads of a space, in the order of their creation, after a stamp.
+    pub fn threads(&self, space: SpaceNo, after: Stamp, most: usize) -> StoreResult<Vec<(Stamp, Seq)>> {
+        let (from, to) = (encode::space_stamp(space, after), encode::space_stamp(space, Stamp::LAST));
+        Self::after(self.tables.threads(), from, to, most)
+    }
+
+    /// A thread and its metadata.
+    pub fn thread(&self, seq: Seq) -> StoreResult<Option<ThreadView>> {
+        let Some(row) = self.event(seq)? else { return Ok(None) };
+        let (Some(stamp), Some(meta)) = (row.stamp(), row.meta) else {
+            return Ok(None);
+        };
+        let mut fields = Vec::new();
+        for field in ThreadField::UPDATABLE {
+            let register = Register::ThreadField(seq, field.code());
+            if let Some((stamp, winner)) = self.register(meta.space, register)? {
+                fields.push((field, stamp, self.shown(winner)?));
+            }
+        }
+        let deleted = self.register(meta.space, Register::ThreadField(seq, ThreadField::Deleted.code()))?;
+        let updated = self.updated(seq)?.unwrap_or(stamp.at);
+        let author = self.identity(meta.author)?;
+        let content = self.shown(seq)?;
+        Ok(Some(ThreadView { seq, stamp, author, content, fields, deleted: deleted.is_some(), updated }))
+    }
+
+    /// The message up to which an author has read a thread.
+    pub fn read_position(&self, space: SpaceNo, author: AuthorNo, thread: Seq) -> StoreResult<Option<EventId>> {
+        let Some((_, marker)) = self.register(space, Register::ReadMarker(author, thread))? else { return Ok(None) };
+        Ok(self.opened(marker)?.and_then(|envelope| envelope.reference(model::Role::Target)))
+    }
+
+    /// Posts of a public space before a stamp, newest first.
+    pub fn posts(&self, space: SpaceNo, before: Stamp, most: usize) -> StoreResult<Vec<(Stamp, Seq)>> {
+        let range = encode::space_stamp(space, Stamp::FIRST)..encode::space_stamp(space, before);
+        let mut found = Vec::new();
+        for entry in self.tables.posts().range(range).map_err(fault)?.rev().take(most) {
+            let (key, value) = entry.map_err(fault)?;
+            found.push((encode::stamp_at_end(&key.value()), Seq(value.value())));
+        }
+        Ok(found)
+    }
+
+    /// The thread or message behind an id that a client chose: the least that counts.
+    pub fn chosen(&self, space: SpaceNo, id: &str) -> StoreResult<Option<(Stamp, Seq)>> {
+        let aux = model::crypto::chosen_key(id);
+        let bound = |stamp: Stamp| crate::keys::key::<44>(&[&space.0.to_be_bytes(), &aux.0, &stamp.to_bytes()]);
+        let mut range = self.tables.chosen().range(bound(Stamp::FIRST)..=bound(Stamp::LAST)).map_err(fault)?;
+        let Some(entry) = range.next() else { return Ok(None) };
+        let (key, value) = entry.map_err(fault)?;
+        Ok(Some((encode::stamp_at_end(&key.value()), Seq(value.value()))))
+    }
+
+    /// The files of a space, after a stamp.
+    pub fn files(&self, space: SpaceNo, after: Stamp, most: usize) -> StoreResult<Vec<(Stamp, Seq)>> {
+        let (from, to) = (encode::space_stamp(space, after), encode::space_stamp(space, Stamp::LAST));
+        Self::after(self.tables.files(), from, to, most)
+    }
+
+    /// Journal entries after a position, of one space or of all. Stops after looking at a bounded number of them.
+    pub fn journal(&self, space: Option<SpaceNo>, after: u64, most: usize) -> StoreResult<Vec<(u64, JournalEntry)>> {
+        let mut found = Vec::new();
+        let Some(space) = space else {
+            for entry in self.tables.journal().range(after.saturating_add(1)..).map_err(fault)?.take(most) {
+                let (number, value) = entry.map_err(fault)?;
+                found.push((number.value(), encode::decode_entry(&value.value())?));
+            }
+            return Ok(found);
+        };
+        let block = |number: u64| crate::keys::key::<12>(&[&space.0.to_be_bytes(), &number.to_be_bytes()]);
+        let blocks = block(after.saturating_add(1) / JOURNAL_BLOCK)..=block(u64::MAX);
+        for entry in self.tables.journal_blocks().range(blocks).map_err(fault)? {
+            let first =
+                crate::database::db::seq_at_end(&entry.map_err(fault)?.0.value()).0.saturating_mul(JOURNAL_BLOCK);
+            let from = first.max(after.saturating_add(1));
+            for entry in self.tables.journal().range(from..first.saturating_add(JOURNAL_BLOCK)).map_err(fault)? {
+                let (number, value) = entry.map_err(fault)?;
+                let entry = encode::decode_entry(&value.value())?;
+                if entry.space == space {
+                    found.push((number.value(), entry));
+                    if found.len() >= most {
+                        return Ok(found);
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The position after which nothing has happened yet.
+    pub fn position(&self) -> StoreResult<Position> {
+        Ok(Position { epoch: self.epoch()?, number: self.next_position.saturating_sub(1) })
+    }
+}
+
+/// The space and key of a sealed blob, read from its outside.
+fn sealing_key(blob: &[u8]) -> Option<(SpaceId, KeyId)> {
+    match Blob::form_of(blob).ok()? {
+        BlobForm::Sealed { space, key } => Some((space, key)),
+        BlobForm::Plain | BlobForm::Addressed { .. } => None,
+    }
+}

@@ -1,0 +1,238 @@
+//! Rows of the timeline: which message, hints on what else there is of it, and a copy of what it says.
+//!
+//! The messages of a thread lie scattered over the events, in the order of their arrival, and beside each other here.
+//! So a page is read from a few neighbouring rows. The copy is of the event's own row, in the form in which it rests,
+//! and follows it with every commit: content that is not shown has no copy, and a row without one leads to the event.
+
+mod row;
+
+pub(crate) use row::{HINT_REACTIONS, HINT_REFERS, HINT_REPLIES, HINT_VERSIONS, TextCopy, TimelineRow};
+
+use crate::at_rest::inline_name;
+use crate::database::batch::Batch;
+use crate::database::db::{Db, PendingRow, fault};
+use crate::encode;
+use crate::tables::{NumberStamp, TableReads};
+use crate::views::messages::{MessageView, ShownContent};
+use engine::reads::{Reads, StoreError, StoreResult};
+use model::content::ChunkBinding;
+use model::{AuthorNo, Kind, Seq, SpaceId, SpaceNo, Stamp};
+use redb::ReadableTable as _;
+use row::TextCopyForm;
+
+/// The space of a thread, which is that of its messages.
+struct Place {
+    no: SpaceNo,
+    space: SpaceId,
+}
+
+/// A message of a page that has not been opened yet.
+pub struct TimelineLine<'a, V> {
+    db: &'a Db<V>,
+    place: &'a Place,
+    row: TimelineRow<'a>,
+    stamp: Stamp,
+    bytes: &'a [u8],
+}
+
+impl<'a, V: TableReads> TimelineLine<'a, V> {
+    fn new(db: &'a Db<V>, place: &'a Place, key: &NumberStamp, bytes: &'a [u8]) -> StoreResult<TimelineLine<'a, V>> {
+        Ok(TimelineLine { db, place, row: TimelineRow::decode(bytes)?, stamp: encode::stamp_at_end(key), bytes })
+    }
+
+    /// Its number here.
+    pub fn seq(&self) -> Seq {
+        self.row.seq
+    }
+
+    /// Its id and place.
+    pub fn stamp(&self) -> Stamp {
+        self.stamp
+    }
+
+    /// Who wrote it.
+    pub fn author(&self) -> StoreResult<AuthorNo> {
+        match self.row.said {
+            Some(said) => Ok(said.author),
+            None => {
+                let meta = self.db.with_event(self.row.seq, |parts| parts.row.meta)?.flatten();
+                Ok(meta.map(|meta| meta.author).unwrap_or_default())
+            }
+        }
+    }
+
+    /// Whether there may be later versions of it.
+    pub fn is_edited(&self) -> bool {
+        self.row.hints & HINT_VERSIONS != 0
+    }
+
+    /// Whether what it said first is copied here, and so is shown.
+    pub fn is_copied(&self) -> bool {
+        self.row.said.is_some()
+    }
+
+    /// What tells all that the message says, as long as nobody edits it, answers it or reacts, and it refers to nothing
+    /// but its thread. None where more would have to be read.
+    pub fn settled(&self) -> Option<&'a [u8]> {
+        (self.row.hints == 0 && self.row.said.is_some()).then_some(self.bytes)
+    }
+
+    /// The message, opened.
+    pub fn message(&self) -> StoreResult<MessageView> {
+        let TimelineRow { seq, hints, said } = self.row;
+        let Some(said) = said.filter(|_| hints & HINT_VERSIONS == 0) else {
+            return self.db.message(seq, self.stamp, hints);
+        };
+        let content = self.db.said(self.place, self.stamp, &said)?;
+        let author = self.db.remembered_identity(said.author)?;
+        self.db.in_company(self.place.no, hints, MessageView::alone(seq, self.stamp, author, content))
+    }
+}
+
+impl<V: TableReads> Db<V> {
+    /// A page of a thread: the messages before a stamp, ascending, newest last.
+    pub fn timeline(&self, thread: Seq, before: Stamp, most: usize) -> StoreResult<Vec<MessageView>> {
+        self.lines_before(thread, before, most, |line| line.message())
+    }
+
+    /// A page of a thread: the messages after a stamp, ascending.
+    pub fn timeline_after(&self, thread: Seq, after: Stamp, most: usize) -> StoreResult<Vec<MessageView>> {
+        self.lines_after(thread, after, most, |line| line.message())
+    }
+
+    /// What a function makes of the messages before a stamp, ascending, newest last.
+    pub fn lines_before<T, E: From<StoreError>>(
+        &self,
+        thread: Seq,
+        before: Stamp,
+        most: usize,
+        mut read: impl FnMut(TimelineLine<'_, V>) -> Result<T, E>,
+    ) -> Result<Vec<T>, E> {
+        let Some(place) = self.place_of(thread)? else { return Ok(Vec::new()) };
+        let range = encode::number_stamp(thread, Stamp::FIRST)..encode::number_stamp(thread, before);
+        let mut page = Vec::with_capacity(most.min(1024));
+        for entry in self.tables.timeline().range(range).map_err(fault)?.rev().take(most) {
+            let (key, value) = entry.map_err(fault)?;
+            page.push(read(TimelineLine::new(self, &place, &key.value(), value.value())?)?);
+        }
+        page.reverse();
+        Ok(page)
+    }
+
+    /// What a function makes of the messages after a stamp, ascending.
+    pub fn lines_after<T, E: From<StoreError>>(
+        &self,
+        thread: Seq,
+        after: Stamp,
+        most: usize,
+        mut read: impl FnMut(TimelineLine<'_, V>) -> Result<T, E>,
+    ) -> Result<Vec<T>, E> {
+        let Some(place) = self.place_of(thread)? else { return Ok(Vec::new()) };
+        let from = std::ops::Bound::Excluded(encode::number_stamp(thread, after));
+        let to = std::ops::Bound::Included(encode::number_stamp(thread, Stamp::LAST));
+        let mut page = Vec::with_capacity(most.min(1024));
+        for entry in self.tables.timeline().range::<NumberStamp>((from, to)).map_err(fault)?.take(most) {
+            let (key, value) = entry.map_err(fault)?;
+            page.push(read(TimelineLine::new(self, &place, &key.value(), value.value())?)?);
+        }
+        Ok(page)
+    }
+
+    /// The oldest of the latest so many messages of a thread; the very first stamp if there are no more.
+    pub fn oldest_kept(&self, thread: Seq, count: u64) -> StoreResult<Stamp> {
+        let range = encode::number_stamp(thread, Stamp::FIRST)..=encode::number_stamp(thread, Stamp::LAST);
+        let mut rows = self.tables.timeline().range(range).map_err(fault)?.rev();
+        if count == 0 {
+            return Ok(Stamp::LAST);
+        }
+        let kept = usize::try_from(count).unwrap_or(usize::MAX);
+        let oldest = rows.nth(kept - 1).transpose().map_err(fault)?;
+        Ok(oldest.map_or(Stamp::FIRST, |(key, _)| encode::stamp_at_end(&key.value())))
+    }
+
+    fn place_of(&self, thread: Seq) -> StoreResult<Option<Place>> {
+        let meta = self.with_event(thread, |parts| parts.row.meta)?.flatten();
+        let Some(meta) = meta else { return Ok(None) };
+        Ok(Some(Place { no: meta.space, space: self.space_id(meta.space)? }))
+    }
+
+    /// What a message says, opened.
+    fn said(&self, place: &Place, stamp: Stamp, said: &TextCopy<'_>) -> StoreResult<ShownContent> {
+        match said.form {
+            TextCopyForm::Plain => Ok(ShownContent::Here(said.bytes.to_vec())),
+            TextCopyForm::AtRest => {
+                let opened = self.open_at_rest(&place.space, &inline_name(&stamp.id), said.bytes)?;
+                Ok(opened.map_or(ShownContent::Absent, ShownContent::Here))
+            }
+            TextCopyForm::Sealed(key) => {
+                let author = self.remembered_identity(said.author)?;
+                self.opened_content(&place.space, &key, said.bytes, ChunkBinding::Inline { author, at: stamp.at })
+            }
+        }
+    }
+
+    /// Whether a row of the timeline copies its event faithfully, and leads to it.
+    pub(crate) fn is_faithful(&self, key: &NumberStamp, value: &[u8]) -> StoreResult<bool> {
+        let row = TimelineRow::decode(value)?;
+        let is_copy = self.with_event(row.seq, |parts| {
+            let own = TextCopy::of(&parts.row, parts.blob, parts.inline.as_ref());
+            parts.row.stamp() == Some(encode::stamp_at_end(key)) && row.said.is_none_or(|said| own == Some(said))
+        })?;
+        Ok(is_copy == Some(true))
+    }
+}
+
+impl Batch<'_> {
+    /// Puts the row of a message.
+    pub(crate) fn put_in_timeline(&mut self, key: NumberStamp, seq: Seq, hints: u8) -> StoreResult<()> {
+        let row = |said: Option<TextCopy<'_>>| TimelineRow { seq, hints, said }.to_bytes();
+        let bytes = match self.db.pending.rows.remove(&seq.0) {
+            Some(mut pending) => {
+                self.rest_inline(&mut pending)?;
+                let bytes = row(TextCopy::of(&pending.row, &pending.blob, pending.inline.as_ref()));
+                pending.is_copied = true;
+                self.db.pending.rows.insert(seq.0, pending);
+                bytes
+            }
+            // Views are built again.
+            None => {
+                let read =
+                    |parts: encode::EventParts<'_>| row(TextCopy::of(&parts.row, parts.blob, parts.inline.as_ref()));
+                self.db.with_event(seq, read)?.ok_or_else(|| encode::broken("a message's event"))?
+            }
+        };
+        self.db.tables.timeline.insert(key, bytes.as_slice()).map_err(fault)?;
+        Ok(())
+    }
+
+    /// Notes in the row of a message that there is more of it.
+    pub(crate) fn hint_in_timeline(&mut self, key: NumberStamp, hint: u8) -> StoreResult<()> {
+        let found = self.db.tables.timeline.get(key).map_err(fault)?.map(|guard| guard.value().to_vec());
+        let Some(bytes) = found else { return Ok(()) };
+        let row = TimelineRow::decode(&bytes)?;
+        if row.hints & hint == 0 {
+            let bytes = TimelineRow { hints: row.hints | hint, ..row }.to_bytes();
+            self.db.tables.timeline.insert(key, bytes.as_slice()).map_err(fault)?;
+        }
+        Ok(())
+    }
+
+    /// Lets the copy of a message follow what its event's row says now.
+    pub(crate) fn follow_in_timeline(&mut self, seq: Seq, pending: &PendingRow) -> StoreResult<()> {
+        let Some((meta, stamp)) = pending.row.meta.as_ref().zip(pending.row.stamp()) else { return Ok(()) };
+        if meta.kind != Kind::Message || !pending.row.is_applied() {
+            return Ok(());
+        }
+        let key = encode::number_stamp(meta.subject, stamp);
+        let Some(found) = self.db.tables.timeline.get(key).map_err(fault)? else { return Ok(()) };
+        let row = TimelineRow::decode(found.value())?;
+        let said = TextCopy::of(&pending.row, &pending.blob, pending.inline.as_ref());
+        if row.seq != seq || row.said == said {
+            return Ok(());
+        }
+        let bytes = TimelineRow { said, ..row }.to_bytes();
+        drop(found);
+        self.db.tables.timeline.insert(key, bytes.as_slice()).map_err(fault)?;
+        Ok(())
+    }
+}
