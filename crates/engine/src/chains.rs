@@ -5,29 +5,25 @@
 //! - STORE: the id is computed from the blob, and a known id is a no-op that says so. See [`store`].
 //! - POST: open, needs, validate, reflect, apply, respond. The same for all, and again for what is released.
 //!
-//! Steps never write. They gather changes in their [`EventInPost`]; the writer applies all of them in one transaction.
+//! Steps never write: they gather changes; the writer applies all of them in one transaction.
+
+pub use crate::context::StepContext;
+pub use crate::post::{EventInPost, post};
+pub use crate::protocol::rebuild as rebuild_one;
+pub use crate::tasks::run_task;
 
 use crate::change::Change;
-use crate::content::{self, ContentCheck, EventDraft};
 use crate::create::{self, CreateError, NewEvent};
+use crate::delivery;
 use crate::policy::Policy;
+use crate::protocol;
 use crate::reads::{Reads, StoreError, StoreResult};
 use crate::receive::{self, Arrival, DropReason, Keyring, Opening};
+use crate::release;
 use crate::rows::{EventRow, Origin, Outcome, TurnedAway};
-use crate::space::rules::AppliedReference;
-use crate::steps;
 use ed25519_dalek::SigningKey;
 use model::stage::{ContentState, Stage};
-use model::{AuthorNo, Nanos, Seq, SpaceNo, Verified};
-
-/// The clock and the local limits, as arguments.
-#[derive(Clone, Copy, Debug)]
-pub struct StepContext {
-    /// Now.
-    pub now: Nanos,
-    /// Local limits.
-    pub policy: Policy,
-}
+use model::{Nanos, Seq};
 
 /// RECEIVE, for a packet from a peer.
 pub fn receive_packet(keyring: &impl Keyring, policy: &Policy, bytes: &[u8]) -> Result<Arrival, DropReason> {
@@ -97,14 +93,26 @@ fn known(db: &impl Reads, context: &StepContext, arrival: &Arrival, seq: Seq) ->
     let Some(kept) = db.kept(seq)? else {
         return Err(StoreError::Broken(format!("{seq} has an id but no blob")));
     };
-    if kept.blob.bytes() != arrival.blob.bytes() {
+    if !is_same(arrival, kept.blob.bytes()) {
         return Ok(StoreOutcome::Away(Outcome::TurnedAway(TurnedAway::Clash)));
     }
-    let changes = match &arrival.inline {
-        Some(wire) => content::inline_arrived(db, &context.policy, seq, row, wire)?,
+    let kind = row.meta.as_ref().map(|meta| meta.kind);
+    let mut changes = match &arrival.inline {
+        Some(wire) => delivery::inline_arrived(db, &context.policy, seq, row, wire)?,
         None => Vec::new(),
     };
+    if protocol::renews_holds(kind) {
+        changes.extend(release::renew(db, seq, protocol::hold_until(kind, &context.policy, context.now))?);
+    }
     Ok(StoreOutcome::Known(seq, changes))
+}
+
+/// Whether an arrival is the event that has its id. One that cannot be opened is compared byte by byte.
+fn is_same(arrival: &Arrival, kept: &[u8]) -> bool {
+    match &arrival.opening {
+        Opening::Opened(opened) => protocol::is_same(opened, kept, arrival.blob.bytes()),
+        Opening::NoKey(..) | Opening::NotOurs(_) | Opening::Bad(_) => kept == arrival.blob.bytes(),
+    }
 }
 
 /// The row of an arrival that was just given a number.
@@ -118,76 +126,4 @@ pub fn new_row(arrival: &Arrival, now: Nanos) -> EventRow {
         received_at: now,
         meta: None,
     }
-}
-
-/// An event on its way through POST.
-#[derive(Debug)]
-pub struct EventInPost {
-    /// The clock and the limits.
-    pub context: StepContext,
-    /// The row and the changes so far.
-    pub draft: EventDraft,
-    /// What opening came to.
-    pub opening: Opening,
-    /// Whether it was opened in an earlier passage.
-    pub was_opened: bool,
-    /// What is known of its inline content.
-    pub verdict: Option<ContentCheck>,
-    /// The numbers of its space and author, once opened.
-    pub numbers: (SpaceNo, AuthorNo),
-    /// Its needed references, once they are all applied.
-    pub found: Vec<AppliedReference>,
-}
-
-impl EventInPost {
-    /// The opened envelope.
-    pub fn envelope(&self) -> StoreResult<&Verified> {
-        match &self.opening {
-            Opening::Opened(envelope) => Ok(envelope),
-            Opening::NoKey(..) | Opening::NotOurs(_) | Opening::Bad(_) => {
-                Err(StoreError::Broken(format!("{} went on without being opened", self.draft.seq)))
-            }
-        }
-    }
-}
-
-/// Whether the next step follows.
-#[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "one lives at a time, and moving it costs less than a box")]
-pub enum StepResult {
-    /// Go on.
-    On(EventInPost),
-    /// The passage ends here.
-    End(Outcome, Vec<Change>),
-}
-
-/// POST: the same steps for what is new and for what was released.
-pub fn post<R: Reads>(db: &R, in_post: EventInPost) -> StoreResult<(Outcome, Vec<Change>)> {
-    let chain: [fn(&R, EventInPost) -> StoreResult<StepResult>; 6] = [
-        steps::open::open,
-        steps::needs::needs,
-        steps::validate::validate,
-        steps::apply::reflect,
-        steps::apply::apply,
-        steps::apply::respond,
-    ];
-    let mut in_post = in_post;
-    for step in chain {
-        match step(db, in_post)? {
-            StepResult::On(further) => in_post = further,
-            StepResult::End(outcome, changes) => return Ok((outcome, changes)),
-        }
-    }
-    Err(StoreError::Broken(format!("{} passed POST without an outcome", in_post.draft.seq)))
-}
-
-/// What a rebuild puts back for an applied event: whether it counts, and its rows. It never reflects or wakes.
-pub fn rebuild_one(db: &impl Reads, seq: Seq, row: &EventRow, envelope: &Verified) -> StoreResult<(bool, Vec<Change>)> {
-    let Some(mut meta) = row.meta.clone() else {
-        return Err(StoreError::Broken(format!("{seq} is applied but closed")));
-    };
-    let stamp = model::Stamp { at: meta.at, id: row.id };
-    let counts = crate::counting::counts(db, &meta, stamp)?;
-    meta.counts = counts;
-    Ok((counts, steps::apply::standing_rows(db, seq, &meta, envelope, stamp)?))
 }

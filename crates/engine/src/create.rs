@@ -3,13 +3,15 @@
 //! Its time is the greatest of now, one after each needed reference, one after the current winner of the register it
 //! writes, and one after the author's last, so that an edit made by a slow clock still wins.
 
-use crate::content::{ContentCheck, judge};
-use crate::counting::acting_role;
+use crate::content::ContentCheck;
+use crate::opened::Opened;
 use crate::policy::Policy;
+use crate::protocol::space::counting::acting_role;
+use crate::protocol::space::judge_body;
+use crate::protocol::space::kinds::register_of;
 use crate::reads::{Reads, StoreResult};
 use crate::receive::{Arrival, Keyring, Opening, complete};
-use crate::rows::{Meta, Origin};
-use crate::space::views::register_of;
+use crate::rows::{EventKind, Meta, Origin};
 use ed25519_dalek::SigningKey;
 use model::content::seal_content;
 use model::crypto::{SpaceKey, content_hash};
@@ -73,7 +75,7 @@ pub enum CreateError {
 
 /// The first step: the content fits the kind, and the envelope says what the draft says.
 pub(crate) fn outline(now: Nanos, identity: Identity, draft: &NewEvent) -> Result<Envelope, CreateError> {
-    if judge(draft.kind, &draft.content) != ContentCheck::Fits {
+    if judge_body(draft.kind, &draft.content) != ContentCheck::Fits {
         return Err(CreateError::Content(draft.kind));
     }
     let mut envelope = Envelope::new(draft.kind, now, draft.space, identity);
@@ -166,7 +168,7 @@ pub(crate) fn sign_and_seal(
     };
     let arrival = Arrival {
         blob,
-        opening: Opening::Opened(signed),
+        opening: Opening::Opened(Opened::Space(signed)),
         inline: Some(wire).filter(|wire| !wire.is_empty()),
         verdict: None,
         origin: Origin::Local,
@@ -182,7 +184,7 @@ fn complete_local(keyring: &impl Keyring, policy: &Policy, arrival: Arrival) -> 
 
 fn time(db: &impl Reads, policy: &Policy, now: Nanos, envelope: &Envelope) -> StoreResult<Result<Nanos, EventId>> {
     let mut at = now;
-    let mut subject = Seq(0);
+    let mut subject = None;
     for reference in envelope.needed_references() {
         let row = match db.seq(&reference.id)? {
             Some(seq) => db.event(seq)?.filter(|row| row.is_applied()).map(|row| (seq, row)),
@@ -194,8 +196,8 @@ fn time(db: &impl Reads, policy: &Policy, now: Nanos, envelope: &Envelope) -> St
         if let Some(meta) = &row.meta {
             at = at.max(meta.at.plus(1));
         }
-        if matches!(reference.role, Role::Thread) || subject == Seq(0) && reference.role == Role::Target {
-            subject = seq;
+        if matches!(reference.role, Role::Thread) || subject.is_none() && reference.role == Role::Target {
+            subject = Some(seq);
         }
     }
     for (stamp, _) in last_own(db, policy, now, envelope, 1)? {
@@ -208,20 +210,20 @@ fn time(db: &impl Reads, policy: &Policy, now: Nanos, envelope: &Envelope) -> St
 }
 
 /// The current winner of whatever the draft would take over.
-fn winner(db: &impl Reads, envelope: &Envelope, subject: Seq) -> StoreResult<Option<Stamp>> {
+fn winner(db: &impl Reads, envelope: &Envelope, subject: Option<Seq>) -> StoreResult<Option<Stamp>> {
     let (Some(space), Some(author)) = (db.space_no(&envelope.space)?, db.author_no(&envelope.author)?) else {
         return Ok(None);
     };
-    let found = match envelope.kind {
-        Kind::Edit => db.last_version(subject)?,
-        Kind::Reaction | Kind::ReactionRemoval => db.reaction_winner(subject, author)?,
+    let found = match (envelope.kind, subject) {
+        (Kind::Edit, Some(target)) => db.last_version(target)?,
+        (Kind::Reaction | Kind::ReactionRemoval, Some(target)) => db.reaction_winner(target, author)?,
         _ => {
             let meta = Meta {
-                kind: envelope.kind,
+                kind: EventKind::Space(envelope.kind),
                 at: envelope.created_at,
                 space,
                 author,
-                authority: Seq(0),
+                authority: None,
                 subject,
                 grants: None,
                 counts: true,

@@ -3,14 +3,16 @@
 //! All of this happens before the writer, in parallel: parsing, hashing, decryption, signatures. The writer gets
 //! values whose type says that they were checked.
 
-use crate::content::{ContentCheck, judge};
+use crate::content::ContentCheck;
+use crate::opened::Opened;
 use crate::policy::Policy;
+use crate::protocol::space::judge_body;
 use crate::rows::Origin;
 use model::blob::{BadBlob, BlobForm};
 use model::content::{ChunkBinding, open_content};
 use model::crypto::{SpaceKey, TransitSecret, content_hash};
 use model::packet::{self, BadPacket, PacketContent, PacketHeader};
-use model::{Blob, Envelope, KeyId, PrekeyId, SpaceId, TransitId, Verified};
+use model::{Blob, Envelope, KeyId, PrekeyId, SpaceId, TransitId};
 use std::sync::Arc;
 
 /// The secrets at hand.
@@ -45,7 +47,7 @@ impl std::fmt::Debug for dyn Keyring {
 #[expect(clippy::large_enum_variant, reason = "nearly all of them are opened")]
 pub enum Opening {
     /// Opened and checked.
-    Opened(Verified),
+    Opened(Opened),
     /// The space key is not here.
     NoKey(SpaceId, KeyId),
     /// Addressed to a prekey that is not ours.
@@ -122,7 +124,7 @@ pub fn unwrap(keyring: &impl Keyring, bytes: &[u8]) -> Result<(PacketContent, Op
 pub fn gate(arrival: Arrival, transit: Option<&Transit>) -> Result<Arrival, DropReason> {
     let space = match (&arrival.opening, arrival.blob.form()) {
         (_, BlobForm::Sealed { space, .. } | BlobForm::Addressed { space, .. }) => space,
-        (Opening::Opened(envelope), BlobForm::Plain) => envelope.space,
+        (Opening::Opened(opened), BlobForm::Plain) => opened.space(),
         (_, BlobForm::Plain) => return Err(DropReason::Gate),
     };
     match transit {
@@ -154,7 +156,7 @@ pub fn parse(
 
 /// Checks inline content against the opened envelope; bytes that are not those that were signed for are left out.
 pub fn complete(keyring: &impl Keyring, policy: &Policy, mut arrival: Arrival) -> Arrival {
-    let Opening::Opened(envelope) = &arrival.opening else {
+    let Opening::Opened(Opened::Space(envelope)) = &arrival.opening else {
         return arrival;
     };
     let Some(wire) = &arrival.inline else { return arrival };
@@ -163,7 +165,7 @@ pub fn complete(keyring: &impl Keyring, policy: &Policy, mut arrival: Arrival) -
         return arrival;
     }
     arrival.verdict = Some(match plain_content(keyring, policy.inline_bytes_max, envelope, wire) {
-        Some(plain) => judge(envelope.kind, &plain),
+        Some(plain) => judge_body(envelope.kind, &plain),
         None => ContentCheck::Unfit,
     });
     arrival
@@ -201,14 +203,15 @@ pub fn open(keyring: &impl Keyring, blob: &Blob) -> Opening {
             None => return Opening::NotOurs(space),
         },
     };
-    checked.map_or_else(Opening::Bad, Opening::Opened)
+    checked.map_or_else(Opening::Bad, |envelope| Opening::Opened(Opened::Space(envelope)))
 }
 
 /// Opens a blob that was checked before it was kept.
-pub fn reopen(keyring: &impl Keyring, blob: &Blob) -> Option<Verified> {
-    match blob.form() {
+pub fn reopen(keyring: &impl Keyring, blob: &Blob) -> Option<Opened> {
+    let envelope = match blob.form() {
         BlobForm::Plain => blob.kept_plain().ok(),
         BlobForm::Sealed { space, key } => blob.kept_sealed(&*keyring.space_key(&space, &key)?).ok(),
         BlobForm::Addressed { prekey, .. } => blob.kept_addressed(&keyring.prekey(&prekey)?).ok(),
-    }
+    };
+    envelope.map(Opened::Space)
 }

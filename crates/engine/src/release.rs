@@ -1,18 +1,15 @@
-//! Waking what waited, ending what waited too long, and the work that goes on from transaction to transaction.
+//! Waking what waited, and ending what waited too long.
 
 use crate::change::{Change, RowChange};
-use crate::content;
 use crate::content::EventDraft;
-use crate::counting::counts;
 use crate::policy::Policy;
 use crate::reads::{Reads, StoreError, StoreResult};
 use crate::receive::Keyring;
-use crate::rows::{EventRow, JournalKind, MembershipLimit, Owner, Task};
-use crate::space::{rules, views};
+use crate::rows::{EventRow, Owner, Task};
 use model::blob::BlobForm;
 use model::planted::{PlantedBug, is_planted};
 use model::stage::{ContentState, RefusalReason, Stage, StageInput};
-use model::{AuthorNo, EventId, Group, Kind, Nanos, Need, Seq, SpaceId, SpaceNo, Stamp};
+use model::{Group, Nanos, Need, Seq, SpaceId};
 
 /// Up to this many are woken in the very step that met their need; more are a task of their own.
 const WOKEN_AT_ONCE_MAX: usize = 64;
@@ -39,10 +36,10 @@ fn wake(db: &impl Reads, need: &Need, seq: Seq) -> StoreResult<Vec<Change>> {
     let Some(mut row) = db.event(seq)? else { return Err(no_row(seq)) };
     let space = space_of(db, seq, &row)?;
     let mut changes = vec![Change::Waiting(RowChange::Remove, need.clone(), seq, space)];
-    let (owner, since) = (owner_of(&row), held_since(&row));
+    let (owner, until) = (owner_of(&row), held_until(&row));
     row.stage = row.stage.next(StageInput::Met(need.clone())).map_err(|edge| StoreError::Broken(edge.to_string()))?;
     if row.stage == Stage::Ready {
-        changes.push(Change::Held(RowChange::Remove, owner, seq, since));
+        changes.push(Change::Held(RowChange::Remove, owner, seq, until));
         changes.push(Change::Ready(RowChange::Put, seq));
     }
     changes.push(Change::Row(seq, Box::new(row)));
@@ -63,7 +60,7 @@ pub struct Retry {
 pub fn retry(db: &(impl Reads + Keyring), seq: Seq, now: Nanos) -> StoreResult<Retry> {
     let Some(row) = db.event(seq)? else { return Ok(Retry::default()) };
     let Some(space) = space_of(db, seq, &row)? else { return Ok(Retry::default()) };
-    let Stage::Held { unmet, since } = row.stage.clone() else {
+    let Stage::Held { unmet, until, .. } = row.stage.clone() else {
         let is_missing = row.content == ContentState::Missing;
         let missing = row.meta.filter(|_| is_missing).map(|meta| Group::Content(space, meta.content_hash));
         return Ok(Retry { hunts: missing.into_iter().collect(), changes: Vec::new() });
@@ -76,7 +73,7 @@ pub fn retry(db: &(impl Reads + Keyring), seq: Seq, now: Nanos) -> StoreResult<R
     let mut draft = EventDraft::new(seq, row);
     draft.row.stage = draft.row.stage.next(StageInput::Wake).map_err(|edge| StoreError::Broken(edge.to_string()))?;
     draft.changes.extend(unmet.into_iter().map(|need| Change::Waiting(RowChange::Remove, need, seq, Some(space))));
-    draft.changes.push(Change::Held(RowChange::Remove, owner, seq, since));
+    draft.changes.push(Change::Held(RowChange::Remove, owner, seq, until));
     draft.changes.push(Change::Ready(RowChange::Put, seq));
     Ok(Retry { hunts, changes: draft.finish() })
 }
@@ -90,7 +87,7 @@ fn is_any_met(db: &(impl Reads + Keyring), unmet: &[Need], space: &SpaceId, now:
             },
             Need::Key(key) => db.space_key(space, key).is_some(),
             Need::Time(at) => *at <= now,
-            Need::Address { .. } | Need::GitObject { .. } | Need::GitData(_) | Need::Content(..) => false,
+            Need::Address { .. } | Need::GitObject { .. } | Need::GitData { .. } | Need::Content(..) => false,
         };
         if is_met {
             return Ok(true);
@@ -111,10 +108,10 @@ pub fn owner_of(row: &EventRow) -> Owner {
     }
 }
 
-/// Since when an event is held.
-pub fn held_since(row: &EventRow) -> Nanos {
+/// Until when an event is held.
+fn held_until(row: &EventRow) -> Nanos {
     match &row.stage {
-        Stage::Held { since, .. } => *since,
+        Stage::Held { until, .. } => *until,
         Stage::Ready | Stage::Applied { .. } | Stage::Carried | Stage::Refused { .. } | Stage::Expired => Nanos(0),
     }
 }
@@ -133,10 +130,10 @@ pub fn space_of(db: &impl Reads, seq: Seq, row: &EventRow) -> StoreResult<Option
 /// Takes an event out of everything that says it waits, and gives back what it holds.
 pub(crate) fn withdraw(db: &impl Reads, policy: &Policy, seq: Seq, row: &EventRow) -> StoreResult<Vec<Change>> {
     let mut changes = Vec::new();
-    if let Stage::Held { unmet, since } = &row.stage {
+    if let Stage::Held { unmet, until, .. } = &row.stage {
         let space = space_of(db, seq, row)?;
         changes.extend(unmet.iter().map(|need| Change::Waiting(RowChange::Remove, need.clone(), seq, space)));
-        changes.push(Change::Held(RowChange::Remove, owner_of(row), seq, *since));
+        changes.push(Change::Held(RowChange::Remove, owner_of(row), seq, *until));
     }
     if let Some(meta) = &row.meta {
         changes.push(Change::Usage(RowChange::Remove, meta.space, meta.author, row.content, meta.content_len));
@@ -145,6 +142,19 @@ pub(crate) fn withdraw(db: &impl Reads, policy: &Policy, seq: Seq, row: &EventRo
         }
     }
     Ok(changes)
+}
+
+/// Prolongs the wait of a held event; any other is left as it is.
+pub fn renew(db: &impl Reads, seq: Seq, until: Nanos) -> StoreResult<Vec<Change>> {
+    let Some(mut row) = db.event(seq)? else { return Err(no_row(seq)) };
+    let Stage::Held { until: before, .. } = row.stage else { return Ok(Vec::new()) };
+    let owner = owner_of(&row);
+    row.stage = row.stage.next(StageInput::Renew(until)).map_err(|edge| StoreError::Broken(edge.to_string()))?;
+    Ok(vec![
+        Change::Held(RowChange::Remove, owner, seq, before),
+        Change::Held(RowChange::Put, owner, seq, until),
+        Change::Row(seq, Box::new(row)),
+    ])
 }
 
 /// Ends the wait of an event: nothing of it is kept, and it may come again.
@@ -205,18 +215,8 @@ pub fn refuse(
     Ok(changes)
 }
 
-/// Does a bounded part of a task; what is left is a task again.
-pub fn run(db: &impl Reads, policy: &Policy, task: Task) -> StoreResult<Vec<Change>> {
-    match task {
-        Task::Release(need) => release(db, policy, need),
-        Task::Content(space, hash, after) => content::arrived(db, policy, space, hash, after),
-        Task::Rederive(membership, after) => rederive(db, policy, membership, after),
-        Task::Versions(target, after) => content::recheck_versions(db, policy, target, after),
-        Task::Join(space, after) => join(db, policy, space, after),
-    }
-}
-
-fn release(db: &impl Reads, policy: &Policy, need: Need) -> StoreResult<Vec<Change>> {
+/// Wakes a bounded part of those that wait for a need.
+pub(crate) fn release(db: &impl Reads, policy: &Policy, need: Need) -> StoreResult<Vec<Change>> {
     let waiting = db.waiting(&need, Seq(0), policy.releases_max)?;
     let mut changes = wake_all(db, &need, &waiting)?;
     let is_last = waiting.len() < policy.releases_max || is_planted(PlantedBug::ReleaseRestForgotten);
@@ -226,7 +226,8 @@ fn release(db: &impl Reads, policy: &Policy, need: Need) -> StoreResult<Vec<Chan
     Ok(changes)
 }
 
-fn join(db: &impl Reads, policy: &Policy, space: SpaceId, after: Seq) -> StoreResult<Vec<Change>> {
+/// Wakes a bounded part of what was carried of a space that was joined.
+pub(crate) fn join(db: &impl Reads, policy: &Policy, space: SpaceId, after: Seq) -> StoreResult<Vec<Change>> {
     let carried = db.carried(&space, after, policy.releases_max)?;
     let mut changes = vec![Change::Task(RowChange::Remove, Task::Join(space, after))];
     for seq in &carried {
@@ -242,110 +243,4 @@ fn join(db: &impl Reads, policy: &Policy, space: SpaceId, after: Seq) -> StoreRe
         changes.push(Change::Task(RowChange::Put, Task::Join(space, *last)));
     }
     Ok(changes)
-}
-
-/// Looks again at events that stand on a membership whose interval changed, a bounded number at a time. All such work
-/// goes on in the order of stamps, whichever membership it belongs to: it stops where another task is due first, and
-/// after an event whose change concerns others. What an event depends on is then settled before it is looked at, and it
-/// is looked at once.
-fn rederive(db: &impl Reads, policy: &Policy, membership: Seq, after: Stamp) -> StoreResult<Vec<Change>> {
-    let mut changes = vec![Change::Task(RowChange::Remove, Task::Rederive(membership, after))];
-    let Some((space, author)) = member_numbers(db, membership)? else { return Ok(changes) };
-    let horizon = db.next_rederive((membership, after))?.unwrap_or(Stamp::LAST);
-    let events = db.by_author(space, author, after, policy.releases_max)?;
-    let mut last = None;
-    for (stamp, seq) in &events {
-        if last.is_some() && *stamp > horizon {
-            break;
-        }
-        last = Some(*stamp);
-        let further = rederive_one(db, membership, *stamp, *seq)?;
-        let concerns_others = further.iter().any(|change| matches!(change, Change::Task(_, Task::Rederive(..))));
-        changes.extend(further);
-        if concerns_others {
-            break;
-        }
-    }
-    let is_done = events.len() < policy.releases_max && last == events.last().map(|(stamp, _)| *stamp);
-    if let (Some(last), false) = (last, is_done) {
-        changes.push(Change::Task(RowChange::Put, Task::Rederive(membership, last)));
-    }
-    Ok(changes)
-}
-
-fn member_numbers(db: &impl Reads, membership: Seq) -> StoreResult<Option<(SpaceNo, AuthorNo)>> {
-    let (Some(member), Some(row)) = (db.membership(membership)?, db.event(membership)?) else {
-        return Ok(None);
-    };
-    let author = db.author_no(&member.member)?;
-    Ok(row.meta.map(|meta| meta.space).zip(author))
-}
-
-fn rederive_one(db: &impl Reads, membership: Seq, stamp: Stamp, seq: Seq) -> StoreResult<Vec<Change>> {
-    let Some(row) = db.event(seq)? else {
-        return Err(no_row(seq));
-    };
-    let Some(mut meta) = row.meta.clone() else {
-        return Err(no_row(seq));
-    };
-    if meta.authority != membership {
-        return Ok(Vec::new());
-    }
-    let now_counts = counts(db, &meta, stamp)?;
-    let mut changes = Vec::new();
-    if meta.kind == Kind::Edit && now_counts != meta.counts {
-        changes.push(Change::Task(RowChange::Put, Task::Versions(seq, Stamp::FIRST)));
-    }
-    if meta.kind == Kind::Delete {
-        // Even where it still counts, it may have lost the rank to reach what others wrote.
-        changes.extend(deletion_changed(db, seq)?);
-    }
-    if now_counts == meta.counts {
-        return Ok(changes);
-    }
-    meta.counts = now_counts;
-    let row_change = if now_counts { RowChange::Put } else { RowChange::Remove };
-    let kind = if now_counts { JournalKind::Shown } else { JournalKind::Hidden };
-    let Some(envelope) = db.opened(seq)? else {
-        return Err(no_row(seq));
-    };
-    changes.extend(views::rows(&meta, &envelope).into_iter().map(|view| Change::View(row_change, view, stamp, seq)));
-    changes.push(Change::Journal(meta.space, seq, kind));
-    changes.extend(consequences(&meta, row_change, stamp, seq));
-    let row = EventRow { meta: Some(meta), ..row };
-    changes.push(Change::Row(seq, Box::new(row)));
-    Ok(changes)
-}
-
-/// What follows for others when a grant, a replacement or a removal starts or stops counting.
-pub fn consequences(meta: &crate::rows::Meta, row_change: RowChange, stamp: Stamp, seq: Seq) -> Vec<Change> {
-    let mut changes = Vec::new();
-    if meta.kind == Kind::Member {
-        // Whatever stands on it is later than the grant itself.
-        changes.push(Change::Task(RowChange::Put, Task::Rederive(seq, stamp)));
-    }
-    if matches!(meta.kind, Kind::Member | Kind::Removal) && meta.subject != Seq(0) {
-        changes.push(Change::Limit(row_change, meta.subject, MembershipLimit { from: stamp, cap: meta.grants }));
-        changes.push(Change::Task(RowChange::Put, Task::Rederive(meta.subject, stamp)));
-    }
-    changes
-}
-
-/// A delete came, or what it may reach changed: its target is looked at again, in a step of its own.
-pub fn deletion_changed(db: &impl Reads, delete: Seq) -> StoreResult<Vec<Change>> {
-    let Some(envelope) = db.opened(delete)? else {
-        return Ok(Vec::new());
-    };
-    let Some(target) = rules::deleted_target(&envelope) else {
-        return Ok(Vec::new());
-    };
-    recheck_task(db, &target)
-}
-
-/// The task that looks again at a target, if it is known.
-pub fn recheck_task(db: &impl Reads, target: &EventId) -> StoreResult<Vec<Change>> {
-    Ok(match db.seq(target)? {
-        Some(seq) => vec![Change::Task(RowChange::Put, Task::Versions(seq, Stamp::FIRST))],
-        None => Vec::new(),
-    })
 }

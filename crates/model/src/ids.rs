@@ -78,6 +78,8 @@ byte_ids! {
     SpaceId(16, "space", "a space id");
     /// An identity: an ed25519 public key.
     Identity(32, "identity", "an identity");
+    /// The key of somebody in the `nostr` protocol: a secp256k1 public key, which is no [`Identity`].
+    NostrKey(32, "nostr", "a Nostr public key");
     /// The id of a space key.
     KeyId(16, "key", "a key id");
     /// The id of a prekey.
@@ -88,6 +90,12 @@ byte_ids! {
     ContentHash(32, "content", "a content hash");
     /// The auxiliary key of an envelope; zero for none.
     AuxKey(16, "aux", "an auxiliary key");
+}
+
+impl SpaceId {
+    /// The commons: the one space in which all events of protocols without spaces live. Ids of spaces are hashes, so none
+    /// is like it.
+    pub const COMMONS: SpaceId = SpaceId(*b"anteroom commons");
 }
 
 macro_rules! numbers {

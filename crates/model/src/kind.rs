@@ -6,8 +6,12 @@ use crate::payload::MemberRole;
 use std::fmt;
 
 macro_rules! kinds {
-    ($($(#[$doc:meta])* $name:ident = $code:literal, $word:literal;)*) => {
-        /// What an event says.
+    ($(
+        $(#[$doc:meta])*
+        $name:ident = $code:literal, $word:literal, content $content:ident, least $role:ident, deletable $deletable:literal,
+        tier $tier:literal, payload $payload:literal;
+    )*) => {
+        /// What an event of the `space` protocol says.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum Kind {
             $($(#[$doc])* $name,)*
@@ -33,53 +37,83 @@ macro_rules! kinds {
             pub fn word(self) -> &'static str {
                 match self { $(Kind::$name => $word,)* Kind::Unknown(_) => "unknown" }
             }
+
+            /// What its content must be.
+            pub fn content_rule(self) -> ContentRule {
+                match self { $(Kind::$name => ContentRule::$content,)* Kind::Unknown(_) => ContentRule::Any }
+            }
+
+            /// Whether it carries a payload, which decides validity.
+            pub fn has_payload(self) -> bool {
+                match self { $(Kind::$name => $payload,)* Kind::Unknown(_) => false }
+            }
+
+            /// The least role that may make it in a space with members.
+            pub fn least_role(self) -> MemberRole {
+                match self { $(Kind::$name => MemberRole::$role,)* Kind::Unknown(_) => MemberRole::Reader }
+            }
+
+            /// Whether the content of such an event can be deleted. What decides validity never goes.
+            pub fn is_deletable(self) -> bool {
+                match self { $(Kind::$name => $deletable,)* Kind::Unknown(_) => true }
+            }
+
+            /// Which kinds need which: an event needs only events of a lower tier, or, in tier zero, earlier ones.
+            pub fn tier(self) -> u8 {
+                match self { $(Kind::$name => $tier,)* Kind::Unknown(_) => Kind::TIERS - 1 }
+            }
         }
     };
 }
 
 kinds! {
     /// Creates a space; its author is the owner.
-    Space = 1, "space";
+    Space = 1, "space", content Json, least Reader, deletable false, tier 0, payload true;
     /// The settings of a space: one register.
-    Settings = 2, "settings";
+    Settings = 2, "settings", content Json, least Admin, deletable true, tier 1, payload false;
     /// Gives an identity a role, or replaces an earlier membership.
-    Member = 3, "member";
+    Member = 3, "member", content Empty, least Admin, deletable false, tier 0, payload true;
     /// Ends a membership.
-    Removal = 4, "removal";
+    Removal = 4, "removal", content Empty, least Reader, deletable false, tier 0, payload false;
     /// A device of the author: one register per device key.
-    Device = 5, "device";
+    Device = 5, "device", content Json, least Reader, deletable true, tier 1, payload false;
     /// A public key to which key events are sealed.
-    Prekey = 6, "prekey";
+    Prekey = 6, "prekey", content Empty, least Reader, deletable false, tier 1, payload true;
     /// Carries a space key to one member.
-    Key = 7, "key";
+    Key = 7, "key", content Empty, least Reader, deletable false, tier 1, payload true;
     /// The author's profile in the space: one register.
-    Profile = 8, "profile";
+    Profile = 8, "profile", content Json, least Reader, deletable true, tier 1, payload false;
     /// Opens a thread.
-    Thread = 16, "thread";
+    Thread = 16, "thread", content Json, least Member, deletable true, tier 1, payload false;
     /// Changes one field of a thread; the auxiliary key says which.
-    ThreadUpdate = 17, "thread-update";
+    ThreadUpdate = 17, "thread-update", content Json, least Member, deletable true, tier 2, payload false;
     /// Deletes a thread softly.
-    ThreadDelete = 18, "thread-delete";
+    ThreadDelete = 18, "thread-delete", content Empty, least Member, deletable false, tier 2, payload false;
     /// A message in a thread.
-    Message = 32, "message";
+    Message = 32, "message", content Json, least Member, deletable true, tier 2, payload false;
     /// A new version of a message or post.
-    Edit = 33, "edit";
+    Edit = 33, "edit", content Json, least Member, deletable true, tier 3, payload false;
     /// A reaction; replaces the author's earlier one on the same target.
-    Reaction = 34, "reaction";
+    Reaction = 34, "reaction", content Json, least Member, deletable true, tier 3, payload false;
     /// Takes the author's reaction back.
-    ReactionRemoval = 35, "reaction-removal";
+    ReactionRemoval = 35, "reaction-removal", content Empty, least Member, deletable false, tier 3, payload false;
     /// How far the author has read a thread: one register per thread.
-    ReadMarker = 36, "read-marker";
+    ReadMarker = 36, "read-marker", content Empty, least Reader, deletable false, tier 3, payload false;
     /// Deletes the content of its target for ever.
-    Delete = 48, "delete";
+    Delete = 48, "delete", content Empty, least Member, deletable false, tier 3, payload false;
     /// A post in the author's public space.
-    Post = 64, "post";
+    Post = 64, "post", content Json, least Member, deletable true, tier 2, payload false;
     /// Follows a public space: one register with unfollow.
-    Follow = 65, "follow";
+    Follow = 65, "follow", content Empty, least Member, deletable false, tier 1, payload false;
     /// Ends a follow.
-    Unfollow = 66, "unfollow";
+    Unfollow = 66, "unfollow", content Empty, least Member, deletable false, tier 1, payload false;
     /// A file; its content is the manifest.
-    File = 80, "file";
+    File = 80, "file", content Json, least Member, deletable true, tier 1, payload false;
+}
+
+impl Kind {
+    /// How many tiers there are.
+    pub const TIERS: u8 = 4;
 }
 
 /// Whether content must be there, must not, or may.
@@ -91,62 +125,6 @@ pub enum ContentRule {
     Empty,
     /// Anything: the kind is not known.
     Any,
-}
-
-impl Kind {
-    /// What its content must be.
-    pub fn content_rule(self) -> ContentRule {
-        match self {
-            Kind::Space | Kind::Settings | Kind::Device | Kind::Profile => ContentRule::Json,
-            Kind::Thread | Kind::ThreadUpdate | Kind::Message | Kind::Edit => ContentRule::Json,
-            Kind::Reaction | Kind::Post | Kind::File => ContentRule::Json,
-            Kind::Member | Kind::Removal | Kind::Prekey | Kind::Key => ContentRule::Empty,
-            Kind::ThreadDelete | Kind::ReactionRemoval | Kind::Delete => ContentRule::Empty,
-            Kind::ReadMarker | Kind::Follow | Kind::Unfollow => ContentRule::Empty,
-            Kind::Unknown(_) => ContentRule::Any,
-        }
-    }
-
-    /// Whether it carries a payload, which decides validity.
-    pub fn has_payload(self) -> bool {
-        matches!(self, Kind::Space | Kind::Member | Kind::Prekey | Kind::Key)
-    }
-
-    /// The least role that may make it in a space with members.
-    pub fn least_role(self) -> MemberRole {
-        match self {
-            Kind::Settings | Kind::Member => MemberRole::Admin,
-            Kind::Thread | Kind::ThreadUpdate | Kind::ThreadDelete | Kind::Message | Kind::Edit => MemberRole::Member,
-            Kind::Reaction | Kind::ReactionRemoval | Kind::Delete | Kind::File => MemberRole::Member,
-            Kind::Post | Kind::Follow | Kind::Unfollow => MemberRole::Member,
-            Kind::Space | Kind::Removal | Kind::Device | Kind::Prekey | Kind::Key => MemberRole::Reader,
-            Kind::Profile | Kind::ReadMarker | Kind::Unknown(_) => MemberRole::Reader,
-        }
-    }
-
-    /// Whether the content of such an event can be deleted. What decides validity never goes.
-    pub fn is_deletable(self) -> bool {
-        match self {
-            Kind::Thread | Kind::ThreadUpdate | Kind::Message | Kind::Edit | Kind::Reaction => true,
-            Kind::Post | Kind::File | Kind::Profile | Kind::Device | Kind::Settings => true,
-            Kind::Unknown(_) => true,
-            Kind::Space | Kind::Member | Kind::Removal | Kind::Prekey | Kind::Key => false,
-            Kind::ThreadDelete | Kind::ReactionRemoval | Kind::ReadMarker | Kind::Delete => false,
-            Kind::Follow | Kind::Unfollow => false,
-        }
-    }
-
-    /// Which kinds need which: an event needs only events of a lower tier, or, in tier zero, earlier ones.
-    pub fn tier(self) -> u8 {
-        match self {
-            Kind::Space | Kind::Member | Kind::Removal => 0,
-            Kind::Settings | Kind::Device | Kind::Prekey | Kind::Key | Kind::Profile => 1,
-            Kind::Thread | Kind::File | Kind::Follow | Kind::Unfollow => 1,
-            Kind::ThreadUpdate | Kind::ThreadDelete | Kind::Message | Kind::Post => 2,
-            Kind::Edit | Kind::Reaction | Kind::ReactionRemoval | Kind::ReadMarker => 3,
-            Kind::Delete | Kind::Unknown(_) => 3,
-        }
-    }
 }
 
 impl fmt::Display for Kind {

@@ -29,8 +29,8 @@ pub mod stage;
 pub use blob::Blob;
 pub use envelope::{Envelope, Reference, Role, Verified};
 pub use ids::{
-    AuthorNo, AuxKey, ContentHash, EventId, Identity, KeyId, Nanos, Position, PrekeyId, Seq, SpaceId, SpaceNo, Stamp,
-    TransitId,
+    AuthorNo, AuxKey, ContentHash, EventId, Identity, KeyId, Nanos, NostrKey, Position, PrekeyId, Seq, SpaceId,
+    SpaceNo, Stamp, TransitId,
 };
 pub use kind::Kind;
 pub use need::{Group, Need};

@@ -1,6 +1,6 @@
 //! Needs: everything that can be missing, in one enum. Holding, fetching, explaining and testing all speak of it.
 
-use crate::ids::{ContentHash, EventId, Identity, KeyId, Nanos, SpaceId};
+use crate::ids::{ContentHash, EventId, Identity, KeyId, Nanos, NostrKey, SpaceId};
 use crate::limits::IDENTIFIER_BYTES_MAX;
 use crate::reader::{ByteReader, TooShort};
 use std::fmt;
@@ -20,20 +20,27 @@ pub enum Need {
     Address {
         /// The Nostr kind.
         kind: u16,
-        /// The author's public key.
-        author: Identity,
+        /// The author.
+        author: NostrKey,
         /// The `d` tag.
         identifier: String,
     },
-    /// The object and all it reaches are in the repository.
+    /// The object and all it reaches are in that owner's repository.
     GitObject {
-        /// Which repository.
-        repository: String,
+        /// Whose repository.
+        owner: NostrKey,
+        /// Its identifier.
+        identifier: String,
         /// Which object.
         oid: Oid,
     },
-    /// The repository has its first authorised refs.
-    GitData(String),
+    /// That owner's repository has its first authorised refs.
+    GitData {
+        /// Whose repository.
+        owner: NostrKey,
+        /// Its identifier.
+        identifier: String,
+    },
     /// The clock has passed it.
     Time(Nanos),
     /// The bytes are verified and stored.
@@ -44,7 +51,7 @@ pub enum Need {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a need is written event:ID, key:ID, content:SPACE:HASH, time:NANOSECONDS, address:KIND:AUTHOR:IDENTIFIER, \
-     git:OID:REPOSITORY or repository:NAME"
+     git:OID:OWNER:IDENTIFIER or repository:OWNER:IDENTIFIER"
 )]
 pub struct BadNeed;
 
@@ -67,13 +74,13 @@ impl Need {
                 let length = (identifier.len() as u16).to_be_bytes();
                 tagged(3, &[&kind.to_be_bytes(), &author.0, &length, identifier.as_bytes()])
             }
-            Need::GitObject { repository, oid } => {
-                let length = (repository.len() as u16).to_be_bytes();
-                tagged(4, &[&length, repository.as_bytes(), oid])
+            Need::GitObject { owner, identifier, oid } => {
+                let length = (identifier.len() as u16).to_be_bytes();
+                tagged(4, &[&owner.0, &length, identifier.as_bytes(), oid])
             }
-            Need::GitData(repository) => {
-                let length = (repository.len() as u16).to_be_bytes();
-                tagged(5, &[&length, repository.as_bytes()])
+            Need::GitData { owner, identifier } => {
+                let length = (identifier.len() as u16).to_be_bytes();
+                tagged(5, &[&owner.0, &length, identifier.as_bytes()])
             }
             Need::Time(at) => tagged(Need::TIME_TAG, &[&at.0.to_be_bytes()]),
             Need::Content(space, hash) => tagged(7, &[&space.0, &hash.0]),
@@ -87,11 +94,17 @@ impl Need {
             2 => Need::Key(KeyId(reader.array()?)),
             3 => {
                 let kind = reader.u16()?;
-                let author = Identity(reader.array()?);
+                let author = NostrKey(reader.array()?);
                 Need::Address { kind, author, identifier: read_identifier(reader)? }
             }
-            4 => Need::GitObject { repository: read_identifier(reader)?, oid: reader.array()? },
-            5 => Need::GitData(read_identifier(reader)?),
+            4 => {
+                let owner = NostrKey(reader.array()?);
+                Need::GitObject { owner, identifier: read_identifier(reader)?, oid: reader.array()? }
+            }
+            5 => {
+                let owner = NostrKey(reader.array()?);
+                Need::GitData { owner, identifier: read_identifier(reader)? }
+            }
             Need::TIME_TAG => Need::Time(reader.nanos()?),
             7 => Need::Content(SpaceId(reader.array()?), ContentHash(reader.array()?)),
             _ => return Err(BadNeed),
@@ -103,7 +116,7 @@ impl Need {
         match self {
             Need::Content(..) => false,
             Need::Event(_) | Need::Key(_) | Need::Address { .. } | Need::Time(_) => true,
-            Need::GitObject { .. } | Need::GitData(_) => true,
+            Need::GitObject { .. } | Need::GitData { .. } => true,
         }
     }
 
@@ -114,7 +127,7 @@ impl Need {
             Need::Key(_) => "key",
             Need::Address { .. } => "address",
             Need::GitObject { .. } => "git",
-            Need::GitData(_) => "repository",
+            Need::GitData { .. } => "repository",
             Need::Time(_) => "time",
             Need::Content(..) => "content",
         }
@@ -144,8 +157,8 @@ impl fmt::Display for Need {
             Need::Event(id) => write!(f, "event:{id}"),
             Need::Key(id) => write!(f, "key:{id}"),
             Need::Address { kind, author, identifier } => write!(f, "address:{kind}:{author}:{identifier}"),
-            Need::GitObject { repository, oid } => write!(f, "git:{}:{repository}", hex::encode(oid)),
-            Need::GitData(repository) => write!(f, "repository:{repository}"),
+            Need::GitObject { owner, identifier, oid } => write!(f, "git:{}:{owner}:{identifier}", hex::encode(oid)),
+            Need::GitData { owner, identifier } => write!(f, "repository:{owner}:{identifier}"),
             Need::Time(at) => write!(f, "time:{}", at.0),
             Need::Content(space, hash) => write!(f, "content:{space}:{hash}"),
         }
@@ -161,7 +174,10 @@ impl FromStr for Need {
             "event" => Need::Event(rest.parse().map_err(|_| BadNeed)?),
             "key" => Need::Key(rest.parse().map_err(|_| BadNeed)?),
             "time" => Need::Time(Nanos(rest.parse().map_err(|_| BadNeed)?)),
-            "repository" => Need::GitData(bounded(rest)?),
+            "repository" => {
+                let (owner, identifier) = parse_repository(rest)?;
+                Need::GitData { owner, identifier }
+            }
             "content" => {
                 let (space, hash) = rest.split_once(':').ok_or(BadNeed)?;
                 Need::Content(space.parse().map_err(|_| BadNeed)?, hash.parse().map_err(|_| BadNeed)?)
@@ -170,13 +186,19 @@ impl FromStr for Need {
                 let (oid, repository) = rest.split_once(':').ok_or(BadNeed)?;
                 let mut bytes = [0; 20];
                 hex::decode_to_slice(oid, &mut bytes).map_err(|_| BadNeed)?;
-                Need::GitObject { repository: bounded(repository)?, oid: bytes }
+                let (owner, identifier) = parse_repository(repository)?;
+                Need::GitObject { owner, identifier, oid: bytes }
             }
             "address" => parse_address(rest)?,
             _ => return Err(BadNeed),
         };
         Ok(need)
     }
+}
+
+fn parse_repository(text: &str) -> Result<(NostrKey, String), BadNeed> {
+    let (owner, identifier) = text.split_once(':').ok_or(BadNeed)?;
+    Ok((owner.parse().map_err(|_| BadNeed)?, bounded(identifier)?))
 }
 
 fn parse_address(rest: &str) -> Result<Need, BadNeed> {
@@ -204,7 +226,7 @@ pub enum Group {
     Author(SpaceId, Identity),
     /// One content.
     Content(SpaceId, ContentHash),
-    /// A repository: its objects and first refs.
+    /// All repositories of one identifier, whoever owns them: their objects and first refs.
     Repository(String),
     /// Events at Nostr addresses and their relays.
     Relays,
@@ -216,8 +238,8 @@ impl Group {
         match need {
             Need::Event(_) | Need::Key(_) => Some(Group::Space(space)),
             Need::Address { .. } => Some(Group::Relays),
-            Need::GitObject { repository, .. } | Need::GitData(repository) => {
-                Some(Group::Repository(repository.clone()))
+            Need::GitObject { identifier, .. } | Need::GitData { identifier, .. } => {
+                Some(Group::Repository(identifier.clone()))
             }
             Need::Time(_) => None,
             Need::Content(space, hash) => Some(Group::Content(*space, *hash)),
@@ -270,9 +292,9 @@ mod tests {
         vec![
             Need::Event(EventId([1; 16])),
             Need::Key(KeyId([2; 16])),
-            Need::Address { kind: 30617, author: Identity([3; 32]), identifier: "a:b".into() },
-            Need::GitObject { repository: "r".into(), oid: [4; 20] },
-            Need::GitData("repo".into()),
+            Need::Address { kind: 30617, author: NostrKey([3; 32]), identifier: "a:b".into() },
+            Need::GitObject { owner: NostrKey([8; 32]), identifier: "r".into(), oid: [4; 20] },
+            Need::GitData { owner: NostrKey([8; 32]), identifier: "re:po".into() },
             Need::Time(Nanos(77)),
             Need::Content(SpaceId([5; 16]), ContentHash([6; 32])),
         ]
@@ -303,7 +325,9 @@ mod tests {
 
     #[test]
     fn nonsense_is_not_a_need() {
-        for text in ["", "event", "event:zz", "time:-1", "content:aa", "git:aa:x", "repository:", "moon:1"] {
+        for text in
+            ["", "event", "event:zz", "time:-1", "content:aa", "git:aa:x", "repository:", "repository:x", "moon:1"]
+        {
             assert_eq!(text.parse::<Need>(), Err(BadNeed), "{text}");
         }
     }

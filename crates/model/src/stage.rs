@@ -92,6 +92,8 @@ pub enum Stage {
         unmet: Vec<Need>,
         /// Since when.
         since: Nanos,
+        /// When the wait ends, unless it is renewed.
+        until: Nanos,
     },
     /// Its last need was met; POST will look at it again.
     Ready,
@@ -115,7 +117,16 @@ pub enum Stage {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StageInput {
     /// POST found needs unmet.
-    Hold(Vec<Need>, Nanos),
+    Hold {
+        /// What it waits for.
+        unmet: Vec<Need>,
+        /// From when on.
+        since: Nanos,
+        /// When the wait ends.
+        until: Nanos,
+    },
+    /// It was submitted again, and its kind prolongs the wait then.
+    Renew(Nanos),
     /// A need was met.
     Met(Need),
     /// POST applied it.
@@ -144,10 +155,13 @@ impl Stage {
         use Stage::*;
         use StageInput as In;
         match (self, input) {
-            (Ready | Held { .. }, In::Hold(unmet, since)) if !unmet.is_empty() => Ok(Held { unmet, since }),
-            (Held { mut unmet, since }, In::Met(need)) => {
+            (Ready | Held { .. }, In::Hold { unmet, since, until }) if !unmet.is_empty() => {
+                Ok(Held { unmet, since, until })
+            }
+            (Held { unmet, since, .. }, In::Renew(until)) => Ok(Held { unmet, since, until }),
+            (Held { mut unmet, since, until }, In::Met(need)) => {
                 unmet.retain(|other| *other != need);
-                Ok(if unmet.is_empty() { Ready } else { Held { unmet, since } })
+                Ok(if unmet.is_empty() { Ready } else { Held { unmet, since, until } })
             }
             // A need met twice, or met for what is past waiting, is normal: arrivals repeat.
             (stage @ (Ready | Applied { .. } | Carried), In::Met(_)) => Ok(stage),
@@ -157,15 +171,23 @@ impl Stage {
             (Ready, In::Carry) => Ok(Carried),
             (Carried | Held { .. }, In::Wake) => Ok(Ready),
             (stage @ (Ready | Applied { .. }), In::Wake) => Ok(stage),
-            (stage @ (Ready | Held { .. }), input @ In::Hold(..)) => forbidden(&stage, &input),
-            (stage @ (Applied { .. } | Carried), input @ In::Hold(..)) => forbidden(&stage, &input),
+            (stage @ (Ready | Held { .. }), input @ In::Hold { .. }) => forbidden(&stage, &input),
+            (stage @ (Applied { .. } | Carried), input @ In::Hold { .. }) => forbidden(&stage, &input),
             (stage @ (Held { .. } | Applied { .. } | Carried), input @ In::Apply(_)) => forbidden(&stage, &input),
+            (stage @ (Ready | Applied { .. } | Carried), input @ In::Renew(_)) => forbidden(&stage, &input),
             (stage @ Applied { .. }, input @ In::Refuse(_)) => forbidden(&stage, &input),
             (stage @ (Ready | Applied { .. }), input @ In::Expire) => forbidden(&stage, &input),
             (stage @ (Held { .. } | Applied { .. } | Carried), input @ In::Carry) => forbidden(&stage, &input),
             (
                 stage @ (Refused { .. } | Expired),
-                input @ (In::Hold(..) | In::Met(_) | In::Apply(_) | In::Refuse(_) | In::Expire | In::Carry | In::Wake),
+                input @ (In::Hold { .. }
+                | In::Renew(_)
+                | In::Met(_)
+                | In::Apply(_)
+                | In::Refuse(_)
+                | In::Expire
+                | In::Carry
+                | In::Wake),
             ) => forbidden(&stage, &input),
         }
     }
@@ -285,7 +307,7 @@ mod tests {
 
     fn stages() -> Vec<Stage> {
         vec![
-            Stage::Held { unmet: vec![Need::Time(Nanos(1)), Need::Time(Nanos(2))], since: Nanos(0) },
+            Stage::Held { unmet: vec![Need::Time(Nanos(1)), Need::Time(Nanos(2))], since: Nanos(0), until: Nanos(9) },
             Stage::Ready,
             Stage::Applied { position: 1 },
             Stage::Refused { why: RefusalReason::Role },
@@ -309,7 +331,9 @@ mod tests {
     fn every_edge_of_an_event() {
         let need = || Need::Time(Nanos(1));
         let check = |input, want: &str| assert_eq!(edges(&input), want, "{input:?}");
-        check(StageInput::Hold(vec![need()], Nanos(0)), "held>held ready>held applied| refused| expired| carried|");
+        let hold = StageInput::Hold { unmet: vec![need()], since: Nanos(0), until: Nanos(9) };
+        check(hold, "held>held ready>held applied| refused| expired| carried|");
+        check(StageInput::Renew(Nanos(20)), "held>held ready| applied| refused| expired| carried|");
         check(StageInput::Met(need()), "held>held ready>ready applied>applied refused| expired| carried>carried");
         check(StageInput::Apply(7), "held| ready>applied applied| refused| expired| carried|");
         check(
@@ -322,8 +346,14 @@ mod tests {
     }
 
     #[test]
+    fn a_renewed_hold_keeps_what_it_waits_for() {
+        let held = |until| Stage::Held { unmet: vec![Need::Time(Nanos(1))], since: Nanos(0), until: Nanos(until) };
+        assert_eq!(held(9).next(StageInput::Renew(Nanos(20))), Ok(held(20)));
+    }
+
+    #[test]
     fn the_last_need_makes_it_ready() {
-        let held = Stage::Held { unmet: vec![Need::Time(Nanos(1))], since: Nanos(0) };
+        let held = Stage::Held { unmet: vec![Need::Time(Nanos(1))], since: Nanos(0), until: Nanos(9) };
         assert_eq!(held.next(StageInput::Met(Need::Time(Nanos(1)))), Ok(Stage::Ready));
     }
 

@@ -312,7 +312,7 @@ impl<'a> ReferenceModel<'a> {
             let limits: Vec<String> = self
                 .limits(made, Stamp::LAST)
                 .iter()
-                .map(|(from, cap)| format!("Limit {{ from: {from:?}, cap: {cap:?} }}"))
+                .map(|(from, cap)| format!("{from}={}", cap.map_or("none".to_owned(), |cap| cap.to_string())))
                 .collect();
             lines.insert(format!(
                 "member {} {} {member} {role} counts={} limits={}",

@@ -3,18 +3,23 @@
 use crate::at_rest::Inline;
 use engine::reads::{StoreError, StoreResult};
 use engine::rows::{
-    ContentLocation, ContentRow, EventRow, Membership, Meta, Origin, Owner, Register, RegisterKey, Task,
+    ContentLocation, ContentRow, EventKind, EventRow, Membership, Meta, Origin, Owner, Register, RegisterKey,
+    SpaceTask, Task,
 };
 use model::payload::MemberRole;
 use model::reader::{ByteReader, TooShort};
 use model::stage::{ContentState, Stage};
-use model::{AuthorNo, ContentHash, EventId, Identity, Kind, Nanos, Need, Seq, SpaceId, SpaceNo, Stamp};
+use model::{AuthorNo, ContentHash, EventId, Identity, Nanos, Need, Seq, SpaceId, SpaceNo, Stamp};
 use serde::{Deserialize, Serialize};
 
 pub(crate) const ROW_VERSION: u8 = 1;
 const FLAG_INLINE: u8 = 1;
 const FLAG_OPENED: u8 = 2;
 const FLAG_COUNTS: u8 = 4;
+/// The event stands on a membership.
+const LINK_AUTHORITY: u8 = 1;
+/// The event belongs to a thread or target.
+const LINK_SUBJECT: u8 = 2;
 /// The inline content begins with a tag that tells its form.
 const FLAG_AT_REST: u8 = 8;
 
@@ -140,7 +145,7 @@ pub(crate) fn encode_event(row: &EventRow, blob: &[u8], inline: Option<&Inline<'
     if let Some(meta) = &row.meta {
         encode_meta(meta, &mut out);
     }
-    out.extend((blob.len() as u16).to_be_bytes());
+    out.extend((blob.len() as u32).to_be_bytes());
     out.extend(blob);
     out.extend(inline.map_or(&[][..], |inline| &inline.bytes));
     out
@@ -149,9 +154,10 @@ pub(crate) fn encode_event(row: &EventRow, blob: &[u8], inline: Option<&Inline<'
 fn encode_stage(stage: &Stage, out: &mut Vec<u8>) {
     match stage {
         Stage::Ready => out.push(0),
-        Stage::Held { unmet, since } => {
+        Stage::Held { unmet, since, until } => {
             out.push(1);
             out.extend(since.0.to_be_bytes());
+            out.extend(until.0.to_be_bytes());
             out.extend((unmet.len() as u16).to_be_bytes());
             unmet.iter().for_each(|need| out.extend(need.to_key()));
         }
@@ -179,12 +185,17 @@ fn encode_state(state: ContentState, out: &mut Vec<u8>) {
 }
 
 fn encode_meta(meta: &Meta, out: &mut Vec<u8>) {
-    out.extend(meta.kind.code().to_be_bytes());
+    let (protocol, kind) = meta.kind.to_code();
+    out.push(protocol);
+    out.extend(kind.to_be_bytes());
     out.extend(meta.at.0.to_be_bytes());
     out.extend(meta.space.0.to_be_bytes());
     out.extend(meta.author.0.to_be_bytes());
-    out.extend(meta.authority.0.to_be_bytes());
-    out.extend(meta.subject.0.to_be_bytes());
+    let links = if meta.authority.is_some() { LINK_AUTHORITY } else { 0 };
+    out.push(links | if meta.subject.is_some() { LINK_SUBJECT } else { 0 });
+    for link in [meta.authority, meta.subject].into_iter().flatten() {
+        out.extend(link.0.to_be_bytes());
+    }
     out.push(meta.grants.map_or(0, MemberRole::code));
     out.extend(meta.content_len.to_be_bytes());
     out.extend(meta.content_hash.0);
@@ -214,7 +225,7 @@ fn decode_parts(bytes: &[u8]) -> Result<EventParts<'_>, TooShort> {
     let content = decode_state(&mut reader)?;
     let counts = flags & FLAG_COUNTS != 0;
     let meta = if flags & FLAG_OPENED != 0 { Some(decode_meta(&mut reader, counts)?) } else { None };
-    let length = usize::from(reader.u16()?);
+    let length = usize::try_from(reader.u32()?).map_err(|_| TooShort)?;
     let blob = reader.bytes(length)?;
     let is_at_rest = flags & FLAG_AT_REST != 0;
     let inline = (flags & FLAG_INLINE != 0).then(|| Inline { bytes: reader.rest().into(), is_at_rest });
@@ -226,13 +237,13 @@ fn decode_stage(reader: &mut ByteReader<'_>) -> Result<Stage, TooShort> {
     Ok(match reader.u8()? {
         0 => Stage::Ready,
         1 => {
-            let since = reader.nanos()?;
+            let (since, until) = (reader.nanos()?, reader.nanos()?);
             let count = usize::from(reader.u16()?);
             let mut unmet = Vec::with_capacity(count.min(128));
             for _ in 0..count {
                 unmet.push(Need::read_key(reader).map_err(|_| TooShort)?);
             }
-            Stage::Held { unmet, since }
+            Stage::Held { unmet, since, until }
         }
         2 => Stage::Applied { position: reader.u64()? },
         3 => Stage::Carried,
@@ -252,13 +263,19 @@ fn decode_state(reader: &mut ByteReader<'_>) -> Result<ContentState, TooShort> {
 }
 
 fn decode_meta(reader: &mut ByteReader<'_>, counts: bool) -> Result<Meta, TooShort> {
+    let (protocol, kind) = (reader.u8()?, reader.u16()?);
+    let kind = EventKind::from_code(protocol, kind).ok_or(TooShort)?;
+    let (at, space, author) = (reader.nanos()?, SpaceNo(reader.u32()?), AuthorNo(reader.u32()?));
+    let links = reader.u8()?;
+    let mut link = |flag| if links & flag == 0 { Ok(None) } else { reader.u64().map(|number| Some(Seq(number))) };
+    let (authority, subject) = (link(LINK_AUTHORITY)?, link(LINK_SUBJECT)?);
     Ok(Meta {
-        kind: Kind::from_code(reader.u16()?),
-        at: reader.nanos()?,
-        space: SpaceNo(reader.u32()?),
-        author: AuthorNo(reader.u32()?),
-        authority: Seq(reader.u64()?),
-        subject: Seq(reader.u64()?),
+        kind,
+        at,
+        space,
+        author,
+        authority,
+        subject,
         grants: MemberRole::from_code(reader.u8()?),
         counts,
         content_len: reader.u64()?,
@@ -317,8 +334,10 @@ pub(crate) fn encode_task(task: &Task) -> Vec<u8> {
         Task::Release(need) => join(1, &[&need.to_key()]),
         Task::Content(space, hash, after) => join(2, &[&space.0.to_be_bytes(), &hash.0, &after.0.to_be_bytes()]),
         // By stamp, so that the earliest is settled first and each event is looked at once.
-        Task::Rederive(membership, after) => join(3, &[&after.to_bytes(), &membership.0.to_be_bytes()]),
-        Task::Versions(target, after) => join(4, &[&target.0.to_be_bytes(), &after.to_bytes()]),
+        Task::Space(SpaceTask::Rederive(membership, after)) => {
+            join(3, &[&after.to_bytes(), &membership.0.to_be_bytes()])
+        }
+        Task::Space(SpaceTask::Versions(target, after)) => join(4, &[&target.0.to_be_bytes(), &after.to_bytes()]),
         Task::Join(space, after) => join(5, &[&space.0, &after.0.to_be_bytes()]),
     }
 }
@@ -336,9 +355,9 @@ pub(crate) fn decode_task(bytes: &[u8]) -> StoreResult<Task> {
             2 => Task::Content(SpaceNo(reader.u32()?), ContentHash(reader.array()?), Seq(reader.u64()?)),
             3 => {
                 let after = Stamp::from_bytes(reader.array()?);
-                Task::Rederive(Seq(reader.u64()?), after)
+                Task::Space(SpaceTask::Rederive(Seq(reader.u64()?), after))
             }
-            4 => Task::Versions(Seq(reader.u64()?), Stamp::from_bytes(reader.array()?)),
+            4 => Task::Space(SpaceTask::Versions(Seq(reader.u64()?), Stamp::from_bytes(reader.array()?))),
             5 => Task::Join(SpaceId(reader.array()?), Seq(reader.u64()?)),
             _ => return Err(TooShort),
         })

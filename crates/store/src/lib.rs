@@ -3,7 +3,7 @@
 //! [`tables`] is the data model told as a story. [`Store`] opens a data folder; [`Batch`] is the writer's transaction,
 //! through which the engine reads what the batch has written so far; [`Db`] over a [`Snapshot`](tables::Snapshot)
 //! reads without waiting for the writer. Both are in [`database`]. The other folders follow the classes of tables:
-//! [`events`] (source), [`views`], [`shared`], [`local`]. [`at_rest`] encrypts what rests, and [`maintenance`] looks
+//! [`events`] (source), [`views`], [`shared`], [`local`]; `protocol` has the rows of each protocol's own. [`at_rest`] encrypts what rests, and [`maintenance`] looks
 //! after the data folder as a whole: verify, rebuild, backup, explorer, migrations.
 //!
 //! Deliberately absent: decisions about events (the engine's), clocks, threads, the network.
@@ -16,6 +16,7 @@ pub mod events;
 mod keys;
 pub mod local;
 pub mod maintenance;
+mod protocol;
 pub mod shared;
 pub mod tables;
 pub mod views;

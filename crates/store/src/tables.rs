@@ -187,7 +187,7 @@ tables! {
     Local waiting: &'static [u8] => () = "waiting_v1";
     /// (space, need) to how many of its events wait for it: what hunts of that space ask for. Agrees with `waiting`.
     Local hunted: &'static [u8] => u64 = "hunted_v1";
-    /// (held since, number): held events by age.
+    /// (deadline, number): held events by when their wait ends.
     Local held: [u8; 16] => () = "held_v1";
     /// (owner, number): held events by who answers for them.
     Local held_by_owner: [u8; 13] => () = "held_by_owner_v1";

@@ -179,28 +179,11 @@ impl<'t> Batch<'t> {
             Change::Take(space, hash, len) => self.take(space, &hash, len),
             Change::GiveBack(space, hash) => self.give_back(space, &hash),
             Change::Usage(row_change, space, author, state, len) => self.use_up(row_change, space, author, state, len),
-            Change::View(row_change, row, stamp, seq) => self.view(row_change, row, stamp, seq),
             Change::ByAuthor(space, author, stamp, seq) => {
                 let key = encode::author_stamp(space, author, stamp);
                 self.db.tables.by_author.insert(key, seq.0).map_err(fault).map(drop)
             }
-            Change::Membership(seq, membership) => {
-                let bytes = encode::encode_membership(&membership);
-                self.db.tables.memberships.insert(seq.0, bytes.as_slice()).map_err(fault).map(drop)
-            }
-            Change::Limit(row_change, membership, limit) => {
-                let key = encode::number_stamp(membership, limit.from);
-                let cap = limit.cap.map_or(0, model::payload::MemberRole::code);
-                put_or_remove(row_change, &mut self.db.tables.limits, key, cap)
-            }
-            Change::Edit(target, stamp, seq) => {
-                let key = encode::number_stamp(target, stamp);
-                self.db.tables.edits.insert(key, seq.0).map_err(fault).map(drop)
-            }
-            Change::Tombstone(target, stamp, seq) => {
-                let key = encode::id_stamp(&target, stamp);
-                self.db.tables.tombstones.insert(key, seq.0).map_err(fault).map(drop)
-            }
+            Change::Space(change) => self.apply_space(change),
             Change::Key(space, secret) => self.add_key(space, secret),
             Change::Joined(space) => self.db.tables.joined.insert(space.0, ()).map_err(fault).map(drop),
             Change::Gap(row_change, space, author, parent) => {

@@ -6,13 +6,14 @@ use crate::database::open::StoreShared;
 use crate::disk::Disk;
 use crate::encode::{self, Usage, broken};
 use crate::tables::TableReads;
+use engine::Opened;
 use engine::policy::Policy;
 use engine::reads::{KeptBlob, Reads, StoreError, StoreResult};
 use engine::receive;
-use engine::rows::{ContentLocation, ContentRow, EventRow, Membership, MembershipLimit, Owner, RegisterKey, Task};
+use engine::rows::{ContentLocation, ContentRow, EventRow, MembershipLimit, Owner};
 use model::payload::MemberRole;
 use model::stage::RefusalReason;
-use model::{AuthorNo, Blob, ContentHash, Envelope, EventId, Identity, Need, Seq, SpaceId, SpaceNo, Stamp, Verified};
+use model::{AuthorNo, Blob, ContentHash, EventId, Identity, Need, Seq, SpaceId, SpaceNo, Stamp};
 use redb::{ReadableTable, StorageError};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -193,7 +194,7 @@ impl<V: TableReads> Reads for Db<V> {
         kept.transpose()
     }
 
-    fn opened(&self, seq: Seq) -> StoreResult<Option<Verified>> {
+    fn open_event(&self, seq: Seq) -> StoreResult<Option<Opened>> {
         let Some(kept) = self.kept(seq)? else { return Ok(None) };
         Ok(receive::reopen(self, &kept.blob))
     }
@@ -225,20 +226,6 @@ impl<V: TableReads> Reads for Db<V> {
         Ok(self.tables.joined().get(space.0).map_err(storage)?.is_some())
     }
 
-    fn membership(&self, seq: Seq) -> StoreResult<Option<Membership>> {
-        let found = self.tables.memberships().get(seq.0).map_err(storage)?;
-        found.map(|guard| encode::decode_membership(guard.value())).transpose()
-    }
-
-    fn limits(&self, membership: Seq, before: Stamp) -> StoreResult<Vec<MembershipLimit>> {
-        self.limits_before(membership, before, |limit| limit.cap.is_none())
-    }
-
-    fn tombstones(&self, target: &EventId) -> StoreResult<Vec<(Stamp, Seq)>> {
-        let (from, to) = (encode::id_stamp(target, Stamp::FIRST), encode::id_stamp(target, Stamp::LAST));
-        Self::after(self.tables.tombstones(), from, to, usize::MAX)
-    }
-
     fn content(&self, space: SpaceNo, hash: &ContentHash) -> StoreResult<Option<ContentRow>> {
         let found = self.tables.contents().get(encode::content_key(space, hash)).map_err(storage)?;
         found.map(|guard| encode::decode_content(guard.value())).transpose()
@@ -262,10 +249,6 @@ impl<V: TableReads> Reads for Db<V> {
             }
             Some(ContentRow { place: ContentLocation::Absent, .. }) | None => Ok(None),
         }
-    }
-
-    fn open_content(&self, envelope: &Envelope, wire: &[u8]) -> StoreResult<Option<Vec<u8>>> {
-        Ok(receive::plain_content(self, self.policy.inline_bytes_max, envelope, wire))
     }
 
     fn waiting(&self, need: &Need, after: Seq, most: usize) -> StoreResult<Vec<Seq>> {
@@ -296,28 +279,6 @@ impl<V: TableReads> Reads for Db<V> {
         Ok(found)
     }
 
-    fn edits(&self, target: Seq, after: Stamp, most: usize) -> StoreResult<Vec<(Stamp, Seq)>> {
-        let (from, to) = (encode::number_stamp(target, after), encode::number_stamp(target, Stamp::LAST));
-        Self::after(self.tables.edits(), from, to, most)
-    }
-
-    fn next_rederive(&self, but: (Seq, Stamp)) -> StoreResult<Option<Stamp>> {
-        let (from, to) = encode::rederive_range();
-        for entry in self.tables.tasks().range(from.as_slice()..to.as_slice()).map_err(storage)?.take(2) {
-            if let Task::Rederive(membership, after) = encode::decode_task(entry.map_err(storage)?.0.value())?
-                && (membership, after) != but
-            {
-                return Ok(Some(after));
-            }
-        }
-        Ok(None)
-    }
-
-    fn versions(&self, target: Seq, after: Stamp, most: usize) -> StoreResult<Vec<(Stamp, Seq)>> {
-        let (from, to) = (encode::number_stamp(target, after), encode::number_stamp(target, Stamp::LAST));
-        Self::after(self.tables.versions(), from, to, most)
-    }
-
     fn by_author(&self, space: SpaceNo, author: AuthorNo, after: Stamp, most: usize) -> StoreResult<Vec<(Stamp, Seq)>> {
         let (from, to) = (encode::author_stamp(space, author, after), encode::author_stamp(space, author, Stamp::LAST));
         Self::after(self.tables.by_author(), from, to, most)
@@ -338,22 +299,6 @@ impl<V: TableReads> Reads for Db<V> {
             found.push((encode::stamp_at_end(&key.value()), Seq(value.value())));
         }
         Ok(found)
-    }
-
-    fn register_winner(&self, key: &RegisterKey) -> StoreResult<Option<(Stamp, Seq)>> {
-        let (from, to) = (encode::register_key(key, Stamp::FIRST), encode::register_key(key, Stamp::LAST));
-        Self::last(self.tables.registers(), from, to)
-    }
-
-    fn last_version(&self, target: Seq) -> StoreResult<Option<(Stamp, Seq)>> {
-        let (from, to) = (encode::number_stamp(target, Stamp::FIRST), encode::number_stamp(target, Stamp::LAST));
-        Self::last(self.tables.versions(), from, to)
-    }
-
-    fn reaction_winner(&self, target: Seq, author: AuthorNo) -> StoreResult<Option<(Stamp, Seq)>> {
-        let (from, to) =
-            (encode::reaction_key(target, author, Stamp::FIRST), encode::reaction_key(target, author, Stamp::LAST));
-        Self::last(self.tables.reactions(), from, to)
     }
 
     fn held_count(&self, owner: Owner) -> StoreResult<u64> {

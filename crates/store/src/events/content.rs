@@ -86,7 +86,7 @@ impl Batch<'_> {
             for seq in waiting {
                 let Some(row) = self.db.event(seq)? else { continue };
                 let policy = self.db.policy;
-                let changes = engine::content::inline_arrived(&self.db, &policy, seq, row, bytes)?;
+                let changes = engine::delivery::inline_arrived(&self.db, &policy, seq, row, bytes)?;
                 self.apply(changes)?;
             }
         }

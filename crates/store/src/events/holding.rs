@@ -49,12 +49,12 @@ impl Batch<'_> {
         Ok(())
     }
 
-    pub(crate) fn held(&mut self, row_change: RowChange, owner: Owner, seq: Seq, since: Nanos) -> StoreResult<()> {
-        let by_age: [u8; 16] = crate::keys::key(&[&since.0.to_be_bytes(), &seq.0.to_be_bytes()]);
+    pub(crate) fn held(&mut self, row_change: RowChange, owner: Owner, seq: Seq, until: Nanos) -> StoreResult<()> {
+        let by_deadline: [u8; 16] = crate::keys::key(&[&until.0.to_be_bytes(), &seq.0.to_be_bytes()]);
         let owner_key = encode::owner_key(owner);
         let by_owner: [u8; 13] = crate::keys::key(&[&owner_key, &seq.0.to_be_bytes()]);
         let count = self.db.held_count(owner)?;
-        turned(row_change, &mut self.db.tables.held, by_age)?;
+        turned(row_change, &mut self.db.tables.held, by_deadline)?;
         turned(row_change, &mut self.db.tables.held_by_owner, by_owner)?;
         let (count, total) = match row_change {
             RowChange::Put => (count + 1, self.db.held_total + 1),

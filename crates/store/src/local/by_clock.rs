@@ -97,11 +97,10 @@ impl Batch<'_> {
 
     /// Ends the wait of what has waited too long.
     pub fn expire_old(&mut self, most: usize) -> StoreResult<usize> {
-        let before = self.now.minus(self.db.policy.hold_nanos);
         let mut old = Vec::new();
         for entry in self.db.tables.held.iter().map_err(fault)?.take(most) {
             let key = entry.map_err(fault)?.0.value();
-            if key[..8] >= before.0.to_be_bytes()[..] {
+            if key[..8] >= self.now.0.to_be_bytes()[..] {
                 break;
             }
             old.push(crate::database::db::seq_at_end(&key));
@@ -190,8 +189,8 @@ impl<V: TableReads> Db<V> {
             }
         }
         if let Some((key, ())) = self.tables.held().first().map_err(fault)?.map(|(key, _)| (key.value(), ())) {
-            let since = key.first_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes));
-            sooner(Nanos(since).plus(self.policy.hold_nanos + 1));
+            let until = key.first_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+            sooner(Nanos(until).plus(1));
         }
         if let Some(key) = self.tables.unused().first().map_err(fault)?.map(|(key, _)| key.value()) {
             let since = key.first_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes));

@@ -46,7 +46,7 @@ impl<V: TableReads> Db<V> {
         let mut waits: Vec<WaitCount> = Vec::new();
         for entry in self.tables.held().iter().map_err(fault)?.take(HELD_LOOKED_AT_MAX) {
             let seq = seq_at_end(&entry.map_err(fault)?.0.value());
-            let Some(Stage::Held { unmet, since }) = self.event(seq)?.map(|row| row.stage) else { continue };
+            let Some(Stage::Held { unmet, since, .. }) = self.event(seq)?.map(|row| row.stage) else { continue };
             let mut kinds: Vec<&'static str> = unmet.iter().map(Need::word).collect();
             kinds.sort_unstable();
             kinds.dedup();

@@ -170,7 +170,7 @@ impl<V: TableReads> Db<V> {
             Need::Event(id) => self.seq(id)?.is_none(),
             Need::Key(_) => true,
             Need::Time(_) | Need::Content(..) => false,
-            Need::Address { .. } | Need::GitObject { .. } | Need::GitData(_) => false,
+            Need::Address { .. } | Need::GitObject { .. } | Need::GitData { .. } => false,
         })
     }
 

@@ -7,7 +7,7 @@ use crate::database::db::{Db, fault};
 use crate::encode;
 use crate::tables::TableReads;
 use crate::views::messages::ShownContent;
-use engine::reads::{Reads, StoreResult};
+use engine::reads::{Reads, SpaceReads as _, StoreResult};
 use model::{AuthorNo, ContentHash, EventId, Identity, Seq, SpaceId, SpaceNo, Stamp};
 use redb::ReadableTable as _;
 
@@ -71,8 +71,7 @@ impl<V: TableReads> Db<V> {
             let (Some(stamp), Some(meta)) = (row.stamp(), &row.meta) else {
                 continue;
             };
-            let limits: Vec<String> =
-                self.limits_before(seq, Stamp::LAST, |_| false)?.iter().map(|limit| format!("{:?}", limit)).collect();
+            let limits: Vec<String> = self.limits_before(seq, Stamp::LAST, |_| false)?.iter().map(limit_line).collect();
             out(format!(
                 "member {} {stamp} {} {} counts={} limits={}",
                 self.space_id(meta.space)?,
@@ -256,4 +255,9 @@ impl<V: TableReads> Db<V> {
     pub fn id_of(&self, seq: Seq) -> StoreResult<EventId> {
         self.with_event(seq, |parts| parts.row.id)?.ok_or_else(|| encode::broken("an event number"))
     }
+}
+
+/// A limit of a membership as its line tells it.
+fn limit_line(limit: &engine::rows::MembershipLimit) -> String {
+    format!("{}={}", limit.from, limit.cap.map_or("none".to_owned(), |cap| cap.to_string()))
 }

@@ -14,7 +14,9 @@ use model::{Nanos, Seq, Stamp};
 use redb::{ReadableTable as _, WriteTransaction};
 use std::sync::Arc;
 
-const TIERS: u8 = 4;
+use model::Kind;
+
+const TIERS: u8 = Kind::TIERS;
 
 impl Store {
     /// Builds all views again. Nothing else changes, journal positions included.
@@ -88,7 +90,7 @@ fn applied_of_tier(batch: &Batch<'_>, tier: u8, from: u64) -> StoreResult<Chunk>
 
 /// Puts one event back. Says how many could not be opened because their keys were destroyed.
 fn put_back(batch: &mut Batch<'_>, seq: Seq) -> StoreResult<u64> {
-    let (Some(row), Some(envelope)) = (batch.db.event(seq)?, batch.db.opened(seq)?) else {
+    let (Some(row), Some(opened)) = (batch.db.event(seq)?, batch.db.open_event(seq)?) else {
         if let Some(space) = batch.db.space_of(seq)?
             && batch.db.is_destroyed(&space)?
         {
@@ -96,7 +98,7 @@ fn put_back(batch: &mut Batch<'_>, seq: Seq) -> StoreResult<u64> {
         }
         return Err(engine::StoreError::Broken(format!("{seq} is applied but cannot be opened")));
     };
-    let (counts, changes) = rebuild_one(&batch.db, seq, &row, &envelope)?;
+    let (counts, changes) = rebuild_one(&batch.db, seq, &row, &opened)?;
     batch.apply(changes)?;
     if let Some(mut meta) = row.meta.clone().filter(|meta| meta.counts != counts) {
         meta.counts = counts;

@@ -166,7 +166,7 @@ impl Check<'_> {
     fn stage(&mut self, seq: Seq, row: &EventRow) -> StoreResult<()> {
         let db = self.db;
         match &row.stage {
-            Stage::Held { unmet, since } => self.held_event(seq, row, unmet, *since),
+            Stage::Held { unmet, until, .. } => self.held_event(seq, row, unmet, *until),
             Stage::Ready => {
                 self.ready += 1;
                 let queued = db.tables.ready().get(seq.0).map_err(fault)?.is_some();
@@ -206,15 +206,15 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn held_event(&mut self, seq: Seq, row: &EventRow, unmet: &[Need], since: Nanos) -> StoreResult<()> {
+    fn held_event(&mut self, seq: Seq, row: &EventRow, unmet: &[Need], until: Nanos) -> StoreResult<()> {
         let db = self.db;
         self.held += 1;
         self.require(!unmet.is_empty(), || format!("{seq}: held for nothing"));
         let owner = owner_of(row);
         *self.owners.entry(encode::owner_key(owner)).or_default() += 1;
-        let by_age: [u8; 16] = crate::keys::key(&[&since.0.to_be_bytes(), &seq.0.to_be_bytes()]);
-        let listed = db.tables.held().get(by_age).map_err(fault)?.is_some();
-        self.require(listed, || format!("{seq}: held but not listed by age"));
+        let by_deadline: [u8; 16] = crate::keys::key(&[&until.0.to_be_bytes(), &seq.0.to_be_bytes()]);
+        let listed = db.tables.held().get(by_deadline).map_err(fault)?.is_some();
+        self.require(listed, || format!("{seq}: held but not listed by its deadline"));
         let space = db.space_of(seq)?;
         for need in unmet {
             self.waiting += 1;
@@ -273,7 +273,7 @@ impl Check<'_> {
         let tables = &self.db.tables;
         let pairs = [
             ("reverse rows of needs", tables.waiting.len().map_err(fault)?, self.waiting),
-            ("held events by age", tables.held.len().map_err(fault)?, self.held),
+            ("held events by deadline", tables.held.len().map_err(fault)?, self.held),
             ("held events by owner", tables.held_by_owner.len().map_err(fault)?, self.held),
             ("events waiting for content", tables.content_waiting.len().map_err(fault)?, self.content_waiting),
             ("carried events", tables.carried.len().map_err(fault)?, self.carried),

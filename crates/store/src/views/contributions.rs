@@ -5,7 +5,7 @@ use crate::database::db::fault;
 use crate::encode;
 use crate::views::timeline::{HINT_REACTIONS, HINT_REFERS, HINT_REPLIES, HINT_VERSIONS};
 use engine::change::RowChange;
-use engine::reads::{Reads, StoreResult};
+use engine::reads::{Reads, SpaceReads as _, StoreResult};
 use engine::rows::{Register, ViewRow};
 use model::{AuthorNo, Seq, SpaceNo, Stamp};
 use redb::ReadableTable as _;
@@ -101,9 +101,10 @@ impl Batch<'_> {
         let Some(row) = self.db.event(target)? else {
             return Ok(());
         };
-        let (Some(meta), Some(stamp)) = (&row.meta, row.stamp()) else {
+        let thread = row.meta.as_ref().and_then(|meta| meta.subject);
+        let (Some(thread), Some(stamp)) = (thread, row.stamp()) else {
             return Ok(());
         };
-        self.hint_in_timeline(encode::number_stamp(meta.subject, stamp), hint)
+        self.hint_in_timeline(encode::number_stamp(thread, stamp), hint)
     }
 }

@@ -7,7 +7,7 @@ use crate::database::db::{Db, fault};
 use crate::encode::{self, JournalEntry};
 use crate::tables::TableReads;
 use crate::views::timeline::{HINT_REACTIONS, HINT_REFERS, HINT_REPLIES, HINT_VERSIONS};
-use engine::reads::{Reads, StoreResult};
+use engine::reads::{Reads, SpaceReads as _, StoreResult};
 use engine::receive::Keyring as _;
 use engine::rows::{Meta, Register, RegisterKey, ThreadField};
 use model::blob::BlobForm;
@@ -201,9 +201,9 @@ impl<V: TableReads> Db<V> {
         Ok(shown)
     }
 
-    /// The kind of a known event, if it was opened.
+    /// The kind of a known event, if it was opened and is of the `space` protocol.
     pub fn kind_of(&self, seq: Seq) -> StoreResult<Option<Kind>> {
-        Ok(self.event(seq)?.and_then(|row| row.meta).map(|meta| meta.kind))
+        Ok(self.event(seq)?.and_then(|row| row.meta).and_then(|meta| meta.kind.space()))
     }
 
     /// How many answers an event has in its space.

@@ -51,8 +51,10 @@ impl Batch<'_> {
         let mut by_thread: BTreeMap<Seq, Vec<Arrival>> = BTreeMap::new();
         for (seq, number) in std::mem::take(&mut self.arrived) {
             let meta = self.db.with_event(seq, |parts| parts.row.meta)?.flatten();
-            if let Some(meta) = meta.filter(|meta| meta.kind == Kind::Message) {
-                by_thread.entry(meta.subject).or_default().push(Arrival { number, author: meta.author });
+            if let Some(meta) = meta.filter(|meta| meta.kind == Kind::Message)
+                && let Some(thread) = meta.subject
+            {
+                by_thread.entry(thread).or_default().push(Arrival { number, author: meta.author });
             }
         }
         for (thread, new) in by_thread {

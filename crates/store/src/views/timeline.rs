@@ -223,7 +223,8 @@ impl Batch<'_> {
         if meta.kind != Kind::Message || !pending.row.is_applied() {
             return Ok(());
         }
-        let key = encode::number_stamp(meta.subject, stamp);
+        let Some(thread) = meta.subject else { return Ok(()) };
+        let key = encode::number_stamp(thread, stamp);
         let Some(found) = self.db.tables.timeline.get(key).map_err(fault)? else { return Ok(()) };
         let row = TimelineRow::decode(found.value())?;
         let said = TextCopy::of(&pending.row, &pending.blob, pending.inline.as_ref());

@@ -8,7 +8,7 @@ use crate::maintenance::explorer::families::{ExplorerTable, Family};
 use crate::maintenance::explorer::pattern::{KeyPart, hex};
 use crate::tables::TableReads;
 use crate::views::timeline::{HINT_REACTIONS, HINT_REFERS, HINT_REPLIES, HINT_VERSIONS, TimelineRow};
-use engine::reads::{Reads as _, StoreResult};
+use engine::reads::{Reads as _, SpaceReads as _, StoreResult};
 use engine::rows::{ContentLocation, Origin};
 use model::payload::MemberRole;
 use model::stage::{ContentState, RefusalReason, Stage};
@@ -296,9 +296,9 @@ fn shown(bytes: &[u8], is_sealed: bool) -> (Value, Option<&'static str>) {
 
 fn stage(stage: &Stage) -> Value {
     match stage {
-        Stage::Held { unmet, since } => {
+        Stage::Held { unmet, since, until } => {
             let unmet: Vec<String> = unmet.iter().map(ToString::to_string).collect();
-            json!({ "held": { "needs": unmet, "since": since.0 } })
+            json!({ "held": { "needs": unmet, "since": since.0, "until": until.0 } })
         }
         Stage::Applied { position } => json!({ "applied": { "journal": position } }),
         other => json!(other.word()),

@@ -104,7 +104,7 @@ impl<'a> TimelineRow<'a> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use engine::rows::{Meta, Origin};
+    use engine::rows::{EventKind, Meta, Origin};
     use model::stage::Stage;
     use model::{ContentHash, EventId, Kind, Nanos, SpaceNo};
     use proptest::prelude::*;
@@ -114,12 +114,12 @@ pub(super) mod tests {
     /// A message of thread 1 as its event's row tells it.
     pub(in crate::views::timeline) fn message() -> EventRow {
         let meta = Meta {
-            kind: Kind::Message,
+            kind: EventKind::Space(Kind::Message),
             at: NOW,
             space: SpaceNo(1),
             author: AuthorNo(3),
-            authority: Seq(0),
-            subject: Seq(1),
+            authority: None,
+            subject: Some(Seq(1)),
             grants: None,
             counts: true,
             content_len: 2,

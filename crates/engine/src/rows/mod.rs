@@ -1,8 +1,13 @@
-//! What is kept of an event, of content and of memberships, and the rows of the views.
+//! What is kept of an event and of its content, whichever protocol it belongs to; the rows of a protocol's own are in a
+//! file beside this one.
+
+mod space;
+
+pub use space::{Membership, MembershipLimit, Register, RegisterKey, SpaceTask, ThreadField, ViewRow};
 
 use model::payload::MemberRole;
 use model::stage::{ContentState, RefusalReason, Stage};
-use model::{AuthorNo, AuxKey, ContentHash, EventId, Identity, Kind, Nanos, Seq, SpaceId, SpaceNo, Stamp};
+use model::{AuthorNo, ContentHash, EventId, Kind, Nanos, Seq, SpaceId, SpaceNo, Stamp};
 
 /// Through which door an event came first. Kept locally, never replicated.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -15,21 +20,80 @@ pub enum Origin {
     Peer(u32),
 }
 
+/// The kind of an event, whichever protocol it belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum EventKind {
+    /// A kind of the `space` protocol.
+    Space(Kind),
+}
+
+impl EventKind {
+    /// The kind, if the event belongs to the `space` protocol.
+    pub fn space(self) -> Option<Kind> {
+        match self {
+            EventKind::Space(kind) => Some(kind),
+        }
+    }
+
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            EventKind::Space(kind) => kind.word(),
+        }
+    }
+
+    /// The codes of its protocol and of the kind within it, as rows keep them.
+    pub fn to_code(self) -> (u8, u16) {
+        match self {
+            EventKind::Space(kind) => (0, kind.code()),
+        }
+    }
+
+    /// The kind of these codes, if this release knows the protocol.
+    pub fn from_code(protocol: u8, kind: u16) -> Option<EventKind> {
+        match protocol {
+            0 => Some(EventKind::Space(Kind::from_code(kind))),
+            _ => None,
+        }
+    }
+
+    /// Which kinds need which: a rebuild goes from tier to tier.
+    pub fn tier(self) -> u8 {
+        match self {
+            EventKind::Space(kind) => kind.tier(),
+        }
+    }
+}
+
+impl PartialEq<Kind> for EventKind {
+    fn eq(&self, other: &Kind) -> bool {
+        self.space() == Some(*other)
+    }
+}
+
+impl std::fmt::Display for EventKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            EventKind::Space(kind) => kind.fmt(f),
+        }
+    }
+}
+
 /// What the envelope of an opened event says, as far as rows and decisions need it again and again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Meta {
-    /// The kind.
-    pub kind: Kind,
+    /// The protocol and its kind.
+    pub kind: EventKind,
     /// When, by the author's clock.
     pub at: Nanos,
     /// The space.
     pub space: SpaceNo,
     /// The author.
     pub author: AuthorNo,
-    /// The membership it stands on; zero for none.
-    pub authority: Seq,
-    /// The thread or target it belongs to; zero for none.
-    pub subject: Seq,
+    /// The membership it stands on.
+    pub authority: Option<Seq>,
+    /// The thread or target it belongs to.
+    pub subject: Option<Seq>,
     /// The role that a member event gives.
     pub grants: Option<MemberRole>,
     /// Whether it counts. Meaningful once applied.
@@ -80,26 +144,6 @@ pub enum Owner {
     Door(Origin),
 }
 
-/// A role that a space or member event gives.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Membership {
-    /// To whom.
-    pub member: Identity,
-    /// Which role.
-    pub role: MemberRole,
-    /// Whether the space is sealed.
-    pub sealed: bool,
-}
-
-/// Something that ends or lessens a membership from its stamp on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct MembershipLimit {
-    /// From when.
-    pub from: Stamp,
-    /// The greatest role that remains; none after a removal.
-    pub cap: Option<MemberRole>,
-}
-
 /// Where the bytes of a content are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ContentLocation {
@@ -122,154 +166,6 @@ pub struct ContentRow {
     pub place: ContentLocation,
     /// Since when the count is zero.
     pub unused_since: Nanos,
-}
-
-/// Which register a candidate stands in.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Register {
-    /// The settings of the space.
-    Settings,
-    /// The profile of an author.
-    Profile(AuthorNo),
-    /// A device of an author.
-    Device(AuthorNo, AuxKey),
-    /// How far an author has read a thread.
-    ReadMarker(AuthorNo, Seq),
-    /// A field of a thread.
-    ThreadField(Seq, u8),
-    /// Whether an author follows a public space.
-    Follow(AuthorNo, AuxKey),
-}
-
-/// A register of a space.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct RegisterKey {
-    /// The space.
-    pub space: SpaceNo,
-    /// The register.
-    pub register: Register,
-}
-
-/// The fields of a thread; the last byte of an update's auxiliary key.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum ThreadField {
-    /// Its title.
-    Title,
-    /// What an application keeps with it.
-    Metadata,
-    /// Who takes part.
-    Participants,
-    /// Which messages are pinned.
-    Pins,
-    /// Whether it was deleted; written by thread deletes only.
-    Deleted,
-}
-
-impl ThreadField {
-    /// Every field that an update can write.
-    pub const UPDATABLE: [ThreadField; 4] =
-        [ThreadField::Title, ThreadField::Metadata, ThreadField::Participants, ThreadField::Pins];
-
-    /// The byte that stands for it.
-    pub fn code(self) -> u8 {
-        match self {
-            ThreadField::Title => 1,
-            ThreadField::Metadata => 2,
-            ThreadField::Participants => 3,
-            ThreadField::Pins => 4,
-            ThreadField::Deleted => 255,
-        }
-    }
-
-    /// The auxiliary key of an update of this field.
-    pub fn aux(self) -> AuxKey {
-        let mut key = [0; 16];
-        key[15] = self.code();
-        AuxKey(key)
-    }
-
-    /// The name of the field in the body of an update.
-    pub fn name(self) -> &'static str {
-        match self {
-            ThreadField::Title => "title",
-            ThreadField::Metadata => "metadata",
-            ThreadField::Participants => "participants",
-            ThreadField::Pins => "pins",
-            ThreadField::Deleted => "deleted",
-        }
-    }
-}
-
-/// One event's contribution to a view. Rows carry their event's stamp, so that each event has its own and the winner
-/// is found by order, never by arrival.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ViewRow {
-    /// A thread of a space.
-    Thread {
-        /// The space.
-        space: SpaceNo,
-    },
-    /// A message of a thread.
-    Timeline {
-        /// The space.
-        space: SpaceNo,
-        /// The thread.
-        thread: Seq,
-        /// Whether the message refers to more than its thread: an answer, or with attachments.
-        refers: bool,
-    },
-    /// A later version of a message or post.
-    Version {
-        /// The message or post.
-        target: Seq,
-    },
-    /// A candidate for the author's reaction.
-    Reaction {
-        /// The message.
-        target: Seq,
-        /// The author.
-        author: AuthorNo,
-    },
-    /// An answer to an event, which need not be here.
-    Reply {
-        /// The space of both: an answer counts where it is said.
-        space: SpaceNo,
-        /// What it answers.
-        target: EventId,
-    },
-    /// A message that mentions somebody.
-    Mention {
-        /// The space of the message.
-        space: SpaceNo,
-        /// The public space of whom it mentions.
-        who: SpaceId,
-    },
-    /// A candidate of a register.
-    Register(RegisterKey),
-    /// A candidate of a follow, found by whom it follows.
-    Follower {
-        /// The public space that is followed.
-        followee: SpaceId,
-        /// Who follows.
-        follower: AuthorNo,
-    },
-    /// A post of a public space.
-    Post {
-        /// The space.
-        space: SpaceNo,
-    },
-    /// A thread or message under an id that a client chose.
-    Chosen {
-        /// The space.
-        space: SpaceNo,
-        /// The hash of the chosen id.
-        key: AuxKey,
-    },
-    /// A file of a space.
-    File {
-        /// The space.
-        space: SpaceNo,
-    },
 }
 
 /// Why an entry stands in the journal.
@@ -333,12 +229,10 @@ pub enum Task {
     Release(model::Need),
     /// Process content for those that wait for it, after a number.
     Content(SpaceNo, ContentHash, Seq),
-    /// Look again at the events that stand on a membership, from a stamp on.
-    Rederive(Seq, Stamp),
-    /// Look again at the content of a target's versions, after a stamp.
-    Versions(Seq, Stamp),
     /// Wake what was carried of a space that was joined, after a number.
     Join(SpaceId, Seq),
+    /// Work of the `space` protocol.
+    Space(SpaceTask),
 }
 
 /// What became of an arrival.

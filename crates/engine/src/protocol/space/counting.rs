@@ -9,7 +9,7 @@
 //! back if it counts again.
 
 use crate::reads::{Reads, StoreError, StoreResult};
-use crate::rows::{EventRow, Membership, MembershipLimit, Meta};
+use crate::rows::{Membership, MembershipLimit, Meta};
 use model::payload::MemberRole;
 use model::planted::{PlantedBug, is_planted};
 use model::{Kind, Seq, Stamp};
@@ -71,72 +71,38 @@ pub fn membership(db: &impl Reads, seq: Seq) -> StoreResult<Membership> {
 
 /// Whether an applied event counts.
 pub fn counts(db: &impl Reads, meta: &Meta, at: Stamp) -> StoreResult<bool> {
-    if meta.authority == Seq(0) {
-        // The founding of a space, a key, and everything in a public space stand on nobody's grant.
-        return Ok(true);
-    }
+    // The founding of a space, a key, and everything in a public space stand on nobody's grant.
+    let Some(authority) = meta.authority else { return Ok(true) };
     if is_planted(PlantedBug::RemovedAdminGrantHonoured) && meta.kind == Kind::Member {
         return Ok(true);
     }
-    let Some(role) = acting_role(db, meta.authority, at)? else {
+    let Some(role) = acting_role(db, authority, at)? else {
         return Ok(false);
     };
-    Ok(act(db, meta)?.is_permitted(role))
+    Ok(permission(db, meta)?.is_permitted(role))
 }
 
 /// What an event does, from what it refers to.
-pub fn act(db: &impl Reads, meta: &Meta) -> StoreResult<Permission> {
-    let plain = Permission::Plain(meta.kind.least_role());
-    match meta.kind {
-        Kind::Member => grant(db, meta),
-        Kind::Removal => {
-            let target = membership(db, meta.subject)?;
-            let own = db.author_no(&target.member)? == Some(meta.author);
-            Ok(if own { Permission::Leave } else { Permission::Manage(target.role) })
-        }
-        Kind::Edit | Kind::ThreadUpdate | Kind::ThreadDelete => {
-            let target = subject(db, meta)?;
-            let own = target.meta.as_ref().is_some_and(|other| other.author == meta.author);
-            Ok(if own { plain } else { Permission::Plain(MemberRole::Admin) })
-        }
-        _ => Ok(plain),
+pub fn permission<R: Reads>(db: &R, meta: &Meta) -> StoreResult<Permission> {
+    match meta.kind.space() {
+        Some(kind) => super::kinds::permission(db, kind, meta),
+        None => Err(StoreError::Broken(format!("a {} does not stand on a membership", meta.kind))),
     }
 }
 
-fn subject(db: &impl Reads, meta: &Meta) -> StoreResult<EventRow> {
-    db.event(meta.subject)?.ok_or_else(|| StoreError::Broken(format!("{} is a subject without a row", meta.subject)))
-}
-
-/// What a member event does: gives a role, perhaps in place of another.
-fn grant(db: &impl Reads, meta: &Meta) -> StoreResult<Permission> {
-    let granted = meta.grants.unwrap_or(MemberRole::Owner);
-    if meta.subject == Seq(0) {
-        return Ok(Permission::Manage(granted));
-    }
-    Ok(Permission::Replace(membership(db, meta.subject)?.role, granted))
-}
-
-/// Whether a delete reaches a target: it counts, and its author wrote the target or was an admin at the time.
-pub fn delete_reaches(db: &impl Reads, delete: Seq, at: Stamp, target: &Meta) -> StoreResult<bool> {
-    let Some(meta) = db.event(delete)?.and_then(|row| row.meta) else {
-        return Ok(false);
+/// What authors do with their own: others must be admins.
+pub(crate) fn own_or_admin<R: Reads>(db: &R, meta: &Meta, least: MemberRole) -> StoreResult<Permission> {
+    let subject = subject_of(meta)?;
+    let Some(target) = db.event(subject)? else {
+        return Err(StoreError::Broken(format!("{subject} is a subject without a row")));
     };
-    if meta.space != target.space || !target.kind.is_deletable() {
-        return Ok(false);
-    }
-    if !meta.counts && !is_planted(PlantedBug::RemovedAdminDeleteHonoured) {
-        return Ok(false);
-    }
-    if meta.author == target.author {
-        return Ok(true);
-    }
-    if meta.authority == Seq(0) {
-        return Ok(false);
-    }
-    if is_planted(PlantedBug::RemovedAdminDeleteHonoured) {
-        return Ok(membership(db, meta.authority)?.role >= MemberRole::Admin);
-    }
-    Ok(acting_role(db, meta.authority, at)?.is_some_and(|role| role >= MemberRole::Admin))
+    let is_own = target.meta.is_some_and(|other| other.author == meta.author);
+    Ok(Permission::Plain(if is_own { least } else { MemberRole::Admin }))
+}
+
+/// What an event belongs to, where its kind always belongs to something.
+pub(crate) fn subject_of(meta: &Meta) -> StoreResult<Seq> {
+    meta.subject.ok_or_else(|| StoreError::Broken(format!("a {} without a subject", meta.kind)))
 }
 
 #[cfg(test)]

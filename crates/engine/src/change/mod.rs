@@ -1,7 +1,11 @@
 //! What a step answers with: changes, which the one writer applies in one transaction.
 
+mod space;
+
+pub use space::SpaceChange;
+
 use crate::fetch;
-use crate::rows::{EventRow, JournalKind, Membership, MembershipLimit, Owner, Task, ViewRow};
+use crate::rows::{EventRow, JournalKind, Owner, Task};
 use model::stage::{ContentState, RefusalReason};
 use model::{AuthorNo, ContentHash, EventId, Group, Nanos, Need, Seq, SpaceId, SpaceNo, Stamp};
 
@@ -43,18 +47,8 @@ pub enum Change {
     GiveBack(SpaceNo, ContentHash),
     /// What an author uses: one event of that length enters a state, or leaves it.
     Usage(RowChange, SpaceNo, AuthorNo, ContentState, u64),
-    /// A contribution to a view.
-    View(RowChange, ViewRow, Stamp, Seq),
     /// An applied event in its author's order.
     ByAuthor(SpaceNo, AuthorNo, Stamp, Seq),
-    /// A membership, counting or not.
-    Membership(Seq, Membership),
-    /// A counting limit of a membership.
-    Limit(RowChange, Seq, MembershipLimit),
-    /// An edit, counting or not, by its target: a delete of the target reaches all of them.
-    Edit(Seq, Stamp, Seq),
-    /// A delete, counting or not, by its target.
-    Tombstone(EventId, Stamp, Seq),
     /// A space key that came.
     Key(SpaceId, [u8; 32]),
     /// A space that somebody here is in.
@@ -67,6 +61,8 @@ pub enum Change {
     Task(RowChange, Task),
     /// A group has a new need.
     Wanted(Group, fetch::NeedOrigin),
+    /// A change of rows that only the `space` protocol has.
+    Space(SpaceChange),
     /// Something that someone should know: counted, and logged at a bounded rate.
     Count(&'static str),
 }

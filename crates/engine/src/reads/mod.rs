@@ -1,9 +1,13 @@
-//! The one trait through which the engine looks at what is kept.
+//! The one trait through which the engine looks at what is kept; what only one protocol has is a trait beside it.
 
-use crate::rows::{ContentRow, EventRow, Membership, MembershipLimit, Owner};
+mod space;
+
+pub use space::SpaceReads;
+
+use crate::opened::Opened;
+use crate::rows::{ContentRow, EventRow, Owner};
 use model::stage::RefusalReason;
-use model::{AuthorNo, Blob, ContentHash, EventId, Identity, Need, Seq, SpaceId, SpaceNo, Stamp};
-use model::{Envelope, Verified};
+use model::{AuthorNo, Blob, ContentHash, EventId, Identity, Need, Seq, SpaceId, SpaceNo, Stamp, Verified};
 
 /// The store could not answer, or what it answered breaks an invariant.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -32,15 +36,19 @@ pub struct KeptBlob {
 }
 
 /// Everything the engine may look at. One snapshot: no answer changes while a step runs.
-pub trait Reads {
+pub trait Reads: SpaceReads {
     /// The number of a known event.
     fn seq(&self, id: &EventId) -> StoreResult<Option<Seq>>;
     /// The row of a known event.
     fn event(&self, seq: Seq) -> StoreResult<Option<EventRow>>;
     /// The blob of a known event.
     fn kept(&self, seq: Seq) -> StoreResult<Option<KeptBlob>>;
-    /// The envelope of an event that was opened and checked before.
-    fn opened(&self, seq: Seq) -> StoreResult<Option<Verified>>;
+    /// An event that was opened and checked before.
+    fn open_event(&self, seq: Seq) -> StoreResult<Option<Opened>>;
+    /// The envelope of an event of the `space` protocol that was opened and checked before.
+    fn opened(&self, seq: Seq) -> StoreResult<Option<Verified>> {
+        Ok(self.open_event(seq)?.and_then(Opened::into_space))
+    }
     /// Why an id was refused, if it is remembered.
     fn refused(&self, id: &EventId) -> StoreResult<Option<RefusalReason>>;
     /// The id of a numbered space.
@@ -53,27 +61,15 @@ pub trait Reads {
     fn author_no(&self, identity: &Identity) -> StoreResult<Option<AuthorNo>>;
     /// Whether somebody here has joined the space.
     fn joined(&self, space: &SpaceId) -> StoreResult<bool>;
-    /// The membership that a space or member event gives.
-    fn membership(&self, seq: Seq) -> StoreResult<Option<Membership>>;
-    /// What ends or lessens a membership before a stamp, counting, in order, as far as the first that ends it.
-    fn limits(&self, membership: Seq, before: Stamp) -> StoreResult<Vec<MembershipLimit>>;
-    /// Deletes that name this target, counting or not, in order.
-    fn tombstones(&self, target: &EventId) -> StoreResult<Vec<(Stamp, Seq)>>;
     /// The count and place of a content.
     fn content(&self, space: SpaceNo, hash: &ContentHash) -> StoreResult<Option<ContentRow>>;
     /// The bytes of a content, if they are here and at most that long.
     fn content_bytes(&self, space: SpaceNo, hash: &ContentHash, most: u64) -> StoreResult<Option<Vec<u8>>>;
-    /// Decrypts content of a sealed envelope; the bytes themselves for a plain one; none if it does not open.
-    fn open_content(&self, envelope: &Envelope, wire: &[u8]) -> StoreResult<Option<Vec<u8>>>;
     /// Events that wait for a need, from a number on.
     fn waiting(&self, need: &Need, after: Seq, most: usize) -> StoreResult<Vec<Seq>>;
     /// Applied events whose content is missing, from a number on.
     fn waiting_for_content(&self, space: SpaceNo, hash: &ContentHash, after: Seq, most: usize)
     -> StoreResult<Vec<Seq>>;
-    /// Edits of a message or post, counting or not, after a stamp.
-    fn edits(&self, target: Seq, after: Stamp, most: usize) -> StoreResult<Vec<(Stamp, Seq)>>;
-    /// Versions of a message or post, after a stamp.
-    fn versions(&self, target: Seq, after: Stamp, most: usize) -> StoreResult<Vec<(Stamp, Seq)>>;
     /// Applied events of an author in a space, after a stamp.
     fn by_author(&self, space: SpaceNo, author: AuthorNo, after: Stamp, most: usize) -> StoreResult<Vec<(Stamp, Seq)>>;
     /// The last applied events of an author in a space, up to a stamp, latest first.
@@ -84,12 +80,6 @@ pub trait Reads {
         upto: Stamp,
         most: usize,
     ) -> StoreResult<Vec<(Stamp, Seq)>>;
-    /// The greatest candidate of a register.
-    fn register_winner(&self, key: &crate::rows::RegisterKey) -> StoreResult<Option<(Stamp, Seq)>>;
-    /// The latest version of a message or post, if it was edited.
-    fn last_version(&self, target: Seq) -> StoreResult<Option<(Stamp, Seq)>>;
-    /// The greatest reaction of an author on a target.
-    fn reaction_winner(&self, target: Seq, author: AuthorNo) -> StoreResult<Option<(Stamp, Seq)>>;
     /// How many events an owner has waiting.
     fn held_count(&self, owner: Owner) -> StoreResult<u64>;
     /// How many events wait in total.
@@ -106,8 +96,6 @@ pub trait Reads {
     fn carried_count(&self, space: &SpaceId) -> StoreResult<u64>;
     /// Whether a parent of that author is known to be missing.
     fn is_gap(&self, space: SpaceNo, author: AuthorNo, parent: &EventId) -> StoreResult<bool>;
-    /// The least stamp from which events of some membership are to be looked at again, leaving out one such task.
-    fn next_rederive(&self, but: (Seq, Stamp)) -> StoreResult<Option<Stamp>>;
     /// The number that the next journal entry will get.
     fn next_position(&self) -> StoreResult<u64>;
 }

@@ -1,0 +1,96 @@
+//! Opening: a blob that cannot be opened yet waits for its key, or is carried for others.
+
+use super::hold::hold;
+use super::{Ending, EventInPost, StepResult};
+use crate::change::{Change, RowChange};
+use crate::content;
+use crate::opened::Opened;
+use crate::protocol::Protocol;
+use crate::reads::{Reads, StoreError, StoreResult};
+use crate::receive::Opening;
+use crate::release;
+use crate::rows::{Outcome, TurnedAway};
+use model::stage::{RefusalReason, StageInput};
+use model::{Need, Seq, SpaceId};
+
+/// Whether there is something to go on with.
+pub(super) enum Next {
+    /// It is opened.
+    Go(Opened),
+    /// It is not, for this reason.
+    End(Closed),
+}
+
+/// Why an event is not opened.
+pub(super) enum Closed {
+    /// Its key is not here.
+    Key(SpaceId, model::KeyId),
+    /// It is for somebody else.
+    NotOurs(SpaceId),
+    /// A later release may know it.
+    UnknownVersion,
+    /// It is not valid.
+    Bad,
+}
+
+/// What opening came to.
+pub(super) fn look_at_opening(event: &EventInPost) -> StoreResult<Next> {
+    Ok(match &event.opening {
+        Opening::Opened(opened) => Next::Go(opened.clone()),
+        Opening::NoKey(space, key) => Next::End(Closed::Key(*space, *key)),
+        Opening::NotOurs(space) => Next::End(Closed::NotOurs(*space)),
+        Opening::Bad(why) if why.is_unknown_version() => Next::End(Closed::UnknownVersion),
+        Opening::Bad(_) => Next::End(Closed::Bad),
+    })
+}
+
+/// Begins the content of what was opened just now.
+pub(super) fn begin<P: Protocol, R: Reads>(
+    db: &R,
+    event: &mut EventInPost,
+    inner: &P::Opened,
+) -> StoreResult<StepResult<()>> {
+    if !event.was_opened {
+        let meta = P::outline(inner, event.numbers);
+        let deleted = P::deleted_by(db, &event.draft.row.id, &meta)?;
+        event.draft.row.meta = Some(meta);
+        content::begin(&event.context.policy, &mut event.draft, deleted)?;
+    }
+    Ok(StepResult::On(()))
+}
+
+/// Ends the passage of what is not opened.
+pub(super) fn end<R: Reads>(db: &R, event: EventInPost, reason: Closed) -> StoreResult<Ending> {
+    match reason {
+        Closed::Key(space, key) if db.joined(&space)? => hold(db, event, space, vec![Need::Key(key)]),
+        Closed::Key(space, _) | Closed::NotOurs(space) => carry(db, event, space),
+        // Nothing of it is remembered, and it refuses nothing else.
+        Closed::UnknownVersion => {
+            let changes = vec![Change::Forget(event.draft.seq, event.draft.row.id), Change::Count("version")];
+            Ok((Outcome::TurnedAway(TurnedAway::Version), changes))
+        }
+        Closed::Bad => {
+            let changes = release::refuse(db, &event.context.policy, event.draft, false, RefusalReason::Blob)?;
+            Ok((Outcome::Refused(RefusalReason::Blob), changes))
+        }
+    }
+}
+
+fn carry<R: Reads>(db: &R, event: EventInPost, space: SpaceId) -> StoreResult<Ending> {
+    let mut draft = event.draft;
+    let seq = draft.seq;
+    let policy = event.context.policy;
+    let too_many = if db.carried_count(&space)? >= policy.carried_per_space_max {
+        db.carried(&space, Seq(0), 1)?.first().map(|oldest| (space, *oldest))
+    } else if db.carried_total()? >= policy.carried_max {
+        db.oldest_carried()?
+    } else {
+        None
+    };
+    if let Some((space, oldest)) = too_many {
+        draft.changes.extend(release::drop_carried(db, &space, oldest, event.context.now)?);
+    }
+    draft.row.stage = draft.row.stage.next(StageInput::Carry).map_err(|edge| StoreError::Broken(edge.to_string()))?;
+    draft.changes.push(Change::Carried(RowChange::Put, space, seq));
+    Ok((Outcome::Carried(seq), draft.finish()))
+}

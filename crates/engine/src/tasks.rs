@@ -1,0 +1,18 @@
+//! Work that goes on from transaction to transaction: a bounded part at a time.
+
+use crate::change::Change;
+use crate::policy::Policy;
+use crate::protocol::space;
+use crate::reads::{Reads, StoreResult};
+use crate::rows::Task;
+use crate::{delivery, release};
+
+/// Does a bounded part of a task; what is left is a task again.
+pub fn run_task(db: &impl Reads, policy: &Policy, task: Task) -> StoreResult<Vec<Change>> {
+    match task {
+        Task::Release(need) => release::release(db, policy, need),
+        Task::Content(space, hash, after) => delivery::arrived(db, policy, space, hash, after),
+        Task::Join(space, after) => release::join(db, policy, space, after),
+        Task::Space(task) => space::run_task(db, policy, task),
+    }
+}
