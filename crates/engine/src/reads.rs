@@ -6,7 +6,7 @@ use model::{AuthorNo, Blob, ContentHash, EventId, Identity, Need, Seq, SpaceId, 
 use model::{Envelope, Verified};
 
 /// The store could not answer, or what it answered breaks an invariant.
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// The disk or the database failed.
     #[error("the store failed: {0}")]
