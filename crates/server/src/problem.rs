@@ -178,6 +178,7 @@ impl From<CommandError> for Problem {
             CommandError::Create(CreateError::NoRight) => Problem::forbidden(detail),
             CommandError::Create(CreateError::Reference(_)) => Problem::not_found(detail),
             CommandError::Create(_) => Problem::unprocessable(detail),
+            CommandError::Store(fault) => fault.into(),
         }
     }
 }
@@ -186,7 +187,8 @@ impl From<AdminError> for Problem {
     fn from(why: AdminError) -> Problem {
         let detail = why.to_string();
         match why {
-            AdminError::Act(why) => why.into(),
+            AdminError::Command(why) => why.into(),
+            AdminError::Store(fault) => fault.into(),
             AdminError::NameTaken(_) | AdminError::Ended => Problem::conflict(detail),
             AdminError::NoSuchKey | AdminError::NoSuchUser => Problem::not_found(detail),
             AdminError::NoSuchWebhook | AdminError::NoSuchReport => Problem::not_found(detail),

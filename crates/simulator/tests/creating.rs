@@ -12,6 +12,7 @@ use model::crypto::prekey_public;
 use model::envelope::Role;
 use model::payload::{MemberRole, Payload};
 use model::{AuxKey, EventId, Kind, Nanos, Reference, SpaceId, Stamp};
+use node::commands::CommandError;
 use node::{WriterCore, WriterReply, WriterRequest};
 use std::sync::Arc;
 use store::{MasterKey, Store, StoreOptions};
@@ -59,7 +60,8 @@ impl NodeFixture {
     fn create(&self, draft: NewEvent, now: u64) -> Result<EventId, CreateError> {
         let request = WriterRequest::Create(Box::new(Author::new(0).key), Box::new(draft));
         match self.core.run(vec![request], Nanos(now)).unwrap().replies.remove(0) {
-            WriterReply::Created(created) => created,
+            WriterReply::Created(Err(CommandError::Create(why))) => Err(why),
+            WriterReply::Created(Ok(id)) => Ok(id),
             other => panic!("{other:?}"),
         }
     }
@@ -105,7 +107,7 @@ fn it_never_holds_and_fails_with_a_name() {
     late.references = vec![Reference { role: Role::Authority, id: grant }];
     let request = WriterRequest::Create(Box::new(Author::new(1).key), Box::new(late));
     let replies = fixture.core.run(vec![request], Nanos(NOW + 10)).unwrap().replies;
-    assert_eq!(replies, vec![WriterReply::Created(Err(CreateError::NoRight))]);
+    assert_eq!(replies, vec![WriterReply::Created(Err(CreateError::NoRight.into()))]);
     fixture.verify();
 }
 

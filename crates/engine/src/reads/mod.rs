@@ -10,7 +10,7 @@ use model::stage::RefusalReason;
 use model::{AuthorNo, Blob, ContentHash, EventId, Identity, Need, Seq, SpaceId, SpaceNo, Stamp, Verified};
 
 /// The store could not answer, or what it answered breaks an invariant.
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// The disk or the database failed.
     #[error("the store failed: {0}")]

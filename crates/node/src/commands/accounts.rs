@@ -2,9 +2,9 @@
 //! may do it is decided here, in one transaction.
 
 use crate::commands::users::{self, admit};
-use crate::commands::{Caller, CommandError, by_keeper, go, names, principal};
+use crate::commands::{Caller, CommandError, by_keeper, names, principal};
 use engine::access::{Action, Decision, Facts, decide};
-use engine::reads::StoreResult;
+use engine::reads::{StoreError, StoreResult};
 use model::payload::{MemberRole, Payload};
 use model::{Kind, Nanos, SpaceId};
 use store::Batch;
@@ -123,12 +123,15 @@ pub enum AccountError {
     /// Whoever takes it away could not come in again.
     #[error("this is the only way into the account")]
     LastWay,
-    /// As for any act.
+    /// A step that it shares with other commands failed.
     #[error(transparent)]
-    Act(#[from] CommandError),
+    Command(#[from] CommandError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
-type Outcome = StoreResult<Result<(), AccountError>>;
+type Outcome = Result<(), AccountError>;
 
 /// Does it, or says why not.
 pub(crate) fn enter(batch: &mut Batch<'_>, request: AccountRequest) -> Outcome {
@@ -136,12 +139,12 @@ pub(crate) fn enter(batch: &mut Batch<'_>, request: AccountRequest) -> Outcome {
     match request.what {
         AccountCommand::Invite(caller, hash, invitation) => invite(batch, &space, &caller, &hash, &invitation),
         AccountCommand::Uninvite(caller, hash) => {
-            go!(may_administer(batch, &space, &caller));
+            may_administer(batch, &space, &caller)?;
             if !batch.end_invitation(&space, &hash)? {
-                return Ok(Err(AccountError::Unknown("invitation")));
+                return Err(AccountError::Unknown("invitation"));
             }
             batch.audit(Some(space), &caller.audit_name, "take back invitation", "")?;
-            Ok(Ok(()))
+            Ok(())
         }
         AccountCommand::Join { invitation, user, way, browser, random } => {
             join(batch, &space, &invitation, user, way, &browser, &random)
@@ -150,13 +153,13 @@ pub(crate) fn enter(batch: &mut Batch<'_>, request: AccountRequest) -> Outcome {
             let is_here = batch.db().user(&space, &user)?.is_some_and(|user| !user.is_gone);
             match is_here && batch.db().kept_space(&space)?.is_some() && is_proven(batch, &space, &user, proven)? {
                 true => sign_in(batch, &space, user, &browser, false),
-                false => Ok(Err(AccountError::Unknown("account"))),
+                false => Err(AccountError::Unknown("account")),
             }
         }
         AccountCommand::SignInOperator(user, browser, random) => {
             match batch.db().user(&space, &user)? {
-                None => drop(go!(admit(batch, &space, &user, &random, MemberRole::Admin))),
-                Some(known) if known.is_gone => go!(readmit(batch, &space, known)),
+                None => drop(admit(batch, &space, &user, &random, MemberRole::Admin)?),
+                Some(known) if known.is_gone => readmit(batch, &space, known)?,
                 Some(_) => {}
             }
             batch.audit(Some(space), "operator", "sign in", &user)?;
@@ -167,20 +170,20 @@ pub(crate) fn enter(batch: &mut Batch<'_>, request: AccountRequest) -> Outcome {
                 session.seen = batch.now();
                 batch.keep_session(&id, &session)?;
             }
-            Ok(Ok(()))
+            Ok(())
         }
         AccountCommand::SignOut(user, id) => {
             let is_own = id.starts_with(&batch.db().session_prefix(&space, &user));
             match is_own && batch.end_session(&id)? {
-                true => Ok(Ok(())),
-                false => Ok(Err(AccountError::Unknown("session"))),
+                true => Ok(()),
+                false => Err(AccountError::Unknown("session")),
             }
         }
         AccountCommand::SignOutOthers(user, kept) => {
             for (id, _) in batch.db().sessions_of(&space, &user)?.into_iter().filter(|(id, _)| *id != kept) {
                 batch.end_session(&id)?;
             }
-            Ok(Ok(()))
+            Ok(())
         }
         AccountCommand::Change(user, change) => change_account(batch, &space, &user, *change),
     }
@@ -194,7 +197,7 @@ fn invite(
     hash: &SecretHash,
     invitation: &Invitation,
 ) -> Outcome {
-    go!(may_administer(batch, space, caller));
+    may_administer(batch, space, caller)?;
     let mut open = 0;
     for (known, invitation) in batch.db().invitations(space)? {
         match invitation.is_good(batch.now()) {
@@ -203,30 +206,30 @@ fn invite(
         }
     }
     if open >= INVITATIONS_MAX {
-        return Ok(Err(AccountError::TooMany(INVITATIONS_MAX, "open invitations")));
+        return Err(AccountError::TooMany(INVITATIONS_MAX, "open invitations"));
     }
     batch.keep_invitation(space, hash, invitation)?;
     let target = invitation.role().map_or_else(String::new, |role| role.to_string());
     batch.audit(Some(*space), &caller.audit_name, "invite", &target)?;
-    Ok(Ok(()))
+    Ok(())
 }
 
 /// An operator who was removed is an admin again.
-fn readmit(batch: &mut Batch<'_>, space: &SpaceId, mut known: User) -> StoreResult<Result<(), CommandError>> {
+fn readmit(batch: &mut Batch<'_>, space: &SpaceId, mut known: User) -> Result<(), CommandError> {
     let payload = Payload::Member { member: known.identity, role: MemberRole::Admin };
-    known.membership = go!(by_keeper(batch, space, Kind::Member, payload, None));
+    known.membership = by_keeper(batch, space, Kind::Member, payload, None)?;
     known.is_gone = false;
     batch.keep_user(space, &known)?;
-    Ok(Ok(()))
+    Ok(())
 }
 
-fn may_administer(batch: &Batch<'_>, space: &SpaceId, caller: &Caller) -> StoreResult<Result<(), CommandError>> {
-    go!(users::kept(batch, space));
+fn may_administer(batch: &Batch<'_>, space: &SpaceId, caller: &Caller) -> Result<(), CommandError> {
+    users::kept(batch, space)?;
     let (principal, _) = principal(batch.db(), space, caller, batch.now())?;
-    Ok(match decide(&principal, Action::Administer, &Facts::default()) {
+    match decide(&principal, Action::Administer, &Facts::default()) {
         Decision::Allow => Ok(()),
         denied => Err(CommandError::Denied(denied)),
-    })
+    }
 }
 
 fn join(
@@ -239,16 +242,14 @@ fn join(
     random: &[u8; 32],
 ) -> Outcome {
     let found = batch.db().invitation(space, hash)?.filter(|invitation| invitation.is_good(batch.now()));
-    let Some(mut invitation) = found else { return Ok(Err(AccountError::InvitationEnded)) };
-    let Some(role) = invitation.role() else { return Ok(Err(AccountError::InvitationEnded)) };
-    if let Err(why) = names::check_name(&user) {
-        return Ok(Err(CommandError::from(why).into()));
-    }
+    let Some(mut invitation) = found else { return Err(AccountError::InvitationEnded) };
+    let Some(role) = invitation.role() else { return Err(AccountError::InvitationEnded) };
+    names::check_name(&user).map_err(CommandError::from)?;
     // Whoever has the name is somebody, with an account or without; the operator may come later.
     if batch.db().user(space, &user)?.is_some() || user.eq_ignore_ascii_case(OPERATOR) {
-        return Ok(Err(AccountError::NameTaken(user)));
+        return Err(AccountError::NameTaken(user));
     }
-    go!(admit(batch, space, &user, random, role));
+    admit(batch, space, &user, random, role)?;
     let mut account = Account::new(user.clone(), batch.now());
     match way {
         Credential::Password(hash) => account.password = Some(hash),
@@ -292,12 +293,12 @@ fn sign_in(batch: &mut Batch<'_>, space: &SpaceId, user: String, browser: &NewSe
     let id = session_id(&batch.db().session_prefix(space, &user), &browser.hash);
     let session = Session { user, is_operator, since: now, seen: now, agent: browser.agent.clone() };
     batch.keep_session(&id, &session)?;
-    Ok(Ok(()))
+    Ok(())
 }
 
 fn change_account(batch: &mut Batch<'_>, space: &SpaceId, user: &str, change: AccountChange) -> Outcome {
     if batch.db().user(space, user)?.is_none_or(|user| user.is_gone) {
-        return Ok(Err(AccountError::Unknown("user")));
+        return Err(AccountError::Unknown("user"));
     }
     let known = batch.db().account(space, user)?;
     // An operator who came by link has no account until there is something to keep in it.
@@ -307,7 +308,7 @@ fn change_account(batch: &mut Batch<'_>, space: &SpaceId, user: &str, change: Ac
         AccountChange::Display(display) => account.display = display,
         AccountChange::Picture(picture) => account.picture = picture,
         AccountChange::AddPasskey(_) if account.passkeys.len() >= PASSKEYS_MAX => {
-            return Ok(Err(AccountError::TooMany(PASSKEYS_MAX, "passkeys")));
+            return Err(AccountError::TooMany(PASSKEYS_MAX, "passkeys"));
         }
         AccountChange::AddPasskey(passkey) => {
             account.passkeys.retain(|known| known.id != passkey.id);
@@ -317,13 +318,13 @@ fn change_account(batch: &mut Batch<'_>, space: &SpaceId, user: &str, change: Ac
             let before = account.passkeys.len();
             account.passkeys.retain(|known| known.id != id);
             if account.passkeys.len() == before {
-                return Ok(Err(AccountError::Unknown("passkey")));
+                return Err(AccountError::Unknown("passkey"));
             }
             if account.passkeys.is_empty() && account.password.is_none() && user != OPERATOR {
-                return Ok(Err(AccountError::LastWay));
+                return Err(AccountError::LastWay);
             }
         }
     }
     batch.keep_account(space, &account)?;
-    Ok(Ok(()))
+    Ok(())
 }

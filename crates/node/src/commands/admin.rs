@@ -2,11 +2,11 @@
 
 use crate::commands::users::{self, admit};
 use crate::commands::webhooks::{self, WebhookCommand};
-use crate::commands::{CommandError, go, make};
+use crate::commands::{CommandError, make};
 use ed25519_dalek::SigningKey;
 use engine::access::KeyRole;
 use engine::create::{NewEvent, Seal};
-use engine::reads::StoreResult;
+use engine::reads::StoreError;
 use model::crypto::{SpaceKey, space_id};
 use model::envelope::{Reference, Role};
 use model::payload::{MemberRole, Payload};
@@ -140,12 +140,15 @@ pub enum AdminError {
     /// There is no such user.
     #[error("there is no such user")]
     NoSuchUser,
-    /// As for any act.
+    /// A step that it shares with other commands failed.
     #[error(transparent)]
-    Act(#[from] CommandError),
+    Command(#[from] CommandError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
-pub(super) type AdminOutcome = StoreResult<Result<AdminResult, AdminError>>;
+pub(super) type AdminOutcome = Result<AdminResult, AdminError>;
 
 /// How the audit log tells it.
 pub(super) fn told(administration: &AdminCommand) -> (Option<SpaceId>, &'static str, String) {
@@ -191,63 +194,63 @@ pub(super) fn carry_out(
     match administration {
         AdminCommand::FoundSpace { name, sealed, random } => found(batch, name, sealed, &random),
         AdminCommand::AddKey { id, role, space, hash, label } => {
-            go!(users::kept(batch, &space));
+            users::kept(batch, &space)?;
             batch.keep_api_key(id, &ApiKey::new(role, space, hash, label, batch.now()))?;
-            Ok(Ok(AdminResult::Made(salt)))
+            Ok(AdminResult::Made(salt))
         }
         AdminCommand::RotateKey { old, id, hash, at } => {
-            go!(rotate_key(batch, old, (id, hash), at));
-            Ok(Ok(AdminResult::Made(salt)))
+            rotate_key(batch, old, (id, hash), at)?;
+            Ok(AdminResult::Made(salt))
         }
         AdminCommand::EndKey { id, at } => {
-            let Some(mut key) = batch.db().api_key(&id)? else { return Ok(Err(AdminError::NoSuchKey)) };
+            let Some(mut key) = batch.db().api_key(&id)? else { return Err(AdminError::NoSuchKey) };
             key.ends_at = sooner(key.ends_at, at);
             batch.keep_api_key(id, &key)?;
-            Ok(Ok(AdminResult::Done))
+            Ok(AdminResult::Done)
         }
         AdminCommand::AddSigningKey(space, secret) => {
-            go!(add_signing_key(batch, &space, *secret));
-            Ok(Ok(AdminResult::Made(salt)))
+            add_signing_key(batch, &space, *secret)?;
+            Ok(AdminResult::Made(salt))
         }
         AdminCommand::EndSigningKey(space, number, at) => end_signing_key(batch, &space, number, at),
         AdminCommand::AdmitIdentity(space, member, role) => {
             let payload = Payload::Member { member, role };
-            let membership = go!(by_keeper(batch, &space, Kind::Member, payload, None));
-            Ok(Ok(AdminResult::Admitted(membership)))
+            let membership = by_keeper(batch, &space, Kind::Member, payload, None)?;
+            Ok(AdminResult::Admitted(membership))
         }
         AdminCommand::Webhook(space, id, command) => webhooks::administer(batch, &space, &id, command, salt),
         AdminCommand::EraseUser(space, user) => erase(batch, who, &space, &user),
         AdminCommand::EndSpace(space) => {
             if !batch.db().is_kept(&space) {
-                return Ok(Err(CommandError::NotKept.into()));
+                return Err(CommandError::NotKept.into());
             }
             batch.end_space(&space)?;
-            Ok(Ok(AdminResult::Begun(batch.begin_job(JobKind::EndSpace(space), who)?)))
+            Ok(AdminResult::Begun(batch.begin_job(JobKind::EndSpace(space), who)?))
         }
         AdminCommand::DestroyKeys(space) => {
-            go!(users::kept(batch, &space));
+            users::kept(batch, &space)?;
             batch.destroy_keys(&space)?;
-            Ok(Ok(AdminResult::Done))
+            Ok(AdminResult::Done)
         }
         AdminCommand::Protect(space, protection) => {
-            go!(users::kept(batch, &space));
+            users::kept(batch, &space)?;
             batch.set_protection(&space, &protection)?;
-            Ok(Ok(AdminResult::Begun(batch.begin_job(JobKind::Encrypt, who)?)))
+            Ok(AdminResult::Begun(batch.begin_job(JobKind::Encrypt, who)?))
         }
         AdminCommand::Retain(space, thread, kept) => {
             batch.set_retention(&space, thread.as_ref(), kept.as_ref())?;
-            Ok(Ok(AdminResult::Done))
+            Ok(AdminResult::Done)
         }
-        AdminCommand::Begin(work) => Ok(Ok(AdminResult::Begun(batch.begin_job(work, who)?))),
-        AdminCommand::Note(..) => Ok(Ok(AdminResult::Done)),
+        AdminCommand::Begin(work) => Ok(AdminResult::Begun(batch.begin_job(work, who)?)),
+        AdminCommand::Note(..) => Ok(AdminResult::Done),
         AdminCommand::SettleReport(space, number, note) => {
             let found = batch.db().reports(&space, number.saturating_add(1), 1)?;
             let Some((_, mut report)) = found.into_iter().find(|(other, _)| *other == number) else {
-                return Ok(Err(AdminError::NoSuchReport));
+                return Err(AdminError::NoSuchReport);
             };
             report.settled = Some((who.to_owned(), batch.now(), note));
             batch.keep_report(&space, number, &report)?;
-            Ok(Ok(AdminResult::Done))
+            Ok(AdminResult::Done)
         }
         AdminCommand::SetRole { space, user, role: Some(role), random } => {
             set_role(batch, &space, &user, role, &random)
@@ -267,44 +270,42 @@ fn rotate_key(
     old: [u8; 8],
     (id, hash): ([u8; 8], [u8; 32]),
     at: Nanos,
-) -> StoreResult<Result<(), AdminError>> {
-    let Some(mut before) = batch.db().api_key(&old)? else { return Ok(Err(AdminError::NoSuchKey)) };
-    let Some(role) = before.role() else { return Ok(Err(AdminError::NoSuchKey)) };
+) -> Result<(), AdminError> {
+    let Some(mut before) = batch.db().api_key(&old)? else { return Err(AdminError::NoSuchKey) };
+    let Some(role) = before.role() else { return Err(AdminError::NoSuchKey) };
     if before.ends_at != Nanos(0) {
-        return Ok(Err(AdminError::Ended));
+        return Err(AdminError::Ended);
     }
     let key = ApiKey::new(role, before.space, hash, before.label.clone(), batch.now());
     batch.keep_api_key(id, &key)?;
     before.ends_at = at;
     batch.keep_api_key(old, &before)?;
-    Ok(Ok(()))
+    Ok(())
 }
 
-fn add_signing_key(batch: &mut Batch<'_>, space: &SpaceId, secret: [u8; 32]) -> StoreResult<Result<(), AdminError>> {
-    go!(users::kept(batch, space));
+fn add_signing_key(batch: &mut Batch<'_>, space: &SpaceId, secret: [u8; 32]) -> Result<(), AdminError> {
+    users::kept(batch, space)?;
     let number = batch.db().signing_keys(space)?.first().map_or(1, |(number, _)| number + 1);
     let key = SigningSecret { secret, created_at: batch.now(), ends_at: Nanos(0) };
     batch.keep_signing_key(space, number, &key)?;
-    Ok(Ok(()))
+    Ok(())
 }
 
 fn end_signing_key(batch: &mut Batch<'_>, space: &SpaceId, number: u64, at: Nanos) -> AdminOutcome {
     let keys = batch.db().signing_keys(space)?;
     let Some((_, mut key)) = keys.into_iter().find(|(other, _)| *other == number) else {
-        return Ok(Err(AdminError::NoSuchKey));
+        return Err(AdminError::NoSuchKey);
     };
     key.ends_at = sooner(key.ends_at, at);
     batch.keep_signing_key(space, number, &key)?;
-    Ok(Ok(AdminResult::Done))
+    Ok(AdminResult::Done)
 }
 
 /// A space: its keeper's identity, its key if it is sealed, its founding, and a first key that signs for users.
 fn found(batch: &mut Batch<'_>, name: String, sealed: bool, random: &[u8; 80]) -> AdminOutcome {
-    if let Err(why) = crate::commands::names::check_name(&name) {
-        return Ok(Err(CommandError::from(why).into()));
-    }
+    crate::commands::names::check_name(&name).map_err(CommandError::from)?;
     if batch.db().kept_spaces()?.iter().any(|(_, kept)| kept.name == name) {
-        return Ok(Err(AdminError::NameTaken(name)));
+        return Err(AdminError::NameTaken(name));
     }
     let random = |context: &str| blake3::derive_key(context, random);
     let secret = random("anteroom v1 chance of a keeper");
@@ -320,49 +321,49 @@ fn found(batch: &mut Batch<'_>, name: String, sealed: bool, random: &[u8; 80]) -
         seal = Seal::Key(Arc::new(SpaceKey::new(&space, key)));
     }
     batch.add_custodian(&identity, &secret)?;
-    let content = go!(Ok(body::encode(&serde_json::json!({ "name": name })).map_err(CommandError::Body)));
+    let content = body::encode(&serde_json::json!({ "name": name })).map_err(CommandError::Body)?;
     let payload = Payload::Space { sealed };
     let draft = NewEvent { kind: Kind::Space, space, aux, payload, references: Vec::new(), content, seal };
-    let founding = go!(make(batch, &keeper, draft));
+    let founding = make(batch, &keeper, draft)?;
     batch.keep_space(&space, &KeptSpace { name, keeper: identity, founding, sealed })?;
     let secret = random("anteroom v1 chance of a signing key");
     batch.keep_signing_key(&space, 1, &SigningSecret { secret, created_at: batch.now(), ends_at: Nanos(0) })?;
-    Ok(Ok(AdminResult::Founded(space)))
+    Ok(AdminResult::Founded(space))
 }
 
 fn set_role(batch: &mut Batch<'_>, space: &SpaceId, user: &str, role: MemberRole, random: &[u8; 32]) -> AdminOutcome {
     let Some(mut known) = batch.db().user(space, user)? else {
-        let user = go!(admit(batch, space, user, random, role));
-        return Ok(Ok(AdminResult::User(user)));
+        let user = admit(batch, space, user, random, role)?;
+        return Ok(AdminResult::User(user));
     };
     let replaces = (!known.is_gone).then_some(Reference { role: Role::Target, id: known.membership });
     let payload = Payload::Member { member: known.identity, role };
-    known.membership = go!(by_keeper(batch, space, Kind::Member, payload, replaces));
+    known.membership = by_keeper(batch, space, Kind::Member, payload, replaces)?;
     known.is_gone = false;
     batch.keep_user(space, &known)?;
-    Ok(Ok(AdminResult::User(known)))
+    Ok(AdminResult::User(known))
 }
 
 fn remove(batch: &mut Batch<'_>, space: &SpaceId, user: &str) -> AdminOutcome {
     let Some(mut known) = batch.db().user(space, user)?.filter(|user| !user.is_gone) else {
-        return Ok(Err(AdminError::NoSuchUser));
+        return Err(AdminError::NoSuchUser);
     };
     let target = Some(Reference { role: Role::Target, id: known.membership });
-    go!(by_keeper(batch, space, Kind::Removal, Payload::None, target));
+    by_keeper(batch, space, Kind::Removal, Payload::None, target)?;
     known.is_gone = true;
     batch.keep_user(space, &known)?;
     batch.forget_account(space, user)?;
-    Ok(Ok(AdminResult::User(known)))
+    Ok(AdminResult::User(known))
 }
 
 /// Nobody acts as them any more, their name is gone, and a job purges what they wrote.
 fn erase(batch: &mut Batch<'_>, who: &str, space: &SpaceId, user: &str) -> AdminOutcome {
-    let Some(known) = batch.db().user(space, user)? else { return Ok(Err(AdminError::NoSuchUser)) };
+    let Some(known) = batch.db().user(space, user)? else { return Err(AdminError::NoSuchUser) };
     if !known.is_gone {
-        go!(remove(batch, space, user));
+        remove(batch, space, user)?;
     }
     batch.forget_user(space, &known)?;
-    Ok(Ok(AdminResult::Begun(batch.begin_job(JobKind::Erase(*space, known.identity), who)?)))
+    Ok(AdminResult::Begun(batch.begin_job(JobKind::Erase(*space, known.identity), who)?))
 }
 
 /// An event that the keeper of the space makes.
@@ -372,7 +373,7 @@ pub(crate) fn by_keeper(
     kind: Kind,
     payload: Payload,
     target: Option<Reference>,
-) -> crate::commands::CommandOutcome<EventId> {
+) -> Result<EventId, CommandError> {
     by_keeper_saying(batch, space, (kind, AuxKey::ZERO), payload, target, Vec::new())
 }
 
@@ -384,10 +385,10 @@ pub(crate) fn by_keeper_saying(
     payload: Payload,
     target: Option<Reference>,
     content: Vec<u8>,
-) -> crate::commands::CommandOutcome<EventId> {
-    let kept = go!(users::kept(batch, space));
-    let keeper = go!(users::keeper(batch, &kept));
-    let seal = go!(users::seal(batch, space, &kept));
+) -> Result<EventId, CommandError> {
+    let kept = users::kept(batch, space)?;
+    let keeper = users::keeper(batch, &kept)?;
+    let seal = users::seal(batch, space, &kept)?;
     let authority = Reference { role: Role::Authority, id: keeper.authority };
     let references = std::iter::once(authority).chain(target).collect();
     let draft = NewEvent { kind, space: *space, aux, payload, references, content, seal };

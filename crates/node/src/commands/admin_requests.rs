@@ -1,7 +1,7 @@
 //! Orders: acts of administration that are safe to repeat, and stand in the audit log.
 
 use crate::commands::admin::{AdminOutcome, carry_out, told};
-use crate::commands::{AdminCommand, AdminError, AdminResult, CommandError, IdempotencyKey, WebhookCommand, go};
+use crate::commands::{AdminCommand, AdminError, AdminResult, CommandError, IdempotencyKey, WebhookCommand};
 use model::{EventId, SpaceId};
 use store::Batch;
 use store::shared::api_keys::IdempotencyRecord;
@@ -34,7 +34,7 @@ pub(crate) fn administer(batch: &mut Batch<'_>, order: AdminRequest) -> AdminOut
     {
         return match earlier.fingerprint == idempotency.fingerprint {
             true => again(batch, &what, earlier.event.0),
-            false => Ok(Err(CommandError::OtherRequest.into())),
+            false => Err(CommandError::OtherRequest.into()),
         };
     }
     let (space, word, target) = told(&what);
@@ -44,13 +44,13 @@ pub(crate) fn administer(batch: &mut Batch<'_>, order: AdminRequest) -> AdminOut
         }
         _ => space,
     };
-    let done = go!(carry_out(batch, &who, salt, what));
+    let done = carry_out(batch, &who, salt, what)?;
     batch.audit(space, &who, word, &target)?;
     if let Some(IdempotencyKey { who_and_key, fingerprint }) = idempotency {
         let event = EventId(noted(&done));
         batch.keep_asked(who_and_key, &IdempotencyRecord { fingerprint, at: batch.now(), event })?;
     }
-    Ok(Ok(done))
+    Ok(done)
 }
 
 /// What is noted of an outcome, enough to give it again.
@@ -67,7 +67,7 @@ fn noted(done: &AdminResult) -> [u8; 16] {
 /// The outcome of what was done before, from what was noted.
 fn again(batch: &Batch<'_>, what: &AdminCommand, noted: [u8; 16]) -> AdminOutcome {
     let job = || AdminResult::Begun(u64::try_from(u128::from_be_bytes(noted)).unwrap_or_default());
-    Ok(Ok(match what {
+    Ok(match what {
         AdminCommand::FoundSpace { .. } => AdminResult::Founded(SpaceId(noted)),
         AdminCommand::AdmitIdentity(..) => AdminResult::Admitted(EventId(noted)),
         AdminCommand::AddKey { .. } | AdminCommand::RotateKey { .. } | AdminCommand::AddSigningKey(..) => {
@@ -78,10 +78,10 @@ fn again(batch: &Batch<'_>, what: &AdminCommand, noted: [u8; 16]) -> AdminOutcom
         AdminCommand::Protect(..) | AdminCommand::Begin(_) => job(),
         AdminCommand::SetRole { space, user, .. } => match batch.db().user(space, user)? {
             Some(user) => AdminResult::User(user),
-            None => return Ok(Err(AdminError::NoSuchUser)),
+            None => return Err(AdminError::NoSuchUser),
         },
         AdminCommand::EndKey { .. } | AdminCommand::EndSigningKey(..) | AdminCommand::Webhook(..) => AdminResult::Done,
         AdminCommand::DestroyKeys(_) | AdminCommand::Retain(..) | AdminCommand::SettleReport(..) => AdminResult::Done,
         AdminCommand::Note(..) => AdminResult::Done,
-    }))
+    })
 }

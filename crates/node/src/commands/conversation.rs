@@ -6,8 +6,8 @@ use crate::commands::moderation;
 use crate::commands::participants_update::{identities, listed, participants_update};
 use crate::commands::users::{self, Signer};
 use crate::commands::{
-    Caller, CallerKind, CommandError, CommandOutcome, CommandRequest, CommandResult, MessageRef, NameOrId, NewMessage,
-    NewThread, ThreadChange, UserCommand, go, make, names,
+    Caller, CallerKind, CommandError, CommandRequest, CommandResult, MessageRef, NameOrId, NewMessage, NewThread,
+    ThreadChange, UserCommand, make, names,
 };
 use engine::access::{Action, Decision, Facts, Principal, decide};
 use engine::create::{NewEvent, Seal};
@@ -75,43 +75,40 @@ impl CommandContext<'_> {
         batch.audit(Some(self.space), &who, what, &target.to_string())
     }
 
-    fn result(&self, batch: &Batch<'_>, shown: EventId, is_new: bool) -> CommandOutcome<CommandResult> {
-        Ok(batch
-            .db()
-            .seq(&shown)?
-            .map(|seq| CommandResult { shown, seq, is_new })
-            .ok_or(CommandError::Unknown("event")))
+    fn result(&self, batch: &Batch<'_>, shown: EventId, is_new: bool) -> Result<CommandResult, CommandError> {
+        let seq = batch.db().seq(&shown)?.ok_or(CommandError::Unknown("event"))?;
+        Ok(CommandResult { shown, seq, is_new })
     }
 }
 
 /// Does the deed.
-pub(super) fn run(batch: &mut Batch<'_>, act: CommandRequest) -> CommandOutcome<CommandResult> {
+pub(super) fn run(batch: &mut Batch<'_>, act: CommandRequest) -> Result<CommandResult, CommandError> {
     let CommandRequest { space, caller, command, random, .. } = act;
-    let no = go!(users::space_no(batch, &space));
+    let no = users::space_no(batch, &space)?;
     let (principal, _) = principal(batch.db(), &space, &caller, batch.now())?;
     match decide(&principal, action(&command), &Facts::default()) {
         Decision::Allow => {}
-        denied => return Ok(Err(CommandError::Denied(denied))),
+        denied => return Err(CommandError::Denied(denied)),
     }
-    let kept = go!(users::kept(batch, &space));
-    let seal = go!(users::seal(batch, &space, &kept));
+    let kept = users::kept(batch, &space)?;
+    let seal = users::seal(batch, &space, &kept)?;
     if let (UserCommand::Leave, Some(user)) = (&command, &caller.user)
         && batch.db().user(&space, user)?.is_none()
     {
-        return Ok(Err(CommandError::Unknown("user")));
+        return Err(CommandError::Unknown("user"));
     }
     if caller.user.as_deref() == Some(OPERATOR) && matches!(caller.kind, CallerKind::Key(_)) {
-        return Ok(Err(CommandError::Denied(Decision::Forbidden(
+        return Err(CommandError::Denied(Decision::Forbidden(
             "this name is the operator's, who signs in to the pages",
-        ))));
+        )));
     }
     let signer = match &caller.user {
-        Some(user) => go!(users::signer(batch, &space, user, &random)),
+        Some(user) => users::signer(batch, &space, user, &random)?,
         // Administration without a user is the keeper's.
-        None => go!(users::keeper(batch, &kept)),
+        None => users::keeper(batch, &kept)?,
     };
     let context = CommandContext { space, no, caller: &caller, principal, signer, seal, random };
-    go!(moderation::check_quota(batch, &context, &command));
+    moderation::check_quota(batch, &context, &command)?;
     match command {
         UserCommand::OpenThread(new) => open_thread(batch, &context, new),
         UserCommand::UpdateThread(thread, changes) => update_thread(batch, &context, &thread, changes),
@@ -146,32 +143,31 @@ fn action(command: &UserCommand) -> Action {
     }
 }
 
-fn open_thread(batch: &mut Batch<'_>, context: &CommandContext<'_>, new: NewThread) -> CommandOutcome<CommandResult> {
+fn open_thread(
+    batch: &mut Batch<'_>,
+    context: &CommandContext<'_>,
+    new: NewThread,
+) -> Result<CommandResult, CommandError> {
     let mut fields = new.fields;
     if let Some(chosen) = &new.chosen {
-        if let Err(why) = names::check_name(chosen) {
-            return Ok(Err(why.into()));
-        }
+        names::check_name(chosen)?;
         fields.insert("id".to_owned(), chosen.as_str().into());
     }
     if !new.participants.is_empty() {
-        let mut identities = go!(identities(batch, context, &new.participants));
+        let mut identities = identities(batch, context, &new.participants)?;
         identities.push(context.signer.identity);
         fields.insert("participants".to_owned(), listed(identities));
     }
     if new.is_private {
         fields.insert("private".to_owned(), true.into());
     }
-    let content = go!(Ok(body::encode(&Value::Object(fields))));
+    let content = body::encode(&Value::Object(fields))?;
     if let Some(chosen) = &new.chosen
-        && let Some(earlier) = earlier(batch, context, chosen, Kind::Thread, &content)?
+        && let Some(id) = earlier(batch, context, chosen, Kind::Thread, &content)?
     {
-        return match earlier {
-            Ok(id) => context.result(batch, id, false),
-            Err(why) => Ok(Err(why)),
-        };
+        return context.result(batch, id, false);
     }
-    let id = go!(make_thread(batch, context, new.chosen.as_deref(), content));
+    let id = make_thread(batch, context, new.chosen.as_deref(), content)?;
     context.result(batch, id, true)
 }
 
@@ -180,7 +176,7 @@ fn make_thread(
     context: &CommandContext<'_>,
     chosen: Option<&str>,
     content: Vec<u8>,
-) -> CommandOutcome<EventId> {
+) -> Result<EventId, CommandError> {
     let mut draft = context.draft(Kind::Thread, Vec::new(), content);
     draft.aux = chosen.map_or(AuxKey::ZERO, chosen_key);
     make(batch, &context.signer.key, draft)
@@ -193,7 +189,7 @@ fn earlier(
     chosen: &str,
     kind: Kind,
     content: &[u8],
-) -> StoreResult<Option<Result<EventId, CommandError>>> {
+) -> Result<Option<EventId>, CommandError> {
     let db = batch.db();
     let Some((stamp, seq)) = db.chosen(context.no, chosen)? else { return Ok(None) };
     let row = db.event(seq)?.and_then(|row| row.meta);
@@ -205,7 +201,7 @@ fn earlier(
         }
         None => false,
     };
-    Ok(Some(if is_same { Ok(stamp.id) } else { Err(CommandError::Taken(chosen.to_owned())) }))
+    if is_same { Ok(Some(stamp.id)) } else { Err(CommandError::Taken(chosen.to_owned())) }
 }
 
 fn update_thread(
@@ -213,74 +209,68 @@ fn update_thread(
     context: &CommandContext<'_>,
     thread: &NameOrId,
     change: ThreadChange,
-) -> CommandOutcome<CommandResult> {
+) -> Result<CommandResult, CommandError> {
     let (stamp, seq, meta) =
-        go!(thread_for(batch.db(), context.no, thread, &context.principal, Action::Change, context.who()));
+        thread_for(batch.db(), context.no, thread, &context.principal, Action::Change, context.who())?;
     // Everything is checked before anything is written.
     let mut contents = Vec::new();
     for (field, value) in change.fields {
         let content = Map::from_iter([(field.name().to_owned(), value)]);
-        contents.push((field, go!(Ok(body::encode(&Value::Object(content))))));
+        contents.push((field, body::encode(&Value::Object(content))?));
     }
     if change.participants.is_some() || change.is_private.is_some() {
-        let participants_update = go!(participants_update(batch, context, seq, change.participants, change.is_private));
-        contents.push((ThreadField::Participants, go!(Ok(body::encode(&Value::Object(participants_update))))));
+        let participants_update = participants_update(batch, context, seq, change.participants, change.is_private)?;
+        contents.push((ThreadField::Participants, body::encode(&Value::Object(participants_update))?));
     }
     context.audit(batch, &meta, "change thread", &stamp.id)?;
     for (field, content) in contents {
         let reference = Reference { role: Role::Thread, id: stamp.id };
         let mut draft = context.draft(Kind::ThreadUpdate, vec![reference], content);
         draft.aux = field.aux();
-        go!(make(batch, &context.signer.key, draft));
+        make(batch, &context.signer.key, draft)?;
     }
-    Ok(Ok(CommandResult { shown: stamp.id, seq, is_new: true }))
+    Ok(CommandResult { shown: stamp.id, seq, is_new: true })
 }
 
 fn delete_thread(
     batch: &mut Batch<'_>,
     context: &CommandContext<'_>,
     thread: &NameOrId,
-) -> CommandOutcome<CommandResult> {
+) -> Result<CommandResult, CommandError> {
     let (stamp, seq, meta) =
-        go!(thread_for(batch.db(), context.no, thread, &context.principal, Action::Change, context.who()));
+        thread_for(batch.db(), context.no, thread, &context.principal, Action::Change, context.who())?;
     context.audit(batch, &meta, "delete thread", &stamp.id)?;
     let reference = Reference { role: Role::Thread, id: stamp.id };
-    go!(make(batch, &context.signer.key, context.draft(Kind::ThreadDelete, vec![reference], Vec::new())));
-    Ok(Ok(CommandResult { shown: stamp.id, seq, is_new: true }))
+    make(batch, &context.signer.key, context.draft(Kind::ThreadDelete, vec![reference], Vec::new()))?;
+    Ok(CommandResult { shown: stamp.id, seq, is_new: true })
 }
 
-fn post(batch: &mut Batch<'_>, context: &CommandContext<'_>, new: NewMessage) -> CommandOutcome<CommandResult> {
+fn post(batch: &mut Batch<'_>, context: &CommandContext<'_>, new: NewMessage) -> Result<CommandResult, CommandError> {
     if let Some(chosen) = &new.chosen {
-        if let Err(why) = names::check_name(chosen) {
-            return Ok(Err(why.into()));
-        }
-        if let Some(earlier) = earlier(batch, context, chosen, Kind::Message, &new.content)? {
-            let is_elsewhere = match (&new.thread, earlier.as_ref().ok().map(|id| batch.db().seq(id)).transpose()?) {
-                (Some(thread), Some(Some(seq))) => !is_in(batch, context, seq, thread)?,
-                _ => false,
-            };
-            if is_elsewhere {
-                return Ok(Err(CommandError::Taken(chosen.clone())));
-            }
-            return match earlier {
-                Ok(id) => context.result(batch, id, false),
-                Err(why) => Ok(Err(why)),
+        names::check_name(chosen)?;
+        if let Some(id) = earlier(batch, context, chosen, Kind::Message, &new.content)? {
+            let earlier = context.result(batch, id, false)?;
+            return match &new.thread {
+                Some(thread) if !is_in(batch, context, earlier.seq, thread)? => {
+                    Err(CommandError::Taken(chosen.clone()))
+                }
+                _ => Ok(earlier),
             };
         }
     }
     if new.mentions.len() + new.attachments.len() > REFERENCES_MAX - 3 {
-        return Ok(Err(CommandError::TooMany(REFERENCES_MAX - 3)));
+        return Err(CommandError::TooMany(REFERENCES_MAX - 3));
     }
-    let place = go!(place_for(batch, context, new.thread.as_ref()));
-    let mut references = go!(message_references(batch, context, &new));
+    let place = place_for(batch, context, new.thread.as_ref())?;
+    let mut references = message_references(batch, context, &new)?;
     let thread = match place {
         Some(thread) => thread,
-        None => go!(open_for(batch, context, new.thread.as_ref())),
+        None => open_for(batch, context, new.thread.as_ref())?,
     };
     references.push(Reference { role: Role::Thread, id: thread });
     let mut draft = context.draft(Kind::Message, references, new.content);
     draft.aux = new.chosen.as_deref().map_or(AuxKey::ZERO, chosen_key);
-    let id = go!(make(batch, &context.signer.key, draft));
+    let id = make(batch, &context.signer.key, draft)?;
     context.result(batch, id, true)
 }
 
@@ -295,23 +285,23 @@ fn message_references(
     batch: &mut Batch<'_>,
     context: &CommandContext<'_>,
     new: &NewMessage,
-) -> CommandOutcome<Vec<Reference>> {
+) -> Result<Vec<Reference>, CommandError> {
     let mut references = Vec::new();
     if let Some(message) = &new.reply_to {
         let place = MessageRef { thread: None, message: message.clone() };
-        let found = go!(message_for(batch.db(), context.no, &place, &context.principal, Action::Read, context.who()));
+        let found = message_for(batch.db(), context.no, &place, &context.principal, Action::Read, context.who())?;
         references.push(Reference { role: Role::ReplyTo, id: found.0.id });
     }
     for file in &new.attachments {
         if find(batch.db(), context.no, &NameOrId::Event(*file), Kind::File)?.is_none() {
-            return Ok(Err(CommandError::Unknown("file")));
+            return Err(CommandError::Unknown("file"));
         }
         references.push(Reference { role: Role::Attachment, id: *file });
     }
-    for identity in go!(identities(batch, context, &new.mentions)) {
+    for identity in identities(batch, context, &new.mentions)? {
         references.push(Reference { role: Role::Mention, id: EventId(public_space(&identity).0) });
     }
-    Ok(Ok(references))
+    Ok(references)
 }
 
 /// The thread that a message goes to, unless it has to be opened first.
@@ -319,25 +309,30 @@ fn place_for(
     batch: &Batch<'_>,
     context: &CommandContext<'_>,
     named: Option<&NameOrId>,
-) -> CommandOutcome<Option<EventId>> {
+) -> Result<Option<EventId>, CommandError> {
     match named {
-        None => Ok(Ok(None)),
-        Some(NameOrId::Chosen(text)) if batch.db().chosen(context.no, text)?.is_none() => Ok(Ok(None)),
+        None => Ok(None),
+        Some(NameOrId::Chosen(text)) if batch.db().chosen(context.no, text)?.is_none() => Ok(None),
         Some(named) => {
-            let found = thread_for(batch.db(), context.no, named, &context.principal, Action::Write, context.who())?;
-            Ok(found.map(|(stamp, ..)| Some(stamp.id)))
+            let (stamp, ..) =
+                thread_for(batch.db(), context.no, named, &context.principal, Action::Write, context.who())?;
+            Ok(Some(stamp.id))
         }
     }
 }
 
 /// Opens a thread for a message, under the id by which it was named.
-fn open_for(batch: &mut Batch<'_>, context: &CommandContext<'_>, named: Option<&NameOrId>) -> CommandOutcome<EventId> {
+fn open_for(
+    batch: &mut Batch<'_>,
+    context: &CommandContext<'_>,
+    named: Option<&NameOrId>,
+) -> Result<EventId, CommandError> {
     let chosen = match named {
         Some(NameOrId::Chosen(text)) => Some(text.as_str()),
         Some(NameOrId::Event(_)) | None => None,
     };
     let fields = chosen.map_or_else(Map::new, |text| Map::from_iter([("id".to_owned(), text.into())]));
-    let content = go!(Ok(body::encode(&Value::Object(fields))));
+    let content = body::encode(&Value::Object(fields))?;
     make_thread(batch, context, chosen, content)
 }
 
@@ -346,21 +341,20 @@ fn edit(
     context: &CommandContext<'_>,
     place: &MessageRef,
     content: Vec<u8>,
-) -> CommandOutcome<CommandResult> {
+) -> Result<CommandResult, CommandError> {
     let (stamp, seq, meta) =
-        go!(message_for(batch.db(), context.no, place, &context.principal, Action::Change, context.who()));
+        message_for(batch.db(), context.no, place, &context.principal, Action::Change, context.who())?;
     if is_deleted(batch.db(), seq)? {
         // Deleting it again changes nothing; nobody brings back what a moderator took away.
-        return Ok(if content == DELETED {
-            Ok(CommandResult { shown: stamp.id, seq, is_new: false })
-        } else {
-            Err(CommandError::Deleted)
-        });
+        return match content == DELETED {
+            true => Ok(CommandResult { shown: stamp.id, seq, is_new: false }),
+            false => Err(CommandError::Deleted),
+        };
     }
     context.audit(batch, &meta, "edit message", &stamp.id)?;
     let reference = Reference { role: Role::Target, id: stamp.id };
-    go!(make(batch, &context.signer.key, context.draft(Kind::Edit, vec![reference], content)));
-    Ok(Ok(CommandResult { shown: stamp.id, seq, is_new: true }))
+    make(batch, &context.signer.key, context.draft(Kind::Edit, vec![reference], content))?;
+    Ok(CommandResult { shown: stamp.id, seq, is_new: true })
 }
 
 fn react(
@@ -368,16 +362,15 @@ fn react(
     context: &CommandContext<'_>,
     place: &MessageRef,
     content: Option<Vec<u8>>,
-) -> CommandOutcome<CommandResult> {
-    let (stamp, seq, _) =
-        go!(message_for(batch.db(), context.no, place, &context.principal, Action::Write, context.who()));
+) -> Result<CommandResult, CommandError> {
+    let (stamp, seq, _) = message_for(batch.db(), context.no, place, &context.principal, Action::Write, context.who())?;
     if content.is_some() && is_deleted(batch.db(), seq)? {
-        return Ok(Err(CommandError::Deleted));
+        return Err(CommandError::Deleted);
     }
     let kind = if content.is_some() { Kind::Reaction } else { Kind::ReactionRemoval };
     let reference = Reference { role: Role::Target, id: stamp.id };
-    go!(make(batch, &context.signer.key, context.draft(kind, vec![reference], content.unwrap_or_default())));
-    Ok(Ok(CommandResult { shown: stamp.id, seq, is_new: true }))
+    make(batch, &context.signer.key, context.draft(kind, vec![reference], content.unwrap_or_default()))?;
+    Ok(CommandResult { shown: stamp.id, seq, is_new: true })
 }
 
 fn mark_read(
@@ -385,30 +378,30 @@ fn mark_read(
     context: &CommandContext<'_>,
     thread: NameOrId,
     message: NameOrId,
-) -> CommandOutcome<CommandResult> {
+) -> Result<CommandResult, CommandError> {
     let place = MessageRef { thread: Some(thread), message };
     let (stamp, seq, meta) =
-        go!(message_for(batch.db(), context.no, &place, &context.principal, Action::Own, context.who()));
+        message_for(batch.db(), context.no, &place, &context.principal, Action::Own, context.who())?;
     let thread = batch.db().id_of(meta.subject)?;
     let references = vec![Reference { role: Role::Thread, id: thread }, Reference { role: Role::Target, id: stamp.id }];
-    go!(make(batch, &context.signer.key, context.draft(Kind::ReadMarker, references, Vec::new())));
-    Ok(Ok(CommandResult { shown: stamp.id, seq, is_new: true }))
+    make(batch, &context.signer.key, context.draft(Kind::ReadMarker, references, Vec::new()))?;
+    Ok(CommandResult { shown: stamp.id, seq, is_new: true })
 }
 
-fn purge(batch: &mut Batch<'_>, context: &CommandContext<'_>, target: EventId) -> CommandOutcome<CommandResult> {
+fn purge(batch: &mut Batch<'_>, context: &CommandContext<'_>, target: EventId) -> Result<CommandResult, CommandError> {
     let db = batch.db();
-    let Some(seq) = db.seq(&target)? else { return Ok(Err(CommandError::Unknown("event"))) };
+    let Some(seq) = db.seq(&target)? else { return Err(CommandError::Unknown("event")) };
     let Some(meta) = db.event(seq)?.and_then(|row| row.meta).filter(|meta| meta.space == context.no) else {
-        return Ok(Err(CommandError::Unknown("event")));
+        return Err(CommandError::Unknown("event"));
     };
     let is_own = db.identity(meta.author)? == context.signer.identity;
     let facts = Facts { is_closed_to_caller: false, is_own, is_known: true };
     match decide(&context.principal, Action::Change, &facts) {
         Decision::Allow => {}
-        denied => return Ok(Err(CommandError::Denied(denied))),
+        denied => return Err(CommandError::Denied(denied)),
     }
     context.audit(batch, &meta, "purge", &target)?;
     let reference = Reference { role: Role::Target, id: target };
-    go!(make(batch, &context.signer.key, context.draft(Kind::Delete, vec![reference], Vec::new())));
-    Ok(Ok(CommandResult { shown: target, seq, is_new: true }))
+    make(batch, &context.signer.key, context.draft(Kind::Delete, vec![reference], Vec::new()))?;
+    Ok(CommandResult { shown: target, seq, is_new: true })
 }

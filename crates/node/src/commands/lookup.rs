@@ -1,6 +1,6 @@
 //! Finding what a request names, and what the caller may see of it. The same for the writer and for readers.
 
-use crate::commands::{Caller, CallerKind, CommandError, CommandOutcome, NameOrId, go};
+use crate::commands::{Caller, CallerKind, CommandError, NameOrId};
 use engine::access::{Action, Decision, Facts, KeyRole, Principal, UserStanding, decide};
 use engine::counting::acting_role;
 use engine::reads::{Reads, StoreResult};
@@ -167,14 +167,14 @@ pub(crate) fn allowed<V: TableReads>(
     thread: (Seq, &Meta),
     who: (&Caller, Option<&Identity>),
     author: Option<&Identity>,
-) -> CommandOutcome<ThreadVisibility> {
+) -> Result<ThreadVisibility, CommandError> {
     let sight = thread_visibility(db, thread.0, thread.1, Some(who.0), who.1)?;
     let is_own = author.is_some() && author == who.1;
     let facts = Facts { is_closed_to_caller: sight.is_closed, is_own, is_known: true };
     match decide(principal, action, &facts) {
-        Decision::Allow => Ok(Ok(sight)),
-        Decision::Hidden => Ok(Err(CommandError::Unknown("thread or message"))),
-        denied => Ok(Err(CommandError::Denied(denied))),
+        Decision::Allow => Ok(sight),
+        Decision::Hidden => Err(CommandError::Unknown("thread or message")),
+        denied => Err(CommandError::Denied(denied)),
     }
 }
 
@@ -186,16 +186,16 @@ pub(crate) fn thread_for<V: TableReads>(
     principal: &Principal,
     action: Action,
     who: (&Caller, Option<&Identity>),
-) -> CommandOutcome<(Stamp, Seq, Meta)> {
+) -> Result<(Stamp, Seq, Meta), CommandError> {
     let Some((stamp, seq, meta)) = find(db, space, named, Kind::Thread)? else {
-        return Ok(Err(CommandError::Unknown("thread")));
+        return Err(CommandError::Unknown("thread"));
     };
     let author = db.identity(meta.author)?;
-    let sight = go!(allowed(db, principal, action, (seq, &meta), who, Some(&author)));
+    let sight = allowed(db, principal, action, (seq, &meta), who, Some(&author))?;
     if sight.is_deleted {
-        return Ok(Err(CommandError::Unknown("thread: it was deleted")));
+        return Err(CommandError::Unknown("thread: it was deleted"));
     }
-    Ok(Ok((stamp, seq, meta)))
+    Ok((stamp, seq, meta))
 }
 
 /// The message of that name, if the caller may do this to it.
@@ -206,20 +206,20 @@ pub(crate) fn message_for<V: TableReads>(
     principal: &Principal,
     action: Action,
     who: (&Caller, Option<&Identity>),
-) -> CommandOutcome<(Stamp, Seq, Meta)> {
+) -> Result<(Stamp, Seq, Meta), CommandError> {
     let Some((stamp, seq, meta)) = find(db, space, &place.message, Kind::Message)? else {
-        return Ok(Err(CommandError::Unknown("message")));
+        return Err(CommandError::Unknown("message"));
     };
     if let Some(thread) = &place.thread {
         let named = find(db, space, thread, Kind::Thread)?;
         if named.is_none_or(|(_, thread, _)| thread != meta.subject) {
-            return Ok(Err(CommandError::Unknown("message in that thread")));
+            return Err(CommandError::Unknown("message in that thread"));
         }
     }
     let Some(thread) = db.event(meta.subject)?.and_then(|row| row.meta) else {
-        return Ok(Err(CommandError::Unknown("thread")));
+        return Err(CommandError::Unknown("thread"));
     };
     let author = db.identity(meta.author)?;
-    go!(allowed(db, principal, action, (meta.subject, &thread), who, Some(&author)));
-    Ok(Ok((stamp, seq, meta)))
+    allowed(db, principal, action, (meta.subject, &thread), who, Some(&author))?;
+    Ok((stamp, seq, meta))
 }

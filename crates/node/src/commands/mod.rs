@@ -8,6 +8,7 @@ pub mod accounts;
 mod admin;
 mod admin_requests;
 mod conversation;
+mod failure;
 mod lookup;
 mod moderation;
 pub mod names;
@@ -20,6 +21,7 @@ pub(crate) use admin::{by_keeper, by_keeper_saying};
 pub use admin_requests::AdminRequest;
 pub(crate) use admin_requests::administer;
 pub use conversation::{message_content, reaction_content};
+pub use failure::CommandFailure;
 pub use lookup::{
     DELETED, ThreadVisibility, find, is_deleted, is_private, participants, principal, privacy, standing,
     thread_visibility,
@@ -27,10 +29,10 @@ pub use lookup::{
 pub use names::{BadName, NameOrId};
 pub use webhooks::WebhookCommand;
 
-use crate::pipeline::create;
+pub(crate) use crate::pipeline::create::make;
 use engine::access::{Decision, KeyRole};
 use engine::create::CreateError;
-use engine::reads::StoreResult;
+use engine::reads::{StoreError, StoreResult};
 use engine::rows::ThreadField;
 use model::body::BadBody;
 use model::{EventId, Seq, SpaceId};
@@ -227,36 +229,25 @@ pub enum CommandError {
     /// CREATE refused.
     #[error(transparent)]
     Create(#[from] CreateError),
+    /// The store failed. Whoever asked is told so by the writer, never by this.
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
-
-/// What most steps of an act come to.
-pub(crate) type CommandOutcome<T> = StoreResult<Result<T, CommandError>>;
-
-/// Goes on with what a step came to, or ends the act with why not.
-macro_rules! go {
-    ($deemed:expr) => {
-        match $deemed? {
-            Ok(value) => value,
-            Err(why) => return Ok(Err(why.into())),
-        }
-    };
-}
-pub(crate) use go;
 
 /// Does it, or says why not.
-pub(crate) fn run_command(batch: &mut Batch<'_>, act: CommandRequest) -> CommandOutcome<CommandResult> {
+pub(crate) fn run_command(batch: &mut Batch<'_>, act: CommandRequest) -> Result<CommandResult, CommandError> {
     let (asked, space, user) = (act.idempotency, act.space, act.caller.user.clone());
     if let Some(idempotency) = asked
         && let Some(earlier) = batch.db().asked(&idempotency.who_and_key, batch.now())?
     {
         return repeated(batch, &own(batch, &space, user.as_deref(), idempotency)?, &earlier);
     }
-    let result = go!(conversation::run(batch, act));
+    let result = conversation::run(batch, act)?;
     if let Some(idempotency) = asked {
         let IdempotencyKey { who_and_key, fingerprint } = own(batch, &space, user.as_deref(), idempotency)?;
         batch.keep_asked(who_and_key, &IdempotencyRecord { fingerprint, at: batch.now(), event: result.shown })?;
     }
-    Ok(Ok(result))
+    Ok(result)
 }
 
 /// The same request of another identity is another request: whoever gets the name of a user who was erased is not
@@ -282,22 +273,13 @@ fn repeated(
     batch: &Batch<'_>,
     idempotency: &IdempotencyKey,
     earlier: &IdempotencyRecord,
-) -> CommandOutcome<CommandResult> {
+) -> Result<CommandResult, CommandError> {
     if earlier.fingerprint != idempotency.fingerprint {
-        return Ok(Err(CommandError::OtherRequest));
+        return Err(CommandError::OtherRequest);
     }
     use engine::reads::Reads as _;
     match batch.db().seq(&earlier.event)? {
-        Some(seq) => Ok(Ok(CommandResult { shown: earlier.event, seq, is_new: false })),
-        None => Ok(Err(CommandError::Unknown("event any more"))),
+        Some(seq) => Ok(CommandResult { shown: earlier.event, seq, is_new: false }),
+        None => Err(CommandError::Unknown("event any more")),
     }
-}
-
-/// CREATE for an act: what cannot be made ends the act.
-pub(crate) fn make(
-    batch: &mut Batch<'_>,
-    key: &ed25519_dalek::SigningKey,
-    draft: engine::create::NewEvent,
-) -> CommandOutcome<EventId> {
-    Ok(create::make(batch, key, draft)?.map_err(CommandError::Create))
 }

@@ -3,7 +3,7 @@
 use crate::commands::admin::by_keeper;
 use crate::commands::conversation::CommandContext;
 use crate::commands::lookup::message_for;
-use crate::commands::{CommandError, CommandOutcome, CommandResult, MessageRef, NameOrId, UserCommand, go};
+use crate::commands::{CommandError, CommandResult, MessageRef, NameOrId, UserCommand};
 use engine::access::Action;
 use engine::reads::Reads as _;
 use model::envelope::{Reference, Role};
@@ -18,10 +18,10 @@ const DISTANCES_MAX: usize = 1000;
 const REASON_BYTES_MAX: usize = 2000;
 
 /// What an act that makes no event shows: the membership that it was done on.
-fn done(batch: &Batch<'_>, context: &CommandContext<'_>) -> CommandOutcome<CommandResult> {
+fn done(batch: &Batch<'_>, context: &CommandContext<'_>) -> Result<CommandResult, CommandError> {
     let shown = context.signer.authority;
     let seq = batch.db().seq(&shown)?.unwrap_or(Seq(0));
-    Ok(Ok(CommandResult { shown, seq, is_new: true }))
+    Ok(CommandResult { shown, seq, is_new: true })
 }
 
 pub(super) fn keep_distance(
@@ -29,19 +29,19 @@ pub(super) fn keep_distance(
     context: &CommandContext<'_>,
     other: &str,
     distance: Option<BlockKind>,
-) -> CommandOutcome<CommandResult> {
+) -> Result<CommandResult, CommandError> {
     let identity = match other.parse() {
         Ok(identity) => Some(identity),
         Err(_) => batch.db().user(&context.space, other)?.map(|user| user.identity),
     };
-    let Some(identity) = identity else { return Ok(Err(CommandError::Unknown("user"))) };
+    let Some(identity) = identity else { return Err(CommandError::Unknown("user")) };
     let is_known =
         batch.db().author_no(&identity)?.is_some() || batch.db().user_name(&context.space, &identity)?.is_some();
     if identity == context.signer.identity || !is_known {
-        return Ok(Err(CommandError::Unknown("other user")));
+        return Err(CommandError::Unknown("other user"));
     }
     if distance.is_some() && batch.db().distances(&context.space, &context.signer.identity)?.len() >= DISTANCES_MAX {
-        return Ok(Err(CommandError::TooManyBlocked(DISTANCES_MAX)));
+        return Err(CommandError::TooManyBlocked(DISTANCES_MAX));
     }
     batch.set_distance(&context.space, &context.signer.identity, &identity, distance)?;
     done(batch, context)
@@ -52,26 +52,25 @@ pub(super) fn report(
     context: &CommandContext<'_>,
     message: NameOrId,
     mut reason: String,
-) -> CommandOutcome<CommandResult> {
+) -> Result<CommandResult, CommandError> {
     let place = MessageRef { thread: None, message };
-    let (stamp, seq, _) =
-        go!(message_for(batch.db(), context.no, &place, &context.principal, Action::Read, context.who()));
+    let (stamp, seq, _) = message_for(batch.db(), context.no, &place, &context.principal, Action::Read, context.who())?;
     reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
     let reporter = context.signer.identity;
     let report = UserReport { reporter, message: stamp.id, reason, at: batch.now(), settled: None };
     batch.add_report(&context.space, &report)?;
-    Ok(Ok(CommandResult { shown: stamp.id, seq, is_new: true }))
+    Ok(CommandResult { shown: stamp.id, seq, is_new: true })
 }
 
 /// Ends the caller's own membership. What they wrote stays.
-pub(super) fn leave(batch: &mut Batch<'_>, context: &CommandContext<'_>) -> CommandOutcome<CommandResult> {
+pub(super) fn leave(batch: &mut Batch<'_>, context: &CommandContext<'_>) -> Result<CommandResult, CommandError> {
     let found = match &context.caller.user {
         Some(user) => batch.db().user(&context.space, user)?,
         None => None,
     };
-    let Some(mut user) = found.filter(|user| !user.is_gone) else { return Ok(Err(CommandError::Unknown("user"))) };
+    let Some(mut user) = found.filter(|user| !user.is_gone) else { return Err(CommandError::Unknown("user")) };
     let target = Some(Reference { role: Role::Target, id: user.membership });
-    go!(by_keeper(batch, &context.space, Kind::Removal, Payload::None, target));
+    by_keeper(batch, &context.space, Kind::Removal, Payload::None, target)?;
     user.is_gone = true;
     batch.keep_user(&context.space, &user)?;
     batch.forget_account(&context.space, &user.id)?;
@@ -84,7 +83,7 @@ pub(super) fn check_quota(
     batch: &mut Batch<'_>,
     context: &CommandContext<'_>,
     command: &UserCommand,
-) -> CommandOutcome<()> {
+) -> Result<(), CommandError> {
     let policy = *batch.db().policy();
     let bytes = match command {
         UserCommand::Post(new) => new.content.len(),
@@ -93,21 +92,21 @@ pub(super) fn check_quota(
         UserCommand::DeleteThread(_)
         | UserCommand::DeleteMessage(_)
         | UserCommand::Unreact(_)
-        | UserCommand::MarkRead(..) => return Ok(Ok(())),
+        | UserCommand::MarkRead(..) => return Ok(()),
         UserCommand::Purge(_) | UserCommand::Distance(..) | UserCommand::Report(..) | UserCommand::Leave => {
-            return Ok(Ok(()));
+            return Ok(());
         }
     } as u64;
     if let Some(most) = policy.user_bytes_max
         && let Some(author) = batch.db().author_no(&context.signer.identity)?
         && batch.db().kept_bytes(context.no, author)?.saturating_add(bytes) > most
     {
-        return Ok(Err(CommandError::OverQuota("user")));
+        return Err(CommandError::OverQuota("user"));
     }
     if let Some(most) = policy.space_bytes_max
         && !batch.claim_bytes(context.no, bytes, most)?
     {
-        return Ok(Err(CommandError::OverQuota("space")));
+        return Err(CommandError::OverQuota("space"));
     }
-    Ok(Ok(()))
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! Who takes part: users that a request names, as the identities that events name.
 
 use crate::commands::conversation::CommandContext;
-use crate::commands::{CommandError, CommandOutcome, go, names, users};
+use crate::commands::{CommandError, names, users};
 use engine::access::{Action, Decision, Facts, decide};
 use engine::reads::Reads as _;
 use model::{Identity, Seq};
@@ -16,9 +16,9 @@ pub(super) fn participants_update(
     thread: Seq,
     participants: Option<Vec<String>>,
     is_private: Option<bool>,
-) -> CommandOutcome<Map<String, Value>> {
+) -> Result<Map<String, Value>, CommandError> {
     let identities = match participants {
-        Some(users) => go!(identities(batch, context, &users)),
+        Some(users) => identities(batch, context, &users)?,
         None => crate::commands::participants(batch.db(), thread, context.no)?,
     };
     let is_private = match is_private {
@@ -26,7 +26,7 @@ pub(super) fn participants_update(
         None => crate::commands::is_private(batch.db(), thread, context.no)?,
     };
     let said = [("participants".to_owned(), listed(identities)), ("private".to_owned(), is_private.into())];
-    Ok(Ok(Map::from_iter(said)))
+    Ok(Map::from_iter(said))
 }
 
 /// The identities of users. Whoever vouches for users may name new ones, who are admitted.
@@ -34,7 +34,7 @@ pub(super) fn identities(
     batch: &mut Batch<'_>,
     context: &CommandContext<'_>,
     users: &[String],
-) -> CommandOutcome<Vec<Identity>> {
+) -> Result<Vec<Identity>, CommandError> {
     let may_admit = decide(&context.principal, Action::Vouch, &Facts::default()) == Decision::Allow;
     for user in users {
         let is_known = match user.parse::<Identity>() {
@@ -43,20 +43,17 @@ pub(super) fn identities(
         };
         let is_identity = user.parse::<Identity>().is_ok();
         if !is_known && !may_admit {
-            return Ok(Err(CommandError::Nobody(user.clone())));
+            return Err(CommandError::Nobody(user.clone()));
         }
-        if !is_known
-            && !is_identity
-            && let Err(why) = names::check_name(user)
-        {
-            return Ok(Err(why.into()));
+        if !is_known && !is_identity {
+            names::check_name(user)?;
         }
     }
     let mut identities = Vec::new();
     for user in users {
-        identities.push(go!(users::identity_of(batch, &context.space, user, &context.random)));
+        identities.push(users::identity_of(batch, &context.space, user, &context.random)?);
     }
-    Ok(Ok(identities))
+    Ok(identities)
 }
 
 /// Identities as a list of texts, each once.

@@ -1,7 +1,7 @@
 //! Webhooks: made, changed and ended by administrators, and moved on by whoever tells.
 
 use crate::commands::admin::{AdminError, AdminResult};
-use crate::commands::{go, users};
+use crate::commands::users;
 use engine::reads::StoreResult;
 use model::{Nanos, SpaceId};
 use store::Batch;
@@ -50,19 +50,19 @@ pub(super) fn administer(
     id: &WebhookId,
     command: WebhookCommand,
     salt: [u8; 16],
-) -> StoreResult<Result<AdminResult, AdminError>> {
-    go!(users::kept(batch, space));
+) -> Result<AdminResult, AdminError> {
+    users::kept(batch, space)?;
     let makes_a_secret = matches!(command, WebhookCommand::Add { .. } | WebhookCommand::Rotate(_));
     let known = batch.db().webhook(space, id)?;
     let changed = match (command, known) {
         (WebhookCommand::Add { url, secret, kinds }, _) => {
             if batch.db().webhooks(Some(space))?.len() >= PER_SPACE_MAX {
-                return Ok(Err(AdminError::TooManyWebhooks));
+                return Err(AdminError::TooManyWebhooks);
             }
             let progress = WebhookProgress::told_up_to(batch.db().position()?);
             Webhook { url, secret: *secret, previous: None, kinds, created_at: batch.now(), progress }
         }
-        (_, None) => return Ok(Err(AdminError::NoSuchWebhook)),
+        (_, None) => return Err(AdminError::NoSuchWebhook),
         (WebhookCommand::Rotate(secret), Some(known)) => {
             let previous = Some((known.secret, batch.now().plus(PREVIOUS_NANOS)));
             Webhook { secret: *secret, previous, ..known }
@@ -74,11 +74,11 @@ pub(super) fn administer(
         }
         (WebhookCommand::End, Some(_)) => {
             batch.forget_webhook(space, id)?;
-            return Ok(Ok(AdminResult::Done));
+            return Ok(AdminResult::Done);
         }
     };
     batch.keep_webhook(space, id, &changed)?;
-    Ok(Ok(if makes_a_secret { AdminResult::Made(salt) } else { AdminResult::Done }))
+    Ok(if makes_a_secret { AdminResult::Made(salt) } else { AdminResult::Done })
 }
 
 fn empty(batch: &Batch<'_>) -> StoreResult<WebhookProgress> {

@@ -1,7 +1,7 @@
 //! Purging content: by a delete event where this node has the right, otherwise by dropping it here only.
 
 use super::{JobStep, PURGES_PER_PART, ROWS_PER_PART, stamp_at};
-use crate::commands::{self, by_keeper, by_keeper_saying};
+use crate::commands::{self, CommandError, by_keeper, by_keeper_saying};
 use crate::pipeline::policy;
 use engine::content::{self, PruneResult};
 use engine::reads::{Reads as _, StoreResult};
@@ -60,8 +60,9 @@ pub fn purge(batch: &mut Batch<'_>, space: &SpaceId, target: &EventId) -> StoreR
     }
     restate(batch, space, seq)?;
     let reference = Reference { role: Role::Target, id: *target };
-    match by_keeper(batch, space, Kind::Delete, Payload::None, Some(reference))? {
+    match by_keeper(batch, space, Kind::Delete, Payload::None, Some(reference)) {
         Ok(_) => Ok(PurgeResult::Deleted),
+        Err(CommandError::Store(fault)) => Err(fault),
         // Whoever does not keep the space cannot speak for it.
         Err(_) => Ok(match prune_all(batch, seq)? {
             PruneResult::Dropped => PurgeResult::Pruned,
@@ -92,8 +93,10 @@ fn restate(batch: &mut Batch<'_>, space: &SpaceId, seq: Seq) -> StoreResult<()> 
     let Ok(content) = model::body::encode(&content) else { return Ok(()) };
     let kind = (Kind::ThreadUpdate, ThreadField::Participants.aux());
     // Without the right to say it, it is only pruned here, and nobody sees the thread any more.
-    let _ = by_keeper_saying(batch, space, kind, Payload::None, Some(reference), content)?;
-    Ok(())
+    match by_keeper_saying(batch, space, kind, Payload::None, Some(reference), content) {
+        Err(CommandError::Store(fault)) => Err(fault),
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// Drops the content of an event and of its versions on this node.

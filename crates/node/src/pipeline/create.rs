@@ -1,10 +1,10 @@
 //! CREATE inside the writer: made, stored, applied and answered in one transaction.
 
+use crate::commands::CommandError;
 use crate::pipeline::{arrive, policy, step_context};
 use ed25519_dalek::SigningKey;
 use engine::chains;
 use engine::create::{CreateError, NewEvent, Seal};
-use engine::reads::StoreResult;
 use engine::rows::Outcome;
 use engine::{receive, release};
 use model::crypto::content_hash;
@@ -12,18 +12,11 @@ use model::{EventId, Need};
 use store::Batch;
 
 /// CREATE, then STORE and POST at once: what was made is applied, or it fails with a name.
-pub(crate) fn make(
-    batch: &mut Batch<'_>,
-    author: &SigningKey,
-    draft: NewEvent,
-) -> StoreResult<Result<EventId, CreateError>> {
+pub(crate) fn make(batch: &mut Batch<'_>, author: &SigningKey, draft: NewEvent) -> Result<EventId, CommandError> {
     let policy = policy(batch);
     let is_for_another = matches!(draft.seal, Seal::Prekey(_));
     let space = draft.space;
-    let mut arrival = match chains::create(batch.db(), batch.db(), &step_context(batch), author, draft)? {
-        Ok(arrival) => arrival,
-        Err(why) => return Ok(Err(why)),
-    };
+    let mut arrival = chains::create(batch.db(), batch.db(), &step_context(batch), author, draft)??;
     let id = arrival.blob.id();
     if is_for_another {
         // Only what can be opened again is applied; a key for somebody else's prekey is carried for them.
@@ -36,18 +29,18 @@ pub(crate) fn make(
             if let Some(wire) = large {
                 batch.deliver(&space, &content_hash(&wire), &wire)?;
             }
-            Ok(Ok(id))
+            Ok(id)
         }
-        Outcome::Refused(why) => Ok(Err(CreateError::NotApplied(why.to_string()))),
+        Outcome::Refused(why) => Err(CreateError::NotApplied(why.to_string()).into()),
         Outcome::Held(seq, needs) => {
             // CREATE never holds: what would wait is taken back.
             let changes = release::expire(batch.db(), &policy, seq, batch.now())?;
             batch.apply(changes)?;
             let needs: Vec<String> = needs.iter().map(Need::to_string).collect();
-            Ok(Err(CreateError::NotApplied(format!("it would wait for {}", needs.join(", ")))))
+            Err(CreateError::NotApplied(format!("it would wait for {}", needs.join(", "))).into())
         }
         // The author's own event for someone else's prekey is kept for them.
-        Outcome::Carried(_) | Outcome::Known(_) => Ok(Ok(id)),
-        Outcome::TurnedAway(why) => Ok(Err(CreateError::NotApplied(format!("{why:?}")))),
+        Outcome::Carried(_) | Outcome::Known(_) => Ok(id),
+        Outcome::TurnedAway(why) => Err(CreateError::NotApplied(format!("{why:?}")).into()),
     }
 }

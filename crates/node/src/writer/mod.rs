@@ -1,14 +1,16 @@
 //! The writer's work without the loop around it: a batch of requests, one durable transaction, then the answers.
 
 use crate::commands::accounts::{AccountError, AccountRequest};
-use crate::commands::{self, AdminError, AdminRequest, AdminResult, CommandError, CommandRequest, CommandResult};
+use crate::commands::{
+    self, AdminError, AdminRequest, AdminResult, CommandError, CommandFailure, CommandRequest, CommandResult,
+};
 use crate::fetch::retry;
 use crate::jobs;
 use crate::pipeline::create;
 use crate::pipeline::{STEPS_PER_BATCH_MAX, STOPS_ON_BUGS, arrive, go_on, policy};
 use ed25519_dalek::SigningKey;
 use engine::content::{self, PruneResult};
-use engine::create::{CreateError, NewEvent};
+use engine::create::NewEvent;
 use engine::reads::{Reads, StoreError, StoreResult};
 use engine::receive::Arrival;
 use engine::rows::{Origin, Outcome};
@@ -78,7 +80,7 @@ pub enum WriterReply {
     /// What became of an arrival.
     Outcome(EventId, Outcome),
     /// What became of a draft.
-    Created(Result<EventId, CreateError>),
+    Created(Result<EventId, CommandError>),
     /// What became of content.
     Delivered(DeliverResult),
     /// What a prune did.
@@ -184,7 +186,7 @@ fn handle(batch: &mut Batch<'_>, request: WriterRequest) -> StoreResult<WriterRe
             let id = arrival.blob.id();
             arrive(batch, *arrival).map(|outcome| WriterReply::Outcome(id, outcome))
         }
-        WriterRequest::Create(author, draft) => create::make(batch, &author, *draft).map(WriterReply::Created),
+        WriterRequest::Create(author, draft) => answer(create::make(batch, &author, *draft)).map(WriterReply::Created),
         WriterRequest::Deliver(space, hash, bytes) => batch.deliver(&space, &hash, &bytes).map(WriterReply::Delivered),
         WriterRequest::Prune(id) => prune(batch, &id),
         WriterRequest::Want(id) => {
@@ -213,13 +215,22 @@ fn handle(batch: &mut Batch<'_>, request: WriterRequest) -> StoreResult<WriterRe
             batch.count(word, times);
             Ok(WriterReply::Done)
         }
-        WriterRequest::Act(act) => commands::run_command(batch, *act).map(WriterReply::Acted),
-        WriterRequest::Enter(request) => commands::accounts::enter(batch, *request).map(WriterReply::Entered),
-        WriterRequest::Administer(order) => commands::administer(batch, *order).map(WriterReply::Administered),
+        WriterRequest::Act(act) => answer(commands::run_command(batch, *act)).map(WriterReply::Acted),
+        WriterRequest::Enter(request) => answer(commands::accounts::enter(batch, *request)).map(WriterReply::Entered),
+        WriterRequest::Administer(order) => answer(commands::administer(batch, *order)).map(WriterReply::Administered),
         WriterRequest::Told(space, id, told) => {
             commands::webhooks::progress(batch, &space, &id, *told).map(|()| WriterReply::Done)
         }
         WriterRequest::Tick => Ok(WriterReply::Done),
+    }
+}
+
+/// Takes the failures of the store out of what a command came to: they concern the writer. What is left is the command's
+/// own answer.
+fn answer<T, E: CommandFailure>(ran: Result<T, E>) -> StoreResult<Result<T, E>> {
+    match ran {
+        Err(why) => why.into_store_error().map_or_else(|refused| Ok(Err(refused)), Err),
+        Ok(done) => Ok(Ok(done)),
     }
 }
 

@@ -70,7 +70,8 @@ impl From<AccountError> for Problem {
     fn from(why: AccountError) -> Problem {
         let detail = why.to_string();
         match why {
-            AccountError::Act(why) => why.into(),
+            AccountError::Command(why) => why.into(),
+            AccountError::Store(fault) => fault.into(),
             AccountError::InvitationEnded | AccountError::Unknown(_) => Problem::not_found(detail),
             AccountError::NameTaken(_) => Problem { action: "choose another name", ..Problem::conflict(detail) },
             AccountError::LastWay => Problem {
