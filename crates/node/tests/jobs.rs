@@ -9,7 +9,7 @@ use anteroom_node::commands::{
 use anteroom_node::jobs::PurgeResult;
 use anteroom_node::{WriterCore, WriterReply, WriterRequest};
 use engine::access::KeyRole;
-use engine::reads::Reads as _;
+use engine::reads::{Reads as _, SpaceReads as _};
 use model::stage::ContentState;
 use model::{EventId, Nanos, SpaceId, Stamp};
 use std::path::Path;

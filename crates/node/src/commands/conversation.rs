@@ -276,7 +276,7 @@ fn post(batch: &mut Batch<'_>, context: &CommandContext<'_>, new: NewMessage) ->
 
 /// Whether a message is in the thread of that name.
 fn is_in(batch: &Batch<'_>, context: &CommandContext<'_>, message: Seq, thread: &NameOrId) -> StoreResult<bool> {
-    let subject = batch.db().event(message)?.and_then(|row| row.meta).map(|meta| meta.subject);
+    let subject = batch.db().event(message)?.and_then(|row| row.meta).and_then(|meta| meta.subject);
     Ok(find(batch.db(), context.no, thread, Kind::Thread)?.map(|(_, seq, _)| seq) == subject)
 }
 
@@ -382,7 +382,8 @@ fn mark_read(
     let place = MessageRef { thread: Some(thread), message };
     let (stamp, seq, meta) =
         message_for(batch.db(), context.no, &place, &context.principal, Action::Own, context.who())?;
-    let thread = batch.db().id_of(meta.subject)?;
+    let Some(thread) = meta.subject else { return Err(CommandError::Unknown("thread")) };
+    let thread = batch.db().id_of(thread)?;
     let references = vec![Reference { role: Role::Thread, id: thread }, Reference { role: Role::Target, id: stamp.id }];
     make(batch, &context.signer.key, context.draft(Kind::ReadMarker, references, Vec::new()))?;
     Ok(CommandResult { shown: stamp.id, seq, is_new: true })

@@ -2,8 +2,8 @@
 
 use crate::commands::{Caller, CallerKind, CommandError, NameOrId};
 use engine::access::{Action, Decision, Facts, KeyRole, Principal, UserStanding, decide};
-use engine::counting::acting_role;
-use engine::reads::{Reads, StoreResult};
+use engine::protocol::space::counting::acting_role;
+use engine::reads::{Reads, SpaceReads as _, StoreResult};
 use engine::rows::{Meta, Register, ThreadField};
 use model::{EventId, Identity, Kind, Nanos, Seq, SpaceId, SpaceNo, Stamp};
 use store::Db;
@@ -212,14 +212,15 @@ pub(crate) fn message_for<V: TableReads>(
     };
     if let Some(thread) = &place.thread {
         let named = find(db, space, thread, Kind::Thread)?;
-        if named.is_none_or(|(_, thread, _)| thread != meta.subject) {
+        if named.is_none_or(|(_, thread, _)| Some(thread) != meta.subject) {
             return Err(CommandError::Unknown("message in that thread"));
         }
     }
-    let Some(thread) = db.event(meta.subject)?.and_then(|row| row.meta) else {
+    let Some(thread_seq) = meta.subject else { return Err(CommandError::Unknown("thread")) };
+    let Some(thread) = db.event(thread_seq)?.and_then(|row| row.meta) else {
         return Err(CommandError::Unknown("thread"));
     };
     let author = db.identity(meta.author)?;
-    allowed(db, principal, action, (meta.subject, &thread), who, Some(&author))?;
+    allowed(db, principal, action, (thread_seq, &thread), who, Some(&author))?;
     Ok((stamp, seq, meta))
 }

@@ -1,11 +1,11 @@
 //! What there is to say of an applied event: whether it counts, and what became of its content.
 
 use super::waiting::{HuntState, hunted};
-use engine::counting::{act, membership};
-use engine::reads::{Reads as _, StoreResult};
+use engine::protocol::space::counting::{membership, permission};
+use engine::reads::{Reads as _, SpaceReads as _, StoreResult};
 use engine::rows::{ContentLocation, EventRow, Meta};
 use model::stage::ContentState;
-use model::{EventId, Need, Position, Seq, Stamp};
+use model::{EventId, Need, Position, Stamp};
 use serde::Serialize;
 use store::Db;
 use store::tables::Snapshot;
@@ -94,7 +94,11 @@ pub(super) fn applied(db: &Db<Snapshot>, row: &EventRow, position: u64) -> Store
 }
 
 fn why_not(db: &Db<Snapshot>, meta: &Meta, stamp: Stamp, depth: usize) -> StoreResult<NotCounting> {
-    let Some(row) = db.event(meta.authority)?.filter(|_| meta.authority != Seq(0)) else {
+    let found = match meta.authority {
+        Some(authority) => db.event(authority)?.map(|row| (authority, row)),
+        None => None,
+    };
+    let Some((standing_on, row)) = found else {
         return Ok(NotCounting::Pending);
     };
     let authority = row.id.to_string();
@@ -104,9 +108,9 @@ fn why_not(db: &Db<Snapshot>, meta: &Meta, stamp: Stamp, depth: usize) -> StoreR
         let because = if depth == 0 { None } else { Some(Box::new(why_not(db, above, at, depth - 1)?)) };
         return Ok(NotCounting::Authority { authority, because });
     }
-    let act = act(db, meta)?;
-    let mut role = membership(db, meta.authority)?.role;
-    for limit in db.limits(meta.authority, stamp)? {
+    let act = permission(db, meta)?;
+    let mut role = membership(db, standing_on)?.role;
+    for limit in db.limits(standing_on, stamp)? {
         let by = limit.from.id.to_string();
         match limit.cap {
             None => return Ok(NotCounting::Ended { authority, by, from: limit.from.at.0 }),

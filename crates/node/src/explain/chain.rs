@@ -129,7 +129,7 @@ fn look_at(db: &Db<Snapshot>, need: &Need, space: Option<model::SpaceId>) -> Sto
             (if here { NeedState::Met } else { NeedState::Absent }, Vec::new())
         }
         Need::Time(_) => (NeedState::Future, Vec::new()),
-        Need::Address { .. } | Need::GitObject { .. } | Need::GitData(_) | Need::Content(..) => {
+        Need::Address { .. } | Need::GitObject { .. } | Need::GitData { .. } | Need::Content(..) => {
             (NeedState::Absent, Vec::new())
         }
     };

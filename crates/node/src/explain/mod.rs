@@ -125,7 +125,7 @@ pub fn explain(db: &Db<Snapshot>, id: &EventId) -> StoreResult<Explanation> {
         return Ok(Explanation { id: *id, standing: absent(db, id)?, arrival: None, waiters });
     };
     let standing = match &row.stage {
-        Stage::Held { unmet, since } => {
+        Stage::Held { unmet, since, .. } => {
             let (needs, cycles) = chain::follow(db, id, seq, unmet)?;
             StageExplanation::Held { since: since.0, until: since.plus(db.policy().hold_nanos).0, needs, cycles }
         }

@@ -4,7 +4,7 @@ use super::{JobStep, PURGES_PER_PART, ROWS_PER_PART, stamp_at};
 use crate::commands::{self, CommandError, by_keeper, by_keeper_saying};
 use crate::pipeline::policy;
 use engine::content::{self, PruneResult};
-use engine::reads::{Reads as _, StoreResult};
+use engine::reads::{Reads as _, SpaceReads as _, StoreResult};
 use engine::rows::{Register, ThreadField};
 use model::envelope::{Reference, Role};
 use model::payload::Payload;
@@ -76,11 +76,12 @@ pub fn purge(batch: &mut Batch<'_>, space: &SpaceId, target: &EventId) -> StoreR
 fn restate(batch: &mut Batch<'_>, space: &SpaceId, seq: Seq) -> StoreResult<()> {
     let db = batch.db();
     let Some(meta) = db.event(seq)?.and_then(|row| row.meta) else { return Ok(()) };
-    let thread = match meta.kind {
-        Kind::Thread => seq,
-        Kind::ThreadUpdate => meta.subject,
-        _ => return Ok(()),
+    let thread = match meta.kind.space() {
+        Some(Kind::Thread) => Some(seq),
+        Some(Kind::ThreadUpdate) => meta.subject,
+        _ => None,
     };
+    let Some(thread) = thread else { return Ok(()) };
     let register = Register::ThreadField(thread, ThreadField::Participants.code());
     let winner = db.register(meta.space, register)?.map(|(_, winner)| winner);
     if meta.kind == Kind::ThreadUpdate && winner != Some(seq) {

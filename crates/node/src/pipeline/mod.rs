@@ -3,11 +3,12 @@
 
 pub(crate) mod create;
 
+use engine::Opened;
 use engine::chains::{self, EventInPost, StepContext, StoreOutcome};
 use engine::content::{self, EventDraft};
+use engine::protocol::Numbers;
 use engine::reads::{Reads, StoreError, StoreResult};
 use engine::receive::{self, Arrival, Opening};
-use engine::release;
 use engine::rows::{Outcome, Task};
 use store::Batch;
 
@@ -64,15 +65,16 @@ fn post(
 ) -> StoreResult<Outcome> {
     let (mut new_space, mut new_author) = (None, None);
     let numbers = match &opening {
-        Opening::Opened(envelope) => {
-            new_space = batch.db().space_no(&envelope.space)?.is_none().then_some(envelope.space);
-            new_author = batch.db().author_no(&envelope.author)?.is_none().then_some(envelope.author);
-            (batch.number_space(&envelope.space)?, batch.number_author(&envelope.author)?)
+        Opening::Opened(opened) => {
+            let (space, author) = (opened.space(), opened.author());
+            new_space = batch.db().space_no(&space)?.is_none().then_some(space);
+            new_author = batch.db().author_no(&author)?.is_none().then_some(author);
+            Numbers { space: batch.number_space(&space)?, author: batch.number_author(&author)? }
         }
         Opening::NoKey(..) | Opening::NotOurs(_) | Opening::Bad(_) => Default::default(),
     };
     let context = step_context(batch);
-    let in_post = EventInPost { context, draft, opening, was_opened, verdict, numbers, found: Vec::new() };
+    let in_post = EventInPost { context, draft, opening, was_opened, verdict, numbers };
     let (outcome, changes) = chains::post(batch.db(), in_post)?;
     batch.apply(changes)?;
     if matches!(outcome, Outcome::Refused(_) | Outcome::TurnedAway(_)) {
@@ -102,7 +104,7 @@ pub(crate) fn go_on(batch: &mut Batch<'_>, most: usize) -> StoreResult<bool> {
 
 /// Does a part of a task. Says how many events it changed, at least one.
 fn run_task(batch: &mut Batch<'_>, task: Task) -> StoreResult<usize> {
-    match release::run(batch.db(), &policy(batch), task.clone()) {
+    match chains::run_task(batch.db(), &policy(batch), task.clone()) {
         Ok(changes) => {
             let rows = changes.iter().filter(|change| matches!(change, engine::Change::Row(..))).count();
             batch.apply(changes)?;
@@ -122,8 +124,8 @@ fn post_again(batch: &mut Batch<'_>) -> StoreResult<()> {
     };
     let was_opened = row.meta.is_some();
     let opening = if was_opened {
-        match batch.db().opened(seq)? {
-            Some(envelope) => Opening::Opened(envelope),
+        match batch.db().open_event(seq)? {
+            Some(opened) => Opening::Opened(opened),
             None => {
                 return Err(StoreError::Broken(format!("{seq} was opened once and cannot be opened again")));
             }
@@ -138,7 +140,7 @@ fn post_again(batch: &mut Batch<'_>) -> StoreResult<()> {
 
 /// Inline bytes that came with a blob nobody could open may turn out not to be those that were signed for.
 fn drop_foreign_inline(draft: &mut EventDraft, opening: &Opening, inline: Option<&[u8]>, was_opened: bool) {
-    let (Opening::Opened(envelope), Some(wire), false) = (opening, inline, was_opened) else {
+    let (Opening::Opened(Opened::Space(envelope)), Some(wire), false) = (opening, inline, was_opened) else {
         return;
     };
     if !receive::is_content_of(envelope, wire) {

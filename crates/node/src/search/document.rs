@@ -11,9 +11,9 @@ use store::{Db, JournalEntry};
 /// The message that an entry of the journal may have changed.
 pub(super) fn changed<V: TableReads>(db: &Db<V>, entry: &JournalEntry) -> StoreResult<Option<Seq>> {
     let Some(meta) = db.event(entry.seq)?.and_then(|row| row.meta) else { return Ok(None) };
-    Ok(match meta.kind {
-        Kind::Message => Some(entry.seq),
-        Kind::Edit => Some(meta.subject),
+    Ok(match meta.kind.space() {
+        Some(Kind::Message) => Some(entry.seq),
+        Some(Kind::Edit) => meta.subject,
         _ => None,
     })
 }
@@ -33,7 +33,8 @@ pub(super) fn document<V: TableReads>(db: &Db<V>, seq: Seq) -> StoreResult<Optio
     let mut text = String::new();
     gather(body, &mut text);
     let title = body["title"].as_str().unwrap_or_default().to_owned();
-    Ok(Some(IndexedMessage { seq, thread: meta.subject, author: message.author, at: message.stamp.at, title, text }))
+    let Some(thread) = meta.subject else { return Ok(None) };
+    Ok(Some(IndexedMessage { seq, thread, author: message.author, at: message.stamp.at, title, text }))
 }
 
 /// All strings of a body, one after the other. Names of fields are the application's words, not the author's. Bodies

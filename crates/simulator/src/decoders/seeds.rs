@@ -8,7 +8,7 @@ use engine::rows::Origin;
 use model::content::{ChunkBinding, seal_content};
 use model::crypto::{content_hash, prekey_id, prekey_public};
 use model::payload::{MemberRole, Payload};
-use model::{ContentHash, Envelope, EventId, Group, Identity, KeyId, Kind, Nanos, Need, Verified};
+use model::{ContentHash, Envelope, EventId, Group, Identity, KeyId, Kind, Nanos, Need, NostrKey, Verified};
 use node::bundle::BundleWriter;
 use node::{WriterCore, WriterRequest};
 use std::io;
@@ -120,20 +120,20 @@ fn payloads() -> Seeds {
 }
 
 fn needs() -> Seeds {
-    let (author, identifier) = (Identity([3; 32]), "a:b".to_owned());
-    let (repository, oid) = ("r".to_owned(), [4; 20]);
+    let (author, owner) = (NostrKey([3; 32]), NostrKey([8; 32]));
+    let (identifier, oid) = ("a:b".to_owned(), [4; 20]);
     let needs = [
         Need::Event(EventId([1; 16])),
         Need::Key(KeyId([2; 16])),
         Need::Address { kind: 30617, author, identifier },
-        Need::GitObject { repository, oid },
-        Need::GitData("repo".into()),
+        Need::GitObject { owner, identifier: "r".into(), oid },
+        Need::GitData { owner, identifier: "repo".into() },
         Need::Time(Nanos(77)),
         Need::Content(SPACE, ContentHash([6; 32])),
     ];
     let keys = needs.iter().map(|need| (need.word().to_owned(), need.to_key()));
     let texts = needs.iter().map(|need| (format!("{}-text", need.word()), need.to_string().into_bytes()));
-    let group = ("group".to_owned(), Group::Author(SPACE, author).to_key());
+    let group = ("group".to_owned(), Group::Author(SPACE, Identity([3; 32])).to_key());
     keys.chain(texts).chain([group]).collect()
 }
 
