@@ -11,6 +11,7 @@ mod hostile_http1;
 mod hostile_http2;
 mod live;
 mod metrics;
+mod openapi;
 mod pages;
 #[cfg(feature = "passkeys")]
 mod passkeys;
