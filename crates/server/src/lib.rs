@@ -21,7 +21,6 @@ mod listen;
 mod live;
 mod messages;
 mod metrics;
-mod outbound;
 mod pages;
 mod people;
 mod presence;

@@ -6,7 +6,6 @@
 //! and never not at all.
 
 use crate::live::live_event;
-use crate::outbound::SendError;
 use crate::problem::Problem;
 use crate::state::ServerState;
 use base64::Engine as _;
@@ -20,6 +19,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use model::{Nanos, SpaceId};
 use node::WriterRequest;
+use outbound::SendError;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use sha2::Sha256;

@@ -1,51 +1,34 @@
-//! Requests to elsewhere, to addresses that were vetted: never to this machine or the network around it.
-//!
-//! A URL is parsed once. A host that is an address is vetted as it stands; a name is resolved by [`Vetting`] at the
-//! moment of connecting, so that a name cannot be vetted as one address and connected to as another. Redirects are not
-//! followed, proxies from the environment are not used, and of an answer only its beginning is read.
+//! Which URLs and addresses may be connected to: those that anybody could reach.
 
-use bytes::Bytes;
-use http::HeaderMap;
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::{Client, Url};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Once};
-use std::time::Duration;
+use reqwest::Url;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// How long a request may take in total.
-const SECONDS_MAX: u64 = 10;
-/// How much of an answer is read.
-const ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// Ports of the web: what listens elsewhere may take a request for something else.
+/// Ports of the web: a service on another port may take a request for something else.
 const PORTS: [u16; 4] = [80, 443, 8080, 8443];
 const URL_BYTES_MAX: usize = 2048;
 
-/// Why nothing is sent there.
+/// Why nothing is sent to a URL.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum BadUrl {
+pub enum BadUrl {
+    /// It does not parse, or is too long.
     #[error("it is not a URL of at most 2048 bytes")]
     Malformed,
-    #[error("only https and http are spoken")]
+    /// Another scheme than https or http.
+    #[error("only https and http are supported")]
     Scheme,
+    /// It carries a user name or a password.
     #[error("a URL must not carry a user name or password")]
     Userinfo,
-    #[error("only the ports 80, 443, 8080 and 8443 are spoken to")]
+    /// A port that is not one of the web.
+    #[error("only the ports 80, 443, 8080 and 8443 are allowed")]
     Port,
+    /// A host that is not public.
     #[error("it names this machine, a private network, or another place that is not public")]
     Private,
 }
 
-/// Why a request was not answered. Says nothing of what was found on the way.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum SendError {
-    #[error(transparent)]
-    Url(#[from] BadUrl),
-    #[error("there was no answer")]
-    NoAnswer,
-}
-
 /// Whether an address is public: one that anybody could reach.
-pub(crate) fn is_public(address: IpAddr) -> bool {
+pub fn is_public(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => is_public_v4(address),
         IpAddr::V6(address) => is_public_v6(address),
@@ -83,7 +66,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 }
 
 /// A URL that something may be sent to, as far as can be said before its name is resolved.
-pub(crate) fn vet(text: &str, allow_private: bool) -> Result<Url, BadUrl> {
+pub fn vet(text: &str, allow_private: bool) -> Result<Url, BadUrl> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
     if text.len() > URL_BYTES_MAX || !is_plain {
         return Err(BadUrl::Malformed);
@@ -106,75 +89,6 @@ pub(crate) fn vet(text: &str, allow_private: bool) -> Result<Url, BadUrl> {
         .any(|name| host == *name || host.strip_suffix(name).is_some_and(|rest| rest.ends_with('.')));
     let is_public = literal.map_or(!is_local_name && !host.is_empty(), is_public);
     if is_public || allow_private { Ok(url) } else { Err(BadUrl::Private) }
-}
-
-/// Resolves names to public addresses only.
-#[derive(Debug)]
-struct Vetting {
-    allow_private: bool,
-}
-
-impl Resolve for Vetting {
-    fn resolve(&self, name: Name) -> Resolving {
-        let allow_private = self.allow_private;
-        Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let vetted: Vec<SocketAddr> = found.filter(|address| allow_private || is_public(address.ip())).collect();
-            if vetted.is_empty() {
-                return Err(BadUrl::Private.into());
-            }
-            Ok(Box::new(vetted.into_iter()) as Addrs)
-        })
-    }
-}
-
-/// Sends to elsewhere.
-#[derive(Debug, Clone)]
-pub(crate) struct OutboundClient {
-    client: Option<Client>,
-    allow_private: bool,
-}
-
-static PROVIDER: Once = Once::new();
-
-impl OutboundClient {
-    pub(crate) fn new(allow_private: bool) -> OutboundClient {
-        // It fails only where another part of the process has chosen one already.
-        PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
-        let built = Client::builder()
-            .no_proxy()
-            .redirect(reqwest::redirect::Policy::none())
-            .dns_resolver(Arc::new(Vetting { allow_private }))
-            .timeout(Duration::from_secs(SECONDS_MAX))
-            .referer(false)
-            .user_agent(concat!("anteroom/", env!("CARGO_PKG_VERSION")))
-            .build();
-        if let Err(why) = &built {
-            tracing::warn!(%why, "nothing can be sent to elsewhere");
-        }
-        OutboundClient { client: built.ok(), allow_private }
-    }
-
-    /// Whether something may be sent there.
-    pub(crate) fn vet(&self, url: &str) -> Result<Url, BadUrl> {
-        vet(url, self.allow_private)
-    }
-
-    /// Posts a body. Says the status of the answer, whatever it is.
-    pub(crate) async fn post(&self, url: &str, headers: HeaderMap, body: Bytes) -> Result<u16, SendError> {
-        let url = self.vet(url)?;
-        let client = self.client.as_ref().ok_or(SendError::NoAnswer)?;
-        let mut answer = client.post(url).headers(headers).body(body).send().await.map_err(|_| SendError::NoAnswer)?;
-        let mut read = 0;
-        // A short answer is read to its end, so that the connection can be used again.
-        while read < ANSWER_BYTES_MAX {
-            match answer.chunk().await.map_err(|_| SendError::NoAnswer)? {
-                Some(chunk) => read += chunk.len(),
-                None => break,
-            }
-        }
-        Ok(answer.status().as_u16())
-    }
 }
 
 #[cfg(test)]
@@ -278,12 +192,5 @@ mod tests {
         for port in [22, 25, 6379, 5432, 1] {
             assert_eq!(vet(&format!("http://example.org:{port}/"), false), Err(BadUrl::Port), "{port}");
         }
-    }
-
-    #[tokio::test]
-    async fn a_name_that_leads_to_this_machine_is_not_connected_to() {
-        let name = || "localhost".parse::<Name>().expect("a name");
-        assert!(Vetting { allow_private: false }.resolve(name()).await.is_err());
-        assert!(Vetting { allow_private: true }.resolve(name()).await.is_ok());
     }
 }
