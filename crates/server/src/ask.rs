@@ -1,11 +1,11 @@
 //! Asking the writer, and parsing what clients send into what it understands.
 
-use crate::caller::RequestContext;
+use crate::context::RequestContext;
 use crate::problem::Problem;
 use crate::state::ServerState;
 use axum::body::Bytes;
 use http::HeaderMap;
-use node::acts::{AdminCommand, AdminRequest, AdminResult, CommandRequest, CommandResult, NameOrId, UserCommand};
+use node::acts::{AdminCommand, AdminRequest, AdminResult, CommandRequest, CommandResult, UserCommand};
 use node::{RequestError, WriterReply, WriterRequest};
 use serde::de::DeserializeOwned;
 use store::doors::IdempotencyRecord;
@@ -125,9 +125,4 @@ pub(crate) fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> Re
             Problem::bad_request(format!("the body is not JSON: {why}"))
         }
     })
-}
-
-/// The name of a thread or message.
-pub(crate) fn named(text: &str, what: &'static str) -> Result<NameOrId, Problem> {
-    text.parse().map_err(|_| Problem::not_found(format!("there is no such {what}")))
 }

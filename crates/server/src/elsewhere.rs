@@ -1,7 +1,7 @@
 //! Signed elsewhere: a client with a key of its own has an event prepared, signs it, and submits it.
 
 use crate::ask::json;
-use crate::caller::{RequestContext, Viewer};
+use crate::context::RequestContext;
 use crate::extract::RequestBody;
 use crate::problem::Problem;
 use crate::shapes::{ChosenId, EventIdText};
@@ -19,6 +19,7 @@ use model::payload::Payload;
 use model::{AuxKey, Blob, EventId, Identity, Kind, Stamp, Verified};
 use node::acts::{self, Caller, CommandError, is_deleted, message_content, naming, reaction_content};
 use node::{WriterReply, WriterRequest};
+use queries::Viewer;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;

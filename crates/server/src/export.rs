@@ -1,15 +1,15 @@
 //! What somebody wrote in a space, to take along.
 
-use crate::caller::RequestContext;
+use crate::context::RequestContext;
 use crate::extract::{Path, Query};
-use crate::people::{PageQuery, cursor_of, stamp_of};
+use crate::people::PageQuery;
 use crate::problem::Problem;
 use crate::state::{ServerState, SharedState};
-use crate::threads::limit;
 use axum::Json;
 use axum::extract::State;
 use engine::reads::Reads as _;
 use model::{Identity, SpaceId, Stamp};
+use queries::paging::{format_cursor, page_limit, parse_cursor};
 use serde::Serialize;
 use serde_json::Value;
 use store::views::ShownContent;
@@ -51,8 +51,8 @@ pub(crate) struct Export {
 
 fn page(state: &ServerState, space: &SpaceId, user: &str, query: &PageQuery) -> Result<Export, Problem> {
     let db = state.node.snapshot()?;
-    let most = limit(query.limit, PAGE_MAX)?;
-    let after = stamp_of(query.cursor.as_deref())?.unwrap_or(Stamp::FIRST);
+    let most = page_limit(query.limit, PAGE_MAX)?;
+    let after = parse_cursor(query.cursor.as_deref())?.unwrap_or(Stamp::FIRST);
     let unknown = || Problem::not_found("there is no such user");
     let known = db.user(space, user)?.ok_or_else(unknown)?;
     let identity: Identity = known.identity;
@@ -73,7 +73,7 @@ fn page(state: &ServerState, space: &SpaceId, user: &str, query: &PageQuery) -> 
         let kind = meta.kind.to_string();
         events.push(Written { id: stamp.id.to_string(), kind, ts: stamp.at.0, about, content, state });
     }
-    let next = found.last().filter(|_| found.len() == most).map(|(stamp, _)| cursor_of(*stamp));
+    let next = found.last().filter(|_| found.len() == most).map(|(stamp, _)| format_cursor(*stamp));
     Ok(Export { user: known.id, identity: identity.to_string(), since_ts: known.since.0, events, next })
 }
 

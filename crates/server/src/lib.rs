@@ -1,7 +1,7 @@
 //! HTTP: the only crate that knows it.
 //!
 //! A request comes in through the [`listen`]er, passes the [`door`], which proves who asks and asks the access function,
-//! and reaches a handler. Handlers parse, hand acts to the node's writer or read views from a snapshot, and [`render`]
+//! and reaches a handler. Handlers parse, hand acts to the node's writer or read views from a snapshot, and [`queries`] say
 //! what came of it. [`routes`] is the table of all of them, from which the router, the OpenAPI document and the tests of
 //! access are made. Errors are [`problem`]s.
 //!
@@ -10,15 +10,15 @@
 mod admin;
 mod ask;
 mod backups;
-mod caller;
+mod context;
 mod door;
 mod elsewhere;
 mod export;
 mod extract;
 mod health;
-mod kept;
 mod listen;
 mod live;
+mod live_feed;
 mod messages;
 mod metrics;
 mod pages;
@@ -26,9 +26,9 @@ mod people;
 mod presence;
 mod problem;
 mod reactions;
+mod reader;
 mod reading;
 mod reference;
-mod render;
 mod routes;
 #[cfg(feature = "search")]
 mod search;

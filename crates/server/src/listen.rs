@@ -9,7 +9,7 @@ use crate::listen::room::ConnectionLimiter;
 use crate::routes::{metrics_router, router};
 use crate::state::{Limits, ServerState};
 use crate::tls::{self, Tls};
-use crate::{backups, live, metrics, pages, webhooks};
+use crate::{backups, live_feed, metrics, pages, webhooks};
 use axum::Router;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -53,9 +53,9 @@ impl RunningServer {
 /// Listens on an address, and serves the house there.
 pub async fn serve(state: Arc<ServerState>, address: SocketAddr) -> Result<RunningServer, ListenError> {
     let router = router(&state);
-    let begin = live::HubStart::now(&state);
+    let begin = live_feed::FeedStart::now(&state);
     listen(address, async move |listener, stopped| {
-        let hub = tokio::spawn(live::run(Arc::downgrade(&state), state.position.clone(), begin));
+        let hub = tokio::spawn(live_feed::run(Arc::downgrade(&state), state.position.clone(), begin));
         let webhook_dispatcher = tokio::spawn(webhooks::run(Arc::downgrade(&state), state.position.clone()));
         let plots = tokio::spawn(pages::plots::run(Arc::downgrade(&state)));
         let upkeep = tokio::spawn(metrics::upkeep(Arc::downgrade(&state)));

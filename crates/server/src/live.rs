@@ -1,33 +1,25 @@
 //! Live streams: what the journal says, as server-sent events.
-//!
-//! One task reads the journal once for everybody, renders each entry once, and hands it to the topics that somebody
-//! listens to: a space, or a thread. A stream first catches up from the journal to the snapshot it was opened on, then
-//! goes on with what its topic brings after that: no gap, no repeat. Who loses the right to listen hears nothing more. A
-//! reader that falls behind is cut off and resumes from the journal when it comes back.
-
-mod hub;
-mod payload;
-mod stream;
-
-pub(crate) use hub::{ChangedRights, LiveEvent, LiveHub};
-#[cfg(test)]
-pub(crate) use payload::look_at_keys;
-pub(crate) use payload::{HubStart, insiders, live_event, run};
 
 use crate::ask::random_bytes;
-use crate::caller::RequestContext;
+use crate::context::RequestContext;
 use crate::extract::Query;
 use crate::problem::Problem;
+use crate::reader::recheck;
 use crate::state::SharedState;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 use model::Nanos;
+use queries::live::{ResumeAfter, StreamItem, Subscription, SubscriptionFilter};
+use queries::sync::lock;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::sync::Mutex;
 use utoipa::{IntoParams, ToSchema};
 
 /// How long a ticket is good.
@@ -40,9 +32,9 @@ const TICKETS_MAX: usize = 100_000;
 #[into_params(parameter_in = Query)]
 pub(crate) struct EventQuery {
     /// Only this thread.
-    pub(crate) thread: Option<String>,
+    thread: Option<String>,
     /// `me`: only what concerns the caller: mentions, private threads, and what they did elsewhere.
-    pub(crate) user: Option<String>,
+    user: Option<String>,
     /// A position to resume after, where `Last-Event-ID` cannot be sent.
     #[param(pattern = "^[0-9]{1,10}-[0-9]{1,19}$")]
     after: Option<String>,
@@ -65,7 +57,7 @@ pub(crate) struct StreamTickets(Mutex<HashMap<String, (RequestContext, Nanos)>>)
 
 impl StreamTickets {
     fn give(&self, text: String, context: RequestContext, now: Nanos) -> Result<(), Problem> {
-        let mut tickets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tickets = lock(&self.0);
         if tickets.len() >= TICKETS_MAX {
             tickets.retain(|_, (_, until)| *until > now);
         }
@@ -78,7 +70,7 @@ impl StreamTickets {
 
     /// Takes a ticket, which is then used.
     pub(crate) fn take(&self, text: &str, now: Nanos) -> Option<RequestContext> {
-        let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(text);
+        let taken = lock(&self.0).remove(text);
         taken.filter(|(_, until)| now <= *until).map(|(context, _)| context)
     }
 }
@@ -113,7 +105,41 @@ pub(crate) async fn events(
 ) -> Result<Response, Problem> {
     let last = headers.get("last-event-id").map(|value| value.to_str().ok().and_then(|text| text.parse().ok()));
     let last = last.or_else(|| query.after.as_ref().map(|after| after.parse().ok()));
-    let stream = stream::open(&state, &context, &query, last)?;
+    let after = match last {
+        None => ResumeAfter::Now,
+        Some(Some(position)) => ResumeAfter::Position(position),
+        Some(None) => ResumeAfter::Unknown,
+    };
+    let only_concerning_viewer = match query.user.as_deref() {
+        None => false,
+        Some("me") => true,
+        Some(_) => return Err(Problem::bad_request("user is me, or absent")),
+    };
+    let filter = SubscriptionFilter { thread: query.thread, only_concerning_viewer };
+    let subscription = Subscription::open(&state.hub, &filter, after, recheck(&state, context))?;
+    let stream = futures_util::stream::unfold(subscription, |mut subscription| async move {
+        let item = subscription.next().await?;
+        Some((Ok::<_, Infallible>(frame(&item)), subscription))
+    });
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
     Ok((headers, Body::from_stream(stream)).into_response())
+}
+
+/// What a quiet stream says, which clients pass over.
+const KEEP_ALIVE: Bytes = Bytes::from_static(b":\n\n");
+
+/// An item as server-sent events have it. JSON has no line breaks, so the data is one line.
+fn frame(item: &StreamItem) -> Bytes {
+    match item {
+        StreamItem::KeepAlive => KEEP_ALIVE,
+        StreamItem::Reset(position) => Bytes::from(format!("id: {position}\nevent: reset\ndata: {{}}\n\n")),
+        StreamItem::Event(event) => event.encoded(|event| {
+            let mut text = String::with_capacity(event.data.len() + 64);
+            if let Some(position) = event.position {
+                let _ = writeln!(text, "id: {position}");
+            }
+            let _ = write!(text, "event: {}\ndata: {}\n\n", event.name, event.data);
+            Bytes::from(text)
+        }),
+    }
 }

@@ -1,28 +1,31 @@
 //! Messages: list, create, get, edit, delete, versions, replies. [`in_thread`] has the same with their thread in the path.
 
-mod form;
 pub(crate) mod in_thread;
-mod page;
 
-pub(crate) use form::HtmlMessages;
-use page::MessagePage;
-pub(crate) use page::{MessageReader, with_message_reader};
+use queries::names::parse_name;
 
-use crate::ask::{json, named};
-use crate::caller::RequestContext;
+use crate::ask::json;
+use crate::context::RequestContext;
 use crate::extract::{Path, Query, RequestBody};
 use crate::problem::Problem;
-use crate::render::Message;
+use crate::reader::with_message_reader;
 use crate::shapes::{ChosenId, EventIdText};
 use crate::state::SharedState;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 use node::acts::{self, CommandResult, MessageRef, NewMessage, UserCommand};
+use queries::QueryError;
+use queries::messages::{MessageFormat, MessageRange, MessageReader, RenderedPage};
+use queries::shapes::Message;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::sync::Arc;
+use store::tables::TableReads;
 use utoipa::{IntoParams, ToSchema};
 
 /// A message to post. What only the node says of a message may be sent along, and changes nothing.
@@ -150,22 +153,67 @@ pub(crate) struct MessageQuery {
 }
 
 impl MessageQuery {
-    /// A part of a conversation for the pages.
-    pub(crate) fn part(
-        limit: usize,
-        before: Option<String>,
-        after: Option<String>,
-        around: Option<String>,
-    ) -> MessageQuery {
-        MessageQuery { limit: Some(limit), before, after, around, include_deleted: None }
+    fn range(self) -> MessageRange {
+        let MessageQuery { limit, before, after, around, include_deleted } = self;
+        MessageRange { limit, before, after, around, include_deleted: include_deleted == Some(true) }
     }
+}
+
+/// Messages as JSON.
+struct JsonFormat;
+
+impl MessageFormat for JsonFormat {
+    const NAME: &'static str = "json";
+
+    fn render<V: TableReads>(&self, _: &MessageReader<'_, V>, message: &Message) -> Result<Arc<str>, QueryError> {
+        let text = serde_json::to_string(message);
+        Ok(text.map_err(|_| QueryError::Broken("a message could not be written as JSON"))?.into())
+    }
+}
+
+/// A page whose messages are rendered already; clients see [`Messages`].
+pub(crate) struct JsonPage(RenderedPage);
+
+impl IntoResponse for JsonPage {
+    fn into_response(self) -> Response {
+        let RenderedPage { thread, messages, .. } = self.0;
+        let length: usize = messages.iter().map(|message| message.text.len() + 1).sum();
+        let mut text = String::with_capacity(length + thread.len() + 64);
+        text.push_str("{\"thread\":");
+        text.push_str(&Value::from(thread).to_string());
+        text.push_str(",\"messages\":[");
+        for (number, message) in messages.iter().enumerate() {
+            if number > 0 {
+                text.push(',');
+            }
+            text.push_str(&message.text);
+        }
+        text.push_str("]}");
+        ([(CONTENT_TYPE, "application/json")], text).into_response()
+    }
+}
+
+fn page(state: &SharedState, context: &RequestContext, thread: &str, query: MessageQuery) -> Result<JsonPage, Problem> {
+    with_message_reader(state, context, |reader| Ok(JsonPage(reader.page(thread, &query.range(), &JsonFormat)?)))
+}
+
+fn answers(
+    state: &SharedState,
+    context: &RequestContext,
+    thread: Option<&str>,
+    id: &str,
+) -> Result<Json<Messages>, Problem> {
+    with_message_reader(state, context, |reader| {
+        let (thread, messages) = reader.replies(reader.find(thread, id)?)?;
+        Ok(Json(Messages { thread, messages }))
+    })
 }
 
 /// A page of messages, the newest last.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Messages {
     thread: String,
-    pub(crate) messages: Vec<Message>,
+    messages: Vec<Message>,
 }
 
 /// All versions of a message.
@@ -177,8 +225,8 @@ pub(crate) struct Versions {
 
 /// The place that a path names.
 pub(crate) fn place(thread: Option<&str>, id: &str) -> Result<MessageRef, Problem> {
-    let thread = thread.map(|thread| named(thread, "thread")).transpose()?;
-    Ok(MessageRef { thread, message: named(id, "message")? })
+    let thread = thread.map(|thread| parse_name(thread, "thread")).transpose()?;
+    Ok(MessageRef { thread, message: parse_name(id, "message")? })
 }
 
 async fn post(
@@ -200,7 +248,7 @@ async fn post(
         thread,
         content: acts::message_content(sent.body, sent.id.as_deref())?,
         chosen: sent.id,
-        reply_to: sent.reply_to.map(|id| named(&id, "message to answer")).transpose()?,
+        reply_to: sent.reply_to.map(|id| parse_name(&id, "message to answer")).transpose()?,
         mentions: sent.mentions.unwrap_or_default(),
         attachments: attachments
             .collect::<Result<_, _>>()
@@ -214,8 +262,8 @@ async fn post(
 fn shown(state: &SharedState, context: &RequestContext, result: &CommandResult) -> Result<Message, Problem> {
     with_message_reader(state, context, |reader| {
         // Whoever repeats a request may see less than they did then.
-        let seq = if result.is_new { result.seq } else { reader.message(None, &result.shown.to_string())? };
-        reader.renderer().message_at(seq)
+        let seq = if result.is_new { result.seq } else { reader.find(None, &result.shown.to_string())? };
+        Ok(reader.renderer().message_at(seq)?)
     })
 }
 
@@ -245,7 +293,7 @@ fn history(
     id: &str,
 ) -> Result<Json<Versions>, Problem> {
     with_message_reader(state, context, |reader| {
-        let seq = reader.message(thread, id)?;
+        let seq = reader.find(thread, id)?;
         let versions = reader.history(seq)?;
         Ok(Json(Versions { id: reader.renderer().name(seq)?, versions }))
     })
@@ -260,8 +308,8 @@ pub(crate) async fn list(
     context: RequestContext,
     Query(ThreadOf { thread }): Query<ThreadOf>,
     Query(query): Query<MessageQuery>,
-) -> Result<MessagePage, Problem> {
-    with_message_reader(&state, &context, |reader| reader.page(&thread, &query))
+) -> Result<JsonPage, Problem> {
+    page(&state, &context, &thread, query)
 }
 
 /// Post a message; a thread that does not exist is opened
@@ -287,7 +335,7 @@ pub(crate) async fn get(
     context: RequestContext,
     Path(id): Path<String>,
 ) -> Result<Json<Message>, Problem> {
-    with_message_reader(&state, &context, |reader| reader.renderer().message_at(reader.message(None, &id)?)).map(Json)
+    with_message_reader(&state, &context, |reader| Ok(Json(reader.message(None, &id)?)))
 }
 
 /// Write a new version of a message
@@ -338,5 +386,5 @@ pub(crate) async fn replies(
     context: RequestContext,
     Path(id): Path<String>,
 ) -> Result<Json<Messages>, Problem> {
-    with_message_reader(&state, &context, |reader| reader.replies(reader.message(None, &id)?)).map(Json)
+    answers(&state, &context, None, &id)
 }

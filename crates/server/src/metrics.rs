@@ -149,7 +149,7 @@ fn rendered(state: &ServerState) -> Result<String, Problem> {
         }
     }
     request_metrics.gauge(QUEUE, &[], state.node.queue_depth() as f64);
-    request_metrics.gauge(STREAMS, &[], state.hub.listeners() as f64);
+    request_metrics.gauge(STREAMS, &[], state.hub.subscribers() as f64);
     request_metrics.gauge(JOURNAL, &[], db.position()?.number as f64);
     let backups = state.backups.state();
     let (at, bytes) = backups.newest.unwrap_or_default();

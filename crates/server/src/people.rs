@@ -1,20 +1,22 @@
 //! What users do about each other and themselves: mentions, blocking and muting, reports, leaving, taking their data along.
 
-use crate::ask::{json, named};
-use crate::caller::RequestContext;
+use crate::ask::json;
+use crate::context::RequestContext;
 use crate::extract::{Path, Query, RequestBody};
-use crate::live::ChangedRights;
-use crate::messages::with_message_reader;
 use crate::problem::Problem;
-use crate::render::Message;
+use crate::reader::with_message_reader;
 use crate::shapes::ChosenId;
 use crate::state::SharedState;
-use crate::threads::limit;
 use axum::Json;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
-use model::{EventId, Nanos, Stamp};
+use model::Stamp;
 use node::acts::UserCommand;
+use queries::live::ChangedRights;
+use queries::names::parse_name;
+use queries::paging::{format_cursor, page_limit, parse_cursor};
+use queries::shapes::Message;
+use queries::visibility::blocked_or_muted;
 use serde::{Deserialize, Serialize};
 use store::moderation::BlockKind;
 use utoipa::{IntoParams, ToSchema};
@@ -42,21 +44,6 @@ pub(crate) struct PageQuery {
     pub(crate) limit: Option<usize>,
 }
 
-/// A stamp as a cursor.
-pub(crate) fn cursor_of(stamp: Stamp) -> String {
-    format!("{}-{}", stamp.at.0, stamp.id)
-}
-
-/// The stamp in a cursor; none if there is no cursor.
-pub(crate) fn stamp_of(cursor: Option<&str>) -> Result<Option<Stamp>, Problem> {
-    let bad = || Problem::bad_request("the cursor is not one that this list gave out");
-    let Some(text) = cursor.filter(|text| !text.is_empty()) else { return Ok(None) };
-    let (at, id) = text.split_once('-').ok_or_else(bad)?;
-    let at = at.parse().map_err(|_| bad())?;
-    let id: EventId = id.parse().map_err(|_| bad())?;
-    Ok(Some(Stamp { at: Nanos(at), id }))
-}
-
 /// List the messages that mention the caller, the latest first
 #[utoipa::path(get, path = "/v1/mentions", tag = "people", params(PageQuery), responses(
     (status = 200, body = Mentions), (status = "4XX", body = Problem, content_type = "application/problem+json"),
@@ -66,10 +53,12 @@ pub(crate) async fn mentions(
     context: RequestContext,
     Query(query): Query<PageQuery>,
 ) -> Result<Json<Mentions>, Problem> {
-    let most = limit(query.limit, PAGE_MAX)?;
-    let before = stamp_of(query.cursor.as_deref())?.unwrap_or(Stamp::LAST);
-    with_message_reader(&state, &context, |reader| reader.mentions(before, most))
-        .map(|(messages, next)| Json(Mentions { messages, next: next.map(cursor_of) }))
+    let most = page_limit(query.limit, PAGE_MAX)?;
+    let before = parse_cursor(query.cursor.as_deref())?.unwrap_or(Stamp::LAST);
+    with_message_reader(&state, &context, |reader| {
+        let (messages, next) = reader.mentions(before, most)?;
+        Ok(Json(Mentions { messages, next: next.map(format_cursor) }))
+    })
 }
 
 /// How to keep somebody at a distance.
@@ -110,7 +99,7 @@ pub(crate) async fn blocks(State(state): State<SharedState>, context: RequestCon
     with_message_reader(&state, &context, |reader| {
         let renderer = reader.renderer();
         let mut blocks = Vec::new();
-        for (identity, distance) in reader.distances()? {
+        for (identity, distance) in blocked_or_muted(reader.db, reader.viewer)? {
             let kind = match distance {
                 BlockKind::Block => DistanceWord::Block,
                 BlockKind::Mute => DistanceWord::Mute,
@@ -197,7 +186,7 @@ pub(crate) async fn report(
         return Err(Problem::unprocessable("a reason has at most 500 characters"));
     }
     let context = context.acting_for(sent.author)?;
-    state.act(context, UserCommand::Report(named(&sent.message, "message")?, sent.reason)).await?;
+    state.act(context, UserCommand::Report(parse_name(&sent.message, "message")?, sent.reason)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

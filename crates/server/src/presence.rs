@@ -1,18 +1,17 @@
 //! Typing and presence: told to those who listen, never stored.
 
 use crate::ask::json;
-use crate::caller::RequestContext;
+use crate::context::RequestContext;
 use crate::extract::{Path, RequestBody};
-use crate::live::{LiveEvent, insiders};
 use crate::problem::Problem;
-use crate::render::Renderer;
 use crate::shapes::{LABEL_CHARS_MAX, fits};
 use crate::state::SharedState;
-use crate::threads::visible;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
+use queries::live::LiveEvent;
+use queries::renderer::Renderer;
+use queries::visibility::{Audience, find_thread, private_to};
 use serde::Deserialize;
-use std::sync::OnceLock;
 use utoipa::ToSchema;
 
 /// How somebody is there.
@@ -35,21 +34,13 @@ pub(crate) async fn typing(
 ) -> Result<StatusCode, Problem> {
     let db = state.node.snapshot()?;
     let viewer = context.read_as(&db, state.node.now())?;
-    let (_, seq) = visible(&db, &viewer, &thread)?;
+    let (_, seq) = find_thread(&db, &viewer, &thread)?;
     let Some(user) = &viewer.user else { return Err(Problem::forbidden("only users who have written are typing")) };
     let name = Renderer { db: &db, viewer: &viewer }.name(seq)?;
-    let live_event = LiveEvent {
-        position: None,
-        name: "typing",
-        data: serde_json::json!({ "thread": name, "user": user.id }).to_string(),
-        thread: Some(seq),
-        only: insiders(&db, Some(seq))?,
-        by: user.identity,
-        shows: None,
-        mentions: Vec::new(),
-        frame: OnceLock::new(),
-    };
-    state.hub.tell(viewer.no, live_event);
+    let data = serde_json::json!({ "thread": name, "user": user.id }).to_string();
+    let only = private_to(&db, Some(seq))?;
+    let audience = Audience { only, by: user.identity, shows: None, mentions: Vec::new() };
+    state.hub.publish(viewer.no, LiveEvent::new(None, "typing", data, Some(seq), audience));
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -70,17 +61,8 @@ pub(crate) async fn presence(
         return Err(Problem::unprocessable("a status has at most 200 characters"));
     }
     let Some(user) = &viewer.user else { return Err(Problem::forbidden("only users who have written are present")) };
-    let live_event = LiveEvent {
-        position: None,
-        name: "presence",
-        data: serde_json::json!({ "user": user.id, "status": status }).to_string(),
-        thread: None,
-        only: None,
-        by: user.identity,
-        shows: None,
-        mentions: Vec::new(),
-        frame: OnceLock::new(),
-    };
-    state.hub.tell(viewer.no, live_event);
+    let data = serde_json::json!({ "user": user.id, "status": status }).to_string();
+    let audience = Audience { only: None, by: user.identity, shows: None, mentions: Vec::new() };
+    state.hub.publish(viewer.no, LiveEvent::new(None, "presence", data, None, audience));
     Ok(StatusCode::NO_CONTENT)
 }

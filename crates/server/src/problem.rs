@@ -7,6 +7,7 @@ use engine::reads::StoreError;
 use http::{HeaderValue, StatusCode, header};
 use node::RequestError;
 use node::acts::{AdminError, BadName, CommandError};
+use queries::QueryError;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -153,6 +154,22 @@ impl From<Decision> for Problem {
             Decision::Forbidden(why) => Problem::forbidden(why),
             Decision::Hidden => Problem::not_found("there is no such thing in this space"),
             Decision::Allow => Problem::broken("a request was refused although it is allowed"),
+        }
+    }
+}
+
+impl From<QueryError> for Problem {
+    fn from(why: QueryError) -> Problem {
+        let detail = why.to_string();
+        match why {
+            QueryError::NotFound(_) => Problem::not_found(detail),
+            QueryError::Malformed(_) => Problem::bad_request(detail),
+            QueryError::Denied(decision) => decision.into(),
+            QueryError::CredentialEnded(_) => Problem::unproven(detail),
+            QueryError::NotReady => Problem::overloaded(detail).after(5),
+            QueryError::Stopping => Problem::overloaded(detail).after(5),
+            QueryError::Broken(_) => Problem::broken(detail),
+            QueryError::Store(fault) => fault.into(),
         }
     }
 }

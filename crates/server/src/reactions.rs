@@ -1,10 +1,11 @@
 //! Reactions: one per identity and message, replaced by the next; they add no version.
 
 use crate::ask::json;
-use crate::caller::RequestContext;
+use crate::context::RequestContext;
 use crate::extract::{Path, RequestBody};
-use crate::messages::{place, with_message_reader};
+use crate::messages::place;
 use crate::problem::Problem;
+use crate::reader::with_message_reader;
 use crate::shapes::{ChosenId, REACTION_CHARS_MAX, fits};
 use crate::state::SharedState;
 use axum::Json;
@@ -43,7 +44,7 @@ fn reactions_of(
 ) -> Result<Json<Reactions>, Problem> {
     with_message_reader(state, context, |reader| {
         let renderer = reader.renderer();
-        let seq = reader.message(thread, id)?;
+        let seq = reader.find(thread, id)?;
         let reactions = renderer.reactions(&renderer.db.reactions(seq)?)?;
         Ok(Json(Reactions { id: renderer.name(seq)?, reactions }))
     })

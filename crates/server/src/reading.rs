@@ -1,7 +1,7 @@
 //! Read markers: how far the caller has read a thread.
 
-use crate::ask::{json, named};
-use crate::caller::RequestContext;
+use crate::ask::json;
+use crate::context::RequestContext;
 use crate::extract::{Path, RequestBody};
 use crate::problem::Problem;
 use crate::shapes::ChosenId;
@@ -9,6 +9,7 @@ use crate::state::SharedState;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
 use node::acts::UserCommand;
+use queries::names::parse_name;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -37,7 +38,7 @@ pub(crate) async fn mark(
 ) -> Result<StatusCode, Problem> {
     let sent: ReadBody = json(&headers, &body)?;
     let context = context.acting_for(sent.author)?;
-    let command = UserCommand::MarkRead(named(&thread, "thread")?, named(&sent.message, "message")?);
+    let command = UserCommand::MarkRead(parse_name(&thread, "thread")?, parse_name(&sent.message, "message")?);
     state.act(context, command).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,7 +1,7 @@
 //! Signing for users: a backend asks once per user, and its frontend sends what it got.
 
 use crate::ask::{json, random_bytes};
-use crate::caller::RequestContext;
+use crate::context::RequestContext;
 use crate::door::signature::{sign as signed, sign_dated as signed_now};
 use crate::extract::RequestBody;
 use crate::problem::Problem;

@@ -3,8 +3,7 @@
 use crate::backups::{BackupPlan, Backups};
 use crate::door::limits::RateLimiters;
 use crate::door::signature::NonceCache;
-use crate::kept::RenderCache;
-use crate::live::{LiveHub, StreamTickets};
+use crate::live::StreamTickets;
 use crate::metrics::RequestMetrics;
 use crate::pages::plots::Plots;
 use crate::pages::{OperatorLinks, PasswordSlots};
@@ -13,6 +12,8 @@ use crate::webhooks::WebhookDispatcher;
 use ipnet::IpNet;
 use node::Node;
 use outbound::OutboundClient;
+use queries::cache::RenderCache;
+use queries::live::LiveHub;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,7 +82,8 @@ pub struct ServerOptions {
 
 /// What all requests share.
 pub struct ServerState {
-    pub(crate) kept: RenderCache,
+    /// Messages that were rendered lately, as JSON and as HTML.
+    pub(crate) rendered: RenderCache<Arc<str>>,
     /// Held by whoever checks the whole store: one at a time.
     pub(crate) verifying: Arc<tokio::sync::Mutex<()>>,
     pub(crate) node: Node,
@@ -143,7 +145,7 @@ impl ServerState {
         let timer = request_metrics.clone();
         node.on_timed_commit(move |nanos| timer.committed(nanos));
         Arc::new(ServerState {
-            kept: RenderCache::default(),
+            rendered: RenderCache::default(),
             verifying: Arc::default(),
             node,
             rate_limiters: RateLimiters::new(&options.limits),
@@ -186,7 +188,7 @@ impl ServerState {
 
     /// Forgets what was kept in memory and in search of a space that nobody may read any more.
     pub(crate) fn forget(&self, space: &model::SpaceId) {
-        self.kept.clear();
+        self.rendered.clear();
         #[cfg(feature = "search")]
         if let Some(searching) = self.searching.get() {
             searching.forget(space);

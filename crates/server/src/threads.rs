@@ -1,31 +1,25 @@
 //! Threads: list, create, get, update, delete.
 
-use crate::ask::{json, named};
-use crate::caller::{RequestContext, Viewer};
+use crate::ask::json;
+use crate::context::RequestContext;
 use crate::extract::{Path, Query, RequestBody};
 use crate::problem::Problem;
-use crate::render::{Renderer, Thread};
+use crate::reader::with_thread_reader;
 use crate::shapes::{ChosenId, TITLE_CHARS_MAX, fits};
 use crate::state::SharedState;
 use axum::Json;
 use axum::extract::State;
 use engine::rows::ThreadField;
 use http::{HeaderMap, StatusCode};
-use model::{EventId, Kind, Nanos, Seq, Stamp};
-use node::acts::{self, CommandResult, NameOrId, NewThread, ThreadChange, UserCommand};
+use node::acts::{self, CommandResult, NewThread, ThreadChange, UserCommand};
+use queries::names::parse_name;
+use queries::shapes::Thread;
+use queries::threads::{ThreadFilter, ThreadOrder, ThreadPage};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use store::Db;
-use store::tables::TableReads;
 use utoipa::{IntoParams, ToSchema};
 
-/// Threads on one page.
-const PAGE_MAX: usize = 200;
-/// Threads whose unread messages are counted together.
-const COUNTED_MAX: usize = 20;
-/// Threads that one request looks at while it filters.
-const LOOKED_AT_MAX: usize = 5000;
 /// People in one thread.
 const PARTICIPANTS_MAX: usize = 500;
 
@@ -102,9 +96,14 @@ pub(crate) struct ThreadQuery {
 }
 
 impl ThreadQuery {
-    /// A page of the list, the latest first.
-    pub(crate) fn page(title: Option<String>, cursor: Option<String>) -> ThreadQuery {
-        ThreadQuery { author: None, title, slug: None, sort: None, limit: None, cursor, include_deleted: None }
+    fn filter(self) -> ThreadFilter {
+        let ThreadQuery { author, title, slug, sort, limit, cursor, include_deleted } = self;
+        let order = match sort {
+            None | Some(Sort::Updated) => ThreadOrder::Updated,
+            Some(Sort::Created) => ThreadOrder::Created,
+        };
+        let include_deleted = include_deleted == Some(true);
+        ThreadFilter { author, title, slug, order, limit, cursor, include_deleted }
     }
 }
 
@@ -121,9 +120,9 @@ pub(crate) enum Sort {
 /// A page of threads.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Threads {
-    pub(crate) threads: Vec<Thread>,
+    threads: Vec<Thread>,
     /// Where the next page begins, if there is one.
-    pub(crate) next: Option<String>,
+    next: Option<String>,
 }
 
 /// List threads, the latest first
@@ -135,110 +134,10 @@ pub(crate) async fn list(
     context: RequestContext,
     Query(query): Query<ThreadQuery>,
 ) -> Result<Json<Threads>, Problem> {
-    let db = state.node.snapshot()?;
-    let viewer = context.read_as(&db, state.node.now())?;
-    ThreadListing { db: &db, viewer: &viewer, query: &query }.page().map(Json)
-}
-
-/// A list of threads that the caller may see.
-pub(crate) struct ThreadListing<'a, V> {
-    pub(crate) db: &'a Db<V>,
-    pub(crate) viewer: &'a Viewer,
-    pub(crate) query: &'a ThreadQuery,
-}
-
-impl<V: TableReads> ThreadListing<'_, V> {
-    pub(crate) fn page(&self) -> Result<Threads, Problem> {
-        let most = limit(self.query.limit, PAGE_MAX)?;
-        let mut cursor = self
-            .query
-            .cursor
-            .as_deref()
-            .filter(|text| !text.is_empty())
-            .map_or(Ok((Nanos(u64::MAX), Seq(u64::MAX))), |text| self.cursor(text))?;
-        let renderer = Renderer { db: self.db, viewer: self.viewer };
-        let mut threads = Vec::new();
-        let mut looked_at = 0;
-        loop {
-            let chunk = match self.query.sort.unwrap_or(Sort::Updated) {
-                Sort::Updated => self.db.recent_threads(self.viewer.no, cursor, most)?,
-                Sort::Created => self.db.latest_threads(self.viewer.no, cursor, most)?,
-            };
-            let is_last = chunk.len() < most;
-            for (at, seq) in chunk {
-                cursor = (at, seq);
-                looked_at += 1;
-                if let Some(thread) = self.fitting(&renderer, seq)? {
-                    threads.push(thread);
-                }
-                if threads.len() == most || looked_at >= LOOKED_AT_MAX {
-                    let next = Some(format!("{}-{}", cursor.0.0, self.db.id_of(cursor.1)?));
-                    return Ok(Threads { threads, next });
-                }
-            }
-            if is_last {
-                return Ok(Threads { threads, next: None });
-            }
-        }
-    }
-
-    /// What is unread in the threads that were last talked in.
-    pub(crate) fn unread(&self) -> Result<u64, Problem> {
-        let renderer = Renderer { db: self.db, viewer: self.viewer };
-        let mut unread = 0;
-        for (_, seq) in self.db.recent_threads(self.viewer.no, (Nanos(u64::MAX), Seq(u64::MAX)), COUNTED_MAX)? {
-            if self.is_seen(seq)? {
-                unread += renderer.unread(seq)?.unwrap_or(0);
-            }
-        }
-        Ok(unread)
-    }
-
-    /// Whether the caller may see a thread, and wants to.
-    fn is_seen(&self, seq: Seq) -> Result<bool, Problem> {
-        use engine::reads::Reads as _;
-        let Some(meta) = self.db.event(seq)?.and_then(|row| row.meta) else { return Ok(false) };
-        let sight = acts::thread_visibility(self.db, seq, &meta, Some(&self.viewer.caller), self.viewer.identity())?;
-        Ok(self.viewer.may_see(&sight) && (!sight.is_deleted || self.query.include_deleted == Some(true)))
-    }
-
-    /// A cursor is a time and the id of a thread of this space; others are nobody's.
-    fn cursor(&self, text: &str) -> Result<(Nanos, Seq), Problem> {
-        let parse = || {
-            let (at, id) = text.split_once('-')?;
-            Some((Nanos(at.parse().ok()?), id.parse::<EventId>().ok()?))
-        };
-        let bad = || Problem::bad_request("the cursor is not one that a list of threads gave out");
-        let (at, id) = parse().ok_or_else(bad)?;
-        let found = acts::find(self.db, self.viewer.no, &NameOrId::Event(id), Kind::Thread)?;
-        found.map(|(_, seq, _)| (at, seq)).ok_or_else(bad)
-    }
-
-    fn fitting(&self, renderer: &Renderer<'_, V>, seq: Seq) -> Result<Option<Thread>, Problem> {
-        if !self.is_seen(seq)? {
-            return Ok(None);
-        }
-        let Some(found) = self.db.thread(seq)? else { return Ok(None) };
-        let thread = renderer.thread(&found)?;
-        let fits = self.query.author.as_ref().is_none_or(|author| *author == thread.author)
-            && self.query.slug.as_ref().is_none_or(|slug| *slug == thread.slug)
-            && self.query.title.as_ref().is_none_or(|part| contains(&thread.title, part));
-        Ok(fits.then_some(thread))
-    }
-}
-
-fn contains(title: &str, part: &str) -> bool {
-    title.to_lowercase().contains(&part.to_lowercase())
-}
-
-/// How many to list.
-pub(crate) fn limit(asked: Option<usize>, most: usize) -> Result<usize, Problem> {
-    match asked {
-        None => Ok(50.min(most)),
-        Some(0) => Err(Problem::bad_request("limit is at least 1")),
-        Some(number) if number > most => Err(Problem::bad_request(format!("limit is at most {most}"))),
-        Some(number) => Ok(number),
-    }
+    with_thread_reader(&state, &context, |reader| {
+        let ThreadPage { threads, next } = reader.page(&query.filter())?;
+        Ok(Json(Threads { threads, next }))
+    })
 }
 
 /// Open a thread
@@ -294,21 +193,13 @@ pub(crate) fn check_participants(users: &[String]) -> Result<(), Problem> {
 }
 
 fn shown(state: &SharedState, context: &RequestContext, result: &CommandResult) -> Result<Thread, Problem> {
-    let db = state.node.snapshot()?;
-    let viewer = context.read_as(&db, state.node.now())?;
-    // Whoever repeats a request may see less than they did then.
-    let seq = if result.is_new { result.seq } else { visible(&db, &viewer, &result.shown.to_string())?.1 };
-    let found = db.thread(seq)?.ok_or_else(|| Problem::not_found("there is no such thread"))?;
-    Renderer { db: &db, viewer: &viewer }.thread(&found)
-}
-
-/// The thread of that name, if the caller may see it.
-pub(crate) fn visible<V: TableReads>(db: &Db<V>, viewer: &Viewer, name: &str) -> Result<(Stamp, Seq), Problem> {
-    let unknown = || Problem::not_found("there is no such thread");
-    let named = named(name, "thread")?;
-    let (stamp, seq, meta) = acts::find(db, viewer.no, &named, Kind::Thread)?.ok_or_else(unknown)?;
-    let sight = acts::thread_visibility(db, seq, &meta, Some(&viewer.caller), viewer.identity())?;
-    if !viewer.may_see(&sight) || sight.is_deleted { Err(unknown()) } else { Ok((stamp, seq)) }
+    with_thread_reader(state, context, |reader| {
+        Ok(match result.is_new {
+            true => reader.thread_at(result.seq)?,
+            // Whoever repeats a request may see less than they did then.
+            false => reader.thread(&result.shown.to_string())?,
+        })
+    })
 }
 
 /// Get a thread
@@ -320,11 +211,7 @@ pub(crate) async fn get(
     context: RequestContext,
     Path(thread): Path<String>,
 ) -> Result<Json<Thread>, Problem> {
-    let db = state.node.snapshot()?;
-    let viewer = context.read_as(&db, state.node.now())?;
-    let (_, seq) = visible(&db, &viewer, &thread)?;
-    let found = db.thread(seq)?.ok_or_else(|| Problem::not_found("there is no such thread"))?;
-    Ok(Json(Renderer { db: &db, viewer: &viewer }.thread(&found)?))
+    with_thread_reader(&state, &context, |reader| Ok(Json(reader.thread(&thread)?)))
 }
 
 /// Change the title, metadata, participants or pins of a thread, or who sees it
@@ -352,7 +239,7 @@ pub(crate) async fn update(
     fields.extend(pins.map(|pins| (ThreadField::Pins, pins.into())));
     check_participants(participants.as_deref().unwrap_or_default())?;
     let change = ThreadChange { fields, participants, is_private: private };
-    let command = UserCommand::UpdateThread(named(&thread, "thread")?, change);
+    let command = UserCommand::UpdateThread(parse_name(&thread, "thread")?, change);
     let result = state.act(context.clone(), command).await?;
     Ok(Json(shown(&state, &context, &result)?))
 }
@@ -368,11 +255,7 @@ fn check_fixed(
     if id.is_none() && slug.is_none() {
         return Ok(());
     }
-    let db = state.node.snapshot()?;
-    let viewer = context.read_as(&db, state.node.now())?;
-    let (_, seq) = visible(&db, &viewer, thread)?;
-    let found = db.thread(seq)?.ok_or_else(|| Problem::not_found("there is no such thread"))?;
-    let now = Renderer { db: &db, viewer: &viewer }.thread(&found)?;
+    let now = with_thread_reader(state, context, |reader| Ok(reader.thread(thread)?))?;
     let differs = |said: Option<&str>, is: &str| said.is_some_and(|said| said != is);
     match differs(id, &now.id) || differs(slug, &now.slug) {
         true => Err(Problem::conflict("the id and the slug of a thread are said when it is opened, and stay")),
@@ -389,6 +272,6 @@ pub(crate) async fn delete(
     context: RequestContext,
     Path(thread): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    state.act(context, UserCommand::DeleteThread(named(&thread, "thread")?)).await?;
+    state.act(context, UserCommand::DeleteThread(parse_name(&thread, "thread")?)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -5,7 +5,6 @@
 //! would get, and posts it. The position moves when an entry was taken, so an entry may come twice, under the same id,
 //! and never not at all.
 
-use crate::live::live_event;
 use crate::problem::Problem;
 use crate::state::ServerState;
 use base64::Engine as _;
@@ -20,6 +19,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use model::{Nanos, SpaceId};
 use node::WriterRequest;
 use outbound::SendError;
+use queries::live::live_event;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use sha2::Sha256;

@@ -2,7 +2,7 @@
 
 use crate::ask::json;
 use crate::backups::{BackupTaskError, FinishedBackup, make};
-use crate::caller::RequestContext;
+use crate::context::RequestContext;
 use crate::extract::RequestBody;
 use crate::problem::Problem;
 use crate::state::SharedState;

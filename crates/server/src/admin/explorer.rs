@@ -1,6 +1,6 @@
 //! The explorer: what rests in the store, under keys that people can read.
 
-use crate::caller::RequestContext;
+use crate::context::RequestContext;
 use crate::extract::{Path, Query};
 use crate::problem::Problem;
 use crate::state::SharedState;
@@ -8,6 +8,7 @@ use axum::Json;
 use axum::extract::State;
 use model::SpaceId;
 use node::acts::CallerKind;
+use queries::paging::page_limit;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -56,7 +57,7 @@ pub(crate) async fn list(
     context: RequestContext,
     Query(query): Query<KeyQuery>,
 ) -> Result<Json<KeyPage>, Problem> {
-    let most = crate::threads::limit(query.limit, 1000)?;
+    let most = page_limit(query.limit, 1000)?;
     let only = only(&context)?;
     let prefix = query.prefix.unwrap_or_default();
     let db = state.node.snapshot()?;

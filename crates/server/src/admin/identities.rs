@@ -2,7 +2,7 @@
 
 use super::users::RoleBody;
 use crate::ask::json;
-use crate::caller::RequestContext;
+use crate::context::RequestContext;
 use crate::extract::{Path, RequestBody};
 use crate::problem::Problem;
 use crate::state::SharedState;

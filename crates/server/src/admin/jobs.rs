@@ -1,7 +1,7 @@
 //! Jobs: what goes on in the background, and what it came to.
 
 use crate::ask::json;
-use crate::caller::RequestContext;
+use crate::context::RequestContext;
 use crate::extract::{Path, Query, RequestBody};
 use crate::problem::Problem;
 use crate::state::{ServerState, SharedState};
@@ -10,6 +10,7 @@ use axum::extract::State;
 use http::{HeaderMap, StatusCode};
 use model::Nanos;
 use node::acts::{AdminCommand, AdminResult, CallerKind};
+use queries::paging::page_limit;
 use serde::{Deserialize, Serialize};
 use store::jobs::{Job, JobKind};
 use utoipa::{IntoParams, ToSchema};
@@ -122,7 +123,7 @@ pub(crate) async fn list(
     context: RequestContext,
     Query(query): Query<JobQuery>,
 ) -> Result<Json<Jobs>, Problem> {
-    let most = crate::threads::limit(query.limit, 200)?;
+    let most = page_limit(query.limit, 200)?;
     let found = state.node.snapshot()?.jobs(u64::MAX, usize::MAX)?.into_iter();
     let jobs = found.filter(|(_, job)| concerns(job, &context)).take(most);
     Ok(Json(Jobs { jobs: jobs.map(|(number, job)| entry(number, job)).collect() }))

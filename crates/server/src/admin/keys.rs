@@ -1,10 +1,9 @@
 //! API keys of a space: list, create, revoke or rotate.
 
 use crate::ask::{NewSecret, json};
-use crate::caller::RequestContext;
+use crate::context::RequestContext;
 use crate::door::keys::NewKey;
 use crate::extract::{Path, Query, RequestBody};
-use crate::live::ChangedRights;
 use crate::problem::Problem;
 use crate::shapes::{LABEL_CHARS_MAX, fits};
 use crate::state::{ServerState, SharedState};
@@ -15,6 +14,7 @@ use engine::reads::Reads as _;
 use http::{HeaderMap, StatusCode};
 use model::Nanos;
 use node::acts::AdminCommand;
+use queries::live::ChangedRights;
 use serde::{Deserialize, Serialize};
 use store::doors::ApiKey;
 use utoipa::{IntoParams, ToSchema};

@@ -1,6 +1,6 @@
 //! Links by which the operator signs in to the pages.
 
-use crate::caller::RequestContext;
+use crate::context::RequestContext;
 use crate::problem::Problem;
 use crate::state::SharedState;
 use axum::Json;

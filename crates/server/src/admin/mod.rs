@@ -13,12 +13,13 @@ pub(crate) mod upkeep;
 pub(crate) mod users;
 pub(crate) mod webhooks;
 
-use crate::caller::RequestContext;
+use crate::context::RequestContext;
 use crate::extract::Query;
 use crate::problem::Problem;
 use crate::state::SharedState;
 use axum::Json;
 use axum::extract::State;
+use queries::paging::page_limit;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -102,7 +103,7 @@ pub(crate) async fn audit(
     context: RequestContext,
     Query(query): Query<AuditQuery>,
 ) -> Result<Json<Audit>, Problem> {
-    let most = crate::threads::limit(query.limit, 500)?;
+    let most = page_limit(query.limit, 500)?;
     let is_operator = context.caller.kind == node::acts::CallerKind::Operator;
     let log = state.node.snapshot()?.audit_log(query.before.unwrap_or(u64::MAX), most)?;
     let entries = log.into_iter().filter(|(_, entry)| is_operator || entry.space == context.space);

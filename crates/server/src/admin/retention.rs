@@ -1,7 +1,7 @@
 //! How long messages are kept.
 
-use crate::ask::{json, named};
-use crate::caller::RequestContext;
+use crate::ask::json;
+use crate::context::RequestContext;
 use crate::extract::{Query, RequestBody};
 use crate::problem::Problem;
 use crate::shapes::whole;
@@ -13,6 +13,7 @@ use http::{HeaderMap, StatusCode};
 use model::{EventId, Kind};
 use node::acts::{self, AdminCommand};
 use node::jobs::retention::{PlanCursor, plan};
+use queries::names::parse_name;
 use serde::{Deserialize, Serialize};
 use store::retention::Retention;
 use utoipa::{IntoParams, ToSchema};
@@ -88,7 +89,7 @@ fn thread(state: &ServerState, context: &RequestContext, id: Option<&str>) -> Re
     let Some(id) = id else { return Ok(None) };
     let db = state.node.snapshot()?;
     let no = db.space_no(&context.space()?)?.ok_or_else(unknown)?;
-    let found = acts::find(&db, no, &named(id, "thread")?, Kind::Thread)?.ok_or_else(unknown)?;
+    let found = acts::find(&db, no, &parse_name(id, "thread")?, Kind::Thread)?.ok_or_else(unknown)?;
     Ok(Some(found.0.id))
 }
 

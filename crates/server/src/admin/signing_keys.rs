@@ -1,7 +1,7 @@
 //! The keys that sign for the users of a space. Several are good at once, so that they can be changed without a break.
 
 use super::keys::EndQuery;
-use crate::caller::RequestContext;
+use crate::context::RequestContext;
 use crate::extract::{Path, Query};
 use crate::problem::Problem;
 use crate::state::SharedState;

@@ -1,7 +1,7 @@
 //! The spaces that this node keeps.
 
 use crate::ask::{json, random_bytes};
-use crate::caller::RequestContext;
+use crate::context::RequestContext;
 use crate::extract::RequestBody;
 use crate::problem::Problem;
 use crate::shapes::ChosenId;

@@ -2,7 +2,7 @@
 
 use super::jobs::{Begun, begin};
 use crate::ask::json;
-use crate::caller::RequestContext;
+use crate::context::RequestContext;
 use crate::extract::{Path, Query, RequestBody};
 use crate::problem::Problem;
 use crate::shapes::EventIdText;
@@ -15,6 +15,7 @@ use model::{EventId, Need, SpaceId};
 use node::acts::AdminCommand;
 use node::jobs::PurgeResult;
 use node::{WriterReply, WriterRequest};
+use queries::paging::page_limit;
 use serde::{Deserialize, Serialize};
 use store::Protection;
 use utoipa::{IntoParams, ToSchema};
@@ -32,7 +33,7 @@ pub(crate) async fn erase(
     Path(user): Path<String>,
 ) -> Result<(StatusCode, Json<Begun>), Problem> {
     let begun = begin(&state, &context, AdminCommand::EraseUser(context.space()?, user)).await;
-    state.kept.clear();
+    state.rendered.clear();
     begun
 }
 
@@ -69,7 +70,7 @@ pub(crate) async fn end_space(
     state.forget(&space);
     // Whoever listens does so no longer.
     if let Some(no) = no {
-        state.hub.change_rights(no, crate::live::ChangedRights::Everyone);
+        state.hub.change_rights(no, queries::live::ChangedRights::Everyone);
     }
     begun
 }
@@ -327,7 +328,7 @@ pub(crate) async fn reports(
     context: RequestContext,
     Query(query): Query<ReportQuery>,
 ) -> Result<Json<Reports>, Problem> {
-    let most = crate::threads::limit(query.limit, 200)?;
+    let most = page_limit(query.limit, 200)?;
     let (db, space) = (state.node.snapshot()?, context.space()?);
     let mut reports = Vec::new();
     for (number, report) in db.reports(&space, query.before.unwrap_or(u64::MAX), most)? {

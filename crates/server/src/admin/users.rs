@@ -1,7 +1,7 @@
 //! The users of a space and their roles.
 
 use crate::ask::{json, random_bytes};
-use crate::caller::RequestContext;
+use crate::context::RequestContext;
 use crate::extract::{Path, Query, RequestBody};
 use crate::problem::Problem;
 use crate::shapes::ChosenId;
@@ -15,6 +15,7 @@ use model::payload::MemberRole;
 use node::acts::entering::OPERATOR;
 use node::acts::naming::check_name;
 use node::acts::{self, AdminCommand, AdminResult, CallerKind};
+use queries::paging::page_limit;
 use serde::{Deserialize, Serialize};
 use store::Db;
 use store::people::User;
@@ -109,7 +110,7 @@ pub(crate) async fn list(
     Query(query): Query<UserQuery>,
 ) -> Result<Json<Users>, Problem> {
     let space = context.space()?;
-    let most = crate::threads::limit(query.limit, 500)?;
+    let most = page_limit(query.limit, 500)?;
     let after = match query.cursor.filter(|text| !text.is_empty()) {
         Some(text) => {
             let mut key = [0; 32];

@@ -1,7 +1,7 @@
 //! Webhooks of a space: list, make, end, test, rotate.
 
 use crate::ask::json;
-use crate::caller::RequestContext;
+use crate::context::RequestContext;
 use crate::extract::{Path, RequestBody};
 use crate::problem::Problem;
 use crate::state::{ServerState, SharedState};

@@ -3,7 +3,7 @@
 //! The door reads the body of a request that brings such a key, because the same key with another body is a mistake that
 //! must be told. Whether something was asked before is decided by the writer, with what it does.
 
-use crate::caller::RequestContext;
+use crate::context::RequestContext;
 use crate::extract::RequestBody;
 use crate::problem::Problem;
 use axum::body::Body;

@@ -6,7 +6,7 @@ pub(crate) mod limits;
 pub(crate) mod sessions;
 pub(crate) mod signature;
 
-use crate::caller::{RequestContext, RequestOrigin};
+use crate::context::{RequestContext, RequestOrigin};
 use crate::pages;
 use crate::problem::Problem;
 use crate::routes;

@@ -1,11 +1,12 @@
 //! Sessions of the pages: a cookie proves a user, and whatever changes something must come from a page of this node.
 
 use crate::ask::random_bytes;
-use crate::caller::{PageSession, RequestContext, RequestOrigin};
+use crate::context::{PageSession, RequestContext, RequestOrigin};
 use crate::problem::Problem;
 use crate::state::{ServerState, SharedState};
 use axum::extract::Request;
 use engine::access::{Action, Decision, Facts, decide};
+use engine::reads::StoreError;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use model::{Nanos, SpaceId};
@@ -109,7 +110,7 @@ pub(crate) fn is_from_here(headers: &HeaderMap, uri: &Uri) -> bool {
 }
 
 /// A session, if it is good.
-pub(crate) fn session(state: &ServerState, id: &SessionId) -> Result<Option<Session>, Problem> {
+pub(crate) fn session(state: &ServerState, id: &SessionId) -> Result<Option<Session>, StoreError> {
     let now = state.node.now();
     let found = state.node.snapshot()?.session(id)?;
     Ok(found.filter(|session| now < session.seen.plus(SESSION_NANOS)))

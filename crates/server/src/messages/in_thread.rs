@@ -1,17 +1,19 @@
 //! Messages with their thread in the path.
 
-use super::page::{MessagePage, with_message_reader};
 use super::{
-    EditBody, Message, MessageBody, MessageQuery, Messages, Versions, history, place, post, rewrite, take_back,
+    EditBody, JsonPage, MessageBody, MessageQuery, Messages, Versions, answers, history, page, place, post, rewrite,
+    take_back,
 };
-use crate::caller::RequestContext;
+use crate::context::RequestContext;
 use crate::extract::{Path, Query, RequestBody};
 use crate::problem::Problem;
+use crate::reader::with_message_reader;
 use crate::shapes::ChosenId;
 use crate::state::SharedState;
 use axum::Json;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
+use queries::shapes::Message;
 
 /// List messages of a thread: the latest, or those before, after or around one
 #[utoipa::path(get, path = "/v1/threads/{thread}/messages", tag = "messages",
@@ -23,8 +25,8 @@ pub(crate) async fn list(
     context: RequestContext,
     Path(thread): Path<String>,
     Query(query): Query<MessageQuery>,
-) -> Result<MessagePage, Problem> {
-    with_message_reader(&state, &context, |reader| reader.page(&thread, &query))
+) -> Result<JsonPage, Problem> {
+    page(&state, &context, &thread, query)
 }
 
 /// Post a message into a thread, which is opened if it does not exist
@@ -53,8 +55,7 @@ pub(crate) async fn get(
     context: RequestContext,
     Path((thread, id)): Path<(String, String)>,
 ) -> Result<Json<Message>, Problem> {
-    with_message_reader(&state, &context, |reader| reader.renderer().message_at(reader.message(Some(&thread), &id)?))
-        .map(Json)
+    with_message_reader(&state, &context, |reader| Ok(Json(reader.message(Some(&thread), &id)?)))
 }
 
 /// Write a new version of a message of a thread
@@ -108,5 +109,5 @@ pub(crate) async fn replies(
     context: RequestContext,
     Path((thread, id)): Path<(String, String)>,
 ) -> Result<Json<Messages>, Problem> {
-    with_message_reader(&state, &context, |reader| reader.replies(reader.message(Some(&thread), &id)?)).map(Json)
+    answers(&state, &context, Some(&thread), &id)
 }

@@ -4,9 +4,8 @@ use super::entering::by_passkey;
 use super::message::{picture as picture_markup, time};
 use super::shell::{NavItem, PageFrame, to};
 use super::{passwords, shell};
-use crate::caller::{PageSession, RequestContext};
+use crate::context::{PageSession, RequestContext};
 use crate::extract::{FormFields, Path, RequestBody};
-use crate::live::ChangedRights;
 use crate::problem::Problem;
 use crate::state::{ServerState, SharedState};
 use axum::extract::State;
@@ -15,6 +14,7 @@ use engine::reads::Reads as _;
 use http::{StatusCode, header};
 use maud::{Markup, html};
 use node::acts::entering::{AccountChange, AccountCommand, OPERATOR};
+use queries::live::ChangedRights;
 use serde::Deserialize;
 use store::accounts::{Passkey, Session, SessionId};
 
@@ -249,7 +249,7 @@ pub(crate) async fn profile(
     state.rate_limiters.guess(context.via.network, &format!("profile {}", signed.user))?;
     change(&state, signed, AccountChange::Display(display)).await?;
     // What they wrote is shown under the other name from now on.
-    state.kept.clear();
+    state.rendered.clear();
     Ok(to("/me"))
 }
 
@@ -303,7 +303,7 @@ pub(crate) async fn picture(
     };
     state.rate_limiters.guess(context.via.network, &format!("profile {}", signed.user))?;
     change(&state, signed, AccountChange::Picture(picture)).await?;
-    state.kept.clear();
+    state.rendered.clear();
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

@@ -4,7 +4,7 @@ use super::shell::{PageFrame, respond, to};
 use super::typed::FormReplay;
 use super::{passwords, shell};
 use crate::ask::random_bytes;
-use crate::caller::RequestContext;
+use crate::context::RequestContext;
 use crate::door::sessions::{SessionSecret, cookie, read, written};
 use crate::extract::{FormFields, Path, Query};
 use crate::problem::Problem;

@@ -6,7 +6,7 @@ use super::account::agent_name;
 use super::message::time;
 use super::shell::{NavItem, PageFrame, query as query_string};
 use super::waiting::{home, steps};
-use crate::caller::RequestContext;
+use crate::context::RequestContext;
 use crate::extract::{Path, Query};
 use crate::problem::Problem;
 use crate::state::SharedState;

@@ -1,12 +1,16 @@
 //! One message as HTML, the same for everybody who may see it.
 
 use super::markdown;
-use crate::render::Message;
 use maud::{Markup, PreEscaped, html};
 use model::Nanos;
 use model::calendar::CivilTime;
+use queries::QueryError;
+use queries::messages::{AuthorBadge, MessageFormat, MessageReader};
+use queries::shapes::Message;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use store::tables::TableReads;
 
 /// Colours that people are told apart by.
 const HUES: u32 = 12;
@@ -81,14 +85,6 @@ fn tallied(message: &Message) -> BTreeMap<&str, Vec<&str>> {
     tally
 }
 
-/// How somebody is shown beside what they write.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct AuthorBadge {
-    /// What they want to be called; empty for their name.
-    pub(crate) display: String,
-    pub(crate) has_picture: bool,
-}
-
 /// Somebody's picture, or the letters that stand for them.
 pub(super) fn picture(space: &str, user: &str, has_picture: bool) -> Markup {
     html! {
@@ -99,7 +95,7 @@ pub(super) fn picture(space: &str, user: &str, has_picture: bool) -> Markup {
 }
 
 /// A message. Its place is found by the id of its event, which needs no escaping.
-pub(crate) fn article(space: &str, message: &Message, face: &AuthorBadge) -> Markup {
+fn article(space: &str, message: &Message, face: &AuthorBadge) -> Markup {
     let own = format!("/s/{space}/m/{}", message.event);
     html! {
         article.msg id={ "m-" (message.event) } data-id=(message.id) data-author=(message.author) {
@@ -127,5 +123,27 @@ pub(crate) fn article(space: &str, message: &Message, face: &AuthorBadge) -> Mar
                 }
             }
         }
+    }
+}
+
+/// A message as HTML.
+pub(super) fn article_of<V: TableReads>(
+    reader: &MessageReader<'_, V>,
+    space: &str,
+    message: &Message,
+) -> Result<Markup, QueryError> {
+    Ok(article(space, message, &reader.author_badge(&message.author)?))
+}
+
+/// Messages as HTML, with links into a space of this name.
+pub(super) struct HtmlFormat<'a> {
+    pub(super) space: &'a str,
+}
+
+impl MessageFormat for HtmlFormat<'_> {
+    const NAME: &'static str = "html";
+
+    fn render<V: TableReads>(&self, reader: &MessageReader<'_, V>, message: &Message) -> Result<Arc<str>, QueryError> {
+        Ok(article_of(reader, self.space, message)?.into_string().into())
     }
 }

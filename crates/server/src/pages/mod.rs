@@ -6,6 +6,7 @@
 mod account;
 mod assets;
 mod entering;
+mod html_messages;
 mod inside;
 mod markdown;
 mod message;
@@ -24,7 +25,6 @@ pub(crate) mod typed;
 mod waiting;
 
 pub(crate) use entering::OperatorLinks;
-pub(crate) use message::{AuthorBadge, article};
 #[cfg(feature = "passkeys")]
 pub(crate) use passkeys::Challenges;
 pub(crate) use passwords::PasswordSlots;

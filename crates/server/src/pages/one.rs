@@ -1,22 +1,23 @@
 //! One message: its versions and what changed between them, its answers, and everything that can be done with it.
 
-use super::message::{said, short, text_of, time};
+use super::message::{article_of, said, short, text_of, time};
 use super::shell::{NavItem, PageFrame, respond, to};
-use crate::ask::named;
-use crate::caller::RequestContext;
+use crate::context::RequestContext;
 use crate::extract::{FormFields, Path};
-use crate::messages::with_message_reader;
 use crate::problem::Problem;
-use crate::render::Message;
+use crate::reader::with_message_reader;
 use crate::shapes::{REACTION_CHARS_MAX, fits};
 use crate::state::{ServerState, SharedState};
 use axum::extract::State;
 use axum::response::Response;
+use engine::access::Action;
 use engine::rows::ThreadField;
 use http::StatusCode;
 use maud::{Markup, html};
 use node::acts::{self, MessageRef, ThreadChange, UserCommand};
 use node::explain::{Explanation, StageExplanation};
+use queries::names::parse_name;
+use queries::shapes::Message;
 use serde::Deserialize;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
@@ -38,16 +39,16 @@ pub(crate) async fn page(
     Path((space, id)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
     with_message_reader(&state, &context, |reader| {
-        let seq = reader.message(None, &id)?;
+        let seq = reader.find(None, &id)?;
         let message = reader.renderer().message_at(seq)?;
         let may_change = reader.may_change(seq)?;
         let versions = reader.history(seq)?;
-        let answers = reader.replies(seq)?.messages;
-        let story = node::explain::explain(reader.snapshot(), &reader.event(seq)?)?;
-        let thread = reader.head(&message.thread)?;
-        let (may_pin, is_pinned) = (reader.may_change_by(&thread.author), thread.pins.contains(&message.id));
+        let answers = reader.replies(seq)?.1;
+        let story = node::explain::explain(reader.db, &reader.event_id(seq)?)?;
+        let thread = reader.thread_head(&message.thread)?;
+        let (may_pin, is_pinned) = (reader.viewer.may_change_by(&thread.author), thread.pins.contains(&message.id));
         let user = context.caller.user.as_deref().unwrap_or_default();
-        let (may_write, is_own) = (reader.may_write(), message.author == user);
+        let (may_write, is_own) = (reader.viewer.may(Action::Write), message.author == user);
         let has_reacted = message.reactions.contains_key(user);
         let one =
             One { space: &space, message: &message, may_change, may_pin, is_pinned, may_write, is_own, has_reacted };
@@ -55,12 +56,12 @@ pub(crate) async fn page(
             p { a href={ "/s/" (space) "/t/" (message.thread) "?around=" (message.event) "#m-" (message.event) } {
                 "← In its conversation" } }
             h1 { "A message by " (short(&message.author)) }
-            (reader.article(&space, &message)?)
+            (article_of(reader, &space, &message)?)
             (why(&story, &message))
             (one.acts())
             @if versions.len() > 1 { (history(&space, &versions)) }
             @if !answers.is_empty() {
-                section { h2 { "Answers" } @for answer in &answers { (reader.article(&space, answer)?) } }
+                section { h2 { "Answers" } @for answer in &answers { (article_of(reader, &space, answer)?) } }
             }
         };
         Ok(PageFrame::new("A message", NavItem::Threads, &context).of(&space).respond(&body))
@@ -74,8 +75,8 @@ pub(crate) async fn part(
     Path((space, id)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
     with_message_reader(&state, &context, |reader| {
-        let message = reader.renderer().message_at(reader.message(None, &id)?)?;
-        Ok(respond(StatusCode::OK, reader.article(&space, &message)?.into_string()))
+        let message = reader.message(None, &id)?;
+        Ok(respond(StatusCode::OK, article_of(reader, &space, &message)?.into_string()))
     })
 }
 
@@ -207,7 +208,7 @@ pub(crate) struct TextForm {
 }
 
 fn place(id: &str) -> Result<MessageRef, Problem> {
-    Ok(MessageRef { thread: None, message: named(id, "message")? })
+    Ok(MessageRef { thread: None, message: parse_name(id, "message")? })
 }
 
 fn back(space: &str, id: &str) -> Response {
@@ -278,7 +279,7 @@ pub(crate) async fn report(
     if !fits(&form.reason, 500) {
         return Err(Problem::unprocessable("a reason has at most 500 characters"));
     }
-    state.act(context.clone(), UserCommand::Report(named(&id, "message")?, form.reason)).await?;
+    state.act(context.clone(), UserCommand::Report(parse_name(&id, "message")?, form.reason)).await?;
     let body = html! {
         section.card { h1 { "Thank you" }
             p { "The moderators of this space see your report." }
@@ -293,8 +294,8 @@ fn thread_and_pins(
     id: &str,
 ) -> Result<(String, String, Vec<String>), Problem> {
     with_message_reader(state, context, |reader| {
-        let message = reader.renderer().message_at(reader.message(None, id)?)?;
-        let pins = reader.head(&message.thread)?.pins;
+        let message = reader.message(None, id)?;
+        let pins = reader.thread_head(&message.thread)?.pins;
         Ok((message.thread, message.id, pins))
     })
 }
@@ -316,6 +317,6 @@ pub(crate) async fn pin(
 
 async fn repin(state: &ServerState, context: RequestContext, thread: &str, pins: Vec<String>) -> Result<(), Problem> {
     let change = ThreadChange { fields: vec![(ThreadField::Pins, pins.into())], ..ThreadChange::default() };
-    state.act(context, UserCommand::UpdateThread(named(thread, "thread")?, change)).await?;
+    state.act(context, UserCommand::UpdateThread(parse_name(thread, "thread")?, change)).await?;
     Ok(())
 }

@@ -8,7 +8,7 @@ use super::account::{change, signed};
 use super::entering::{browser, check_name, invited, place, remember};
 use super::passwords;
 use crate::ask::random_bytes;
-use crate::caller::RequestContext;
+use crate::context::RequestContext;
 use crate::door::sessions::host;
 use crate::extract::{FormFields, Path, RequestBody};
 use crate::pages::passkeys::challenges::PendingChallenge;

@@ -1,7 +1,7 @@
 //! Passwords: argon2id, away from the threads that serve, and never more of it at once than the machine can take.
 
 use crate::ask::random_bytes;
-use crate::caller::{PageSession, RequestContext};
+use crate::context::{PageSession, RequestContext};
 use crate::problem::Problem;
 use crate::state::ServerState;
 use argon2::password_hash::phc::PasswordHash;

@@ -2,15 +2,14 @@
 
 use super::message::{picture, short, time};
 use super::shell::{NavItem, PageFrame, to};
-use crate::caller::RequestContext;
+use crate::context::RequestContext;
 use crate::door::sessions::{SessionSecret, host, written};
 use crate::extract::{FormFields, Path, Query};
-use crate::live::ChangedRights;
 use crate::problem::Problem;
 use crate::state::{ServerState, SharedState};
 use axum::extract::State;
 use axum::response::Response;
-use engine::access::UserStanding;
+use engine::access::{Action, UserStanding};
 use engine::reads::Reads as _;
 use http::{HeaderMap, Uri};
 use maud::{Markup, html};
@@ -18,6 +17,7 @@ use model::Nanos;
 use model::payload::MemberRole;
 use node::acts::entering::AccountCommand;
 use node::acts::{self, AdminCommand, NewThread, UserCommand};
+use queries::live::ChangedRights;
 use serde::Deserialize;
 use serde_json::{Map, json};
 use store::accounts::Invitation;
@@ -81,9 +81,7 @@ fn people(
 fn is_admin(state: &ServerState, context: &RequestContext) -> Result<bool, Problem> {
     let viewer = context.read_as(&*state.node.snapshot()?, state.node.now())?;
     let is_operator = context.signed.as_ref().is_some_and(|signed| signed.is_operator);
-    let facts = engine::access::Facts::default();
-    let action = engine::access::Action::Administer;
-    Ok(is_operator || engine::access::decide(&viewer.principal, action, &facts) == engine::access::Decision::Allow)
+    Ok(is_operator || viewer.may(Action::Administer))
 }
 
 /// The page.
@@ -102,7 +100,7 @@ pub(crate) async fn page(
     }
     let (people, next) = people(&state, &context, after)?;
     let may_invite = is_admin(&state, &context)?;
-    let may_write = context.read_as(&*state.node.snapshot()?, state.node.now())?.may_write();
+    let may_write = context.read_as(&*state.node.snapshot()?, state.node.now())?.may(Action::Write);
     Ok(PageFrame::new("People", NavItem::People, &context).of(&space).respond(&html! {
         h1 { "People" }
         @if may_invite { p { a href={ "/s/" (space) "/reports" } { "What was reported" } } }
@@ -341,7 +339,7 @@ pub(crate) async fn talk(
     let known = {
         let db = state.node.snapshot()?;
         let viewer = context.read_as(&db, state.node.now())?;
-        crate::threads::visible(&db, &viewer, &name).is_ok()
+        queries::visibility::find_thread(&db, &viewer, &name).is_ok()
     };
     if !known {
         let fields = Map::from_iter([("metadata".to_owned(), json!({ "direct": true }))]);

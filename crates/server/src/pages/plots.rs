@@ -143,7 +143,7 @@ fn take(state: &ServerState) -> Result<(Sample, (u64, u64)), crate::problem::Pro
         bytes as f64 / f64::from(1 << 20),
         0.0,
         state.node.queue_depth() as f64,
-        state.hub.listeners() as f64,
+        state.hub.subscribers() as f64,
     ];
     Ok((sample, (db.position()?.number, requests)))
 }

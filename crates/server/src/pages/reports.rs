@@ -3,10 +3,10 @@
 use super::message::{short, time};
 use super::shell::{NavItem, PageFrame, to};
 use super::threads;
-use crate::caller::RequestContext;
+use crate::context::RequestContext;
 use crate::extract::{FormFields, Path};
-use crate::messages::with_message_reader;
 use crate::problem::Problem;
+use crate::reader::with_message_reader;
 use crate::shapes::fits;
 use crate::state::SharedState;
 use axum::extract::State;
@@ -21,9 +21,7 @@ const PAGE: usize = 200;
 
 /// How the message begins that a report is about, if whoever looks may see it.
 fn said(state: &SharedState, context: &RequestContext, report: &UserReport) -> Option<String> {
-    let message = with_message_reader(state, context, |reader| {
-        reader.renderer().message_at(reader.message(None, &report.message.to_string())?)
-    });
+    let message = with_message_reader(state, context, |reader| Ok(reader.message(None, &report.message.to_string())?));
     message.ok().as_ref().map(threads::said)
 }
 

@@ -1,17 +1,18 @@
 //! Finding messages.
 
+use super::message::article_of;
 use super::shell::{NavItem, PageFrame, query as query_string};
-use crate::caller::RequestContext;
+use crate::context::RequestContext;
 use crate::extract::{Path, Query};
-use crate::messages::with_message_reader;
-use crate::people::{cursor_of, stamp_of};
 use crate::problem::Problem;
-use crate::render::Message;
+use crate::reader::with_message_reader;
 use crate::state::SharedState;
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
 use model::Stamp;
+use queries::paging::{format_cursor, parse_cursor};
+use queries::shapes::Message;
 use serde::Deserialize;
 
 /// Mentions on one page.
@@ -32,8 +33,9 @@ async fn find(
     context: RequestContext,
     query: &FindQuery,
 ) -> Result<(Vec<Message>, Option<String>), Problem> {
-    let asked = crate::search::SearchQuery::of(query.q.clone(), query.cursor.clone());
-    let found = crate::search::ask(state, context, asked).await?;
+    let (words, cursor) = (query.q.clone(), query.cursor.clone());
+    let filter = queries::search::SearchFilter { words, cursor, ..Default::default() };
+    let found = crate::search::search_messages(state, context, filter).await?;
     Ok((found.messages, found.next))
 }
 
@@ -47,7 +49,7 @@ fn found(state: &SharedState, context: &RequestContext, space: &str, messages: &
     with_message_reader(state, context, |reader| {
         Ok(html! {
             @for message in messages {
-                (reader.article(space, message)?)
+                (article_of(reader, space, message)?)
                 p.jump { a href={ "/s/" (space) "/t/" (message.thread) "?around=" (message.event) "#m-" (message.event) } {
                     "Show in its conversation" } }
             }
@@ -68,14 +70,14 @@ pub(crate) async fn mentions(
     Path(space): Path<String>,
     Query(query): Query<MentionsQuery>,
 ) -> Result<Response, Problem> {
-    let before = stamp_of(query.cursor.as_deref())?.unwrap_or(Stamp::LAST);
-    let (messages, next) = with_message_reader(&state, &context, |reader| reader.mentions(before, MENTIONS))?;
+    let before = parse_cursor(query.cursor.as_deref())?.unwrap_or(Stamp::LAST);
+    let (messages, next) = with_message_reader(&state, &context, |reader| Ok(reader.mentions(before, MENTIONS)?))?;
     let found = found(&state, &context, &space, &messages)?;
     let body = html! {
         h1 { "Mentions" }
         @if messages.is_empty() { p.note { "Nobody mentioned you here." } }
         (found)
-        @if let Some(next) = next { p { a href={ "?cursor=" (cursor_of(next)) } { "Earlier" } } }
+        @if let Some(next) = next { p { a href={ "?cursor=" (format_cursor(next)) } { "Earlier" } } }
     };
     Ok(PageFrame::new("Mentions", NavItem::Threads, &context).of(&space).respond(&body))
 }

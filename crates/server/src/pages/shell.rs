@@ -2,7 +2,7 @@
 
 use super::assets;
 use super::typed::FormReplay;
-use crate::caller::{PageSession, RequestContext};
+use crate::context::{PageSession, RequestContext};
 use crate::problem::Problem;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};

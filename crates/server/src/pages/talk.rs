@@ -1,24 +1,28 @@
 //! A conversation: its messages, saying something, reading on.
 
+use super::html_messages::HtmlMessages;
 use super::markdown;
+use super::message::{HtmlFormat, article_of};
 use super::shell::{NavItem, PageFrame, respond, to};
 use super::threads::{said, title_of};
-use crate::ask::{named, random_bytes};
-use crate::caller::RequestContext;
+use crate::ask::random_bytes;
+use crate::context::RequestContext;
 use crate::extract::{FormFields, Path, Query};
-use crate::messages::{HtmlMessages, MessageQuery, MessageReader, with_message_reader};
 use crate::problem::Problem;
-use crate::render::{Renderer, Thread};
+use crate::reader::{with_message_reader, with_thread_reader};
 use crate::shapes::fits;
 use crate::state::{ServerState, SharedState};
-use crate::threads::visible;
 use axum::extract::State;
 use axum::response::Response;
+use engine::access::Action;
 use engine::rows::ThreadField;
 use http::StatusCode;
 use maud::{Markup, PreEscaped, html};
 use model::EventId;
 use node::acts::{self, CommandResult, NameOrId, NewMessage, ThreadChange, UserCommand};
+use queries::messages::{MessageRange, MessageReader};
+use queries::names::parse_name;
+use queries::shapes::Thread;
 use serde::Deserialize;
 use serde_json::Value;
 use store::tables::TableReads;
@@ -32,7 +36,7 @@ const PINS_LOOKED_AT: usize = 20;
 const MESSAGES: &str = "<!--messages-->";
 
 /// Which part of a conversation.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub(crate) struct PartQuery {
     before: Option<String>,
     after: Option<String>,
@@ -40,9 +44,9 @@ pub(crate) struct PartQuery {
 }
 
 impl PartQuery {
-    fn messages(&self) -> MessageQuery {
-        let PartQuery { before, after, around } = self;
-        MessageQuery::part(PAGE, before.clone(), after.clone(), around.clone())
+    fn range(&self) -> MessageRange {
+        let PartQuery { before, after, around } = self.clone();
+        MessageRange { limit: Some(PAGE), before, after, around, include_deleted: false }
     }
 }
 
@@ -54,16 +58,16 @@ pub(crate) async fn page(
     Query(query): Query<PartQuery>,
 ) -> Result<Response, Problem> {
     with_message_reader(&state, &context, |reader| {
-        let stack = reader.stack(&name, &query.messages(), &space)?;
-        let thread = reader.head_at(stack.thread)?;
+        let stack = HtmlMessages::new(reader.page(&name, &query.range(), &HtmlFormat { space: &space })?);
+        let thread = reader.thread_head_at(stack.thread)?;
         let user = context.caller.user.as_deref().unwrap_or_default();
-        let may_change = reader.may_change_by(&thread.author);
+        let may_change = reader.viewer.may_change_by(&thread.author);
         let marked = reader.renderer().marked(stack.thread)?.map(|(message, _)| message);
         let title = title_of(&thread, user);
         let mut frame = PageFrame::new(&title, NavItem::Threads, &context).of(&space);
         frame.position = Some(reader.position()?);
         frame.thread = Some(&thread.event);
-        let (may_write, pinned) = (reader.may_write(), pinned(reader, &thread));
+        let (may_write, pinned) = (reader.viewer.may(Action::Write), pinned(reader, &thread));
         let idempotency = format!("w-{}", hex::encode(random_bytes::<16>()?));
         let (space, title, thread, stack) = (space.as_str(), title.as_str(), &thread, &stack);
         let shown = Conversation { space, title, thread, stack, marked, may_change, may_write, idempotency, pinned };
@@ -76,7 +80,7 @@ pub(crate) async fn page(
 /// How the pinned messages begin that the reader may see, the latest first: they were pinned at the end.
 fn pinned<V: TableReads>(reader: &MessageReader<'_, V>, thread: &Thread) -> Vec<(String, String)> {
     let glimpsed = |pin: &String| {
-        let message = reader.glimpsed(pin).ok().flatten().filter(|message| !message.deleted)?;
+        let message = reader.message_unless_blocked(pin).ok().flatten().filter(|message| !message.deleted)?;
         Some((message.event.clone(), said(&message)))
     };
     thread.pins.iter().rev().take(PINS_LOOKED_AT).filter_map(glimpsed).take(PINS_SHOWN).collect()
@@ -183,7 +187,7 @@ pub(crate) async fn part(
     Query(query): Query<PartQuery>,
 ) -> Result<Response, Problem> {
     with_message_reader(&state, &context, |reader| {
-        let stack = reader.stack(&name, &query.messages(), &space)?;
+        let stack = HtmlMessages::new(reader.page(&name, &query.range(), &HtmlFormat { space: &space })?);
         Ok(respond(StatusCode::OK, stack.between("", "")))
     })
 }
@@ -229,7 +233,7 @@ pub(crate) async fn post(
     }
     with_message_reader(&state, &context, |reader| {
         let message = reader.renderer().message_at(result.seq)?;
-        Ok(respond(StatusCode::CREATED, reader.article(&space, &message)?.into_string()))
+        Ok(respond(StatusCode::CREATED, article_of(reader, &space, &message)?.into_string()))
     })
 }
 
@@ -255,12 +259,12 @@ pub(super) async fn say(
         }
     }
     drop(db);
-    let thread: NameOrId = named(thread, "thread")?;
+    let thread: NameOrId = parse_name(thread, "thread")?;
     let new = NewMessage {
         thread: Some(thread),
         content: acts::message_content(Value::String(text), id.as_deref())?,
         chosen: id,
-        reply_to: reply_to.map(|id| named(&id, "message to answer")).transpose()?,
+        reply_to: reply_to.map(|id| parse_name(&id, "message to answer")).transpose()?,
         mentions,
         attachments: Vec::new(),
     };
@@ -280,7 +284,7 @@ pub(crate) async fn read(
     Path((space, name)): Path<(String, String)>,
     FormFields(form): FormFields<ReadForm>,
 ) -> Result<Response, Problem> {
-    let command = UserCommand::MarkRead(named(&name, "thread")?, named(&form.message, "message")?);
+    let command = UserCommand::MarkRead(parse_name(&name, "thread")?, parse_name(&form.message, "message")?);
     state.act(context, command).await?;
     Ok(to(&format!("/s/{space}")))
 }
@@ -305,19 +309,13 @@ pub(crate) async fn change(
     FormFields(form): FormFields<ChangeForm>,
 ) -> Result<Response, Problem> {
     if form.what == "delete" {
-        state.act(context, UserCommand::DeleteThread(named(&name, "thread")?)).await?;
+        state.act(context, UserCommand::DeleteThread(parse_name(&name, "thread")?)).await?;
         return Ok(to(&format!("/s/{space}")));
     }
     if !fits(&form.title, crate::shapes::TITLE_CHARS_MAX) {
         return Err(Problem::unprocessable("a title has at most 256 characters"));
     }
-    let before = {
-        let db = state.node.snapshot()?;
-        let viewer = context.read_as(&db, state.node.now())?;
-        let (_, seq) = visible(&db, &viewer, &name)?;
-        let found = db.thread(seq)?.ok_or_else(|| Problem::not_found("there is no such thread"))?;
-        Renderer { db: &db, viewer: &viewer }.thread(&found)?
-    };
+    let before = with_thread_reader(&state, &context, |reader| Ok(reader.thread(&name)?))?;
     let mut change = ThreadChange::default();
     if form.title != before.title {
         change.fields.push((ThreadField::Title, form.title.into()));
@@ -331,6 +329,6 @@ pub(crate) async fn change(
     if form.private.is_some() != before.private {
         change.is_private = Some(form.private.is_some());
     }
-    state.act(context, UserCommand::UpdateThread(named(&name, "thread")?, change)).await?;
+    state.act(context, UserCommand::UpdateThread(parse_name(&name, "thread")?, change)).await?;
     Ok(to(&format!("/s/{space}/t/{name}")))
 }

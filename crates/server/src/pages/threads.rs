@@ -2,17 +2,20 @@
 
 use super::message::{short, text_of, time};
 use super::shell::{NavItem, PageFrame, to};
-use crate::caller::RequestContext;
+use crate::context::RequestContext;
 use crate::extract::{FormFields, Path, Query};
 use crate::problem::Problem;
-use crate::render::{Message, Thread};
 use crate::state::{ServerState, SharedState};
-use crate::threads::{ThreadListing, ThreadQuery, check_title};
+use crate::threads::check_title;
 use axum::extract::State;
 use axum::response::Response;
+use engine::access::Action;
 use http::HeaderMap;
 use maud::{Markup, html};
 use node::acts::{NewThread, UserCommand};
+use queries::QueryError;
+use queries::shapes::{Message, Thread};
+use queries::threads::{ThreadFilter, ThreadReader};
 use serde::Deserialize;
 use serde_json::Map;
 use store::Db;
@@ -49,16 +52,15 @@ fn count(unread: u64) -> Markup {
 
 /// The spaces of this node, with what the operator has not read in the others; the threads of this one tell themselves.
 fn spaces(state: &ServerState, db: &Db<Snapshot>, context: &RequestContext) -> Result<Vec<(String, u64)>, Problem> {
-    let asked = ThreadQuery::page(None, None);
     let mut spaces = Vec::new();
     for (space, kept) in db.kept_spaces()? {
         let there = RequestContext { space: Some(space), ..context.clone() };
         let unread = match there.read_as(db, state.node.now()) {
             _ if Some(space) == context.space || spaces.len() >= COUNTED_MAX => 0,
-            Ok(viewer) => ThreadListing { db, viewer: &viewer, query: &asked }.unread()?,
+            Ok(viewer) => ThreadReader { db, viewer: &viewer }.unread()?,
             // Nothing was ever written there, or the operator was removed.
-            Err(problem) if problem.status < 500 => 0,
-            Err(problem) => return Err(problem),
+            Err(QueryError::NotFound(_) | QueryError::Denied(_)) => 0,
+            Err(why) => return Err(why.into()),
         };
         spaces.push((kept.name, unread));
     }
@@ -113,10 +115,11 @@ pub(crate) async fn page(
 ) -> Result<Response, Problem> {
     let db = state.node.snapshot()?;
     let viewer = context.read_as(&db, state.node.now())?;
-    let asked = ThreadQuery::page(query.title.clone().filter(|title| !title.is_empty()), query.cursor);
-    let threads = ThreadListing { db: &db, viewer: &viewer, query: &asked }.page()?;
+    let title = query.title.clone().filter(|title| !title.is_empty());
+    let filter = ThreadFilter { title, cursor: query.cursor, ..ThreadFilter::default() };
+    let threads = ThreadReader { db: &db, viewer: &viewer }.page(&filter)?;
     let reader = context.caller.user.clone().unwrap_or_default();
-    let may_write = viewer.may_write();
+    let may_write = viewer.may(Action::Write);
     let is_operator = context.signed.as_ref().is_some_and(|signed| signed.is_operator);
     // The script asks again and again, and for the threads only.
     let spaces = match is_operator && !headers.contains_key("x-part") {

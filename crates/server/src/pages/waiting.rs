@@ -2,7 +2,7 @@
 
 use super::message::time;
 use super::shell::{NavItem, PageFrame, query as query_string, to};
-use crate::caller::RequestContext;
+use crate::context::RequestContext;
 use crate::extract::{FormFields, Path, Query};
 use crate::problem::Problem;
 use crate::state::{ServerState, SharedState};

@@ -199,7 +199,7 @@ async fn a_key_that_ends_later_ends_its_streams_then() {
     let path = format!("/admin/api-keys/{}?after_seconds=60", hex::encode([2; 8]));
     assert_eq!(home.send("DELETE", &path, &admin, None).await.status, 204);
     home.clock.advance(61);
-    crate::live::look_at_keys(&home.state, &mut looked_at).expect("a look");
+    crate::live_feed::look_at_keys(&home.state, &mut looked_at).expect("a look");
     assert_eq!(stream.rest().await, "");
 }
 

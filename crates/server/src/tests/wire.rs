@@ -74,10 +74,10 @@ impl Wire {
     pub(super) async fn says_until_nobody_listens(&self, listener: &Client, text: &str) {
         // The head of the answer, or the first frames of HTTP/2.
         listener.hears_some().await;
-        while self.home.state.hub.listeners() == 0 {
+        while self.home.state.hub.subscribers() == 0 {
             tokio::task::yield_now().await;
         }
-        while self.home.state.hub.listeners() > 0 {
+        while self.home.state.hub.subscribers() > 0 {
             let body = Some(serde_json::json!({ "body": text }));
             let answer = self.home.by("alice", "POST", "/v1/threads/t/messages", body).await;
             assert_eq!(answer.status, 201, "{answer:?}");

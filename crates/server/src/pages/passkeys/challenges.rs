@@ -1,6 +1,6 @@
 //! What browsers were asked to prove and did not answer yet: in memory, for a few minutes, and not too much of it.
 
-use crate::caller::RequestContext;
+use crate::context::RequestContext;
 use crate::door::sessions::SessionSecret;
 use crate::problem::Problem;
 use model::{Nanos, SpaceId};

@@ -1,89 +1,39 @@
-//! Reads the journal once for everybody, and hands what it says to the topics that somebody listens to.
+//! Reads the journal once for everybody, and hands what it says to the topics that somebody subscribes to.
 //!
-//! What one look at the journal finds goes to each topic as one batch; who lost a right hears of it first.
+//! What one look at the journal finds goes to each topic as one batch; whoever lost a right hears of it first.
 
 use super::hub::{ChangedRights, LiveBatch, LiveEvent, LiveHub, Topic};
-use crate::caller::Viewer;
-use crate::problem::Problem;
-use crate::render::Renderer;
-use crate::state::ServerState;
-use engine::access::Principal;
+use crate::error::QueryError;
+use crate::renderer::Renderer;
+use crate::viewer::Viewer;
+use crate::visibility::{Audience, private_to};
 use engine::reads::Reads as _;
 use engine::rows::{JournalKind, Meta};
 use model::envelope::Role;
-use model::{EventId, Identity, Kind, Nanos, Position, Seq, SpaceId, SpaceNo};
-use node::acts::{self, Caller, CallerKind};
+use model::{EventId, Kind, Nanos, Position, Seq, SpaceNo};
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock, Weak};
-use std::time::Duration;
+use std::sync::Arc;
 use store::tables::TableReads;
 use store::{Db, JournalEntry};
-use tokio::sync::watch;
 
 /// A batch that has reached this size is handed over, so that a reader who is stuck holds little.
 pub(super) const BATCH_BYTES_MAX: usize = 128 * 1024;
 /// Journal entries that are read at a time.
 pub(super) const CHUNK: usize = 256;
-/// How often it is looked whether a key has ended by itself.
-const LOOK_AT_KEYS: Duration = Duration::from_secs(15);
 
-/// What wakes the hub.
-enum Wake {
-    Committed,
-    LookAtKeys,
-    Over,
-}
-
-/// Follows the journal until the house is taken down.
-pub(crate) async fn run(state: Weak<ServerState>, mut position: watch::Receiver<u64>, begin: HubStart) {
-    let HubStart { mut told_up_to, mut looked_at } = begin;
-    let mut look = tokio::time::interval(LOOK_AT_KEYS);
-    loop {
-        let wake = tokio::select! {
-            changed = position.changed() => if changed.is_ok() { Wake::Committed } else { Wake::Over },
-            _ = look.tick() => Wake::LookAtKeys,
-        };
-        let Some(state) = state.upgrade() else { return };
-        let done = match wake {
-            Wake::Over => return,
-            Wake::LookAtKeys => look_at_keys(&state, &mut looked_at),
-            Wake::Committed => {
-                let (from, to) = (told_up_to, *position.borrow_and_update());
-                told_up_to = to.max(from);
-                if state.hub.is_heard() { tell_all(&state, from, to) } else { Ok(()) }
-            }
-        };
-        if let Err(problem) = done {
-            tracing::error!(?problem, "live streams could not be told");
-        }
-    }
-}
-
-/// Where the hub begins: nobody listened to what came before.
-#[derive(Debug)]
-pub(crate) struct HubStart {
-    told_up_to: u64,
-    looked_at: Nanos,
-}
-
-impl HubStart {
-    /// Now.
-    pub(crate) fn now(state: &ServerState) -> HubStart {
-        let told_up_to = state.node.snapshot().ok().and_then(|db| db.position().ok()).map_or(0, |at| at.number);
-        HubStart { told_up_to, looked_at: state.node.now() }
-    }
-}
-
-/// Keys that ended since the last look end their streams.
-pub(crate) fn look_at_keys(state: &ServerState, looked_at: &mut Nanos) -> Result<(), Problem> {
-    let (db, now) = (state.node.snapshot()?, state.node.now());
-    let before = std::mem::replace(looked_at, now);
+/// Has the streams checked again that were opened with a key which ended by itself between two moments.
+pub fn end_streams_of_ended_keys<V: TableReads>(
+    db: &Db<V>,
+    hub: &LiveHub,
+    before: Nanos,
+    now: Nanos,
+) -> Result<(), QueryError> {
     for (_, key) in db.api_keys()? {
         if key.is_accepted(before)
             && !key.is_accepted(now)
             && let Some(space) = db.space_no(&key.space)?
         {
-            state.hub.change_rights(space, ChangedRights::Everyone);
+            hub.change_rights(space, ChangedRights::Everyone);
         }
     }
     Ok(())
@@ -99,31 +49,35 @@ impl Outgoing {
         *bytes += live_event.data.len();
         batch.push(live_event);
         if *bytes >= BATCH_BYTES_MAX {
-            hub.send(topic, Arc::new(LiveBatch::Told(std::mem::take(batch))));
+            hub.send(topic, Arc::new(LiveBatch::Events(std::mem::take(batch))));
             *bytes = 0;
         }
     }
 
     fn flush(self, hub: &LiveHub) {
         for (topic, (batch, _)) in self.0.into_iter().filter(|(_, (batch, _))| !batch.is_empty()) {
-            hub.send(topic, Arc::new(LiveBatch::Told(batch)));
+            hub.send(topic, Arc::new(LiveBatch::Events(batch)));
         }
     }
 }
 
-fn tell_all(state: &ServerState, mut from: u64, to: u64) -> Result<(), Problem> {
-    let db = state.node.snapshot()?;
+/// Publishes the journal entries after one number, up to another.
+pub fn publish_journal<V: TableReads>(db: &Db<V>, hub: &LiveHub, mut from: u64, to: u64) -> Result<(), QueryError> {
     while from < to {
         let mut entries = db.journal(None, from, CHUNK)?;
         let Some((last, _)) = entries.last() else { return Ok(()) };
         from = *last;
         entries.retain(|(number, _)| *number <= to);
-        tell_some(&db, &state.hub, &entries)?;
+        publish_entries(db, hub, &entries)?;
     }
     Ok(())
 }
 
-fn tell_some<V: TableReads>(db: &Db<V>, hub: &LiveHub, entries: &[(u64, JournalEntry)]) -> Result<(), Problem> {
+fn publish_entries<V: TableReads>(
+    db: &Db<V>,
+    hub: &LiveHub,
+    entries: &[(u64, JournalEntry)],
+) -> Result<(), QueryError> {
     let spaces = hub.spaces();
     let mut heard = Vec::new();
     let mut changed: HashMap<SpaceNo, ChangedRights> = HashMap::new();
@@ -133,7 +87,7 @@ fn tell_some<V: TableReads>(db: &Db<V>, hub: &LiveHub, entries: &[(u64, JournalE
         *rights = std::mem::take(rights).and(rights_of(db, entry.seq, &meta)?);
         heard.push((*number, entry, meta));
     }
-    // First who may not listen any more, then what there is to hear.
+    // First who may not read any more, then what there is to read.
     for (space, rights) in changed {
         match rights {
             ChangedRights::Same => {}
@@ -154,12 +108,12 @@ fn tell_some<V: TableReads>(db: &Db<V>, hub: &LiveHub, entries: &[(u64, JournalE
 }
 
 /// The thread that an entry is about.
-pub(super) fn thread_of<V: TableReads>(db: &Db<V>, entry: &JournalEntry) -> Result<Option<Seq>, Problem> {
+pub(super) fn thread_of<V: TableReads>(db: &Db<V>, entry: &JournalEntry) -> Result<Option<Seq>, QueryError> {
     let Some(meta) = db.event(entry.seq)?.and_then(|row| row.meta) else { return Ok(None) };
     thread_around(db, entry.seq, &meta)
 }
 
-fn thread_around<V: TableReads>(db: &Db<V>, seq: Seq, meta: &Meta) -> Result<Option<Seq>, Problem> {
+fn thread_around<V: TableReads>(db: &Db<V>, seq: Seq, meta: &Meta) -> Result<Option<Seq>, QueryError> {
     Ok(match meta.kind {
         Kind::Thread => Some(seq),
         Kind::Message | Kind::ThreadUpdate | Kind::ThreadDelete | Kind::ReadMarker => Some(meta.subject),
@@ -171,7 +125,7 @@ fn thread_around<V: TableReads>(db: &Db<V>, seq: Seq, meta: &Meta) -> Result<Opt
 }
 
 /// Whose rights an event may have changed.
-fn rights_of<V: TableReads>(db: &Db<V>, seq: Seq, meta: &Meta) -> Result<ChangedRights, Problem> {
+fn rights_of<V: TableReads>(db: &Db<V>, seq: Seq, meta: &Meta) -> Result<ChangedRights, QueryError> {
     Ok(match meta.kind {
         Kind::Member => match db.membership(seq)? {
             Some(membership) => ChangedRights::Of(vec![membership.member]),
@@ -183,12 +137,12 @@ fn rights_of<V: TableReads>(db: &Db<V>, seq: Seq, meta: &Meta) -> Result<Changed
     })
 }
 
-/// What an entry says to those who listen, if it says anything to them.
-pub(crate) fn live_event<V: TableReads>(
+/// What an entry says to subscribers, if it says anything to them.
+pub fn live_event<V: TableReads>(
     db: &Db<V>,
     number: u64,
     entry: &JournalEntry,
-) -> Result<Option<LiveEvent>, Problem> {
+) -> Result<Option<LiveEvent>, QueryError> {
     let Some(meta) = db.event(entry.seq)?.and_then(|row| row.meta) else { return Ok(None) };
     let (name, message) = match (meta.kind, entry.kind) {
         (Kind::Message, JournalKind::Applied) => ("message.created", Some(entry.seq)),
@@ -204,7 +158,7 @@ pub(crate) fn live_event<V: TableReads>(
     };
     let by = db.identity(meta.author)?;
     let space = db.space_id(entry.space)?;
-    let viewer = nobody(space, entry.space);
+    let viewer = Viewer::unrestricted(space, entry.space);
     let renderer = Renderer { db, viewer: &viewer };
     let thread = thread_of(db, entry)?;
     let data = match (message, thread) {
@@ -222,9 +176,9 @@ pub(crate) fn live_event<V: TableReads>(
         Kind::Message => mentioned(db, entry.seq)?,
         _ => Vec::new(),
     };
-    let only = if name == "thread.read" { Some(vec![by]) } else { insiders(db, thread)? };
+    let only = if name == "thread.read" { Some(vec![by]) } else { private_to(db, thread)? };
     let position = Some(Position { epoch: db.epoch()?, number });
-    let shown = match (message, thread) {
+    let shows = match (message, thread) {
         (None, Some(thread)) => db.timeline(thread, model::Stamp::LAST, 1)?.first().map(|message| message.author),
         (Some(message), _) => match db.event(message)?.and_then(|row| row.meta) {
             Some(meta) => Some(db.identity(meta.author)?),
@@ -232,65 +186,38 @@ pub(crate) fn live_event<V: TableReads>(
         },
         (None, None) => None,
     };
-    Ok(Some(LiveEvent { position, name, data, thread, only, by, shows: shown, mentions, frame: OnceLock::new() }))
+    Ok(Some(LiveEvent::new(position, name, data, thread, Audience { only, by, shows, mentions })))
 }
 
 fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-fn mentioned<V: TableReads>(db: &Db<V>, seq: Seq) -> Result<Vec<EventId>, Problem> {
+fn mentioned<V: TableReads>(db: &Db<V>, seq: Seq) -> Result<Vec<EventId>, QueryError> {
     let Some(envelope) = db.opened(seq)? else { return Ok(Vec::new()) };
     let mentions = envelope.references.iter().filter(|reference| reference.role == Role::Mention);
     Ok(mentions.map(|reference| reference.id).collect())
 }
 
-/// Those who may know of a private thread.
-pub(crate) fn insiders<V: TableReads>(db: &Db<V>, thread: Option<Seq>) -> Result<Option<Vec<Identity>>, Problem> {
-    let Some(seq) = thread else { return Ok(None) };
-    let Some(meta) = db.event(seq)?.and_then(|row| row.meta) else { return Ok(None) };
-    if !acts::thread_visibility(db, seq, &meta, None, None)?.is_private {
-        return Ok(None);
-    }
-    let mut insiders = acts::participants(db, seq, meta.space)?;
-    insiders.push(db.identity(meta.author)?);
-    Ok(Some(insiders))
-}
-
-/// What is told is told for nobody in particular.
-fn nobody(space: SpaceId, no: SpaceNo) -> Viewer {
-    let caller = Caller { kind: CallerKind::Operator, user: None, audit_name: String::new() };
-    Viewer { space, no, principal: Principal::Operator, user: None, blocked: Vec::new(), caller }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::Identity;
 
     /// The sizes of the batches that come of so many entries of this length.
     fn batches(entries: usize, length: usize) -> Vec<usize> {
         let (hub, topic) = (LiveHub::default(), Topic::Space(SpaceNo(1)));
-        let (mut receiver, mut outgoing) = (hub.listen(topic), Outgoing::default());
+        let (mut receiver, mut outgoing) = (hub.subscribe(topic), Outgoing::default());
         for _ in 0..entries {
             let (data, by) = ("x".repeat(length), Identity([1; 32]));
-            let (only, mentions, frame) = (None, Vec::new(), OnceLock::new());
-            let live_event = LiveEvent {
-                position: None,
-                name: "typing",
-                data,
-                thread: None,
-                only,
-                by,
-                shows: None,
-                mentions,
-                frame,
-            };
+            let audience = Audience { only: None, by, shows: None, mentions: Vec::new() };
+            let live_event = LiveEvent::new(None, "typing", data, None, audience);
             outgoing.add(&hub, topic, Arc::new(live_event));
         }
         outgoing.flush(&hub);
         std::iter::from_fn(|| receiver.try_recv().ok())
             .map(|batch| match &*batch {
-                LiveBatch::Told(live_event) => live_event.len(),
+                LiveBatch::Events(events) => events.len(),
                 LiveBatch::Changed(_) => 0,
             })
             .collect()

@@ -2,15 +2,17 @@
 
 use crate::problem::Problem;
 use axum::extract::FromRequestParts;
-use engine::access::{Action, Decision, Facts, Principal, decide};
+use engine::access::Action;
 use http::request::Parts;
-use model::{Identity, SpaceId};
+use model::SpaceId;
 use node::acts::{self, Caller, CallerKind, IdempotencyKey};
+use queries::{QueryError, Viewer};
 use store::Db;
 use store::accounts::SessionId;
-use store::moderation::BlockKind;
-use store::people::User;
 use store::tables::TableReads;
+
+/// What a request is told that names no space and needs one.
+const NO_SPACE: &str = "name a space: this key belongs to none";
 
 /// A session of the pages.
 #[derive(Clone, Debug)]
@@ -67,22 +69,10 @@ impl<S: Send + Sync> FromRequestParts<S> for RequestContext {
     }
 }
 
-/// A guest as a snapshot sees them.
-#[derive(Debug)]
-pub(crate) struct Viewer {
-    pub(crate) space: SpaceId,
-    pub(crate) no: model::SpaceNo,
-    pub(crate) principal: Principal,
-    pub(crate) user: Option<User>,
-    /// Whom the user blocks: what they write is not shown.
-    pub(crate) blocked: Vec<Identity>,
-    pub(crate) caller: Caller,
-}
-
 impl RequestContext {
     /// The space, where the route is about one.
     pub(crate) fn space(&self) -> Result<SpaceId, Problem> {
-        self.space.ok_or_else(|| Problem::bad_request("name a space: this key belongs to none"))
+        self.space.ok_or_else(|| Problem::bad_request(NO_SPACE))
     }
 
     /// Keys see the whole space and outlive whoever makes them: they are made by keys and by the operator.
@@ -107,43 +97,9 @@ impl RequestContext {
         }
     }
 
-    /// Looks the guest up, and asks whether they may read at all.
-    pub(crate) fn read_as<V: TableReads>(&self, db: &Db<V>, now: model::Nanos) -> Result<Viewer, Problem> {
-        use engine::reads::Reads as _;
-        let space = self.space()?;
-        let Some(no) = db.space_no(&space)? else { return Err(Problem::not_found("this space is empty here")) };
-        let (principal, user) = acts::principal(db, &space, &self.caller, now)?;
-        let blocked = match &user {
-            Some(user) => db.distances(&space, &user.identity)?,
-            None => Vec::new(),
-        };
-        let blocked = blocked.into_iter().filter(|(_, distance)| *distance == BlockKind::Block);
-        let blocked = blocked.map(|(other, _)| other).collect();
-        match decide(&principal, self.action, &Facts::default()) {
-            Decision::Allow => Ok(Viewer { space, no, principal, user, blocked, caller: self.caller.clone() }),
-            denied => Err(denied.into()),
-        }
-    }
-}
-
-impl Viewer {
-    /// Whether they may say anything at all.
-    pub(crate) fn may_write(&self) -> bool {
-        decide(&self.principal, Action::Write, &Facts::default()) == Decision::Allow
-    }
-
-    /// Whether the access function lets them see a thread.
-    pub(crate) fn may_see(&self, sight: &acts::ThreadVisibility) -> bool {
-        let facts = Facts { is_closed_to_caller: sight.is_closed, is_own: false, is_known: true };
-        decide(&self.principal, Action::Read, &facts) == Decision::Allow
-    }
-
-    /// Whether the user does not want to see what somebody writes.
-    pub(crate) fn blocks(&self, other: &Identity) -> bool {
-        self.blocked.contains(other)
-    }
-
-    pub(crate) fn identity(&self) -> Option<&Identity> {
-        self.user.as_ref().map(|user| &user.identity)
+    /// Resolves the caller against a snapshot, and asks whether they may read at all.
+    pub(crate) fn read_as<V: TableReads>(&self, db: &Db<V>, now: model::Nanos) -> Result<Viewer, QueryError> {
+        let space = self.space.ok_or_else(|| QueryError::malformed(NO_SPACE))?;
+        Viewer::resolve(db, space, &self.caller, self.action, now)
     }
 }

@@ -1,13 +1,14 @@
-//! Threads and messages as clients see them. Bodies are passed through as the bytes that were signed for.
+//! Rows into shapes: threads and messages from one snapshot, as one viewer sees them.
 
-use crate::caller::Viewer;
-use crate::problem::Problem;
+use crate::error::QueryError;
+use crate::shapes::{Message, Thread};
+use crate::viewer::Viewer;
 use engine::reads::Reads as _;
 use engine::rows::{Register, ThreadField};
 use model::envelope::Role;
 use model::{EventId, Identity, Seq, Stamp};
 use node::acts::privacy;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -15,77 +16,6 @@ use std::collections::BTreeMap;
 use store::Db;
 use store::tables::TableReads;
 use store::views::{self, ShownContent};
-use utoipa::ToSchema;
-
-/// A message.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Message {
-    /// The id that the client chose, or the event id.
-    pub(crate) id: String,
-    /// The thread it is in.
-    pub(crate) thread: String,
-    /// The user who wrote it, or the public key of an identity from elsewhere.
-    pub(crate) author: String,
-    /// When, in Unix nanoseconds.
-    pub(crate) ts: u64,
-    /// What it says: any JSON; null where it is not here.
-    #[schema(value_type = Value)]
-    pub(crate) body: Option<Box<RawValue>>,
-    /// The message it answers.
-    pub(crate) reply_to: Option<String>,
-    /// Who reacted, and how.
-    pub(crate) reactions: BTreeMap<String, String>,
-    /// How many messages answer it.
-    pub(crate) replies: u64,
-    /// Who wrote the version that is shown, if that is somebody else than its author. The pages tell.
-    #[serde(skip)]
-    pub(crate) edited_by: Option<String>,
-    /// Whether it was deleted.
-    pub(crate) deleted: bool,
-    /// The files it carries.
-    pub(crate) attachments: Vec<String>,
-    /// Which version this is, from one.
-    pub(crate) version: u64,
-    /// When this version was written, in Unix nanoseconds.
-    pub(crate) version_ts: u64,
-    /// Whether its content is `here`, still `missing`, `invalid` or `deleted`.
-    pub(crate) state: &'static str,
-    /// The id of the event, under which `explain` knows it.
-    pub(crate) event: String,
-}
-
-/// A thread.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Thread {
-    /// The id that the client chose, or the event id.
-    pub(crate) id: String,
-    /// Its title.
-    pub(crate) title: String,
-    /// Its name in addresses.
-    pub(crate) slug: String,
-    /// The user who opened it, or the public key of an identity from elsewhere.
-    pub(crate) author: String,
-    /// When it was opened, in Unix nanoseconds.
-    pub(crate) created_ts: u64,
-    /// When something last happened in it, in Unix nanoseconds.
-    pub(crate) updated_ts: u64,
-    /// What the application keeps with it.
-    pub(crate) metadata: Value,
-    /// Who takes part, where that was said.
-    pub(crate) participants: Vec<String>,
-    /// The messages that are pinned.
-    pub(crate) pins: Vec<String>,
-    /// Whether only participants see it.
-    pub(crate) private: bool,
-    /// Whether it was deleted.
-    pub(crate) deleted: bool,
-    /// Its latest message.
-    pub(crate) last_message: Option<Message>,
-    /// How many messages of others arrived since the caller last marked it as read, up to 1,000.
-    pub(crate) unread: Option<u64>,
-    /// The id of the event.
-    pub(crate) event: String,
-}
 
 /// What a message's content says, read without unfolding its body.
 #[derive(Deserialize)]
@@ -109,21 +39,21 @@ struct Reaction<'a> {
     reaction: Cow<'a, str>,
 }
 
-/// Renders from one snapshot, for one guest.
-pub(crate) struct Renderer<'a, V> {
-    pub(crate) db: &'a Db<V>,
-    pub(crate) viewer: &'a Viewer,
+/// Renders from one snapshot, for one viewer.
+pub struct Renderer<'a, V> {
+    pub db: &'a Db<V>,
+    pub viewer: &'a Viewer,
 }
 
 impl<V: TableReads> Renderer<'_, V> {
     /// How somebody is called here.
-    pub(crate) fn author(&self, identity: &Identity) -> Result<String, Problem> {
+    pub fn author(&self, identity: &Identity) -> Result<String, QueryError> {
         let name = self.db.user_name(&self.viewer.space, identity)?;
         Ok(name.map_or_else(|| identity.to_string(), |name| name.to_string()))
     }
 
     /// The id by which clients know an event: the one they chose, if its hash is the event's.
-    fn id_of(&self, seq: Seq, id: &EventId, claimed: Option<&str>) -> Result<String, Problem> {
+    fn id_of(&self, seq: Seq, id: &EventId, claimed: Option<&str>) -> Result<String, QueryError> {
         let Some(claimed) = claimed else { return Ok(id.to_string()) };
         // Only a chosen id that leads back here is one.
         let leads_here = self.db.chosen(self.viewer.no, claimed)?.is_some_and(|(_, owner)| owner == seq);
@@ -131,7 +61,7 @@ impl<V: TableReads> Renderer<'_, V> {
     }
 
     /// The id by which clients know a message or thread.
-    pub(crate) fn name(&self, seq: Seq) -> Result<String, Problem> {
+    pub fn name(&self, seq: Seq) -> Result<String, QueryError> {
         let id = self.db.id_of(seq)?;
         let ShownContent::Here(bytes) = self.db.shown(seq)? else { return Ok(id.to_string()) };
         let content = serde_json::from_slice::<Content<'_>>(&bytes).ok();
@@ -139,7 +69,7 @@ impl<V: TableReads> Renderer<'_, V> {
     }
 
     /// Who wrote the latest version, if it is not the author of the message.
-    fn editor(&self, found: &views::MessageView) -> Result<Option<String>, Problem> {
+    fn editor(&self, found: &views::MessageView) -> Result<Option<String>, QueryError> {
         let version = self.db.seq(&found.version.id)?;
         let row = version.map(|version| self.db.event(version)).transpose()?.flatten();
         let Some(meta) = row.and_then(|row| row.meta) else { return Ok(None) };
@@ -148,7 +78,7 @@ impl<V: TableReads> Renderer<'_, V> {
     }
 
     /// A message that a view found.
-    pub(crate) fn message(&self, found: &views::MessageView, thread: &str) -> Result<Message, Problem> {
+    pub fn message(&self, found: &views::MessageView, thread: &str) -> Result<Message, QueryError> {
         let is_edited = found.version != found.stamp;
         let (state, content) = match &found.content {
             ShownContent::Here(bytes) => ("here", serde_json::from_slice::<Content<'_>>(bytes).ok()),
@@ -194,14 +124,14 @@ impl<V: TableReads> Renderer<'_, V> {
     }
 
     /// A message by its number.
-    pub(crate) fn message_at(&self, seq: Seq) -> Result<Message, Problem> {
-        let found = self.db.message_by_seq(seq)?.ok_or_else(|| Problem::not_found("there is no such message"))?;
+    pub fn message_at(&self, seq: Seq) -> Result<Message, QueryError> {
+        let found = self.db.message_by_seq(seq)?.ok_or_else(|| QueryError::not_found("there is no such message"))?;
         let thread = self.db.event(seq)?.and_then(|row| row.meta).map_or(Seq(0), |meta| meta.subject);
         let thread = self.name(thread)?;
         self.message(&found, &thread)
     }
 
-    fn references(&self, seq: Seq) -> Result<(Option<String>, Vec<String>), Problem> {
+    fn references(&self, seq: Seq) -> Result<(Option<String>, Vec<String>), QueryError> {
         let Some(envelope) = self.db.opened(seq)? else { return Ok((None, Vec::new())) };
         let of = |role| envelope.references.iter().filter(move |reference| reference.role == role);
         let reply_to = match of(Role::ReplyTo).next() {
@@ -214,7 +144,8 @@ impl<V: TableReads> Renderer<'_, V> {
         Ok((reply_to, of(Role::Attachment).map(|reference| reference.id.to_string()).collect()))
     }
 
-    pub(crate) fn reactions(&self, found: &[(Identity, Seq)]) -> Result<BTreeMap<String, String>, Problem> {
+    /// Who reacted and how, of reactions whose content is here.
+    pub fn reactions(&self, found: &[(Identity, Seq)]) -> Result<BTreeMap<String, String>, QueryError> {
         let mut reactions = BTreeMap::new();
         for (identity, seq) in found {
             if let ShownContent::Here(bytes) = self.db.shown(*seq)?
@@ -227,8 +158,8 @@ impl<V: TableReads> Renderer<'_, V> {
     }
 
     /// All versions of a message, the first one first.
-    pub(crate) fn versions(&self, seq: Seq) -> Result<Vec<Message>, Problem> {
-        let found = self.db.message_by_seq(seq)?.ok_or_else(|| Problem::not_found("there is no such message"))?;
+    pub fn versions(&self, seq: Seq) -> Result<Vec<Message>, QueryError> {
+        let found = self.db.message_by_seq(seq)?.ok_or_else(|| QueryError::not_found("there is no such message"))?;
         let thread = self.db.event(seq)?.and_then(|row| row.meta).map_or(Seq(0), |meta| meta.subject);
         let (thread, name) = (self.name(thread)?, self.name(seq)?);
         let first = (found.stamp, seq);
@@ -249,7 +180,7 @@ impl<V: TableReads> Renderer<'_, V> {
     }
 
     /// A thread, with its latest message and what the caller has not read.
-    pub(crate) fn thread(&self, found: &views::ThreadView) -> Result<Thread, Problem> {
+    pub fn thread(&self, found: &views::ThreadView) -> Result<Thread, QueryError> {
         let mut thread = self.head(found)?;
         thread.last_message = self.last_message(found.seq, &thread.id)?;
         thread.unread = self.unread(found.seq)?;
@@ -257,7 +188,7 @@ impl<V: TableReads> Renderer<'_, V> {
     }
 
     /// A thread, without what has to be counted.
-    pub(crate) fn head(&self, found: &views::ThreadView) -> Result<Thread, Problem> {
+    pub fn head(&self, found: &views::ThreadView) -> Result<Thread, QueryError> {
         let opened = object(&found.content);
         let field = |field: ThreadField| {
             let later = found.fields.iter().find(|(other, ..)| *other == field);
@@ -295,15 +226,15 @@ impl<V: TableReads> Renderer<'_, V> {
         })
     }
 
-    fn last_message(&self, thread: Seq, id: &str) -> Result<Option<Message>, Problem> {
+    fn last_message(&self, thread: Seq, id: &str) -> Result<Option<Message>, QueryError> {
         let most = if self.viewer.blocked.is_empty() { 1 } else { LAST_MAX };
         let last = self.db.timeline(thread, Stamp::LAST, most)?;
-        let viewer = last.iter().rfind(|message| !self.viewer.blocks(&message.author));
-        viewer.map(|message| self.message(message, id)).transpose()
+        let shown = last.iter().rfind(|message| !self.viewer.blocks(&message.author));
+        shown.map(|message| self.message(message, id)).transpose()
     }
 
     /// The message up to which the caller says to have read, and its position.
-    pub(crate) fn marked(&self, thread: Seq) -> Result<Option<(EventId, u64)>, Problem> {
+    pub fn marked(&self, thread: Seq) -> Result<Option<(EventId, u64)>, QueryError> {
         // Who never wrote anything has read nothing.
         let author = self.viewer.identity().map(|identity| self.db.author_no(identity)).transpose()?.flatten();
         let Some(author) = author else { return Ok(None) };
@@ -320,7 +251,7 @@ impl<V: TableReads> Renderer<'_, V> {
     }
 
     /// What arrived after the message that the caller marked, by position; everything, if they never did.
-    pub(crate) fn unread(&self, thread: Seq) -> Result<Option<u64>, Problem> {
+    pub fn unread(&self, thread: Seq) -> Result<Option<u64>, QueryError> {
         let Some(identity) = self.viewer.identity() else { return Ok(None) };
         let after = self.marked(thread)?.map_or(0, |(_, position)| position);
         let mut read = Vec::from_iter(self.db.author_no(identity)?);
@@ -332,7 +263,7 @@ impl<V: TableReads> Renderer<'_, V> {
 }
 
 /// The id that the author of a message chose, whether or not it leads to it.
-pub(crate) fn claimed(found: &views::MessageView) -> Option<Cow<'_, str>> {
+pub fn claimed(found: &views::MessageView) -> Option<Cow<'_, str>> {
     let ShownContent::Here(bytes) = &found.content else { return None };
     serde_json::from_slice::<Content<'_>>(bytes).ok()?.id
 }
@@ -341,7 +272,7 @@ pub(crate) fn claimed(found: &views::MessageView) -> Option<Cow<'_, str>> {
 const LAST_MAX: usize = 20;
 
 /// More versions than this are not counted.
-pub(crate) const VERSIONS_MAX: usize = 1000;
+const VERSIONS_MAX: usize = 1000;
 
 fn whole(bytes: &[u8]) -> Option<Box<RawValue>> {
     String::from_utf8(bytes.to_vec()).ok().and_then(|text| RawValue::from_string(text).ok())
@@ -363,7 +294,7 @@ fn listed(value: &Value) -> Vec<&str> {
 }
 
 /// A title as a part of an address.
-pub(crate) fn slug(title: &str) -> String {
+fn slug(title: &str) -> String {
     let words: Vec<String> = title
         .split(|letter: char| !letter.is_alphanumeric())
         .filter(|word| !word.is_empty())
