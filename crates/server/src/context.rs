@@ -1,10 +1,11 @@
-//! Who asks, as handlers see it: put there by the door, and by nothing else.
+//! Who asks, as handlers see it: put there by authentication, and by nothing else.
 
 use crate::problem::Problem;
 use axum::extract::FromRequestParts;
 use engine::access::Action;
 use http::request::Parts;
 use model::SpaceId;
+use node::acts::entering::OPERATOR;
 use node::acts::{self, Caller, CallerKind, IdempotencyKey};
 use queries::{QueryError, Viewer};
 use store::Db;
@@ -16,45 +17,45 @@ const NO_SPACE: &str = "name a space: this key belongs to none";
 
 /// A session of the pages.
 #[derive(Clone, Debug)]
-pub(crate) struct PageSession {
+pub struct PageSession {
     /// What it is found by.
-    pub(crate) id: SessionId,
+    pub id: SessionId,
     /// The space in which it was made.
-    pub(crate) home: SpaceId,
+    pub home: SpaceId,
     /// Who signed in.
-    pub(crate) user: String,
+    pub user: String,
     /// Whether it is the operator's as well.
-    pub(crate) is_operator: bool,
+    pub is_operator: bool,
 }
 
 /// How a request came, as far as that can be believed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct RequestOrigin {
+pub struct RequestOrigin {
     /// What is counted as one address.
-    pub(crate) network: u64,
+    pub network: u64,
     /// Whether the browser speaks HTTPS, with this node or with a proxy that says so.
-    pub(crate) is_secure: bool,
+    pub is_secure: bool,
     /// The port that the browser asked, if it named one.
-    pub(crate) port: Option<u16>,
+    pub port: Option<u16>,
 }
 
-/// A request that passed the door.
+/// A request that was authenticated.
 #[derive(Clone, Debug)]
-pub(crate) struct RequestContext {
+pub struct RequestContext {
     /// The space it is about; the node itself has none.
-    pub(crate) space: Option<SpaceId>,
+    pub space: Option<SpaceId>,
     /// Who asks.
-    pub(crate) caller: Caller,
+    pub caller: Caller,
     /// What their idempotency keys are told apart by.
-    pub(crate) account: [u8; 8],
+    pub account: [u8; 8],
     /// What the route does.
-    pub(crate) action: Action,
+    pub action: Action,
     /// What makes the request safe to repeat.
-    pub(crate) idempotency: Option<IdempotencyKey>,
+    pub idempotency: Option<IdempotencyKey>,
     /// The session of the pages that it came with.
-    pub(crate) signed: Option<PageSession>,
+    pub session: Option<PageSession>,
     /// How it came.
-    pub(crate) via: RequestOrigin,
+    pub via: RequestOrigin,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for RequestContext {
@@ -65,26 +66,34 @@ impl<S: Send + Sync> FromRequestParts<S> for RequestContext {
             .extensions
             .get::<RequestContext>()
             .cloned()
-            .ok_or_else(|| Problem::unproven("the request did not pass the door"))
+            .ok_or_else(|| Problem::unproven("the request was not authenticated"))
     }
 }
 
 impl RequestContext {
     /// The space, where the route is about one.
-    pub(crate) fn space(&self) -> Result<SpaceId, Problem> {
+    pub fn space(&self) -> Result<SpaceId, Problem> {
         self.space.ok_or_else(|| Problem::bad_request(NO_SPACE))
     }
 
+    /// Whoever runs the node cannot be removed from it by those it serves.
+    pub fn refuse_changing_operator(&self, user: &str) -> Result<(), Problem> {
+        match user == OPERATOR && self.caller.kind != CallerKind::Operator {
+            true => Err(Problem::forbidden("only the operator changes what the operator may do")),
+            false => Ok(()),
+        }
+    }
+
     /// Keys see the whole space and outlive whoever makes them: they are made by keys and by the operator.
-    pub(crate) fn refuse_session(&self) -> Result<(), Problem> {
+    pub fn refuse_session(&self) -> Result<(), Problem> {
         match self.caller.kind {
             CallerKind::Session => Err(Problem::forbidden("keys are made with an admin key, or by the operator")),
             CallerKind::Key(_) | CallerKind::Operator => Ok(()),
         }
     }
 
-    /// The same guest, acting for the user that the body names, where the key may do so.
-    pub(crate) fn acting_for(mut self, author: Option<String>) -> Result<RequestContext, Problem> {
+    /// The same caller, acting for the user that the body names, where the key may do so.
+    pub fn acting_for(mut self, author: Option<String>) -> Result<RequestContext, Problem> {
         let Some(author) = author else { return Ok(self) };
         match &self.caller.user {
             Some(user) if *user == author => Ok(self),
@@ -98,7 +107,7 @@ impl RequestContext {
     }
 
     /// Resolves the caller against a snapshot, and asks whether they may read at all.
-    pub(crate) fn read_as<V: TableReads>(&self, db: &Db<V>, now: model::Nanos) -> Result<Viewer, QueryError> {
+    pub fn read_as<V: TableReads>(&self, db: &Db<V>, now: model::Nanos) -> Result<Viewer, QueryError> {
         let space = self.space.ok_or_else(|| QueryError::malformed(NO_SPACE))?;
         Viewer::resolve(db, space, &self.caller, self.action, now)
     }

@@ -1,10 +1,11 @@
 //! Follows the journal, and publishes what it says to those who subscribe.
 
-use crate::problem::Problem;
-use crate::state::ServerState;
+use engine::reads::StoreResult;
 use model::Nanos;
-use queries::live::{end_streams_of_ended_keys, publish_journal};
-use std::sync::Weak;
+use node::Node;
+use queries::QueryError;
+use queries::live::{LiveHub, end_streams_of_ended_keys, publish_journal};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -18,53 +19,57 @@ enum Wake {
     Stopped,
 }
 
-/// Where the feed begins: nobody subscribed to what came before.
+/// Publishes journal entries from one position on: nobody subscribed to what came before.
 #[derive(Debug)]
-pub(crate) struct FeedStart {
+pub struct LiveFeed {
+    node: Node,
+    hub: Arc<LiveHub>,
     published_up_to: u64,
     looked_at: Nanos,
 }
 
-impl FeedStart {
-    /// At the latest journal entry.
-    pub(crate) fn now(state: &ServerState) -> FeedStart {
-        let published_up_to = state.node.snapshot().ok().and_then(|db| db.position().ok()).map_or(0, |at| at.number);
-        FeedStart { published_up_to, looked_at: state.node.now() }
+impl LiveFeed {
+    /// From the latest journal entry on.
+    pub fn new(node: Node, hub: Arc<LiveHub>) -> StoreResult<LiveFeed> {
+        let (published_up_to, looked_at) = (node.snapshot()?.position()?.number, node.now());
+        Ok(LiveFeed { node, hub, published_up_to, looked_at })
     }
-}
 
-/// Follows the journal until the server is dropped.
-pub(crate) async fn run(state: Weak<ServerState>, mut position: watch::Receiver<u64>, start: FeedStart) {
-    let FeedStart { mut published_up_to, mut looked_at } = start;
-    let mut look = tokio::time::interval(LOOK_AT_KEYS);
-    loop {
-        let wake = tokio::select! {
-            changed = position.changed() => if changed.is_ok() { Wake::Committed } else { Wake::Stopped },
-            _ = look.tick() => Wake::LookAtKeys,
-        };
-        let Some(state) = state.upgrade() else { return };
-        let done = match wake {
-            Wake::Stopped => return,
-            Wake::LookAtKeys => look_at_keys(&state, &mut looked_at),
-            Wake::Committed => {
-                let (from, to) = (published_up_to, *position.borrow_and_update());
-                published_up_to = to.max(from);
-                if state.hub.has_subscribers() { publish(&state, from, to) } else { Ok(()) }
+    /// Follows the journal until nothing is committed any more.
+    pub(crate) async fn run(mut self, mut position: watch::Receiver<u64>) {
+        let mut look = tokio::time::interval(LOOK_AT_KEYS);
+        loop {
+            let wake = tokio::select! {
+                changed = position.changed() => if changed.is_ok() { Wake::Committed } else { Wake::Stopped },
+                _ = look.tick() => Wake::LookAtKeys,
+            };
+            let done = match wake {
+                Wake::Stopped => return,
+                Wake::LookAtKeys => self.end_streams_of_ended_keys(),
+                Wake::Committed => {
+                    let number = *position.borrow_and_update();
+                    self.publish_up_to(number)
+                }
+            };
+            if let Err(why) = done {
+                tracing::error!(%why, "live events could not be published");
             }
-        };
-        if let Err(problem) = done {
-            tracing::error!(?problem, "live events could not be published");
         }
     }
-}
 
-fn publish(state: &ServerState, from: u64, to: u64) -> Result<(), Problem> {
-    Ok(publish_journal(&*state.node.snapshot()?, &state.hub, from, to)?)
-}
+    fn publish_up_to(&mut self, to: u64) -> Result<(), QueryError> {
+        let from = self.published_up_to;
+        self.published_up_to = to.max(from);
+        if !self.hub.has_subscribers() {
+            return Ok(());
+        }
+        publish_journal(&*self.node.snapshot()?, &self.hub, from, to)
+    }
 
-/// Keys that ended since the last look end their streams.
-pub(crate) fn look_at_keys(state: &ServerState, looked_at: &mut Nanos) -> Result<(), Problem> {
-    let (db, now) = (state.node.snapshot()?, state.node.now());
-    let before = std::mem::replace(looked_at, now);
-    Ok(end_streams_of_ended_keys(&db, &state.hub, before, now)?)
+    /// Has the streams checked again whose key ended by itself since the last look.
+    pub fn end_streams_of_ended_keys(&mut self) -> Result<(), QueryError> {
+        let (db, now) = (self.node.snapshot()?, self.node.now());
+        let before = std::mem::replace(&mut self.looked_at, now);
+        end_streams_of_ended_keys(&db, &self.hub, before, now)
+    }
 }

@@ -6,6 +6,7 @@ use engine::create::CreateError;
 use engine::reads::StoreError;
 use http::{HeaderValue, StatusCode, header};
 use node::RequestError;
+use node::acts::entering::AccountError;
 use node::acts::{AdminError, BadName, CommandError};
 use queries::QueryError;
 use serde::Serialize;
@@ -102,22 +103,6 @@ problems! {
 }
 
 impl Problem {
-    /// What to do, for somebody at a page: where nothing in particular is said, the advice for programs helps nobody.
-    pub(crate) fn action_for_people(&self) -> &'static str {
-        let slug = self.kind.trim_start_matches("/problems/");
-        let is_general = Problem::ALL.iter().any(|(known, _, _, action)| *known == slug && *action == self.action);
-        match (is_general, slug) {
-            (false, _) => self.action,
-            (true, "not-found") => "check the address, or go back to the beginning",
-            (true, "forbidden") => "ask an admin of the space, if it should be otherwise",
-            (true, "conflict" | "unprocessable" | "bad-request") => "go back, change it, and try again",
-            (true, "too-large") => "make it shorter, or send it in parts",
-            (true, "too-often" | "overloaded") => "wait a moment, and try again",
-            (true, "media-type" | "method" | "slow") => "go back, and try again",
-            (true, _) => self.action,
-        }
-    }
-
     /// The same, with a time after which it may go better.
     pub fn after(mut self, seconds: u64) -> Problem {
         self.retry_after = Some(seconds);
@@ -243,5 +228,27 @@ impl From<StoreError> for Problem {
             StoreError::Full => Problem::overloaded("the disk is full").after(60),
             StoreError::Store(_) | StoreError::Broken(_) => Problem::broken("the store could not be read"),
         }
+    }
+}
+
+impl From<AccountError> for Problem {
+    fn from(why: AccountError) -> Problem {
+        let detail = why.to_string();
+        match why {
+            AccountError::Act(why) => why.into(),
+            AccountError::InvitationEnded | AccountError::Unknown(_) => Problem::not_found(detail),
+            AccountError::NameTaken(_) => Problem { action: "choose another name", ..Problem::conflict(detail) },
+            AccountError::LastWay => Problem {
+                action: "go back, and set a password or add another passkey first",
+                ..Problem::conflict(detail)
+            },
+            AccountError::TooMany(..) => Problem::unprocessable(detail),
+        }
+    }
+}
+
+impl From<CreateError> for Problem {
+    fn from(why: CreateError) -> Problem {
+        CommandError::Create(why).into()
     }
 }
