@@ -12,9 +12,10 @@ use model::crypto::chosen_key;
 use model::envelope::{BadEnvelope, Reference, Role};
 use model::payload::Payload;
 use model::{AuxKey, Blob, EventId, Identity, Kind, Stamp, Verified};
-use node::acts::{self, Caller, CommandError, is_deleted, message_content, naming, reaction_content};
+use node::acts::{CommandError, is_deleted, message_content, naming, reaction_content};
 use node::{WriterReply, WriterRequest};
 use queries::Viewer;
+use queries::visibility::private_to;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use server::context::RequestContext;
@@ -182,7 +183,7 @@ pub(crate) async fn submit(
         return Err(Problem::not_found("that event is of another space"));
     }
     check_membership(&db, &signed, state.node.now())?;
-    check_place(&db, &viewer, &signed)?;
+    check_thread(&db, &signed)?;
     let blob = match seal(&db, &viewer.space)? {
         Seal::Key(key) => Blob::seal(&signed, &key),
         Seal::Plain | Seal::Prekey(_) => Blob::plain(&signed),
@@ -209,22 +210,16 @@ fn check_membership(db: &Arc<Db<Snapshot>>, signed: &Verified, now: model::Nanos
 }
 
 /// Nobody writes into a private thread who does not take part in it, wherever they sign.
-fn check_place(db: &Arc<Db<Snapshot>>, viewer: &Viewer, signed: &Verified) -> Result<(), Problem> {
+fn check_thread(db: &Db<Snapshot>, signed: &Verified) -> Result<(), Problem> {
     let envelope = signed.envelope();
     let named = envelope.reference(Role::Thread).or_else(|| envelope.reference(Role::Target));
     let Some(seq) = named.map(|id| db.seq(&id)).transpose()?.flatten() else { return Ok(()) };
-    let Some(mut meta) = db.event(seq)?.and_then(|row| row.meta) else { return Ok(()) };
-    let mut thread = seq;
-    if matches!(meta.kind, Kind::Message | Kind::ThreadUpdate) {
-        thread = meta.subject;
-        let Some(of_thread) = db.event(thread)?.and_then(|row| row.meta) else { return Ok(()) };
-        meta = of_thread;
-    }
-    if meta.kind != Kind::Thread {
-        return Ok(());
-    }
-    let somebody = Caller { user: Some(String::new()), ..viewer.caller.clone() };
-    match acts::thread_visibility(&**db, thread, &meta, Some(&somebody), Some(&envelope.author))?.is_closed {
+    let thread = match db.event(seq)?.and_then(|row| row.meta) {
+        Some(meta) if meta.kind == Kind::Thread => seq,
+        Some(meta) if matches!(meta.kind, Kind::Message | Kind::ThreadUpdate) => meta.subject,
+        Some(_) | None => return Ok(()),
+    };
+    match private_to(db, Some(thread))?.is_some_and(|only| !only.contains(&envelope.author)) {
         true => Err(Problem::not_found("there is no such thread or message")),
         false => Ok(()),
     }
