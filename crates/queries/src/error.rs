@@ -25,7 +25,7 @@ pub enum QueryError {
     /// The node is stopping.
     #[error("the node is stopping")]
     Stopping,
-    /// Something is broken here.
+    /// Something is broken on this node.
     #[error("{0}")]
     Broken(&'static str),
     /// The store could not be read.

@@ -1,4 +1,4 @@
-//! Backups while the node serves: one at a time, asked for by the operator or by the clock.
+//! Backups while the node serves: one at a time, requested by the operator or scheduled.
 //!
 //! A backup is read from a snapshot, so the writer goes on meanwhile. [`Backups::make`] writes one; [`scheduled`] knows
 //! when one is due, what it is called, and which old ones may go.

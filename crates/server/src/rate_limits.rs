@@ -81,7 +81,7 @@ impl RateLimiters {
             hash.copy_from_slice(&blake3::hash(text.as_bytes()).as_bytes()[..16]);
             hash
         };
-        self.count(&self.guesses, &hash(format!("{network} {what}")), "whoever signs in to this account")?;
+        self.count(&self.guesses, &hash(format!("{network} {what}")), "signing in to this account")?;
         self.count(&self.sources, &hash(format!("{network}")), "this address")
     }
 
@@ -102,7 +102,7 @@ impl RateLimiters {
         }
         gate.check_key(key).map_err(|until| {
             let wait = until.wait_time_from(self.clock.now());
-            Problem::too_often(format!("{who} asks too often")).after(wait.as_secs() + 1)
+            Problem::too_often(format!("{who} exceeds its rate limit")).after(wait.as_secs() + 1)
         })
     }
 }

@@ -42,30 +42,30 @@ pub(crate) async fn show(State(state): State<SharedState>, context: RequestConte
     let body = html! {
         h1 { "You" }
         @if session.is_operator {
-            p.note { "You are here by an operator's link. A password or passkey signs you in as a member of this space, without "
-                i { "Waiting" } " and " i { "Inside" } "; those take a link, which " code { "anteroom link" } " makes." }
+            p.note { "You signed in with an operator link. A password or passkey signs you in as a member of this space, without "
+                i { "Waiting" } " and " i { "Inside" } "; those need a link, which " code { "anteroom link" } " makes." }
         }
         section.card {
             h2 { "Profile" }
             div.row {
                 (picture_markup(&name, &session.user, has_picture))
-                p { b { (session.user) } @if !display.is_empty() { ", called " (display) } br; "in " a href={ "/s/" (name) } { (name) }
+                p { b { (session.user) } @if !display.is_empty() { ", shown as " (display) } br; "in " a href={ "/s/" (name) } { (name) }
                     @if session.is_operator { ", and operator of this node" } }
             }
             form method="post" action="/me/profile" {
-                label { "What to call you" input name="display" value=(display) maxlength="80"; }
+                label { "Display name" input name="display" value=(display) maxlength="80"; }
                 button { "Save" }
             }
             form #picture method="post" action="/me/picture" hidden {
                 label { "Picture" input type="file" accept="image/*"; }
-                p.note { "It is made small here, in your browser, before it is sent." }
+                p.note { "It is resized in your browser before it is uploaded." }
             }
         }
         section.card {
             h2 { "Password" }
             form method="post" action="/me/password" {
                 @if has_password {
-                    label { "Present password"
+                    label { "Current password"
                         input type="password" name="before" autocomplete="current-password" required; }
                 }
                 label { "New password"
@@ -91,25 +91,25 @@ fn passkeys(known: &[Passkey], has_password: bool) -> Markup {
         @if cfg!(feature = "passkeys") {
             section.card {
                 h2 { "Passkeys" }
-                @if known.is_empty() { p { "You have none. With one you sign in without typing anything." } }
+                @if known.is_empty() { p { "You have no passkeys. With one you sign in without a password." } }
                 ul.plain { @for passkey in known {
                     li.row {
                         div { span title=(passkey.label) { (agent_name(&passkey.label)) } " for " (passkey.host) br;
                             span.note { "since " (time(passkey.since.0)) ", last used " (time(passkey.used.0)) } }
                         form method="post" action="/me/passkey/forget" {
-                            button name="passkey" value=(hex::encode(&passkey.id)) { "Forget" }
+                            button name="passkey" value=(hex::encode(&passkey.id)) { "Remove" }
                         }
                     }
                 } }
                 (passkey_button("/me/passkey", "Add a passkey", &html! {
                     @if has_password {
-                        label { "Present password, so that nobody else adds one here"
+                        label { "Current password, to confirm that it is you"
                             input type="password" name="before" autocomplete="current-password" required; }
                     }
                 }))
                 p.note data-without-passkeys="" {
-                    "To add one, you need script, a recent browser, and a host name: " code { "localhost" }
-                    " on this machine, a name with HTTPS elsewhere."
+                    "Adding a passkey needs JavaScript, a recent browser, and a host name: " code { "localhost" }
+                    " on this machine, a name with HTTPS on others."
                 }
             }
         }
@@ -234,7 +234,7 @@ pub(crate) async fn change_profile(
     let name = display.replace(' ', "").to_lowercase();
     let is_anothers = name != session.user && state.node.snapshot()?.user(&session.home, &name)?.is_some();
     if is_anothers || name == OPERATOR && session.user != OPERATOR {
-        return Err(Problem { action: "choose another one", ..Problem::conflict("somebody else has this name here") });
+        return Err(Problem { action: "choose another one", ..Problem::conflict("somebody else has this name") });
     }
     state.rate_limiters.guess(context.via.network, &format!("profile {}", session.user))?;
     change_account(&state, session, AccountChange::Display(display)).await?;

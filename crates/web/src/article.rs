@@ -52,7 +52,7 @@ pub(crate) fn said(space: &str, message: &Message) -> Markup {
                 p.note.waits { "Its content has not arrived yet. " a href={ "/s/" (space) "/m/" (message.event) } { "Why?" } }
             };
         }
-        "invalid" => return html! { p.note { "Its content is not what was signed for." } },
+        "invalid" => return html! { p.note { "Its content does not match its signature." } },
         _ => {}
     }
     let body = message.body.as_ref().and_then(|body| serde_json::from_str::<Value>(body.get()).ok());

@@ -17,7 +17,7 @@ const FIELDS: [(&str, &str); 6] = [
     ("participants", "Participants"),
     ("note", "Note"),
     ("reason", "Reason"),
-    ("display", "What to call you"),
+    ("display", "Display name"),
 ];
 
 /// The longest form that is read for somebody who is not proven, only to be shown again.
@@ -89,8 +89,8 @@ impl FormReplay {
     pub(crate) fn markup(&self) -> Markup {
         html! {
             @if !self.0.is_empty() {
-                h2 { "What you had typed" }
-                p.note { "Copy it before you go on." }
+                h2 { "What you entered" }
+                p.note { "Copy it before you leave this page." }
                 @for (label, value) in &self.0 { label { (label) textarea readonly rows="3" { (value) } } }
             }
         }

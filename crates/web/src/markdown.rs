@@ -25,7 +25,7 @@ pub(crate) fn html_of(text: &str) -> String {
         out.push_str("</pre>");
     }
     if shown.len() < text.len() {
-        out.push_str("<p class=\"note\">This is the beginning of a longer text.</p>");
+        out.push_str("<p class=\"note\">The text is longer; this is its beginning.</p>");
     }
     out
 }

@@ -96,13 +96,13 @@ fn why(story: &Explanation, message: &Message) -> Markup {
     };
     html! {
         details.card open[missing] {
-            summary { @if missing { "Why it is not here yet" } @else { "How it came here" } }
+            summary { @if missing { "Why its content is missing" } @else { "How it arrived" } }
             @if missing {
-                p { "The message is signed and in its place. What it says is kept apart and has not arrived; this node asks "
-                    "for it again and again, and shows it as soon as it comes." }
+                p { "The message has arrived, but its content, which is transferred separately, has not. This node requests it "
+                    "again and again, and shows it as soon as it arrives." }
             }
             @if let Some(arrival) = &story.arrival {
-                p { "It came " (time(arrival.at)) " (" (arrival.through) "), written " (time(message.ts)) "." }
+                p { "Received " (time(arrival.at)) " (" (arrival.through) "), written " (time(message.ts)) "." }
             }
             p.note { "Event " code { (message.event) } }
         }
@@ -151,7 +151,7 @@ impl MessageActions<'_> {
                     }
                     details { summary { "Delete" }
                         form method="post" action=(self.to("delete")) {
-                            p { "Others do not see it any more. You and the admins still see its versions here." }
+                            p { "Others will not see it any more. You and the admins still see its versions on this page." }
                             button.bad { "Delete it" }
                         }
                     }
@@ -290,7 +290,7 @@ pub(crate) async fn report(
     state.act(context.clone(), UserCommand::Report(parse_name(&id, "message")?, form.reason)).await?;
     let body = html! {
         section.card { h1 { "Thank you" }
-            p { "The moderators of this space see your report." }
+            p { "The moderators of this space will see your report." }
             p { a href={ "/s/" (space) "/m/" (id) } { "Back to the message" } } }
     };
     Ok(PageFrame::new("Reported", NavItem::Threads, &context).of(&space).respond(&body))

@@ -92,7 +92,7 @@ pub(crate) async fn explore_keys(
     let body = html! {
         (tabs("/inside/keys"))
         h1 { "Explorer" }
-        p { "Rows of the store as they rest: what is encrypted is shown encrypted." }
+        p { "Rows of the store as they are stored: encrypted values are shown encrypted." }
         form.row.card role="search" aria-label="Keys" {
             label.grow { "Keys that begin with" input name="prefix" value=(query.prefix) placeholder="thread:"; }
             button { "Show" }
@@ -102,7 +102,7 @@ pub(crate) async fn explore_keys(
                 @match &shown {
                     Some(row) => { pre { code { (serde_json::to_string_pretty(&row.value).unwrap_or_default()) } }
                         @if let Some(note) = row.note { p.note { (note) } } },
-                    None => p { "There is no such row any more." },
+                    None => p { "This row does not exist any more." },
                 }
             }
         }
@@ -174,8 +174,8 @@ fn effects(id: &EventId, envelope: &model::Envelope) -> Markup {
             @if let Some(prefix) = &prefix {
                 p { "Rows: " a href={ "/inside/keys?" (query_string(&[("prefix", prefix)])) } { code { (prefix) } } }
             }
-            @if let Some(target) = &target { p { "It changes " (link(target)) "." } }
-            @if prefix.is_none() && target.is_none() { p.note { "It gives or takes a right, or carries a key." } }
+            @if let Some(target) = &target { p { "Changes " (link(target)) "." } }
+            @if prefix.is_none() && target.is_none() { p.note { "It changes rights, or carries a key." } }
         }
     }
 }
@@ -191,14 +191,14 @@ pub(crate) async fn list_jobs(State(state): State<SharedState>, context: Request
     let body = html! {
         (tabs("/inside/jobs"))
         h1 { "Jobs" }
-        @if jobs.is_empty() { p.note { "No job was begun yet." } }
+        @if jobs.is_empty() { p.note { "No jobs yet." } }
         div #waiting.wide tabindex="0" role="region" aria-label="Jobs" data-live="/inside/jobs" {
             table { thead { tr { th { "Number" } th { "Work" } th { "Begun" } th { "Ended" } th { "Seen" } th { "Changed" }
                 th { "By" } } }
                 tbody { @for (number, job) in &jobs { tr {
                     td.number { (number) } td { (job.work.word()) } td { (time(job.begun_at.0)) }
                     td { @if let Some(failed) = &job.failed { span.bad { (failed) } }
-                        @else if job.ended_at == Nanos(0) { "under way" } @else { (time(job.ended_at.0)) } }
+                        @else if job.ended_at == Nanos(0) { "running" } @else { (time(job.ended_at.0)) } }
                     td.number { (job.receipt.seen) }
                     td.number { (job.receipt.rewritten + job.receipt.deleted + job.receipt.pruned) }
                     td { (job.who) }
@@ -265,7 +265,7 @@ pub(crate) async fn show_settings(
                 } }
             } }
         section.card { h2 { "API keys" }
-            @if keys.is_empty() { p.note { "There are none. " code { "anteroom key create backend" } " makes one." } }
+            @if keys.is_empty() { p.note { "There are no keys. " code { "anteroom key create backend" } " creates one." } }
             div.wide tabindex="0" role="region" aria-label="API keys" { table { thead { tr { th { "Id" } th { "Role" } th { "Space" } th { "Label" } th { "State" } } }
                 tbody { @for (id, key) in &keys { tr {
                     td { code { (hex::encode(id)) } }
@@ -274,7 +274,7 @@ pub(crate) async fn show_settings(
                 } } } } } }
         section.card { h2 { "Retention" }
             @let rules = db.retentions()?;
-            @if rules.is_empty() { p.note { "Everything is kept. " code { "anteroom admin retain --age 365" } " keeps a year." } }
+            @if rules.is_empty() { p.note { "Everything is kept. " code { "anteroom admin retain --age 365" } " keeps messages for a year." } }
             ul { @for (space, thread, rule) in &rules { li { (name_of(space))
                 @if let Some(thread) = thread { ", thread " code { (thread) } }
                 @if let Some(age) = rule.age_seconds { "; at most " (age / 86_400) " days" }
@@ -283,11 +283,11 @@ pub(crate) async fn show_settings(
         section.card { h2 { "Backups" }
             @match &state.options.backups {
                 Some(plan) => p { "Into " code { (plan.folder.display()) } ", the latest " (plan.keep) " are kept." },
-                None => p.note { "None by the clock. " code { "backup_dir" } " in the configuration makes them." },
+                None => p.note { "Not scheduled. Set " code { "backup_dir" } " in the configuration to schedule them." },
             }
-            @if let Some(last) = &backups.last { p { "The last one: " code { (last.file.display()) } ", " (time(last.at.0)) } }
-            @if let Some((at, why)) = &backups.last_failure { p.bad { "One failed " (time(at.0)) ": " (why) } } }
-        section.card { h2 { "Quotas" } p { "A user keeps at most " (mib(db.policy().user_bytes_max)) " in a space; a space "
+            @if let Some(last) = &backups.last { p { "Last backup: " code { (last.file.display()) } ", " (time(last.at.0)) } }
+            @if let Some((at, why)) = &backups.last_failure { p.bad { "Last failure " (time(at.0)) ": " (why) } } }
+        section.card { h2 { "Quotas" } p { "A user may store at most " (mib(db.policy().user_bytes_max)) " in a space; a space "
             (mib(db.policy().space_bytes_max)) "." } }
     };
     Ok(PageFrame::new("Set up", NavItem::Inside, &context).of(&own).respond(&body))

@@ -123,7 +123,7 @@ fn next(place: &str) -> Response {
     Json(json!({ "next": place })).into_response()
 }
 
-/// Asks whoever wants to come in for a passkey.
+/// Asks the browser for a passkey to sign in with.
 pub(crate) async fn begin_signing_in(
     State(state): State<SharedState>,
     State(challenges): State<Arc<Challenges>>,

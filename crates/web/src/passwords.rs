@@ -106,7 +106,7 @@ pub(crate) async fn check_still_entitled(
     state.rate_limiters.guess(context.via.network, &format!("change {}", session.user))?;
     match fits(slots, before, Some(known)).await? {
         true => Ok(()),
-        false => Err(Problem::forbidden("the present password is another one")),
+        false => Err(Problem::forbidden("the current password is wrong")),
     }
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn check_signed_in_lately(state: &ServerState, session: &PageSession)
         true => Ok(()),
         false => Err(Problem {
             action: "sign out, sign in again, and do it within ten minutes",
-            ..Problem::forbidden("you signed in a while ago, and this changes who can sign in")
+            ..Problem::forbidden("you signed in more than ten minutes ago, and this changes who can sign in")
         }),
     }
 }

@@ -76,7 +76,7 @@ fn people(
     Ok((people, next))
 }
 
-/// Whether a guest may invite and give roles.
+/// Whether the caller may invite and give roles.
 fn is_admin(state: &ServerState, context: &RequestContext) -> Result<bool, Problem> {
     let viewer = context.read_as(&*state.node.snapshot()?, state.node.now())?;
     let is_operator = context.session.as_ref().is_some_and(|session| session.is_operator);
@@ -102,7 +102,7 @@ pub(crate) async fn list(
     let may_write = context.read_as(&*state.node.snapshot()?, state.node.now())?.may(Action::Write);
     Ok(PageFrame::new("People", NavItem::People, &context).of(&space).respond(&html! {
         h1 { "People" }
-        @if may_invite { p { a href={ "/s/" (space) "/reports" } { "What was reported" } } }
+        @if may_invite { p { a href={ "/s/" (space) "/reports" } { "Reports" } } }
         @if may_invite { (inviting(&state, &context, &space, None)?) }
         ul.plain.people { @for person in &people { (entry(&space, person, &context, (may_invite, may_write))) } }
         @if let Some(next) = next { p { a href={ "?cursor=" (hex::encode(next)) } { "More people" } } }
@@ -126,18 +126,18 @@ fn entry(space: &str, person: &Person, context: &RequestContext, (may_invite, ma
                     } }
             }
             @if !is_self {
-                @if may_write { form method="post" action={ (own) "/talk" } { button title="A conversation of you two" { "Talk" } } }
+                @if may_write { form method="post" action={ (own) "/talk" } { button title="Open a private thread with them" { "Talk" } } }
                 details.menu { summary aria-label={ "More about " (person.user) } { "⋯" }
                     div.card {
                         b { (short(&person.user)) }
                         form method="post" action={ (own) "/distance" } {
                             @if person.distance.is_none() {
-                                p.note { "Muted, they do not count as unread. Blocked, you do not see what they say at all. "
-                                    "They are not told." }
+                                p.note { "Mute: their messages do not count as unread. Block: you do not see their messages at all. "
+                                    "They are not notified." }
                             }
                             @if person.distance != Some(BlockKind::Mute) { button.quiet name="kind" value="mute" { "Mute" } }
                             @if person.distance != Some(BlockKind::Block) { button.quiet name="kind" value="block" { "Block" } }
-                            @if person.distance.is_some() { button.quiet name="kind" value="none" { "Hear them again" } }
+                            @if person.distance.is_some() { button.quiet name="kind" value="none" { "Unblock or unmute" } }
                         }
                         @if may_invite {
                             form method="post" action={ (own) "/role" } {
@@ -148,7 +148,7 @@ fn entry(space: &str, person: &Person, context: &RequestContext, (may_invite, ma
                                 } }
                                 button.quiet { "Set role" }
                                 details.really { summary { "Remove from the space" }
-                                    p { "What they said stays. They cannot come in any more, and their name stays taken." }
+                                    p { "Their messages stay. They cannot sign in any more, and their name cannot be used again." }
                                     button.bad name="remove" value="1" { "Remove them" }
                                 }
                             }
@@ -169,7 +169,7 @@ fn inviting(state: &ServerState, context: &RequestContext, space: &str, made: Op
         section.card #invite {
             h2 { "Invite somebody" }
             @if let Some(made) = made {
-                p role="status" { "Send this link to whom you want to invite. It is shown only now." }
+                p role="status" { "Send this link to the person you want to invite. It is shown only once." }
                 p { input.link readonly value=(made) aria-label="Invitation link"; }
             }
             form.row method="post" action={ "/s/" (space) "/invite" } {

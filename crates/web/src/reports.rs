@@ -43,7 +43,7 @@ pub(crate) async fn list(
     }
     let body = html! {
         h1 { "Reports" }
-        @if reports.is_empty() { p.note { "Nobody reported anything." } }
+        @if reports.is_empty() { p.note { "There are no reports." } }
         ul.plain { @for ((number, report), (name, said)) in reports.iter().zip(&names) {
             li.card {
                 p { b { (short(name)) } " reported " a href={ "/s/" (space) "/m/" (report.message) } { "a message" } ", "

@@ -16,7 +16,7 @@ use server::routes::{Route, RouteRule};
 use server::{AppPart, ServerState, SharedState};
 use std::sync::Arc;
 
-/// How people come in, and what is theirs.
+/// Signing in and out, invitations, and one's own account.
 fn account_pages() -> Vec<Route<WebState>> {
     Vec::from([
         Route::get("/", Look, sign_in::show_home),

@@ -75,7 +75,7 @@ pub(crate) async fn list_mentions(
     let found = found(&state, &context, &space, &messages)?;
     let body = html! {
         h1 { "Mentions" }
-        @if messages.is_empty() { p.note { "Nobody mentioned you here." } }
+        @if messages.is_empty() { p.note { "Nobody has mentioned you here." } }
         (found)
         @if let Some(next) = next { p { a href={ "?cursor=" (format_cursor(next)) } { "Earlier" } } }
     };
@@ -99,10 +99,10 @@ pub(crate) async fn show_results(
         h1 { "Search" }
         form.card role="search" aria-label="Search again" {
             label { "Words" input type="search" name="q" value=(query.q) required; }
-            p.note { "All of them must be there, the last one at least begun; quotation marks make phrases." }
+            p.note { "All words must occur, the last one at least by its beginning. Use quotation marks for phrases." }
             button { "Search" }
         }
-        @if !query.q.trim().is_empty() && messages.is_empty() { p role="status" { "Nothing that you may read has these words." } }
+        @if !query.q.trim().is_empty() && messages.is_empty() { p role="status" { "No messages found." } }
         (found)
         @if let Some(next) = &next { p { a href={ "?" (query_string(&[("q", &query.q), ("cursor", next)])) } { "More" } } }
     };

@@ -1,4 +1,4 @@
-//! Coming in: signing in, the operator's link, invitations, and going out.
+//! Signing in with a password, an operator link or an invitation, and signing out.
 
 use crate::form_replay::FormReplay;
 use crate::passwords::{self, PasswordSlots};
@@ -65,7 +65,7 @@ pub(crate) async fn show_home(State(state): State<SharedState>, context: Request
     let name = state.node.snapshot()?.kept_space(&session.home)?.map(|kept| kept.name);
     Ok(match name {
         Some(name) => to(&format!("/s/{name}")),
-        None => sign_in_page(StatusCode::OK, "/", Some("The space that you were in is not here any more.")),
+        None => sign_in_page(StatusCode::OK, "/", Some("The space of your account does not exist any more.")),
     })
 }
 
@@ -99,15 +99,15 @@ fn render_sign_in(status: StatusCode, (next, user): (&str, &str), why_not: Optio
                     input name="user" value=(user) autocomplete="username" required maxlength="128" autofocus; }
                 label { "Password" input type="password" name="password" autocomplete="current-password" required; }
                 details {
-                    summary { "In another space than home" }
+                    summary { "Sign in to another space" }
                     label { "Space" input name="space" maxlength="128" placeholder="home"; }
                 }
                 button { "Sign in" }
             }
             (passkey_button("/passkey", "Sign in with a passkey", &html! { input type="hidden" name="next" value=(next); }))
             p.note {
-                "No account? Ask an admin of the space for an invitation link. Whoever runs this node signs in by the "
-                "link that it prints when it starts, or by " code { "anteroom link" } "."
+                "No account? Ask an admin of the space for an invitation link. The operator signs in with the link that the "
+                "node prints when it starts, or with one from " code { "anteroom link" } "."
             }
             (typed)
         }
@@ -128,7 +128,7 @@ pub(crate) fn passkey_button(action: &str, text: &str, fields: &Markup) -> Marku
     }
 }
 
-/// Who wants to come in.
+/// Who signs in.
 #[derive(Debug, Deserialize)]
 pub(crate) struct SignInForm {
     user: String,
@@ -165,7 +165,7 @@ pub(crate) async fn sign_in(
     let hash = account.and_then(|account| account.password).filter(|_| is_here);
     let fits = passwords::fits(&slots, form.password, hash.clone()).await?;
     let (Some(space), Some(proven), true) = (space, hash.map(Credential::Password), fits) else {
-        let why_not = "That name and password do not belong together, or there is no such space.";
+        let why_not = "Wrong name or password, or there is no such space.";
         return Ok(render_sign_in(StatusCode::FORBIDDEN, (&next, &form.user), Some(why_not), &Markup::default()));
     };
     let (browser, secret) = new_session(&headers)?;
@@ -244,18 +244,18 @@ fn render_invitation(status: StatusCode, (space, link): (&str, &str), user: &str
     let body: Markup = html! {
         section.card {
             h1 { "Join " (space) }
-            p { "You were invited. Choose a name, which others will see, and how to come back: a password or a passkey." }
+            p { "You were invited. Choose a name, which others will see, and how to sign in later: with a password or a passkey." }
             @if let Some(why_not) = why_not { p.bad role="alert" { (why_not) } }
             form method="post" {
                 label { "Name"
                     input name="user" value=(user) autocomplete="username" required maxlength="40" autofocus
                         pattern="[A-Za-z0-9]([A-Za-z0-9._\\-]*[A-Za-z0-9])?" title="Letters, digits, dots and dashes";
                 }
-                p.note { "Letters without accents, digits, dots and dashes. What people call you can be set later." }
+                p.note { "Letters without accents, digits, dots and dashes. A display name can be set later." }
                 label { "Password"
                     input type="password" name="password" autocomplete="new-password" required minlength="10";
                 }
-                p.note { "At least ten characters; several words make a good one." }
+                p.note { "At least ten characters; several words make a good password." }
                 button { "Join" }
             }
             (passkey_button(&format!("/join/{link}/passkey"), "Join with a passkey instead", &html! {

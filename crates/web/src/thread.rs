@@ -129,7 +129,7 @@ impl Conversation<'_> {
                     @if stack.is_full(PAGE) && let Some(first) = &stack.first {
                         p.edge { a #older rel="prev" href={ (own) "?before=" (first) } { "Older messages" } }
                     }
-                    @if stack.is_empty() { p #nothing.note { "Nothing was said yet." } }
+                    @if stack.is_empty() { p #nothing.note { "No messages yet." } }
                     (PreEscaped(MESSAGES))
                     @if !is_latest && let Some(last) = &stack.last {
                         p.edge { a #newer rel="next" href={ (own) "?after=" (last) } { "Newer messages" }
@@ -139,7 +139,7 @@ impl Conversation<'_> {
                 }
                 button #below.quiet type="button" hidden { "↓ New messages" }
                 p #typing.note aria-live="polite" {}
-                @if !may_write { p.note { "You are a reader of this space: you read and search, and write nothing." } }
+                @if !may_write { p.note { "You are a reader of this space: you can read and search, but not write." } }
                 p #refused.bad role="alert" hidden {}
                 form #compose method="post" action=(own) hidden[!may_write] {
                     p #answering.note hidden {}
@@ -172,7 +172,7 @@ fn about(own: &str, thread: &Thread, may_change: bool) -> Markup {
                     " Only participants see it" }
                 button name="do" value="save" { "Save" }
                 details.really { summary { "Delete the thread" }
-                    p { "It goes for everybody, with all that was said in it." }
+                    p { "It is deleted for everybody, with all its messages." }
                     button.bad name="do" value="delete" { "Delete it" }
                 }
             } }

@@ -67,8 +67,8 @@ fn entry(space: &str, thread: &Thread, reader: &str, has_blocked: bool) -> Marku
                     @if let Some(last) = &thread.last_message {
                         b { (short(&last.author)) ": " }
                         @if last.deleted { i { "deleted" } } @else { (glimpse(&text_of(last))) }
-                    } @else if has_blocked && thread.updated_ts > thread.created_ts { i { "hidden: you blocked who spoke last" } }
-                    @else { "Nothing was said yet." }
+                    } @else if has_blocked && thread.updated_ts > thread.created_ts { i { "hidden: you blocked the author of the latest messages" } }
+                    @else { "No messages yet." }
                 }
                 (time(thread.updated_ts))
             }
@@ -113,7 +113,7 @@ pub(crate) async fn list(
                 label { "First message" textarea name="text" rows="3" {} }
                 label.check { input type="checkbox" name="private" value="1"; " Only participants see it" }
                 label { "Participants" input name="participants" placeholder="names, separated by spaces"; }
-                p.note { "Without the tick everybody in the space sees it, whoever takes part." }
+                p.note { "Otherwise everybody in the space sees it, whoever participates." }
                 button { "Open" }
             }
         } }

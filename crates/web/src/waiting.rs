@@ -1,4 +1,4 @@
-//! The anteroom: everything that waits, by what it waits for, and one event's whole story.
+//! Events that wait, by what they wait for, and the history of one event.
 
 use crate::article::time;
 use crate::shell::{NavItem, PageFrame, query as query_string, to};
@@ -34,7 +34,7 @@ pub(crate) struct WaitingQuery {
     space: String,
 }
 
-/// The name of the space that a guest is at home in.
+/// The name of the home space of whoever is signed in.
 pub(crate) fn home(state: &ServerState, context: &RequestContext) -> Result<String, Problem> {
     let home = context.session.as_ref().map(|session| session.home).or(context.space);
     let kept = match home {
@@ -60,18 +60,18 @@ fn span(nanos: u64) -> String {
 /// How the search for something goes: who was asked, how often, with what answer, and when next.
 fn hunt(node: &Node, hunted: Option<&HuntState>) -> Markup {
     let now = node.now().0;
-    let Some(hunted) = hunted else { return html! { "only time or a person brings it" } };
+    let Some(hunted) = hunted else { return html! { "nothing can be requested; it has to arrive by itself" } };
     let (asked, places) = (node.asked(&hunted.group), node.places(&hunted.group));
     let never: Vec<_> = places.iter().filter(|place| asked.iter().all(|asked| asked.place != **place)).collect();
     html! {
         @match (hunted.attempts, hunted.last) {
-            _ if places.is_empty() => "this node knows nobody to ask; it waits to be brought",
-            (0, _) | (_, None) if !asked.is_empty() => "to be asked for again, since something new waits",
-            (0, _) | (_, None) => "not asked for yet",
-            (attempts, Some(last)) => { "asked for " (attempts) @if attempts == 1 { " time" } @else { " times" } ", last "
+            _ if places.is_empty() => "this node knows no source to ask; it waits until the event is delivered",
+            (0, _) | (_, None) if !asked.is_empty() => "will be requested again, because another event waits for it",
+            (0, _) | (_, None) => "not requested yet",
+            (attempts, Some(last)) => { "requested " (attempts) @if attempts == 1 { " time" } @else { " times" } ", last "
                 (span(now.saturating_sub(last))) " ago" }
         }
-        "; next reader "
+        "; next attempt "
         @if hunted.next <= now { "now" } @else { "in " (span(hunted.next - now)) }
         @if !asked.is_empty() || !never.is_empty() {
             ul { @for asked in &asked { (answer(now, asked)) } @for place in never { li { (place) ": not asked yet" } } }
@@ -86,11 +86,11 @@ fn answer(now: u64, asked: &AskedSource) -> Markup {
             @match (asked.brought, &asked.failed) {
                 (0, Some(why)) => { "no answer (" (why) ")" },
                 (0, None) => "does not have it",
-                (1, _) => "brought one thing",
-                (many, _) => { "brought " (many) " things" },
+                (1, _) => "delivered 1 item",
+                (many, _) => { "delivered " (many) " items" },
             }
             @if let (1.., Some(why)) = (asked.brought, &asked.failed) { ", then failed (" (why) ")" }
-            @if asked.unasked > 0 { ", and " (asked.unasked) " that nobody had asked for or that were not what they claimed" }
+            @if asked.unasked > 0 { ", and " (asked.unasked) " that were not requested or not valid" }
         }
     }
 }
@@ -109,7 +109,7 @@ pub(crate) async fn list(
     let own = home(&state, &context)?;
     let body = html! {
         h1 { "Waiting" }
-        p { "What arrived before what it needs waits here, is asked for, and is let in the moment the last of it comes." }
+        p { "Events waiting for something that has not arrived yet. The node requests what is missing, and applies an event as soon as everything it needs is here." }
         form.row.card {
             label { "Waits for" select name="kind" { option value="" { "anything" }
                 @for word in WORDS { option value=(word) selected[word == query.kind] { (word) } } } }
@@ -121,7 +121,7 @@ pub(crate) async fn list(
             p role="status" { b { (list.held) } @if list.held == 1 { " event waits." } @else { " events wait." } }
             @if list.needs.is_empty() { p.note { "Nothing is missing." } }
             ul.plain { @for need in &list.needs { (entry(&state.node, need)) } }
-            @if list.and_more { p.note { "There is more; choose what it waits for above." } }
+            @if list.and_more { p.note { "There are more; filter by what they wait for above." } }
         }
     };
     Ok(PageFrame::new("Waiting", NavItem::Waiting, &context).of(&own).respond(&body))
@@ -186,7 +186,7 @@ pub(crate) async fn retry(
     Ok(to(&next))
 }
 
-/// The whole story of one event.
+/// What happened to one event so far.
 pub(crate) async fn explain_event(
     State(state): State<SharedState>,
     context: RequestContext,
@@ -201,15 +201,15 @@ pub(crate) async fn explain_event(
     };
     let own = home(&state, &context)?;
     let body = html! {
-        p { a href="/anteroom" { "← Everything that waits" } " · " a href={ "/inside/event/" (id) } { "Look inside" } }
-        h1 { "The story of " code { (id) } }
+        p { a href="/anteroom" { "← All waiting events" } " · " a href={ "/inside/event/" (id) } { "Event details" } }
+        h1 { "History of event " code { (id) } }
         div #waiting data-live={ "/anteroom/" (id) } {
             (steps(&state.node, &told))
             @if hunted.is_some() { div.card { (hunt(&state.node, hunted.as_ref())) } }
         }
-        form method="post" action="/anteroom" { button name="event" value=(id) { "Look at it again" } }
+        form method="post" action="/anteroom" { button name="event" value=(id) { "Check again" } }
     };
-    Ok(PageFrame::new("A story", NavItem::Waiting, &context).of(&own).respond(&body))
+    Ok(PageFrame::new("Event history", NavItem::Waiting, &context).of(&own).respond(&body))
 }
 
 /// How something is sought that never came, as those know that wait for it.
@@ -219,17 +219,17 @@ fn sought(db: &Db<Snapshot>, told: &Explanation) -> Result<Option<HuntState>, Pr
     Ok(needs.into_iter().find(|unmet| unmet.need == Need::Event(told.id)).and_then(|unmet| unmet.hunted))
 }
 
-/// The story as steps.
+/// The history of an event as steps.
 pub(crate) fn steps(node: &Node, told: &Explanation) -> Markup {
     html! {
         ol.story {
             @if let Some(arrival) = &told.arrival {
-                li { b { "It came" } " " (time(arrival.at)) ", " (arrival.through)
-                    @if let Some(kind) = &arrival.kind { ", as a " b { (kind) } } ", and got the number " (arrival.number) "." }
+                li { b { "Received" } " " (time(arrival.at)) ", " (arrival.through)
+                    @if let Some(kind) = &arrival.kind { ", as " b { (kind) } } ", number " (arrival.number) "." }
             }
             @if let (Some(arrival), StageExplanation::Applied(applied)) = (&told.arrival, &told.standing)
                 && let Some(at) = applied.at && at.saturating_sub(arrival.at) >= WAITED_NANOS {
-                li { b { "It waited" } " " (span(at - arrival.at)) " for what it needs." }
+                li { b { "Waited" } " " (span(at - arrival.at)) " for what it needs." }
             }
             (standing(node, &told.standing))
             @if told.waiters.count > 0 {
@@ -244,20 +244,20 @@ pub(crate) fn steps(node: &Node, told: &Explanation) -> Markup {
 fn standing(node: &Node, standing: &StageExplanation) -> Markup {
     html! {
         @match standing {
-            StageExplanation::Unknown => li { "It never came here, or nothing of it was kept." },
-            StageExplanation::Refused { why } => li.bad { b { "It was refused" } ": " (why) ". It will never be valid." },
-            StageExplanation::Expired { at } => li { "Its wait ended " (time(*at)) " without what it needed. It may come again." },
-            StageExplanation::Ready => li { "Its last need was met; it is looked at again in a moment." },
-            StageExplanation::Carried { space } => li { "It is kept for others; nobody here can open it."
+            StageExplanation::Unknown => li { "This event was never received here, or nothing of it was kept." },
+            StageExplanation::Refused { why } => li.bad { b { "Refused" } ": " (why) ". It will never be valid." },
+            StageExplanation::Expired { at } => li { "Expired " (time(*at)) " without what it needed. It may be received again." },
+            StageExplanation::Ready => li { "Everything it needs is here; it will be processed in a moment." },
+            StageExplanation::Carried { space } => li { "Carried for others; nobody on this node can decrypt it."
                 @if let Some(space) = space { " Space " code { (space) } } },
             StageExplanation::Held { since, until, needs, cycles } => {
-                li { b { "It waits" } " since " (time(*since)) ", at most until " (time(*until)) ", for:"
+                li { b { "Waiting" } " since " (time(*since)) ", at most until " (time(*until)) ", for:"
                     ul { @for need in needs { (unmet(node, need)) } } }
-                @for cycle in cycles { li.bad { "These wait for each other in a circle: " (cycle.join(", ")) } }
+                @for cycle in cycles { li.bad { "These events wait for each other: " (cycle.join(", ")) } }
             },
             StageExplanation::Applied(applied) => {
-                li { b { "It was applied" } @if let Some(at) = applied.at { " " (time(at)) } " at position " (applied.position)
-                    @if applied.counts { ", and counts." } @else { ", but does not count: its right ended or was never there." } }
+                li { b { "Applied" } @if let Some(at) = applied.at { " " (time(at)) } " at position " (applied.position)
+                    @if applied.counts { ", and counts." } @else { ", but does not count: its author had no right to it, or has it no longer." } }
                 li { "Its content (" (applied.content.bytes) " bytes) is " b { (applied.content.state) }
                     @if let Some(by) = &applied.content.deleted_by { ", by " code { (by) } }
                     @if let Some(since) = applied.content.missing_since { ", missing since " (time(since)) } "."

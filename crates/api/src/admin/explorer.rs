@@ -43,7 +43,7 @@ pub(crate) struct KeyRow {
     note: Option<&'static str>,
 }
 
-/// The space that the guest may look into; none for the operator, who sees all.
+/// The space that the caller may look into; none for the operator, who sees all.
 fn only(context: &RequestContext) -> Result<Option<SpaceId>, Problem> {
     if context.caller.kind == CallerKind::Operator { Ok(None) } else { context.space().map(Some) }
 }

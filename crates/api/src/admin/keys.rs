@@ -158,7 +158,7 @@ fn told(made: &NewSecret, role: KeyRole, old_ends: Option<Nanos>) -> MadeKey {
     }
 }
 
-/// The key of that id, if it is one of the guest's space and can be ended here.
+/// The key of that id, if it is one of the caller's space and can be ended here.
 fn known(state: &ServerState, context: &RequestContext, id: &str) -> Result<([u8; 8], ApiKey), Problem> {
     let unknown = || Problem::not_found("there is no such key");
     let mut bytes = [0; 8];

@@ -108,7 +108,7 @@ fn webhook_id(id: &str) -> Result<WebhookId, Problem> {
     hex::decode_to_slice(id, &mut bytes).map_err(unknown).map(|()| bytes)
 }
 
-/// A webhook of the guest's space.
+/// A webhook of the caller's space.
 fn known(state: &ServerState, context: &RequestContext, id: &str) -> Result<(WebhookId, Webhook), Problem> {
     let bytes = webhook_id(id)?;
     let found = state.node.snapshot()?.webhook(&context.space()?, &bytes)?;

@@ -47,7 +47,7 @@ impl Backups {
         }
     }
 
-    /// Whether backups are made by the clock.
+    /// Whether backups are scheduled.
     pub(crate) fn is_scheduled(&self) -> bool {
         self.plan.is_some()
     }

@@ -53,7 +53,7 @@ fn picture(dots: &[Dot], edges: &[(usize, usize)], here: &EventId) -> Markup {
     let y = |place: usize| LANE * dots[place].lane + 20;
     html! {
         section.card { h2 { "The author's chain" }
-            p.note { "What this author wrote in this space, each after what it names as its parents, from left to right." }
+            p.note { "Events of this author in this space, each to the right of its parents." }
             div.wide tabindex="0" role="region" aria-label="Chain" {
                 svg.chain viewBox={ "0 0 " (width) " " (height) } width=(width) height=(height) role="group"
                     aria-label={ "A chain of " (dots.len()) " events" } {

@@ -275,7 +275,7 @@ async fn what_was_typed_into_a_form_that_is_refused_is_shown_again_and_no_secret
     let refused = browse(&home, "/s/home", &operator, Some(&form)).await;
     assert_eq!(refused.status, 422);
     assert!(
-        refused.text.contains("What you had typed") && refused.text.contains("&lt;b&gt;a long story"),
+        refused.text.contains("What you entered") && refused.text.contains("&lt;b&gt;a long story"),
         "{}",
         refused.text
     );
