@@ -195,7 +195,7 @@ pub(crate) async fn submit(
     }
     let wire = hex(&sent.content, "the content")?;
     check_quota(&db, &viewer, &signed.envelope().author, wire.len() as u64)?;
-    deliver(&state, &signed, blob, wire).await
+    submit_signed(&state, &signed, blob, wire).await
 }
 
 /// Doors turn removed members away; an authority that is not here yet is waited for.
@@ -233,7 +233,7 @@ fn check_quota(db: &Arc<Db<Snapshot>>, viewer: &Viewer, author: &Identity, bytes
     if used.saturating_add(bytes) > most { Err(CommandError::OverQuota("user").into()) } else { Ok(()) }
 }
 
-async fn deliver(
+async fn submit_signed(
     state: &SharedState,
     signed: &Verified,
     blob: Blob,

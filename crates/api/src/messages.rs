@@ -193,11 +193,16 @@ impl IntoResponse for JsonPage {
     }
 }
 
-fn page(state: &SharedState, context: &RequestContext, thread: &str, query: MessageQuery) -> Result<JsonPage, Problem> {
+fn page_of_thread(
+    state: &SharedState,
+    context: &RequestContext,
+    thread: &str,
+    query: MessageQuery,
+) -> Result<JsonPage, Problem> {
     with_message_reader(state, context, |reader| Ok(JsonPage(reader.page(thread, &query.range(), &JsonFormat)?)))
 }
 
-fn answers(
+fn list_replies(
     state: &SharedState,
     context: &RequestContext,
     thread: Option<&str>,
@@ -223,13 +228,13 @@ pub(crate) struct Versions {
     versions: Vec<Message>,
 }
 
-/// The place that a path names.
-pub(crate) fn place(thread: Option<&str>, id: &str) -> Result<MessageRef, Problem> {
+/// The message that a path names.
+pub(crate) fn message_ref(thread: Option<&str>, id: &str) -> Result<MessageRef, Problem> {
     let thread = thread.map(|thread| parse_name(thread, "thread")).transpose()?;
     Ok(MessageRef { thread, message: parse_name(id, "message")? })
 }
 
-async fn post(
+async fn post_message(
     state: &SharedState,
     context: RequestContext,
     thread: Option<String>,
@@ -256,10 +261,10 @@ async fn post(
     };
     let result = state.act(context.clone(), UserCommand::Post(new)).await?;
     let status = if result.is_new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(shown(state, &context, &result)?)))
+    Ok((status, Json(message_after(state, &context, &result)?)))
 }
 
-fn shown(state: &SharedState, context: &RequestContext, result: &CommandResult) -> Result<Message, Problem> {
+fn message_after(state: &SharedState, context: &RequestContext, result: &CommandResult) -> Result<Message, Problem> {
     with_message_reader(state, context, |reader| {
         // Whoever repeats a request may see less than they did then.
         let seq = if result.is_new { result.seq } else { reader.find(None, &result.shown.to_string())? };
@@ -267,7 +272,7 @@ fn shown(state: &SharedState, context: &RequestContext, result: &CommandResult) 
     })
 }
 
-async fn rewrite(
+async fn edit_message(
     state: &SharedState,
     context: RequestContext,
     place: MessageRef,
@@ -278,15 +283,19 @@ async fn rewrite(
     let context = context.acting_for(sent.author)?;
     let content = acts::message_content(sent.body, None)?;
     let result = state.act(context.clone(), UserCommand::Edit(place, content)).await?;
-    Ok(Json(shown(state, &context, &result)?))
+    Ok(Json(message_after(state, &context, &result)?))
 }
 
-async fn take_back(state: &SharedState, context: RequestContext, place: MessageRef) -> Result<StatusCode, Problem> {
+async fn delete_message(
+    state: &SharedState,
+    context: RequestContext,
+    place: MessageRef,
+) -> Result<StatusCode, Problem> {
     state.act(context, UserCommand::DeleteMessage(place)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn history(
+fn list_versions(
     state: &SharedState,
     context: &RequestContext,
     thread: Option<&str>,
@@ -305,7 +314,7 @@ pub(crate) async fn list(
     Query(ThreadOf { thread }): Query<ThreadOf>,
     Query(query): Query<MessageQuery>,
 ) -> Result<JsonPage, Problem> {
-    page(&state, &context, &thread, query)
+    page_of_thread(&state, &context, &thread, query)
 }
 
 pub(crate) async fn create(
@@ -314,7 +323,7 @@ pub(crate) async fn create(
     headers: HeaderMap,
     RequestBody(body): RequestBody,
 ) -> Result<(StatusCode, Json<Message>), Problem> {
-    post(&state, context, None, &headers, &body).await
+    post_message(&state, context, None, &headers, &body).await
 }
 
 pub(crate) async fn get(
@@ -332,7 +341,7 @@ pub(crate) async fn edit(
     headers: HeaderMap,
     RequestBody(body): RequestBody,
 ) -> Result<Json<Message>, Problem> {
-    rewrite(&state, context, place(None, &id)?, &headers, &body).await
+    edit_message(&state, context, message_ref(None, &id)?, &headers, &body).await
 }
 
 pub(crate) async fn delete(
@@ -340,7 +349,7 @@ pub(crate) async fn delete(
     context: RequestContext,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    take_back(&state, context, place(None, &id)?).await
+    delete_message(&state, context, message_ref(None, &id)?).await
 }
 
 pub(crate) async fn versions(
@@ -348,7 +357,7 @@ pub(crate) async fn versions(
     context: RequestContext,
     Path(id): Path<String>,
 ) -> Result<Json<Versions>, Problem> {
-    history(&state, &context, None, &id)
+    list_versions(&state, &context, None, &id)
 }
 
 pub(crate) async fn replies(
@@ -356,5 +365,5 @@ pub(crate) async fn replies(
     context: RequestContext,
     Path(id): Path<String>,
 ) -> Result<Json<Messages>, Problem> {
-    answers(&state, &context, None, &id)
+    list_replies(&state, &context, None, &id)
 }

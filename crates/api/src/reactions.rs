@@ -1,6 +1,6 @@
 //! Reactions: one per identity and message, replaced by the next; they add no version.
 
-use crate::messages::place;
+use crate::messages::message_ref;
 use crate::schemas::ChosenId;
 use axum::Json;
 use axum::body::Bytes;
@@ -64,7 +64,7 @@ async fn react(
         return Err(Problem::unprocessable("a reaction has 1 to 64 characters"));
     }
     let content = reaction_content(&sent.reaction)?;
-    state.act(context.clone(), UserCommand::React(place(thread, id)?, content)).await?;
+    state.act(context.clone(), UserCommand::React(message_ref(thread, id)?, content)).await?;
     reactions_of(state, &context, thread, id)
 }
 
@@ -76,7 +76,7 @@ async fn unreact(
     identity: String,
 ) -> Result<StatusCode, Problem> {
     let context = context.acting_for(Some(identity))?;
-    state.act(context, UserCommand::Unreact(place(thread, id)?)).await?;
+    state.act(context, UserCommand::Unreact(message_ref(thread, id)?)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

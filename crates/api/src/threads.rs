@@ -160,10 +160,10 @@ pub(crate) async fn create(
     let new = NewThread { chosen: id, fields, participants, is_private: private.unwrap_or(false) };
     let result = state.act(context.clone(), UserCommand::OpenThread(new)).await?;
     let status = if result.is_new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(shown(&state, &context, &result)?)))
+    Ok((status, Json(thread_after(&state, &context, &result)?)))
 }
 
-fn shown(state: &SharedState, context: &RequestContext, result: &CommandResult) -> Result<Thread, Problem> {
+fn thread_after(state: &SharedState, context: &RequestContext, result: &CommandResult) -> Result<Thread, Problem> {
     with_thread_reader(state, context, |reader| {
         Ok(match result.is_new {
             true => reader.thread_at(result.seq)?,
@@ -191,7 +191,7 @@ pub(crate) async fn update(
     let ThreadBody { id, slug, title, name, metadata, participants, pins, private, author, .. } =
         json(&headers, &body)?;
     let context = context.acting_for(author)?;
-    check_fixed(&state, &context, &thread, id.as_deref(), slug.as_deref())?;
+    refuse_renaming(&state, &context, &thread, id.as_deref(), slug.as_deref())?;
     let mut fields = Vec::new();
     if let Some(title) = title.or(name) {
         check_title(&title)?;
@@ -203,11 +203,11 @@ pub(crate) async fn update(
     let change = ThreadChange { fields, participants, is_private: private };
     let command = UserCommand::UpdateThread(parse_name(&thread, "thread")?, change);
     let result = state.act(context.clone(), command).await?;
-    Ok(Json(shown(&state, &context, &result)?))
+    Ok(Json(thread_after(&state, &context, &result)?))
 }
 
-/// What a thread is called in addresses is said when it is opened; saying it again is no change.
-fn check_fixed(
+/// The id and slug of a thread are fixed when it is opened; sending them unchanged is fine.
+fn refuse_renaming(
     state: &SharedState,
     context: &RequestContext,
     thread: &str,
@@ -220,7 +220,7 @@ fn check_fixed(
     let now = with_thread_reader(state, context, |reader| Ok(reader.thread(thread)?))?;
     let differs = |said: Option<&str>, is: &str| said.is_some_and(|said| said != is);
     match differs(id, &now.id) || differs(slug, &now.slug) {
-        true => Err(Problem::conflict("the id and the slug of a thread are said when it is opened, and stay")),
+        true => Err(Problem::conflict("the id and the slug of a thread cannot be changed")),
         false => Ok(()),
     }
 }

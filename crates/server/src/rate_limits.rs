@@ -62,12 +62,12 @@ impl RateLimiters {
     }
 
     /// Counts a request of a key.
-    pub(crate) fn key(&self, key: &[u8; 8]) -> Result<(), Problem> {
+    pub(crate) fn count_key(&self, key: &[u8; 8]) -> Result<(), Problem> {
         self.count(&self.keys, key, "this key")
     }
 
     /// Counts a request of a user.
-    pub(crate) fn user(&self, key: &[u8; 8], user: &str) -> Result<(), Problem> {
+    pub(crate) fn count_user(&self, key: &[u8; 8], user: &str) -> Result<(), Problem> {
         let mut hash = [0; 16];
         hash.copy_from_slice(&blake3::hash(&[key, user.as_bytes()].concat()).as_bytes()[..16]);
         self.count(&self.users, &hash, "this user")
@@ -75,7 +75,7 @@ impl RateLimiters {
 
     /// Counts an attempt to sign in to an account, or to join: by who is tried from where, so that nobody locks others
     /// out, and by where from alone.
-    pub fn guess(&self, network: u64, what: &str) -> Result<(), Problem> {
+    pub fn count_attempt(&self, network: u64, what: &str) -> Result<(), Problem> {
         let hash = |text: String| {
             let mut hash = [0; 16];
             hash.copy_from_slice(&blake3::hash(text.as_bytes()).as_bytes()[..16]);
@@ -86,7 +86,7 @@ impl RateLimiters {
     }
 
     /// Counts a request from an address.
-    pub(crate) fn address(&self, address: IpAddr) -> Result<(), Problem> {
+    pub(crate) fn count_address(&self, address: IpAddr) -> Result<(), Problem> {
         self.count(&self.addresses, &network(address), "this address")
     }
 

@@ -3,7 +3,7 @@
 use crate::article::{picture as picture_markup, time};
 use crate::passwords::{self, PasswordSlots};
 use crate::shell;
-use crate::shell::{NavItem, PageFrame, to};
+use crate::shell::{NavItem, PageFrame, redirect_to};
 use crate::sign_in::passkey_button;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -182,7 +182,7 @@ pub(crate) async fn end_sessions(
     };
     state.change_account(session.home, entering).await?;
     state.recheck_streams_of_session(&context)?;
-    Ok(to("/me"))
+    Ok(redirect_to("/me"))
 }
 
 /// A profile.
@@ -199,8 +199,8 @@ pub(crate) async fn change_account(
     state.change_account(session.home, AccountCommand::Change(session.user.clone(), Box::new(change))).await
 }
 
-/// What is not seen, or changes how the rest is: it would make one name look like another.
-fn is_hidden(letter: char) -> bool {
+/// Whether a character is invisible or changes how others are shown: it would make one name look like another.
+fn is_invisible(letter: char) -> bool {
     let ranges = [
         ('\u{ad}', '\u{ad}'),
         ('\u{34f}', '\u{34f}'),
@@ -225,7 +225,7 @@ pub(crate) async fn change_profile(
     context: RequestContext,
     FormFields(form): FormFields<ProfileForm>,
 ) -> Result<Response, Problem> {
-    let display: String = form.display.chars().filter(|letter| !is_hidden(*letter)).collect();
+    let display: String = form.display.chars().filter(|letter| !is_invisible(*letter)).collect();
     let display = display.split_whitespace().collect::<Vec<_>>().join(" ");
     if !server::input::fits(&display, DISPLAY_CHARS_MAX) {
         return Err(Problem::unprocessable("a name has at most 80 characters"));
@@ -236,11 +236,11 @@ pub(crate) async fn change_profile(
     if is_anothers || name == OPERATOR && session.user != OPERATOR {
         return Err(Problem { action: "choose another one", ..Problem::conflict("somebody else has this name") });
     }
-    state.rate_limiters.guess(context.via.network, &format!("profile {}", session.user))?;
+    state.rate_limiters.count_attempt(context.via.network, &format!("profile {}", session.user))?;
     change_account(&state, session, AccountChange::Display(display)).await?;
     // What they wrote is shown under the other name from now on.
     state.rendered.clear();
-    Ok(to("/me"))
+    Ok(redirect_to("/me"))
 }
 
 /// A password to be changed.
@@ -265,11 +265,11 @@ pub(crate) async fn change_password(
     change_account(&state, session, AccountChange::Password(hash)).await?;
     state.change_account(session.home, AccountCommand::SignOutOthers(session.user.clone(), session.id)).await?;
     state.recheck_streams_of_session(&context)?;
-    Ok(to("/me"))
+    Ok(redirect_to("/me"))
 }
 
 /// What kind of picture these bytes are, if they are one that is shown.
-fn media(bytes: &[u8]) -> Option<&'static str> {
+fn picture_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, ..] => Some("image/png"),
         [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
@@ -287,12 +287,12 @@ pub(crate) async fn change_picture(
     if body.len() > PICTURE_BYTES_MAX {
         return Err(Problem::too_large("a picture has at most 64 KiB"));
     }
-    let picture = match (body.is_empty(), media(&body)) {
+    let picture = match (body.is_empty(), picture_type(&body)) {
         (true, _) => None,
         (false, Some(_)) => Some(body.to_vec()),
         (false, None) => return Err(Problem::media_type("a picture is PNG or JPEG")),
     };
-    state.rate_limiters.guess(context.via.network, &format!("profile {}", session.user))?;
+    state.rate_limiters.count_attempt(context.via.network, &format!("profile {}", session.user))?;
     change_account(&state, session, AccountChange::Picture(picture)).await?;
     state.rendered.clear();
     Ok(StatusCode::NO_CONTENT.into_response())
@@ -310,9 +310,9 @@ pub(crate) async fn show_picture(
     let picture = account.and_then(|account| account.picture);
     let unknown = || Problem::not_found("there is no picture");
     let picture = picture.ok_or_else(unknown)?;
-    let media = media(&picture).ok_or_else(unknown)?;
+    let media = picture_type(&picture).ok_or_else(unknown)?;
     let headers = [(header::CONTENT_TYPE, media), (header::CACHE_CONTROL, "private, max-age=300")];
     let mut response = (headers, picture).into_response();
-    shell::protect(response.headers_mut());
+    shell::set_security_headers(response.headers_mut());
     Ok(response)
 }

@@ -42,7 +42,7 @@ pub(crate) fn time(at: u64) -> Markup {
 }
 
 /// What a message says, as HTML. Bodies that are not text are shown as JSON.
-pub(crate) fn said(space: &str, message: &Message) -> Markup {
+pub(crate) fn body_html(space: &str, message: &Message) -> Markup {
     if message.deleted {
         return html! { p.note { "This message was deleted." } };
     }
@@ -111,7 +111,7 @@ fn article(space: &str, message: &Message, face: &AuthorBadge) -> Markup {
             @if let Some(answered) = &message.reply_to {
                 a.re href={ "/s/" (space) "/m/" (answered) } { "in reply to an earlier message" }
             }
-            div.text { (said(space, message)) }
+            div.text { (body_html(space, message)) }
             @if !message.reactions.is_empty() || message.replies > 0 {
                 footer {
                     @for (reaction, who) in tallied(message) {

@@ -1,7 +1,7 @@
 //! One message: its versions and what changed between them, its answers, and everything that can be done with it.
 
-use crate::article::{article_of, said, short, text_of, time};
-use crate::shell::{NavItem, PageFrame, respond, to};
+use crate::article::{article_of, body_html, short, text_of, time};
+use crate::shell::{NavItem, PageFrame, redirect_to, respond};
 use axum::extract::State;
 use axum::response::Response;
 use engine::access::Action;
@@ -65,9 +65,9 @@ pub(crate) async fn show(
                 "← In its conversation" } }
             h1 { "A message by " (short(&message.author)) }
             (article_of(reader, &space, &message)?)
-            (why(&story, &message))
+            (arrival_details(&story, &message))
             (actions.markup())
-            @if versions.len() > 1 { (history(&space, &versions)) }
+            @if versions.len() > 1 { (versions_html(&space, &versions)) }
             @if !answers.is_empty() {
                 section { h2 { "Answers" } @for answer in &answers { (article_of(reader, &space, answer)?) } }
             }
@@ -89,7 +89,7 @@ pub(crate) async fn show_article(
 }
 
 /// How it came here, and why it may not be whole.
-fn why(story: &Explanation, message: &Message) -> Markup {
+fn arrival_details(story: &Explanation, message: &Message) -> Markup {
     let missing = match &story.standing {
         StageExplanation::Applied(_) => message.state == "missing",
         _ => false,
@@ -173,7 +173,7 @@ impl MessageActions<'_> {
 }
 
 /// The versions, the latest first, each with what it changed.
-fn history(space: &str, versions: &[Message]) -> Markup {
+fn versions_html(space: &str, versions: &[Message]) -> Markup {
     html! {
         section {
             h2 { "Versions" }
@@ -182,8 +182,8 @@ fn history(space: &str, versions: &[Message]) -> Markup {
                 article.version {
                     header { b { "Version " (number + 1) } " by " (short(&version.author)) ", " (time(version.version_ts)) }
                     @match number.checked_sub(1).and_then(|before| versions.get(before)) {
-                        Some(before) if !version.deleted => (difference(&text_of(before), &text_of(version))),
-                        _ => div.text { (said(space, version)) },
+                        Some(before) if !version.deleted => (difference_html(&text_of(before), &text_of(version))),
+                        _ => div.text { (body_html(space, version)) },
                     }
                 }
             }
@@ -191,7 +191,7 @@ fn history(space: &str, versions: &[Message]) -> Markup {
     }
 }
 
-fn difference(before: &str, after: &str) -> Markup {
+fn difference_html(before: &str, after: &str) -> Markup {
     if before.len() + after.len() > DIFFERENCE_BYTES_MAX {
         return html! { pre { (after) } };
     }
@@ -215,12 +215,12 @@ pub(crate) struct TextForm {
     text: String,
 }
 
-fn place(id: &str) -> Result<MessageRef, Problem> {
+fn message_ref(id: &str) -> Result<MessageRef, Problem> {
     Ok(MessageRef { thread: None, message: parse_name(id, "message")? })
 }
 
-fn back(space: &str, id: &str) -> Response {
-    to(&format!("/s/{space}/m/{id}"))
+fn redirect_to_message(space: &str, id: &str) -> Response {
+    redirect_to(&format!("/s/{space}/m/{id}"))
 }
 
 /// Writes a new version.
@@ -232,8 +232,8 @@ pub(crate) async fn edit(
 ) -> Result<Response, Problem> {
     let text = form.text.replace("\r\n", "\n");
     let content = acts::message_content(Value::String(text), None)?;
-    state.act(context, UserCommand::Edit(place(&id)?, content)).await?;
-    Ok(back(&space, &id))
+    state.act(context, UserCommand::Edit(message_ref(&id)?, content)).await?;
+    Ok(redirect_to_message(&space, &id))
 }
 
 /// Deletes it softly.
@@ -242,8 +242,8 @@ pub(crate) async fn delete(
     context: RequestContext,
     Path((space, id)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
-    state.act(context, UserCommand::DeleteMessage(place(&id)?)).await?;
-    Ok(back(&space, &id))
+    state.act(context, UserCommand::DeleteMessage(message_ref(&id)?)).await?;
+    Ok(redirect_to_message(&space, &id))
 }
 
 /// A reaction; an empty one takes back.
@@ -264,11 +264,11 @@ pub(crate) async fn react(
         return Err(Problem::unprocessable("a reaction has at most 64 characters"));
     }
     let command = match form.reaction.is_empty() {
-        true => UserCommand::Unreact(place(&id)?),
-        false => UserCommand::React(place(&id)?, acts::reaction_content(&form.reaction)?),
+        true => UserCommand::Unreact(message_ref(&id)?),
+        false => UserCommand::React(message_ref(&id)?, acts::reaction_content(&form.reaction)?),
     };
     state.act(context, command).await?;
-    Ok(back(&space, &id))
+    Ok(redirect_to_message(&space, &id))
 }
 
 /// Why something is reported.
@@ -319,11 +319,16 @@ pub(crate) async fn toggle_pin(
         Some(at) => drop(pins.remove(at)),
         None => pins.push(message),
     }
-    repin(&state, context, &thread, pins).await?;
-    Ok(back(&space, &id))
+    set_pins(&state, context, &thread, pins).await?;
+    Ok(redirect_to_message(&space, &id))
 }
 
-async fn repin(state: &ServerState, context: RequestContext, thread: &str, pins: Vec<String>) -> Result<(), Problem> {
+async fn set_pins(
+    state: &ServerState,
+    context: RequestContext,
+    thread: &str,
+    pins: Vec<String>,
+) -> Result<(), Problem> {
     let change = ThreadChange { fields: vec![(ThreadField::Pins, pins.into())], ..ThreadChange::default() };
     state.act(context, UserCommand::UpdateThread(parse_name(thread, "thread")?, change)).await?;
     Ok(())

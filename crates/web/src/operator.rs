@@ -5,8 +5,8 @@ mod chain;
 use crate::account::agent_name;
 use crate::article::time;
 use crate::plots::Plots;
-use crate::shell::{NavItem, PageFrame, query as query_string};
-use crate::waiting::{home, steps};
+use crate::shell::{NavItem, PageFrame, query_string};
+use crate::waiting::{history_steps, home_space_name};
 use axum::extract::State;
 use axum::response::Response;
 use engine::reads::Reads as _;
@@ -50,7 +50,7 @@ pub(crate) async fn show_status(
 ) -> Result<Response, Problem> {
     let db = state.node.snapshot()?;
     let is_day = query.span == "day";
-    let own = home(&state, &context)?;
+    let own = home_space_name(&state, &context)?;
     let body = html! {
         (tabs("/inside"))
         h1 { "Status" }
@@ -82,7 +82,7 @@ pub(crate) async fn explore_keys(
     Query(query): Query<KeysQuery>,
 ) -> Result<Response, Problem> {
     let db = state.node.snapshot()?;
-    let own = home(&state, &context)?;
+    let own = home_space_name(&state, &context)?;
     let found = db.explore(&query.prefix, query.cursor.as_deref().filter(|cursor| !cursor.is_empty()), ROWS, None)?;
     let shown = match &query.row {
         Some(key) => db.explore_row(key, None)?,
@@ -129,8 +129,8 @@ pub(crate) async fn show_event(
     let unknown = || Problem::not_found("there is no such event here");
     let id: EventId = event.parse().map_err(|_| unknown())?;
     let db = state.node.snapshot()?;
-    let own = home(&state, &context)?;
-    let told = node::explain::explain(&db, &id)?;
+    let own = home_space_name(&state, &context)?;
+    let explanation = node::explain::explain(&db, &id)?;
     let seq = db.seq(&id)?;
     let envelope = match seq {
         Some(seq) => db.opened(seq)?,
@@ -139,7 +139,7 @@ pub(crate) async fn show_event(
     let body = html! {
         (tabs("/inside/keys"))
         h1 { "Event " code { (id) } }
-        (steps(&state.node, &told))
+        (history_steps(&state.node, &explanation))
         @if let Some(envelope) = &envelope {
             section.card { h2 { "Envelope" }
                 dl {
@@ -186,7 +186,7 @@ fn link(id: &EventId) -> Markup {
 
 /// The jobs, the latest first.
 pub(crate) async fn list_jobs(State(state): State<SharedState>, context: RequestContext) -> Result<Response, Problem> {
-    let own = home(&state, &context)?;
+    let own = home_space_name(&state, &context)?;
     let jobs = state.node.snapshot()?.jobs(u64::MAX, ROWS)?;
     let body = html! {
         (tabs("/inside/jobs"))
@@ -220,7 +220,7 @@ pub(crate) async fn show_audit_log(
     context: RequestContext,
     Query(query): Query<AuditQuery>,
 ) -> Result<Response, Problem> {
-    let own = home(&state, &context)?;
+    let own = home_space_name(&state, &context)?;
     let entries = state.node.snapshot()?.audit_log(query.before.unwrap_or(u64::MAX), ROWS)?;
     let next = entries.last().filter(|_| entries.len() == ROWS).map(|(number, _)| *number);
     let body = html! {
@@ -240,7 +240,7 @@ pub(crate) async fn show_settings(
     State(state): State<SharedState>,
     context: RequestContext,
 ) -> Result<Response, Problem> {
-    let own = home(&state, &context)?;
+    let own = home_space_name(&state, &context)?;
     let db = state.node.snapshot()?;
     let spaces = db.kept_spaces()?;
     let name_of = |space: &model::SpaceId| {

@@ -81,7 +81,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Site {
     }
 }
 
-fn refused(why: &webauthn::WebauthnError) -> Problem {
+fn passkey_refused(why: &webauthn::WebauthnError) -> Problem {
     tracing::debug!(%why, "a passkey was refused");
     Problem {
         action: "use another passkey, or a password; an admin of the space can invite you again",
@@ -89,13 +89,13 @@ fn refused(why: &webauthn::WebauthnError) -> Problem {
     }
 }
 
-fn broken(_: impl std::error::Error) -> Problem {
+fn passkey_broken(_: impl std::error::Error) -> Problem {
     Problem::broken("a passkey could not be asked for")
 }
 
 /// What a browser is asked, as its own functions take it.
-fn question(ticket: &str, options: &impl serde::Serialize) -> Result<Response, Problem> {
-    let mut options = serde_json::to_value(options).map_err(broken)?;
+fn challenge_response(ticket: &str, options: &impl serde::Serialize) -> Result<Response, Problem> {
+    let mut options = serde_json::to_value(options).map_err(passkey_broken)?;
     let mut asked = options.get_mut("publicKey").map(Value::take).unwrap_or_default();
     // Whoever comes in says no name, so the passkey has to know it.
     if let Some(selection) = asked.get_mut("authenticatorSelection") {
@@ -113,13 +113,13 @@ struct Answered<T> {
     next: Option<String>,
 }
 
-fn answered<T: DeserializeOwned>(body: &[u8]) -> Result<Answered<T>, Problem> {
+fn parse_answer<T: DeserializeOwned>(body: &[u8]) -> Result<Answered<T>, Problem> {
     let unfit = |why| Problem::unprocessable(format!("the answer of the browser does not fit: {why}"));
     serde_json::from_slice(body).map_err(unfit)
 }
 
 /// Where to go now.
-fn next(place: &str) -> Response {
+fn next_page(place: &str) -> Response {
     Json(json!({ "next": place })).into_response()
 }
 
@@ -131,13 +131,13 @@ pub(crate) async fn begin_signing_in(
     site: Site,
 ) -> Result<Response, Problem> {
     let Site { library, host } = site;
-    let (options, ceremony) = library.start_discoverable_authentication().map_err(broken)?;
+    let (options, ceremony) = library.start_discoverable_authentication().map_err(passkey_broken)?;
     let ticket = challenges.open(&context, state.node.now(), host, PendingChallenge::SignIn(ceremony))?;
-    question(&ticket, &options)
+    challenge_response(&ticket, &options)
 }
 
 /// Whose passkey this is.
-fn owner(
+fn find_owner(
     state: &ServerState,
     credential: &webauthn::PublicKeyCredential,
     host: &str,
@@ -165,27 +165,33 @@ pub(crate) async fn sign_in(
     RequestBody(body): RequestBody,
 ) -> Result<Response, Problem> {
     let Site { library, host } = site;
-    let answer = answered::<webauthn::PublicKeyCredential>(&body)?;
+    let answer = parse_answer::<webauthn::PublicKeyCredential>(&body)?;
     let PendingChallenge::SignIn(ceremony) = challenges.take(answer.ticket, state.node.now(), &host)? else {
         return Err(Problem::bad_request("this was asked for something else"));
     };
     let handle = hex::encode(answer.credential.get_user_unique_id().unwrap_or_default());
-    state.rate_limiters.guess(context.via.network, &format!("passkey {handle}"))?;
-    let Some((space, account, known)) = owner(&state, &answer.credential, &host)? else {
-        return Err(refused(&webauthn::WebauthnError::CredentialNotFound));
+    state.rate_limiters.count_attempt(context.via.network, &format!("passkey {handle}"))?;
+    let Some((space, account, known)) = find_owner(&state, &answer.credential, &host)? else {
+        return Err(passkey_refused(&webauthn::WebauthnError::CredentialNotFound));
     };
     let mut passkey: webauthn::Passkey =
         serde_json::from_slice(&known.key).map_err(|_| Problem::broken("a passkey that is kept cannot be read"))?;
     let proven = library.finish_discoverable_authentication_v2(&answer.credential, ceremony, &passkey);
-    passkey.update_credential(&proven.map_err(|why| refused(&why))?);
-    let proven = Credential::Passkey(Passkey { key: serde_json::to_vec(&passkey).map_err(broken)?, ..known });
+    passkey.update_credential(&proven.map_err(|why| passkey_refused(&why))?);
+    let proven = Credential::Passkey(Passkey { key: serde_json::to_vec(&passkey).map_err(passkey_broken)?, ..known });
     let (browser, secret) = new_session(&headers)?;
     state.change_account(space, AccountCommand::SignIn { user: account.user.clone(), proven, browser }).await?;
-    set_session_cookie(next(local_path(answer.next.as_deref())), &state, &context, (&space, &account.user), &secret)
+    set_session_cookie(
+        next_page(local_path(answer.next.as_deref())),
+        &state,
+        &context,
+        (&space, &account.user),
+        &secret,
+    )
 }
 
 /// Begins to make a passkey.
-fn begin(
+fn begin_registration(
     state: &ServerState,
     challenges: &Challenges,
     context: &RequestContext,
@@ -201,13 +207,13 @@ fn begin(
     let name = db.kept_space(&space)?.map(|kept| kept.name).unwrap_or_default();
     let shown = format!("{user} in {name}");
     let (options, ceremony) =
-        site.library.start_passkey_registration(handle, &shown, user, Some(known)).map_err(broken)?;
+        site.library.start_passkey_registration(handle, &shown, user, Some(known)).map_err(passkey_broken)?;
     let ticket = challenges.open(context, state.node.now(), site.host, asked(ceremony))?;
-    question(&ticket, &options)
+    challenge_response(&ticket, &options)
 }
 
 /// What is kept of a passkey that was made.
-fn made(
+fn finish_registration(
     state: &ServerState,
     site: Site,
     headers: &HeaderMap,
@@ -218,7 +224,7 @@ fn made(
         tracing::debug!(%why, "a new passkey was refused");
         Problem::unprocessable("the browser's passkey cannot be used here")
     })?;
-    let key = serde_json::to_vec(&passkey).map_err(broken)?;
+    let key = serde_json::to_vec(&passkey).map_err(passkey_broken)?;
     if key.len() > KEY_BYTES_MAX {
         return Err(Problem::unprocessable("the browser's passkey is too large"));
     }
@@ -244,7 +250,7 @@ pub(crate) async fn begin_adding(
 ) -> Result<Response, Problem> {
     let session = session_of(&context)?;
     passwords::check_still_entitled(&state, &slots, &context, session, form.before).await?;
-    begin(&state, &challenges, &context, site, (session.home, &session.user), |ceremony| {
+    begin_registration(&state, &challenges, &context, site, (session.home, &session.user), |ceremony| {
         PendingChallenge::Add(session.home, session.user.clone(), ceremony)
     })
 }
@@ -259,14 +265,14 @@ pub(crate) async fn add(
     RequestBody(body): RequestBody,
 ) -> Result<Response, Problem> {
     let session = session_of(&context)?;
-    let answer = answered(&body)?;
+    let answer = parse_answer(&body)?;
     let ceremony = match challenges.take(answer.ticket, state.node.now(), &site.host)? {
         PendingChallenge::Add(space, user, ceremony) if space == session.home && user == session.user => ceremony,
         _ => return Err(Problem::bad_request("this was asked for something else")),
     };
-    let passkey = made(&state, site, &headers, &answer.credential, &ceremony)?;
+    let passkey = finish_registration(&state, site, &headers, &answer.credential, &ceremony)?;
     change_account(&state, session, AccountChange::AddPasskey(passkey)).await?;
-    Ok(next("/me"))
+    Ok(next_page("/me"))
 }
 
 /// A passkey to be forgotten.
@@ -285,7 +291,7 @@ pub(crate) async fn forget(
     let session = session_of(&context)?;
     passwords::check_signed_in_lately(&state, session)?;
     change_account(&state, session, AccountChange::ForgetPasskey(id)).await?;
-    Ok(crate::shell::to("/me"))
+    Ok(crate::shell::redirect_to("/me"))
 }
 
 /// Whoever joins.
@@ -304,14 +310,14 @@ pub(crate) async fn begin_joining(
     FormFields(form): FormFields<JoinForm>,
 ) -> Result<Response, Problem> {
     let (space, invitation, _) = find_invitation(&state, &link)?;
-    state.rate_limiters.guess(context.via.network, &format!("join {link}"))?;
+    state.rate_limiters.count_attempt(context.via.network, &format!("join {link}"))?;
     let user = form.user.trim().to_lowercase();
     check_name(&user)?;
     // A passkey for a name that cannot be had would stay in the browser.
     if user == OPERATOR || state.node.snapshot()?.user(&space, &user)?.is_some() {
         return Err(Problem::conflict(format!("the name {user:?} is taken")));
     }
-    begin(&state, &challenges, &context, site, (space, &user), |ceremony| {
+    begin_registration(&state, &challenges, &context, site, (space, &user), |ceremony| {
         PendingChallenge::Join(invitation, user.clone(), ceremony)
     })
 }
@@ -327,17 +333,17 @@ pub(crate) async fn join(
     RequestBody(body): RequestBody,
 ) -> Result<Response, Problem> {
     let (space, invitation, name) = find_invitation(&state, &link)?;
-    let answer = answered(&body)?;
+    let answer = parse_answer(&body)?;
     let (user, ceremony) = match challenges.take(answer.ticket, state.node.now(), &site.host)? {
         PendingChallenge::Join(asked, user, ceremony) if asked == invitation => (user, ceremony),
         _ => return Err(Problem::bad_request("this was asked for something else")),
     };
-    let way = Credential::Passkey(made(&state, site, &headers, &answer.credential, &ceremony)?);
+    let way = Credential::Passkey(finish_registration(&state, site, &headers, &answer.credential, &ceremony)?);
     let (browser, secret) = new_session(&headers)?;
     let entering =
         AccountCommand::Join { invitation, user: user.clone(), way, browser, random: Box::new(random_bytes()?) };
     state.change_account(space, entering).await?;
-    set_session_cookie(next(&format!("/s/{name}")), &state, &context, (&space, &user), &secret)
+    set_session_cookie(next_page(&format!("/s/{name}")), &state, &context, (&space, &user), &secret)
 }
 
 #[cfg(test)]

@@ -103,7 +103,7 @@ pub(crate) async fn check_still_entitled(
     let Some(known) = account.and_then(|account| account.password) else {
         return check_signed_in_lately(state, session);
     };
-    state.rate_limiters.guess(context.via.network, &format!("change {}", session.user))?;
+    state.rate_limiters.count_attempt(context.via.network, &format!("change {}", session.user))?;
     match fits(slots, before, Some(known)).await? {
         true => Ok(()),
         false => Err(Problem::forbidden("the current password is wrong")),

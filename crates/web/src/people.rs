@@ -1,7 +1,7 @@
 //! The people of a space: talking to one of them, keeping a distance, inviting others.
 
 use crate::article::{picture, short, time};
-use crate::shell::{NavItem, PageFrame, to};
+use crate::shell::{NavItem, PageFrame, redirect_to};
 use axum::extract::State;
 use axum::response::Response;
 use engine::access::{Action, UserStanding};
@@ -42,7 +42,7 @@ struct Person {
     distance: Option<BlockKind>,
 }
 
-fn people(
+fn list_people(
     state: &ServerState,
     context: &RequestContext,
     after: Option<[u8; 32]>,
@@ -77,7 +77,7 @@ fn people(
 }
 
 /// Whether the caller may invite and give roles.
-fn is_admin(state: &ServerState, context: &RequestContext) -> Result<bool, Problem> {
+fn may_administer(state: &ServerState, context: &RequestContext) -> Result<bool, Problem> {
     let viewer = context.read_as(&*state.node.snapshot()?, state.node.now())?;
     let is_operator = context.session.as_ref().is_some_and(|session| session.is_operator);
     Ok(is_operator || viewer.may(Action::Administer))
@@ -97,13 +97,13 @@ pub(crate) async fn list(
         hex::decode_to_slice(text, &mut key).map_err(bad)?;
         after = key.starts_with(&context.space()?.0).then_some(key);
     }
-    let (people, next) = people(&state, &context, after)?;
-    let may_invite = is_admin(&state, &context)?;
+    let (people, next) = list_people(&state, &context, after)?;
+    let may_invite = may_administer(&state, &context)?;
     let may_write = context.read_as(&*state.node.snapshot()?, state.node.now())?.may(Action::Write);
     Ok(PageFrame::new("People", NavItem::People, &context).of(&space).respond(&html! {
         h1 { "People" }
         @if may_invite { p { a href={ "/s/" (space) "/reports" } { "Reports" } } }
-        @if may_invite { (inviting(&state, &context, &space, None)?) }
+        @if may_invite { (invitations_html(&state, &context, &space, None)?) }
         ul.plain.people { @for person in &people { (entry(&space, person, &context, (may_invite, may_write))) } }
         @if let Some(next) = next { p { a href={ "?cursor=" (hex::encode(next)) } { "More people" } } }
     }))
@@ -161,7 +161,12 @@ fn entry(space: &str, person: &Person, context: &RequestContext, (may_invite, ma
 }
 
 /// Inviting: a form, and the links that are out. One that was just made is shown, for the only time.
-fn inviting(state: &ServerState, context: &RequestContext, space: &str, made: Option<&str>) -> Result<Markup, Problem> {
+fn invitations_html(
+    state: &ServerState,
+    context: &RequestContext,
+    space: &str,
+    made: Option<&str>,
+) -> Result<Markup, Problem> {
     let mut open = state.node.snapshot()?.invitations(&context.space()?)?;
     open.retain(|(_, invitation)| invitation.is_good(state.node.now()));
     open.sort_by_key(|(_, invitation)| std::cmp::Reverse(invitation.since));
@@ -209,7 +214,7 @@ pub(crate) struct InviteForm {
     note: String,
 }
 
-fn role_of(word: &str) -> Result<MemberRole, Problem> {
+fn parse_role(word: &str) -> Result<MemberRole, Problem> {
     match word {
         "reader" => Ok(MemberRole::Reader),
         "member" => Ok(MemberRole::Member),
@@ -227,7 +232,7 @@ pub(crate) async fn invite(
     uri: Uri,
     FormFields(form): FormFields<InviteForm>,
 ) -> Result<Response, Problem> {
-    let role = role_of(&form.role)?;
+    let role = parse_role(&form.role)?;
     if !(1..=366).contains(&form.days) || !(1..=1000).contains(&form.uses) || form.note.chars().count() > 80 {
         return Err(Problem::unprocessable("an invitation is good for 1 to 366 days and 1 to 1,000 people"));
     }
@@ -242,7 +247,7 @@ pub(crate) async fn invite(
     let link = format!("{scheme}://{host}/join/{}", write_secret(&context.space()?.0, &secret));
     let body = html! {
         h1 { "People" }
-        (inviting(&state, &context, &space, Some(&link))?)
+        (invitations_html(&state, &context, &space, Some(&link))?)
         p { a href={ "/s/" (space) "/people" } { "Back to people" } }
     };
     Ok(PageFrame::new("People", NavItem::People, &context).of(&space).respond(&body))
@@ -265,7 +270,7 @@ pub(crate) async fn revoke_invitation(
     let unknown = |_| Problem::not_found("there is no such invitation");
     hex::decode_to_slice(form.invitation, &mut hash).map_err(unknown)?;
     state.change_account(context.space()?, AccountCommand::Uninvite(context.caller.clone(), hash)).await?;
-    Ok(to(&format!("/s/{space}/people")))
+    Ok(redirect_to(&format!("/s/{space}/people")))
 }
 
 /// How to keep somebody at a distance.
@@ -288,7 +293,7 @@ pub(crate) async fn set_block(
         _ => return Err(Problem::unprocessable("block, mute or none")),
     };
     state.set_block(context, user, kind).await?;
-    Ok(to(&format!("/s/{space}/people")))
+    Ok(redirect_to(&format!("/s/{space}/people")))
 }
 
 /// A role to give.
@@ -305,7 +310,7 @@ pub(crate) async fn set_role(
     Path((space, user)): Path<(String, String)>,
     FormFields(form): FormFields<RoleForm>,
 ) -> Result<Response, Problem> {
-    let role = if form.remove.is_some() { None } else { Some(role_of(&form.role)?) };
+    let role = if form.remove.is_some() { None } else { Some(parse_role(&form.role)?) };
     context.refuse_changing_operator(&user)?;
     let id = context.space()?;
     if state.node.snapshot()?.user(&id, &user)?.is_none() {
@@ -313,7 +318,7 @@ pub(crate) async fn set_role(
     }
     state.administer(&context, AdminCommand::SetRole { space: id, user, role, random: Box::new([0; 32]) }).await?;
     state.recheck_streams_of_space(&id)?;
-    Ok(to(&format!("/s/{space}/people")))
+    Ok(redirect_to(&format!("/s/{space}/people")))
 }
 
 /// Goes to the conversation with somebody, which is opened if there is none.
@@ -345,5 +350,5 @@ pub(crate) async fn open_direct_thread(
         let new = NewThread { chosen: Some(name.clone()), fields, participants: vec![user], is_private: true };
         state.act(context, UserCommand::OpenThread(new)).await?;
     }
-    Ok(to(&format!("/s/{space}/t/{name}")))
+    Ok(redirect_to(&format!("/s/{space}/t/{name}")))
 }

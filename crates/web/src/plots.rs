@@ -81,7 +81,7 @@ impl Plots {
 }
 
 /// A number as people read it.
-fn told(value: f64) -> String {
+fn short_number(value: f64) -> String {
     match value {
         value if value >= 1e9 => format!("{:.1} G", value / 1e9),
         value if value >= 1e6 => format!("{:.1} M", value / 1e6),
@@ -106,14 +106,14 @@ fn plot(name: &str, unit: &str, values: &[f64]) -> Markup {
         format!("{:.1},{:.1}", begin + step * number as f64, HEIGHT - 2.0 - height)
     };
     let points: Vec<String> = values.iter().enumerate().map(point).collect();
-    let summary = format!("{name}: now {} {unit}, at most {} {unit}", told(latest), told(most));
+    let summary = format!("{name}: now {} {unit}, at most {} {unit}", short_number(latest), short_number(most));
     html! {
         figure.plot {
-            figcaption { (name) " " b { (told(latest)) } " " span.note { (unit) } }
+            figcaption { (name) " " b { (short_number(latest)) } " " span.note { (unit) } }
             svg viewBox="0 0 300 80" role="img" aria-label=(summary) preserveAspectRatio="none" {
                 @if points.len() > 1 { polyline points=(points.join(" ")) fill="none" vector-effect="non-scaling-stroke" {} }
             }
-            p.note { "at most " (told(most)) }
+            p.note { "at most " (short_number(most)) }
         }
     }
 }
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn numbers_are_told_shortly() {
         for (value, expected) in [(0.0, "0"), (1.5, "1.50"), (150.4, "150"), (12_345.0, "12.3 k"), (2.5e6, "2.5 M")] {
-            assert_eq!(told(value), expected);
+            assert_eq!(short_number(value), expected);
         }
     }
 }

@@ -19,7 +19,7 @@ pub async fn answer_unknown_path(headers: HeaderMap) -> Response {
         return problem.into_response();
     }
     let mut response = problem_page(&problem, &FormReplay::default());
-    shell::protect(response.headers_mut());
+    shell::set_security_headers(response.headers_mut());
     response
 }
 
@@ -50,7 +50,7 @@ pub(crate) async fn render_problems_as_html(request: Request, next: Next) -> Res
             _ => problem_page(&problem, &typed),
         };
     }
-    shell::protect(response.headers_mut());
+    shell::set_security_headers(response.headers_mut());
     response
 }
 

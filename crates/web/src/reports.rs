@@ -1,7 +1,7 @@
 //! What users reported, for those who look after a space.
 
 use crate::article::{short, time};
-use crate::shell::{NavItem, PageFrame, to};
+use crate::shell::{NavItem, PageFrame, redirect_to};
 use crate::summaries::message_summary;
 use axum::extract::State;
 use axum::response::Response;
@@ -83,5 +83,5 @@ pub(crate) async fn settle(
         return Err(Problem::unprocessable("a note has at most 500 characters"));
     }
     state.administer(&context, AdminCommand::SettleReport(context.space()?, form.number, form.note)).await?;
-    Ok(to(&format!("/s/{space}/reports")))
+    Ok(redirect_to(&format!("/s/{space}/reports")))
 }

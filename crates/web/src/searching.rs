@@ -1,7 +1,7 @@
 //! Finding messages.
 
 use crate::article::article_of;
-use crate::shell::{NavItem, PageFrame, query as query_string};
+use crate::shell::{NavItem, PageFrame, query_string};
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};

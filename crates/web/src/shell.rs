@@ -12,8 +12,8 @@ const POLICY: HeaderValue = HeaderValue::from_static(
      base-uri 'none'; frame-ancestors 'none'; manifest-src 'self'",
 );
 
-/// Tells a browser what it may do with a page.
-pub(crate) fn protect(headers: &mut HeaderMap) {
+/// Sets the headers that say what a browser may do with a page.
+pub(crate) fn set_security_headers(headers: &mut HeaderMap) {
     let fixed = [
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
@@ -135,8 +135,8 @@ pub(crate) fn respond(status: StatusCode, text: String) -> Response {
     (status, [(header::CONTENT_TYPE, "text/html; charset=utf-8")], text).into_response()
 }
 
-/// Another page, after something was done.
-pub(crate) fn to(path: &str) -> Response {
+/// Sends the browser to another page, after something was done.
+pub(crate) fn redirect_to(path: &str) -> Response {
     let place = HeaderValue::from_str(path).unwrap_or(HeaderValue::from_static("/"));
     (StatusCode::SEE_OTHER, [(header::LOCATION, place)]).into_response()
 }
@@ -149,7 +149,7 @@ pub(crate) fn sentence(detail: &str) -> String {
 }
 
 /// Names and values as a query string.
-pub(crate) fn query(pairs: &[(&str, &str)]) -> String {
+pub(crate) fn query_string(pairs: &[(&str, &str)]) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let encode = |text: &str| {
         let part = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };

@@ -3,7 +3,7 @@
 use crate::form_replay::FormReplay;
 use crate::passwords::{self, PasswordSlots};
 use crate::shell;
-use crate::shell::{PageFrame, respond, to};
+use crate::shell::{PageFrame, redirect_to, respond};
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode, header};
@@ -64,7 +64,7 @@ pub(crate) async fn show_home(State(state): State<SharedState>, context: Request
     let Some(session) = &context.session else { return Ok(sign_in_page(StatusCode::OK, "/", None)) };
     let name = state.node.snapshot()?.kept_space(&session.home)?.map(|kept| kept.name);
     Ok(match name {
-        Some(name) => to(&format!("/s/{name}")),
+        Some(name) => redirect_to(&format!("/s/{name}")),
         None => sign_in_page(StatusCode::OK, "/", Some("The space of your account does not exist any more.")),
     })
 }
@@ -161,7 +161,7 @@ pub(crate) async fn sign_in(
         None => false,
     };
     drop(db);
-    state.rate_limiters.guess(context.via.network, &format!("{name}\n{}", form.user))?;
+    state.rate_limiters.count_attempt(context.via.network, &format!("{name}\n{}", form.user))?;
     let hash = account.and_then(|account| account.password).filter(|_| is_here);
     let fits = passwords::fits(&slots, form.password, hash.clone()).await?;
     let (Some(space), Some(proven), true) = (space, hash.map(Credential::Password), fits) else {
@@ -170,7 +170,7 @@ pub(crate) async fn sign_in(
     };
     let (browser, secret) = new_session(&headers)?;
     state.change_account(space, AccountCommand::SignIn { user: form.user.clone(), proven, browser }).await?;
-    set_session_cookie(to(&next), &state, &context, (&space, &form.user), &secret)
+    set_session_cookie(redirect_to(&next), &state, &context, (&space, &form.user), &secret)
 }
 
 /// The operator's link: a button, because programs that look at links press none.
@@ -212,7 +212,7 @@ pub(crate) async fn use_operator_link(
     let (browser, secret) = new_session(&headers)?;
     let entering = AccountCommand::SignInOperator(OPERATOR.to_owned(), browser, Box::new(random_bytes()?));
     state.change_account(space, entering).await?;
-    set_session_cookie(to("/"), &state, &context, (&space, OPERATOR), &secret)
+    set_session_cookie(redirect_to("/"), &state, &context, (&space, OPERATOR), &secret)
 }
 
 /// The space and hash of an invitation that is good.
@@ -296,7 +296,7 @@ pub(crate) async fn join(
     FormFields(form): FormFields<JoinForm>,
 ) -> Result<Response, Problem> {
     let (space, invitation, name) = find_invitation(&state, &link)?;
-    state.rate_limiters.guess(context.via.network, &format!("join {link}"))?;
+    state.rate_limiters.count_attempt(context.via.network, &format!("join {link}"))?;
     let (browser, secret) = new_session(&headers)?;
     let user = form.user.trim().to_lowercase();
     let joined = match check_name(&user).and_then(|()| passwords::check(&form.password)) {
@@ -308,7 +308,7 @@ pub(crate) async fn join(
         }
     };
     match joined {
-        Ok(()) => set_session_cookie(to(&format!("/s/{name}")), &state, &context, (&space, &user), &secret),
+        Ok(()) => set_session_cookie(redirect_to(&format!("/s/{name}")), &state, &context, (&space, &user), &secret),
         Err(problem) if problem.status < 500 && problem.status != 404 => {
             let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::BAD_REQUEST);
             Ok(render_invitation(status, (&name, &link), &form.user, Some(&shell::sentence(&problem.detail))))
@@ -324,7 +324,7 @@ pub(crate) async fn sign_out(State(state): State<SharedState>, context: RequestC
         let _ = state.change_account(session.home, AccountCommand::SignOut(session.user.clone(), session.id)).await;
         state.recheck_streams_of_session(&context)?;
     }
-    let mut response = to("/in");
+    let mut response = redirect_to("/in");
     response.headers_mut().insert(header::SET_COOKIE, cookie(&context.via, "")?);
     Ok(response)
 }

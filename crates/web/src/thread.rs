@@ -4,7 +4,7 @@ use crate::article::{HtmlFormat, article_of};
 use crate::html_messages::HtmlMessages;
 use crate::markdown;
 use crate::names::split_names;
-use crate::shell::{NavItem, PageFrame, respond, to};
+use crate::shell::{NavItem, PageFrame, redirect_to, respond};
 use crate::summaries::{message_summary, thread_title};
 use axum::extract::State;
 use axum::response::Response;
@@ -231,7 +231,7 @@ pub(crate) async fn post_message(
     }
     let result = said?;
     if is_page {
-        return Ok(to(&format!("/s/{space}/t/{name}#m-{}", result.shown)));
+        return Ok(redirect_to(&format!("/s/{space}/t/{name}#m-{}", result.shown)));
     }
     with_message_reader(&state, &context, |reader| {
         let message = reader.renderer().message_at(result.seq)?;
@@ -288,7 +288,7 @@ pub(crate) async fn mark_read(
 ) -> Result<Response, Problem> {
     let command = UserCommand::MarkRead(parse_name(&name, "thread")?, parse_name(&form.message, "message")?);
     state.act(context, command).await?;
-    Ok(to(&format!("/s/{space}")))
+    Ok(redirect_to(&format!("/s/{space}")))
 }
 
 /// What to change about a thread.
@@ -312,7 +312,7 @@ pub(crate) async fn change(
 ) -> Result<Response, Problem> {
     if form.what == "delete" {
         state.act(context, UserCommand::DeleteThread(parse_name(&name, "thread")?)).await?;
-        return Ok(to(&format!("/s/{space}")));
+        return Ok(redirect_to(&format!("/s/{space}")));
     }
     if !fits(&form.title, server::input::TITLE_CHARS_MAX) {
         return Err(Problem::unprocessable("a title has at most 256 characters"));
@@ -332,5 +332,5 @@ pub(crate) async fn change(
         change.is_private = Some(form.private.is_some());
     }
     state.act(context, UserCommand::UpdateThread(parse_name(&name, "thread")?, change)).await?;
-    Ok(to(&format!("/s/{space}/t/{name}")))
+    Ok(redirect_to(&format!("/s/{space}/t/{name}")))
 }

@@ -2,7 +2,7 @@
 
 use crate::article::{short, text_of, time};
 use crate::names::split_names;
-use crate::shell::{NavItem, PageFrame, to};
+use crate::shell::{NavItem, PageFrame, redirect_to};
 use crate::summaries::{glimpse, thread_title};
 use crate::thread;
 use axum::extract::State;
@@ -150,5 +150,5 @@ pub(crate) async fn open(
     if !form.text.trim().is_empty() {
         thread::send_text(&state, context, &result.shown.to_string(), form.text, None, None).await?;
     }
-    Ok(to(&format!("/s/{space}/t/{}", result.shown)))
+    Ok(redirect_to(&format!("/s/{space}/t/{}", result.shown)))
 }

@@ -1,7 +1,7 @@
 //! Events that wait, by what they wait for, and the history of one event.
 
 use crate::article::time;
-use crate::shell::{NavItem, PageFrame, query as query_string, to};
+use crate::shell::{NavItem, PageFrame, query_string, redirect_to};
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -35,7 +35,7 @@ pub(crate) struct WaitingQuery {
 }
 
 /// The name of the home space of whoever is signed in.
-pub(crate) fn home(state: &ServerState, context: &RequestContext) -> Result<String, Problem> {
+pub(crate) fn home_space_name(state: &ServerState, context: &RequestContext) -> Result<String, Problem> {
     let home = context.session.as_ref().map(|session| session.home).or(context.space);
     let kept = match home {
         Some(home) => state.node.snapshot()?.kept_space(&home)?,
@@ -45,7 +45,7 @@ pub(crate) fn home(state: &ServerState, context: &RequestContext) -> Result<Stri
 }
 
 /// A length of time in its greatest unit.
-fn span(nanos: u64) -> String {
+fn duration_text(nanos: u64) -> String {
     let seconds = nanos / Nanos::SECOND;
     let units = [(86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second")];
     match units.iter().find(|(length, _)| seconds >= *length) {
@@ -58,7 +58,7 @@ fn span(nanos: u64) -> String {
 }
 
 /// How the search for something goes: who was asked, how often, with what answer, and when next.
-fn hunt(node: &Node, hunted: Option<&HuntState>) -> Markup {
+fn hunt_status(node: &Node, hunted: Option<&HuntState>) -> Markup {
     let now = node.now().0;
     let Some(hunted) = hunted else { return html! { "nothing can be requested; it has to arrive by itself" } };
     let (asked, places) = (node.asked(&hunted.group), node.places(&hunted.group));
@@ -69,20 +69,20 @@ fn hunt(node: &Node, hunted: Option<&HuntState>) -> Markup {
             (0, _) | (_, None) if !asked.is_empty() => "will be requested again, because another event waits for it",
             (0, _) | (_, None) => "not requested yet",
             (attempts, Some(last)) => { "requested " (attempts) @if attempts == 1 { " time" } @else { " times" } ", last "
-                (span(now.saturating_sub(last))) " ago" }
+                (duration_text(now.saturating_sub(last))) " ago" }
         }
         "; next attempt "
-        @if hunted.next <= now { "now" } @else { "in " (span(hunted.next - now)) }
+        @if hunted.next <= now { "now" } @else { "in " (duration_text(hunted.next - now)) }
         @if !asked.is_empty() || !never.is_empty() {
-            ul { @for asked in &asked { (answer(now, asked)) } @for place in never { li { (place) ": not asked yet" } } }
+            ul { @for asked in &asked { (source_answer(now, asked)) } @for place in never { li { (place) ": not asked yet" } } }
         }
     }
 }
 
-fn answer(now: u64, asked: &AskedSource) -> Markup {
+fn source_answer(now: u64, asked: &AskedSource) -> Markup {
     html! {
         li {
-            (asked.place) ", " (span(now.saturating_sub(asked.at.0))) " ago: "
+            (asked.place) ", " (duration_text(now.saturating_sub(asked.at.0))) " ago: "
             @match (asked.brought, &asked.failed) {
                 (0, Some(why)) => { "no answer (" (why) ")" },
                 (0, None) => "does not have it",
@@ -106,7 +106,7 @@ pub(crate) async fn list(
     let space = spaces.iter().find(|(_, kept)| kept.name == query.space).map(|(space, _)| *space);
     let word = Some(query.kind.clone()).filter(|word| !word.is_empty());
     let list = held(&db, NEEDS_MAX, &HeldFilter { word, space })?;
-    let own = home(&state, &context)?;
+    let own = home_space_name(&state, &context)?;
     let body = html! {
         h1 { "Waiting" }
         p { "Events waiting for something that has not arrived yet. The node requests what is missing, and applies an event as soon as everything it needs is here." }
@@ -128,7 +128,7 @@ pub(crate) async fn list(
 }
 
 /// What a need names, with a link where there is something to see.
-fn named(need: &Need) -> Markup {
+fn need_text(need: &Need) -> Markup {
     let text = need.to_string();
     match need {
         Need::Event(id) => html! { a href={ "/anteroom/" (id) } { code { (text) } } },
@@ -141,14 +141,14 @@ fn entry(node: &Node, need: &HeldNeed) -> Markup {
     html! {
         li.card.row {
             div.grow {
-                b { (need.waiting) @if need.and_more { "+" } } " waiting for " (named(&need.need)) br;
+                b { (need.waiting) @if need.and_more { "+" } } " waiting for " (need_text(&need.need)) br;
                 @for (number, waiting) in need.first.iter().enumerate() {
                     @if number > 0 { ", " }
                     (waiting.kind.as_deref().unwrap_or("event")) " "
                     a href={ "/anteroom/" (waiting.id) } { code { (waiting.id.to_string()[..8]) "…" } }
                 }
                 @if need.waiting > need.first.len() as u64 { ", and more" }
-                div.note { "for " (span(waited)) "; " (hunt(node, need.hunted.as_ref())) }
+                div.note { "for " (duration_text(waited)) "; " (hunt_status(node, need.hunted.as_ref())) }
             }
             form method="post" action="/anteroom" {
                 button name="need" value=(need.need) { "Try now" }
@@ -183,7 +183,7 @@ pub(crate) async fn retry(
     };
     state.administer(&context, AdminCommand::Note("retry", target)).await?;
     state.ask(request).await?;
-    Ok(to(&next))
+    Ok(redirect_to(&next))
 }
 
 /// What happened to one event so far.
@@ -194,18 +194,18 @@ pub(crate) async fn explain_event(
 ) -> Result<Response, Problem> {
     let id: EventId = event.parse().map_err(|_| Problem::not_found("an event has an id of 32 hexadecimal digits"))?;
     let db = state.node.snapshot()?;
-    let told = explain(&db, &id)?;
-    let hunted = match &told.standing {
-        StageExplanation::Unknown => sought(&db, &told)?,
+    let explanation = explain(&db, &id)?;
+    let hunted = match &explanation.standing {
+        StageExplanation::Unknown => hunt_of_unknown(&db, &explanation)?,
         _ => None,
     };
-    let own = home(&state, &context)?;
+    let own = home_space_name(&state, &context)?;
     let body = html! {
         p { a href="/anteroom" { "← All waiting events" } " · " a href={ "/inside/event/" (id) } { "Event details" } }
         h1 { "History of event " code { (id) } }
         div #waiting data-live={ "/anteroom/" (id) } {
-            (steps(&state.node, &told))
-            @if hunted.is_some() { div.card { (hunt(&state.node, hunted.as_ref())) } }
+            (history_steps(&state.node, &explanation))
+            @if hunted.is_some() { div.card { (hunt_status(&state.node, hunted.as_ref())) } }
         }
         form method="post" action="/anteroom" { button name="event" value=(id) { "Check again" } }
     };
@@ -213,35 +213,35 @@ pub(crate) async fn explain_event(
 }
 
 /// How something is sought that never came, as those know that wait for it.
-fn sought(db: &Db<Snapshot>, told: &Explanation) -> Result<Option<HuntState>, Problem> {
-    let Some(Ok(first)) = told.waiters.first.first().map(|id| id.parse::<EventId>()) else { return Ok(None) };
+fn hunt_of_unknown(db: &Db<Snapshot>, explanation: &Explanation) -> Result<Option<HuntState>, Problem> {
+    let Some(Ok(first)) = explanation.waiters.first.first().map(|id| id.parse::<EventId>()) else { return Ok(None) };
     let StageExplanation::Held { needs, .. } = explain(db, &first)?.standing else { return Ok(None) };
-    Ok(needs.into_iter().find(|unmet| unmet.need == Need::Event(told.id)).and_then(|unmet| unmet.hunted))
+    Ok(needs.into_iter().find(|unmet| unmet.need == Need::Event(explanation.id)).and_then(|unmet| unmet.hunted))
 }
 
 /// The history of an event as steps.
-pub(crate) fn steps(node: &Node, told: &Explanation) -> Markup {
+pub(crate) fn history_steps(node: &Node, explanation: &Explanation) -> Markup {
     html! {
         ol.story {
-            @if let Some(arrival) = &told.arrival {
+            @if let Some(arrival) = &explanation.arrival {
                 li { b { "Received" } " " (time(arrival.at)) ", " (arrival.through)
                     @if let Some(kind) = &arrival.kind { ", as " b { (kind) } } ", number " (arrival.number) "." }
             }
-            @if let (Some(arrival), StageExplanation::Applied(applied)) = (&told.arrival, &told.standing)
+            @if let (Some(arrival), StageExplanation::Applied(applied)) = (&explanation.arrival, &explanation.standing)
                 && let Some(at) = applied.at && at.saturating_sub(arrival.at) >= WAITED_NANOS {
-                li { b { "Waited" } " " (span(at - arrival.at)) " for what it needs." }
+                li { b { "Waited" } " " (duration_text(at - arrival.at)) " for what it needs." }
             }
-            (standing(node, &told.standing))
-            @if told.waiters.count > 0 {
-                li { b { (told.waiters.count) @if told.waiters.and_more { "+" } }
-                    @if told.waiters.count == 1 { " waits for it: " } @else { " wait for it: " }
-                    @for id in &told.waiters.first { a href={ "/anteroom/" (id) } { code { (id) } } " " } }
+            (stage_step(node, &explanation.standing))
+            @if explanation.waiters.count > 0 {
+                li { b { (explanation.waiters.count) @if explanation.waiters.and_more { "+" } }
+                    @if explanation.waiters.count == 1 { " waits for it: " } @else { " wait for it: " }
+                    @for id in &explanation.waiters.first { a href={ "/anteroom/" (id) } { code { (id) } } " " } }
             }
         }
     }
 }
 
-fn standing(node: &Node, standing: &StageExplanation) -> Markup {
+fn stage_step(node: &Node, standing: &StageExplanation) -> Markup {
     html! {
         @match standing {
             StageExplanation::Unknown => li { "This event was never received here, or nothing of it was kept." },
@@ -262,7 +262,7 @@ fn standing(node: &Node, standing: &StageExplanation) -> Markup {
                     @if let Some(by) = &applied.content.deleted_by { ", by " code { (by) } }
                     @if let Some(since) = applied.content.missing_since { ", missing since " (time(since)) } "."
                     @if applied.content.missing_since.is_some() {
-                        div.note { (hunt(node, applied.content.hunted.as_ref())) }
+                        div.note { (hunt_status(node, applied.content.hunted.as_ref())) }
                     } }
             },
         }
@@ -271,7 +271,7 @@ fn standing(node: &Node, standing: &StageExplanation) -> Markup {
 
 fn unmet(node: &Node, need: &Unmet) -> Markup {
     html! {
-        li { (named(&need.need)) " " div.note { "since " (time(need.since)) "; " (hunt(node, need.hunted.as_ref())) }
+        li { (need_text(&need.need)) " " div.note { "since " (time(need.since)) "; " (hunt_status(node, need.hunted.as_ref())) }
             @if !need.needs.is_empty() { ul { @for inner in &need.needs { (unmet(node, inner)) } } }
         }
     }

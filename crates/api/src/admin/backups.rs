@@ -79,7 +79,7 @@ fn text(path: &Path) -> String {
     path.display().to_string()
 }
 
-fn shown(made: &FinishedBackup) -> BackupMade {
+fn made_backup(made: &FinishedBackup) -> BackupMade {
     let FinishedBackup { file, at, done } = made;
     BackupMade { name: text(file), ts: at.0, bytes: done.bytes, rows: done.rows, content_files: done.files }
 }
@@ -94,7 +94,7 @@ pub(crate) async fn status(State(state): State<SharedState>) -> Json<BackupStatu
     Json(BackupStatus {
         schedule,
         running: backups.running.map(|(file, bytes)| BackupRunning { name: text(&file), bytes }),
-        last: backups.last.as_ref().map(shown),
+        last: backups.last.as_ref().map(made_backup),
         failures: backups.failures,
         last_failure: backups.last_failure.map(|(at, detail)| BackupFailure { ts: at.0, detail }),
     })
@@ -114,12 +114,12 @@ pub(crate) async fn create(
     }
     let last = state.backups.state().last.filter(|last| last.file == path);
     if let (Some(_), Some(last)) = (state.repeated(&context)?, last) {
-        return Ok((StatusCode::CREATED, Json(shown(&last))));
+        return Ok((StatusCode::CREATED, Json(made_backup(&last))));
     }
     state.administer(&context, AdminCommand::Note("back up", file)).await?;
     // It goes on when the client does not wait for it.
     let backups = state.backups.clone();
     let made = tokio::task::spawn_blocking(move || backups.make(&path)).await;
     let made = made.map_err(|_| Problem::broken("the backup broke off"))??;
-    Ok((StatusCode::CREATED, Json(shown(&made))))
+    Ok((StatusCode::CREATED, Json(made_backup(&made))))
 }

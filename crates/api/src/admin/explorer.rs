@@ -44,7 +44,7 @@ pub(crate) struct KeyRow {
 }
 
 /// The space that the caller may look into; none for the operator, who sees all.
-fn only(context: &RequestContext) -> Result<Option<SpaceId>, Problem> {
+fn visible_space(context: &RequestContext) -> Result<Option<SpaceId>, Problem> {
     if context.caller.kind == CallerKind::Operator { Ok(None) } else { context.space().map(Some) }
 }
 
@@ -54,7 +54,7 @@ pub(crate) async fn list(
     Query(query): Query<KeyQuery>,
 ) -> Result<Json<KeyPage>, Problem> {
     let most = page_limit(query.limit, 1000)?;
-    let only = only(&context)?;
+    let only = visible_space(&context)?;
     let prefix = query.prefix.unwrap_or_default();
     let db = state.node.snapshot()?;
     let page = db.explore(&prefix, query.cursor.as_deref().filter(|cursor| !cursor.is_empty()), most, only.as_ref())?;
@@ -67,7 +67,7 @@ pub(crate) async fn get(
     context: RequestContext,
     Path(key): Path<String>,
 ) -> Result<Json<KeyRow>, Problem> {
-    let row = state.node.snapshot()?.explore_row(&key, only(&context)?.as_ref())?;
+    let row = state.node.snapshot()?.explore_row(&key, visible_space(&context)?.as_ref())?;
     let row = row.ok_or_else(|| Problem::not_found("there is no such row in what this key may see"))?;
     Ok(Json(KeyRow { key, value: row.value, note: row.note }))
 }

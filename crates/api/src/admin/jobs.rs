@@ -103,7 +103,7 @@ fn concerns(job: &Job, context: &RequestContext) -> bool {
 }
 
 /// Begins what leads to a job.
-pub(super) async fn begin(
+pub(super) async fn begin_job(
     state: &ServerState,
     context: &RequestContext,
     what: AdminCommand,
@@ -151,5 +151,5 @@ pub(crate) async fn create(
             return Err(Problem::forbidden("this walks over all spaces and needs the operator's token"));
         }
     };
-    begin(&state, &context, AdminCommand::Begin(work)).await
+    begin_job(&state, &context, AdminCommand::Begin(work)).await
 }

@@ -144,11 +144,11 @@ pub(crate) async fn create(
         let NewKey { id, hash, .. } = NewKey::new(made.id, &made.secret);
         AdminCommand::AddKey { id, role, space, hash, label }
     });
-    Ok((StatusCode::CREATED, Json(told(&made.await?, role, None))))
+    Ok((StatusCode::CREATED, Json(made_key(&made.await?, role, None))))
 }
 
 /// The key that was made, to be shown once.
-fn told(made: &NewSecret, role: KeyRole, old_ends: Option<Nanos>) -> MadeKey {
+fn made_key(made: &NewSecret, role: KeyRole, old_ends: Option<Nanos>) -> MadeKey {
     let key = NewKey::new(made.id, &made.secret);
     MadeKey {
         id: hex::encode(key.id),
@@ -159,7 +159,7 @@ fn told(made: &NewSecret, role: KeyRole, old_ends: Option<Nanos>) -> MadeKey {
 }
 
 /// The key of that id, if it is one of the caller's space and can be ended here.
-fn known(state: &ServerState, context: &RequestContext, id: &str) -> Result<([u8; 8], ApiKey), Problem> {
+fn find_key(state: &ServerState, context: &RequestContext, id: &str) -> Result<([u8; 8], ApiKey), Problem> {
     let unknown = || Problem::not_found("there is no such key");
     let mut bytes = [0; 8];
     hex::decode_to_slice(id, &mut bytes).map_err(|_| unknown())?;
@@ -177,7 +177,7 @@ pub(crate) async fn rotate(
     Query(query): Query<EndQuery>,
 ) -> Result<(StatusCode, Json<MadeKey>), Problem> {
     context.refuse_session()?;
-    let (old, before) = known(&state, &context, &id)?;
+    let (old, before) = find_key(&state, &context, &id)?;
     let role = before.role().ok_or_else(|| Problem::conflict("the key has a role that this release does not know"))?;
     // Whoever rotates the key that they ask with must be able to ask again.
     let at = EndQuery { after_seconds: query.after_seconds.or(Some(ROTATED_SECONDS)) }.end(&state)?;
@@ -189,7 +189,7 @@ pub(crate) async fn rotate(
     // Streams that were opened with a key end with it.
     state.recheck_streams_of_space(&context.space()?)?;
     let old_ends = state.node.snapshot()?.api_key(&old)?.map(|old| old.ends_at);
-    Ok((StatusCode::CREATED, Json(told(&made, role, old_ends))))
+    Ok((StatusCode::CREATED, Json(made_key(&made, role, old_ends))))
 }
 
 pub(crate) async fn end(
@@ -198,7 +198,7 @@ pub(crate) async fn end(
     Path(id): Path<String>,
     Query(query): Query<EndQuery>,
 ) -> Result<StatusCode, Problem> {
-    let (id, _) = known(&state, &context, &id)?;
+    let (id, _) = find_key(&state, &context, &id)?;
     let at = query.end(&state)?;
     state.administer(&context, AdminCommand::EndKey { id, at }).await?;
     // Streams that were opened with a key end with it.

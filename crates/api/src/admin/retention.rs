@@ -84,7 +84,7 @@ pub(crate) struct Preview {
     more: bool,
 }
 
-fn thread(state: &ServerState, context: &RequestContext, id: Option<&str>) -> Result<Option<EventId>, Problem> {
+fn find_thread(state: &ServerState, context: &RequestContext, id: Option<&str>) -> Result<Option<EventId>, Problem> {
     let unknown = || Problem::not_found("there is no such thread");
     let Some(id) = id else { return Ok(None) };
     let db = state.node.snapshot()?;
@@ -119,7 +119,7 @@ pub(crate) async fn put(
     if rule.age_seconds == Some(0) || rule.count.is_some_and(|count| count == 0 || count > 1_000_000_000) {
         return Err(Problem::unprocessable("an age is at least a second, a count between one and a billion"));
     }
-    let thread = thread(&state, &context, rule.thread.as_deref())?;
+    let thread = find_thread(&state, &context, rule.thread.as_deref())?;
     let Rule { age_seconds, count, deleted_seconds, .. } = rule;
     let kept = Retention { age_seconds, count, deleted_seconds };
     state.administer(&context, AdminCommand::Retain(context.space()?, thread, Some(kept))).await?;
@@ -131,7 +131,7 @@ pub(crate) async fn lift(
     context: RequestContext,
     Query(query): Query<RuleQuery>,
 ) -> Result<StatusCode, Problem> {
-    let thread = thread(&state, &context, query.thread.as_deref())?;
+    let thread = find_thread(&state, &context, query.thread.as_deref())?;
     state.administer(&context, AdminCommand::Retain(context.space()?, thread, None)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

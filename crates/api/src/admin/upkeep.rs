@@ -1,6 +1,6 @@
 //! Upkeep: erasing users, ending spaces, keys at rest, purging, reports, looking again, verifying.
 
-use super::jobs::{Begun, begin};
+use super::jobs::{Begun, begin_job};
 use crate::schemas::EventIdText;
 use axum::Json;
 use axum::extract::State;
@@ -29,13 +29,13 @@ pub(crate) async fn erase(
     context: RequestContext,
     Path(user): Path<String>,
 ) -> Result<(StatusCode, Json<Begun>), Problem> {
-    let begun = begin(&state, &context, AdminCommand::EraseUser(context.space()?, user)).await;
+    let begun = begin_job(&state, &context, AdminCommand::EraseUser(context.space()?, user)).await;
     state.rendered.clear();
     begun
 }
 
 /// A space that the node keeps, by its name or id.
-fn kept(state: &ServerState, name: &str) -> Result<SpaceId, Problem> {
+fn find_kept_space(state: &ServerState, name: &str) -> Result<SpaceId, Problem> {
     let spaces = state.node.snapshot()?.kept_spaces()?;
     if let Some((space, _)) = spaces.iter().find(|(space, kept)| kept.name == name || space.to_string() == name) {
         return Ok(*space);
@@ -54,12 +54,12 @@ pub(crate) async fn end_space(
         let job = u128::from_be_bytes(earlier.event.0) as u64;
         return Ok((StatusCode::ACCEPTED, Json(Begun { job })));
     }
-    let space = kept(&state, &space)?;
+    let space = find_kept_space(&state, &space)?;
     if state.options.keys.values().any(|key| key.space == space) {
         return Err(Problem::declared("a key of this space is declared in the configuration; remove it there first"));
     }
     let no = state.node.snapshot()?.space_no(&space)?;
-    let begun = begin(&state, &context, AdminCommand::EndSpace(space)).await;
+    let begun = begin_job(&state, &context, AdminCommand::EndSpace(space)).await;
     state.forget_space(&space);
     // Whoever listens does so no longer.
     if let Some(no) = no {
@@ -76,7 +76,7 @@ pub(crate) async fn destroy_keys(
     if state.repeated(&context)?.is_some() {
         return Ok(StatusCode::NO_CONTENT);
     }
-    let space = kept(&state, &space)?;
+    let space = find_kept_space(&state, &space)?;
     let done = state.administer(&context, AdminCommand::DestroyKeys(space)).await;
     state.forget_space(&space);
     done.map(|_| StatusCode::NO_CONTENT)
@@ -113,7 +113,7 @@ pub(crate) async fn protect(
     RequestBody(body): RequestBody,
 ) -> Result<(StatusCode, Json<Begun>), Problem> {
     let body: ProtectionBody = json(&headers, &body)?;
-    let space = kept(&state, &space)?;
+    let space = find_kept_space(&state, &space)?;
     let protection = match body.encrypt {
         ProtectionWord::Whole => Protection::Whole,
         ProtectionWord::None => Protection::Nothing,
@@ -122,7 +122,7 @@ pub(crate) async fn protect(
             Protection::fields(&fields).map_err(|why| Problem::unprocessable(why.to_string()))?
         }
     };
-    begin(&state, &context, AdminCommand::Protect(space, protection)).await
+    begin_job(&state, &context, AdminCommand::Protect(space, protection)).await
 }
 
 /// Events to purge.

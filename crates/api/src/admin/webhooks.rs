@@ -109,13 +109,13 @@ fn webhook_id(id: &str) -> Result<WebhookId, Problem> {
 }
 
 /// A webhook of the caller's space.
-fn known(state: &ServerState, context: &RequestContext, id: &str) -> Result<(WebhookId, Webhook), Problem> {
+fn find_webhook(state: &ServerState, context: &RequestContext, id: &str) -> Result<(WebhookId, Webhook), Problem> {
     let bytes = webhook_id(id)?;
     let found = state.node.snapshot()?.webhook(&context.space()?, &bytes)?;
     Ok((bytes, found.ok_or_else(|| Problem::not_found("there is no such webhook"))?))
 }
 
-async fn hook(
+async fn change_webhook(
     state: &ServerState,
     context: &RequestContext,
     id: WebhookId,
@@ -156,7 +156,7 @@ pub(crate) async fn end(
     context: RequestContext,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    hook(&state, &context, webhook_id(&id)?, WebhookCommand::End).await?;
+    change_webhook(&state, &context, webhook_id(&id)?, WebhookCommand::End).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -165,13 +165,13 @@ pub(crate) async fn test(
     context: RequestContext,
     Path(id): Path<String>,
 ) -> Result<Json<Tested>, Problem> {
-    let (id, webhook) = known(&state, &context, &id)?;
+    let (id, webhook) = find_webhook(&state, &context, &id)?;
     let name = format!("{}_test-{}", hex::encode(id), state.node.now().0);
     let answer = state.webhook_dispatcher.post(&webhook, &name, "test", "{}").await;
     let taken = answer.as_ref().is_ok_and(|status| (200..300).contains(status));
     if taken && webhook.progress.attempts > 0 {
         // A test that is repeated is another test.
-        hook(&state, &RequestContext { idempotency: None, ..context }, id, WebhookCommand::Enable).await?;
+        change_webhook(&state, &RequestContext { idempotency: None, ..context }, id, WebhookCommand::Enable).await?;
         state.webhook_dispatcher.wake();
     }
     let detail = answer.map_or_else(|why| why.to_string(), |status| format!("it answered {status}"));
@@ -183,7 +183,7 @@ pub(crate) async fn rotate(
     context: RequestContext,
     Path(id): Path<String>,
 ) -> Result<Json<WebhookSecret>, Problem> {
-    let (id, _) = known(&state, &context, &id)?;
+    let (id, _) = find_webhook(&state, &context, &id)?;
     let space = context.space()?;
     let made =
         state.make(&context, |made| AdminCommand::Webhook(space, id, WebhookCommand::Rotate(Box::new(made.secret))));

@@ -1,6 +1,9 @@
 //! Messages with their thread in the path.
 
-use super::{JsonPage, MessageQuery, Messages, Versions, answers, history, page, place, post, rewrite, take_back};
+use super::{
+    JsonPage, MessageQuery, Messages, Versions, delete_message, edit_message, list_replies, list_versions, message_ref,
+    page_of_thread, post_message,
+};
 use axum::Json;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
@@ -17,7 +20,7 @@ pub(crate) async fn list(
     Path(thread): Path<String>,
     Query(query): Query<MessageQuery>,
 ) -> Result<JsonPage, Problem> {
-    page(&state, &context, &thread, query)
+    page_of_thread(&state, &context, &thread, query)
 }
 
 pub(crate) async fn create(
@@ -27,7 +30,7 @@ pub(crate) async fn create(
     headers: HeaderMap,
     RequestBody(body): RequestBody,
 ) -> Result<(StatusCode, Json<Message>), Problem> {
-    post(&state, context, Some(thread), &headers, &body).await
+    post_message(&state, context, Some(thread), &headers, &body).await
 }
 
 pub(crate) async fn get(
@@ -45,7 +48,7 @@ pub(crate) async fn edit(
     headers: HeaderMap,
     RequestBody(body): RequestBody,
 ) -> Result<Json<Message>, Problem> {
-    rewrite(&state, context, place(Some(&thread), &id)?, &headers, &body).await
+    edit_message(&state, context, message_ref(Some(&thread), &id)?, &headers, &body).await
 }
 
 pub(crate) async fn delete(
@@ -53,7 +56,7 @@ pub(crate) async fn delete(
     context: RequestContext,
     Path((thread, id)): Path<(String, String)>,
 ) -> Result<StatusCode, Problem> {
-    take_back(&state, context, place(Some(&thread), &id)?).await
+    delete_message(&state, context, message_ref(Some(&thread), &id)?).await
 }
 
 pub(crate) async fn versions(
@@ -61,7 +64,7 @@ pub(crate) async fn versions(
     context: RequestContext,
     Path((thread, id)): Path<(String, String)>,
 ) -> Result<Json<Versions>, Problem> {
-    history(&state, &context, Some(&thread), &id)
+    list_versions(&state, &context, Some(&thread), &id)
 }
 
 pub(crate) async fn replies(
@@ -69,5 +72,5 @@ pub(crate) async fn replies(
     context: RequestContext,
     Path((thread, id)): Path<(String, String)>,
 ) -> Result<Json<Messages>, Problem> {
-    answers(&state, &context, Some(&thread), &id)
+    list_replies(&state, &context, Some(&thread), &id)
 }

@@ -1,6 +1,6 @@
 //! API keys: made here, shown once, kept as a hash; by the store, or by the configuration that declares them.
 
-use super::{ProvenCredential, only};
+use super::{ProvenCredential, single_value};
 use crate::problem::Problem;
 use crate::state::SharedState;
 use http::{HeaderMap, HeaderName, header};
@@ -50,14 +50,14 @@ fn parse(text: &str) -> Option<([u8; 8], ApiKeySecret)> {
 
 /// What was sent as a key, in whichever header.
 fn sent(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
-    let bearer = match only(headers, &header::AUTHORIZATION)? {
+    let bearer = match single_value(headers, &header::AUTHORIZATION)? {
         Some(text) => match text.split_once(' ') {
             Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") => Some(key.trim()),
             _ => return Err(refused()),
         },
         None => None,
     };
-    match (only(headers, &API_KEY)?, bearer) {
+    match (single_value(headers, &API_KEY)?, bearer) {
         (Some(_), Some(_)) => Err(Problem::unproven("send the key in one header, not in two")),
         (key, bearer) => Ok(key.or(bearer)),
     }

@@ -129,15 +129,15 @@ fn admit(state: &SharedState, rule: &RouteRule, request: &Request) -> Result<Req
     let via =
         RequestOrigin { network: rate_limits::network(address), is_secure: sessions::is_secure(state, request), port };
     let headers = request.headers();
-    let proven = match ticket(state, request)? {
+    let proven = match caller_of_ticket(state, request)? {
         Some(context) => return Ok(RequestContext { action, via, ..context }),
-        None => counted(state, address, keys::prove(state, headers))?,
+        None => count_failures(state, address, keys::prove(state, headers))?,
     };
     let Some(proven) = proven else {
-        state.rate_limiters.address(address)?;
+        state.rate_limiters.count_address(address)?;
         if let Some(context) = sessions::prove(state, request, action, via)? {
-            state.rate_limiters.user(&context.account, "")?;
-            return sessions::allowed(state, context);
+            state.rate_limiters.count_user(&context.account, "")?;
+            return sessions::check_access(state, context);
         }
         let caller = Caller { kind: CallerKind::Operator, user: None, audit_name: "nobody".into() };
         return match decide(&Principal::Nobody, action, &Facts::default()) {
@@ -153,14 +153,14 @@ fn admit(state: &SharedState, rule: &RouteRule, request: &Request) -> Result<Req
             denied => Err(denied.into()),
         };
     };
-    let user = counted(state, address, user(state, headers, &proven))?;
-    state.rate_limiters.key(&proven.account)?;
+    let user = count_failures(state, address, claimed_user(state, headers, &proven))?;
+    state.rate_limiters.count_key(&proven.account)?;
     if proven.kind == CallerKind::Key(KeyRole::Frontend) {
-        state.rate_limiters.address(address)?;
-        state.rate_limiters.user(&proven.account, user.as_deref().unwrap_or_default())?;
+        state.rate_limiters.count_address(address)?;
+        state.rate_limiters.count_user(&proven.account, user.as_deref().unwrap_or_default())?;
     }
-    let space = proven.space.map_or_else(|| space_of_operator(state, headers), |space| Ok(Some(space)))?;
-    let space = sessions::in_path(state, request, space, proven.kind == CallerKind::Operator)?;
+    let space = proven.space.map_or_else(|| space_for_operator(state, headers), |space| Ok(Some(space)))?;
+    let space = sessions::space_in_path(state, request, space, proven.kind == CallerKind::Operator)?;
     let caller = Caller { kind: proven.kind, user, audit_name: proven.audit_name };
     let context =
         RequestContext { space, caller, account: proven.account, action, idempotency: None, session: None, via };
@@ -171,9 +171,9 @@ fn admit(state: &SharedState, rule: &RouteRule, request: &Request) -> Result<Req
 }
 
 /// Whoever guesses keys or signatures is counted by address, and soon hears nothing else.
-fn counted<T>(state: &SharedState, address: IpAddr, proof: Result<T, Problem>) -> Result<T, Problem> {
+fn count_failures<T>(state: &SharedState, address: IpAddr, proof: Result<T, Problem>) -> Result<T, Problem> {
     if proof.is_err() {
-        state.rate_limiters.address(address)?;
+        state.rate_limiters.count_address(address)?;
     }
     proof
 }
@@ -205,7 +205,7 @@ fn refuse_keys_in_query(query: &str) -> Result<(), Problem> {
 }
 
 /// A single-use ticket stands for the caller who got it, for live streams only.
-fn ticket(state: &SharedState, request: &Request) -> Result<Option<RequestContext>, Problem> {
+fn caller_of_ticket(state: &SharedState, request: &Request) -> Result<Option<RequestContext>, Problem> {
     let query = request.uri().query().unwrap_or_default();
     let ticket = query.split('&').find_map(|pair| pair.strip_prefix("ticket="));
     match ticket {
@@ -219,7 +219,7 @@ fn ticket(state: &SharedState, request: &Request) -> Result<Option<RequestContex
 }
 
 /// The one value of a header; several are nobody's.
-pub(crate) fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, Problem> {
+pub(crate) fn single_value<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, Problem> {
     let mut values = headers.get_all(name).iter();
     let (first, second) = (values.next(), values.next());
     if second.is_some() {
@@ -233,8 +233,12 @@ pub(crate) fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Opti
 }
 
 /// The user that a request acts for: named by a backend, proven for a frontend.
-fn user(state: &SharedState, headers: &HeaderMap, proven: &ProvenCredential) -> Result<Option<String>, Problem> {
-    let (id, signature) = (only(headers, &USER_ID)?, only(headers, &USER_SIGNATURE)?);
+fn claimed_user(
+    state: &SharedState,
+    headers: &HeaderMap,
+    proven: &ProvenCredential,
+) -> Result<Option<String>, Problem> {
+    let (id, signature) = (single_value(headers, &USER_ID)?, single_value(headers, &USER_SIGNATURE)?);
     let Some(id) = id else { return Ok(None) };
     if naming::check_name(id).is_err() {
         return Err(match proven.kind {
@@ -252,9 +256,9 @@ fn user(state: &SharedState, headers: &HeaderMap, proven: &ProvenCredential) -> 
 }
 
 /// The operator may name a space; without a name it is the first that the node keeps.
-fn space_of_operator(state: &SharedState, headers: &HeaderMap) -> Result<Option<SpaceId>, Problem> {
+fn space_for_operator(state: &SharedState, headers: &HeaderMap) -> Result<Option<SpaceId>, Problem> {
     let spaces = state.node.snapshot()?.kept_spaces()?;
-    let Some(name) = only(headers, &ON_BEHALF_OF_SPACE)? else {
+    let Some(name) = single_value(headers, &ON_BEHALF_OF_SPACE)? else {
         return Ok(spaces.iter().find(|(_, kept)| kept.name == "home").or(spaces.first()).map(|(space, _)| *space));
     };
     let found = spaces.iter().find(|(space, kept)| kept.name == name || space.to_string() == name);

@@ -45,7 +45,7 @@ pub(super) fn port(host: &str) -> Option<u16> {
 }
 
 /// What a browser that came this way calls its session.
-fn name(via: &RequestOrigin) -> String {
+fn cookie_name(via: &RequestOrigin) -> String {
     let name = if via.is_secure { SECURE_NAME } else { NAME };
     via.port.map_or_else(|| name.to_owned(), |port| format!("{name}-{port}"))
 }
@@ -53,14 +53,14 @@ fn name(via: &RequestOrigin) -> String {
 /// The `Set-Cookie` header of a session; an empty value ends it.
 pub fn cookie(via: &RequestOrigin, value: &str) -> Result<HeaderValue, Problem> {
     let age = if value.is_empty() { 0 } else { MAX_AGE_SECONDS };
-    let (name, secure) = (name(via), if via.is_secure { "; Secure" } else { "" });
+    let (name, secure) = (cookie_name(via), if via.is_secure { "; Secure" } else { "" });
     let text = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={age}{secure}");
     HeaderValue::from_str(&text).map_err(|_| Problem::broken("a cookie could not be written"))
 }
 
 /// What a browser was given before. Under HTTPS only the name counts that no other host can set.
-fn presented(headers: &HeaderMap, via: &RequestOrigin) -> Option<([u8; 32], Secret)> {
-    let wanted = name(via);
+fn presented_secret(headers: &HeaderMap, via: &RequestOrigin) -> Option<([u8; 32], Secret)> {
+    let wanted = cookie_name(via);
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|text| text.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.find_map(|(name, value)| if name == wanted { read_secret(value) } else { None })
@@ -93,7 +93,7 @@ pub(super) fn prove(
     via: RequestOrigin,
 ) -> Result<Option<RequestContext>, Problem> {
     let headers = request.headers();
-    let Some((user_key, secret)) = presented(headers, &via) else { return Ok(None) };
+    let Some((user_key, secret)) = presented_secret(headers, &via) else { return Ok(None) };
     let id = session_id(&user_key, &secret.hash);
     let Some(session) = session(state, &id)? else { return Ok(None) };
     let is_read = [Method::GET, Method::HEAD].contains(request.method());
@@ -102,8 +102,8 @@ pub(super) fn prove(
     }
     note_use(state, &id, &session);
     let home = space_of(&id);
-    let space = match in_path(state, request, Some(home), session.is_operator)? {
-        Some(space) if space == home && session.is_operator => named(state, request)?.unwrap_or(home),
+    let space = match space_in_path(state, request, Some(home), session.is_operator)? {
+        Some(space) if space == home && session.is_operator => named_space(state, request)?.unwrap_or(home),
         space => space.unwrap_or(home),
     };
     let is_for_the_operator = matches!(action, Action::Administer | Action::Operate | Action::Vouch);
@@ -129,7 +129,7 @@ pub(super) fn prove(
 }
 
 /// Asks the access function about a user who is known by now.
-pub(super) fn allowed(state: &ServerState, context: RequestContext) -> Result<RequestContext, Problem> {
+pub(super) fn check_access(state: &ServerState, context: RequestContext) -> Result<RequestContext, Problem> {
     let space = context.space()?;
     let (principal, _) = principal(&*state.node.snapshot()?, &space, &context.caller, state.node.now())?;
     match decide(&principal, context.action, &Facts::default()) {
@@ -139,7 +139,7 @@ pub(super) fn allowed(state: &ServerState, context: RequestContext) -> Result<Re
 }
 
 /// The space that the address of a page names: the caller's own, or for the operator any that is kept.
-pub(super) fn in_path(
+pub(super) fn space_in_path(
     state: &ServerState,
     request: &Request,
     own: Option<SpaceId>,
@@ -148,7 +148,7 @@ pub(super) fn in_path(
     let Some(name) = request.uri().path().strip_prefix("/s/").and_then(|rest| rest.split('/').next()) else {
         return Ok(own);
     };
-    let name = decoded(name);
+    let name = percent_decode(name);
     let db = state.node.snapshot()?;
     let found = match (is_operator, own) {
         (true, _) => db.kept_spaces()?.into_iter().find(|(_, kept)| kept.name == name).map(|(space, _)| space),
@@ -159,21 +159,21 @@ pub(super) fn in_path(
 }
 
 /// The space that the operator's page names for the API, which has it in no path.
-fn named(state: &ServerState, request: &Request) -> Result<Option<SpaceId>, Problem> {
+fn named_space(state: &ServerState, request: &Request) -> Result<Option<SpaceId>, Problem> {
     let query = request.uri().query().unwrap_or_default();
     let query = query.split('&').find_map(|pair| pair.strip_prefix("space="));
     let header = request.headers().get(SPACE).and_then(|value| value.to_str().ok());
     if request.uri().path().starts_with("/s/") {
         return Ok(None);
     }
-    let Some(name) = header.or(query).map(decoded).filter(|name| !name.is_empty()) else { return Ok(None) };
+    let Some(name) = header.or(query).map(percent_decode).filter(|name| !name.is_empty()) else { return Ok(None) };
     let spaces = state.node.snapshot()?.kept_spaces()?;
     let found = spaces.into_iter().find(|(_, kept)| kept.name == name).map(|(space, _)| space);
     found.map(Some).ok_or_else(|| Problem::not_found("there is no such space for you"))
 }
 
 /// A part of an address without its percent signs.
-fn decoded(text: &str) -> String {
+fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((byte, after)) = rest.split_first() {
@@ -220,11 +220,14 @@ mod tests {
         let ways =
             [via(false, None), via(true, None), via(false, Some(7117)), via(true, Some(8443)), via(false, Some(80))];
         for (number, way) in ways.iter().enumerate() {
-            let sent = headers(&[("cookie", &format!("a=b; {}={text}; c=d", name(way)))]);
-            let found = presented(&sent, way);
+            let sent = headers(&[("cookie", &format!("a=b; {}={text}; c=d", cookie_name(way)))]);
+            let found = presented_secret(&sent, way);
             assert!(found.is_some_and(|(found, other)| found == user_key && other.hash == secret.hash), "{way:?}");
             let others = ways.iter().enumerate().filter(|(other, _)| *other != number);
-            assert!(others.clone().count() == 4 && others.into_iter().all(|(_, way)| presented(&sent, way).is_none()));
+            assert!(
+                others.clone().count() == 4
+                    && others.into_iter().all(|(_, way)| presented_secret(&sent, way).is_none())
+            );
         }
         for bad in ["", "x", &text[1..], &format!("{text}0"), &"é".repeat(64), &"zz".repeat(64)] {
             assert!(read_secret::<32>(bad).is_none(), "{bad}");
@@ -234,7 +237,7 @@ mod tests {
     #[test]
     fn names_in_addresses_are_decoded() {
         for (text, expected) in [("home", "home"), ("team%40x", "team@x"), ("%", "%"), ("%zz", "%zz"), ("a%4", "a%4")] {
-            assert_eq!(decoded(text), expected);
+            assert_eq!(percent_decode(text), expected);
         }
     }
 
