@@ -4,6 +4,7 @@
 //! command. Every command answers with a value that can be shown as text or as one JSON document; every failure says
 //! what was tried and what to do. Only this crate reads the real clock, prints, and ends the process.
 
+mod app;
 mod arguments;
 // The benchmarks say `pub` among themselves, as a crate of their own would.
 #[allow(unreachable_pub)]

@@ -5,9 +5,7 @@ use crate::home_space::{administer, random_bytes};
 use model::payload::MemberRole;
 use model::{EventId, SpaceId};
 use node::commands::accounts::OPERATOR;
-use node::commands::{
-    AdminCommand, Caller, CallerKind, CommandRequest, NameOrId, NewMessage, NewThread, UserCommand, message_content,
-};
+use node::commands::{AdminCommand, Caller, CallerKind, CommandRequest, NameOrId, NewMessage, NewThread, UserCommand, message_content};
 use node::{Node, WriterReply, WriterRequest};
 use serde_json::{Map, Value};
 

@@ -1,19 +1,21 @@
-//! Backups while the node serves: one at a time, asked for by the operator or by the clock.
+//! Backups while the node serves: one at a time, requested by the operator or scheduled.
 //!
-//! A backup is read from a snapshot, so the writer goes on meanwhile. [`make`] writes one; [`scheduled`] knows when one
-//! is due, what it is called, and which old ones may go.
+//! A backup is read from a snapshot, so the writer goes on meanwhile. [`Backups::make`] writes one; [`scheduled`] knows
+//! when one is due, what it is called, and which old ones may go.
 
-pub(crate) mod scheduled;
+mod scheduled;
 
 pub use scheduled::BackupPlan;
 
-use crate::state::ServerState;
+use crate::problem::Problem;
 use model::Nanos;
+use node::Node;
+use queries::sync::lock;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use store::maintenance::backup::{BackupError, BackupSummary};
 
 /// How often a backup begins anew because the collector was faster.
@@ -21,39 +23,41 @@ const ATTEMPTS_MAX: u32 = 3;
 
 /// A backup that was made.
 #[derive(Clone, Debug)]
-pub(crate) struct FinishedBackup {
-    pub(crate) file: PathBuf,
-    pub(crate) at: Nanos,
-    pub(crate) done: BackupSummary,
+pub struct FinishedBackup {
+    pub file: PathBuf,
+    pub at: Nanos,
+    pub done: BackupSummary,
 }
 
 /// What is known of backups since the start.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct BackupState {
+pub struct BackupState {
     /// The file that is being written, and how many bytes of it are.
-    pub(crate) running: Option<(PathBuf, u64)>,
+    pub running: Option<(PathBuf, u64)>,
     /// The last that was made.
-    pub(crate) last: Option<FinishedBackup>,
+    pub last: Option<FinishedBackup>,
     /// When the newest that is known was made, and how large it is: also one from before the start.
-    pub(crate) newest: Option<(Nanos, u64)>,
+    pub newest: Option<(Nanos, u64)>,
     /// How many failed.
-    pub(crate) failures: u64,
+    pub failures: u64,
     /// When the last failure was, and why.
-    pub(crate) last_failure: Option<(Nanos, String)>,
+    pub last_failure: Option<(Nanos, String)>,
     /// When the clock last asked for one.
     begun_at: Option<Nanos>,
 }
 
 /// The backups of a node.
-#[derive(Debug, Default)]
-pub(crate) struct Backups {
+#[derive(Debug)]
+pub struct Backups {
+    node: Node,
+    plan: Option<BackupPlan>,
     state: Mutex<BackupState>,
     is_stopping: AtomicBool,
 }
 
-/// The place of the one backup that may be written. It is free again however the writing ends.
+/// The permit of the one backup that may be written, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct BackupPermit<'a>(&'a Backups);
+pub struct BackupPermit<'a>(&'a Backups);
 
 impl Drop for BackupPermit<'_> {
     fn drop(&mut self) {
@@ -63,7 +67,7 @@ impl Drop for BackupPermit<'_> {
 
 /// Why there is no backup.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum BackupTaskError {
+pub enum BackupTaskError {
     /// Another one is being written.
     #[error("another backup is being written")]
     Busy,
@@ -73,22 +77,26 @@ pub(crate) enum BackupTaskError {
 }
 
 impl Backups {
+    pub(crate) fn new(node: Node, plan: Option<BackupPlan>) -> Backups {
+        Backups { node, plan, state: Mutex::default(), is_stopping: AtomicBool::new(false) }
+    }
+
     /// Whatever is being written is given up: the node stops.
-    pub(crate) fn stop(&self) {
+    pub fn stop(&self) {
         self.is_stopping.store(true, Ordering::Release);
     }
 
     /// What is known now.
-    pub(crate) fn state(&self) -> BackupState {
+    pub fn state(&self) -> BackupState {
         self.locked().clone()
     }
 
     fn locked(&self) -> MutexGuard<'_, BackupState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
-    /// Takes the place of the one backup that may be written.
-    pub(crate) fn begin(&self, file: &Path) -> Result<BackupPermit<'_>, BackupTaskError> {
+    /// Takes the permit of the one backup that may be written.
+    pub fn begin(&self, file: &Path) -> Result<BackupPermit<'_>, BackupTaskError> {
         let mut state = self.locked();
         if state.running.is_some() {
             return Err(BackupTaskError::Busy);
@@ -123,32 +131,51 @@ impl Backups {
         state.failures += 1;
         state.last_failure = Some((now, why.to_string()));
     }
-}
 
-/// Writes a backup to a new file. It takes its time: not for a thread that serves.
-pub(crate) fn make(state: &ServerState, file: &Path) -> Result<FinishedBackup, BackupTaskError> {
-    let place = state.backups.begin(file)?;
-    let at = state.node.now();
-    let made = attempt(state, file, at).map(|done| FinishedBackup { file: file.to_owned(), at, done });
-    drop(place);
-    match &made {
-        Ok(made) => state.backups.succeeded(made.clone()),
-        Err(why) => state.backups.failed(why, state.node.now()),
-    }
-    Ok(made?)
-}
-
-fn attempt(state: &ServerState, file: &Path, at: Nanos) -> Result<BackupSummary, BackupError> {
-    let mut attempts = 1;
-    loop {
-        match state.node.store().backup_until(file, at, &mut |bytes| state.backups.at(bytes)) {
-            // The collector deleted a file after the snapshot was taken; the next snapshot does not name it.
-            Err(BackupError::Content { why, .. })
-                if why.kind() == io::ErrorKind::NotFound && attempts < ATTEMPTS_MAX =>
-            {
-                attempts += 1;
-            }
-            other => return other,
+    /// Writes a backup to a new file. It takes its time: not for a thread that serves.
+    pub fn make(&self, file: &Path) -> Result<FinishedBackup, BackupTaskError> {
+        let permit = self.begin(file)?;
+        let at = self.node.now();
+        let made = self.attempt(file, at).map(|done| FinishedBackup { file: file.to_owned(), at, done });
+        drop(permit);
+        match &made {
+            Ok(made) => self.succeeded(made.clone()),
+            Err(why) => self.failed(why, self.node.now()),
         }
+        Ok(made?)
+    }
+
+    fn attempt(&self, file: &Path, at: Nanos) -> Result<BackupSummary, BackupError> {
+        let mut attempts = 1;
+        loop {
+            match self.node.store().backup_until(file, at, &mut |bytes| self.at(bytes)) {
+                // The collector deleted a file after the snapshot was taken; the next snapshot does not name it.
+                Err(BackupError::Content { why, .. })
+                    if why.kind() == io::ErrorKind::NotFound && attempts < ATTEMPTS_MAX =>
+                {
+                    attempts += 1;
+                }
+                other => return other,
+            }
+        }
+    }
+}
+
+impl From<BackupTaskError> for Problem {
+    fn from(why: BackupTaskError) -> Problem {
+        let detail = why.to_string();
+        let BackupTaskError::Failed(why) = why else { return Problem::overloaded(detail).after(10) };
+        let action = why.what_to_do();
+        let problem = match why {
+            BackupError::Exists(_) => Problem::conflict(detail),
+            BackupError::Write { why, .. } if why.kind() == std::io::ErrorKind::StorageFull => {
+                Problem::overloaded(detail).after(60)
+            }
+            BackupError::Write { .. } => Problem::unprocessable(detail),
+            BackupError::Stopped => Problem::overloaded(detail).after(5),
+            BackupError::Content { .. } | BackupError::Row(_) | BackupError::ReadBack(_) => Problem::broken(detail),
+            BackupError::Store(fault) => fault.into(),
+        };
+        Problem { action, ..problem }
     }
 }

@@ -9,17 +9,17 @@ use http::StatusCode;
 /// The query string.
 #[derive(Debug, FromRequestParts)]
 #[from_request(via(axum::extract::Query), rejection(Problem))]
-pub(crate) struct Query<T>(pub(crate) T);
+pub struct Query<T>(pub T);
 
 /// What the path names.
 #[derive(Debug, FromRequestParts)]
 #[from_request(via(axum::extract::Path), rejection(Problem))]
-pub(crate) struct Path<T>(pub(crate) T);
+pub struct Path<T>(pub T);
 
 /// A form that was filled in.
 #[derive(Debug, FromRequest)]
 #[from_request(via(axum::extract::Form), rejection(Problem))]
-pub(crate) struct FormFields<T>(pub(crate) T);
+pub struct FormFields<T>(pub T);
 
 impl From<FormRejection> for Problem {
     fn from(why: FormRejection) -> Problem {
@@ -33,7 +33,7 @@ impl From<FormRejection> for Problem {
 
 /// The body.
 #[derive(Debug)]
-pub(crate) struct RequestBody(pub(crate) Bytes);
+pub struct RequestBody(pub Bytes);
 
 impl<S: Send + Sync> FromRequest<S> for RequestBody {
     type Rejection = Problem;

@@ -1,52 +1,47 @@
-//! HTTP: the only crate that knows it.
+//! The foundation of HTTP.
 //!
-//! A request comes in through the [`listen`]er, passes the [`door`], which proves who asks and asks the access function,
-//! and reaches a handler. Handlers parse, hand acts to the node's writer or read views from a snapshot, and [`render`]
-//! what came of it. [`routes`] is the table of all of them, from which the router, the OpenAPI document and the tests of
-//! access are made. Errors are [`problem`]s.
+//! A request comes in through the [`listen`]er, passes [`auth`]entication, which proves who asks and asks the access
+//! function, and reaches a handler that another crate brings: an [`app::App`] is built of their [`routes`]. Handlers read
+//! with [`reader`] and hand [`commands`] to the node's writer. Errors are [`problem`]s. Beside the requests run
+//! [`background`] tasks: live events, webhooks, scheduled backups.
 //!
-//! Deliberately absent: decisions about events, rows, real clocks.
+//! Deliberately absent: handlers, JSON shapes, HTML, decisions about events, real clocks.
 
-mod admin;
-mod ask;
-mod backups;
-mod caller;
-mod door;
-mod elsewhere;
-mod export;
-mod extract;
-mod health;
-mod kept;
-mod listen;
-mod live;
-mod messages;
-mod metrics;
-mod outbound;
-mod pages;
-mod people;
-mod presence;
-mod problem;
-mod reactions;
-mod reading;
-mod reference;
-mod render;
-mod routes;
-#[cfg(feature = "search")]
-mod search;
-mod shapes;
-mod signing;
-mod state;
-mod threads;
+pub mod app;
+pub mod auth;
+pub mod background;
+pub mod backups;
+pub mod commands;
+pub mod context;
+pub mod extract;
+mod idempotency;
+pub mod input;
+pub mod listen;
+pub mod live_feed;
+pub mod metrics;
+mod nonces;
+pub mod operator_links;
+pub mod options;
+pub mod problem;
+pub mod rate_limits;
+pub mod reader;
+pub mod request_metrics;
+pub mod routes;
+pub mod secrets;
+pub mod state;
+#[cfg(feature = "test_support")]
+#[path = "tests/mod.rs"]
+pub mod test_support;
+pub mod tickets;
 mod tls;
-mod webhooks;
+pub mod webhooks;
+pub mod writer;
 
-#[cfg(test)]
-mod tests;
-
+pub use app::{App, AppPart};
+pub use auth::keys::{ApiKeySecret, NewKey};
 pub use backups::BackupPlan;
-pub use door::keys::{ApiKeySecret, NewKey};
 pub use listen::{ListenError, RunningServer, serve, serve_bare, serve_metrics};
+pub use options::{Limits, ServerOptions};
 pub use problem::Problem;
-pub use routes::openapi;
-pub use state::{Limits, ServerOptions, ServerState};
+pub use state::{ServerState, SharedState};
 pub use tls::{Tls, TlsError};

@@ -1,20 +1,27 @@
 //! The listener: connections in, each with its own limits, under TLS if there is a certificate; an orderly end.
 
+mod activity;
 mod connection;
-mod patience;
-mod room;
+mod limiter;
 
 use self::connection::{Connection, Protocols};
-use crate::listen::room::ConnectionLimiter;
-use crate::routes::{metrics_router, router};
-use crate::state::{Limits, ServerState};
+use self::limiter::ConnectionLimiter;
+use crate::app::App;
+use crate::background::{BackgroundTask, OnEnd, Supervisor};
+use crate::live_feed::LiveFeed;
+use crate::metrics;
+use crate::options::Limits;
+use crate::request_metrics::fold_samples;
+use crate::state::{ServerState, SharedState};
 use crate::tls::{self, Tls};
-use crate::{backups, live, metrics, pages, webhooks};
 use axum::Router;
+use engine::reads::StoreResult;
+use futures_util::FutureExt as _;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
@@ -27,22 +34,24 @@ const END_SECONDS: u64 = 5;
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address}: {why}")]
 pub struct ListenError {
-    /// Where.
     pub address: SocketAddr,
-    /// Why not.
     pub why: std::io::Error,
 }
 
 /// A server that listens.
 #[derive(Debug)]
 pub struct RunningServer {
-    /// Where.
     pub address: SocketAddr,
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
 
 impl RunningServer {
+    /// Whether it has ended by itself, because a task that it cannot do without did. The log says which.
+    pub fn has_ended(&self) -> bool {
+        self.task.is_finished()
+    }
+
     /// Stops in order: no new connections, streams end, requests under way are answered.
     pub async fn stop(self) {
         let _ = self.stop.send(());
@@ -50,23 +59,23 @@ impl RunningServer {
     }
 }
 
-/// Listens on an address, and serves the house there.
-pub async fn serve(state: Arc<ServerState>, address: SocketAddr) -> Result<RunningServer, ListenError> {
-    let router = router(&state);
-    let begin = live::HubStart::now(&state);
+/// Listens on an address, and serves an application there with its background tasks.
+pub async fn serve(app: App, address: SocketAddr) -> Result<RunningServer, ListenError> {
+    let router = app.router();
+    let App { state, tasks, .. } = app;
+    let feed = LiveFeed::new(state.node.clone(), state.hub.clone());
     listen(address, async move |listener, stopped| {
-        let hub = tokio::spawn(live::run(Arc::downgrade(&state), state.position.clone(), begin));
-        let webhook_dispatcher = tokio::spawn(webhooks::run(Arc::downgrade(&state), state.position.clone()));
-        let plots = tokio::spawn(pages::plots::run(Arc::downgrade(&state)));
-        let upkeep = tokio::spawn(metrics::upkeep(Arc::downgrade(&state)));
-        let scheduled = tokio::spawn(backups::scheduled::run(Arc::downgrade(&state)));
-        let keeper = state.options.tls.clone().map(|tls| tokio::spawn(tls::keep_fresh(tls)));
-        let (tls, room) = (state.options.tls.clone(), ConnectionLimiter::new(&state.options));
-        let welcome = Welcome { router, tls, limits: state.options.limits, room };
-        let connections = accept(&welcome, listener, stopped).await;
-        for task in [hub, upkeep, webhook_dispatcher, scheduled, plots].into_iter().chain(keeper) {
-            task.abort();
-        }
+        let mut supervisor = Supervisor::start(own_tasks(&state, feed).into_iter().chain(tasks).collect());
+        let (tls, limiter) = (state.options.tls.clone(), ConnectionLimiter::new(&state.options));
+        let acceptor = Acceptor { router, tls, limits: state.options.limits, limiter };
+        let stopped = async {
+            tokio::select! {
+                _ = stopped => {}
+                () = supervisor.vital_task_ended() => {}
+            }
+        };
+        let connections = acceptor.accept(listener, stopped).await;
+        supervisor.stop().await;
         state.backups.stop();
         state.hub.close();
         end(connections).await;
@@ -74,15 +83,46 @@ pub async fn serve(state: Arc<ServerState>, address: SocketAddr) -> Result<Runni
     .await
 }
 
+/// What the server itself does beside the requests.
+fn own_tasks(state: &Arc<ServerState>, feed: StoreResult<LiveFeed>) -> Vec<BackgroundTask> {
+    let commits = state.commits();
+    let feed = async move {
+        match feed {
+            Ok(feed) => feed.run(commits).await,
+            Err(why) => tracing::error!(%why, "the journal could not be read"),
+        }
+    };
+    let webhooks = state.webhook_dispatcher.clone().run(state.commits());
+    let metrics = fold_samples(state.request_metrics.clone());
+    let mut tasks = vec![
+        BackgroundTask::new("live feed", OnEnd::StopServer, feed),
+        BackgroundTask::new("webhooks", OnEnd::StopServer, webhooks),
+        BackgroundTask::new("metrics", OnEnd::GoOn, metrics),
+    ];
+    if state.backups.is_scheduled() {
+        let backups = state.backups.clone().run_schedule();
+        tasks.push(BackgroundTask::new("scheduled backups", OnEnd::StopServer, backups));
+    }
+    if let Some(tls) = state.options.tls.clone() {
+        tasks.push(BackgroundTask::new("certificate", OnEnd::GoOn, tls::keep_fresh(tls)));
+    }
+    tasks
+}
+
 /// Listens on an address, and serves metrics there to whoever asks, without a key.
 pub async fn serve_metrics(state: Arc<ServerState>, address: SocketAddr) -> Result<RunningServer, ListenError> {
     let router = metrics_router(&state);
     listen(address, async move |listener, stopped| {
-        let room = ConnectionLimiter::of(METRICS_CONNECTIONS_MAX);
-        let welcome = Welcome { router, tls: None, limits: state.options.limits, room };
-        end(accept(&welcome, listener, stopped).await).await;
+        let limiter = ConnectionLimiter::of(METRICS_CONNECTIONS_MAX);
+        let acceptor = Acceptor { router, tls: None, limits: state.options.limits, limiter };
+        end(acceptor.accept(listener, stopped.map(drop)).await).await;
     })
     .await
+}
+
+/// The router of a listener that serves metrics and nothing else.
+pub fn metrics_router(state: &Arc<ServerState>) -> Router {
+    Router::new().route("/metrics", axum::routing::get(metrics::scrape)).with_state(SharedState(state.clone()))
 }
 
 async fn listen<F: Future<Output = ()> + Send + 'static>(
@@ -102,8 +142,9 @@ pub async fn serve_bare(address: SocketAddr, page: bytes::Bytes) -> Result<Runni
     let json = [(http::header::CONTENT_TYPE, "application/json")];
     let router = Router::new().fallback(move || async move { (json, page.clone()) });
     listen(address, async move |listener, stopped| {
-        let welcome = Welcome { router, tls: None, limits: Limits::default(), room: ConnectionLimiter::of(usize::MAX) };
-        end(accept(&welcome, listener, stopped).await).await;
+        let limiter = ConnectionLimiter::of(usize::MAX);
+        let acceptor = Acceptor { router, tls: None, limits: Limits::default(), limiter };
+        end(acceptor.accept(listener, stopped.map(drop)).await).await;
     })
     .await
 }
@@ -114,50 +155,57 @@ async fn end(connections: watch::Sender<()>) {
     let _ = tokio::time::timeout(Duration::from_secs(END_SECONDS), connections.closed()).await;
 }
 
-/// What connections meet.
-struct Welcome {
+/// What connections are accepted with.
+struct Acceptor {
     router: Router,
-    /// Without it they speak in the clear.
+    /// Without it the connections are plain HTTP.
     tls: Option<Arc<Tls>>,
     limits: Limits,
-    room: Arc<ConnectionLimiter>,
+    limiter: Arc<ConnectionLimiter>,
 }
 
-/// Takes connections until it is told to stop; those under way are then left to end.
-async fn accept(welcome: &Welcome, listener: TcpListener, mut stopped: oneshot::Receiver<()>) -> watch::Sender<()> {
-    let connections = watch::Sender::new(());
-    let protocols = Protocols::new(&welcome.limits);
-    let (head, taking) = (welcome.limits.header_timeout, welcome.limits.write_stall_timeout);
-    loop {
-        let connection = tokio::select! {
-            _ = &mut stopped => return connections,
-            connection = listener.accept() => connection,
-        };
-        let (stream, peer) = match connection {
-            Ok(accepted) => accepted,
-            Err(why) => {
-                tracing::warn!(%why, "a connection could not be accepted");
-                tokio::time::sleep(Duration::from_millis(50)).await;
-                continue;
+impl Acceptor {
+    /// Accepts connections until it is told to stop; those under way are then left to end.
+    async fn accept(&self, listener: TcpListener, stopped: impl Future<Output = ()>) -> watch::Sender<()> {
+        let connections = watch::Sender::new(());
+        let protocols = Protocols::new(&self.limits);
+        let mut stopped = pin!(stopped);
+        loop {
+            let connection = tokio::select! {
+                () = &mut stopped => return connections,
+                connection = listener.accept() => connection,
+            };
+            match connection {
+                Ok((stream, peer)) => self.serve(stream, peer, &protocols, connections.subscribe()),
+                Err(why) => {
+                    tracing::warn!(%why, "a connection could not be accepted");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
             }
+        }
+    }
+
+    /// Serves one connection, if there is room for it.
+    fn serve(&self, stream: TcpStream, peer: SocketAddr, protocols: &Arc<Protocols>, ending: watch::Receiver<()>) {
+        // Without a permit the connection is closed at once: the client sees it and may come again.
+        let Some(permit) = self.limiter.enter(peer.ip()) else {
+            tracing::debug!(%peer, "a connection was refused: there are too many");
+            return;
         };
-        // Without room the connection is closed at once: the client sees it and may come again.
-        let Some(place) = welcome.room.enter(peer.ip()) else {
-            tracing::debug!(%peer, "there is no room for a connection");
-            continue;
-        };
-        let connection = Connection { stream, peer, pace: Arc::default(), router: welcome.router.clone() };
-        let (protocols, tls) = (protocols.clone(), welcome.tls.clone());
-        let (ending, pace) = (connections.subscribe(), connection.pace.clone());
+        let connection = Connection { stream, peer, activity: Arc::default(), router: self.router.clone() };
+        let (protocols, tls, activity) = (protocols.clone(), self.tls.clone(), connection.activity.clone());
+        let Limits { header_timeout, write_stall_timeout, .. } = self.limits;
         tokio::spawn(async move {
             tokio::select! {
                 biased;
                 ended = connection.serve(&protocols, tls.as_deref(), ending) => if let Err(why) = ended {
                     tracing::debug!(%why, "a connection ended");
                 },
-                why = pace.runs_out(head, taking) => tracing::debug!(%peer, why, "a connection was closed"),
+                why = activity.stalls(header_timeout, write_stall_timeout) => {
+                    tracing::debug!(%peer, why, "a connection was closed");
+                }
             }
-            drop(place);
+            drop(permit);
         });
     }
 }

@@ -6,7 +6,9 @@ use engine::create::CreateError;
 use engine::reads::StoreError;
 use http::{HeaderValue, StatusCode, header};
 use node::RequestError;
+use node::commands::accounts::AccountError;
 use node::commands::{AdminError, BadName, CommandError};
+use queries::QueryError;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -16,15 +18,15 @@ pub struct Problem {
     /// A stable name for this kind of problem.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The same in words.
+    /// A short description of this kind of problem.
     pub title: &'static str,
     /// The HTTP status.
     pub status: u16,
-    /// What was wrong this time.
+    /// What was wrong with this request.
     pub detail: String,
     /// What to do.
     pub action: &'static str,
-    /// After how many seconds it may go better.
+    /// After how many seconds a retry may succeed.
     #[serde(skip)]
     pub retry_after: Option<u64>,
 }
@@ -55,69 +57,53 @@ problems! {
     /// The request is not what the path takes.
     bad_request = BAD_REQUEST, "bad-request", "The request is malformed",
         "compare the request with the reference at /docs";
-    /// A key was sent where it would be logged.
-    key_in_url = BAD_REQUEST, "key-in-url", "A key does not belong into a URL",
-        "send it as X-API-Key or Authorization: Bearer; consider this one leaked and rotate it";
-    /// Nobody was proven.
-    unproven = UNAUTHORIZED, "unproven", "No acceptable key, signature or session",
+    /// A credential was sent where it would be logged.
+    key_in_url = BAD_REQUEST, "key-in-url", "Credentials must not be sent in a URL",
+        "send the key as X-API-Key or Authorization: Bearer; consider this one leaked and rotate it";
+    /// No credential was accepted.
+    unproven = UNAUTHORIZED, "unproven", "Authentication is required",
         "send a valid key as X-API-Key, and for a frontend key X-User-ID with its X-User-Signature";
-    /// Proven, but not entitled.
+    /// Authenticated, but not allowed.
     forbidden = FORBIDDEN, "forbidden", "Not allowed", "use a key or a user with the right that the detail names";
-    /// It was not asked by a page of this node.
+    /// The request was not made by a page of this node.
     foreign = FORBIDDEN, "foreign", "The request comes from another site",
         "open the page of this node itself, and try again there";
-    /// As much is kept as may be.
-    over_quota = FORBIDDEN, "over-quota", "The storage that may be used is used up",
-        "purge what is not needed any more, or ask the operator for a larger quota";
-    /// There is no such thing, or the caller may not know of it.
-    not_found = NOT_FOUND, "not-found", "There is no such thing", "check the id and the space of the key";
+    /// A quota is used up.
+    over_quota = FORBIDDEN, "over-quota", "The storage quota is used up",
+        "purge content that is no longer needed, or ask the operator for a larger quota";
+    /// It does not exist, or the caller may not know of it.
+    not_found = NOT_FOUND, "not-found", "Not found", "check the id and the space of the key";
     /// The path exists, the method does not.
-    method = METHOD_NOT_ALLOWED, "method", "The path does not take this method", "see the reference at /docs";
-    /// Too slow to say what is wanted.
-    slow = REQUEST_TIMEOUT, "slow", "The request took too long to arrive", "send the whole request at once";
-    /// It is in the way of something that is there.
-    conflict = CONFLICT, "conflict", "It conflicts with what is there", "choose another id, or read what is there first";
-    /// It stands in the configuration, which requests cannot change.
+    method = METHOD_NOT_ALLOWED, "method", "The method is not allowed", "see the reference at /docs";
+    /// The request did not arrive in time.
+    slow = REQUEST_TIMEOUT, "slow", "The request took too long", "send the whole request at once";
+    /// It conflicts with existing data.
+    conflict = CONFLICT, "conflict", "The request conflicts with existing data", "choose another id, or read the existing data first";
+    /// It is declared in the configuration, which requests cannot change.
     declared = CONFLICT, "declared", "It is declared in the configuration",
         "remove it from the node's configuration file, then restart the node";
-    /// Nothing signs for users.
-    no_signing_key = CONFLICT, "no-signing-key", "No key signs for users",
-        "make one with POST /admin/signing-keys or anteroom admin new-signing-key";
-    /// Too much.
+    /// The space has no key that signs for users.
+    no_signing_key = CONFLICT, "no-signing-key", "The space has no signing key",
+        "create one with POST /admin/signing-keys or anteroom admin new-signing-key";
+    /// The body is too large.
     too_large = PAYLOAD_TOO_LARGE, "too-large", "The request is too large", "attach large things as files";
-    /// Not a type that is read here.
-    media_type = UNSUPPORTED_MEDIA_TYPE, "media-type", "The content type is not read here",
+    /// A content type that is not supported.
+    media_type = UNSUPPORTED_MEDIA_TYPE, "media-type", "The content type is not supported",
         "send JSON as application/json";
-    /// It is understood, but cannot be kept.
-    unprocessable = UNPROCESSABLE_ENTITY, "unprocessable", "The content cannot be kept",
+    /// It is well formed, but not acceptable.
+    unprocessable = UNPROCESSABLE_ENTITY, "unprocessable", "The content is not acceptable",
         "change what the detail names";
-    /// The caller asks too often.
+    /// The caller exceeds a rate limit.
     too_often = TOO_MANY_REQUESTS, "too-often", "Too many requests", "wait as long as Retry-After says";
-    /// The node has too much to do, or cannot write.
-    overloaded = SERVICE_UNAVAILABLE, "overloaded", "The node cannot take this now", "try again after Retry-After";
-    /// Something is broken here.
-    broken = INTERNAL_SERVER_ERROR, "broken", "Something is broken here",
-        "look into the node's log, and run anteroom verify";
+    /// The node is overloaded, or cannot write.
+    overloaded = SERVICE_UNAVAILABLE, "overloaded", "The node cannot handle the request now", "try again after Retry-After";
+    /// Something is broken on this node.
+    broken = INTERNAL_SERVER_ERROR, "broken", "Internal error",
+        "read the log of the node, and run anteroom verify";
 }
 
 impl Problem {
-    /// What to do, for somebody at a page: where nothing in particular is said, the advice for programs helps nobody.
-    pub(crate) fn action_for_people(&self) -> &'static str {
-        let slug = self.kind.trim_start_matches("/problems/");
-        let is_general = Problem::ALL.iter().any(|(known, _, _, action)| *known == slug && *action == self.action);
-        match (is_general, slug) {
-            (false, _) => self.action,
-            (true, "not-found") => "check the address, or go back to the beginning",
-            (true, "forbidden") => "ask an admin of the space, if it should be otherwise",
-            (true, "conflict" | "unprocessable" | "bad-request") => "go back, change it, and try again",
-            (true, "too-large") => "make it shorter, or send it in parts",
-            (true, "too-often" | "overloaded") => "wait a moment, and try again",
-            (true, "media-type" | "method" | "slow") => "go back, and try again",
-            (true, _) => self.action,
-        }
-    }
-
-    /// The same, with a time after which it may go better.
+    /// The same, with a time after which a retry may succeed.
     pub fn after(mut self, seconds: u64) -> Problem {
         self.retry_after = Some(seconds);
         self
@@ -149,10 +135,26 @@ impl IntoResponse for Problem {
 impl From<Decision> for Problem {
     fn from(decision: Decision) -> Problem {
         match decision {
-            Decision::Unproven => Problem::unproven("the request proves nobody"),
+            Decision::Unproven => Problem::unproven("the request carries no accepted credential"),
             Decision::Forbidden(why) => Problem::forbidden(why),
-            Decision::Hidden => Problem::not_found("there is no such thing in this space"),
+            Decision::Hidden => Problem::not_found("there is no such thread or message in this space"),
             Decision::Allow => Problem::broken("a request was refused although it is allowed"),
+        }
+    }
+}
+
+impl From<QueryError> for Problem {
+    fn from(why: QueryError) -> Problem {
+        let detail = why.to_string();
+        match why {
+            QueryError::NotFound(_) => Problem::not_found(detail),
+            QueryError::Malformed(_) => Problem::bad_request(detail),
+            QueryError::Denied(decision) => decision.into(),
+            QueryError::CredentialEnded(_) => Problem::unproven(detail),
+            QueryError::NotReady => Problem::overloaded(detail).after(5),
+            QueryError::Stopping => Problem::overloaded(detail).after(5),
+            QueryError::Broken(_) => Problem::broken(detail),
+            QueryError::Store(fault) => fault.into(),
         }
     }
 }
@@ -228,5 +230,27 @@ impl From<StoreError> for Problem {
             StoreError::Full => Problem::overloaded("the disk is full").after(60),
             StoreError::Store(_) | StoreError::Broken(_) => Problem::broken("the store could not be read"),
         }
+    }
+}
+
+impl From<AccountError> for Problem {
+    fn from(why: AccountError) -> Problem {
+        let detail = why.to_string();
+        match why {
+            AccountError::Act(why) => why.into(),
+            AccountError::InvitationEnded | AccountError::Unknown(_) => Problem::not_found(detail),
+            AccountError::NameTaken(_) => Problem { action: "choose another name", ..Problem::conflict(detail) },
+            AccountError::LastWay => Problem {
+                action: "go back, and set a password or add another passkey first",
+                ..Problem::conflict(detail)
+            },
+            AccountError::TooMany(..) => Problem::unprocessable(detail),
+        }
+    }
+}
+
+impl From<CreateError> for Problem {
+    fn from(why: CreateError) -> Problem {
+        CommandError::Create(why).into()
     }
 }

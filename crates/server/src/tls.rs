@@ -4,13 +4,14 @@
 //! files now and then; a new pair that fits is used for connections from then on, and one that does not is warned of
 //! while the old one stays in use.
 
+use queries::sync::lock;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
@@ -28,12 +29,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 pub enum TlsError {
     /// A file cannot be read.
     #[error("cannot read {}: {why}", path.display())]
-    Read {
-        /// Which file.
-        path: PathBuf,
-        /// What happened.
-        why: io::Error,
-    },
+    Read { path: PathBuf, why: io::Error },
     /// There is no certificate in the file.
     #[error("{} holds no certificate in PEM form", .0.display())]
     NoCertificate(PathBuf),
@@ -42,14 +38,7 @@ pub enum TlsError {
     NoKey(PathBuf),
     /// The two do not fit each other, or are of a kind that is not known here.
     #[error("the key {} does not fit the certificate {}: {why}", key.display(), certificate.display())]
-    Unfit {
-        /// The certificate's file.
-        certificate: PathBuf,
-        /// The key's file.
-        key: PathBuf,
-        /// What is wrong.
-        why: rustls::Error,
-    },
+    Unfit { certificate: PathBuf, key: PathBuf, why: rustls::Error },
 }
 
 impl TlsError {
@@ -95,13 +84,13 @@ impl Tls {
     }
 
     /// Reads the files again if they have changed. Whatever is wrong with them, the pair in use stays.
-    pub(crate) fn look(&self) {
+    pub fn reload_if_changed(&self) {
         let stamps = [stamp(&self.certificate), stamp(&self.key)];
-        if self.current.lock().unwrap_or_else(PoisonError::into_inner).stamps == stamps {
+        if lock(&self.current).stamps == stamps {
             return;
         }
         let read = read_pair(&self.certificate, &self.key);
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = lock(&self.current);
         current.stamps = stamps;
         match read {
             Ok(config) => {
@@ -117,19 +106,19 @@ impl Tls {
 
     /// Shakes hands with a client, who may take only so long.
     pub(crate) async fn shake_hands<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S) -> io::Result<TlsStream<S>> {
-        let config = self.current.lock().unwrap_or_else(PoisonError::into_inner).config.clone();
+        let config = lock(&self.current).config.clone();
         let shaken = tokio::time::timeout(HANDSHAKE, TlsAcceptor::from(config).accept(stream)).await;
         shaken.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
-/// Looks at the files for as long as it is let.
+/// Looks now and then whether the files have changed, for as long as it is let.
 pub(crate) async fn keep_fresh(tls: Arc<Tls>) {
     loop {
         tokio::time::sleep(LOOK).await;
         let tls = tls.clone();
         // A slow disk must not hold up the connections.
-        let _ = tokio::task::spawn_blocking(move || tls.look()).await;
+        let _ = tokio::task::spawn_blocking(move || tls.reload_if_changed()).await;
     }
 }
 

@@ -1,14 +1,11 @@
-//! Tells applications what happens, as Standard Webhooks: signed, in order, again until it was taken.
+//! Sends applications what happens, as Standard Webhooks: signed, in order, again until it was received.
 //!
-//! One task looks whenever something was committed or something is due, and begins a telling for each webhook that has
-//! something to tell and is not telling yet. It reads the journal after the webhook's position, renders what live streams
-//! would get, and posts it. The position moves when an entry was taken, so an entry may come twice, under the same id,
-//! and never not at all.
+//! One task looks whenever something was committed or something is due, and begins to send to each webhook that has
+//! something to receive. It reads the journal after the webhook's position, renders what live streams would get, and posts
+//! it. The position moves when an entry was received, so an entry may come twice, under the same id, and never not at all.
 
-use crate::live::live_event;
-use crate::outbound::SendError;
 use crate::problem::Problem;
-use crate::state::ServerState;
+use crate::writer::ask_writer;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -19,18 +16,21 @@ use futures_util::stream::FuturesUnordered;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use model::{Nanos, SpaceId};
-use node::WriterRequest;
+use node::{Node, WriterRequest};
+use outbound::{OutboundClient, SendError};
+use queries::live::live_event;
+use queries::sync::lock;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use sha2::Sha256;
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use store::shared::webhooks::{Webhook, WebhookId, WebhookProgress};
 use tokio::sync::Notify;
 
-/// An entry that was not taken for so long ends its webhook.
-const PATIENCE_NANOS: u64 = 24 * 3600 * Nanos::SECOND;
+/// A webhook that did not receive an entry for so long is disabled.
+const RETRY_NANOS_MAX: u64 = 24 * 3600 * Nanos::SECOND;
 /// Journal entries that are read at a time.
 const CHUNK: usize = 64;
 /// How often to look for what is due, when nothing happens.
@@ -40,7 +40,7 @@ const ID: HeaderName = HeaderName::from_static("webhook-id");
 const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
-/// What a webhook is told.
+/// What is posted to a webhook.
 #[derive(Debug, Serialize)]
 struct WebhookPayload<'a> {
     #[serde(rename = "type")]
@@ -50,30 +50,37 @@ struct WebhookPayload<'a> {
     data: &'a RawValue,
 }
 
-/// Which webhooks are being told right now, and what wakes the task that looks after them.
-#[derive(Debug, Default)]
-pub(crate) struct WebhookDispatcher {
+/// Sends what happens to the webhooks of all spaces.
+#[derive(Debug)]
+pub struct WebhookDispatcher {
+    node: Node,
+    outbound: OutboundClient,
+    /// Which webhooks something is being sent to right now.
     busy: Mutex<HashSet<(SpaceId, WebhookId)>>,
     wake: Notify,
 }
 
 impl WebhookDispatcher {
-    /// Looks soon whether anything is to be told.
-    pub(crate) fn wake(&self) {
+    pub(crate) fn new(node: Node, outbound: OutboundClient) -> WebhookDispatcher {
+        WebhookDispatcher { node, outbound, busy: Mutex::default(), wake: Notify::new() }
+    }
+
+    /// Looks soon whether anything is to be sent.
+    pub fn wake(&self) {
         self.wake.notify_one();
     }
 
     fn begin(&self, space: SpaceId, id: WebhookId) -> bool {
-        self.busy.lock().unwrap_or_else(PoisonError::into_inner).insert((space, id))
+        lock(&self.busy).insert((space, id))
     }
 
     fn end(&self, space: SpaceId, id: WebhookId) {
-        self.busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&(space, id));
+        lock(&self.busy).remove(&(space, id));
     }
 }
 
 /// A secret as people see it.
-pub(crate) fn secret_text(secret: &[u8; 32]) -> String {
+pub fn secret_text(secret: &[u8; 32]) -> String {
     format!("whsec_{}", STANDARD.encode(secret))
 }
 
@@ -91,127 +98,112 @@ fn signatures(webhook: &Webhook, id: &str, seconds: u64, body: &[u8], now: Nanos
     signed.join(" ")
 }
 
-/// Posts one thing to a webhook. Says the status of the answer.
-pub(crate) async fn post(
-    state: &ServerState,
-    webhook: &Webhook,
-    id: &str,
-    kind: &str,
-    data: &str,
-) -> Result<u16, SendError> {
-    let now = state.node.now();
-    let data = RawValue::from_string(data.to_owned()).map_err(|_| SendError::NoAnswer)?;
-    let payload = WebhookPayload { kind, timestamp: now.0, data: &data };
-    let body = serde_json::to_vec(&payload).map_err(|_| SendError::NoAnswer)?;
-    let seconds = now.0 / Nanos::SECOND;
-    let mut headers = HeaderMap::new();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    let values = [(ID, id.to_owned()), (TIMESTAMP, seconds.to_string())];
-    let signature = (SIGNATURE, signatures(webhook, id, seconds, &body, now));
-    for (name, value) in values.into_iter().chain([signature]) {
-        headers.extend(HeaderValue::from_str(&value).map(|value| (name, value)));
+impl WebhookDispatcher {
+    /// Posts one event to a webhook, and returns the status of the answer.
+    pub async fn post(&self, webhook: &Webhook, id: &str, kind: &str, data: &str) -> Result<u16, SendError> {
+        let now = self.node.now();
+        let data = RawValue::from_string(data.to_owned()).map_err(|_| SendError::NoAnswer)?;
+        let payload = WebhookPayload { kind, timestamp: now.0, data: &data };
+        let body = serde_json::to_vec(&payload).map_err(|_| SendError::NoAnswer)?;
+        let seconds = now.0 / Nanos::SECOND;
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let values = [(ID, id.to_owned()), (TIMESTAMP, seconds.to_string())];
+        let signature = (SIGNATURE, signatures(webhook, id, seconds, &body, now));
+        for (name, value) in values.into_iter().chain([signature]) {
+            headers.extend(HeaderValue::from_str(&value).map(|value| (name, value)));
+        }
+        self.outbound.post(&webhook.url, headers, Bytes::from(body)).await
     }
-    state.outbound.post(&webhook.url, headers, Bytes::from(body)).await
-}
 
-/// Looks after all webhooks until the house is taken down.
-pub(crate) async fn run(state: Weak<ServerState>, mut position: tokio::sync::watch::Receiver<u64>) {
-    let mut payload = FuturesUnordered::new();
-    let mut is_news = true;
-    loop {
-        let Some(alive) = state.upgrade() else { return };
-        if is_news {
-            match due(&alive) {
-                Ok(due) => {
-                    payload.extend(due.into_iter().map(|(space, id, hook)| tell(alive.clone(), space, id, hook)))
+    /// Looks whenever something was committed or something is due, for as long as anything is committed.
+    pub async fn run(self: Arc<WebhookDispatcher>, mut position: tokio::sync::watch::Receiver<u64>) {
+        let mut sending = FuturesUnordered::new();
+        let mut is_news = true;
+        loop {
+            if is_news {
+                match self.take_due() {
+                    Ok(due) => sending.extend(due.into_iter().map(|(space, id, hook)| self.send(space, id, hook))),
+                    Err(problem) => tracing::error!(?problem, "webhooks could not be read"),
                 }
-                Err(problem) => tracing::error!(?problem, "webhooks could not be looked after"),
+            }
+            is_news = tokio::select! {
+                changed = position.changed() => if changed.is_ok() { true } else { return },
+                () = self.wake.notified() => true,
+                () = tokio::time::sleep(LOOK) => true,
+                // There may be more than one chunk; where nothing came of it there is not.
+                Some(has_moved) = sending.next() => has_moved,
+            };
+        }
+    }
+
+    /// Takes the webhooks that have something to be sent now and to which nothing is being sent.
+    fn take_due(&self) -> Result<Vec<(SpaceId, WebhookId, Webhook)>, Problem> {
+        let db = self.node.snapshot()?;
+        let (now, latest) = (self.node.now(), db.position()?);
+        let mut webhooks = db.webhooks(None)?;
+        webhooks.retain(|(space, id, webhook)| {
+            let progress = &webhook.progress;
+            let has_more = progress.epoch != latest.epoch || progress.number < latest.number;
+            progress.disabled.is_none() && progress.next <= now && has_more && self.begin(*space, *id)
+        });
+        Ok(webhooks)
+    }
+
+    /// Sends a webhook a part of what it has not received. Returns whether anything came of it.
+    async fn send(&self, space: SpaceId, id: WebhookId, webhook: Webhook) -> bool {
+        let before = webhook.progress.clone();
+        let after = self.send_chunk(&space, &id, &webhook).await.unwrap_or_else(|problem| {
+            tracing::error!(?problem, "events for a webhook could not be read");
+            before.clone()
+        });
+        let mut has_moved = after != before;
+        if has_moved {
+            // If it cannot be noted, the same entries are sent again under the same ids, when something next happens.
+            if let Err(problem) = ask_writer(&self.node, WriterRequest::Told(space, id, Box::new(after))).await {
+                tracing::warn!(?problem, "the progress of a webhook could not be saved");
+                has_moved = false;
             }
         }
-        let webhook_dispatcher = alive.webhook_dispatcher.clone();
-        drop(alive);
-        is_news = tokio::select! {
-            changed = position.changed() => if changed.is_ok() { true } else { return },
-            () = webhook_dispatcher.wake.notified() => true,
-            () = tokio::time::sleep(LOOK) => true,
-            // There may be more than one chunk; where nothing came of it there is not.
-            Some(has_moved) = payload.next() => has_moved,
+        self.end(space, id);
+        has_moved
+    }
+
+    /// Sends a part of what a webhook has not received. Returns how far that went.
+    async fn send_chunk(&self, space: &SpaceId, id: &WebhookId, webhook: &Webhook) -> Result<WebhookProgress, Problem> {
+        let (latest, entries) = {
+            let db = self.node.snapshot()?;
+            let Some(no) = db.space_no(space)? else { return Ok(webhook.progress.clone()) };
+            (db.position()?, db.journal(Some(no), webhook.progress.number, CHUNK)?)
         };
-    }
-}
-
-/// The webhooks that have something to tell now and are not telling yet.
-fn due(state: &ServerState) -> Result<Vec<(SpaceId, WebhookId, Webhook)>, Problem> {
-    let db = state.node.snapshot()?;
-    let (now, latest) = (state.node.now(), db.position()?);
-    let mut webhooks = db.webhooks(None)?;
-    webhooks.retain(|(space, id, webhook)| {
-        let progress = &webhook.progress;
-        let has_more = progress.epoch != latest.epoch || progress.number < latest.number;
-        progress.disabled.is_none() && progress.next <= now && has_more && state.webhook_dispatcher.begin(*space, *id)
-    });
-    Ok(webhooks)
-}
-
-/// Tells a webhook a part of what it has to be told. Says whether anything came of it.
-async fn tell(state: Arc<ServerState>, space: SpaceId, id: WebhookId, webhook: Webhook) -> bool {
-    let before = webhook.progress.clone();
-    let after = tell_chunk(&state, &space, &id, &webhook).await.unwrap_or_else(|problem| {
-        tracing::error!(?problem, "a webhook could not be told");
-        before.clone()
-    });
-    let mut has_moved = after != before;
-    if has_moved {
-        // If it cannot be noted, the same entries are told again under the same ids, when something next happens.
-        if let Err(problem) = state.ask(WriterRequest::Told(space, id, Box::new(after))).await {
-            tracing::warn!(?problem, "how far a webhook has told could not be noted");
-            has_moved = false;
+        let mut progress = webhook.progress.clone();
+        if progress.epoch != latest.epoch {
+            // A restored node goes on from what it has: numbers of another epoch mean something else.
+            return Ok(WebhookProgress { epoch: latest.epoch, number: progress.number.min(latest.number), ..progress });
         }
-    }
-    state.webhook_dispatcher.end(space, id);
-    has_moved
-}
-
-/// Tells a part of what is to be told. Says how far that went.
-async fn tell_chunk(
-    state: &ServerState,
-    space: &SpaceId,
-    id: &WebhookId,
-    webhook: &Webhook,
-) -> Result<WebhookProgress, Problem> {
-    let (latest, entries) = {
-        let db = state.node.snapshot()?;
-        let Some(no) = db.space_no(space)? else { return Ok(webhook.progress.clone()) };
-        (db.position()?, db.journal(Some(no), webhook.progress.number, CHUNK)?)
-    };
-    let mut progress = webhook.progress.clone();
-    if progress.epoch != latest.epoch {
-        // A restored node goes on from what it has: numbers of another epoch mean something else.
-        return Ok(WebhookProgress { epoch: latest.epoch, number: progress.number.min(latest.number), ..progress });
-    }
-    let (is_last, is_empty) = (entries.len() < CHUNK, entries.is_empty());
-    for (number, entry) in entries {
-        // Looked at when it is told, so that what was deleted meanwhile is not told any more.
-        let live_event = live_event(&*state.node.snapshot()?, number, &entry)?;
-        let live_event = live_event
-            .filter(|live_event| webhook.kinds.is_empty() || webhook.kinds.iter().any(|kind| kind == live_event.name));
-        if let Some(live_event) = live_event {
-            let name = format!("{}_{}-{number}", hex::encode(id), latest.epoch);
-            let answer = post(state, webhook, &name, live_event.name, &live_event.data).await;
-            if !answer.as_ref().is_ok_and(|status| (200..300).contains(status)) {
-                return Ok(failed(progress, &answer, state.node.now()));
+        let (is_last, is_empty) = (entries.len() < CHUNK, entries.is_empty());
+        for (number, entry) in entries {
+            // Read when it is sent, so that what was deleted meanwhile is not sent any more.
+            let event = live_event(&*self.node.snapshot()?, number, &entry)?;
+            let is_wanted = |name: &str| webhook.kinds.is_empty() || webhook.kinds.iter().any(|kind| kind == name);
+            if let Some(event) = event.filter(|event| is_wanted(event.name)) {
+                let name = format!("{}_{}-{number}", hex::encode(id), latest.epoch);
+                let answer = self.post(webhook, &name, event.name, &event.data).await;
+                if !answer.as_ref().is_ok_and(|status| (200..300).contains(status)) {
+                    return Ok(failed(progress, &answer, self.node.now()));
+                }
             }
+            progress = WebhookProgress { number, attempts: 0, failing_since: Nanos(0), next: Nanos(0), ..progress };
         }
-        progress = WebhookProgress { number, attempts: 0, failing_since: Nanos(0), next: Nanos(0), ..progress };
+        // What happens in other spaces alone is not worth a row.
+        if is_last && !is_empty {
+            progress.number = progress.number.max(latest.number);
+        }
+        Ok(progress)
     }
-    // What happens in other spaces alone is not worth a row.
-    if is_last && !is_empty {
-        progress.number = progress.number.max(latest.number);
-    }
-    Ok(progress)
 }
 
-/// What comes of an entry that was not taken: another attempt later, or the end.
+/// What comes of an entry that was not received: another attempt later, or the end.
 fn failed(before: WebhookProgress, answer: &Result<u16, SendError>, now: Nanos) -> WebhookProgress {
     let attempts = before.attempts.saturating_add(1);
     let failing_since = if before.attempts == 0 { now } else { before.failing_since };
@@ -221,7 +213,7 @@ fn failed(before: WebhookProgress, answer: &Result<u16, SendError>, now: Nanos) 
         Err(why) => why.to_string(),
     };
     let is_gone = *answer == Ok(StatusCode::GONE.as_u16());
-    let is_over = is_gone || now.0.saturating_sub(failing_since.0) >= PATIENCE_NANOS;
+    let is_over = is_gone || now.0.saturating_sub(failing_since.0) >= RETRY_NANOS_MAX;
     let disabled = is_over.then(|| if is_gone { said } else { format!("{said}, for a day") });
     WebhookProgress { attempts, failing_since, next, disabled, ..before }
 }
@@ -240,7 +232,7 @@ mod tests {
             assert!(progress.next > now && progress.number == 7);
             now = progress.next;
         }
-        assert!(now.0 - began.0 >= PATIENCE_NANOS);
+        assert!(now.0 - began.0 >= RETRY_NANOS_MAX);
         assert!((10..30).contains(&progress.attempts), "{progress:?}");
         assert!(failed(start.clone(), &Ok(410), began).disabled.is_some());
         assert!(failed(start, &Err(SendError::NoAnswer), began).disabled.is_none());

@@ -6,6 +6,7 @@
 use super::machine::Peak;
 use super::supply;
 use super::{Scale, figure, ingest, print};
+use crate::app::app;
 use crate::clock::SystemClock;
 use crate::home_space;
 use anyhow::{Context as _, Result, ensure};
@@ -48,7 +49,7 @@ pub(crate) fn run(scale: &Scale) -> Result<()> {
     let limits = Limits { key_per_second: 10_000_000, ..Limits::default() };
     let state = ServerState::new(node.clone(), ServerOptions { limits, ..ServerOptions::default() }, "bench");
     let local = SocketAddr::from(([127, 0, 0, 1], 0));
-    let server = runtime.block_on(server::serve(state, local))?;
+    let server = runtime.block_on(server::serve(app(&state), local))?;
     let load = |address, connections, time, make: Arc<Make>| runtime.block_on(loaded(address, connections, time, make));
     let posting: Arc<Make> = Arc::new(poster(key.clone()));
     load(server.address, 64, time / 3, posting.clone())?;

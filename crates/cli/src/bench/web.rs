@@ -7,6 +7,7 @@ use self::driver::{Driver, Window};
 use super::http::{Make, loaded, one};
 use super::supply;
 use super::{Scale, figure, print};
+use crate::app::app;
 use crate::clock::SystemClock;
 use crate::{home_space, welcome};
 use anyhow::{Context as _, Result, ensure};
@@ -35,7 +36,7 @@ pub(crate) fn run(scale: &Scale) -> Result<()> {
     prepare(&node)?;
     let limits = Limits { user_per_second: 10_000_000, address_per_second: 10_000_000, ..Limits::default() };
     let state = ServerState::new(node.clone(), ServerOptions { limits, ..ServerOptions::default() }, "bench");
-    let server = runtime.block_on(server::serve(state.clone(), SocketAddr::from(([127, 0, 0, 1], 0))))?;
+    let server = runtime.block_on(server::serve(app(&state), SocketAddr::from(([127, 0, 0, 1], 0))))?;
     let link = || state.operator_link().map_err(|why| anyhow::anyhow!(why.detail));
     let cookie = runtime.block_on(sign_in(server.address, &link()?))?;
     let make = |path: &'static str| -> Arc<Make> {

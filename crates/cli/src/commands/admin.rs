@@ -4,6 +4,7 @@
 //! on a port of its own on this machine.
 
 use super::Done;
+use crate::app::app;
 use crate::context::Context;
 use crate::document::Document;
 use crate::failure::Failure;
@@ -280,7 +281,7 @@ impl Admin {
         let options = server::ServerOptions { backups: None, ..context.loaded.server_options() };
         let state = ServerState::new(node.clone(), options, &token);
         let local = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
-        let server = runtime.block_on(server::serve(state, local)).map_err(|why| failed(why.to_string()))?;
+        let server = runtime.block_on(server::serve(app(&state), local)).map_err(|why| failed(why.to_string()))?;
         let answer = self.ask(&Remote::at(server.address, &token));
         runtime.block_on(server.stop());
         answer

@@ -4,6 +4,7 @@
 //! piece by piece, so that the anteroom fills and empties before one's eyes.
 
 use super::Done;
+use crate::app::app;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::home_space::{administer, random_bytes};
@@ -105,7 +106,7 @@ impl Demo {
         let runtime = runtime.map_err(|why| Failure::new(why.to_string(), "try again"))?;
         let state =
             ServerState::new(here.clone(), context.loaded.server_options(), &hex::encode(random_bytes::<32>()?));
-        let server = runtime.block_on(server::serve(state.clone(), context.loaded.listen));
+        let server = runtime.block_on(server::serve(app(&state), context.loaded.listen));
         let server =
             server.map_err(|why| Failure::new(why.to_string(), "pass another address: --listen 127.0.0.1:0"))?;
         let link = state.operator_link().map_err(|why| Failure::new(why.detail, "try again"))?;

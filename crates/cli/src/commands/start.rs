@@ -2,6 +2,7 @@
 
 use super::Done;
 use super::init::{self, Initialised};
+use crate::app::app;
 use crate::context::Context;
 use crate::declared;
 use crate::descriptors;
@@ -16,7 +17,7 @@ use engine::reads::Reads as _;
 use node::fetch::hunter::NoSources;
 use node::{Node, WriterRequest};
 use serde::Serialize;
-use server::{ServerState, Tls};
+use server::{RunningServer, ServerState, Tls};
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -105,7 +106,7 @@ fn serve(
         let what_to_do = "stop what listens there, or pass another address: --listen 127.0.0.1:0 takes any free port";
         Failure::new(why.to_string(), what_to_do)
     };
-    let server = runtime.block_on(server::serve(state.clone(), context.loaded.listen)).map_err(taken)?;
+    let server = runtime.block_on(server::serve(app(&state), context.loaded.listen)).map_err(taken)?;
     let metrics = context.loaded.metrics_listen.map(|address| server::serve_metrics(state.clone(), address));
     let metrics = metrics.map(|metrics| runtime.block_on(metrics)).transpose().map_err(taken)?;
     warn_if_in_the_clear(context, server.address);
@@ -123,7 +124,7 @@ fn serve(
         made,
     };
     drop(db);
-    let watched = context.show(&running).and_then(|()| watch(node, signals));
+    let watched = context.show(&running).and_then(|()| watch(node, &server, signals));
     runtime.block_on(async {
         if let Some(metrics) = metrics {
             metrics.stop().await;
@@ -161,9 +162,15 @@ fn make_if_new(context: &Context) -> Result<Option<Initialised>, Failure> {
     init::make(context, None).map(Some)
 }
 
-/// Waits for a signal, and notices if the writer has stopped by itself.
-fn watch(node: &Node, signals: &Signals) -> Result<(), Failure> {
+/// Waits for a signal, and notices if the writer or the server has stopped by itself.
+fn watch(node: &Node, server: &RunningServer, signals: &Signals) -> Result<(), Failure> {
     while !signals.wait(LOOK) {
+        if server.has_ended() {
+            return Err(Failure::new(
+                "the server has stopped by itself",
+                "the log above names the task that ended; report it, then start again",
+            ));
+        }
         node.submit(WriterRequest::Tick, |_| ()).or_else(|why| match why {
             // Too much to do is a sign of life.
             node::RequestError::Busy => Ok(()),

@@ -128,7 +128,7 @@ async fn people_are_invited_and_talk_live() {
     first.goto(&format!("{}/s/home/mentions", served.url)).await;
     first.reads("from the phone").await;
     first.goto(&format!("{}/s/home/reports", served.url)).await;
-    first.reads("Nobody reported anything").await;
+    first.reads("There are no reports").await;
     first.close().await;
     second.close().await;
 }
@@ -215,7 +215,7 @@ async fn a_passkey_joins_signs_in_and_is_forgotten() {
     let operating = driver.browser(DESKTOP.0, DESKTOP.1).await;
     operator(&served, &operating).await;
     operating.goto(&format!("{}/me", served.url)).await;
-    operating.reads("you need script, a recent browser, and a host name").await;
+    operating.reads("needs JavaScript, a recent browser, and a host name").await;
     served.url = served.url.replace("127.0.0.1", "localhost");
     operator(&served, &operating).await;
     let link = invitation(&served, &operating).await;
@@ -250,7 +250,7 @@ async fn a_passkey_joins_signs_in_and_is_forgotten() {
     browser.fill("input[name=after]", "correct horse battery").await;
     browser.leave("form[action='/me/password'] button").await;
     browser.leave("form[action='/me/passkey/forget'] button").await;
-    browser.reads("You have none").await;
+    browser.reads("You have no passkeys").await;
     browser.leave("form[action='/out'] button").await;
     browser.click("form.passkey button").await;
     browser.reads("does not prove anybody here").await;
@@ -290,7 +290,7 @@ async fn what_waits_is_seen_and_let_in_and_the_inside_is_shown() {
     let first = browser.run("return document.querySelector('#waiting li a').href").await;
     browser.until("document.body.innerText.includes('0 events wait')").await;
     browser.goto(first.as_str().unwrap()).await;
-    browser.reads("It was applied").await;
+    browser.reads("Applied").await;
     browser.is_accessible().await;
     browser.picture("story").await;
     browser.goto(&format!("{url}/s/home")).await;

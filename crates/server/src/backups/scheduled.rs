@@ -1,19 +1,19 @@
-//! Backups by the clock.
+//! Scheduled backups.
 //!
 //! They stand in one folder under names that say which node made them and when, in UTC:
 //! `anteroom-{node}-{date}T{time}Z.backup`. The names are all there is to remember: the newest says when the next is due,
 //! also after a restart. One that fails is tried again when the next is due. When a new one is whole, the oldest beyond
 //! the number to keep are removed. Nothing else in that folder is ever touched.
 
-use super::{BackupTaskError, make};
-use crate::backups::ServerState;
+use super::{BackupTaskError, Backups};
 use engine::reads::StoreResult;
 use model::Nanos;
 use model::calendar::CivilTime;
+use node::Node;
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Weak;
+use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 use store::disk::TEMPORARY;
 
@@ -34,49 +34,56 @@ pub struct BackupPlan {
     pub keep: usize,
 }
 
-/// Makes backups when they are due until the house is taken down.
-pub(crate) async fn run(state: Weak<ServerState>) {
-    loop {
-        let Some(alive) = state.upgrade() else { return };
-        if alive.options.backups.is_none() {
+impl Backups {
+    /// Makes backups when they are due, for as long as it is let.
+    pub(crate) async fn run_schedule(self: Arc<Backups>) {
+        loop {
+            let backups = self.clone();
+            let looked = tokio::task::spawn_blocking(move || backups.run_due()).await;
+            if let Err(why) = looked {
+                tracing::error!(%why, "a scheduled backup broke off");
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Whether backups are scheduled.
+    pub(crate) fn is_scheduled(&self) -> bool {
+        self.plan.is_some()
+    }
+
+    /// Makes a backup if one is due.
+    pub fn run_due(&self) {
+        let Some(plan) = &self.plan else { return };
+        let now = self.node.now();
+        let begun_at = self.locked().begun_at;
+        if begun_at.is_some_and(|at| now < at.plus(plan.every_nanos)) {
             return;
         }
-        let _ = tokio::task::spawn_blocking(move || run_due_backup(&alive)).await;
-        tokio::time::sleep(LOOK).await;
-    }
-}
-
-/// Makes a backup if one is due.
-pub(crate) fn run_due_backup(state: &ServerState) {
-    let Some(plan) = &state.options.backups else { return };
-    let now = state.node.now();
-    let begun_at = state.backups.locked().begun_at;
-    if begun_at.is_some_and(|at| now < at.plus(plan.every_nanos)) {
-        return;
-    }
-    let names = match Names::of(state) {
-        Ok(names) => names,
-        Err(fault) => {
-            state.backups.locked().begun_at = Some(now);
-            return state.backups.failed(&fault.into(), now);
+        let names = match Names::of(&self.node) {
+            Ok(names) => names,
+            Err(fault) => {
+                self.locked().begun_at = Some(now);
+                return self.failed(&fault.into(), now);
+            }
+        };
+        if !names.is_due(plan, now) {
+            let mut state = self.locked();
+            if state.newest.is_none() {
+                state.newest = names.newest(&plan.folder);
+            }
+            return;
         }
-    };
-    if !names.is_due(plan, now) {
-        let mut backups = state.backups.locked();
-        if backups.newest.is_none() {
-            backups.newest = names.newest(&plan.folder);
+        // If this fails, writing fails as well, and says so.
+        let _ = DirBuilder::new().mode(0o700).create(&plan.folder);
+        match self.make(&plan.folder.join(names.at(now))) {
+            // Somebody asked for one that is still being written; ours comes after it.
+            Err(BackupTaskError::Busy) => return,
+            Err(BackupTaskError::Failed(_)) => {}
+            Ok(_) => names.thin_out(plan),
         }
-        return;
+        self.locked().begun_at = Some(now);
     }
-    // If this fails, writing fails as well, and says so.
-    let _ = DirBuilder::new().mode(0o700).create(&plan.folder);
-    match make(state, &plan.folder.join(names.at(now))) {
-        // Somebody asked for one that is still being written; ours comes after it.
-        Err(BackupTaskError::Busy) => return,
-        Err(BackupTaskError::Failed(_)) => {}
-        Ok(_) => names.thin_out(plan),
-    }
-    state.backups.locked().begun_at = Some(now);
 }
 
 /// The names that this node gives to backups.
@@ -87,8 +94,8 @@ struct Names {
 
 impl Names {
     /// A node is known by its home space, which it keeps for ever.
-    fn of(state: &ServerState) -> StoreResult<Names> {
-        let spaces = state.node.snapshot()?.kept_spaces()?;
+    fn of(node: &Node) -> StoreResult<Names> {
+        let spaces = node.snapshot()?.kept_spaces()?;
         let home = spaces.iter().find(|(_, kept)| kept.name == "home").or(spaces.first());
         let space = home.map(|(space, _)| space.0).unwrap_or_default();
         Ok(Names { start: format!("anteroom-{}-", hex::encode(&space[..4])) })

@@ -1,7 +1,7 @@
 //! One connection: which HTTP it speaks, under TLS or in the clear, and its limits.
 
-use super::patience::{ActivityBody, ActivitySocket, ConnectionActivity};
-use crate::state::Limits;
+use super::activity::{ActivityBody, ActivitySocket, ConnectionActivity};
+use crate::options::Limits;
 use crate::tls::Tls;
 use axum::Router;
 use axum::body::Body;
@@ -75,7 +75,7 @@ impl Protocols {
 pub(super) struct Connection {
     pub(super) stream: TcpStream,
     pub(super) peer: SocketAddr,
-    pub(super) pace: Arc<ConnectionActivity>,
+    pub(super) activity: Arc<ConnectionActivity>,
     pub(super) router: Router,
 }
 
@@ -87,7 +87,7 @@ impl Connection {
         tls: Option<&Tls>,
         mut ending: watch::Receiver<()>,
     ) -> Ended {
-        let Connection { stream, peer, pace, router } = self;
+        let Connection { stream, peer, activity, router } = self;
         let _ = stream.set_nodelay(true);
         // Looked at and left where it is: the first read then takes the whole head, into a buffer that never grows.
         let mut first = [0; HTTP2_BEGINS.len()];
@@ -98,39 +98,39 @@ impl Connection {
         if length == 0 {
             return Ok(());
         }
-        let paced = ActivitySocket { stream, pace: pace.clone() };
-        let talk = Talk { protocols, peer, pace, router, ending };
+        let socket = ActivitySocket { stream, activity: activity.clone() };
+        let exchange = Exchange { protocols, peer, activity, router, ending };
         match tls {
-            None => talk.hold(paced, &first[..length] == HTTP2_BEGINS).await,
+            None => exchange.run(socket, &first[..length] == HTTP2_BEGINS).await,
             Some(tls) => {
-                let stream = tls.shake_hands(paced).await?;
+                let stream = tls.shake_hands(socket).await?;
                 let is_http2 = stream.get_ref().1.alpn_protocol() == Some(HTTP2_NAME);
-                talk.hold(stream, is_http2).await
+                exchange.run(stream, is_http2).await
             }
         }
     }
 }
 
 /// What is said on a connection once it is known how.
-struct Talk<'a> {
+struct Exchange<'a> {
     protocols: &'a Protocols,
     peer: SocketAddr,
-    pace: Arc<ConnectionActivity>,
+    activity: Arc<ConnectionActivity>,
     router: Router,
     ending: watch::Receiver<()>,
 }
 
-impl Talk<'_> {
-    async fn hold<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self, stream: S, is_http2: bool) -> Ended {
-        let Talk { protocols, peer, pace, router, mut ending } = self;
+impl Exchange<'_> {
+    async fn run<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self, stream: S, is_http2: bool) -> Ended {
+        let Exchange { protocols, peer, activity, router, mut ending } = self;
         let stream = TokioIo::new(stream);
         let service = service_fn(move |request: http::Request<Incoming>| {
-            pace.asked();
-            let pace = pace.clone();
+            activity.note_request();
+            let activity = activity.clone();
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(ConnectInfo(peer));
             let answer = router.clone().oneshot(request);
-            async move { answer.await.map(|answer| answer.map(|body| ActivityBody::new(body, pace))) }
+            async move { answer.await.map(|answer| answer.map(|body| ActivityBody::new(body, activity))) }
         });
         let service = TowerToHyperService::new(service);
         if is_http2 {

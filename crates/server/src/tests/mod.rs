@@ -1,33 +1,17 @@
-//! The server as clients meet it: a real node in a folder of its own, asked through the router.
+//! A real node in a folder of its own, asked through a router or over a socket: for tests of the crates that bring routes.
 
-mod access;
-mod backups;
-mod conversations;
-mod declared;
-mod elsewhere;
-mod explorer;
-mod hostile;
-mod hostile_http1;
-mod hostile_http2;
-mod live;
-mod metrics;
-mod pages;
-#[cfg(feature = "passkeys")]
-mod passkeys;
-mod people;
-mod repeating;
-#[cfg(feature = "search")]
-mod search;
-mod tls;
-mod upkeep;
-mod webhooks;
+#![allow(clippy::expect_used, clippy::panic, missing_docs, reason = "a test that cannot begin has failed")]
+
 mod wire;
 
-use crate::door::keys::NewKey;
-use crate::door::sessions::{SessionSecret, written};
-use crate::door::signature::sign;
-use crate::routes::router;
-use crate::state::{Limits, ServerOptions, ServerState};
+pub use wire::{Client, Wire};
+
+use crate::app::App;
+use crate::auth::keys::NewKey;
+use crate::auth::signature::sign;
+use crate::options::{Limits, ServerOptions};
+use crate::secrets::{Secret, write_secret};
+use crate::state::ServerState;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
 use engine::access::KeyRole;
@@ -47,10 +31,10 @@ use tower::ServiceExt as _;
 
 /// A clock that moves when it is told to, and a little whenever it is asked.
 #[derive(Debug)]
-pub(super) struct HandClock(AtomicU64);
+pub struct HandClock(AtomicU64);
 
 impl HandClock {
-    pub(super) fn advance(&self, seconds: u64) {
+    pub fn advance(&self, seconds: u64) {
         self.0.fetch_add(seconds * Nanos::SECOND, Ordering::Relaxed);
     }
 }
@@ -62,39 +46,41 @@ impl Clock for HandClock {
 }
 
 /// A node with a home space and a key of each role.
-pub(super) struct Home {
-    pub(super) state: Arc<ServerState>,
-    pub(super) clock: Arc<HandClock>,
-    pub(super) space: SpaceId,
-    pub(super) frontend: String,
-    pub(super) backend: String,
-    pub(super) admin: String,
+pub struct TestServer {
+    /// The application of the crate under test, and its router, which keeps its state between requests.
+    make_app: fn(Arc<ServerState>) -> App,
+    router: axum::Router,
+    pub state: Arc<ServerState>,
+    pub clock: Arc<HandClock>,
+    pub space: SpaceId,
+    pub frontend: String,
+    pub backend: String,
+    pub admin: String,
     _folder: tempfile::TempDir,
 }
 
-pub(super) const OPERATOR: &str = "a token for tests";
+pub const OPERATOR: &str = "a token for tests";
 
 /// What came back.
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) status: StatusCode,
-    pub(super) media: String,
-    pub(super) body: Value,
+pub struct Answer {
+    pub status: StatusCode,
+    pub media: String,
+    pub body: Value,
 }
 
-impl Home {
-    pub(super) fn new() -> Home {
-        Home::with(ServerOptions {
-            limits: Limits { address_per_second: 1_000_000, user_per_second: 1_000_000, ..Limits::default() },
-            ..ServerOptions::default()
-        })
+impl TestServer {
+    /// Limits that no test reaches by accident.
+    pub fn generous_options() -> ServerOptions {
+        let limits = Limits { address_per_second: 1_000_000, user_per_second: 1_000_000, ..Limits::default() };
+        ServerOptions { limits, ..ServerOptions::default() }
     }
 
-    pub(super) fn with(options: ServerOptions) -> Home {
-        Home::on(options, store::StoreOptions::default())
-    }
-
-    pub(super) fn on(options: ServerOptions, stored: store::StoreOptions) -> Home {
+    pub fn new(
+        make_app: fn(Arc<ServerState>) -> App,
+        options: ServerOptions,
+        stored: store::StoreOptions,
+    ) -> TestServer {
         let folder = tempfile::tempdir().expect("a folder");
         let disk = FolderDisk::new(folder.path()).expect("a disk");
         let store = Store::open(Arc::new(disk), MasterKey::new(&[5; 32]), stored).expect("a store");
@@ -104,17 +90,21 @@ impl Home {
         let key = |role, number| make_key(&node, space, role, number);
         let (frontend, backend, admin) = (key(KeyRole::Frontend, 1), key(KeyRole::Backend, 2), key(KeyRole::Admin, 3));
         let state = ServerState::new(node, options, OPERATOR);
-        Home { state, clock, space, frontend, backend, admin, _folder: folder }
+        let router = make_app(state.clone()).router();
+        TestServer { make_app, router, state, clock, space, frontend, backend, admin, _folder: folder }
+    }
+
+    /// The application, to be served.
+    pub fn app(&self) -> App {
+        (self.make_app)(self.state.clone())
+    }
+
+    pub fn router(&self) -> axum::Router {
+        self.router.clone()
     }
 
     /// Sends a request with these headers.
-    pub(super) async fn send(
-        &self,
-        method: &str,
-        path: &str,
-        headers: &[(&str, &str)],
-        body: Option<&Value>,
-    ) -> Answer {
+    pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<&Value>) -> Answer {
         let method = Method::from_bytes(method.as_bytes()).expect("a method");
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
@@ -130,9 +120,9 @@ impl Home {
         self.raw(request.body(Body::from(bytes)).expect("a request")).await
     }
 
-    pub(super) async fn raw(&self, mut request: Request<Body>) -> Answer {
+    pub async fn raw(&self, mut request: Request<Body>) -> Answer {
         request.extensions_mut().insert(ConnectInfo(SocketAddr::from(([192, 0, 2, 7], 4711))));
-        let response = router(&self.state).oneshot(request).await.expect("an answer");
+        let response = self.router().oneshot(request).await.expect("an answer");
         let status = response.status();
         let media = response.headers().get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
         let media = media.to_owned();
@@ -144,20 +134,20 @@ impl Home {
     }
 
     /// Asks with the backend key for a user.
-    pub(super) async fn by(&self, user: &str, method: &str, path: &str, body: Option<Value>) -> Answer {
+    pub async fn by(&self, user: &str, method: &str, path: &str, body: Option<Value>) -> Answer {
         let headers = [("x-api-key", self.backend.as_str()), ("x-user-id", user)];
         self.send(method, path, &headers, body.as_ref()).await
     }
 
     /// The plain signature of a user.
-    pub(super) fn signature(&self, text: &str) -> String {
+    pub fn signature(&self, text: &str) -> String {
         let keys = self.state.node.snapshot().expect("a snapshot").signing_keys(&self.space).expect("keys");
         sign(&keys[0].1.secret, text)
     }
 
     /// What a browser sends that somebody signed in with.
-    pub(super) fn session(&self, user: &str, is_operator: bool) -> Vec<(&'static str, String)> {
-        let secret = SessionSecret::random().expect("chance");
+    pub fn session(&self, user: &str, is_operator: bool) -> Vec<(&'static str, String)> {
+        let secret = Secret::random().expect("chance");
         if is_operator {
             let browser = NewSession { hash: [0; 32], agent: String::new() };
             let what = AccountCommand::SignInOperator(user.to_owned(), browser, Box::new([9; 32]));
@@ -172,29 +162,29 @@ impl Home {
         // As if they had signed in before whatever happened to them since.
         let kept = self.state.node.store().write(now, |batch| batch.keep_session(&id, &session));
         kept.expect("a session");
-        let cookie = format!("anteroom={}", written(&front, &secret));
+        let cookie = format!("anteroom={}", write_secret(&front, &secret));
         vec![("cookie", cookie), ("sec-fetch-site", "same-origin".to_owned())]
     }
 
-    pub(super) fn administer(&self, what: AdminCommand) -> AdminResult {
+    pub fn administer(&self, what: AdminCommand) -> AdminResult {
         administer(&self.state.node, what)
     }
 }
 
-impl Drop for Home {
+impl Drop for TestServer {
     fn drop(&mut self) {
         self.state.node.stop();
     }
 }
 
-pub(super) fn administer(node: &Node, what: AdminCommand) -> AdminResult {
+pub fn administer(node: &Node, what: AdminCommand) -> AdminResult {
     match node.ask(node::WriterRequest::Administer(Box::new(AdminRequest::by("a test", what)))).expect("an answer") {
         WriterReply::Administered(Ok(done)) => done,
         other => panic!("{other:?}"),
     }
 }
 
-pub(super) fn found(node: &Node, name: &str, random: u8) -> SpaceId {
+pub fn found(node: &Node, name: &str, random: u8) -> SpaceId {
     let random = Box::new([random; 80]);
     match administer(node, AdminCommand::FoundSpace { name: name.to_owned(), sealed: true, random }) {
         AdminResult::Founded(space) => space,
@@ -202,7 +192,7 @@ pub(super) fn found(node: &Node, name: &str, random: u8) -> SpaceId {
     }
 }
 
-pub(super) fn make_key(node: &Node, space: SpaceId, role: KeyRole, number: u8) -> String {
+pub fn make_key(node: &Node, space: SpaceId, role: KeyRole, number: u8) -> String {
     let key = NewKey::new([number; 8], &[number; 32]);
     administer(node, AdminCommand::AddKey { id: key.id, role, space, hash: key.hash, label: String::new() });
     key.text

@@ -1,66 +1,66 @@
 //! A server on a real socket, and clients that say whatever they like to it, byte by byte.
 
-use super::Home;
+use super::TestServer;
+use crate::app::App;
 use crate::listen::{RunningServer, serve};
-use crate::state::{Limits, ServerOptions};
+use crate::options::{Limits, ServerOptions};
+use crate::state::ServerState;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpSocket, TcpStream};
 
 /// How often another client tries: one that was slow itself may have been turned away.
 const TRIES: usize = 100;
 
-/// A home that listens.
-pub(super) struct Wire {
-    pub(super) home: Home,
+/// A test server that listens.
+pub struct Wire {
+    pub home: TestServer,
     server: RunningServer,
 }
 
 impl Wire {
-    pub(super) async fn new() -> Wire {
-        Wire::with(Limits::default()).await
-    }
-
-    /// One that soon loses its patience.
-    pub(super) async fn impatient() -> Wire {
+    /// Limits that are reached soon.
+    pub fn impatient_limits() -> Limits {
         let (header_timeout, write_stall_timeout) = (Duration::from_millis(300), Duration::from_millis(100));
-        Wire::with(Limits { header_timeout, write_stall_timeout, request_seconds: 1, ..Limits::default() }).await
+        Limits { header_timeout, write_stall_timeout, request_seconds: 1, ..Limits::default() }
     }
 
-    pub(super) async fn with(limits: Limits) -> Wire {
-        let home = Home::with(ServerOptions { limits, ..ServerOptions::default() });
-        let server = serve(home.state.clone(), SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a server");
+    pub async fn new(make_app: fn(Arc<ServerState>) -> App, limits: Limits) -> Wire {
+        let options = ServerOptions { limits, ..ServerOptions::default() };
+        let home = TestServer::new(make_app, options, store::StoreOptions::default());
+        let server = serve(home.app(), SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a server");
         Wire { home, server }
     }
 
     /// A client that has said nothing yet.
-    pub(super) async fn client(&self) -> Client {
+    pub async fn client(&self) -> Client {
         Client(TcpStream::connect(self.server.address).await.expect("a connection"))
     }
 
     /// A client that takes as little as possible at a time.
-    pub(super) async fn narrow_client(&self) -> Client {
+    pub async fn narrow_client(&self) -> Client {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.set_recv_buffer_size(4096).expect("a small buffer");
         Client(socket.connect(self.server.address).await.expect("a connection"))
     }
 
     /// Says this, and hears everything until the server closes.
-    pub(super) async fn said(&self, bytes: &[u8]) -> Vec<u8> {
+    pub async fn said(&self, bytes: &[u8]) -> Vec<u8> {
         let client = self.client().await;
         client.says_and_hears(bytes).await
     }
 
     /// Says this, and gives the status of the answer; zero if the connection was closed without one.
-    pub(super) async fn status(&self, bytes: &[u8]) -> (u16, String) {
+    pub async fn status(&self, bytes: &[u8]) -> (u16, String) {
         let heard = String::from_utf8_lossy(&self.said(bytes).await).into_owned();
         let status = heard.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
         (status.unwrap_or(0), heard)
     }
 
     /// Whoever else asks is answered.
-    pub(super) async fn others_are_answered(&self) {
+    pub async fn others_are_answered(&self) {
         for _ in 0..TRIES {
             let (status, _) = self.status(b"GET /healthz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await;
             if status == 200 {
@@ -71,13 +71,13 @@ impl Wire {
     }
 
     /// Posts this again and again while somebody listens, who has just asked to. Ends when they were cut off.
-    pub(super) async fn says_until_nobody_listens(&self, listener: &Client, text: &str) {
+    pub async fn says_until_nobody_listens(&self, listener: &Client, text: &str) {
         // The head of the answer, or the first frames of HTTP/2.
         listener.hears_some().await;
-        while self.home.state.hub.listeners() == 0 {
+        while self.home.state.hub.subscribers() == 0 {
             tokio::task::yield_now().await;
         }
-        while self.home.state.hub.listeners() > 0 {
+        while self.home.state.hub.subscribers() > 0 {
             let body = Some(serde_json::json!({ "body": text }));
             let answer = self.home.by("alice", "POST", "/v1/threads/t/messages", body).await;
             assert_eq!(answer.status, 201, "{answer:?}");
@@ -86,7 +86,7 @@ impl Wire {
     }
 
     /// A request of alice with this body.
-    pub(super) fn post(&self, path: &str, body: &[u8]) -> Vec<u8> {
+    pub fn post(&self, path: &str, body: &[u8]) -> Vec<u8> {
         let head = format!(
             "POST {path} HTTP/1.1\r\nhost: a\r\nx-api-key: {}\r\nx-user-id: alice\r\ncontent-type: application/json\r\n\
              content-length: {}\r\nconnection: close\r\n\r\n",
@@ -98,11 +98,11 @@ impl Wire {
 }
 
 /// One end of a connection.
-pub(super) struct Client(TcpStream);
+pub struct Client(TcpStream);
 
 impl Client {
     /// Says everything, unless the other end closes first.
-    pub(super) async fn says(&self, mut bytes: &[u8]) {
+    pub async fn says(&self, mut bytes: &[u8]) {
         while !bytes.is_empty() && self.0.writable().await.is_ok() {
             match self.0.try_write(bytes) {
                 Ok(written) => bytes = &bytes[written..],
@@ -113,7 +113,7 @@ impl Client {
     }
 
     /// Hears a part; nothing if the other end closed.
-    pub(super) async fn hears_some(&self) -> Vec<u8> {
+    pub async fn hears_some(&self) -> Vec<u8> {
         let mut bytes = vec![0; 65_536];
         while self.0.readable().await.is_ok() {
             match self.0.try_read(&mut bytes) {
@@ -129,7 +129,7 @@ impl Client {
     }
 
     /// Hears everything until the other end closes.
-    pub(super) async fn hears(&self) -> Vec<u8> {
+    pub async fn hears(&self) -> Vec<u8> {
         let mut all = Vec::new();
         loop {
             match self.hears_some().await {
@@ -140,7 +140,7 @@ impl Client {
     }
 
     /// Both at the same time, so that neither end waits for the other.
-    pub(super) async fn says_and_hears(&self, bytes: &[u8]) -> Vec<u8> {
+    pub async fn says_and_hears(&self, bytes: &[u8]) -> Vec<u8> {
         tokio::join!(self.says(bytes), self.hears()).1
     }
 }

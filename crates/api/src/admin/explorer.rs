@@ -1,0 +1,73 @@
+//! The explorer: what rests in the store, under keys that people can read.
+
+use axum::Json;
+use axum::extract::State;
+use model::SpaceId;
+use node::commands::CallerKind;
+use queries::paging::page_limit;
+use serde::{Deserialize, Serialize};
+use server::context::RequestContext;
+use server::extract::{Path, Query};
+use server::problem::Problem;
+use server::state::SharedState;
+use utoipa::{IntoParams, ToSchema};
+
+/// Which keys to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct KeyQuery {
+    /// Those that begin with this text. Ids of events, spaces and identities must be whole; times and hashes may be cut.
+    prefix: Option<String>,
+    /// Where the page before ended: its last key.
+    cursor: Option<String>,
+    /// At most so many.
+    #[param(minimum = 1, maximum = 1000, default = 50)]
+    limit: Option<usize>,
+}
+
+/// A page of keys.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct KeyPage {
+    keys: Vec<String>,
+    /// The cursor of the next page, if there may be one.
+    next: Option<String>,
+}
+
+/// What rests under a key.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct KeyRow {
+    key: String,
+    /// The row; bytes that are not JSON are in hexadecimal.
+    value: serde_json::Value,
+    /// What to know about how it is shown: sealed content, for instance, is not decrypted.
+    note: Option<&'static str>,
+}
+
+/// The space that the caller may look into; none for the operator, who sees all.
+fn visible_space(context: &RequestContext) -> Result<Option<SpaceId>, Problem> {
+    if context.caller.kind == CallerKind::Operator { Ok(None) } else { context.space().map(Some) }
+}
+
+pub(crate) async fn list(
+    State(state): State<SharedState>,
+    context: RequestContext,
+    Query(query): Query<KeyQuery>,
+) -> Result<Json<KeyPage>, Problem> {
+    let most = page_limit(query.limit, 1000)?;
+    let only = visible_space(&context)?;
+    let prefix = query.prefix.unwrap_or_default();
+    let db = state.node.snapshot()?;
+    let page = db.explore(&prefix, query.cursor.as_deref().filter(|cursor| !cursor.is_empty()), most, only.as_ref())?;
+    let page = page.map_err(|why| Problem::bad_request(why.to_string()))?;
+    Ok(Json(KeyPage { keys: page.keys, next: page.next }))
+}
+
+pub(crate) async fn get(
+    State(state): State<SharedState>,
+    context: RequestContext,
+    Path(key): Path<String>,
+) -> Result<Json<KeyRow>, Problem> {
+    let row = state.node.snapshot()?.explore_row(&key, visible_space(&context)?.as_ref())?;
+    let row = row.ok_or_else(|| Problem::not_found("there is no such row in what this key may see"))?;
+    Ok(Json(KeyRow { key, value: row.value, note: row.note }))
+}

@@ -1,0 +1,157 @@
+//! Routes of users and their applications.
+
+use super::{ApiRoute, api_routes};
+use crate::schemas::ChosenId;
+#[cfg(feature = "search")]
+use crate::search;
+use crate::{export, external_signing, live, messages, people, presence, reactions, read_markers, signing, threads};
+use queries::shapes::{Message, Thread};
+
+pub(super) fn routes() -> Vec<ApiRoute> {
+    let tables = [
+        threads_routes(),
+        messages_routes(),
+        reactions_routes(),
+        live_routes(),
+        people_routes(),
+        external_signing_routes(),
+        signing_routes(),
+    ];
+    tables.into_iter().flatten().collect()
+}
+
+fn threads_routes() -> Vec<ApiRoute> {
+    api_routes! { "threads";
+        get "/v1/threads" Read threads::list,
+            "List threads, the latest first", query::<threads::ThreadQuery>(), answers::<threads::Threads>(200);
+        post "/v1/threads" Write threads::create,
+            "Open a thread", body::<threads::ThreadBody>(), answers::<Thread>(201),
+            answers_when::<Thread>(200, "It was there already");
+        get "/v1/threads/{thread}" Read threads::get,
+            "Get a thread", answers::<Thread>(200);
+        put "/v1/threads/{thread}" Change threads::update,
+            "Change the title, metadata, participants or pins of a thread, or who sees it",
+            body::<threads::ThreadBody>(), answers::<Thread>(200);
+        delete "/v1/threads/{thread}" Change threads::delete,
+            "Delete a thread softly: it is not listed any more", answers_nothing();
+        put "/v1/threads/{thread}/read" Own read_markers::mark,
+            "Mark a thread as read up to a message", body::<read_markers::ReadBody>(), answers_nothing();
+    }
+}
+
+fn messages_routes() -> Vec<ApiRoute> {
+    api_routes! { "messages";
+        get "/v1/threads/{thread}/messages" Read messages::in_thread::list,
+            "List messages of a thread: the latest, or those before, after or around one",
+            query::<messages::MessageQuery>(), answers::<messages::Messages>(200);
+        post "/v1/threads/{thread}/messages" Write messages::in_thread::create,
+            "Post a message into a thread, which is opened if it does not exist", path::<ChosenId>("thread"),
+            body::<messages::MessageBody>(), answers::<Message>(201),
+            answers_when::<Message>(200, "It was there already");
+        get "/v1/threads/{thread}/messages/{id}" Read messages::in_thread::get,
+            "Get a message of a thread", answers::<Message>(200);
+        put "/v1/threads/{thread}/messages/{id}" Change messages::in_thread::edit,
+            "Write a new version of a message of a thread", body::<messages::EditBody>(), answers::<Message>(200);
+        delete "/v1/threads/{thread}/messages/{id}" Change messages::in_thread::delete,
+            "Delete a message of a thread softly", answers_nothing();
+        get "/v1/threads/{thread}/messages/{id}/versions" Read messages::in_thread::versions,
+            "All versions of a message of a thread", answers::<messages::Versions>(200);
+        get "/v1/threads/{thread}/messages/{id}/replies" Read messages::in_thread::replies,
+            "The messages that answer a message of a thread", answers::<messages::Messages>(200);
+        get "/v1/messages" Read messages::list,
+            "List messages of a thread: the latest, or those before, after or around one",
+            query::<messages::ThreadOf>(), query::<messages::MessageQuery>(), answers::<messages::Messages>(200);
+        post "/v1/messages" Write messages::create,
+            "Post a message; a thread that does not exist is opened", body::<messages::MessageBody>(),
+            answers::<Message>(201), answers_when::<Message>(200, "It was there already");
+        get "/v1/messages/{id}" Read messages::get,
+            "Get a message", answers::<Message>(200);
+        put "/v1/messages/{id}" Change messages::edit,
+            "Write a new version of a message", body::<messages::EditBody>(), answers::<Message>(200);
+        delete "/v1/messages/{id}" Change messages::delete,
+            "Delete a message softly: a version that says so", answers_nothing();
+        get "/v1/messages/{id}/versions" Read messages::versions,
+            "All versions of a message, the first one first", answers::<messages::Versions>(200);
+        get "/v1/messages/{id}/replies" Read messages::replies,
+            "The messages that answer a message", answers::<messages::Messages>(200);
+        #[cfg(feature = "search")]
+        get "/v1/search" Read search::search,
+            "Search messages", query::<search::SearchQuery>(), answers::<search::SearchResults>(200);
+    }
+}
+
+fn reactions_routes() -> Vec<ApiRoute> {
+    api_routes! { "reactions";
+        get "/v1/threads/{thread}/messages/{id}/reactions" Read reactions::list_in_thread,
+            "Who reacted to a message of a thread, and how", answers::<reactions::Reactions>(200);
+        post "/v1/threads/{thread}/messages/{id}/reactions" Write reactions::add_in_thread,
+            "React to a message of a thread", body::<reactions::ReactionBody>(), answers::<reactions::Reactions>(200);
+        delete "/v1/threads/{thread}/messages/{id}/reactions/{identity}" Write reactions::remove_in_thread,
+            "Take a reaction to a message of a thread back", answers_nothing();
+        get "/v1/messages/{id}/reactions" Read reactions::list,
+            "Who reacted to a message, and how", answers::<reactions::Reactions>(200);
+        post "/v1/messages/{id}/reactions" Write reactions::add,
+            "React to a message; an earlier reaction of the same user is replaced", body::<reactions::ReactionBody>(),
+            answers::<reactions::Reactions>(200);
+        delete "/v1/messages/{id}/reactions/{identity}" Write reactions::remove,
+            "Take a reaction back", answers_nothing();
+    }
+}
+
+fn live_routes() -> Vec<ApiRoute> {
+    api_routes! { "live";
+        post "/v1/threads/{thread}/typing" Own presence::typing,
+            "Tell those who listen to a thread that the caller is typing", answers_nothing();
+        put "/v1/presence" Own presence::presence,
+            "Tell those who listen to the space how the caller is there", body::<presence::PresenceBody>(),
+            answers_nothing();
+        get "/v1/events" Read live::events,
+            "Listen to what happens, as server-sent events", query::<live::EventQuery>(),
+            header("Last-Event-ID", "Resume after this position"),
+            answers_media("A stream; each id is a journal position", "text/event-stream");
+        post "/v1/tickets" Read live::ticket,
+            "Get a ticket for one live stream, for browsers, which cannot send headers there",
+            answers::<live::StreamTicket>(201);
+    }
+}
+
+fn people_routes() -> Vec<ApiRoute> {
+    api_routes! { "people";
+        get "/v1/mentions" Own people::mentions,
+            "List the messages that mention the caller, the latest first", query::<people::PageQuery>(),
+            answers::<people::Mentions>(200);
+        get "/v1/blocks" Own people::blocks,
+            "List whom the caller blocks or mutes", answers::<people::Blocks>(200);
+        put "/v1/blocks/{user}" Own people::block,
+            "Block or mute a user", body::<people::BlockBody>(), answers_nothing();
+        delete "/v1/blocks/{user}" Own people::unblock,
+            "No longer block or mute a user", answers_nothing();
+        post "/v1/reports" Own people::report,
+            "Report a message to the moderators", body::<people::ReportBody>(), answers_nothing();
+        delete "/v1/members/{user}" Own people::leave,
+            "Leave the space; what was written stays", answers_nothing();
+        get "/v1/export" Own export::own,
+            "Everything that the caller wrote in the space, page by page", query::<people::PageQuery>(),
+            answers::<export::Export>(200);
+    }
+}
+
+fn external_signing_routes() -> Vec<ApiRoute> {
+    api_routes! { "elsewhere";
+        post "/v1/prepare" Read external_signing::prepare,
+            "Prepare an event for a key that is elsewhere", body::<external_signing::PrepareBody>(),
+            answers::<external_signing::Prepared>(200);
+        post "/v1/submit" Read external_signing::submit,
+            "Submit an event that was signed elsewhere", body::<external_signing::SubmitBody>(),
+            answers_when::<external_signing::Submitted>(201, "It is applied"),
+            answers_when::<external_signing::Submitted>(202, "It waits for what it names"),
+            answers_when::<external_signing::Submitted>(200, "It was here already");
+    }
+}
+
+fn signing_routes() -> Vec<ApiRoute> {
+    api_routes! { "access";
+        post "/v1/_sign" Vouch signing::sign,
+            "Sign for a user", body::<signing::SignBody>(), answers::<signing::SignedUser>(200);
+    }
+}

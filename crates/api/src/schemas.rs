@@ -1,0 +1,56 @@
+//! Shapes that the OpenAPI document shares: what can be said of a text before it is sent.
+
+use utoipa::ToSchema;
+
+/// An id that a client or an application chooses.
+#[derive(ToSchema)]
+#[schema(
+    value_type = String,
+    pattern = r"^(?!([0-9a-fA-F]{32}|[0-9a-fA-F]{64}|\.|\.\.|me)$)[!$&'()*+,.0-9:;=@A-Z\[\]^_`a-z{|}~-]{1,128}$",
+    example = "msg-1"
+)]
+#[allow(dead_code, reason = "only its shape is used")]
+pub(crate) struct ChosenId(String);
+
+/// The id of an event.
+#[derive(ToSchema)]
+#[schema(value_type = String, pattern = "^[0-9a-f]{32}$", example = "3be9f54074dbd655150de80e02aedb4e")]
+#[allow(dead_code, reason = "only its shape is used")]
+pub(crate) struct EventIdText(String);
+
+/// A whole number that may be written as `182.0`, which is the same number in JSON.
+pub(crate) fn whole<'de, D: serde::Deserializer<'de>>(number: D) -> Result<Option<u64>, D::Error> {
+    use serde::Deserialize as _;
+    let Some(number) = Option::<serde_json::Number>::deserialize(number)? else { return Ok(None) };
+    let exact = |float: &f64| float.fract() == 0.0 && (0.0..=WHOLE_FLOAT_MAX).contains(float);
+    let whole = number.as_u64().or_else(|| number.as_f64().filter(exact).map(|float| float as u64));
+    whole.map(Some).ok_or_else(|| serde::de::Error::custom(format!("{number} is not a whole number in range")))
+}
+
+/// Up to here every whole number has a float of its own.
+const WHOLE_FLOAT_MAX: f64 = 9_007_199_254_740_992.0;
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn whole_numbers_are_read_however_they_are_written() {
+        #[derive(serde::Deserialize)]
+        struct Sent {
+            #[serde(default, deserialize_with = "super::whole")]
+            number: Option<u64>,
+        }
+        for (text, expected) in [
+            ("{}", Some(None)),
+            (r#"{"number": null}"#, Some(None)),
+            (r#"{"number": 182}"#, Some(Some(182))),
+            (r#"{"number": 182.0}"#, Some(Some(182))),
+            (r#"{"number": 182.5}"#, None),
+            (r#"{"number": -1}"#, None),
+            (r#"{"number": 1e300}"#, None),
+            (r#"{"number": "1"}"#, None),
+        ] {
+            let read = serde_json::from_str::<Sent>(text).ok().map(|sent| sent.number);
+            assert_eq!(read, expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Messages as a viewer reads them: one by its name, its versions and replies, mentions, and [`page`]s of a thread.
+
+mod page;
+
+pub use page::{MessageFormat, MessageRange, RenderedMessage, RenderedPage};
+
+use crate::cache::RenderCache;
+use crate::error::QueryError;
+use crate::renderer::Renderer;
+use crate::shapes::{Message, Thread};
+use crate::viewer::Viewer;
+use crate::visibility::{find_message, find_thread, is_heard};
+use engine::reads::Reads as _;
+use model::crypto::public_space;
+use model::{EventId, Seq, Stamp};
+use std::sync::Arc;
+use store::Db;
+use store::tables::TableReads;
+
+/// Replies that are listed of one message.
+const REPLIES_MAX: usize = 500;
+
+/// How somebody is shown beside what they write.
+#[derive(Clone, Debug, Default)]
+pub struct AuthorBadge {
+    /// What they want to be called; empty for their name.
+    pub display: String,
+    pub has_picture: bool,
+}
+
+/// A snapshot, the viewer who reads it, and what was rendered before.
+pub struct MessageReader<'a, V> {
+    pub db: &'a Db<V>,
+    pub viewer: &'a Viewer,
+    /// Texts that pages are made of.
+    pub cache: &'a RenderCache<Arc<str>>,
+    /// Taken from the cache before the snapshot was.
+    pub generation: u64,
+}
+
+impl<V> std::fmt::Debug for MessageReader<'_, V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "MessageReader({})", self.viewer.space)
+    }
+}
+
+impl<V: TableReads> MessageReader<'_, V> {
+    pub fn renderer(&self) -> Renderer<'_, V> {
+        Renderer { db: self.db, viewer: self.viewer }
+    }
+
+    /// The thread of that name, without what it costs to know what is unread in it.
+    pub fn thread_head(&self, thread: &str) -> Result<Thread, QueryError> {
+        self.thread_head_at(find_thread(self.db, self.viewer, thread)?.1)
+    }
+
+    /// The same, of a thread that the viewer was found to see.
+    pub fn thread_head_at(&self, thread: Seq) -> Result<Thread, QueryError> {
+        let found = self.db.thread(thread)?.ok_or_else(|| QueryError::not_found("there is no such thread"))?;
+        self.renderer().head(&found)
+    }
+
+    /// How somebody is shown beside what they write.
+    pub fn author_badge(&self, author: &str) -> Result<AuthorBadge, QueryError> {
+        let account = self.db.account(&self.viewer.space, author)?;
+        Ok(account.map_or_else(AuthorBadge::default, |account| AuthorBadge {
+            display: account.display,
+            has_picture: account.picture.is_some(),
+        }))
+    }
+
+    /// The journal position that this is read at.
+    pub fn position(&self) -> Result<String, QueryError> {
+        Ok(self.db.position()?.to_string())
+    }
+
+    /// The id of an event.
+    pub fn event_id(&self, seq: Seq) -> Result<EventId, QueryError> {
+        Ok(self.db.id_of(seq)?)
+    }
+
+    /// The message of that name, if the viewer sees it.
+    pub fn find(&self, thread: Option<&str>, id: &str) -> Result<Seq, QueryError> {
+        find_message(self.db, self.viewer, thread, id)
+    }
+
+    /// The same, rendered.
+    pub fn message(&self, thread: Option<&str>, id: &str) -> Result<Message, QueryError> {
+        self.renderer().message_at(self.find(thread, id)?)
+    }
+
+    /// A message by its name, unless the viewer blocks its author.
+    pub fn message_unless_blocked(&self, id: &str) -> Result<Option<Message>, QueryError> {
+        let seq = self.find(None, id)?;
+        let found = self.db.message_by_seq(seq)?;
+        if found.is_some_and(|found| self.viewer.blocks(&found.author)) {
+            return Ok(None);
+        }
+        self.renderer().message_at(seq).map(Some)
+    }
+
+    /// Whether the viewer could change or delete a message.
+    pub fn may_change(&self, seq: Seq) -> Result<bool, QueryError> {
+        let author = self.db.message_by_seq(seq)?.map(|found| found.author);
+        Ok(self.viewer.may_change(author.as_ref()))
+    }
+
+    /// The versions of a message that the viewer may see.
+    pub fn history(&self, seq: Seq) -> Result<Vec<Message>, QueryError> {
+        let mut versions = self.renderer().versions(seq)?;
+        // What was deleted softly is there for those who could have deleted it.
+        if versions.last().is_some_and(|last| last.deleted) && !self.may_change(seq)? {
+            versions.drain(..versions.len() - 1);
+        }
+        Ok(versions)
+    }
+
+    /// The name of a message's thread, and the messages that answer it and that the viewer sees.
+    pub fn replies(&self, seq: Seq) -> Result<(String, Vec<Message>), QueryError> {
+        let renderer = self.renderer();
+        let mut messages = Vec::new();
+        let thread = self.db.event(seq)?.and_then(|row| row.meta).map_or(Seq(0), |meta| meta.subject);
+        let thread = renderer.name(thread)?;
+        for (_, answer) in self.db.answers(self.viewer.no, &self.db.id_of(seq)?, REPLIES_MAX)? {
+            let Some(found) = self.db.message_by_seq(answer)? else { continue };
+            if self.viewer.blocks(&found.author) {
+                continue;
+            }
+            let message = renderer.message_at(answer)?;
+            // An answer may stand in a thread that the viewer does not see.
+            if self.find(Some(&message.thread), &found.stamp.id.to_string()).is_ok() {
+                messages.push(message);
+            }
+        }
+        Ok((thread, messages))
+    }
+
+    /// The messages that mention the viewer before a stamp, the latest first, and where to go on.
+    pub fn mentions(&self, before: Stamp, most: usize) -> Result<(Vec<Message>, Option<Stamp>), QueryError> {
+        let Some(identity) = self.viewer.identity() else { return Ok((Vec::new(), None)) };
+        let found = self.db.mentions(self.viewer.no, &public_space(identity), before, most)?;
+        let next = found.last().filter(|_| found.len() == most).map(|(stamp, _)| *stamp);
+        let mut messages = Vec::new();
+        for (stamp, seq) in found {
+            let Some(message) = self.db.message_by_seq(seq)? else { continue };
+            // A mention may stand in a thread that the viewer does not see.
+            if is_heard(self.db, self.viewer, &message.author)? && self.find(None, &stamp.id.to_string()).is_ok() {
+                messages.push(self.renderer().message_at(seq)?);
+            }
+        }
+        Ok((messages, next))
+    }
+}

@@ -1,0 +1,77 @@
+//! Threads and messages as clients see them. Bodies are passed through as the bytes that were signed for.
+
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// A message.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Message {
+    /// The id that the client chose, or the event id.
+    pub id: String,
+    /// The thread it is in.
+    pub thread: String,
+    /// The user who wrote it, or the public key of an identity from elsewhere.
+    pub author: String,
+    /// When, in Unix nanoseconds.
+    pub ts: u64,
+    /// What it says: any JSON; null where it is not here.
+    #[schema(value_type = Value)]
+    pub body: Option<Box<RawValue>>,
+    /// The message it answers.
+    pub reply_to: Option<String>,
+    /// Who reacted, and how.
+    pub reactions: BTreeMap<String, String>,
+    /// How many messages answer it.
+    pub replies: u64,
+    /// Who wrote the version that is shown, if that is somebody else than its author. The pages tell.
+    #[serde(skip)]
+    pub edited_by: Option<String>,
+    /// Whether it was deleted.
+    pub deleted: bool,
+    /// The files it carries.
+    pub attachments: Vec<String>,
+    /// Which version this is, from one.
+    pub version: u64,
+    /// When this version was written, in Unix nanoseconds.
+    pub version_ts: u64,
+    /// Whether its content is `here`, still `missing`, `invalid` or `deleted`.
+    pub state: &'static str,
+    /// The id of the event, under which `explain` knows it.
+    pub event: String,
+}
+
+/// A thread.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Thread {
+    /// The id that the client chose, or the event id.
+    pub id: String,
+    /// Its title.
+    pub title: String,
+    /// Its name in addresses.
+    pub slug: String,
+    /// The user who opened it, or the public key of an identity from elsewhere.
+    pub author: String,
+    /// When it was opened, in Unix nanoseconds.
+    pub created_ts: u64,
+    /// When something last happened in it, in Unix nanoseconds.
+    pub updated_ts: u64,
+    /// What the application keeps with it.
+    pub metadata: Value,
+    /// Who takes part, where that was said.
+    pub participants: Vec<String>,
+    /// The messages that are pinned.
+    pub pins: Vec<String>,
+    /// Whether only participants see it.
+    pub private: bool,
+    /// Whether it was deleted.
+    pub deleted: bool,
+    /// Its latest message.
+    pub last_message: Option<Message>,
+    /// How many messages of others arrived since the caller last marked it as read, up to 1,000.
+    pub unread: Option<u64>,
+    /// The id of the event.
+    pub event: String,
+}

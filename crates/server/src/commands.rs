@@ -1,0 +1,133 @@
+//! What a caller has the writer do: commands of users, of administration, and about accounts.
+
+use crate::context::RequestContext;
+use crate::problem::Problem;
+use crate::secrets::random_bytes;
+use crate::state::ServerState;
+use crate::writer::{ask_writer, unexpected_reply};
+use engine::reads::Reads as _;
+use model::SpaceId;
+use node::commands::accounts::{AccountCommand, AccountRequest};
+use node::commands::{AdminCommand, AdminRequest, AdminResult, CommandRequest, CommandResult, UserCommand};
+use node::{WriterReply, WriterRequest};
+use queries::live::ChangedRights;
+use store::shared::api_keys::IdempotencyRecord;
+use store::shared::moderation::BlockKind;
+
+impl ServerState {
+    /// Hands a request to the writer and waits for its commit.
+    pub async fn ask(&self, request: WriterRequest) -> Result<WriterReply, Problem> {
+        ask_writer(&self.node, request).await
+    }
+
+    /// Runs a command of a user.
+    pub async fn act(&self, context: RequestContext, command: UserCommand) -> Result<CommandResult, Problem> {
+        let act = CommandRequest {
+            space: context.space()?,
+            caller: context.caller,
+            idempotency: context.idempotency,
+            command,
+            random: random_bytes()?,
+        };
+        match ask_writer(&self.node, WriterRequest::Act(Box::new(act))).await? {
+            WriterReply::Acted(result) => Ok(result?),
+            other => Err(unexpected_reply(&other)),
+        }
+    }
+
+    /// Runs a command of administration.
+    pub async fn administer(&self, context: &RequestContext, what: AdminCommand) -> Result<AdminResult, Problem> {
+        self.order(context, what, [0; 16]).await
+    }
+
+    async fn order(
+        &self,
+        context: &RequestContext,
+        what: AdminCommand,
+        salt: [u8; 16],
+    ) -> Result<AdminResult, Problem> {
+        let order =
+            AdminRequest { who: context.caller.audit_name.clone(), idempotency: context.idempotency, salt, what };
+        match ask_writer(&self.node, WriterRequest::Administer(Box::new(order))).await? {
+            WriterReply::Administered(done) => Ok(done?),
+            other => Err(unexpected_reply(&other)),
+        }
+    }
+
+    /// Runs a command about an account, a session or an invitation of a space.
+    pub async fn change_account(&self, space: SpaceId, what: AccountCommand) -> Result<(), Problem> {
+        match ask_writer(&self.node, WriterRequest::Enter(Box::new(AccountRequest { space, what }))).await? {
+            WriterReply::Entered(done) => Ok(done?),
+            other => Err(unexpected_reply(&other)),
+        }
+    }
+
+    /// Blocks or mutes somebody, or no longer; the caller's own streams are checked again.
+    pub async fn set_block(
+        &self,
+        context: RequestContext,
+        other: String,
+        kind: Option<BlockKind>,
+    ) -> Result<(), Problem> {
+        self.act(context.clone(), UserCommand::Distance(other, kind)).await?;
+        let viewer = context.read_as(&*self.node.snapshot()?, self.node.now())?;
+        if let Some(identity) = viewer.identity() {
+            self.hub.change_rights(viewer.no, ChangedRights::Of(vec![*identity]));
+        }
+        Ok(())
+    }
+
+    /// Has every stream of a space checked again: a key or a role ended.
+    pub fn recheck_streams_of_space(&self, space: &SpaceId) -> Result<(), Problem> {
+        if let Some(no) = self.node.snapshot()?.space_no(space)? {
+            self.hub.change_rights(no, ChangedRights::Everyone);
+        }
+        Ok(())
+    }
+
+    /// Has the streams of whoever is signed in checked again: a session of theirs ended.
+    pub fn recheck_streams_of_session(&self, context: &RequestContext) -> Result<(), Problem> {
+        let db = self.node.snapshot()?;
+        let space = context.space()?;
+        let identity = match &context.session {
+            Some(session) => db.user(&space, &session.user)?.map(|user| user.identity),
+            None => None,
+        };
+        if let (Some(no), Some(identity)) = (db.space_no(&space)?, identity) {
+            self.hub.change_rights(no, ChangedRights::Of(vec![identity]));
+        }
+        Ok(())
+    }
+
+    /// What came of the request that this one repeats, where it was noted and what it named may be gone since.
+    pub fn repeated(&self, context: &RequestContext) -> Result<Option<IdempotencyRecord>, Problem> {
+        let Some(idempotency) = &context.idempotency else { return Ok(None) };
+        let earlier = self.node.snapshot()?.asked(&idempotency.who_and_key, self.node.now())?;
+        Ok(earlier.filter(|earlier| earlier.fingerprint == idempotency.fingerprint))
+    }
+
+    /// Makes something with a secret. The answer is what was made, by this request or by the one that it repeats.
+    pub async fn make(
+        &self,
+        context: &RequestContext,
+        what: impl FnOnce(&NewSecret) -> AdminCommand,
+    ) -> Result<NewSecret, Problem> {
+        let salt = random_bytes()?;
+        match self.order(context, what(&self.made(&salt)), salt).await? {
+            AdminResult::Made(salt) => Ok(self.made(&salt)),
+            _ => Err(Problem::broken("no secret was made")),
+        }
+    }
+
+    fn made(&self, salt: &[u8; 16]) -> NewSecret {
+        let mut id = [0; 8];
+        id.copy_from_slice(&salt[..8]);
+        NewSecret { id, secret: self.node.store().secret_from(salt) }
+    }
+}
+
+/// An id and a secret, both from the salt of an order.
+pub struct NewSecret {
+    pub id: [u8; 8],
+    pub secret: [u8; 32],
+}

@@ -1,0 +1,61 @@
+//! What clients send, checked: JSON bodies, and texts of limited length.
+
+use crate::problem::Problem;
+use axum::body::Bytes;
+use http::HeaderMap;
+use node::commands::names::check_name;
+use serde::de::DeserializeOwned;
+
+/// What bodies are sent as.
+const JSON_TYPE: &str = "application/json";
+/// People in one thread.
+const PARTICIPANTS_MAX: usize = 500;
+/// The longest title or slug, label, and reaction, in characters.
+pub const TITLE_CHARS_MAX: usize = 256;
+pub const LABEL_CHARS_MAX: usize = 200;
+pub const REACTION_CHARS_MAX: usize = 64;
+
+/// Whether a text has at most so many characters.
+pub fn fits(text: &str, most: usize) -> bool {
+    // A text of so many bytes has no more characters.
+    text.len() <= most || text.chars().count() <= most
+}
+
+/// Reads a JSON body into a struct.
+pub fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> Result<T, Problem> {
+    let media = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let media = media.split(';').next().unwrap_or_default().trim();
+    if !media.eq_ignore_ascii_case(JSON_TYPE) {
+        return Err(Problem::media_type(format!("the content type is {media:?}")));
+    }
+    // Fields by name, never by their order in a list.
+    if !body.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok() {
+        return Err(Problem::unprocessable("the body is JSON, but not an object"));
+    }
+    serde_json::from_slice(body).map_err(|why| {
+        if why.is_data() {
+            Problem::unprocessable(format!("the body does not fit: {why}"))
+        } else {
+            Problem::bad_request(format!("the body is not JSON: {why}"))
+        }
+    })
+}
+
+/// Whether a title or slug is short enough.
+pub fn check_title(text: &str) -> Result<(), Problem> {
+    match fits(text, TITLE_CHARS_MAX) {
+        true => Ok(()),
+        false => Err(Problem::unprocessable("a title or slug has at most 256 characters")),
+    }
+}
+
+/// Whether so many may take part in a thread, and each is named by a name or a public key.
+pub fn check_participants(users: &[String]) -> Result<(), Problem> {
+    match users.len() > PARTICIPANTS_MAX {
+        true => Err(Problem::unprocessable("a thread has at most 500 participants")),
+        false => users
+            .iter()
+            .filter(|user| user.parse::<model::Identity>().is_err())
+            .try_for_each(|user| check_name(user).map_err(Problem::from)),
+    }
+}

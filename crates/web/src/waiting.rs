@@ -1,0 +1,278 @@
+//! Events that wait, by what they wait for, and the history of one event.
+
+use crate::article::time;
+use crate::shell::{NavItem, PageFrame, query_string, redirect_to};
+use axum::extract::State;
+use axum::response::Response;
+use maud::{Markup, html};
+use model::{EventId, Nanos, Need};
+use node::commands::AdminCommand;
+use node::fetch::answers::AskedSource;
+use node::explain::{Explanation, HeldFilter, HeldNeed, HuntState, StageExplanation, Unmet, explain, held};
+use node::{Node, WriterRequest};
+use serde::Deserialize;
+use server::context::RequestContext;
+use server::extract::{FormFields, Path, Query};
+use server::problem::Problem;
+use server::state::{ServerState, SharedState};
+use store::Db;
+use store::tables::Snapshot;
+
+/// Needs on one page.
+const NEEDS_MAX: usize = 200;
+/// What takes longer than this from coming to being applied has waited.
+const WAITED_NANOS: u64 = Nanos::SECOND / 2;
+/// Kinds of needs that can be asked for.
+const WORDS: [&str; 7] = ["event", "key", "content", "address", "git", "repository", "time"];
+
+/// Which needs.
+#[derive(Debug, Deserialize)]
+pub(crate) struct WaitingQuery {
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    space: String,
+}
+
+/// The name of the home space of whoever is signed in.
+pub(crate) fn home_space_name(state: &ServerState, context: &RequestContext) -> Result<String, Problem> {
+    let home = context.session.as_ref().map(|session| session.home).or(context.space);
+    let kept = match home {
+        Some(home) => state.node.snapshot()?.kept_space(&home)?,
+        None => None,
+    };
+    Ok(kept.map(|kept| kept.name).unwrap_or_default())
+}
+
+/// A length of time in its greatest unit.
+fn duration_text(nanos: u64) -> String {
+    let seconds = nanos / Nanos::SECOND;
+    let units = [(86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second")];
+    match units.iter().find(|(length, _)| seconds >= *length) {
+        Some((length, unit)) => {
+            let number = seconds / length;
+            format!("{number} {unit}{}", if number == 1 { "" } else { "s" })
+        }
+        None => "less than a second".to_owned(),
+    }
+}
+
+/// How the search for something goes: who was asked, how often, with what answer, and when next.
+fn hunt_status(node: &Node, hunted: Option<&HuntState>) -> Markup {
+    let now = node.now().0;
+    let Some(hunted) = hunted else { return html! { "nothing can be requested; it has to arrive by itself" } };
+    let (asked, places) = (node.asked(&hunted.group), node.places(&hunted.group));
+    let never: Vec<_> = places.iter().filter(|place| asked.iter().all(|asked| asked.place != **place)).collect();
+    html! {
+        @match (hunted.attempts, hunted.last) {
+            _ if places.is_empty() => "this node knows no source to ask; it waits until the event is delivered",
+            (0, _) | (_, None) if !asked.is_empty() => "will be requested again, because another event waits for it",
+            (0, _) | (_, None) => "not requested yet",
+            (attempts, Some(last)) => { "requested " (attempts) @if attempts == 1 { " time" } @else { " times" } ", last "
+                (duration_text(now.saturating_sub(last))) " ago" }
+        }
+        "; next attempt "
+        @if hunted.next <= now { "now" } @else { "in " (duration_text(hunted.next - now)) }
+        @if !asked.is_empty() || !never.is_empty() {
+            ul { @for asked in &asked { (source_answer(now, asked)) } @for place in never { li { (place) ": not asked yet" } } }
+        }
+    }
+}
+
+fn source_answer(now: u64, asked: &AskedSource) -> Markup {
+    html! {
+        li {
+            (asked.place) ", " (duration_text(now.saturating_sub(asked.at.0))) " ago: "
+            @match (asked.brought, &asked.failed) {
+                (0, Some(why)) => { "no answer (" (why) ")" },
+                (0, None) => "does not have it",
+                (1, _) => "delivered 1 item",
+                (many, _) => { "delivered " (many) " items" },
+            }
+            @if let (1.., Some(why)) = (asked.brought, &asked.failed) { ", then failed (" (why) ")" }
+            @if asked.unasked > 0 { ", and " (asked.unasked) " that were not requested or not valid" }
+        }
+    }
+}
+
+/// The page.
+pub(crate) async fn list(
+    State(state): State<SharedState>,
+    context: RequestContext,
+    Query(query): Query<WaitingQuery>,
+) -> Result<Response, Problem> {
+    let db = state.node.snapshot()?;
+    let spaces = db.kept_spaces()?;
+    let space = spaces.iter().find(|(_, kept)| kept.name == query.space).map(|(space, _)| *space);
+    let word = Some(query.kind.clone()).filter(|word| !word.is_empty());
+    let list = held(&db, NEEDS_MAX, &HeldFilter { word, space })?;
+    let own = home_space_name(&state, &context)?;
+    let body = html! {
+        h1 { "Waiting" }
+        p { "Events waiting for something that has not arrived yet. The node requests what is missing, and applies an event as soon as everything it needs is here." }
+        form.row.card {
+            label { "Waits for" select name="kind" { option value="" { "anything" }
+                @for word in WORDS { option value=(word) selected[word == query.kind] { (word) } } } }
+            label { "In" select name="space" { option value="" { "any space" }
+                @for (_, kept) in &spaces { option selected[kept.name == query.space] { (kept.name) } } } }
+            button { "Show" }
+        }
+        div #waiting data-live={ "/anteroom?" (query_string(&[("kind", &query.kind), ("space", &query.space)])) } {
+            p role="status" { b { (list.held) } @if list.held == 1 { " event waits." } @else { " events wait." } }
+            @if list.needs.is_empty() { p.note { "Nothing is missing." } }
+            ul.plain { @for need in &list.needs { (entry(&state.node, need)) } }
+            @if list.and_more { p.note { "There are more; filter by what they wait for above." } }
+        }
+    };
+    Ok(PageFrame::new("Waiting", NavItem::Waiting, &context).of(&own).respond(&body))
+}
+
+/// What a need names, with a link where there is something to see.
+fn need_text(need: &Need) -> Markup {
+    let text = need.to_string();
+    match need {
+        Need::Event(id) => html! { a href={ "/anteroom/" (id) } { code { (text) } } },
+        _ => html! { code { (text) } },
+    }
+}
+
+fn entry(node: &Node, need: &HeldNeed) -> Markup {
+    let waited = node.now().0.saturating_sub(need.since);
+    html! {
+        li.card.row {
+            div.grow {
+                b { (need.waiting) @if need.and_more { "+" } } " waiting for " (need_text(&need.need)) br;
+                @for (number, waiting) in need.first.iter().enumerate() {
+                    @if number > 0 { ", " }
+                    (waiting.kind.as_deref().unwrap_or("event")) " "
+                    a href={ "/anteroom/" (waiting.id) } { code { (waiting.id.to_string()[..8]) "…" } }
+                }
+                @if need.waiting > need.first.len() as u64 { ", and more" }
+                div.note { "for " (duration_text(waited)) "; " (hunt_status(node, need.hunted.as_ref())) }
+            }
+            form method="post" action="/anteroom" {
+                button name="need" value=(need.need) { "Try now" }
+            }
+        }
+    }
+}
+
+/// What to look at again.
+#[derive(Debug, Deserialize)]
+pub(crate) struct RetryForm {
+    need: Option<String>,
+    event: Option<String>,
+}
+
+/// Asks for a need now, or looks at an event again.
+pub(crate) async fn retry(
+    State(state): State<SharedState>,
+    context: RequestContext,
+    FormFields(form): FormFields<RetryForm>,
+) -> Result<Response, Problem> {
+    let (request, target, next) = match (form.need, form.event) {
+        (Some(need), None) => {
+            let parsed: Need = need.parse().map_err(|_| Problem::unprocessable("that is not how a need is written"))?;
+            (WriterRequest::RetryNeed(parsed), need, "/anteroom".to_owned())
+        }
+        (None, Some(event)) => {
+            let id: EventId = event.parse().map_err(|_| Problem::not_found("there is no such event here"))?;
+            (WriterRequest::RetryEvent(id), event, format!("/anteroom/{id}"))
+        }
+        _ => return Err(Problem::unprocessable("name an event or a need, one of them")),
+    };
+    state.administer(&context, AdminCommand::Note("retry", target)).await?;
+    state.ask(request).await?;
+    Ok(redirect_to(&next))
+}
+
+/// What happened to one event so far.
+pub(crate) async fn explain_event(
+    State(state): State<SharedState>,
+    context: RequestContext,
+    Path(event): Path<String>,
+) -> Result<Response, Problem> {
+    let id: EventId = event.parse().map_err(|_| Problem::not_found("an event has an id of 32 hexadecimal digits"))?;
+    let db = state.node.snapshot()?;
+    let explanation = explain(&db, &id)?;
+    let hunted = match &explanation.standing {
+        StageExplanation::Unknown => hunt_of_unknown(&db, &explanation)?,
+        _ => None,
+    };
+    let own = home_space_name(&state, &context)?;
+    let body = html! {
+        p { a href="/anteroom" { "← All waiting events" } " · " a href={ "/inside/event/" (id) } { "Event details" } }
+        h1 { "History of event " code { (id) } }
+        div #waiting data-live={ "/anteroom/" (id) } {
+            (history_steps(&state.node, &explanation))
+            @if hunted.is_some() { div.card { (hunt_status(&state.node, hunted.as_ref())) } }
+        }
+        form method="post" action="/anteroom" { button name="event" value=(id) { "Check again" } }
+    };
+    Ok(PageFrame::new("Event history", NavItem::Waiting, &context).of(&own).respond(&body))
+}
+
+/// How something is sought that never came, as those know that wait for it.
+fn hunt_of_unknown(db: &Db<Snapshot>, explanation: &Explanation) -> Result<Option<HuntState>, Problem> {
+    let Some(Ok(first)) = explanation.waiters.first.first().map(|id| id.parse::<EventId>()) else { return Ok(None) };
+    let StageExplanation::Held { needs, .. } = explain(db, &first)?.standing else { return Ok(None) };
+    Ok(needs.into_iter().find(|unmet| unmet.need == Need::Event(explanation.id)).and_then(|unmet| unmet.hunted))
+}
+
+/// The history of an event as steps.
+pub(crate) fn history_steps(node: &Node, explanation: &Explanation) -> Markup {
+    html! {
+        ol.story {
+            @if let Some(arrival) = &explanation.arrival {
+                li { b { "Received" } " " (time(arrival.at)) ", " (arrival.through)
+                    @if let Some(kind) = &arrival.kind { ", as " b { (kind) } } ", number " (arrival.number) "." }
+            }
+            @if let (Some(arrival), StageExplanation::Applied(applied)) = (&explanation.arrival, &explanation.standing)
+                && let Some(at) = applied.at && at.saturating_sub(arrival.at) >= WAITED_NANOS {
+                li { b { "Waited" } " " (duration_text(at - arrival.at)) " for what it needs." }
+            }
+            (stage_step(node, &explanation.standing))
+            @if explanation.waiters.count > 0 {
+                li { b { (explanation.waiters.count) @if explanation.waiters.and_more { "+" } }
+                    @if explanation.waiters.count == 1 { " waits for it: " } @else { " wait for it: " }
+                    @for id in &explanation.waiters.first { a href={ "/anteroom/" (id) } { code { (id) } } " " } }
+            }
+        }
+    }
+}
+
+fn stage_step(node: &Node, standing: &StageExplanation) -> Markup {
+    html! {
+        @match standing {
+            StageExplanation::Unknown => li { "This event was never received here, or nothing of it was kept." },
+            StageExplanation::Refused { why } => li.bad { b { "Refused" } ": " (why) ". It will never be valid." },
+            StageExplanation::Expired { at } => li { "Expired " (time(*at)) " without what it needed. It may be received again." },
+            StageExplanation::Ready => li { "Everything it needs is here; it will be processed in a moment." },
+            StageExplanation::Carried { space } => li { "Carried for others; nobody on this node can decrypt it."
+                @if let Some(space) = space { " Space " code { (space) } } },
+            StageExplanation::Held { since, until, needs, cycles } => {
+                li { b { "Waiting" } " since " (time(*since)) ", at most until " (time(*until)) ", for:"
+                    ul { @for need in needs { (unmet(node, need)) } } }
+                @for cycle in cycles { li.bad { "These events wait for each other: " (cycle.join(", ")) } }
+            },
+            StageExplanation::Applied(applied) => {
+                li { b { "Applied" } @if let Some(at) = applied.at { " " (time(at)) } " at position " (applied.position)
+                    @if applied.counts { ", and counts." } @else { ", but does not count: its author had no right to it, or has it no longer." } }
+                li { "Its content (" (applied.content.bytes) " bytes) is " b { (applied.content.state) }
+                    @if let Some(by) = &applied.content.deleted_by { ", by " code { (by) } }
+                    @if let Some(since) = applied.content.missing_since { ", missing since " (time(since)) } "."
+                    @if applied.content.missing_since.is_some() {
+                        div.note { (hunt_status(node, applied.content.hunted.as_ref())) }
+                    } }
+            },
+        }
+    }
+}
+
+fn unmet(node: &Node, need: &Unmet) -> Markup {
+    html! {
+        li { (need_text(&need.need)) " " div.note { "since " (time(need.since)) "; " (hunt_status(node, need.hunted.as_ref())) }
+            @if !need.needs.is_empty() { ul { @for inner in &need.needs { (unmet(node, inner)) } } }
+        }
+    }
+}
