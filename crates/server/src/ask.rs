@@ -6,7 +6,7 @@ use crate::state::ServerState;
 use axum::body::Bytes;
 use http::HeaderMap;
 use node::commands::{AdminCommand, AdminRequest, AdminResult, CommandRequest, CommandResult, NameOrId, UserCommand};
-use node::{RequestError, WriterReply, WriterRequest};
+use node::{AskError, RequestError, WriterCommand};
 use serde::de::DeserializeOwned;
 use store::shared::api_keys::IdempotencyRecord;
 use tokio::sync::oneshot;
@@ -15,13 +15,13 @@ use tokio::sync::oneshot;
 const JSON_TYPE: &str = "application/json";
 
 impl ServerState {
-    /// Hands a request to the writer and waits for its commit.
-    pub(crate) async fn ask(&self, request: WriterRequest) -> Result<WriterReply, Problem> {
+    /// Hands a command to the writer and waits for its commit.
+    pub(crate) async fn ask<C: WriterCommand<Error: Into<Problem>>>(&self, command: C) -> Result<C::Answer, Problem> {
         let (sender, receiver) = oneshot::channel();
-        self.node.submit(request, move |reply| {
-            let _ = sender.send(reply);
+        self.node.submit(command, move |answer| {
+            let _ = sender.send(answer);
         })?;
-        Ok(receiver.await.unwrap_or(Err(RequestError::Stopped))?)
+        Ok(receiver.await.unwrap_or(Err(AskError::NotRun(RequestError::Stopped)))?)
     }
 
     /// Does a deed for a guest.
@@ -33,10 +33,7 @@ impl ServerState {
             command,
             random: random_bytes()?,
         };
-        match self.ask(WriterRequest::Act(Box::new(act))).await? {
-            WriterReply::Acted(result) => Ok(result?),
-            other => Err(unexpected(&other)),
-        }
+        self.ask(act).await
     }
 
     /// Administers for a guest.
@@ -56,10 +53,7 @@ impl ServerState {
     ) -> Result<AdminResult, Problem> {
         let order =
             AdminRequest { who: context.caller.audit_name.clone(), idempotency: context.idempotency, salt, what };
-        match self.ask(WriterRequest::Administer(Box::new(order))).await? {
-            WriterReply::Administered(done) => Ok(done?),
-            other => Err(unexpected(&other)),
-        }
+        self.ask(order).await
     }
 
     /// What came of the request that this one repeats, where it was noted and what it named may be gone since.
@@ -93,11 +87,6 @@ impl ServerState {
 pub(crate) struct NewSecret {
     pub(crate) id: [u8; 8],
     pub(crate) secret: [u8; 32],
-}
-
-fn unexpected(reply: &WriterReply) -> Problem {
-    tracing::error!(?reply, "the writer answered something else");
-    Problem::broken("the writer parked this request")
 }
 
 /// Chance from the system.

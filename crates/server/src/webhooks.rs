@@ -19,7 +19,7 @@ use futures_util::stream::FuturesUnordered;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use model::{Nanos, SpaceId};
-use node::WriterRequest;
+use node::node_commands::SaveWebhookProgress;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use sha2::Sha256;
@@ -163,7 +163,7 @@ async fn tell(state: Arc<ServerState>, space: SpaceId, id: WebhookId, webhook: W
     let mut has_moved = after != before;
     if has_moved {
         // If it cannot be noted, the same entries are told again under the same ids, when something next happens.
-        if let Err(problem) = state.ask(WriterRequest::Told(space, id, Box::new(after))).await {
+        if let Err(problem) = state.ask(SaveWebhookProgress { space, webhook: id, progress: after }).await {
             tracing::warn!(?problem, "how far a webhook has told could not be noted");
             has_moved = false;
         }

@@ -13,8 +13,9 @@ use crate::output;
 use crate::signals::Signals;
 use crate::welcome;
 use engine::reads::Reads as _;
+use node::Node;
 use node::fetch::hunter::NoSources;
-use node::{Node, WriterRequest};
+use node::node_commands::Tick;
 use serde::Serialize;
 use server::{ServerState, Tls};
 use std::fmt;
@@ -164,7 +165,7 @@ fn make_if_new(context: &Context) -> Result<Option<Initialised>, Failure> {
 /// Waits for a signal, and notices if the writer has stopped by itself.
 fn watch(node: &Node, signals: &Signals) -> Result<(), Failure> {
     while !signals.wait(LOOK) {
-        node.submit(WriterRequest::Tick, |_| ()).or_else(|why| match why {
+        node.submit(Tick, |_| ()).or_else(|why| match why {
             // Too much to do is a sign of life.
             node::RequestError::Busy => Ok(()),
             other => Err(Failure::new(

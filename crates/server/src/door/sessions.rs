@@ -9,7 +9,6 @@ use engine::access::{Action, Decision, Facts, decide};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use model::{Nanos, SpaceId};
-use node::WriterRequest as Order;
 use node::commands::accounts::{AccountCommand, AccountRequest, SESSION_NANOS};
 use node::commands::{Caller, CallerKind, principal};
 use store::shared::accounts::{SecretHash, Session, SessionId, session_id, space_of};
@@ -226,7 +225,7 @@ fn decoded(text: &str) -> String {
 fn note_use(state: &ServerState, id: &SessionId, session: &Session) {
     if session.seen.plus(NOTED_EVERY) < state.node.now() {
         let request = AccountRequest { space: space_of(id), what: AccountCommand::Touch(*id) };
-        let _ = state.node.submit(Order::Enter(Box::new(request)), |_| ());
+        let _ = state.node.submit(request, |_| ());
     }
 }
 
