@@ -13,7 +13,6 @@ use model::envelope::{BadEnvelope, Reference, Role};
 use model::payload::Payload;
 use model::{AuxKey, Blob, EventId, Identity, Kind, Stamp, Verified};
 use node::commands::{CommandError, is_deleted, message_content, names, reaction_content};
-use node::{WriterReply, WriterRequest};
 use queries::Viewer;
 use queries::visibility::private_to;
 use serde::{Deserialize, Serialize};
@@ -243,14 +242,12 @@ async fn submit_signed(
     let inline = (is_inline && !wire.is_empty()).then(|| wire.clone());
     let event = blob.id().to_string();
     let request = state.node.receive(blob.bytes().to_vec(), inline, Origin::Local).map_err(node::RequestError::from)?;
-    let outcome = match state.ask(request).await? {
-        WriterReply::Outcome(_, outcome) => outcome,
-        other => return Err(Problem::broken(format!("the writer answered {other:?}"))),
-    };
+    let (_, outcome) = state.ask(request).await?;
     if !is_inline {
         let hash = signed.envelope().content_hash;
-        let request = state.node.receive_content(signed.envelope().space, hash, wire);
-        state.ask(request.unwrap_or(WriterRequest::Tick)).await?;
+        if let Some(request) = state.node.receive_content(signed.envelope().space, hash, wire) {
+            state.ask(request).await?;
+        }
     }
     let (status, state, waits_for) = match outcome {
         Outcome::Applied(_) => (StatusCode::CREATED, "applied", Vec::new()),

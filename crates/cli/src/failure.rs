@@ -1,8 +1,8 @@
 //! What went wrong, and what whoever asked can do about it.
 
 use engine::reads::StoreError;
-use node::RequestError;
 use node::bundle::{ExportError, ImportError};
+use node::{AskError, RequestError};
 use store::OpenError;
 use store::maintenance::backup::{BackupError, RestoreError};
 
@@ -76,6 +76,15 @@ impl From<OpenError> for Failure {
     }
 }
 
+impl From<AskError<StoreError>> for Failure {
+    fn from(why: AskError<StoreError>) -> Failure {
+        match why {
+            AskError::NotRun(why) => why.into(),
+            AskError::Refused(fault) => fault.into(),
+        }
+    }
+}
+
 impl From<RequestError> for Failure {
     fn from(why: RequestError) -> Failure {
         let what_to_do = match &why {
@@ -83,6 +92,7 @@ impl From<RequestError> for Failure {
             RequestError::Full => "free some disk space, then try again",
             RequestError::Stopped => "start again",
             RequestError::Dropped(_) => "check what was handed over",
+            RequestError::Parked(_) => "run `anteroom verify`",
             RequestError::Failed(_) => "check the disk and run `anteroom verify`",
         };
         Failure::new(why.to_string(), what_to_do)

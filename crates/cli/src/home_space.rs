@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::failure::Failure;
 use node::commands::{AdminCommand, AdminRequest, AdminResult};
-use node::{Node, WriterReply, WriterRequest};
+use node::{AskError, Node};
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -35,12 +35,10 @@ pub(crate) fn go_on_rewrapping(node: &Node) -> Result<(), Failure> {
 
 /// Administers as the operator.
 pub(crate) fn administer(node: &Node, what: AdminCommand) -> Result<AdminResult, Failure> {
-    match node.ask(WriterRequest::Administer(Box::new(AdminRequest::by("operator", what)))) {
-        Ok(WriterReply::Administered(Ok(done))) => Ok(done),
-        Ok(WriterReply::Administered(Err(why))) => Err(Failure::new(why.to_string(), "change what the message names")),
-        Ok(other) => Err(Failure::new(format!("the node answered {other:?}"), "run `anteroom verify`")),
-        Err(why) => Err(Failure::new(why.to_string(), "look into the log")),
-    }
+    node.ask(AdminRequest::by("operator", what)).map_err(|why| match why {
+        AskError::Refused(why) => Failure::new(why.to_string(), "change what the message names"),
+        AskError::NotRun(why) => Failure::new(why.to_string(), "look into the log"),
+    })
 }
 
 /// Chance from the system.

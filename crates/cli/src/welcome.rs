@@ -5,8 +5,10 @@ use crate::home_space::{administer, random_bytes};
 use model::payload::MemberRole;
 use model::{EventId, SpaceId};
 use node::commands::accounts::OPERATOR;
-use node::commands::{AdminCommand, Caller, CallerKind, CommandRequest, NameOrId, NewMessage, NewThread, UserCommand, message_content};
-use node::{Node, WriterReply, WriterRequest};
+use node::commands::{
+    AdminCommand, Caller, CallerKind, CommandRequest, NameOrId, NewMessage, NewThread, UserCommand, message_content,
+};
+use node::{AskError, Node};
 use serde_json::{Map, Value};
 
 const SAID: [&str; 4] = [
@@ -24,10 +26,12 @@ fn act(node: &Node, space: SpaceId, command: UserCommand) -> Result<EventId, Fai
     let caller =
         Caller { kind: CallerKind::Operator, user: Some(OPERATOR.to_owned()), audit_name: "operator".to_owned() };
     let act = CommandRequest { space, caller, idempotency: None, command, random: random_bytes()? };
-    match node.ask(WriterRequest::Act(Box::new(act))) {
-        Ok(WriterReply::Acted(Ok(result))) => Ok(result.shown),
-        Ok(other) => Err(Failure::new(format!("the welcome could not be said: {other:?}"), "run `anteroom verify`")),
-        Err(why) => Err(Failure::new(why.to_string(), "look into the log")),
+    match node.ask(act) {
+        Ok(result) => Ok(result.shown),
+        Err(AskError::Refused(why)) => {
+            Err(Failure::new(format!("the welcome could not be posted: {why}"), "run `anteroom verify`"))
+        }
+        Err(AskError::NotRun(why)) => Err(Failure::new(why.to_string(), "look into the log")),
     }
 }
 

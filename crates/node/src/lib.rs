@@ -24,8 +24,10 @@ pub mod running;
 #[cfg(feature = "search")]
 pub mod search;
 pub mod writer;
+mod writer_command;
 
 pub use clock::Clock;
 pub use options::NodeOptions;
-pub use running::{Node, RequestError};
-pub use writer::{WriterCore, WriterReply, WriterRequest};
+pub use running::Node;
+pub use writer::{BatchResult, WriterCore, node_commands};
+pub use writer_command::{Answered, AskError, CommandFailure, RequestError, WriterCommand};

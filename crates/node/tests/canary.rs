@@ -2,12 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use anteroom_node::WriterCore;
 use anteroom_node::commands::accounts::{AccountChange, AccountCommand, AccountRequest, NewSession};
 use anteroom_node::commands::{
     AdminCommand, AdminRequest, AdminResult, Caller, CallerKind, CommandRequest, NameOrId, NewMessage, NewThread,
     UserCommand, message_content,
 };
-use anteroom_node::{WriterCore, WriterReply, WriterRequest};
 use engine::Policy;
 use engine::access::KeyRole;
 use engine::reads::StoreResult;
@@ -35,8 +35,8 @@ impl Cage {
         let folder = tempfile::tempdir().unwrap();
         let core = WriterCore::new(open(&folder.path().join("data"), MasterKey::new(&[7; 32])));
         let found = AdminCommand::FoundSpace { name: CANARY.into(), sealed, random: Box::new([3; 80]) };
-        let reply = ask(&core, WriterRequest::Administer(Box::new(AdminRequest::by("an operator", found))));
-        let WriterReply::Administered(Ok(AdminResult::Founded(space))) = reply else { panic!("{reply:?}") };
+        let founded = core.ask(AdminRequest::by("an operator", found), NOW).unwrap();
+        let AdminResult::Founded(space) = founded else { panic!("{founded:?}") };
         Cage { core, space, folder }
     }
 
@@ -44,8 +44,7 @@ impl Cage {
         let user = Some(CANARY.to_owned());
         let caller = Caller { kind: CallerKind::Key(KeyRole::Backend), user, audit_name: "a key".into() };
         let act = CommandRequest { space: self.space, caller, idempotency: None, command, random: [9; 32] };
-        let reply = ask(&self.core, WriterRequest::Act(Box::new(act)));
-        assert!(matches!(reply, WriterReply::Acted(Ok(_))), "{reply:?}");
+        self.core.ask(act, NOW).unwrap();
     }
 
     /// A thread with a title, and messages that rest inline, in a row and in a file.
@@ -78,8 +77,7 @@ impl Cage {
             AccountCommand::SignInOperator(CANARY.into(), browser, Box::new([8; 32])),
             AccountCommand::Change(CANARY.into(), Box::new(change)),
         ] {
-            let reply = ask(&self.core, WriterRequest::Enter(Box::new(AccountRequest { space: self.space, what })));
-            assert!(matches!(reply, WriterReply::Entered(Ok(()))), "{reply:?}");
+            self.core.ask(AccountRequest { space: self.space, what }, NOW).unwrap();
         }
     }
 
@@ -126,10 +124,6 @@ fn try_open(folder: &Path, master: MasterKey) -> Result<Store, OpenError> {
 
 fn open(folder: &Path, master: MasterKey) -> Store {
     try_open(folder, master).unwrap()
-}
-
-fn ask(core: &WriterCore, request: WriterRequest) -> WriterReply {
-    core.run(vec![request], NOW).unwrap().replies.remove(0)
 }
 
 fn count(bytes: &[u8]) -> usize {

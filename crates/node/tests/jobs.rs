@@ -2,12 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use anteroom_node::WriterCore;
 use anteroom_node::commands::{
     AdminCommand, AdminRequest, AdminResult, Caller, CallerKind, CommandRequest, MessageRef, NameOrId, NewMessage,
     UserCommand, message_content,
 };
 use anteroom_node::jobs::PurgeResult;
-use anteroom_node::{WriterCore, WriterReply, WriterRequest};
+use anteroom_node::node_commands::{Purge, Tick};
 use engine::access::KeyRole;
 use engine::reads::{Reads as _, SpaceReads as _};
 use model::stage::ContentState;
@@ -29,15 +30,8 @@ fn open(folder: &Path) -> WriterCore {
     WriterCore::new(Store::open(disk, MasterKey::new(&[7; 32]), options).expect("a store"))
 }
 
-fn ask(core: &WriterCore, request: WriterRequest) -> WriterReply {
-    core.run(vec![request], NOW).expect("a healthy disk").replies.pop().expect("a reply")
-}
-
 fn administer(core: &WriterCore, what: AdminCommand) -> AdminResult {
-    match ask(core, WriterRequest::Administer(Box::new(AdminRequest::by("a test", what)))) {
-        WriterReply::Administered(Ok(done)) => done,
-        other => panic!("{other:?}"),
-    }
+    core.ask(AdminRequest::by("a test", what), NOW).expect("a result")
 }
 
 fn post(core: &WriterCore, space: SpaceId, user: &str, text: &str) -> EventId {
@@ -53,10 +47,7 @@ fn post(core: &WriterCore, space: SpaceId, user: &str, text: &str) -> EventId {
     };
     let random = *blake3::hash(user.as_bytes()).as_bytes();
     let act = CommandRequest { space, caller, idempotency: None, command: UserCommand::Post(new), random };
-    match ask(core, WriterRequest::Act(Box::new(act))) {
-        WriterReply::Acted(Ok(result)) => result.shown,
-        other => panic!("{other:?}"),
-    }
+    core.ask(act, NOW).expect("a result").shown
 }
 
 /// A space in which two users have talked.
@@ -72,7 +63,7 @@ fn run_with_stops(folder: &Path, mut core: WriterCore, begun: AdminResult, commi
     let AdminResult::Begun(number) = begun else { panic!("no job: {begun:?}") };
     for _ in 0..1000 {
         for _ in 0..commits {
-            core.run(vec![WriterRequest::Tick], NOW).expect("a healthy disk");
+            core.ask(Tick, NOW).expect("a healthy disk");
         }
         drop(core);
         core = open(folder);
@@ -157,14 +148,12 @@ fn what_is_pruned_takes_its_versions_along() {
         Caller { kind: CallerKind::Key(KeyRole::Backend), user: Some("bob".into()), audit_name: "a test".into() };
     let place = MessageRef { thread: None, message: NameOrId::Event(last) };
     let command = UserCommand::Edit(place, message_content("edited".into(), None).expect("content"));
-    ask(
-        &core,
-        WriterRequest::Act(Box::new(CommandRequest { space, caller, idempotency: None, command, random: [9; 32] })),
-    );
+    let edit = CommandRequest { space, caller, idempotency: None, command, random: [9; 32] };
+    core.ask(edit, NOW).expect("an edit");
     // A node that does not keep a space prunes. The job that the end of the space begins has not come this far yet.
     administer(&core, AdminCommand::EndSpace(space));
-    let reply = ask(&core, WriterRequest::Purge(space, vec![last], "a test".into()));
-    assert!(matches!(&reply, WriterReply::Purged(done) if done[0].1 == PurgeResult::Pruned), "{reply:?}");
+    let purge = Purge { space, targets: vec![last], audit_name: "a test".into() };
+    assert_eq!(core.ask(purge, NOW), Ok(vec![(last, PurgeResult::Pruned)]));
     let db = core.store().snapshot().expect("a snapshot");
     let seq = db.seq(&last).expect("read").expect("a message");
     let versions = db.versions(seq, Stamp::FIRST, 10).expect("read");

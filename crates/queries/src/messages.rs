@@ -10,7 +10,6 @@ use crate::renderer::Renderer;
 use crate::shapes::{Message, Thread};
 use crate::viewer::Viewer;
 use crate::visibility::{find_message, find_thread, is_heard};
-use engine::reads::Reads as _;
 use model::crypto::public_space;
 use model::{EventId, Seq, Stamp};
 use std::sync::Arc;
@@ -119,8 +118,7 @@ impl<V: TableReads> MessageReader<'_, V> {
     pub fn replies(&self, seq: Seq) -> Result<(String, Vec<Message>), QueryError> {
         let renderer = self.renderer();
         let mut messages = Vec::new();
-        let thread = self.db.event(seq)?.and_then(|row| row.meta).map_or(Seq(0), |meta| meta.subject);
-        let thread = renderer.name(thread)?;
+        let thread = renderer.thread_name_of(seq)?;
         for (_, answer) in self.db.answers(self.viewer.no, &self.db.id_of(seq)?, REPLIES_MAX)? {
             let Some(found) = self.db.message_by_seq(answer)? else { continue };
             if self.viewer.blocks(&found.author) {

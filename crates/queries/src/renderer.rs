@@ -3,7 +3,7 @@
 use crate::error::QueryError;
 use crate::shapes::{Message, Thread};
 use crate::viewer::Viewer;
-use engine::reads::Reads as _;
+use engine::reads::{Reads as _, SpaceReads as _};
 use engine::rows::{Register, ThreadField};
 use model::envelope::Role;
 use model::{EventId, Identity, Seq, Stamp};
@@ -123,11 +123,16 @@ impl<V: TableReads> Renderer<'_, V> {
         })
     }
 
+    /// The name of the thread that a message is in.
+    pub fn thread_name_of(&self, message: Seq) -> Result<String, QueryError> {
+        let thread = self.db.event(message)?.and_then(|row| row.meta).and_then(|meta| meta.subject);
+        self.name(thread.ok_or_else(|| QueryError::not_found("there is no such message"))?)
+    }
+
     /// A message by its number.
     pub fn message_at(&self, seq: Seq) -> Result<Message, QueryError> {
         let found = self.db.message_by_seq(seq)?.ok_or_else(|| QueryError::not_found("there is no such message"))?;
-        let thread = self.db.event(seq)?.and_then(|row| row.meta).map_or(Seq(0), |meta| meta.subject);
-        let thread = self.name(thread)?;
+        let thread = self.thread_name_of(seq)?;
         self.message(&found, &thread)
     }
 
@@ -160,8 +165,7 @@ impl<V: TableReads> Renderer<'_, V> {
     /// All versions of a message, the first one first.
     pub fn versions(&self, seq: Seq) -> Result<Vec<Message>, QueryError> {
         let found = self.db.message_by_seq(seq)?.ok_or_else(|| QueryError::not_found("there is no such message"))?;
-        let thread = self.db.event(seq)?.and_then(|row| row.meta).map_or(Seq(0), |meta| meta.subject);
-        let (thread, name) = (self.name(thread)?, self.name(seq)?);
+        let (thread, name) = (self.thread_name_of(seq)?, self.name(seq)?);
         let first = (found.stamp, seq);
         let later = self.db.versions(seq, Stamp::FIRST, VERSIONS_MAX)?;
         let mut versions = Vec::new();

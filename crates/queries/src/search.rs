@@ -104,11 +104,12 @@ impl<V: TableReads> SearchReader<'_, V> {
         let Some(row) = self.db.event(seq)?.filter(|row| row.is_applied()) else { return Ok(None) };
         let is_message = |meta: &engine::rows::Meta| meta.kind == Kind::Message && meta.space == self.viewer.no;
         let Some(meta) = row.meta.filter(|meta| meta.counts && is_message(meta)) else { return Ok(None) };
-        let is_visible = match threads.get(&meta.subject) {
+        let Some(thread) = meta.subject else { return Ok(None) };
+        let is_visible = match threads.get(&thread) {
             Some(known) => *known,
-            None => thread_access(self.db, self.viewer, meta.subject)? == ThreadAccess::Visible,
+            None => thread_access(self.db, self.viewer, thread)? == ThreadAccess::Visible,
         };
-        threads.insert(meta.subject, is_visible);
+        threads.insert(thread, is_visible);
         if !is_visible || self.viewer.blocks(&self.db.identity(meta.author)?) {
             return Ok(None);
         }

@@ -131,9 +131,12 @@ pub fn find_message<V: TableReads>(
     let (_, seq, meta) = commands::find(db, viewer.no, &named, Kind::Message)?.ok_or_else(unknown)?;
     let place = match thread {
         Some(thread) => find_thread(db, viewer, thread)?.1,
-        None => find_thread(db, viewer, &db.id_of(meta.subject)?.to_string()).map_err(|_| unknown())?.1,
+        None => {
+            let thread = meta.subject.ok_or_else(unknown)?;
+            find_thread(db, viewer, &db.id_of(thread)?.to_string()).map_err(|_| unknown())?.1
+        }
     };
-    if place == meta.subject { Ok(seq) } else { Err(unknown()) }
+    if Some(place) == meta.subject { Ok(seq) } else { Err(unknown()) }
 }
 
 /// Whether the viewer neither blocks nor mutes somebody: only then a mention by them is listed.

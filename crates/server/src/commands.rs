@@ -4,20 +4,20 @@ use crate::context::RequestContext;
 use crate::problem::Problem;
 use crate::secrets::random_bytes;
 use crate::state::ServerState;
-use crate::writer::{ask_writer, unexpected_reply};
+use crate::writer::ask_writer;
 use engine::reads::Reads as _;
 use model::SpaceId;
+use node::WriterCommand;
 use node::commands::accounts::{AccountCommand, AccountRequest};
 use node::commands::{AdminCommand, AdminRequest, AdminResult, CommandRequest, CommandResult, UserCommand};
-use node::{WriterReply, WriterRequest};
 use queries::live::ChangedRights;
 use store::shared::api_keys::IdempotencyRecord;
 use store::shared::moderation::BlockKind;
 
 impl ServerState {
-    /// Hands a request to the writer and waits for its commit.
-    pub async fn ask(&self, request: WriterRequest) -> Result<WriterReply, Problem> {
-        ask_writer(&self.node, request).await
+    /// Hands a command to the writer and waits for its commit.
+    pub async fn ask<C: WriterCommand<Error: Into<Problem>>>(&self, command: C) -> Result<C::Answer, Problem> {
+        ask_writer(&self.node, command).await
     }
 
     /// Runs a command of a user.
@@ -29,10 +29,7 @@ impl ServerState {
             command,
             random: random_bytes()?,
         };
-        match ask_writer(&self.node, WriterRequest::Act(Box::new(act))).await? {
-            WriterReply::Acted(result) => Ok(result?),
-            other => Err(unexpected_reply(&other)),
-        }
+        self.ask(act).await
     }
 
     /// Runs a command of administration.
@@ -48,18 +45,12 @@ impl ServerState {
     ) -> Result<AdminResult, Problem> {
         let order =
             AdminRequest { who: context.caller.audit_name.clone(), idempotency: context.idempotency, salt, what };
-        match ask_writer(&self.node, WriterRequest::Administer(Box::new(order))).await? {
-            WriterReply::Administered(done) => Ok(done?),
-            other => Err(unexpected_reply(&other)),
-        }
+        self.ask(order).await
     }
 
     /// Runs a command about an account, a session or an invitation of a space.
     pub async fn change_account(&self, space: SpaceId, what: AccountCommand) -> Result<(), Problem> {
-        match ask_writer(&self.node, WriterRequest::Enter(Box::new(AccountRequest { space, what }))).await? {
-            WriterReply::Entered(done) => Ok(done?),
-            other => Err(unexpected_reply(&other)),
-        }
+        self.ask(AccountRequest { space, what }).await
     }
 
     /// Blocks or mutes somebody, or no longer; the caller's own streams are checked again.

@@ -5,9 +5,9 @@ use engine::access::Decision;
 use engine::create::CreateError;
 use engine::reads::StoreError;
 use http::{HeaderValue, StatusCode, header};
-use node::RequestError;
 use node::commands::accounts::AccountError;
 use node::commands::{AdminError, BadName, CommandError};
+use node::{AskError, RequestError};
 use queries::QueryError;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -211,6 +211,15 @@ impl From<model::body::BadBody> for Problem {
     }
 }
 
+impl<E: Into<Problem>> From<AskError<E>> for Problem {
+    fn from(why: AskError<E>) -> Problem {
+        match why {
+            AskError::NotRun(why) => why.into(),
+            AskError::Refused(why) => why.into(),
+        }
+    }
+}
+
 impl From<RequestError> for Problem {
     fn from(why: RequestError) -> Problem {
         let detail = why.to_string();
@@ -218,6 +227,7 @@ impl From<RequestError> for Problem {
             RequestError::Busy => Problem::overloaded(detail).after(1),
             RequestError::Full => Problem::overloaded(detail).after(60),
             RequestError::Dropped(_) => Problem::unprocessable(detail),
+            RequestError::Parked(_) => Problem::broken("the writer parked this request"),
             RequestError::Stopped | RequestError::Failed(_) => Problem::overloaded("the node is stopping").after(5),
         }
     }
@@ -237,7 +247,8 @@ impl From<AccountError> for Problem {
     fn from(why: AccountError) -> Problem {
         let detail = why.to_string();
         match why {
-            AccountError::Act(why) => why.into(),
+            AccountError::Command(why) => why.into(),
+            AccountError::Store(fault) => fault.into(),
             AccountError::InvitationEnded | AccountError::Unknown(_) => Problem::not_found(detail),
             AccountError::NameTaken(_) => Problem { action: "choose another name", ..Problem::conflict(detail) },
             AccountError::LastWay => Problem {

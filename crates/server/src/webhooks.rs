@@ -16,7 +16,8 @@ use futures_util::stream::FuturesUnordered;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use model::{Nanos, SpaceId};
-use node::{Node, WriterRequest};
+use node::Node;
+use node::node_commands::SaveWebhookProgress;
 use outbound::{OutboundClient, SendError};
 use queries::live::live_event;
 use queries::sync::lock;
@@ -160,7 +161,9 @@ impl WebhookDispatcher {
         let mut has_moved = after != before;
         if has_moved {
             // If it cannot be noted, the same entries are sent again under the same ids, when something next happens.
-            if let Err(problem) = ask_writer(&self.node, WriterRequest::Told(space, id, Box::new(after))).await {
+            if let Err(problem) =
+                ask_writer(&self.node, SaveWebhookProgress { space, webhook: id, progress: after }).await
+            {
                 tracing::warn!(?problem, "the progress of a webhook could not be saved");
                 has_moved = false;
             }

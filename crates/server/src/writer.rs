@@ -1,20 +1,14 @@
 //! Asking the node's writer.
 
 use crate::problem::Problem;
-use node::{Node, RequestError, WriterReply, WriterRequest};
+use node::{AskError, Node, RequestError, WriterCommand};
 use tokio::sync::oneshot;
 
-/// Hands a request to the writer and waits for its commit.
-pub async fn ask_writer(node: &Node, request: WriterRequest) -> Result<WriterReply, Problem> {
+/// Hands a command to the writer and waits for its commit.
+pub async fn ask_writer<C: WriterCommand<Error: Into<Problem>>>(node: &Node, command: C) -> Result<C::Answer, Problem> {
     let (sender, receiver) = oneshot::channel();
-    node.submit(request, move |reply| {
-        let _ = sender.send(reply);
+    node.submit(command, move |answer| {
+        let _ = sender.send(answer);
     })?;
-    Ok(receiver.await.unwrap_or(Err(RequestError::Stopped))?)
-}
-
-/// The writer answered another question.
-pub fn unexpected_reply(reply: &WriterReply) -> Problem {
-    tracing::error!(?reply, "the writer gave another answer than was asked for");
-    Problem::broken("the writer gave another answer than was asked for")
+    Ok(receiver.await.unwrap_or(Err(AskError::NotRun(RequestError::Stopped)))?)
 }

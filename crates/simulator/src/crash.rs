@@ -6,13 +6,15 @@
 
 use crate::disk::{CrashLoss, Recorded, SimDisk};
 use crate::random::SeededRandom;
+use crate::requests::{SimReply, SimRequest};
 use crate::world::World;
 use engine::chains;
 use engine::policy::Policy;
 use engine::reads::Reads as _;
 use engine::rows::{Origin, Outcome};
 use model::{EventId, Nanos};
-use node::{WriterCore, WriterReply, WriterRequest};
+use node::WriterCore;
+use node::node_commands::Collect;
 use std::sync::Arc;
 use store::{MasterKey, Store, StoreOptions};
 
@@ -66,24 +68,25 @@ impl Script {
 
     fn play(&mut self, core: &WriterCore, disk: &SimDisk, world: &World, random: &mut SeededRandom) {
         self.now = Nanos(self.now.0.max(world.end + 3600 * Nanos::SECOND));
-        let mut requests: Vec<WriterRequest> = vec![WriterRequest::AddPrekey(world.prekeys[0], None)];
+        let mut requests: Vec<SimRequest> = vec![SimRequest::add_prekey(world.prekeys[0])];
         let keys = core.store().keys().clone();
         for made in world.key_events[0].iter().chain(&world.events) {
             let arrival = chains::receive_blob(&*keys, &self.policy, made.blob.clone(), None, Origin::Import);
-            requests.push(WriterRequest::Arrive(Box::new(arrival.expect("an honest event"))));
+            requests.push(SimRequest::arrive(arrival.expect("an honest event")));
             if !made.wire.is_empty() {
-                requests.push(WriterRequest::Deliver(made.envelope.space, made.hash(), made.wire.clone()));
+                requests.push(SimRequest::deliver(made.envelope.space, made.hash(), made.wire.clone()));
             }
         }
-        requests.extend(world.events.iter().step_by(7).map(|made| WriterRequest::Prune(made.id)));
-        requests.extend([WriterRequest::Collect, WriterRequest::Collect]);
+        requests.extend(world.events.iter().step_by(7).map(|made| SimRequest::prune(made.id)));
+        requests.extend([SimRequest::Collect(Collect), SimRequest::Collect(Collect)]);
         random.shuffle(&mut requests[1..]);
         for request in requests {
             self.now = self.now.plus(1000);
             let done = core.run(vec![request], self.now).expect("a healthy disk");
             self.commits += 1;
-            for reply in done.replies {
-                if let WriterReply::Outcome(id, Outcome::Applied(_) | Outcome::Held(..) | Outcome::Carried(_)) = reply {
+            for reply in done.answers {
+                if let Ok(SimReply::Arrived(id, Outcome::Applied(_) | Outcome::Held(..) | Outcome::Carried(_))) = reply
+                {
                     self.acknowledged.push((disk.recorded(), id));
                 }
             }

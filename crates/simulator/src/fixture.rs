@@ -17,7 +17,8 @@ use engine::rows::Origin;
 use model::envelope::Role;
 use model::payload::MemberRole;
 use model::{AuxKey, EventId, Kind, Nanos, Stamp};
-use node::{WriterCore, WriterReply, WriterRequest};
+use node::node_commands::{Arrive, Collect, Deliver, Prune, Tick, WantBack};
+use node::{WriterCommand, WriterCore};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -94,17 +95,17 @@ impl NodeFixture {
         write(&author, &place, self.policy.inline_bytes_max, text)
     }
 
-    fn ask(&mut self, request: WriterRequest) -> Vec<WriterReply> {
-        let replies = self.core.run(vec![request], Nanos(self.now)).expect("a healthy disk").replies;
+    fn ask<C: WriterCommand>(&mut self, command: C) -> C::Answer {
+        let answer = self.core.ask(command, Nanos(self.now)).expect("a healthy disk");
         self.core.settle(Nanos(self.now)).expect("a healthy disk");
-        replies
+        answer
     }
 
     fn deliver(&mut self, made: &MadeEvent) {
         let keys = self.core.store().keys().clone();
         let inline = made.inline(self.policy.inline_bytes_max);
         let arrival = chains::receive_blob(&*keys, &self.policy, made.blob.clone(), inline, Origin::Import);
-        self.ask(WriterRequest::Arrive(Box::new(arrival.expect("an honest event"))));
+        self.ask(Arrive(Box::new(arrival.expect("an honest event"))));
     }
 
     fn run(&mut self, statement: &str) {
@@ -116,11 +117,11 @@ impl NodeFixture {
         if verb == "later" {
             let seconds: u64 = words.next().and_then(|word| word.parse().ok()).expect("later SECONDS");
             self.now += seconds * SECOND;
-            self.ask(WriterRequest::Tick);
+            self.ask(Tick);
         }
         if verb == "collect" {
             for _ in 0..2 {
-                self.ask(WriterRequest::Collect);
+                self.ask(Collect);
             }
         }
         for name in words {
@@ -130,19 +131,16 @@ impl NodeFixture {
             match verb {
                 "arrive" => self.deliver(&made),
                 "content" => {
-                    let request = WriterRequest::Deliver(made.envelope.space, made.hash(), made.wire.clone());
-                    let replies = self.ask(request);
-                    if let Some(WriterReply::Delivered(delivered)) = replies.first() {
-                        let _ = writeln!(self.told, "content {name}: {delivered:?}");
-                    }
+                    let (space, hash, bytes) = (made.envelope.space, made.hash(), made.wire.clone());
+                    let delivered = self.ask(Deliver { space, hash, bytes });
+                    let _ = writeln!(self.told, "content {name}: {delivered:?}");
                 }
                 "prune" => {
-                    if let Some(WriterReply::Pruned(pruned)) = self.ask(WriterRequest::Prune(made.id)).first() {
-                        let _ = writeln!(self.told, "prune {name}: {pruned:?}");
-                    }
+                    let pruned = self.ask(Prune(made.id));
+                    let _ = writeln!(self.told, "prune {name}: {pruned:?}");
                 }
                 "want" => {
-                    self.ask(WriterRequest::Want(made.id));
+                    self.ask(WantBack(made.id));
                 }
                 _ => panic!("no verb {verb}"),
             }

@@ -14,5 +14,6 @@ pub mod disk;
 pub mod fixture;
 pub mod random;
 pub mod reference;
+pub mod requests;
 pub mod run;
 pub mod world;

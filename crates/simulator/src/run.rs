@@ -4,6 +4,7 @@ use crate::cast::MadeEvent;
 use crate::disk::{CrashLoss, SimDisk};
 use crate::random::SeededRandom;
 use crate::reference::ReferenceModel;
+use crate::requests::{SimReply, SimRequest};
 use crate::world::{BEGINNING, World};
 use engine::chains;
 use engine::fetch::{self, DomainLimits};
@@ -13,8 +14,9 @@ use engine::rows::{Origin, Outcome};
 use model::crypto::{TransitSecret, content_hash};
 use model::packet::{self, PacketContent};
 use model::{ContentState, EventId, Group, Nanos, Need, SpaceId};
+use node::WriterCore;
 use node::fetch::hunter::{FetchError, FetchOrder, Fetched, Hunter};
-use node::{WriterCore, WriterReply, WriterRequest};
+use node::node_commands::{Collect, Deliver, EndHunt, Prune};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use store::{MasterKey, Store, StoreOptions};
@@ -103,9 +105,9 @@ impl Run<'_> {
                 now: BEGINNING,
             };
             node.open(self.policy)?;
-            let mut requests = vec![WriterRequest::AddPrekey(self.world.prekeys[index], None)];
+            let mut requests = vec![SimRequest::add_prekey(self.world.prekeys[index])];
             for (number, space) in self.spaces().into_iter().enumerate() {
-                requests.push(WriterRequest::AddTransit(transit_secret(number), space, 9));
+                requests.push(SimRequest::add_transit(transit_secret(number), space, 9));
             }
             node.request(requests)?;
             node.queue = self.order(index);
@@ -162,7 +164,7 @@ impl Run<'_> {
                 0 => self.plan_crash(at),
                 1 => self.jump(at),
                 2 => self.prune(at)?,
-                3 => self.ask(at, vec![WriterRequest::Collect])?,
+                3 => self.ask(at, vec![SimRequest::Collect(Collect)])?,
                 4 => self.retry(at)?,
                 5 | 6 => self.hunt(at)?,
                 _ => self.deliver(at)?,
@@ -189,18 +191,14 @@ impl Run<'_> {
 
     fn prune(&mut self, at: usize) -> Result<(), String> {
         let made = self.random.pick(&self.world.events);
-        let request =
-            if self.random.percent(80) { WriterRequest::Prune(made.id) } else { WriterRequest::Want(made.id) };
+        let request = if self.random.percent(80) { SimRequest::prune(made.id) } else { SimRequest::want_back(made.id) };
         self.ask(at, vec![request])
     }
 
     fn retry(&mut self, at: usize) -> Result<(), String> {
         let id = self.random.pick(&self.world.events).id;
-        let request = if self.random.percent(50) {
-            WriterRequest::RetryEvent(id)
-        } else {
-            WriterRequest::RetryNeed(Need::Event(id))
-        };
+        let request =
+            if self.random.percent(50) { SimRequest::retry_event(id) } else { SimRequest::retry_need(Need::Event(id)) };
         self.ask(at, vec![request])
     }
 
@@ -221,7 +219,7 @@ impl Run<'_> {
     }
 
     /// What a door makes of an item; nothing if it drops it.
-    fn request_of(&mut self, at: usize, item: Item) -> Option<WriterRequest> {
+    fn request_of(&mut self, at: usize, item: Item) -> Option<SimRequest> {
         let by_packet = self.random.percent(30);
         let node = &self.nodes[at];
         let keys = node.core.as_ref()?.store().keys().clone();
@@ -254,23 +252,23 @@ impl Run<'_> {
                 let carried = PacketContent { blob, inline: inline.unwrap_or_default() };
                 let packet = packet::wrap(&secret, [number as u8; 24], &carried).ok()?;
                 let arrival = chains::receive_packet(&*keys, &self.policy, &packet).ok()?;
-                Some(WriterRequest::Arrive(Box::new(arrival)))
+                Some(SimRequest::arrive(arrival))
             }
             _ => arrive(&keys, &self.policy, blob, inline),
         }
     }
 
-    fn ask(&mut self, at: usize, requests: Vec<WriterRequest>) -> Result<(), String> {
+    fn ask(&mut self, at: usize, requests: Vec<SimRequest>) -> Result<(), String> {
         self.ask_or_crash(at, requests).map(drop)
     }
 
     /// Runs requests on a node; after a crash it is opened again. Says whether it crashed.
-    fn ask_or_crash(&mut self, at: usize, requests: Vec<WriterRequest>) -> Result<bool, String> {
+    fn ask_or_crash(&mut self, at: usize, requests: Vec<SimRequest>) -> Result<bool, String> {
         self.say(|| format!("node {at} {:?}", requests.iter().map(request_word).collect::<Vec<_>>()));
         let pruned: Vec<EventId> = requests
             .iter()
             .filter_map(|request| match request {
-                WriterRequest::Prune(id) => Some(*id),
+                SimRequest::Prune(Prune(id)) => Some(*id),
                 _ => None,
             })
             .collect();
@@ -285,10 +283,10 @@ impl Run<'_> {
     }
 
     /// Nothing is applied before its time.
-    fn check_times(&self, at: usize, replies: &[WriterReply]) -> Result<(), String> {
+    fn check_times(&self, at: usize, replies: &[SimReply]) -> Result<(), String> {
         let node = &self.nodes[at];
         for reply in replies {
-            let WriterReply::Outcome(id, Outcome::Applied(_)) = reply else {
+            let SimReply::Arrived(id, Outcome::Applied(_)) = reply else {
                 continue;
             };
             let made = self.world.events.iter().find(|made| made.id == *id);
@@ -335,9 +333,8 @@ impl Run<'_> {
     fn follow(&mut self, at: usize, others: &Others<'_>, order: FetchOrder) -> Result<bool, String> {
         match order {
             FetchOrder::Ended { group, expected_next, started_at } => {
-                let ended =
-                    WriterRequest::HuntEnded { group: group.clone(), expected_next, started_at, jitter_permille: 0 };
-                let crashed = self.ask_or_crash(at, vec![ended])?;
+                let ended = EndHunt { group: group.clone(), expected_next, started_at, jitter_permille: 0 };
+                let crashed = self.ask_or_crash(at, vec![SimRequest::EndHunt(ended)])?;
                 self.nodes[at].hunter.settled(&group);
                 Ok(crashed)
             }
@@ -428,7 +425,7 @@ impl Run<'_> {
             let before = self.nodes[at].lines()?;
             self.nodes[at].now += 2 * DAY;
             for _ in 0..3 {
-                self.ask(at, vec![WriterRequest::Collect])?;
+                self.ask(at, vec![SimRequest::Collect(Collect)])?;
             }
             let node = &self.nodes[at];
             difference(at, &before, &node.lines()?)?;
@@ -443,10 +440,10 @@ fn transit_secret(number: usize) -> [u8; 32] {
     [number as u8 + 1; 32]
 }
 
-fn request_word(request: &WriterRequest) -> String {
+fn request_word(request: &SimRequest) -> String {
     match request {
-        WriterRequest::Arrive(arrival) => format!("arrive {}", arrival.blob.id()),
-        WriterRequest::Deliver(_, hash, _) => format!("content {}", &hash.to_string()[..8]),
+        SimRequest::Arrive(arrive) => format!("arrive {}", arrive.0.blob.id()),
+        SimRequest::Deliver(Deliver { hash, .. }) => format!("content {}", &hash.to_string()[..8]),
         other => format!("{other:?}").chars().take(60).collect(),
     }
 }
@@ -456,14 +453,14 @@ fn arrive(
     policy: &Policy,
     blob: Vec<u8>,
     inline: Option<Vec<u8>>,
-) -> Option<WriterRequest> {
+) -> Option<SimRequest> {
     let arrival = chains::receive_blob(&**keys, policy, blob, inline, Origin::Import).ok()?;
-    Some(WriterRequest::Arrive(Box::new(arrival)))
+    Some(SimRequest::arrive(arrival))
 }
 
 /// The door compares the hash before content goes any further.
-fn checked_content(space: SpaceId, hash: model::ContentHash, bytes: Vec<u8>) -> Option<WriterRequest> {
-    (content_hash(&bytes) == hash).then_some(WriterRequest::Deliver(space, hash, bytes))
+fn checked_content(space: SpaceId, hash: model::ContentHash, bytes: Vec<u8>) -> Option<SimRequest> {
+    (content_hash(&bytes) == hash).then_some(SimRequest::deliver(space, hash, bytes))
 }
 
 fn difference(node: usize, want: &BTreeSet<String>, have: &BTreeSet<String>) -> Result<(), String> {
@@ -489,20 +486,21 @@ impl SimNode {
         self.core.as_ref().ok_or_else(|| "the node is down".to_owned())
     }
 
-    fn request(&mut self, requests: Vec<WriterRequest>) -> Result<Vec<WriterReply>, String> {
+    fn request(&mut self, requests: Vec<SimRequest>) -> Result<Vec<SimReply>, String> {
         let done = self.core()?.run(requests, Nanos(self.now));
         match done {
             Ok(done) => {
-                done.replies.iter().for_each(|reply| self.hear(reply));
-                Ok(done.replies)
+                let replies = done.answers.into_iter().collect::<Result<Vec<_>, _>>().map_err(|why| why.to_string())?;
+                replies.iter().for_each(|reply| self.hear(reply));
+                Ok(replies)
             }
             Err(StoreError::Store(_) | StoreError::Full) if self.disk.is_dead() => Ok(Vec::new()),
             Err(fault) => Err(fault.to_string()),
         }
     }
 
-    fn hear(&mut self, reply: &WriterReply) {
-        if let WriterReply::Outcome(
+    fn hear(&mut self, reply: &SimReply) {
+        if let SimReply::Arrived(
             id,
             Outcome::Applied(_) | Outcome::Held(..) | Outcome::Carried(_) | Outcome::Known(_),
         ) = reply

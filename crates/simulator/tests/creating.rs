@@ -13,7 +13,8 @@ use model::envelope::Role;
 use model::payload::{MemberRole, Payload};
 use model::{AuxKey, EventId, Kind, Nanos, Reference, SpaceId, Stamp};
 use node::commands::CommandError;
-use node::{WriterCore, WriterReply, WriterRequest};
+use node::node_commands::{Arrive, Create};
+use node::{AskError, WriterCore};
 use std::sync::Arc;
 use store::{MasterKey, Store, StoreOptions};
 
@@ -38,7 +39,7 @@ fn fixture() -> NodeFixture {
     let inline = founding.inline(1024);
     let policy = *core.store().policy();
     let arrival = chains::receive_blob(&*keys, &policy, founding.blob.clone(), inline, Origin::Import).unwrap();
-    core.run(vec![WriterRequest::Arrive(Box::new(arrival))], Nanos(NOW)).unwrap();
+    core.ask(Arrive(Box::new(arrival)), Nanos(NOW)).unwrap();
     NodeFixture { core, space: place.space, founding: founding.id }
 }
 
@@ -58,11 +59,11 @@ impl NodeFixture {
     }
 
     fn create(&self, draft: NewEvent, now: u64) -> Result<EventId, CreateError> {
-        let request = WriterRequest::Create(Box::new(Author::new(0).key), Box::new(draft));
-        match self.core.run(vec![request], Nanos(now)).unwrap().replies.remove(0) {
-            WriterReply::Created(Err(CommandError::Create(why))) => Err(why),
-            WriterReply::Created(Ok(id)) => Ok(id),
-            other => panic!("{other:?}"),
+        let command = Create { author: Box::new(Author::new(0).key), draft: Box::new(draft) };
+        match self.core.ask(command, Nanos(now)) {
+            Ok(id) => Ok(id),
+            Err(AskError::Refused(CommandError::Create(why))) => Err(why),
+            Err(other) => panic!("{other:?}"),
         }
     }
 
@@ -105,9 +106,9 @@ fn it_never_holds_and_fails_with_a_name() {
     removal.unwrap();
     let mut late = fixture.draft(Kind::Thread, &[], "{\"title\":\"t\"}");
     late.references = vec![Reference { role: Role::Authority, id: grant }];
-    let request = WriterRequest::Create(Box::new(Author::new(1).key), Box::new(late));
-    let replies = fixture.core.run(vec![request], Nanos(NOW + 10)).unwrap().replies;
-    assert_eq!(replies, vec![WriterReply::Created(Err(CreateError::NoRight.into()))]);
+    let command = Create { author: Box::new(Author::new(1).key), draft: Box::new(late) };
+    let answer = fixture.core.ask(command, Nanos(NOW + 10));
+    assert_eq!(answer, Err(AskError::Refused(CreateError::NoRight.into())));
     fixture.verify();
 }
 

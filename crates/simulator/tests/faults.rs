@@ -6,7 +6,8 @@ use anteroom_simulator::disk::{DiskFault, SimDisk};
 use engine::rows::{Origin, Outcome};
 use model::{EventId, Kind, Nanos};
 use node::fetch::hunter::NoSources;
-use node::{Clock, Node, NodeOptions, RequestError, WriterReply};
+use node::node_commands::Arrive;
+use node::{Answered, AskError, Clock, Node, NodeOptions, RequestError};
 use std::sync::Arc;
 use store::{MasterKey, Store, StoreOptions};
 
@@ -27,7 +28,7 @@ fn start(disk: &SimDisk, reserve_bytes: u64) -> Node {
     Node::start(store, Arc::new(FixedClock), Arc::new(NoSources), NodeOptions::default())
 }
 
-fn post(node: &Node, number: u64) -> (EventId, Result<WriterReply, RequestError>) {
+fn post(node: &Node, number: u64) -> (EventId, Answered<Arrive>) {
     let author = Author::new(1);
     let place = Wrapping { space: author.home(), key: None };
     let made = write(&author, &place, 1024, EventText::new(Kind::Post, NOW - 1000 + number, &[], br#"{"text":"hi"}"#));
@@ -35,8 +36,8 @@ fn post(node: &Node, number: u64) -> (EventId, Result<WriterReply, RequestError>
     (made.id, node.ask(request))
 }
 
-fn is_applied(answer: &Result<WriterReply, RequestError>) -> bool {
-    matches!(answer, Ok(WriterReply::Outcome(_, Outcome::Applied(_))))
+fn is_applied(answer: &Answered<Arrive>) -> bool {
+    matches!(answer, Ok((_, Outcome::Applied(_))))
 }
 
 fn is_known(node: &Node, id: &EventId) -> bool {
@@ -53,7 +54,7 @@ fn a_full_disk_means_reading_only_and_recovery_by_itself() {
         assert!(is_applied(&answer), "{answer:?}");
         disk.trouble(DiskFault::Full);
         let (second, answer) = post(&node, 2);
-        assert!(matches!(answer, Err(RequestError::Full)), "{answer:?}");
+        assert!(matches!(answer, Err(AskError::NotRun(RequestError::Full))), "{answer:?}");
         assert!(node.is_full());
         if reserve > 0 {
             assert!(is_known(&node, &first), "reading goes on");
@@ -76,10 +77,10 @@ fn any_other_fault_stops_the_writer_and_acknowledges_nothing_afterwards() {
         assert!(is_applied(&answer));
         disk.trouble(trouble);
         let (_, answer) = post(&node, 2);
-        assert!(matches!(answer, Err(RequestError::Failed(_))), "{trouble:?}: {answer:?}");
+        assert!(matches!(answer, Err(AskError::NotRun(RequestError::Failed(_)))), "{trouble:?}: {answer:?}");
         disk.trouble(DiskFault::None);
         let (_, answer) = post(&node, 3);
-        assert!(matches!(answer, Err(RequestError::Stopped)), "{trouble:?}: {answer:?}");
+        assert!(matches!(answer, Err(AskError::NotRun(RequestError::Stopped))), "{trouble:?}: {answer:?}");
         drop(node);
         let node = start(&disk, 0);
         assert!(is_known(&node, &first), "what was acknowledged is there after a restart");

@@ -16,7 +16,8 @@ use model::packet::{self, PacketContent};
 use model::payload::Payload;
 use model::stage::RefusalReason;
 use model::{EventId, Kind, Nanos};
-use node::{WriterCore, WriterReply, WriterRequest};
+use node::WriterCore;
+use node::node_commands::{AddPrekey, AddTransit, Arrive};
 use std::sync::Arc;
 use store::{MasterKey, Store, StoreOptions};
 
@@ -32,7 +33,7 @@ fn fixture(policy: Policy) -> Fixture {
     let options = StoreOptions { policy, cache_bytes: 4 << 20, reserve_bytes: 0, random: store::KeySource::Seed(1) };
     let store = Store::open(Arc::new(SimDisk::new()), MasterKey::new(&[1; 32]), options).unwrap();
     let core = WriterCore::new(store);
-    core.run(vec![WriterRequest::AddPrekey(PREKEY, None)], NOW).unwrap();
+    core.ask(AddPrekey(PREKEY, None), NOW).unwrap();
     Fixture { core, policy }
 }
 
@@ -40,10 +41,8 @@ impl Fixture {
     fn send(&self, blob: &[u8], inline: Option<Vec<u8>>) -> Result<Outcome, DropReason> {
         let keys = self.core.store().keys().clone();
         let arrival = chains::receive_blob(&*keys, &self.policy, blob.to_vec(), inline, Origin::Peer(3))?;
-        match self.core.run(vec![WriterRequest::Arrive(Box::new(arrival))], NOW).unwrap().replies.remove(0) {
-            WriterReply::Outcome(_, outcome) => Ok(outcome),
-            other => panic!("{other:?}"),
-        }
+        let (_, outcome) = self.core.ask(Arrive(Box::new(arrival)), NOW).unwrap();
+        Ok(outcome)
     }
 
     fn send_made(&self, made: &MadeEvent) -> Outcome {
@@ -155,10 +154,10 @@ fn packets_are_dropped_without_a_secret_or_through_the_wrong_gate() {
     let packet = packet::wrap(&TransitSecret::new(secret), [1; 24], &carried).unwrap();
     let receive = |packet: &[u8]| chains::receive_packet(&**node.core.store().keys(), &node.policy, packet);
     assert_eq!(receive(&packet).unwrap_err(), DropReason::Secret);
-    node.core.run(vec![WriterRequest::AddTransit(secret, Author::new(2).home(), 1)], NOW).unwrap();
+    node.core.ask(AddTransit { secret, space: Author::new(2).home(), peer: 1 }, NOW).unwrap();
     assert_eq!(receive(&packet).unwrap_err(), DropReason::Gate, "the secret is for another space");
     let other = [8; 32];
-    node.core.run(vec![WriterRequest::AddTransit(other, made.envelope.space, 1)], NOW).unwrap();
+    node.core.ask(AddTransit { secret: other, space: made.envelope.space, peer: 1 }, NOW).unwrap();
     let packet = packet::wrap(&TransitSecret::new(other), [1; 24], &carried).unwrap();
     assert!(receive(&packet).is_ok());
     for at in 0..packet.len() {

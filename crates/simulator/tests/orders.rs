@@ -9,7 +9,8 @@ use engine::chains;
 use engine::policy::Policy;
 use engine::rows::Origin;
 use model::Nanos;
-use node::{WriterCore, WriterRequest};
+use node::WriterCore;
+use node::node_commands::{AddPrekey, Arrive, Deliver};
 use proptest::prelude::*;
 use std::sync::Arc;
 use store::{MasterKey, Store, StoreOptions};
@@ -20,20 +21,21 @@ fn digest(world: &World, order: &[&MadeEvent], batch: usize) -> String {
     let store = Store::open(Arc::new(SimDisk::new()), MasterKey::new(&[1; 32]), options).unwrap();
     let core = WriterCore::new(store);
     let now = Nanos(world.end + 3600 * Nanos::SECOND);
-    core.run(vec![WriterRequest::AddPrekey(world.prekeys[0], None)], now).unwrap();
+    core.ask(AddPrekey(world.prekeys[0], None), now).unwrap();
     for part in order.chunks(batch) {
         let mut requests = Vec::new();
         for made in part {
             let keys = core.store().keys().clone();
             let inline = made.inline(world.inline_max);
             let arrival = chains::receive_blob(&*keys, &policy, made.blob.clone(), inline, Origin::Import);
-            requests.push(WriterRequest::Arrive(Box::new(arrival.unwrap())));
+            requests.push(Arrive(Box::new(arrival.unwrap())));
         }
         core.run(requests, now).unwrap();
     }
     core.settle(now).unwrap();
     for made in order.iter().filter(|made| !made.wire.is_empty()) {
-        core.run(vec![WriterRequest::Deliver(made.envelope.space, made.hash(), made.wire.clone())], now).unwrap();
+        let (space, hash, bytes) = (made.envelope.space, made.hash(), made.wire.clone());
+        core.ask(Deliver { space, hash, bytes }, now).unwrap();
     }
     core.settle(now).unwrap();
     core.store().snapshot().unwrap().digest().unwrap().to_string()

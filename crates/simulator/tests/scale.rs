@@ -10,7 +10,8 @@ use engine::rows::Origin;
 use model::envelope::Role;
 use model::payload::MemberRole;
 use model::{Kind, Nanos};
-use node::{WriterCore, WriterRequest};
+use node::WriterCore;
+use node::node_commands::Arrive;
 use std::sync::Arc;
 use store::{MasterKey, Store, StoreOptions};
 
@@ -28,7 +29,7 @@ fn deliver<'a>(core: &WriterCore, events: impl Iterator<Item = &'a MadeEvent>) {
         let keys = core.store().keys().clone();
         let inline = made.inline(1024);
         let arrival = chains::receive_blob(&*keys, core.store().policy(), made.blob.clone(), inline, Origin::Import);
-        batch.push(WriterRequest::Arrive(Box::new(arrival.unwrap())));
+        batch.push(Arrive(Box::new(arrival.unwrap())));
         if batch.len() == 4000 {
             core.run(std::mem::take(&mut batch), NOW).unwrap();
         }

@@ -6,10 +6,12 @@ use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
 use model::{EventId, Nanos, Need};
+use node::Node;
+use node::Node;
 use node::commands::AdminCommand;
-use node::fetch::answers::AskedSource;
 use node::explain::{Explanation, HeldFilter, HeldNeed, HuntState, StageExplanation, Unmet, explain, held};
-use node::{Node, WriterRequest};
+use node::fetch::answers::AskedSource;
+use node::node_commands::HuntNow;
 use serde::Deserialize;
 use server::context::RequestContext;
 use server::extract::{FormFields, Path, Query};
@@ -173,11 +175,11 @@ pub(crate) async fn retry(
     let (request, target, next) = match (form.need, form.event) {
         (Some(need), None) => {
             let parsed: Need = need.parse().map_err(|_| Problem::unprocessable("that is not how a need is written"))?;
-            (WriterRequest::RetryNeed(parsed), need, "/anteroom".to_owned())
+            (HuntNow::ForNeed(parsed), need, "/anteroom".to_owned())
         }
         (None, Some(event)) => {
             let id: EventId = event.parse().map_err(|_| Problem::not_found("there is no such event here"))?;
-            (WriterRequest::RetryEvent(id), event, format!("/anteroom/{id}"))
+            (HuntNow::ForEvent(id), event, format!("/anteroom/{id}"))
         }
         _ => return Err(Problem::unprocessable("name an event or a need, one of them")),
     };

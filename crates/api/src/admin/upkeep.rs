@@ -9,7 +9,7 @@ use http::{HeaderMap, StatusCode};
 use model::{EventId, Need, SpaceId};
 use node::commands::AdminCommand;
 use node::jobs::PurgeResult;
-use node::{WriterReply, WriterRequest};
+use node::node_commands::{HuntNow, Purge};
 use queries::paging::page_limit;
 use serde::{Deserialize, Serialize};
 use server::context::RequestContext;
@@ -164,10 +164,8 @@ pub(crate) async fn purge(
     if context.idempotency.is_some() {
         state.administer(&context, AdminCommand::Note("ask for a purge", format!("{} events", ids.len()))).await?;
     }
-    let request = WriterRequest::Purge(context.space()?, ids, context.caller.audit_name.clone());
-    let WriterReply::Purged(done) = state.ask(request).await? else {
-        return Err(Problem::broken("nothing was purged"));
-    };
+    let audit_name = context.caller.audit_name.clone();
+    let done = state.ask(Purge { space: context.space()?, targets: ids, audit_name }).await?;
     let entry = |(event, purged): (EventId, PurgeResult)| {
         let (how, why_not) = match purged {
             PurgeResult::Deleted => (Some("delete"), None),
@@ -203,11 +201,11 @@ pub(crate) async fn retry(
             let unknown = || Problem::not_found("there is no such event here");
             let id: EventId = event.parse().map_err(|_| unknown())?;
             state.node.snapshot()?.seq(&id)?.ok_or_else(unknown)?;
-            WriterRequest::RetryEvent(id)
+            HuntNow::ForEvent(id)
         }
         (None, Some(need)) => {
             let need: Need = need.parse().map_err(|_| Problem::unprocessable("that is not how a need is written"))?;
-            WriterRequest::RetryNeed(need)
+            HuntNow::ForNeed(need)
         }
         _ => return Err(Problem::unprocessable("name an event or a need, one of them")),
     };

@@ -3,7 +3,7 @@
 use super::Home;
 use engine::access::KeyRole;
 use model::Nanos;
-use node::WriterRequest;
+use node::node_commands::{Prune, Tick};
 use serde_json::{Value, json};
 use server::ServerOptions;
 use server::test_support::{OPERATOR, make_key};
@@ -43,7 +43,7 @@ fn finish_jobs(home: &Home) {
         if db.open_jobs().expect("jobs").is_empty() && db.is_at_rest().expect("read") {
             return;
         }
-        node.ask(WriterRequest::Tick).expect("a tick");
+        node.ask(Tick).expect("a tick");
     }
 }
 
@@ -85,7 +85,7 @@ async fn retention_by_age_comes_with_the_clock_and_a_thread_has_its_own_rule() {
     finish_jobs(&home);
     assert_eq!(left(&home).await, ["old", "new"], "it is looked at once an hour");
     home.clock.advance(700);
-    home.state.node.ask(WriterRequest::Tick).expect("a tick");
+    home.state.node.ask(Tick).expect("a tick");
     finish_jobs(&home);
     assert_eq!(left(&home).await.len(), 0);
     assert_eq!(home.by("alice", "GET", "/v1/messages/kept", None).await.body["state"], "here");
@@ -278,7 +278,7 @@ async fn a_private_thread_stays_private_whatever_is_purged() {
             "purge" => drop(as_admin(&home, "POST", "/admin/purge", Some(json!({ "events": [thread] }))).await),
             _ => {
                 let id = thread.as_str().and_then(|id| id.parse().ok()).expect("an id");
-                home.state.node.ask(WriterRequest::Prune(id)).expect("a reply");
+                home.state.node.ask(Prune(id)).expect("a reply");
             }
         }
         finish_jobs(&home);

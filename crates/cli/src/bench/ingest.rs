@@ -6,7 +6,7 @@ use super::{Scale, bare, figure, print};
 use anyhow::{Result, ensure};
 use engine::rows::{Origin, Outcome};
 use node::fetch::hunter::NoSources;
-use node::{Node, NodeOptions, WriterCore, WriterReply};
+use node::{Node, NodeOptions, WriterCore};
 use redb::ReadableTable as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -112,7 +112,7 @@ fn submit(node: &Node, raw: &Raw, applied: &Arc<AtomicU64>) -> Result<()> {
     let request = node.receive(raw.blob.clone(), raw.inline.clone(), Origin::Import)?;
     let applied = applied.clone();
     node.submit_patiently(request, move |answer| {
-        if let Ok(WriterReply::Outcome(_, Outcome::Applied(_))) = answer {
+        if let Ok((_, Outcome::Applied(_))) = answer {
             applied.fetch_add(1, Ordering::Relaxed);
         }
     })?;

@@ -4,7 +4,7 @@ use super::machine::Peak;
 use super::supply::{self, LateClock, Supply};
 use super::{Scale, figure, print};
 use anyhow::{Context as _, Result, bail};
-use node::{Clock as _, WriterCore, WriterReply};
+use node::{Clock as _, WriterCore};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -86,10 +86,7 @@ pub(crate) fn write_for_ever(folder: &Path) -> Result<()> {
         let requests = supply::check(core.store(), supply.messages(at, BATCH)?)?;
         let done = core.run(requests, LateClock.now())?;
         at += BATCH;
-        let ids = done.replies.iter().filter_map(|reply| match reply {
-            WriterReply::Outcome(id, _) => Some(id.to_string()),
-            _ => None,
-        });
+        let ids = done.answers.iter().flatten().map(|(id, _)| id.to_string());
         println!("{}", ids.collect::<Vec<_>>().join(" "));
         std::io::stdout().flush()?;
     }

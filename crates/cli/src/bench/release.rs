@@ -5,7 +5,8 @@ use super::supply::{self, LateClock, Raw, Supply};
 use super::{Scale, figure, print};
 use anyhow::{Result, ensure};
 use engine::reads::Reads as _;
-use node::{Clock as _, WriterCore, WriterRequest};
+use node::node_commands::Tick;
+use node::{Clock as _, WriterCore};
 use std::time::Instant;
 
 /// Runs it: the threads are withheld, messages wait for them, then the threads come.
@@ -26,7 +27,7 @@ pub(crate) fn run(scale: &Scale) -> Result<()> {
     let begun = Instant::now();
     let mut has_more = core.run(requests, LateClock.now())?.has_more;
     while has_more {
-        has_more = core.run(vec![WriterRequest::Tick], LateClock.now())?.has_more;
+        has_more = core.run(vec![Tick], LateClock.now())?.has_more;
         peak.look();
     }
     let elapsed = begun.elapsed().as_secs_f64();

@@ -8,7 +8,8 @@ use model::crypto::{SpaceKey, content_hash, space_id};
 use model::envelope::{Reference, Role};
 use model::payload::{MemberRole, Payload};
 use model::{AuxKey, Blob, Envelope, EventId, Identity, Kind, Nanos, SpaceId};
-use node::{Clock, WriterCore, WriterRequest};
+use node::node_commands::{AddSpaceKey, Arrive};
+use node::{Clock, WriterCore};
 use std::path::Path;
 use std::sync::Arc;
 use store::{FolderDisk, MasterKey, Store, StoreOptions};
@@ -154,12 +155,12 @@ pub(crate) fn open(folder: &Path) -> Result<Store> {
 }
 
 /// Checks raw events on all cores, as the doors do.
-pub(crate) fn check(store: &Store, raw: Vec<Raw>) -> Result<Vec<WriterRequest>> {
+pub(crate) fn check(store: &Store, raw: Vec<Raw>) -> Result<Vec<Arrive>> {
     in_parallel(raw.len() as u64, |number| {
         let raw = raw[number as usize].clone();
         let (keys, policy) = (&**store.keys(), store.policy());
         let arrival = engine::chains::receive_blob(keys, policy, raw.blob, raw.inline, Origin::Import)?;
-        Ok(WriterRequest::Arrive(Box::new(arrival)))
+        Ok(Arrive(Box::new(arrival)))
     })
 }
 
@@ -172,7 +173,7 @@ pub(crate) fn folder(dir: Option<&Path>) -> Result<tempfile::TempDir> {
 /// Puts the foundation of a supply into a store.
 pub(crate) fn found(core: &WriterCore, supply: &Supply) -> Result<()> {
     if let Some(key) = &supply.key {
-        core.run(vec![WriterRequest::AddSpaceKey(supply.space, *key.secret())], LateClock.now())?;
+        core.ask(AddSpaceKey(supply.space, *key.secret()), LateClock.now())?;
     }
     let requests = check(core.store(), supply.foundation.clone())?;
     core.run(requests, LateClock.now())?;
@@ -182,7 +183,7 @@ pub(crate) fn found(core: &WriterCore, supply: &Supply) -> Result<()> {
 
 /// Fills a store with messages, a chunk at a time: the next is signed and checked while one is written.
 pub(crate) fn fill(core: &WriterCore, supply: &Supply, from: u64, count: u64, mut tell: impl FnMut(u64)) -> Result<()> {
-    let (sender, receiver) = std::sync::mpsc::sync_channel::<Result<Vec<WriterRequest>>>(1);
+    let (sender, receiver) = std::sync::mpsc::sync_channel::<Result<Vec<Arrive>>>(1);
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let mut at = from;

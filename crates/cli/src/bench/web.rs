@@ -10,13 +10,13 @@ use super::{Scale, figure, print};
 use crate::app::app;
 use crate::clock::SystemClock;
 use crate::{home_space, welcome};
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use http::{Method, Request, header};
 use http_body_util::Full;
 use hyper::body::Bytes;
 use node::commands::{Caller, CallerKind, CommandRequest, NameOrId, NewMessage, UserCommand, message_content};
 use node::fetch::hunter::NoSources;
-use node::{Node, NodeOptions, WriterReply};
+use node::{Node, NodeOptions};
 use server::{Limits, ServerOptions, ServerState};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -103,8 +103,7 @@ fn prepare(node: &Node) -> Result<()> {
         let caller = Caller { kind: CallerKind::Operator, user, audit_name: "bench".to_owned() };
         let random = home_space::random_bytes().map_err(failed)?;
         let act = CommandRequest { space, caller, idempotency: None, command: UserCommand::Post(new), random };
-        let reply = node.ask(node::WriterRequest::Act(Box::new(act))).map_err(|why| anyhow::anyhow!("{why}"))?;
-        ensure!(matches!(reply, WriterReply::Acted(Ok(_))), "a message was not posted: {reply:?}");
+        node.ask(act).context("a message was not posted")?;
     }
     Ok(())
 }

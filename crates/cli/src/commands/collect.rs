@@ -2,11 +2,11 @@
 
 use super::Done;
 use crate::context::Context;
-use crate::failure::Failure;
 use crate::folder::{self, Access};
 use crate::words::count;
 use clap::Args;
-use node::{Clock as _, WriterCore, WriterReply, WriterRequest};
+use node::node_commands::{self, Collected};
+use node::{Clock as _, WriterCore};
 use serde::Serialize;
 use std::fmt;
 use std::process::ExitCode;
@@ -35,18 +35,12 @@ impl Collect {
         let mut answer = Answer { forgotten: 0, deleted: 0 };
         // Each turn is bounded, and files go in the turn after the one that forgets them.
         loop {
-            let done = core.run(vec![WriterRequest::Collect], context.clock.now())?;
-            match done.replies.as_slice() {
-                [WriterReply::Collected { forgotten: 0, deleted: 0 }] => break,
-                [WriterReply::Collected { forgotten, deleted }] => {
-                    answer.forgotten += forgotten;
-                    answer.deleted += deleted;
-                }
-                other => {
-                    let what = format!("the collection was answered with {other:?}");
-                    return Err(Failure::new(what, "run `anteroom verify`"));
-                }
+            let Collected { forgotten, deleted } = core.ask(node_commands::Collect, context.clock.now())?;
+            if (forgotten, deleted) == (0, 0) {
+                break;
             }
+            answer.forgotten += forgotten;
+            answer.deleted += deleted;
         }
         context.show(&answer)?;
         Ok(ExitCode::SUCCESS)

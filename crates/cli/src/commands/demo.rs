@@ -21,7 +21,8 @@ use model::payload::{MemberRole, Payload};
 use model::{AuxKey, EventId, Group, Identity, Kind, Need, Seq, SpaceId, body};
 use node::commands::{AdminCommand, AdminResult};
 use node::fetch::hunter::{FetchError, Fetched, NoSources, SourceClient, SourceDirectory};
-use node::{Node, NodeOptions, WriterReply, WriterRequest};
+use node::node_commands::{Create, HuntNow};
+use node::{AskError, Node, NodeOptions};
 use serde_json::{Value, json};
 use server::ServerState;
 use std::path::Path;
@@ -137,7 +138,7 @@ impl Demo {
         }
         say("The line to the second node is up: the thread is asked for, and what waited for it is let in.")?;
         line.is_up.store(true, Ordering::Release);
-        let asked = here.ask(WriterRequest::RetryNeed(Need::Event(story.missing)));
+        let asked = here.ask(HuntNow::ForNeed(Need::Event(story.missing)));
         asked.map_err(|why| Failure::new(why.to_string(), "look into the log"))?;
         if has_ended(signals, || Ok(here.snapshot()?.held_total()? > 0))? {
             return Ok(());
@@ -247,10 +248,10 @@ impl Author<'_> {
             content,
             seal: Seal::Plain,
         };
-        match self.node.ask(WriterRequest::Create(Box::new(self.key.clone()), Box::new(draft))) {
-            Ok(WriterReply::Created(Ok(id))) => Ok(id),
-            Ok(other) => Err(odd(&format!("the story could not be written: {other:?}"))),
-            Err(why) => Err(Failure::new(why.to_string(), "look into the log")),
-        }
+        let command = Create { author: Box::new(self.key.clone()), draft: Box::new(draft) };
+        self.node.ask(command).map_err(|why| match why {
+            AskError::Refused(why) => odd(&format!("the story could not be written: {why}")),
+            AskError::NotRun(why) => Failure::new(why.to_string(), "look into the log"),
+        })
     }
 }

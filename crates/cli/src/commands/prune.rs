@@ -7,7 +7,7 @@ use crate::folder::{self, Access};
 use clap::Args;
 use engine::content::PruneResult;
 use model::EventId;
-use node::{Clock as _, WriterCore, WriterReply, WriterRequest};
+use node::{Clock as _, WriterCore, node_commands};
 use serde::Serialize;
 use std::fmt;
 use std::process::ExitCode;
@@ -51,10 +51,10 @@ impl Prune {
     pub(super) fn run(&self, context: &Context) -> Done {
         let (store, _lock) = folder::open(context, Access::Write)?;
         let core = WriterCore::new(store);
-        let requests = self.ids.iter().map(|id| WriterRequest::Prune(*id)).collect();
-        let done = core.run(requests, context.clock.now())?;
+        let commands = self.ids.iter().map(|id| node_commands::Prune(*id)).collect();
+        let done = core.run(commands, context.clock.now())?;
         core.settle(context.clock.now())?;
-        let pruned = self.ids.iter().zip(done.replies).map(|(id, reply)| one(id, &reply));
+        let pruned = self.ids.iter().zip(done.answers).map(|(id, pruned)| Ok(one(id, pruned?)));
         let answer = Answer { pruned: pruned.collect::<Result<_, Failure>>()? };
         context.show(&answer)?;
         let is_unknown = |one: &One| one.why_not == Some("not known");
@@ -62,14 +62,10 @@ impl Prune {
     }
 }
 
-fn one(id: &EventId, reply: &WriterReply) -> Result<One, Failure> {
-    let why_not = match reply {
-        WriterReply::Pruned(PruneResult::Dropped) => None,
-        WriterReply::Pruned(PruneResult::Nothing(why)) => Some(*why),
-        other => {
-            let what = format!("pruning {id} was answered with {other:?}");
-            return Err(Failure::new(what, "run `anteroom verify`"));
-        }
+fn one(id: &EventId, pruned: PruneResult) -> One {
+    let why_not = match pruned {
+        PruneResult::Dropped => None,
+        PruneResult::Nothing(why) => Some(why),
     };
-    Ok(One { id: id.to_string(), dropped: why_not.is_none(), why_not })
+    One { id: id.to_string(), dropped: why_not.is_none(), why_not }
 }

@@ -8,7 +8,8 @@ use crate::folder::{self, Access};
 use clap::Args;
 use engine::reads::Reads as _;
 use model::{EventId, Need, Seq, Stage};
-use node::{Clock as _, WriterCore, WriterRequest};
+use node::node_commands::HuntNow;
+use node::{Clock as _, WriterCore};
 use serde::Serialize;
 use std::fmt;
 use std::process::ExitCode;
@@ -78,7 +79,7 @@ fn event(context: &Context, core: &WriterCore, id: &EventId) -> Result<Answer, F
         return Err(unknown(&db, id)?);
     }
     drop(db);
-    core.run(vec![WriterRequest::RetryEvent(*id)], context.clock.now())?;
+    core.ask(HuntNow::ForEvent(*id), context.clock.now())?;
     core.settle(context.clock.now())?;
     let db = core.store().snapshot()?;
     let row = match db.seq(id)? {
@@ -104,7 +105,7 @@ fn hunt(context: &Context, core: &WriterCore, need: &Need) -> Result<Answer, Fai
     if let Need::Time(_) = need {
         return Err(Failure::new("only time brings a time need", "wait for it"));
     }
-    core.run(vec![WriterRequest::RetryNeed(need.clone())], context.clock.now())?;
+    core.ask(HuntNow::ForNeed(need.clone()), context.clock.now())?;
     core.settle(context.clock.now())?;
     Ok(Answer { retried: need.to_string(), stage: None, waiting: Some(waiting) })
 }

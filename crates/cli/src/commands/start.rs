@@ -14,8 +14,9 @@ use crate::output;
 use crate::signals::Signals;
 use crate::welcome;
 use engine::reads::Reads as _;
+use node::Node;
 use node::fetch::hunter::NoSources;
-use node::{Node, WriterRequest};
+use node::node_commands::Tick;
 use serde::Serialize;
 use server::{RunningServer, ServerState, Tls};
 use std::fmt;
@@ -171,7 +172,7 @@ fn watch(node: &Node, server: &RunningServer, signals: &Signals) -> Result<(), F
                 "the log above names the task that ended; report it, then start again",
             ));
         }
-        node.submit(WriterRequest::Tick, |_| ()).or_else(|why| match why {
+        node.submit(Tick, |_| ()).or_else(|why| match why {
             // Too much to do is a sign of life.
             node::RequestError::Busy => Ok(()),
             other => Err(Failure::new(

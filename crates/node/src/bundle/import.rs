@@ -7,8 +7,9 @@
 use super::format::{BadBundle, BundleReader, Record};
 use super::pace::{ImportSlot, ImportWindow};
 use super::tally::{ImportTally, Imported, KnownRecord};
-use crate::running::{Node, RequestError};
-use crate::writer::{WriterReply, WriterRequest};
+use crate::running::Node;
+use crate::writer::node_commands::Tick;
+use crate::writer_command::{Answered, AskError, RequestError, WriterCommand};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use engine::reads::{Reads as _, StoreError, StoreResult};
 use engine::rows::Origin;
@@ -145,7 +146,7 @@ impl Run<'_> {
 
     /// Whether nothing more will be answered.
     fn is_over(&self) -> bool {
-        let probe = self.node.submit(WriterRequest::Tick, |_| ());
+        let probe = self.node.submit(Tick, |_| ());
         matches!(probe, Err(RequestError::Stopped)) || self.tally.lock().failure.is_some()
     }
 
@@ -159,7 +160,8 @@ impl Run<'_> {
                 return Ok(());
             }
             let Some(place) = self.pace.enter(0, &|| self.is_over()) else { return Ok(()) };
-            self.submit(self.tally.lock().imported.bytes, WriterRequest::Tick, place);
+            let at = self.tally.lock().imported.bytes;
+            self.submit(at, Tick, place, |_, ()| ());
         }
     }
 
@@ -181,26 +183,34 @@ impl Run<'_> {
         }
         match record {
             Record::Event { blob, inline } => match self.node.receive(blob, Some(inline), Origin::Import) {
-                Ok(request) => self.submit(at, request, place),
+                Ok(arrive) => self.submit(at, arrive, place, |tally, (_, outcome)| tally.count_outcome(&outcome)),
                 Err(why) => self.tally.count_dropped(at, why.word(), why.to_string()),
             },
             Record::Content { space, hash, bytes } => match self.node.receive_content(space, hash, bytes) {
-                Some(request) => self.submit(at, request, place),
+                Some(deliver) => self.submit(at, deliver, place, ImportTally::count_delivered),
                 None => self.tally.count_dropped(at, "content", format!("its bytes are not those of {hash}")),
             },
         }
     }
 
-    fn submit(&self, at: u64, request: WriterRequest, place: ImportSlot) {
+    fn submit<C: WriterCommand<Error = StoreError>>(
+        &self,
+        at: u64,
+        command: C,
+        place: ImportSlot,
+        count: fn(&ImportTally, C::Answer),
+    ) {
         let tally = self.tally.clone();
-        let answer = move |reply: Result<WriterReply, RequestError>| {
-            match reply {
-                Ok(reply) => tally.count_reply(&reply),
-                Err(why) => tally.fail(at, why),
+        let on_answer = move |answer: Answered<C>| {
+            match answer {
+                Ok(answer) => count(&tally, answer),
+                Err(AskError::NotRun(RequestError::Parked(_))) => tally.count_parked(),
+                Err(AskError::NotRun(why)) => tally.fail(at, why),
+                Err(AskError::Refused(fault)) => tally.fail(at, fault.into()),
             }
             drop(place);
         };
-        if let Err(why) = self.node.submit_patiently(request, answer) {
+        if let Err(why) = self.node.submit_patiently(command, on_answer) {
             self.tally.fail(at, why);
         }
     }

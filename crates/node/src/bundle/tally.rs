@@ -1,7 +1,6 @@
 //! What became of the records of a bundle, counted by whoever answers.
 
-use crate::running::RequestError;
-use crate::writer::WriterReply;
+use crate::writer_command::RequestError;
 use engine::rows::{Outcome, TurnedAway};
 use model::stage::RefusalReason;
 use std::collections::BTreeMap;
@@ -101,18 +100,21 @@ impl ImportTally {
         }
     }
 
-    pub(super) fn count_reply(&self, reply: &WriterReply) {
+    pub(super) fn count_outcome(&self, outcome: &Outcome) {
+        count_outcome(&mut self.lock().imported, outcome);
+    }
+
+    pub(super) fn count_delivered(&self, delivered: DeliverResult) {
         let imported = &mut self.lock().imported;
-        match reply {
-            WriterReply::Outcome(_, outcome) => count_outcome(imported, outcome),
-            WriterReply::Delivered(DeliverResult::Stored) => imported.contents += 1,
-            WriterReply::Delivered(DeliverResult::Known) => imported.contents_known += 1,
-            WriterReply::Delivered(DeliverResult::Unwanted) => imported.contents_unwanted += 1,
-            WriterReply::Parked(_) => imported.parked += 1,
-            WriterReply::Created(_) | WriterReply::Pruned(_) | WriterReply::Collected { .. } | WriterReply::Done => {}
-            WriterReply::Acted(_) | WriterReply::Administered(_) | WriterReply::Entered(_) | WriterReply::Purged(_) => {
-            }
+        match delivered {
+            DeliverResult::Stored => imported.contents += 1,
+            DeliverResult::Known => imported.contents_known += 1,
+            DeliverResult::Unwanted => imported.contents_unwanted += 1,
         }
+    }
+
+    pub(super) fn count_parked(&self) {
+        self.lock().imported.parked += 1;
     }
 
     pub(super) fn fail(&self, at: u64, why: RequestError) {

@@ -3,6 +3,7 @@
 
 use crate::commands::users::{self, admit};
 use crate::commands::{Caller, CommandError, by_keeper, names, principal};
+use crate::writer_command::WriterCommand;
 use engine::access::{Action, Decision, Facts, decide};
 use engine::reads::{StoreError, StoreResult};
 use model::payload::{MemberRole, Payload};
@@ -131,62 +132,90 @@ pub enum AccountError {
     Store(#[from] StoreError),
 }
 
-type Outcome = Result<(), AccountError>;
+impl WriterCommand for AccountRequest {
+    type Answer = ();
+    type Error = AccountError;
 
-/// Does it, or says why not.
-pub(crate) fn enter(batch: &mut Batch<'_>, request: AccountRequest) -> Outcome {
-    let space = request.space;
-    match request.what {
-        AccountCommand::Invite(caller, hash, invitation) => invite(batch, &space, &caller, &hash, &invitation),
-        AccountCommand::Uninvite(caller, hash) => {
-            may_administer(batch, &space, &caller)?;
-            if !batch.end_invitation(&space, &hash)? {
-                return Err(AccountError::Unknown("invitation"));
+    fn run(&self, batch: &mut Batch<'_>) -> Result<(), AccountError> {
+        let space = &self.space;
+        match &self.what {
+            AccountCommand::Invite(caller, hash, invitation) => invite(batch, space, caller, hash, invitation),
+            AccountCommand::Uninvite(caller, hash) => uninvite(batch, space, caller, hash),
+            AccountCommand::Join { invitation, user, way, browser, random } => {
+                join(batch, space, invitation, user, way, browser, random)
             }
-            batch.audit(Some(space), &caller.audit_name, "take back invitation", "")?;
-            Ok(())
-        }
-        AccountCommand::Join { invitation, user, way, browser, random } => {
-            join(batch, &space, &invitation, user, way, &browser, &random)
-        }
-        AccountCommand::SignIn { user, proven, browser } => {
-            let is_here = batch.db().user(&space, &user)?.is_some_and(|user| !user.is_gone);
-            match is_here && batch.db().kept_space(&space)?.is_some() && is_proven(batch, &space, &user, proven)? {
-                true => sign_in(batch, &space, user, &browser, false),
-                false => Err(AccountError::Unknown("account")),
+            AccountCommand::SignIn { user, proven, browser } => sign_in_user(batch, space, user, proven, browser),
+            AccountCommand::SignInOperator(user, browser, random) => {
+                sign_in_operator(batch, space, user, browser, random)
             }
+            AccountCommand::Touch(id) => touch_session(batch, id),
+            AccountCommand::SignOut(user, id) => sign_out(batch, space, user, id),
+            AccountCommand::SignOutOthers(user, kept) => sign_out_others(batch, space, user, kept),
+            AccountCommand::Change(user, change) => change_account(batch, space, user, change),
         }
-        AccountCommand::SignInOperator(user, browser, random) => {
-            match batch.db().user(&space, &user)? {
-                None => drop(admit(batch, &space, &user, &random, MemberRole::Admin)?),
-                Some(known) if known.is_gone => readmit(batch, &space, known)?,
-                Some(_) => {}
-            }
-            batch.audit(Some(space), "operator", "sign in", &user)?;
-            sign_in(batch, &space, user, &browser, true)
-        }
-        AccountCommand::Touch(id) => {
-            if let Some(mut session) = batch.db().session(&id)? {
-                session.seen = batch.now();
-                batch.keep_session(&id, &session)?;
-            }
-            Ok(())
-        }
-        AccountCommand::SignOut(user, id) => {
-            let is_own = id.starts_with(&batch.db().session_prefix(&space, &user));
-            match is_own && batch.end_session(&id)? {
-                true => Ok(()),
-                false => Err(AccountError::Unknown("session")),
-            }
-        }
-        AccountCommand::SignOutOthers(user, kept) => {
-            for (id, _) in batch.db().sessions_of(&space, &user)?.into_iter().filter(|(id, _)| *id != kept) {
-                batch.end_session(&id)?;
-            }
-            Ok(())
-        }
-        AccountCommand::Change(user, change) => change_account(batch, &space, &user, *change),
     }
+}
+
+fn uninvite(batch: &mut Batch<'_>, space: &SpaceId, caller: &Caller, hash: &SecretHash) -> Result<(), AccountError> {
+    check_may_administer(batch, space, caller)?;
+    if !batch.end_invitation(space, hash)? {
+        return Err(AccountError::Unknown("invitation"));
+    }
+    batch.audit(Some(*space), &caller.audit_name, "take back invitation", "")?;
+    Ok(())
+}
+
+fn sign_in_user(
+    batch: &mut Batch<'_>,
+    space: &SpaceId,
+    user: &str,
+    proven: &Credential,
+    browser: &NewSession,
+) -> Result<(), AccountError> {
+    let is_here = batch.db().user(space, user)?.is_some_and(|user| !user.is_gone);
+    match is_here && batch.db().kept_space(space)?.is_some() && is_proven(batch, space, user, proven)? {
+        true => add_session(batch, space, user, browser, false),
+        false => Err(AccountError::Unknown("account")),
+    }
+}
+
+fn sign_in_operator(
+    batch: &mut Batch<'_>,
+    space: &SpaceId,
+    user: &str,
+    browser: &NewSession,
+    random: &[u8; 32],
+) -> Result<(), AccountError> {
+    match batch.db().user(space, user)? {
+        None => drop(admit(batch, space, user, random, MemberRole::Admin)?),
+        Some(known) if known.is_gone => readmit(batch, space, known)?,
+        Some(_) => {}
+    }
+    batch.audit(Some(*space), "operator", "sign in", user)?;
+    add_session(batch, space, user, browser, true)
+}
+
+fn touch_session(batch: &mut Batch<'_>, id: &SessionId) -> Result<(), AccountError> {
+    if let Some(mut session) = batch.db().session(id)? {
+        session.seen = batch.now();
+        batch.keep_session(id, &session)?;
+    }
+    Ok(())
+}
+
+fn sign_out(batch: &mut Batch<'_>, space: &SpaceId, user: &str, id: &SessionId) -> Result<(), AccountError> {
+    let is_own = id.starts_with(&batch.db().session_prefix(space, user));
+    match is_own && batch.end_session(id)? {
+        true => Ok(()),
+        false => Err(AccountError::Unknown("session")),
+    }
+}
+
+fn sign_out_others(batch: &mut Batch<'_>, space: &SpaceId, user: &str, kept: &SessionId) -> Result<(), AccountError> {
+    for (id, _) in batch.db().sessions_of(space, user)?.into_iter().filter(|(id, _)| id != kept) {
+        batch.end_session(&id)?;
+    }
+    Ok(())
 }
 
 /// Makes a link by which others may come in; links that are not good any more are forgotten.
@@ -196,8 +225,8 @@ fn invite(
     caller: &Caller,
     hash: &SecretHash,
     invitation: &Invitation,
-) -> Outcome {
-    may_administer(batch, space, caller)?;
+) -> Result<(), AccountError> {
+    check_may_administer(batch, space, caller)?;
     let mut open = 0;
     for (known, invitation) in batch.db().invitations(space)? {
         match invitation.is_good(batch.now()) {
@@ -223,8 +252,8 @@ fn readmit(batch: &mut Batch<'_>, space: &SpaceId, mut known: User) -> Result<()
     Ok(())
 }
 
-fn may_administer(batch: &Batch<'_>, space: &SpaceId, caller: &Caller) -> Result<(), CommandError> {
-    users::kept(batch, space)?;
+fn check_may_administer(batch: &Batch<'_>, space: &SpaceId, caller: &Caller) -> Result<(), CommandError> {
+    users::kept(batch.db(), space)?;
     let (principal, _) = principal(batch.db(), space, caller, batch.now())?;
     match decide(&principal, Action::Administer, &Facts::default()) {
         Decision::Allow => Ok(()),
@@ -236,24 +265,24 @@ fn join(
     batch: &mut Batch<'_>,
     space: &SpaceId,
     hash: &SecretHash,
-    user: String,
-    way: Credential,
+    user: &str,
+    way: &Credential,
     browser: &NewSession,
     random: &[u8; 32],
-) -> Outcome {
+) -> Result<(), AccountError> {
     let found = batch.db().invitation(space, hash)?.filter(|invitation| invitation.is_good(batch.now()));
     let Some(mut invitation) = found else { return Err(AccountError::InvitationEnded) };
     let Some(role) = invitation.role() else { return Err(AccountError::InvitationEnded) };
-    names::check_name(&user).map_err(CommandError::from)?;
+    names::check_name(user).map_err(CommandError::from)?;
     // Whoever has the name is somebody, with an account or without; the operator may come later.
-    if batch.db().user(space, &user)?.is_some() || user.eq_ignore_ascii_case(OPERATOR) {
-        return Err(AccountError::NameTaken(user));
+    if batch.db().user(space, user)?.is_some() || user.eq_ignore_ascii_case(OPERATOR) {
+        return Err(AccountError::NameTaken(user.to_owned()));
     }
-    admit(batch, space, &user, random, role)?;
-    let mut account = Account::new(user.clone(), batch.now());
+    admit(batch, space, user, random, role)?;
+    let mut account = Account::new(user.to_owned(), batch.now());
     match way {
-        Credential::Password(hash) => account.password = Some(hash),
-        Credential::Passkey(passkey) => account.passkeys.push(passkey),
+        Credential::Password(hash) => account.password = Some(hash.clone()),
+        Credential::Passkey(passkey) => account.passkeys.push(passkey.clone()),
     }
     batch.keep_account(space, &account)?;
     invitation.uses_left -= 1;
@@ -261,19 +290,19 @@ fn join(
         0 => drop(batch.end_invitation(space, hash)?),
         _ => batch.keep_invitation(space, hash, &invitation)?,
     }
-    batch.audit(Some(*space), &invitation.by, "admit by invitation", &user)?;
-    sign_in(batch, space, user, browser, false)
+    batch.audit(Some(*space), &invitation.by, "admit by invitation", user)?;
+    add_session(batch, space, user, browser, false)
 }
 
 /// Whether an account still has the way in that somebody was proven by. A passkey is noted as used.
-fn is_proven(batch: &mut Batch<'_>, space: &SpaceId, user: &str, proven: Credential) -> StoreResult<bool> {
+fn is_proven(batch: &mut Batch<'_>, space: &SpaceId, user: &str, proven: &Credential) -> StoreResult<bool> {
     let Some(mut account) = batch.db().account(space, user)? else { return Ok(false) };
     match proven {
-        Credential::Password(hash) => Ok(account.password == Some(hash)),
+        Credential::Password(hash) => Ok(account.password.as_ref() == Some(hash)),
         Credential::Passkey(used) => {
             let known = account.passkeys.iter_mut().find(|known| known.id == used.id && known.host == used.host);
             let Some(known) = known else { return Ok(false) };
-            *known = Passkey { used: batch.now(), ..used };
+            *known = Passkey { used: batch.now(), ..used.clone() };
             batch.keep_account(space, &account)?;
             Ok(true)
         }
@@ -281,22 +310,33 @@ fn is_proven(batch: &mut Batch<'_>, space: &SpaceId, user: &str, proven: Credent
 }
 
 /// Remembers a browser. Sessions that ended, and the oldest of too many, are forgotten.
-fn sign_in(batch: &mut Batch<'_>, space: &SpaceId, user: String, browser: &NewSession, is_operator: bool) -> Outcome {
+fn add_session(
+    batch: &mut Batch<'_>,
+    space: &SpaceId,
+    user: &str,
+    browser: &NewSession,
+    is_operator: bool,
+) -> Result<(), AccountError> {
     let now = batch.now();
-    let mut own = batch.db().sessions_of(space, &user)?;
+    let mut own = batch.db().sessions_of(space, user)?;
     own.sort_by_key(|(_, session)| std::cmp::Reverse(session.seen));
     for (number, (id, session)) in own.iter().enumerate() {
         if number + 1 >= SESSIONS_MAX || session.seen.plus(SESSION_NANOS) < now {
             batch.end_session(id)?;
         }
     }
-    let id = session_id(&batch.db().session_prefix(space, &user), &browser.hash);
-    let session = Session { user, is_operator, since: now, seen: now, agent: browser.agent.clone() };
+    let id = session_id(&batch.db().session_prefix(space, user), &browser.hash);
+    let session = Session { user: user.to_owned(), is_operator, since: now, seen: now, agent: browser.agent.clone() };
     batch.keep_session(&id, &session)?;
     Ok(())
 }
 
-fn change_account(batch: &mut Batch<'_>, space: &SpaceId, user: &str, change: AccountChange) -> Outcome {
+fn change_account(
+    batch: &mut Batch<'_>,
+    space: &SpaceId,
+    user: &str,
+    change: &AccountChange,
+) -> Result<(), AccountError> {
     if batch.db().user(space, user)?.is_none_or(|user| user.is_gone) {
         return Err(AccountError::Unknown("user"));
     }
@@ -304,19 +344,19 @@ fn change_account(batch: &mut Batch<'_>, space: &SpaceId, user: &str, change: Ac
     // An operator who came by link has no account until there is something to keep in it.
     let mut account = known.unwrap_or_else(|| Account::new(user.to_owned(), batch.now()));
     match change {
-        AccountChange::Password(hash) => account.password = Some(hash),
-        AccountChange::Display(display) => account.display = display,
-        AccountChange::Picture(picture) => account.picture = picture,
+        AccountChange::Password(hash) => account.password = Some(hash.clone()),
+        AccountChange::Display(display) => account.display.clone_from(display),
+        AccountChange::Picture(picture) => account.picture.clone_from(picture),
         AccountChange::AddPasskey(_) if account.passkeys.len() >= PASSKEYS_MAX => {
             return Err(AccountError::TooMany(PASSKEYS_MAX, "passkeys"));
         }
         AccountChange::AddPasskey(passkey) => {
             account.passkeys.retain(|known| known.id != passkey.id);
-            account.passkeys.push(passkey);
+            account.passkeys.push(passkey.clone());
         }
         AccountChange::ForgetPasskey(id) => {
             let before = account.passkeys.len();
-            account.passkeys.retain(|known| known.id != id);
+            account.passkeys.retain(|known| known.id != *id);
             if account.passkeys.len() == before {
                 return Err(AccountError::Unknown("passkey"));
             }

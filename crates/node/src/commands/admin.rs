@@ -2,7 +2,7 @@
 
 use crate::commands::users::{self, admit};
 use crate::commands::webhooks::{self, WebhookCommand};
-use crate::commands::{CommandError, make};
+use crate::commands::{CommandError, create_event};
 use ed25519_dalek::SigningKey;
 use engine::access::KeyRole;
 use engine::create::{NewEvent, Seal};
@@ -150,9 +150,9 @@ pub enum AdminError {
 
 pub(super) type AdminOutcome = Result<AdminResult, AdminError>;
 
-/// How the audit log tells it.
-pub(super) fn told(administration: &AdminCommand) -> (Option<SpaceId>, &'static str, String) {
-    match administration {
+/// The space, word and target under which a command stands in the audit log.
+pub(super) fn describe_for_audit(command: &AdminCommand) -> (Option<SpaceId>, &'static str, String) {
+    match command {
         AdminCommand::FoundSpace { name, .. } => (None, "found space", name.clone()),
         AdminCommand::AddKey { id, space, .. } => (Some(*space), "add api key", hex(id)),
         AdminCommand::RotateKey { old, id, .. } => (None, "rotate api key", format!("{} to {}", hex(old), hex(id))),
@@ -162,7 +162,7 @@ pub(super) fn told(administration: &AdminCommand) -> (Option<SpaceId>, &'static 
         AdminCommand::AdmitIdentity(space, identity, role) => {
             (Some(*space), "admit identity", format!("{identity}: {role}"))
         }
-        AdminCommand::Webhook(space, id, command) => (Some(*space), command.word(), hex(id)),
+        AdminCommand::Webhook(space, id, command) => (Some(*space), command.audit_word(), hex(id)),
         AdminCommand::EraseUser(space, user) => (Some(*space), "erase user", user.clone()),
         AdminCommand::EndSpace(space) => (None, "delete space", space.to_string()),
         AdminCommand::DestroyKeys(space) => (Some(*space), "destroy keys", String::new()),
@@ -185,77 +185,69 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-pub(super) fn carry_out(
-    batch: &mut Batch<'_>,
-    who: &str,
-    salt: [u8; 16],
-    administration: AdminCommand,
-) -> AdminOutcome {
-    match administration {
-        AdminCommand::FoundSpace { name, sealed, random } => found(batch, name, sealed, &random),
+pub(super) fn carry_out(batch: &mut Batch<'_>, who: &str, salt: [u8; 16], command: &AdminCommand) -> AdminOutcome {
+    match command {
+        AdminCommand::FoundSpace { name, sealed, random } => found_space(batch, name, *sealed, random),
         AdminCommand::AddKey { id, role, space, hash, label } => {
-            users::kept(batch, &space)?;
-            batch.keep_api_key(id, &ApiKey::new(role, space, hash, label, batch.now()))?;
+            users::kept(batch.db(), space)?;
+            batch.keep_api_key(*id, &ApiKey::new(*role, *space, *hash, label.clone(), batch.now()))?;
             Ok(AdminResult::Made(salt))
         }
         AdminCommand::RotateKey { old, id, hash, at } => {
-            rotate_key(batch, old, (id, hash), at)?;
+            rotate_key(batch, *old, (*id, *hash), *at)?;
             Ok(AdminResult::Made(salt))
         }
         AdminCommand::EndKey { id, at } => {
-            let Some(mut key) = batch.db().api_key(&id)? else { return Err(AdminError::NoSuchKey) };
-            key.ends_at = sooner(key.ends_at, at);
-            batch.keep_api_key(id, &key)?;
+            let mut key = batch.db().api_key(id)?.ok_or(AdminError::NoSuchKey)?;
+            key.ends_at = sooner(key.ends_at, *at);
+            batch.keep_api_key(*id, &key)?;
             Ok(AdminResult::Done)
         }
         AdminCommand::AddSigningKey(space, secret) => {
-            add_signing_key(batch, &space, *secret)?;
+            add_signing_key(batch, space, **secret)?;
             Ok(AdminResult::Made(salt))
         }
-        AdminCommand::EndSigningKey(space, number, at) => end_signing_key(batch, &space, number, at),
+        AdminCommand::EndSigningKey(space, number, at) => end_signing_key(batch, space, *number, *at),
         AdminCommand::AdmitIdentity(space, member, role) => {
-            let payload = Payload::Member { member, role };
-            let membership = by_keeper(batch, &space, Kind::Member, payload, None)?;
+            let payload = Payload::Member { member: *member, role: *role };
+            let membership = by_keeper(batch, space, Kind::Member, payload, None)?;
             Ok(AdminResult::Admitted(membership))
         }
-        AdminCommand::Webhook(space, id, command) => webhooks::administer(batch, &space, &id, command, salt),
-        AdminCommand::EraseUser(space, user) => erase(batch, who, &space, &user),
+        AdminCommand::Webhook(space, id, command) => webhooks::change_webhook(batch, space, id, command, salt),
+        AdminCommand::EraseUser(space, user) => erase_user(batch, who, space, user),
         AdminCommand::EndSpace(space) => {
-            if !batch.db().is_kept(&space) {
+            if !batch.db().is_kept(space) {
                 return Err(CommandError::NotKept.into());
             }
-            batch.end_space(&space)?;
-            Ok(AdminResult::Begun(batch.begin_job(JobKind::EndSpace(space), who)?))
+            batch.end_space(space)?;
+            Ok(AdminResult::Begun(batch.begin_job(JobKind::EndSpace(*space), who)?))
         }
         AdminCommand::DestroyKeys(space) => {
-            users::kept(batch, &space)?;
-            batch.destroy_keys(&space)?;
+            users::kept(batch.db(), space)?;
+            batch.destroy_keys(space)?;
             Ok(AdminResult::Done)
         }
         AdminCommand::Protect(space, protection) => {
-            users::kept(batch, &space)?;
-            batch.set_protection(&space, &protection)?;
+            users::kept(batch.db(), space)?;
+            batch.set_protection(space, protection)?;
             Ok(AdminResult::Begun(batch.begin_job(JobKind::Encrypt, who)?))
         }
         AdminCommand::Retain(space, thread, kept) => {
-            batch.set_retention(&space, thread.as_ref(), kept.as_ref())?;
+            batch.set_retention(space, thread.as_ref(), kept.as_ref())?;
             Ok(AdminResult::Done)
         }
-        AdminCommand::Begin(work) => Ok(AdminResult::Begun(batch.begin_job(work, who)?)),
+        AdminCommand::Begin(work) => Ok(AdminResult::Begun(batch.begin_job(work.clone(), who)?)),
         AdminCommand::Note(..) => Ok(AdminResult::Done),
         AdminCommand::SettleReport(space, number, note) => {
-            let found = batch.db().reports(&space, number.saturating_add(1), 1)?;
-            let Some((_, mut report)) = found.into_iter().find(|(other, _)| *other == number) else {
-                return Err(AdminError::NoSuchReport);
-            };
-            report.settled = Some((who.to_owned(), batch.now(), note));
-            batch.keep_report(&space, number, &report)?;
+            let found = batch.db().reports(space, number.saturating_add(1), 1)?;
+            let report = found.into_iter().find(|(other, _)| other == number).map(|(_, report)| report);
+            let mut report = report.ok_or(AdminError::NoSuchReport)?;
+            report.settled = Some((who.to_owned(), batch.now(), note.clone()));
+            batch.keep_report(space, *number, &report)?;
             Ok(AdminResult::Done)
         }
-        AdminCommand::SetRole { space, user, role: Some(role), random } => {
-            set_role(batch, &space, &user, role, &random)
-        }
-        AdminCommand::SetRole { space, user, role: None, .. } => remove(batch, &space, &user),
+        AdminCommand::SetRole { space, user, role: Some(role), random } => set_role(batch, space, user, *role, random),
+        AdminCommand::SetRole { space, user, role: None, .. } => remove_user(batch, space, user),
     }
 }
 
@@ -284,7 +276,7 @@ fn rotate_key(
 }
 
 fn add_signing_key(batch: &mut Batch<'_>, space: &SpaceId, secret: [u8; 32]) -> Result<(), AdminError> {
-    users::kept(batch, space)?;
+    users::kept(batch.db(), space)?;
     let number = batch.db().signing_keys(space)?.first().map_or(1, |(number, _)| number + 1);
     let key = SigningSecret { secret, created_at: batch.now(), ends_at: Nanos(0) };
     batch.keep_signing_key(space, number, &key)?;
@@ -302,10 +294,10 @@ fn end_signing_key(batch: &mut Batch<'_>, space: &SpaceId, number: u64, at: Nano
 }
 
 /// A space: its keeper's identity, its key if it is sealed, its founding, and a first key that signs for users.
-fn found(batch: &mut Batch<'_>, name: String, sealed: bool, random: &[u8; 80]) -> AdminOutcome {
-    crate::commands::names::check_name(&name).map_err(CommandError::from)?;
+fn found_space(batch: &mut Batch<'_>, name: &str, sealed: bool, random: &[u8; 80]) -> AdminOutcome {
+    crate::commands::names::check_name(name).map_err(CommandError::from)?;
     if batch.db().kept_spaces()?.iter().any(|(_, kept)| kept.name == name) {
-        return Err(AdminError::NameTaken(name));
+        return Err(AdminError::NameTaken(name.to_owned()));
     }
     let random = |context: &str| blake3::derive_key(context, random);
     let secret = random("anteroom v1 chance of a keeper");
@@ -324,8 +316,8 @@ fn found(batch: &mut Batch<'_>, name: String, sealed: bool, random: &[u8; 80]) -
     let content = body::encode(&serde_json::json!({ "name": name })).map_err(CommandError::Body)?;
     let payload = Payload::Space { sealed };
     let draft = NewEvent { kind: Kind::Space, space, aux, payload, references: Vec::new(), content, seal };
-    let founding = make(batch, &keeper, draft)?;
-    batch.keep_space(&space, &KeptSpace { name, keeper: identity, founding, sealed })?;
+    let founding = create_event(batch, &keeper, draft)?;
+    batch.keep_space(&space, &KeptSpace { name: name.to_owned(), keeper: identity, founding, sealed })?;
     let secret = random("anteroom v1 chance of a signing key");
     batch.keep_signing_key(&space, 1, &SigningSecret { secret, created_at: batch.now(), ends_at: Nanos(0) })?;
     Ok(AdminResult::Founded(space))
@@ -344,7 +336,7 @@ fn set_role(batch: &mut Batch<'_>, space: &SpaceId, user: &str, role: MemberRole
     Ok(AdminResult::User(known))
 }
 
-fn remove(batch: &mut Batch<'_>, space: &SpaceId, user: &str) -> AdminOutcome {
+fn remove_user(batch: &mut Batch<'_>, space: &SpaceId, user: &str) -> AdminOutcome {
     let Some(mut known) = batch.db().user(space, user)?.filter(|user| !user.is_gone) else {
         return Err(AdminError::NoSuchUser);
     };
@@ -357,10 +349,10 @@ fn remove(batch: &mut Batch<'_>, space: &SpaceId, user: &str) -> AdminOutcome {
 }
 
 /// Nobody acts as them any more, their name is gone, and a job purges what they wrote.
-fn erase(batch: &mut Batch<'_>, who: &str, space: &SpaceId, user: &str) -> AdminOutcome {
+fn erase_user(batch: &mut Batch<'_>, who: &str, space: &SpaceId, user: &str) -> AdminOutcome {
     let Some(known) = batch.db().user(space, user)? else { return Err(AdminError::NoSuchUser) };
     if !known.is_gone {
-        remove(batch, space, user)?;
+        remove_user(batch, space, user)?;
     }
     batch.forget_user(space, &known)?;
     Ok(AdminResult::Begun(batch.begin_job(JobKind::Erase(*space, known.identity), who)?))
@@ -386,11 +378,11 @@ pub(crate) fn by_keeper_saying(
     target: Option<Reference>,
     content: Vec<u8>,
 ) -> Result<EventId, CommandError> {
-    let kept = users::kept(batch, space)?;
+    let kept = users::kept(batch.db(), space)?;
     let keeper = users::keeper(batch, &kept)?;
-    let seal = users::seal(batch, space, &kept)?;
+    let seal = users::seal(batch.db(), space, &kept)?;
     let authority = Reference { role: Role::Authority, id: keeper.authority };
     let references = std::iter::once(authority).chain(target).collect();
     let draft = NewEvent { kind, space: *space, aux, payload, references, content, seal };
-    make(batch, &keeper.key, draft)
+    create_event(batch, &keeper.key, draft)
 }

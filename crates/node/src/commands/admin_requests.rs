@@ -1,15 +1,16 @@
-//! Orders: acts of administration that are safe to repeat, and stand in the audit log.
+//! Requests of administration: safe to repeat, and written into the audit log.
 
-use crate::commands::admin::{AdminOutcome, carry_out, told};
+use crate::commands::admin::{AdminOutcome, carry_out, describe_for_audit};
 use crate::commands::{AdminCommand, AdminError, AdminResult, CommandError, IdempotencyKey, WebhookCommand};
+use crate::writer_command::WriterCommand;
 use model::{EventId, SpaceId};
 use store::Batch;
 use store::shared::api_keys::IdempotencyRecord;
 
-/// An act of administration, once.
+/// An administrative command, done once however often it is sent.
 #[derive(Clone, Debug)]
 pub struct AdminRequest {
-    /// How the audit log calls whoever gives it.
+    /// How the audit log calls whoever asks.
     pub who: String,
     /// What makes it safe to repeat.
     pub idempotency: Option<IdempotencyKey>,
@@ -20,41 +21,46 @@ pub struct AdminRequest {
 }
 
 impl AdminRequest {
-    /// An order that is not repeated.
+    /// A request that is not repeated.
     pub fn by(who: &str, what: AdminCommand) -> AdminRequest {
         AdminRequest { who: who.to_owned(), idempotency: None, salt: [0; 16], what }
     }
 }
 
-/// Does it, and writes it into the audit log. A repetition is answered as the first.
-pub(crate) fn administer(batch: &mut Batch<'_>, order: AdminRequest) -> AdminOutcome {
-    let AdminRequest { who, idempotency, salt, what } = order;
-    if let Some(idempotency) = idempotency
-        && let Some(earlier) = batch.db().asked(&idempotency.who_and_key, batch.now())?
-    {
-        return match earlier.fingerprint == idempotency.fingerprint {
-            true => again(batch, &what, earlier.event.0),
-            false => Err(CommandError::OtherRequest.into()),
-        };
-    }
-    let (space, word, target) = told(&what);
-    let space = match &what {
-        AdminCommand::EndKey { id, .. } | AdminCommand::RotateKey { old: id, .. } => {
-            batch.db().api_key(id)?.map(|key| key.space)
+impl WriterCommand for AdminRequest {
+    type Answer = AdminResult;
+    type Error = AdminError;
+
+    /// Does it, and writes it into the audit log. A repetition is answered as the first.
+    fn run(&self, batch: &mut Batch<'_>) -> Result<AdminResult, AdminError> {
+        let AdminRequest { who, idempotency, salt, what } = self;
+        if let Some(idempotency) = idempotency
+            && let Some(earlier) = batch.db().asked(&idempotency.who_and_key, batch.now())?
+        {
+            return match earlier.fingerprint == idempotency.fingerprint {
+                true => repeat_result(batch, what, earlier.event.0),
+                false => Err(CommandError::OtherRequest.into()),
+            };
         }
-        _ => space,
-    };
-    let done = carry_out(batch, &who, salt, what)?;
-    batch.audit(space, &who, word, &target)?;
-    if let Some(IdempotencyKey { who_and_key, fingerprint }) = idempotency {
-        let event = EventId(noted(&done));
-        batch.keep_asked(who_and_key, &IdempotencyRecord { fingerprint, at: batch.now(), event })?;
+        let (space, word, target) = describe_for_audit(what);
+        let space = match what {
+            AdminCommand::EndKey { id, .. } | AdminCommand::RotateKey { old: id, .. } => {
+                batch.db().api_key(id)?.map(|key| key.space)
+            }
+            _ => space,
+        };
+        let done = carry_out(batch, who, *salt, what)?;
+        batch.audit(space, who, word, &target)?;
+        if let Some(IdempotencyKey { who_and_key, fingerprint }) = *idempotency {
+            let event = EventId(encode_result(&done));
+            batch.keep_asked(who_and_key, &IdempotencyRecord { fingerprint, at: batch.now(), event })?;
+        }
+        Ok(done)
     }
-    Ok(done)
 }
 
-/// What is noted of an outcome, enough to give it again.
-fn noted(done: &AdminResult) -> [u8; 16] {
+/// What is kept of a result, enough to give it again.
+fn encode_result(done: &AdminResult) -> [u8; 16] {
     match done {
         AdminResult::Founded(space) => space.0,
         AdminResult::Admitted(membership) => membership.0,
@@ -64,16 +70,16 @@ fn noted(done: &AdminResult) -> [u8; 16] {
     }
 }
 
-/// The outcome of what was done before, from what was noted.
-fn again(batch: &Batch<'_>, what: &AdminCommand, noted: [u8; 16]) -> AdminOutcome {
-    let job = || AdminResult::Begun(u64::try_from(u128::from_be_bytes(noted)).unwrap_or_default());
+/// The result of what was done before, from what was kept of it.
+fn repeat_result(batch: &Batch<'_>, what: &AdminCommand, kept: [u8; 16]) -> AdminOutcome {
+    let job = || AdminResult::Begun(u64::try_from(u128::from_be_bytes(kept)).unwrap_or_default());
     Ok(match what {
-        AdminCommand::FoundSpace { .. } => AdminResult::Founded(SpaceId(noted)),
-        AdminCommand::AdmitIdentity(..) => AdminResult::Admitted(EventId(noted)),
+        AdminCommand::FoundSpace { .. } => AdminResult::Founded(SpaceId(kept)),
+        AdminCommand::AdmitIdentity(..) => AdminResult::Admitted(EventId(kept)),
         AdminCommand::AddKey { .. } | AdminCommand::RotateKey { .. } | AdminCommand::AddSigningKey(..) => {
-            AdminResult::Made(noted)
+            AdminResult::Made(kept)
         }
-        AdminCommand::Webhook(_, _, WebhookCommand::Add { .. } | WebhookCommand::Rotate(_)) => AdminResult::Made(noted),
+        AdminCommand::Webhook(_, _, WebhookCommand::Add { .. } | WebhookCommand::Rotate(_)) => AdminResult::Made(kept),
         AdminCommand::EraseUser(..) | AdminCommand::EndSpace(_) => job(),
         AdminCommand::Protect(..) | AdminCommand::Begin(_) => job(),
         AdminCommand::SetRole { space, user, .. } => match batch.db().user(space, user)? {

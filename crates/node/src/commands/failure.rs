@@ -1,23 +1,9 @@
-//! Errors of commands, as the writer looks at them.
-//!
-//! A command ends with `?` wherever it cannot go on. The writer asks each error one question: did the store fail? That
-//! ends or parks the request; everything else is the command's own answer.
+//! Which errors of commands are failures of the store.
 
 use crate::commands::accounts::AccountError;
 use crate::commands::{AdminError, CommandError};
+use crate::writer_command::CommandFailure;
 use engine::reads::StoreError;
-
-/// An error with which a command may end.
-pub trait CommandFailure: From<StoreError> + Send + 'static {
-    /// The failure of the store behind this error, or the error itself.
-    fn into_store_error(self) -> Result<StoreError, Self>;
-}
-
-impl CommandFailure for StoreError {
-    fn into_store_error(self) -> Result<StoreError, StoreError> {
-        Ok(self)
-    }
-}
 
 impl CommandFailure for CommandError {
     fn into_store_error(self) -> Result<StoreError, CommandError> {

@@ -1,9 +1,10 @@
 //! Finding what a request names, and what the caller may see of it. The same for the writer and for readers.
 
+use crate::commands::deletion::is_thread_deleted;
 use crate::commands::{Caller, CallerKind, CommandError, NameOrId};
 use engine::access::{Action, Decision, Facts, KeyRole, Principal, UserStanding, decide};
 use engine::protocol::space::counting::acting_role;
-use engine::reads::{Reads, SpaceReads as _, StoreResult};
+use engine::reads::{Reads, StoreResult};
 use engine::rows::{Meta, Register, ThreadField};
 use model::{EventId, Identity, Kind, Nanos, Seq, SpaceId, SpaceNo, Stamp};
 use store::Db;
@@ -36,19 +37,6 @@ pub fn principal<V: TableReads>(
         CallerKind::Operator => Principal::Operator,
     };
     Ok((principal, user))
-}
-
-/// The version of a message that says that it was deleted.
-pub const DELETED: &[u8] = br#"{"deleted":true}"#;
-
-/// Whether the latest version of a message says that it was deleted, or the content of that is.
-pub fn is_deleted<V: TableReads>(db: &Db<V>, message: Seq) -> StoreResult<bool> {
-    let latest = db.last_version(message)?.map(|(_, version)| version);
-    Ok(match (latest.is_some(), db.shown(latest.unwrap_or(message))?) {
-        (true, ShownContent::Here(bytes)) => bytes == DELETED,
-        (_, ShownContent::Deleted(_)) => true,
-        _ => false,
-    })
 }
 
 /// How a user stands now.
@@ -104,7 +92,7 @@ pub fn thread_visibility<V: TableReads>(
     who: Option<&Caller>,
     identity: Option<&Identity>,
 ) -> StoreResult<ThreadVisibility> {
-    let is_deleted = db.register(meta.space, Register::ThreadField(thread, ThreadField::Deleted.code()))?.is_some();
+    let is_deleted = is_thread_deleted(db, thread, meta.space)?;
     let is_private = is_private(db, thread, meta.space)?;
     let asks_for_a_user = who.is_some_and(|caller| caller.user.is_some());
     let is_closed = is_private && asks_for_a_user && !participates(db, thread, meta, identity)?;

@@ -8,31 +8,33 @@ pub mod accounts;
 mod admin;
 mod admin_requests;
 mod conversation;
+mod create;
+mod deletion;
 mod failure;
 mod lookup;
+mod messages;
 mod moderation;
 pub mod names;
 mod participants_update;
+mod threads;
 mod users;
 pub(crate) mod webhooks;
 
 pub use admin::{AdminCommand, AdminError, AdminResult};
 pub(crate) use admin::{by_keeper, by_keeper_saying};
 pub use admin_requests::AdminRequest;
-pub(crate) use admin_requests::administer;
-pub use conversation::{message_content, reaction_content};
-pub use failure::CommandFailure;
-pub use lookup::{
-    DELETED, ThreadVisibility, find, is_deleted, is_private, participants, principal, privacy, standing,
-    thread_visibility,
-};
+pub(crate) use deletion::is_purgeable;
+pub use deletion::{DELETED, is_deleted, is_deleted_version};
+pub use lookup::{ThreadVisibility, find, is_private, participants, principal, privacy, standing, thread_visibility};
+pub use messages::{message_content, reaction_content};
 pub use names::{BadName, NameOrId};
 pub use webhooks::WebhookCommand;
 
-pub(crate) use crate::pipeline::create::make;
+use crate::writer_command::WriterCommand;
+pub(crate) use create::create_event;
 use engine::access::{Decision, KeyRole};
 use engine::create::CreateError;
-use engine::reads::{StoreError, StoreResult};
+use engine::reads::{Reads as _, StoreError, StoreResult};
 use engine::rows::ThreadField;
 use model::body::BadBody;
 use model::{EventId, Seq, SpaceId};
@@ -234,42 +236,40 @@ pub enum CommandError {
     Store(#[from] StoreError),
 }
 
-/// Does it, or says why not.
-pub(crate) fn run_command(batch: &mut Batch<'_>, act: CommandRequest) -> Result<CommandResult, CommandError> {
-    let (asked, space, user) = (act.idempotency, act.space, act.caller.user.clone());
-    if let Some(idempotency) = asked
-        && let Some(earlier) = batch.db().asked(&idempotency.who_and_key, batch.now())?
-    {
-        return repeated(batch, &own(batch, &space, user.as_deref(), idempotency)?, &earlier);
-    }
-    let result = conversation::run(batch, act)?;
-    if let Some(idempotency) = asked {
-        let IdempotencyKey { who_and_key, fingerprint } = own(batch, &space, user.as_deref(), idempotency)?;
+impl WriterCommand for CommandRequest {
+    type Answer = CommandResult;
+    type Error = CommandError;
+
+    fn run(&self, batch: &mut Batch<'_>) -> Result<CommandResult, CommandError> {
+        let Some(idempotency) = self.idempotency else { return conversation::run(batch, self) };
+        if let Some(earlier) = batch.db().asked(&idempotency.who_and_key, batch.now())? {
+            return repeat(batch, &self.own_idempotency(batch, idempotency)?, &earlier);
+        }
+        let result = conversation::run(batch, self)?;
+        let IdempotencyKey { who_and_key, fingerprint } = self.own_idempotency(batch, idempotency)?;
         batch.keep_asked(who_and_key, &IdempotencyRecord { fingerprint, at: batch.now(), event: result.shown })?;
+        Ok(result)
     }
-    Ok(result)
 }
 
-/// The same request of another identity is another request: whoever gets the name of a user who was erased is not
-/// answered in their place.
-fn own(
-    batch: &Batch<'_>,
-    space: &SpaceId,
-    user: Option<&str>,
-    idempotency: IdempotencyKey,
-) -> StoreResult<IdempotencyKey> {
-    let known = match user {
-        Some(user) => batch.db().user(space, user)?,
-        None => None,
-    };
-    let fingerprint = match known {
-        Some(known) => *blake3::keyed_hash(&idempotency.fingerprint, &known.identity.0).as_bytes(),
-        None => idempotency.fingerprint,
-    };
-    Ok(IdempotencyKey { fingerprint, ..idempotency })
+impl CommandRequest {
+    /// The same request of another identity is another request: whoever gets the name of a user who was erased is not
+    /// answered in their place.
+    fn own_idempotency(&self, batch: &Batch<'_>, idempotency: IdempotencyKey) -> StoreResult<IdempotencyKey> {
+        let known = match &self.caller.user {
+            Some(user) => batch.db().user(&self.space, user)?,
+            None => None,
+        };
+        let fingerprint = match known {
+            Some(known) => *blake3::keyed_hash(&idempotency.fingerprint, &known.identity.0).as_bytes(),
+            None => idempotency.fingerprint,
+        };
+        Ok(IdempotencyKey { fingerprint, ..idempotency })
+    }
 }
 
-fn repeated(
+/// Answers a request that repeats an earlier one as that was answered.
+fn repeat(
     batch: &Batch<'_>,
     idempotency: &IdempotencyKey,
     earlier: &IdempotencyRecord,
@@ -277,7 +277,6 @@ fn repeated(
     if earlier.fingerprint != idempotency.fingerprint {
         return Err(CommandError::OtherRequest);
     }
-    use engine::reads::Reads as _;
     match batch.db().seq(&earlier.event)? {
         Some(seq) => Ok(CommandResult { shown: earlier.event, seq, is_new: false }),
         None => Err(CommandError::Unknown("event any more")),

@@ -1,34 +1,34 @@
-//! What users do about each other: keeping a distance, reporting, leaving; and what storage they may use.
+//! What users do about each other: blocking, reporting, leaving; and how much storage they may use.
 
 use crate::commands::admin::by_keeper;
 use crate::commands::conversation::CommandContext;
 use crate::commands::lookup::message_for;
-use crate::commands::{CommandError, CommandResult, MessageRef, NameOrId, UserCommand};
+use crate::commands::{CommandError, CommandResult, MessageRef, NameOrId};
 use engine::access::Action;
 use engine::reads::Reads as _;
 use model::envelope::{Reference, Role};
 use model::payload::Payload;
-use model::{Kind, Seq};
+use model::{Identity, Kind, Seq, SpaceNo};
 use store::Batch;
 use store::shared::moderation::{BlockKind, UserReport};
 
-/// Others whom one user keeps at a distance: they are looked at with every request.
-const DISTANCES_MAX: usize = 1000;
+/// How many others one user may block or mute: they are looked at with every request.
+const BLOCKS_MAX: usize = 1000;
 /// The longest reason of a report.
 const REASON_BYTES_MAX: usize = 2000;
 
-/// What an act that makes no event shows: the membership that it was done on.
-fn done(batch: &Batch<'_>, context: &CommandContext<'_>) -> Result<CommandResult, CommandError> {
+/// The result of a command that makes no event: the membership of whoever gave it.
+fn membership_result(batch: &Batch<'_>, context: &CommandContext<'_>) -> Result<CommandResult, CommandError> {
     let shown = context.signer.authority;
     let seq = batch.db().seq(&shown)?.unwrap_or(Seq(0));
     Ok(CommandResult { shown, seq, is_new: true })
 }
 
-pub(super) fn keep_distance(
+pub(super) fn set_block(
     batch: &mut Batch<'_>,
     context: &CommandContext<'_>,
     other: &str,
-    distance: Option<BlockKind>,
+    block: Option<BlockKind>,
 ) -> Result<CommandResult, CommandError> {
     let identity = match other.parse() {
         Ok(identity) => Some(identity),
@@ -40,22 +40,22 @@ pub(super) fn keep_distance(
     if identity == context.signer.identity || !is_known {
         return Err(CommandError::Unknown("other user"));
     }
-    if distance.is_some() && batch.db().distances(&context.space, &context.signer.identity)?.len() >= DISTANCES_MAX {
-        return Err(CommandError::TooManyBlocked(DISTANCES_MAX));
+    if block.is_some() && batch.db().distances(&context.space, &context.signer.identity)?.len() >= BLOCKS_MAX {
+        return Err(CommandError::TooManyBlocked(BLOCKS_MAX));
     }
-    batch.set_distance(&context.space, &context.signer.identity, &identity, distance)?;
-    done(batch, context)
+    batch.set_distance(&context.space, &context.signer.identity, &identity, block)?;
+    membership_result(batch, context)
 }
 
-pub(super) fn report(
+pub(super) fn report_message(
     batch: &mut Batch<'_>,
     context: &CommandContext<'_>,
-    message: NameOrId,
-    mut reason: String,
+    message: &NameOrId,
+    reason: &str,
 ) -> Result<CommandResult, CommandError> {
-    let place = MessageRef { thread: None, message };
+    let place = MessageRef { thread: None, message: message.clone() };
     let (stamp, seq, _) = message_for(batch.db(), context.no, &place, &context.principal, Action::Read, context.who())?;
-    reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
+    let reason = reason[..reason.floor_char_boundary(REASON_BYTES_MAX)].to_owned();
     let reporter = context.signer.identity;
     let report = UserReport { reporter, message: stamp.id, reason, at: batch.now(), settled: None };
     batch.add_report(&context.space, &report)?;
@@ -63,7 +63,7 @@ pub(super) fn report(
 }
 
 /// Ends the caller's own membership. What they wrote stays.
-pub(super) fn leave(batch: &mut Batch<'_>, context: &CommandContext<'_>) -> Result<CommandResult, CommandError> {
+pub(super) fn leave_space(batch: &mut Batch<'_>, context: &CommandContext<'_>) -> Result<CommandResult, CommandError> {
     let found = match &context.caller.user {
         Some(user) => batch.db().user(&context.space, user)?,
         None => None,
@@ -75,36 +75,25 @@ pub(super) fn leave(batch: &mut Batch<'_>, context: &CommandContext<'_>) -> Resu
     batch.keep_user(&context.space, &user)?;
     batch.forget_account(&context.space, &user.id)?;
     batch.audit(Some(context.space), &context.caller.audit_name, "leave", &user.id)?;
-    done(batch, context)
+    membership_result(batch, context)
 }
 
-/// Turns away what would keep more than a user or a space may.
+/// Ends a command with which a user or a space would keep more than they may.
 pub(super) fn check_quota(
     batch: &mut Batch<'_>,
-    context: &CommandContext<'_>,
-    command: &UserCommand,
+    space: SpaceNo,
+    author: &Identity,
+    bytes: u64,
 ) -> Result<(), CommandError> {
     let policy = *batch.db().policy();
-    let bytes = match command {
-        UserCommand::Post(new) => new.content.len(),
-        UserCommand::Edit(_, content) | UserCommand::React(_, content) => content.len(),
-        UserCommand::OpenThread(_) | UserCommand::UpdateThread(..) => 1,
-        UserCommand::DeleteThread(_)
-        | UserCommand::DeleteMessage(_)
-        | UserCommand::Unreact(_)
-        | UserCommand::MarkRead(..) => return Ok(()),
-        UserCommand::Purge(_) | UserCommand::Distance(..) | UserCommand::Report(..) | UserCommand::Leave => {
-            return Ok(());
-        }
-    } as u64;
     if let Some(most) = policy.user_bytes_max
-        && let Some(author) = batch.db().author_no(&context.signer.identity)?
-        && batch.db().kept_bytes(context.no, author)?.saturating_add(bytes) > most
+        && let Some(author) = batch.db().author_no(author)?
+        && batch.db().kept_bytes(space, author)?.saturating_add(bytes) > most
     {
         return Err(CommandError::OverQuota("user"));
     }
     if let Some(most) = policy.space_bytes_max
-        && !batch.claim_bytes(context.no, bytes, most)?
+        && !batch.claim_bytes(space, bytes, most)?
     {
         return Err(CommandError::OverQuota("space"));
     }

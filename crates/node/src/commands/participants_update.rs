@@ -14,23 +14,23 @@ pub(super) fn participants_update(
     batch: &mut Batch<'_>,
     context: &CommandContext<'_>,
     thread: Seq,
-    participants: Option<Vec<String>>,
+    participants: Option<&[String]>,
     is_private: Option<bool>,
 ) -> Result<Map<String, Value>, CommandError> {
     let identities = match participants {
-        Some(users) => identities(batch, context, &users)?,
+        Some(users) => find_identities(batch, context, users)?,
         None => crate::commands::participants(batch.db(), thread, context.no)?,
     };
     let is_private = match is_private {
         Some(is_private) => is_private,
         None => crate::commands::is_private(batch.db(), thread, context.no)?,
     };
-    let said = [("participants".to_owned(), listed(identities)), ("private".to_owned(), is_private.into())];
+    let said = [("participants".to_owned(), list_identities(identities)), ("private".to_owned(), is_private.into())];
     Ok(Map::from_iter(said))
 }
 
 /// The identities of users. Whoever vouches for users may name new ones, who are admitted.
-pub(super) fn identities(
+pub(super) fn find_identities(
     batch: &mut Batch<'_>,
     context: &CommandContext<'_>,
     users: &[String],
@@ -57,7 +57,7 @@ pub(super) fn identities(
 }
 
 /// Identities as a list of texts, each once.
-pub(super) fn listed(mut identities: Vec<Identity>) -> Value {
+pub(super) fn list_identities(mut identities: Vec<Identity>) -> Value {
     identities.sort();
     identities.dedup();
     identities.iter().map(Identity::to_string).collect()

@@ -1,14 +1,16 @@
 //! Admitting users: a first write makes an identity, and the keeper of the space makes it a member.
 
-use crate::commands::{CommandError, make, names};
+use crate::commands::{CommandError, create_event, names};
 use ed25519_dalek::SigningKey;
 use engine::create::{NewEvent, Seal};
+use engine::reads::Reads as _;
 use model::envelope::{Reference, Role};
 use model::payload::{MemberRole, Payload};
-use model::{AuxKey, EventId, Identity, Kind, SpaceId};
+use model::{AuxKey, EventId, Identity, Kind, SpaceId, SpaceNo};
 use std::sync::Arc;
-use store::Batch;
 use store::shared::users::{KeptSpace, User};
+use store::tables::TableReads;
+use store::{Batch, Db};
 
 /// Who signs, and on which membership.
 pub(crate) struct Signer {
@@ -18,25 +20,25 @@ pub(crate) struct Signer {
 }
 
 /// The space, if this node keeps it.
-pub(crate) fn kept(batch: &Batch<'_>, space: &SpaceId) -> Result<KeptSpace, CommandError> {
-    batch.db().kept_space(space)?.ok_or(CommandError::NotKept)
+pub(super) fn kept<V: TableReads>(db: &Db<V>, space: &SpaceId) -> Result<KeptSpace, CommandError> {
+    db.kept_space(space)?.ok_or(CommandError::NotKept)
 }
 
 /// How new events of a space are wrapped.
-pub(crate) fn seal(batch: &Batch<'_>, space: &SpaceId, kept: &KeptSpace) -> Result<Seal, CommandError> {
+pub(super) fn seal<V: TableReads>(db: &Db<V>, space: &SpaceId, kept: &KeptSpace) -> Result<Seal, CommandError> {
     if !kept.sealed {
         return Ok(Seal::Plain);
     }
-    batch.db().current_space_key(space)?.map(Seal::Key).ok_or(CommandError::NoKey)
+    db.current_space_key(space)?.map(Seal::Key).ok_or(CommandError::NoKey)
 }
 
-/// The keeper's hand.
+/// The keeper of a space, who signs for it.
 pub(crate) fn keeper(batch: &Batch<'_>, kept: &KeptSpace) -> Result<Signer, CommandError> {
     let key = batch.db().signing_key(&kept.keeper)?;
     key.map(|key| Signer { key, authority: kept.founding, identity: kept.keeper }).ok_or(CommandError::NotKept)
 }
 
-/// The user's hand; a user who was never here is admitted.
+/// The user as a signer; a user who was never here is admitted.
 pub(crate) fn signer(
     batch: &mut Batch<'_>,
     space: &SpaceId,
@@ -61,7 +63,7 @@ pub(crate) fn identity_of(
     if let Ok(identity) = user.parse() {
         return Ok(identity);
     }
-    // Each of several users that one act admits has chance of its own.
+    // Each of several users that one command admits has randomness of its own.
     let random = blake3::derive_key("anteroom v1 chance of a user", &[random.as_slice(), user.as_bytes()].concat());
     Ok(signer(batch, space, user, &random)?.identity)
 }
@@ -74,9 +76,9 @@ pub(crate) fn admit(
     role: MemberRole,
 ) -> Result<User, CommandError> {
     names::check_name(user)?;
-    let kept = kept(batch, space)?;
+    let kept = kept(batch.db(), space)?;
     let keeper = keeper(batch, &kept)?;
-    let seal = seal(batch, space, &kept)?;
+    let seal = seal(batch.db(), space, &kept)?;
     let identity = Identity(SigningKey::from_bytes(random).verifying_key().to_bytes());
     let draft = NewEvent {
         kind: Kind::Member,
@@ -87,7 +89,7 @@ pub(crate) fn admit(
         content: Vec::new(),
         seal,
     };
-    let membership = make(batch, &keeper.key, draft)?;
+    let membership = create_event(batch, &keeper.key, draft)?;
     batch.add_custodian(&identity, random)?;
     let user = User { id: user.to_owned(), identity, membership, since: batch.now(), is_gone: false };
     batch.keep_user(space, &user)?;
@@ -95,7 +97,6 @@ pub(crate) fn admit(
 }
 
 /// The number of a space that this node keeps.
-pub(crate) fn space_no(batch: &Batch<'_>, space: &SpaceId) -> Result<model::SpaceNo, CommandError> {
-    use engine::reads::Reads as _;
+pub(crate) fn space_no(batch: &Batch<'_>, space: &SpaceId) -> Result<SpaceNo, CommandError> {
     batch.db().space_no(space)?.ok_or(CommandError::NotKept)
 }

@@ -1,4 +1,4 @@
-//! Webhooks: made, changed and ended by administrators, and moved on by whoever tells.
+//! Webhooks: added, changed and ended by administrators; their progress is saved by whoever delivers.
 
 use crate::commands::admin::{AdminError, AdminResult};
 use crate::commands::users;
@@ -33,8 +33,8 @@ pub enum WebhookCommand {
 }
 
 impl WebhookCommand {
-    /// How the audit log tells it.
-    pub(super) fn word(&self) -> &'static str {
+    /// How the audit log calls it.
+    pub(super) fn audit_word(&self) -> &'static str {
         match self {
             WebhookCommand::Add { .. } => "add webhook",
             WebhookCommand::Rotate(_) => "rotate webhook secret",
@@ -44,14 +44,14 @@ impl WebhookCommand {
     }
 }
 
-pub(super) fn administer(
+pub(super) fn change_webhook(
     batch: &mut Batch<'_>,
     space: &SpaceId,
     id: &WebhookId,
-    command: WebhookCommand,
+    command: &WebhookCommand,
     salt: [u8; 16],
 ) -> Result<AdminResult, AdminError> {
-    users::kept(batch, space)?;
+    users::kept(batch.db(), space)?;
     let makes_a_secret = matches!(command, WebhookCommand::Add { .. } | WebhookCommand::Rotate(_));
     let known = batch.db().webhook(space, id)?;
     let changed = match (command, known) {
@@ -60,12 +60,19 @@ pub(super) fn administer(
                 return Err(AdminError::TooManyWebhooks);
             }
             let progress = WebhookProgress::told_up_to(batch.db().position()?);
-            Webhook { url, secret: *secret, previous: None, kinds, created_at: batch.now(), progress }
+            Webhook {
+                url: url.clone(),
+                secret: **secret,
+                previous: None,
+                kinds: kinds.clone(),
+                created_at: batch.now(),
+                progress,
+            }
         }
         (_, None) => return Err(AdminError::NoSuchWebhook),
         (WebhookCommand::Rotate(secret), Some(known)) => {
             let previous = Some((known.secret, batch.now().plus(PREVIOUS_NANOS)));
-            Webhook { secret: *secret, previous, ..known }
+            Webhook { secret: **secret, previous, ..known }
         }
         (WebhookCommand::Enable, Some(mut known)) => {
             known.progress =
@@ -85,12 +92,12 @@ fn empty(batch: &Batch<'_>) -> StoreResult<WebhookProgress> {
     Ok(WebhookProgress::told_up_to(batch.db().position()?))
 }
 
-/// Notes how far a webhook has told. That it was disabled is told in the audit log.
-pub(crate) fn progress(
+/// Saves how far a webhook has delivered. That it was disabled stands in the audit log.
+pub(crate) fn save_progress(
     batch: &mut Batch<'_>,
     space: &SpaceId,
     id: &WebhookId,
-    progress: WebhookProgress,
+    progress: &WebhookProgress,
 ) -> StoreResult<()> {
     // It may have been ended while something was on its way.
     let Some(mut webhook) = batch.db().webhook(space, id)? else { return Ok(()) };
@@ -98,6 +105,6 @@ pub(crate) fn progress(
         let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
         batch.audit(Some(*space), "this node", "disable webhook", &format!("{id}: {why}"))?;
     }
-    webhook.progress = progress;
+    webhook.progress = progress.clone();
     batch.keep_webhook(space, id, &webhook)
 }

@@ -11,9 +11,8 @@ pub use applied::{Applied, ContentNote, NotCounting};
 pub use chain::{NeedState, Unmet};
 pub use waiting::{HeldFilter, HeldList, HeldNeed, HuntState, WaitingItem, held};
 
-use crate::writer::origin_text;
 use engine::reads::{Reads as _, StoreResult};
-use engine::rows::EventRow;
+use engine::rows::{EventRow, Origin};
 use model::stage::Stage;
 use model::{EventId, Seq};
 use serde::{Serialize, Serializer};
@@ -176,4 +175,13 @@ fn waiters(db: &Db<Snapshot>, id: &EventId) -> StoreResult<Waiters> {
 /// Serialises something as its text.
 fn text<S: Serializer>(value: &impl fmt::Display, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(value)
+}
+
+/// The word for how an event came in.
+fn origin_text(origin: Origin) -> String {
+    match origin {
+        Origin::Local => "made here".into(),
+        Origin::Import => "imported".into(),
+        Origin::Peer(peer) => format!("peer {peer}"),
+    }
 }

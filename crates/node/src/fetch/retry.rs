@@ -41,7 +41,7 @@ fn hunt_now(batch: &mut Batch<'_>, group: &Group) -> StoreResult<()> {
 }
 
 /// A hunt ended: its group is hunted again later, or leaves the schedule.
-pub(crate) fn hunt_ended(
+pub(crate) fn end_hunt(
     batch: &mut Batch<'_>,
     group: &Group,
     expected_next: Nanos,

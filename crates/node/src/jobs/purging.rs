@@ -1,7 +1,7 @@
 //! Purging content: by a delete event where this node has the right, otherwise by dropping it here only.
 
 use super::{JobStep, PURGES_PER_PART, ROWS_PER_PART, stamp_at};
-use crate::commands::{self, CommandError, by_keeper, by_keeper_saying};
+use crate::commands::{self, CommandError, by_keeper, by_keeper_saying, is_purgeable};
 use crate::pipeline::policy;
 use engine::content::{self, PruneResult};
 use engine::reads::{Reads as _, SpaceReads as _, StoreResult};
@@ -54,8 +54,7 @@ pub fn purge(batch: &mut Batch<'_>, space: &SpaceId, target: &EventId) -> StoreR
         ContentState::Pruned => return Ok(PurgeResult::Pruned),
         ContentState::Missing | ContentState::Processed | ContentState::Invalid => {}
     }
-    let is_said = row.meta.as_ref().is_some_and(|meta| meta.content_len > 0 && meta.kind != Kind::Space);
-    if !is_said {
+    if !row.meta.as_ref().is_some_and(is_purgeable) {
         return Ok(PurgeResult::Nothing("it has no content that could be purged"));
     }
     restate(batch, space, seq)?;
@@ -137,8 +136,8 @@ pub(super) fn part(
         job.receipt.seen += 1;
         job.cursor = [author.0.to_be_bytes().as_slice(), &stamp.to_bytes()].concat();
         let has_content = batch.db().event(*seq)?.is_some_and(|row| {
-            let length = row.meta.as_ref().map_or(0, |meta| meta.content_len);
-            length > 0 && matches!(row.content, ContentState::Processed | ContentState::Missing)
+            row.meta.as_ref().is_some_and(is_purgeable)
+                && matches!(row.content, ContentState::Processed | ContentState::Missing)
         });
         if has_content {
             purge(batch, space, &stamp.id)?.note(&mut job.receipt);

@@ -2,13 +2,13 @@
 
 use super::purging::purge;
 use super::{JobStep, PURGES_PER_PART, ROWS_PER_PART, stamp_at};
+use crate::commands::is_deleted_version;
 use engine::reads::{Reads as _, StoreError, StoreResult};
 use model::stage::ContentState;
 use model::{EventId, Nanos, Seq, SpaceId, Stamp};
 use store::shared::jobs::Job;
 use store::shared::retention::Retention;
 use store::tables::TableReads;
-use store::views::messages::ShownContent;
 use store::views::timeline::TimelineLine;
 use store::{Batch, Db};
 
@@ -187,7 +187,7 @@ impl Judge {
         }
         let Some(before) = self.deleted_before.filter(|_| line.is_edited()) else { return Ok(None) };
         let message = line.message()?;
-        let is_deleted = message.content == ShownContent::Here(br#"{"deleted":true}"#.to_vec());
+        let is_deleted = is_deleted_version(&message.content);
         Ok((is_deleted && message.version.at < before && is_here()?).then_some(PurgeReason::Deleted))
     }
 }

@@ -2,9 +2,11 @@
 
 use crate::fetch::answers::AskedSource;
 use crate::fetch::hunter::{FetchOrder, Fetched, Hunter, SourceClient};
-use crate::running::{HuntWake, IDLE, NodeInner, QueuedRequest};
-use crate::writer::WriterRequest;
-use crossbeam_channel::{Receiver, bounded};
+use crate::running::queue::Queued;
+use crate::running::{HuntWake, IDLE, NodeInner};
+use crate::writer::node_commands::{Arrive, Deliver, EndHunt};
+use crate::writer_command::WriterCommand;
+use crossbeam_channel::{Receiver, Sender, bounded};
 use engine::chains;
 use engine::fetch::RequestId;
 use engine::reads::StoreError;
@@ -58,8 +60,8 @@ fn begin(
         match order {
             FetchOrder::Ended { group, expected_next, started_at } => {
                 let settled = Settled { inner: inner.clone(), group: group.clone() };
-                let request = WriterRequest::HuntEnded { group, expected_next, started_at, jitter_permille: 0 };
-                let _ = inner.jobs.try_send(QueuedRequest { request, answer: Box::new(move |_| drop(settled)) });
+                let command = EndHunt { group, expected_next, started_at, jitter_permille: 0 };
+                let _ = inner.jobs.try_send(Queued::boxed(command, move |_| drop(settled)));
             }
             FetchOrder::Fetch { .. } if *under_way >= inner.options.fetches_max => {
                 waiting.push_front(order);
@@ -106,15 +108,11 @@ impl Drop for Settled {
 fn fetch(inner: &NodeInner, source: &dyn SourceClient, group: &Group, url: &str, needs: &[Need]) {
     let (committing, all_committed) = bounded::<()>(0);
     let (mut brought, mut unasked) = (0, 0);
-    let result = source.fetch(url, needs, &mut |fetched| {
-        let Some(request) = checked(inner, needs, fetched) else {
-            unasked += 1;
-            return;
-        };
-        let committing = committing.clone();
-        let answer = Box::new(move |_| drop(committing));
-        brought += usize::from(inner.send(QueuedRequest { request, answer }).is_ok());
-    });
+    let result =
+        source.fetch(url, needs, &mut |fetched| match store_fetched(inner, needs, fetched, committing.clone()) {
+            Some(is_queued) => brought += usize::from(is_queued),
+            None => unasked += 1,
+        });
     drop(committing);
     // Nothing is ever sent: it ends when the last answer has let go of its end.
     let _ = all_committed.recv();
@@ -124,8 +122,9 @@ fn fetch(inner: &NodeInner, source: &dyn SourceClient, group: &Group, url: &str,
     inner.answers.note(group, asked);
 }
 
-/// A source brings what it was asked for, or a key; nothing else is believed.
-fn checked(inner: &NodeInner, needs: &[Need], fetched: Fetched) -> Option<WriterRequest> {
+/// Hands what a source brought to the writer, if it was asked for or is a key; nothing else is believed. Says whether
+/// the writer took it.
+fn store_fetched(inner: &NodeInner, needs: &[Need], fetched: Fetched, committing: Sender<()>) -> Option<bool> {
     let store = inner.core.store();
     match fetched {
         Fetched::Event { blob, inline } => {
@@ -133,11 +132,16 @@ fn checked(inner: &NodeInner, needs: &[Need], fetched: Fetched) -> Option<Writer
             let arrival = inner.count_dropped(received).ok()?;
             let asked_for = needs.contains(&Need::Event(arrival.blob.id()));
             let is_key = matches!(arrival.blob.form(), BlobForm::Addressed { .. });
-            (asked_for || is_key).then(|| WriterRequest::Arrive(Box::new(arrival)))
+            (asked_for || is_key).then(|| queue_fetched(inner, Arrive(Box::new(arrival)), committing))
         }
         Fetched::Content { space, hash, bytes } => {
             let asked_for = needs.contains(&Need::Content(space, hash));
-            (asked_for && content_hash(&bytes) == hash).then_some(WriterRequest::Deliver(space, hash, bytes))
+            (asked_for && content_hash(&bytes) == hash)
+                .then(|| queue_fetched(inner, Deliver { space, hash, bytes }, committing))
         }
     }
+}
+
+fn queue_fetched(inner: &NodeInner, command: impl WriterCommand, committing: Sender<()>) -> bool {
+    inner.send(Queued::boxed(command, move |_| drop(committing))).is_ok()
 }

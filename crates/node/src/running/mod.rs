@@ -4,17 +4,22 @@
 //! that order. Nothing is answered before its commit.
 
 mod hunt_loop;
+pub(crate) mod queue;
 mod watchers;
+mod write_loop;
 
 use crate::clock::Clock;
 use crate::fetch::answers::SourceAnswers;
 use crate::fetch::hunter::SourceClient;
 use crate::options::NodeOptions;
+use crate::running::queue::{Queued, QueuedCommand};
 use crate::running::watchers::CommitWatchers;
-use crate::writer::{WriterCore, WriterReply, WriterRequest};
+use crate::writer::WriterCore;
+use crate::writer::node_commands::{Collect, Tick};
+use crate::writer_command::{Answered, RequestError, WriterCommand};
 use crossbeam_channel::{Receiver, SendTimeoutError, Sender, TrySendError, bounded};
 use engine::fetch::RequestId;
-use engine::reads::{StoreError, StoreResult};
+use engine::reads::StoreResult;
 use engine::receive::DropReason;
 use model::{Group, Nanos};
 use std::collections::BTreeMap;
@@ -24,33 +29,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use store::tables::Snapshot;
 use store::{Db, Store};
-
-/// Why a request was not carried out. Nothing of it happened.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum RequestError {
-    /// Too much waits already.
-    #[error("the node has too much to do right now; try again in a moment")]
-    Busy,
-    /// The disk is full; the node goes on reading.
-    #[error("the disk is full, so the node only reads; free some space and try again")]
-    Full,
-    /// The node has stopped, or is stopping.
-    #[error("the node has stopped")]
-    Stopped,
-    /// It was dropped at the door.
-    #[error(transparent)]
-    Dropped(#[from] DropReason),
-    /// The store failed, and the writer has stopped in order.
-    #[error("the store failed, and the node has stopped writing: {0}")]
-    Failed(String),
-}
-
-pub(crate) type ReplyCallback = Box<dyn FnOnce(Result<WriterReply, RequestError>) + Send>;
-
-pub(crate) struct QueuedRequest {
-    pub(crate) request: WriterRequest,
-    pub(crate) answer: ReplyCallback,
-}
 
 /// What wakes the hunting loop.
 pub(crate) enum HuntWake {
@@ -69,8 +47,8 @@ pub(crate) struct NodeInner {
     pub(crate) core: WriterCore,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) options: NodeOptions,
-    pub(crate) jobs: Sender<QueuedRequest>,
-    pub(crate) queue: Receiver<QueuedRequest>,
+    pub(crate) jobs: Sender<Box<dyn QueuedCommand>>,
+    pub(crate) queue: Receiver<Box<dyn QueuedCommand>>,
     pub(crate) wakes: Sender<HuntWake>,
     pub(crate) is_stopping: AtomicBool,
     pub(crate) has_ended: AtomicBool,
@@ -86,8 +64,8 @@ pub(crate) struct NodeInner {
 }
 
 impl NodeInner {
-    /// Hands a job over, waiting for room.
-    pub(crate) fn send(&self, mut job: QueuedRequest) -> Result<(), RequestError> {
+    /// Puts a command into the queue, waiting for room.
+    pub(crate) fn send(&self, mut job: Box<dyn QueuedCommand>) -> Result<(), RequestError> {
         loop {
             let sent = self.jobs.send_timeout(job, LOOK_FOR_THE_END);
             self.answer_if_ended();
@@ -104,7 +82,7 @@ impl NodeInner {
     fn answer_if_ended(&self) {
         if self.has_ended.load(Ordering::SeqCst) {
             for job in self.queue.try_iter() {
-                (job.answer)(Err(RequestError::Stopped));
+                job.fail(RequestError::Stopped);
             }
         }
     }
@@ -162,11 +140,11 @@ impl Node {
             answers: SourceAnswers::default(),
         });
         // What a crash left between a file and its row is cleared away first.
-        let _ = inner.jobs.try_send(QueuedRequest { request: WriterRequest::Collect, answer: Box::new(|_| ()) });
+        let _ = inner.jobs.try_send(Queued::boxed(Collect, |_| ()));
         let (writer, hunter) = (inner.clone(), inner.clone());
         let threads = vec![
             std::thread::spawn(move || {
-                write_loop(&writer, &queue);
+                write_loop::write_loop(&writer, &queue);
                 writer.has_ended.store(true, Ordering::SeqCst);
                 writer.answer_if_ended();
             }),
@@ -205,14 +183,14 @@ impl Node {
         self.inner.has_ended.load(Ordering::SeqCst)
     }
 
-    /// Hands a request to the writer; the answer comes after its commit. Turned away if too much waits.
-    pub fn submit(
+    /// Hands a command to the writer; the answer comes after its commit. Turned away if too much waits.
+    pub fn submit<C: WriterCommand>(
         &self,
-        request: WriterRequest,
-        answer: impl FnOnce(Result<WriterReply, RequestError>) + Send + 'static,
+        command: C,
+        on_answer: impl FnOnce(Answered<C>) + Send + 'static,
     ) -> Result<(), RequestError> {
         self.check_running()?;
-        let sent = self.inner.jobs.try_send(QueuedRequest { request, answer: Box::new(answer) });
+        let sent = self.inner.jobs.try_send(Queued::boxed(command, on_answer));
         self.inner.answer_if_ended();
         match sent {
             Ok(()) => Ok(()),
@@ -222,23 +200,23 @@ impl Node {
     }
 
     /// As [`Node::submit`], but waits for room instead of being turned away: for bulk work that sets its own pace.
-    pub fn submit_patiently(
+    pub fn submit_patiently<C: WriterCommand>(
         &self,
-        request: WriterRequest,
-        answer: impl FnOnce(Result<WriterReply, RequestError>) + Send + 'static,
+        command: C,
+        on_answer: impl FnOnce(Answered<C>) + Send + 'static,
     ) -> Result<(), RequestError> {
         self.check_running()?;
-        self.inner.send(QueuedRequest { request, answer: Box::new(answer) })
+        self.inner.send(Queued::boxed(command, on_answer))
     }
 
     fn check_running(&self) -> Result<(), RequestError> {
         if self.inner.is_stopping.load(Ordering::Acquire) { Err(RequestError::Stopped) } else { Ok(()) }
     }
 
-    /// Hands a request over and waits for its answer.
-    pub fn ask(&self, request: WriterRequest) -> Result<WriterReply, RequestError> {
+    /// Hands a command over and waits for its answer.
+    pub fn ask<C: WriterCommand>(&self, command: C) -> Answered<C> {
         let (sender, receiver) = bounded(1);
-        self.submit_patiently(request, move |answer| {
+        self.submit_patiently(command, move |answer| {
             let _ = sender.send(answer);
         })?;
         receiver.recv().map_err(|_| RequestError::Stopped)?
@@ -252,134 +230,17 @@ impl Node {
             return;
         }
         let _ = self.inner.wakes.send(HuntWake::Stop);
-        let _ = self.inner.send(QueuedRequest { request: WriterRequest::Tick, answer: Box::new(|_| ()) });
+        let _ = self.inner.send(Queued::boxed(Tick, |_| ()));
         for thread in threads {
             let _ = thread.join();
         }
     }
 }
 
-/// How often a full disk is looked at again.
-const WAIT_FOR_ROOM: Duration = Duration::from_secs(1);
 /// How often someone who waits for room looks whether the writer still runs.
 const LOOK_FOR_THE_END: Duration = Duration::from_millis(200);
 /// How long the writer sleeps when nothing is asked and nothing is due.
 pub(crate) const IDLE: Duration = Duration::from_secs(3600);
-
-fn write_loop(inner: &NodeInner, queue: &Receiver<QueuedRequest>) {
-    // Readers never wait for the writer, not even for a core: under load their time slices come first.
-    yield_to_readers();
-    let mut has_more = true;
-    loop {
-        let mut jobs = Vec::new();
-        if !has_more || inner.is_full.load(Ordering::Relaxed) {
-            match queue.recv_timeout(sleep_of(inner)) {
-                Ok(job) => jobs.push(job),
-                Err(crossbeam_channel::RecvTimeoutError::Timeout) => {}
-                Err(crossbeam_channel::RecvTimeoutError::Disconnected) => return,
-            }
-        }
-        jobs.extend(queue.try_iter().take(inner.options.batch_max.saturating_sub(jobs.len())));
-        match write_batch(inner, jobs) {
-            Ok(more) => has_more = more,
-            Err(()) => return,
-        }
-        if inner.is_stopping.load(Ordering::Acquire) && queue.is_empty() {
-            return;
-        }
-    }
-}
-
-/// Until the clock alone makes something happen.
-fn sleep_of(inner: &NodeInner) -> Duration {
-    if inner.is_full.load(Ordering::Relaxed) {
-        return WAIT_FOR_ROOM;
-    }
-    let next = inner.core.store().snapshot().and_then(|db| db.next_by_clock());
-    match next {
-        Ok(Some(at)) => Duration::from_nanos(at.0.saturating_sub(inner.clock.now().0)).min(IDLE),
-        Ok(None) | Err(_) => IDLE,
-    }
-}
-
-fn write_batch(inner: &NodeInner, jobs: Vec<QueuedRequest>) -> Result<bool, ()> {
-    let (requests, answers): (Vec<WriterRequest>, Vec<ReplyCallback>) =
-        jobs.into_iter().map(|job| (job.request, job.answer)).unzip();
-    let mut requests = requests;
-    if let Err(fault) = check_room(inner) {
-        return after_fault(inner, &fault, answers);
-    }
-    let dropped = std::mem::take(&mut *inner.dropped.lock().unwrap_or_else(PoisonError::into_inner));
-    requests.extend(dropped.into_iter().map(|(word, times)| WriterRequest::Dropped(word, times)));
-    let began = inner.clock.now();
-    match inner.core.run(requests, began) {
-        Ok(done) => {
-            inner.timers.tell(inner.clock.now().0.saturating_sub(began.0));
-            publish(inner, done.position);
-            for (answer, reply) in answers.into_iter().zip(done.replies) {
-                answer(Ok(reply));
-            }
-            Ok(done.has_more)
-        }
-        Err(fault) => {
-            // A write that failed half way leaves the database unusable until it is opened again.
-            inner.needs_reopening.store(true, Ordering::Relaxed);
-            after_fault(inner, &fault, answers)
-        }
-    }
-}
-
-/// A full disk is noticed before the database hits it; room is noticed the same way.
-fn check_room(inner: &NodeInner) -> StoreResult<()> {
-    let store = inner.core.store();
-    let free = store.disk().free_bytes().unwrap_or(u64::MAX);
-    if free < store.options().reserve_bytes {
-        return Err(StoreError::Full);
-    }
-    if inner.needs_reopening.load(Ordering::Relaxed) {
-        if let Err(why) = store.reopen() {
-            tracing::warn!(%why, "the database cannot be opened again yet");
-            return Err(StoreError::Full);
-        }
-        inner.needs_reopening.store(false, Ordering::Relaxed);
-    }
-    if inner.is_full.swap(false, Ordering::Relaxed) {
-        tracing::info!("there is room again; the node writes");
-    }
-    Ok(())
-}
-
-/// A full disk means reading only, and trying again with the next request. Any other fault stops the writer in order:
-/// nothing is acknowledged afterwards.
-fn after_fault(inner: &NodeInner, fault: &StoreError, answers: Vec<ReplyCallback>) -> Result<bool, ()> {
-    let (not_done, verdict) = match fault {
-        StoreError::Full => {
-            if !inner.is_full.swap(true, Ordering::Relaxed) {
-                tracing::warn!("the disk is full; the node only reads until there is room");
-            }
-            (RequestError::Full, Ok(true))
-        }
-        StoreError::Store(what) | StoreError::Broken(what) => {
-            tracing::error!(what, "the store failed; the writer stops");
-            inner.is_stopping.store(true, Ordering::Release);
-            let _ = inner.wakes.try_send(HuntWake::Stop);
-            (RequestError::Failed(what.clone()), Err(()))
-        }
-    };
-    for answer in answers {
-        answer(Err(not_done.clone()));
-    }
-    verdict
-}
-
-fn publish(inner: &NodeInner, position: u64) {
-    inner.commits.fetch_add(1, Ordering::Relaxed);
-    let (lock, condition) = &inner.position;
-    *lock.lock().unwrap_or_else(PoisonError::into_inner) = position;
-    condition.notify_all();
-    inner.watchers.tell(position);
-    let _ = inner.wakes.try_send(HuntWake::Commit);
-}
 
 /// Lets this thread go behind those that answer somebody: the writer, and bulk work such as an import. Where the system does not
 /// allow it, nothing changes.

@@ -6,7 +6,6 @@ use crate::commands::{
 };
 use crate::fetch::hunter::NoSources;
 use crate::search::*;
-use crate::writer::{WriterReply, WriterRequest};
 use crate::{Clock, NodeOptions};
 use engine::access::KeyRole;
 use engine::reads::Reads as _;
@@ -42,11 +41,8 @@ impl Home {
         let clock = Arc::new(HandClock(AtomicU64::new(1_800_000_000 * Nanos::SECOND)));
         let node = Node::start(store, clock.clone(), Arc::new(NoSources), NodeOptions::default());
         let what = AdminCommand::FoundSpace { name: "home".to_owned(), sealed: true, random: Box::new([1; 80]) };
-        let space =
-            match node.ask(WriterRequest::Administer(Box::new(AdminRequest::by("a test", what)))).expect("an answer") {
-                WriterReply::Administered(Ok(AdminResult::Founded(space))) => space,
-                other => panic!("{other:?}"),
-            };
+        let founded = node.ask(AdminRequest::by("a test", what)).expect("a founded space");
+        let AdminResult::Founded(space) = founded else { panic!("{founded:?}") };
         let no = node.snapshot().and_then(|db| db.space_no(&space)).expect("read").expect("a number");
         Home { node, clock, space, no, folder }
     }
@@ -55,10 +51,8 @@ impl Home {
         let user = (kind != CallerKind::Operator).then(|| "alice".to_owned());
         let caller = Caller { kind, user, audit_name: String::new() };
         let act = CommandRequest { space: self.space, caller, idempotency: None, command, random: [3; 32] };
-        match self.node.ask(WriterRequest::Act(Box::new(act))).expect("an answer") {
-            WriterReply::Acted(Ok(result)) => (result.shown, result.seq),
-            other => panic!("{other:?}"),
-        }
+        let result = self.node.ask(act).expect("a result");
+        (result.shown, result.seq)
     }
 
     fn say(&self, text: &str) -> (EventId, Seq) {

@@ -7,7 +7,7 @@ use crate::error::QueryError;
 use crate::renderer::Renderer;
 use crate::viewer::Viewer;
 use crate::visibility::{Audience, private_to};
-use engine::reads::Reads as _;
+use engine::reads::{Reads as _, SpaceReads as _};
 use engine::rows::{JournalKind, Meta};
 use model::envelope::Role;
 use model::{EventId, Kind, Nanos, Position, Seq, SpaceNo};
@@ -114,11 +114,12 @@ pub(super) fn thread_of<V: TableReads>(db: &Db<V>, entry: &JournalEntry) -> Resu
 }
 
 fn thread_around<V: TableReads>(db: &Db<V>, seq: Seq, meta: &Meta) -> Result<Option<Seq>, QueryError> {
-    Ok(match meta.kind {
-        Kind::Thread => Some(seq),
-        Kind::Message | Kind::ThreadUpdate | Kind::ThreadDelete | Kind::ReadMarker => Some(meta.subject),
-        Kind::Edit | Kind::Reaction | Kind::ReactionRemoval => {
-            db.event(meta.subject)?.and_then(|row| row.meta).map(|meta| meta.subject)
+    let Some(kind) = meta.kind.space() else { return Ok(None) };
+    Ok(match (kind, meta.subject) {
+        (Kind::Thread, _) => Some(seq),
+        (Kind::Message | Kind::ThreadUpdate | Kind::ThreadDelete | Kind::ReadMarker, thread) => thread,
+        (Kind::Edit | Kind::Reaction | Kind::ReactionRemoval, Some(message)) => {
+            db.event(message)?.and_then(|row| row.meta).and_then(|meta| meta.subject)
         }
         _ => None,
     })
@@ -126,13 +127,13 @@ fn thread_around<V: TableReads>(db: &Db<V>, seq: Seq, meta: &Meta) -> Result<Opt
 
 /// Whose rights an event may have changed.
 fn rights_of<V: TableReads>(db: &Db<V>, seq: Seq, meta: &Meta) -> Result<ChangedRights, QueryError> {
-    Ok(match meta.kind {
-        Kind::Member => match db.membership(seq)? {
+    Ok(match meta.kind.space() {
+        Some(Kind::Member) => match db.membership(seq)? {
             Some(membership) => ChangedRights::Of(vec![membership.member]),
             None => ChangedRights::Everyone,
         },
         // Those whom the removed one had admitted may be gone as well.
-        Kind::Removal => ChangedRights::Everyone,
+        Some(Kind::Removal) => ChangedRights::Everyone,
         _ => ChangedRights::Same,
     })
 }
@@ -144,11 +145,12 @@ pub fn live_event<V: TableReads>(
     entry: &JournalEntry,
 ) -> Result<Option<LiveEvent>, QueryError> {
     let Some(meta) = db.event(entry.seq)?.and_then(|row| row.meta) else { return Ok(None) };
-    let (name, message) = match (meta.kind, entry.kind) {
+    let Some(kind) = meta.kind.space() else { return Ok(None) };
+    let (name, message) = match (kind, entry.kind) {
         (Kind::Message, JournalKind::Applied) => ("message.created", Some(entry.seq)),
         (Kind::Message, _) => ("message.changed", Some(entry.seq)),
-        (Kind::Edit, _) => ("message.changed", Some(meta.subject)),
-        (Kind::Reaction | Kind::ReactionRemoval, _) => ("message.reacted", Some(meta.subject)),
+        (Kind::Edit, _) => ("message.changed", meta.subject),
+        (Kind::Reaction | Kind::ReactionRemoval, _) => ("message.reacted", meta.subject),
         (Kind::Thread, JournalKind::Applied) => ("thread.created", None),
         (Kind::ThreadDelete, _) => ("thread.deleted", None),
         (Kind::Thread | Kind::ThreadUpdate, _) => ("thread.changed", None),
@@ -172,7 +174,7 @@ pub fn live_event<V: TableReads>(
         },
         (None, None) => serde_json::json!({}).to_string(),
     };
-    let mentions = match meta.kind {
+    let mentions = match kind {
         Kind::Message => mentioned(db, entry.seq)?,
         _ => Vec::new(),
     };

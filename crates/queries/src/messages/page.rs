@@ -13,8 +13,8 @@ use model::{AuthorNo, EventId, Kind, Seq, Stamp};
 use node::commands;
 use std::sync::Arc;
 use store::tables::TableReads;
-use store::views::timeline::TimelineLine;
 use store::views::messages::{self, ShownContent};
+use store::views::timeline::TimelineLine;
 
 /// Messages on one page.
 const PAGE_MAX: usize = 500;
@@ -94,7 +94,7 @@ impl<V: TableReads> MessageReader<'_, V> {
     fn stamp_of(&self, thread: Seq, name: &str) -> Result<Stamp, QueryError> {
         let named = parse_name(name, "message")?;
         match commands::find(self.db, self.viewer.no, &named, Kind::Message)? {
-            Some((stamp, _, meta)) if meta.subject == thread => Ok(stamp),
+            Some((stamp, _, meta)) if meta.subject == Some(thread) => Ok(stamp),
             _ => Err(QueryError::not_found("there is no such message in this thread")),
         }
     }

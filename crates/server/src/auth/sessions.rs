@@ -10,7 +10,6 @@ use engine::reads::StoreError;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use model::{Nanos, SpaceId};
-use node::WriterRequest;
 use node::commands::accounts::{AccountCommand, AccountRequest, SESSION_NANOS};
 use node::commands::{Caller, CallerKind, principal};
 use store::shared::accounts::{Session, SessionId, session_id, space_of};
@@ -196,7 +195,7 @@ fn percent_decode(text: &str) -> String {
 fn note_use(state: &ServerState, id: &SessionId, session: &Session) {
     if session.seen.plus(NOTED_EVERY) < state.node.now() {
         let request = AccountRequest { space: space_of(id), what: AccountCommand::Touch(*id) };
-        let _ = state.node.submit(WriterRequest::Enter(Box::new(request)), |_| ());
+        let _ = state.node.submit(request, |_| ());
     }
 }
 

@@ -20,7 +20,7 @@ use model::{Nanos, SpaceId};
 use node::commands::accounts::{AccountCommand, AccountRequest, NewSession};
 use node::commands::{AdminCommand, AdminRequest, AdminResult};
 use node::fetch::hunter::NoSources;
-use node::{Clock, Node, NodeOptions, WriterReply};
+use node::{Clock, Node, NodeOptions};
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -152,8 +152,7 @@ impl TestServer {
             let browser = NewSession { hash: [0; 32], agent: String::new() };
             let what = AccountCommand::SignInOperator(user.to_owned(), browser, Box::new([9; 32]));
             let request = AccountRequest { space: self.space, what };
-            let reply = self.state.node.ask(node::WriterRequest::Enter(Box::new(request))).expect("an answer");
-            assert!(matches!(reply, WriterReply::Entered(Ok(()))), "{reply:?}");
+            self.state.node.ask(request).expect("a session");
         }
         let now = self.state.node.now();
         let session = Session { user: user.to_owned(), is_operator, since: now, seen: now, agent: String::new() };
@@ -178,10 +177,7 @@ impl Drop for TestServer {
 }
 
 pub fn administer(node: &Node, what: AdminCommand) -> AdminResult {
-    match node.ask(node::WriterRequest::Administer(Box::new(AdminRequest::by("a test", what)))).expect("an answer") {
-        WriterReply::Administered(Ok(done)) => done,
-        other => panic!("{other:?}"),
-    }
+    node.ask(AdminRequest::by("a test", what)).expect("a result")
 }
 
 pub fn found(node: &Node, name: &str, random: u8) -> SpaceId {

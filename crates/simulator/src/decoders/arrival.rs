@@ -7,6 +7,7 @@ use super::TRANSIT_SECRET;
 use crate::cast::{Author, MadeEvent};
 use crate::disk::SimDisk;
 use crate::random::SeededRandom;
+use crate::requests::SimRequest;
 use crate::world::World;
 use engine::chains;
 use engine::policy::Policy;
@@ -18,7 +19,8 @@ use model::packet::{PacketContent, wrap, wrap_first};
 use model::payload::Payload;
 use model::reader::ByteReader;
 use model::{Blob, Envelope, EventId, Kind, Nanos, Need, Verified};
-use node::{WriterCore, WriterRequest};
+use node::WriterCore;
+use node::node_commands::{Collect, EndHunt, Tick};
 use std::sync::{Arc, OnceLock};
 use store::{MasterKey, Store, StoreOptions};
 
@@ -67,7 +69,7 @@ impl Setup {
         });
         let (keys, prekey, begin, disk) = (keys.collect(), world.prekeys[0], world.end, SimDisk::new());
         let space = world.events[0].envelope.space;
-        let secrets = vec![WriterRequest::AddPrekey(prekey, None), WriterRequest::AddTransit(TRANSIT_SECRET, space, 1)];
+        let secrets = vec![SimRequest::add_prekey(prekey), SimRequest::add_transit(TRANSIT_SECRET, space, 1)];
         WriterCore::new(open(&disk, policy)).run(secrets, Nanos(begin)).expect("a healthy disk");
         let events = world.key_events.into_iter().flatten().chain(world.events).collect();
         Setup { events, keys, prekey, policy, disk, begin }
@@ -161,10 +163,10 @@ impl Run {
                 let (blob, inline) = (script.bytes(), script.bytes());
                 self.send(script, blob, Some(inline.to_vec()));
             }
-            6 => self.ask(vec![WriterRequest::Deliver(made.envelope.space, made.hash(), made.wire.clone())]),
+            6 => self.ask(vec![SimRequest::deliver(made.envelope.space, made.hash(), made.wire.clone())]),
             7 => {
                 let (wire, space) = (script.patched(&made.wire), script.pick(&self.setup.events).envelope.space);
-                self.ask(vec![WriterRequest::Deliver(space, content_hash(&wire), wire)]);
+                self.ask(vec![SimRequest::deliver(space, content_hash(&wire), wire)]);
             }
             8 => self.send_packet(script, made),
             9 => self.wait(script),
@@ -172,7 +174,7 @@ impl Run {
         }
     }
 
-    fn ask(&self, requests: Vec<WriterRequest>) {
+    fn ask(&self, requests: Vec<SimRequest>) {
         self.core.run(requests, Nanos(self.now)).expect("no invariant breaks");
     }
 
@@ -180,7 +182,7 @@ impl Run {
         made.inline(self.setup.policy.inline_bytes_max)
     }
 
-    fn receive(&self, blob: &[u8], inline: Option<Vec<u8>>, origin: Origin) -> Option<WriterRequest> {
+    fn receive(&self, blob: &[u8], inline: Option<Vec<u8>>, origin: Origin) -> Option<SimRequest> {
         let keys = self.core.store().keys().clone();
         let arrival = chains::receive_blob(&*keys, &self.setup.policy, blob.to_vec(), inline, origin);
         told(arrival)
@@ -236,40 +238,40 @@ impl Run {
             number @ 0..200 => self.now += 1 << (number % 53),
             _ => self.now -= 3600 * Nanos::SECOND,
         }
-        self.ask(vec![WriterRequest::Tick]);
+        self.ask(vec![SimRequest::Tick(Tick)]);
     }
 
     fn look_after(&self, script: &mut Script<'_>, made: &MadeEvent) {
         self.ask(vec![match script.number() % 8 {
-            0 => WriterRequest::Prune(made.id),
-            1 => WriterRequest::Want(made.id),
-            2 => WriterRequest::RetryEvent(made.id),
-            3 => WriterRequest::RetryNeed(Need::Event(made.id)),
-            4 => WriterRequest::RetryNeed(Need::Content(made.envelope.space, made.hash())),
-            5 => WriterRequest::RetryNeed(Need::Key(made.envelope.key)),
+            0 => SimRequest::prune(made.id),
+            1 => SimRequest::want_back(made.id),
+            2 => SimRequest::retry_event(made.id),
+            3 => SimRequest::retry_need(Need::Event(made.id)),
+            4 => SimRequest::retry_need(Need::Content(made.envelope.space, made.hash())),
+            5 => SimRequest::retry_need(Need::Key(made.envelope.key)),
             6 => self.hunt(script),
-            _ => WriterRequest::Collect,
+            _ => SimRequest::Collect(Collect),
         }]);
     }
 
-    fn hunt(&self, script: &mut Script<'_>) -> WriterRequest {
+    fn hunt(&self, script: &mut Script<'_>) -> SimRequest {
         let schedule = self.core.store().snapshot().and_then(|db| db.schedule()).expect("a healthy disk");
         let number = script.number();
         let Some((group, row)) = schedule.get(number % schedule.len().max(1)) else {
-            return WriterRequest::Tick;
+            return SimRequest::Tick(Tick);
         };
-        WriterRequest::HuntEnded {
+        SimRequest::EndHunt(EndHunt {
             group: group.clone(),
             expected_next: Nanos(row.next),
             started_at: Nanos(self.now),
             jitter_permille: number as u16,
-        }
+        })
     }
 }
 
-fn told(arrival: Result<Arrival, DropReason>) -> Option<WriterRequest> {
+fn told(arrival: Result<Arrival, DropReason>) -> Option<SimRequest> {
     match arrival {
-        Ok(arrival) => Some(WriterRequest::Arrive(Box::new(arrival))),
+        Ok(arrival) => Some(SimRequest::arrive(arrival)),
         Err(why) => {
             assert!(!why.to_string().is_empty() && !why.word().is_empty());
             None

@@ -3,14 +3,15 @@
 use super::{INLINE, PREKEY_SECRET, SPACE, master_key, space_key};
 use crate::cast::{Author, EventText, Wrapping, write};
 use crate::disk::SimDisk;
+use crate::requests::SimRequest;
 use engine::chains::receive_blob;
 use engine::rows::Origin;
 use model::content::{ChunkBinding, seal_content};
 use model::crypto::{content_hash, prekey_id, prekey_public};
 use model::payload::{MemberRole, Payload};
 use model::{ContentHash, Envelope, EventId, Group, Identity, KeyId, Kind, Nanos, Need, NostrKey, Verified};
+use node::WriterCore;
 use node::bundle::BundleWriter;
-use node::{WriterCore, WriterRequest};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -186,9 +187,9 @@ fn backups() -> Seeds {
     let place = Wrapping { space: author.home(), key: None };
     let made = write(&author, &place, 1024, EventText::new(Kind::Post, 5, &[], br#"{"text":"hi"}"#));
     let arrival = receive_blob(&*keys, &options.policy, made.blob.clone(), made.inline(1024), Origin::Import);
-    let arrive = WriterRequest::Arrive(Box::new(arrival.expect("an honest event")));
+    let arrive = SimRequest::arrive(arrival.expect("an honest event"));
     let core = WriterCore::new(store);
-    core.run(vec![arrive, WriterRequest::AddPrekey([5; 32], None)], Nanos(9)).expect("a healthy disk");
+    core.run(vec![arrive, SimRequest::add_prekey([5; 32])], Nanos(9)).expect("a healthy disk");
     let whole = backed_up(core.store());
     let good = named([("whole", &whole), ("empty", &empty), ("header", &whole[..72])]);
     [good, named([("cut", &whole[..whole.len() - 20]), ("flipped", &flipped(&whole))])].concat()

@@ -111,13 +111,13 @@ impl<'t> Batch<'t> {
     }
 
     /// STORE: gives a new arrival its number and its row.
-    pub fn store(&mut self, arrival: Arrival, row: EventRow) -> StoreResult<Seq> {
+    pub fn store(&mut self, arrival: &Arrival, row: EventRow) -> StoreResult<Seq> {
         let seq = Seq(self.next_seq);
         self.next_seq += 1;
         self.is_changed = true;
         self.db.tables.ids.insert(arrival.blob.id().0, seq.0).map_err(fault)?;
         let blob = arrival.blob.bytes().to_vec();
-        let inline = arrival.inline.map(Inline::wire);
+        let inline = arrival.inline.clone().map(Inline::wire);
         self.db.pending.rows.insert(seq.0, PendingRow { row, blob, inline, is_copied: false });
         Ok(seq)
     }

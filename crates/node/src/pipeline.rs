@@ -1,7 +1,5 @@
-//! The chains of the engine against an open transaction: STORE and POST for what arrives, CREATE for what is made, and
-//! the work that goes on by itself.
-
-pub(crate) mod create;
+//! The chains of the engine against an open transaction: STORE and POST for what arrives, and the work
+//! that goes on by itself.
 
 use engine::Opened;
 use engine::chains::{self, EventInPost, StepContext, StoreOutcome};
@@ -10,6 +8,7 @@ use engine::protocol::Numbers;
 use engine::reads::{Reads, StoreError, StoreResult};
 use engine::receive::{self, Arrival, Opening};
 use engine::rows::{Outcome, Task};
+use std::borrow::Cow;
 use store::Batch;
 
 /// How much waiting work one transaction does beside its requests.
@@ -28,9 +27,9 @@ pub(crate) fn step_context(batch: &Batch<'_>) -> StepContext {
 }
 
 /// STORE, then POST.
-pub(crate) fn arrive(batch: &mut Batch<'_>, arrival: Arrival) -> StoreResult<Outcome> {
+pub(crate) fn arrive(batch: &mut Batch<'_>, arrival: &Arrival) -> StoreResult<Outcome> {
     let context = step_context(batch);
-    match chains::store(batch.db(), &context, &arrival)? {
+    match chains::store(batch.db(), &context, arrival)? {
         StoreOutcome::Away(outcome) => Ok(outcome),
         StoreOutcome::Known(seq, changes) => {
             batch.note_received_again(seq, arrival.origin);
@@ -41,19 +40,19 @@ pub(crate) fn arrive(batch: &mut Batch<'_>, arrival: Arrival) -> StoreResult<Out
             let arrival = open_again(batch, arrival);
             let row = chains::new_row(&arrival, context.now);
             let (opening, verdict) = (arrival.opening.clone(), arrival.verdict);
-            let seq = batch.store(arrival, row.clone())?;
+            let seq = batch.store(&arrival, row.clone())?;
             post(batch, EventDraft::new(seq, row), opening, false, verdict)
         }
     }
 }
 
 /// The key may have come since the door looked: only what this transaction sees decides whether to wait for it.
-fn open_again(batch: &Batch<'_>, mut arrival: Arrival) -> Arrival {
+fn open_again<'a>(batch: &Batch<'_>, arrival: &'a Arrival) -> Cow<'a, Arrival> {
     if !matches!(arrival.opening, Opening::NoKey(..) | Opening::NotOurs(_)) {
-        return arrival;
+        return Cow::Borrowed(arrival);
     }
-    arrival.opening = receive::open(batch.db(), &arrival.blob);
-    receive::complete(batch.db(), &policy(batch), arrival)
+    let opening = receive::open(batch.db(), &arrival.blob);
+    Cow::Owned(receive::complete(batch.db(), &policy(batch), Arrival { opening, ..arrival.clone() }))
 }
 
 fn post(

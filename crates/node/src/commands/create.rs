@@ -1,4 +1,4 @@
-//! CREATE inside the writer: made, stored, applied and answered in one transaction.
+//! CREATE inside the writer: an event is made, stored and applied in one transaction.
 
 use crate::commands::CommandError;
 use crate::pipeline::{arrive, policy, step_context};
@@ -11,8 +11,12 @@ use model::crypto::content_hash;
 use model::{EventId, Need};
 use store::Batch;
 
-/// CREATE, then STORE and POST at once: what was made is applied, or it fails with a name.
-pub(crate) fn make(batch: &mut Batch<'_>, author: &SigningKey, draft: NewEvent) -> Result<EventId, CommandError> {
+/// CREATE, then STORE and POST at once: the event is applied, or the error says why not.
+pub(crate) fn create_event(
+    batch: &mut Batch<'_>,
+    author: &SigningKey,
+    draft: NewEvent,
+) -> Result<EventId, CommandError> {
     let policy = policy(batch);
     let is_for_another = matches!(draft.seal, Seal::Prekey(_));
     let space = draft.space;
@@ -23,7 +27,7 @@ pub(crate) fn make(batch: &mut Batch<'_>, author: &SigningKey, draft: NewEvent) 
         arrival.opening = receive::open(batch.db(), &arrival.blob);
     }
     let large = arrival.inline.take_if(|wire| wire.len() as u64 > policy.inline_bytes_max);
-    let outcome = arrive(batch, arrival)?;
+    let outcome = arrive(batch, &arrival)?;
     match outcome {
         Outcome::Applied(_) => {
             if let Some(wire) = large {

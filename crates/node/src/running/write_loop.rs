@@ -1,0 +1,123 @@
+//! The writer loop: gather, apply, commit, publish, answer.
+
+use crate::running::queue::{Queued, QueuedCommand};
+use crate::running::{HuntWake, IDLE, NodeInner, yield_to_readers};
+use crate::writer::node_commands::CountDropped;
+use crate::writer_command::{BatchedCommand, RequestError};
+use crossbeam_channel::Receiver;
+use engine::reads::{StoreError, StoreResult};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How often a full disk is looked at again.
+const WAIT_FOR_ROOM: Duration = Duration::from_secs(1);
+pub(super) fn write_loop(inner: &NodeInner, queue: &Receiver<Box<dyn QueuedCommand>>) {
+    // Readers never wait for the writer, not even for a core: under load their time slices come first.
+    yield_to_readers();
+    let mut has_more = true;
+    loop {
+        let mut jobs = Vec::new();
+        if !has_more || inner.is_full.load(Ordering::Relaxed) {
+            match queue.recv_timeout(sleep_of(inner)) {
+                Ok(job) => jobs.push(job),
+                Err(crossbeam_channel::RecvTimeoutError::Timeout) => {}
+                Err(crossbeam_channel::RecvTimeoutError::Disconnected) => return,
+            }
+        }
+        jobs.extend(queue.try_iter().take(inner.options.batch_max.saturating_sub(jobs.len())));
+        match write_batch(inner, jobs) {
+            Ok(more) => has_more = more,
+            Err(()) => return,
+        }
+        if inner.is_stopping.load(Ordering::Acquire) && queue.is_empty() {
+            return;
+        }
+    }
+}
+
+/// Until the clock alone makes something happen.
+fn sleep_of(inner: &NodeInner) -> Duration {
+    if inner.is_full.load(Ordering::Relaxed) {
+        return WAIT_FOR_ROOM;
+    }
+    let next = inner.core.store().snapshot().and_then(|db| db.next_by_clock());
+    match next {
+        Ok(Some(at)) => Duration::from_nanos(at.0.saturating_sub(inner.clock.now().0)).min(IDLE),
+        Ok(None) | Err(_) => IDLE,
+    }
+}
+
+/// Runs a batch, commits, publishes, and only then answers. Says whether more work waits; fails if the writer must end.
+fn write_batch(inner: &NodeInner, mut jobs: Vec<Box<dyn QueuedCommand>>) -> Result<bool, ()> {
+    if let Err(fault) = check_room(inner) {
+        return after_fault(inner, &fault, jobs);
+    }
+    let dropped = std::mem::take(&mut *inner.dropped.lock().unwrap_or_else(PoisonError::into_inner));
+    jobs.extend(dropped.into_iter().map(|(word, times)| Queued::boxed(CountDropped(word, times), |_| ())));
+    let began = inner.clock.now();
+    let mut commands: Vec<&mut dyn BatchedCommand> = jobs.iter_mut().map(|job| &mut **job as _).collect();
+    match inner.core.commit(&mut commands, began) {
+        Ok(commit) => {
+            inner.timers.tell(inner.clock.now().0.saturating_sub(began.0));
+            publish(inner, commit.position);
+            jobs.into_iter().for_each(|job| job.answer());
+            Ok(commit.has_more)
+        }
+        Err(fault) => {
+            // A write that failed half way leaves the database unusable until it is opened again.
+            inner.needs_reopening.store(true, Ordering::Relaxed);
+            after_fault(inner, &fault, jobs)
+        }
+    }
+}
+
+/// A full disk is noticed before the database hits it; room is noticed the same way.
+fn check_room(inner: &NodeInner) -> StoreResult<()> {
+    let store = inner.core.store();
+    let free = store.disk().free_bytes().unwrap_or(u64::MAX);
+    if free < store.options().reserve_bytes {
+        return Err(StoreError::Full);
+    }
+    if inner.needs_reopening.load(Ordering::Relaxed) {
+        if let Err(why) = store.reopen() {
+            tracing::warn!(%why, "the database cannot be opened again yet");
+            return Err(StoreError::Full);
+        }
+        inner.needs_reopening.store(false, Ordering::Relaxed);
+    }
+    if inner.is_full.swap(false, Ordering::Relaxed) {
+        tracing::info!("there is room again; the node writes");
+    }
+    Ok(())
+}
+
+/// A full disk means reading only, and trying again with the next request. Any other fault stops the writer in order:
+/// nothing is acknowledged afterwards.
+fn after_fault(inner: &NodeInner, fault: &StoreError, jobs: Vec<Box<dyn QueuedCommand>>) -> Result<bool, ()> {
+    let (not_done, verdict) = match fault {
+        StoreError::Full => {
+            if !inner.is_full.swap(true, Ordering::Relaxed) {
+                tracing::warn!("the disk is full; the node only reads until there is room");
+            }
+            (RequestError::Full, Ok(true))
+        }
+        StoreError::Store(what) | StoreError::Broken(what) => {
+            tracing::error!(what, "the store failed; the writer stops");
+            inner.is_stopping.store(true, Ordering::Release);
+            let _ = inner.wakes.try_send(HuntWake::Stop);
+            (RequestError::Failed(what.clone()), Err(()))
+        }
+    };
+    jobs.into_iter().for_each(|job| job.fail(not_done.clone()));
+    verdict
+}
+
+fn publish(inner: &NodeInner, position: u64) {
+    inner.commits.fetch_add(1, Ordering::Relaxed);
+    let (lock, condition) = &inner.position;
+    *lock.lock().unwrap_or_else(PoisonError::into_inner) = position;
+    condition.notify_all();
+    inner.watchers.tell(position);
+    let _ = inner.wakes.try_send(HuntWake::Commit);
+}

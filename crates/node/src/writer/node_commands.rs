@@ -1,0 +1,300 @@
+//! What the node itself asks of its writer: to store what arrived, to look after content and schedules, to keep secrets.
+
+use crate::commands::{self, CommandError};
+use crate::fetch::retry;
+use crate::jobs::{self, PurgeResult};
+use crate::pipeline::{STEPS_PER_BATCH_MAX, arrive, policy};
+use crate::writer_command::WriterCommand;
+use ed25519_dalek::SigningKey;
+use engine::content::{self, PruneResult};
+use engine::create::NewEvent;
+use engine::reads::{Reads as _, StoreError, StoreResult};
+use engine::receive::Arrival;
+use engine::rows::Outcome;
+use model::{ContentHash, EventId, Group, Identity, Nanos, Need, SpaceId};
+use store::Batch;
+use store::events::content::DeliverResult;
+use store::shared::webhooks::{WebhookId, WebhookProgress};
+
+/// Stores what arrived.
+#[derive(Clone, Debug)]
+pub struct Arrive(pub Box<Arrival>);
+
+impl WriterCommand for Arrive {
+    type Answer = (EventId, Outcome);
+    type Error = StoreError;
+
+    fn run(&self, batch: &mut Batch<'_>) -> StoreResult<(EventId, Outcome)> {
+        arrive(batch, &self.0).map(|outcome| (self.0.blob.id(), outcome))
+    }
+}
+
+/// Makes a new event, signed by a key that is at hand.
+#[derive(Clone, Debug)]
+pub struct Create {
+    /// The key of its author.
+    pub author: Box<SigningKey>,
+    /// What it says.
+    pub draft: Box<NewEvent>,
+}
+
+impl WriterCommand for Create {
+    type Answer = EventId;
+    type Error = CommandError;
+
+    fn run(&self, batch: &mut Batch<'_>) -> Result<EventId, CommandError> {
+        commands::create_event(batch, &self.author, NewEvent::clone(&self.draft))
+    }
+}
+
+/// Stores content whose hash was checked.
+#[derive(Clone, Debug)]
+pub struct Deliver {
+    /// The space whose events refer to it.
+    pub space: SpaceId,
+    /// Its hash, which must be that of the bytes.
+    pub hash: ContentHash,
+    /// The bytes as they travel.
+    pub bytes: Vec<u8>,
+}
+
+impl WriterCommand for Deliver {
+    type Answer = DeliverResult;
+    type Error = StoreError;
+
+    fn run(&self, batch: &mut Batch<'_>) -> StoreResult<DeliverResult> {
+        batch.deliver(&self.space, &self.hash, &self.bytes)
+    }
+}
+
+/// Drops the content of an event on this node.
+#[derive(Clone, Copy, Debug)]
+pub struct Prune(pub EventId);
+
+impl WriterCommand for Prune {
+    type Answer = PruneResult;
+    type Error = StoreError;
+
+    fn run(&self, batch: &mut Batch<'_>) -> StoreResult<PruneResult> {
+        let Some(seq) = batch.db().seq(&self.0)? else { return Ok(PruneResult::Nothing("not known")) };
+        let (pruned, changes) = content::prune(batch.db(), &policy(batch), seq)?;
+        batch.apply(changes)?;
+        Ok(pruned)
+    }
+}
+
+/// Wants the pruned content of an event back.
+#[derive(Clone, Copy, Debug)]
+pub struct WantBack(pub EventId);
+
+impl WriterCommand for WantBack {
+    type Answer = ();
+    type Error = StoreError;
+
+    fn run(&self, batch: &mut Batch<'_>) -> StoreResult<()> {
+        let Some(seq) = batch.db().seq(&self.0)? else { return Ok(()) };
+        let changes = content::want_back(batch.db(), &policy(batch), seq)?;
+        batch.apply(changes)
+    }
+}
+
+/// Hunts now, without waiting for the schedule.
+#[derive(Clone, Debug)]
+pub enum HuntNow {
+    /// Looks again at an event, and hunts for what it needs.
+    ForEvent(EventId),
+    /// Hunts for a need.
+    ForNeed(Need),
+}
+
+impl WriterCommand for HuntNow {
+    type Answer = ();
+    type Error = StoreError;
+
+    fn run(&self, batch: &mut Batch<'_>) -> StoreResult<()> {
+        match self {
+            HuntNow::ForEvent(id) => retry::retry_event(batch, id),
+            HuntNow::ForNeed(need) => retry::retry_need(batch, need),
+        }
+    }
+}
+
+/// Schedules the next hunt of a group whose hunt has ended.
+#[derive(Clone, Debug)]
+pub struct EndHunt {
+    /// The group.
+    pub group: Group,
+    /// The time its row had when the hunt began.
+    pub expected_next: Nanos,
+    /// When the hunt began.
+    pub started_at: Nanos,
+    /// By how much the next attempt comes sooner, in thousandths.
+    pub jitter_permille: u16,
+}
+
+impl WriterCommand for EndHunt {
+    type Answer = ();
+    type Error = StoreError;
+
+    fn run(&self, batch: &mut Batch<'_>) -> StoreResult<()> {
+        retry::end_hunt(batch, &self.group, self.expected_next, self.started_at, self.jitter_permille)
+    }
+}
+
+/// Purges the content of events of a space.
+#[derive(Clone, Debug)]
+pub struct Purge {
+    /// The space.
+    pub space: SpaceId,
+    /// The events.
+    pub targets: Vec<EventId>,
+    /// How the audit log calls whoever asked for it.
+    pub audit_name: String,
+}
+
+impl WriterCommand for Purge {
+    type Answer = Vec<(EventId, PurgeResult)>;
+    type Error = StoreError;
+
+    fn run(&self, batch: &mut Batch<'_>) -> StoreResult<Vec<(EventId, PurgeResult)>> {
+        let mut purged = Vec::new();
+        for target in &self.targets {
+            let done = jobs::purge(batch, &self.space, target)?;
+            if !matches!(done, PurgeResult::Nothing(_)) {
+                batch.audit(Some(self.space), &self.audit_name, "purge", &target.to_string())?;
+            }
+            purged.push((*target, done));
+        }
+        Ok(purged)
+    }
+}
+
+/// Forgets content that nobody refers to, and deletes the files of what was forgotten before.
+#[derive(Clone, Copy, Debug)]
+pub struct Collect;
+
+/// How much a collection did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Collected {
+    /// Contents that were forgotten.
+    pub forgotten: usize,
+    /// Files that are gone.
+    pub deleted: usize,
+}
+
+impl WriterCommand for Collect {
+    type Answer = Collected;
+    type Error = StoreError;
+
+    fn run(&self, batch: &mut Batch<'_>) -> StoreResult<Collected> {
+        let deleted = batch.delete_forgotten(STEPS_PER_BATCH_MAX)? + batch.delete_strays()?;
+        let forgotten = batch.forget_unused(STEPS_PER_BATCH_MAX)?;
+        Ok(Collected { forgotten, deleted })
+    }
+}
+
+/// Keeps the secret of a prekey, and the space it was made for.
+#[derive(Clone, Copy, Debug)]
+pub struct AddPrekey(pub [u8; 32], pub Option<SpaceId>);
+
+impl WriterCommand for AddPrekey {
+    type Answer = ();
+    type Error = StoreError;
+
+    fn run(&self, batch: &mut Batch<'_>) -> StoreResult<()> {
+        batch.add_prekey(self.0, self.1)
+    }
+}
+
+/// Keeps a space key that was made here.
+#[derive(Clone, Copy, Debug)]
+pub struct AddSpaceKey(pub SpaceId, pub [u8; 32]);
+
+impl WriterCommand for AddSpaceKey {
+    type Answer = ();
+    type Error = StoreError;
+
+    fn run(&self, batch: &mut Batch<'_>) -> StoreResult<()> {
+        batch.add_space_key(self.0, self.1)
+    }
+}
+
+/// Keeps a transit secret that was agreed with a peer for a space.
+#[derive(Clone, Copy, Debug)]
+pub struct AddTransit {
+    /// The secret.
+    pub secret: [u8; 32],
+    /// The space it attributes packets to.
+    pub space: SpaceId,
+    /// The peer it was agreed with.
+    pub peer: u32,
+}
+
+impl WriterCommand for AddTransit {
+    type Answer = ();
+    type Error = StoreError;
+
+    fn run(&self, batch: &mut Batch<'_>) -> StoreResult<()> {
+        batch.add_transit(self.secret, self.space, self.peer)
+    }
+}
+
+/// Keeps the signing key of a custodial identity.
+#[derive(Clone, Copy, Debug)]
+pub struct AddCustodian(pub Identity, pub [u8; 32]);
+
+impl WriterCommand for AddCustodian {
+    type Answer = ();
+    type Error = StoreError;
+
+    fn run(&self, batch: &mut Batch<'_>) -> StoreResult<()> {
+        batch.add_custodian(&self.0, &self.1)
+    }
+}
+
+/// Adds to the count of what was dropped for a reason before it reached the writer.
+#[derive(Clone, Copy, Debug)]
+pub struct CountDropped(pub &'static str, pub u64);
+
+impl WriterCommand for CountDropped {
+    type Answer = ();
+    type Error = StoreError;
+
+    fn run(&self, batch: &mut Batch<'_>) -> StoreResult<()> {
+        batch.count(self.0, self.1);
+        Ok(())
+    }
+}
+
+/// Saves how far a webhook has delivered the journal.
+#[derive(Clone, Debug)]
+pub struct SaveWebhookProgress {
+    /// The space of the webhook.
+    pub space: SpaceId,
+    /// The webhook.
+    pub webhook: WebhookId,
+    /// How far it is.
+    pub progress: WebhookProgress,
+}
+
+impl WriterCommand for SaveWebhookProgress {
+    type Answer = ();
+    type Error = StoreError;
+
+    fn run(&self, batch: &mut Batch<'_>) -> StoreResult<()> {
+        commands::webhooks::save_progress(batch, &self.space, &self.webhook, &self.progress)
+    }
+}
+
+/// Does nothing by itself: the transaction does what the clock asks for, and goes on with what waits.
+#[derive(Clone, Copy, Debug)]
+pub struct Tick;
+
+impl WriterCommand for Tick {
+    type Answer = ();
+    type Error = StoreError;
+
+    fn run(&self, _batch: &mut Batch<'_>) -> StoreResult<()> {
+        Ok(())
+    }
+}
