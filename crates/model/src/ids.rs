@@ -25,7 +25,6 @@ macro_rules! byte_ids {
         pub struct $name(pub [u8; $len]);
 
         impl $name {
-            /// The number of bytes.
             pub const LEN: usize = $len;
             /// All bytes zero: none.
             pub const ZERO: $name = $name([0; $len]);
@@ -35,7 +34,6 @@ macro_rules! byte_ids {
                 self.0 == [0; $len]
             }
 
-            /// The bytes.
             pub fn as_bytes(&self) -> &[u8; $len] {
                 &self.0
             }
@@ -74,15 +72,11 @@ macro_rules! byte_ids {
 byte_ids! {
     /// The id of an event: BLAKE2b-128 of its blob.
     EventId(16, "event", "an event id");
-    /// The id of a space.
     SpaceId(16, "space", "a space id");
     /// An identity: an ed25519 public key.
     Identity(32, "identity", "an identity");
-    /// The id of a space key.
     KeyId(16, "key", "a key id");
-    /// The id of a prekey.
     PrekeyId(16, "prekey", "a prekey id");
-    /// The id of a transit secret.
     TransitId(16, "transit", "a transit id");
     /// BLAKE3 of content as it travels.
     ContentHash(32, "content", "a content hash");
@@ -119,12 +113,11 @@ numbers! {
     AuthorNo(u32, "a");
 }
 
-/// A moment, in Unix nanoseconds.
+/// A time, in Unix nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize, serde::Deserialize)]
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// One second.
     pub const SECOND: u64 = 1_000_000_000;
 
     /// This moment and so many nanoseconds, at most the last moment there is.
@@ -132,7 +125,7 @@ impl Nanos {
         Nanos(self.0.saturating_add(nanos))
     }
 
-    /// This moment less so many nanoseconds, at least the first.
+    /// Saturates at zero.
     pub fn minus(self, nanos: u64) -> Nanos {
         Nanos(self.0.saturating_sub(nanos))
     }
@@ -175,7 +168,6 @@ impl Stamp {
         bytes
     }
 
-    /// The stamp of those bytes.
     pub fn from_bytes(bytes: [u8; Stamp::LEN]) -> Stamp {
         let mut at = [0; 8];
         let mut id = [0; 16];
@@ -200,9 +192,8 @@ impl fmt::Debug for Stamp {
 /// A place in the journal, written `{epoch}-{number}`. A restore starts a new epoch.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Position {
-    /// How often this journal was begun anew.
+    /// Identifies one journal: a restore begins a new epoch.
     pub epoch: u32,
-    /// The number of the entry.
     pub number: u64,
 }
 

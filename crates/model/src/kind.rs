@@ -7,7 +7,7 @@ use std::fmt;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $code:literal, $word:literal;)*) => {
-        /// What an event says.
+        /// The kind of an event, which decides its rules.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum Kind {
             $($(#[$doc])* $name,)*
@@ -16,20 +16,18 @@ macro_rules! kinds {
         }
 
         impl Kind {
-            /// Every known kind.
             pub const ALL: &'static [Kind] = &[$(Kind::$name,)*];
 
-            /// The kind of that code.
             pub fn from_code(code: u16) -> Kind {
                 match code { $($code => Kind::$name,)* other => Kind::Unknown(other) }
             }
 
-            /// The code that stands in the envelope.
+            /// The code used in the envelope.
             pub fn code(self) -> u16 {
                 match self { $(Kind::$name => $code,)* Kind::Unknown(code) => code }
             }
 
-            /// The word for it.
+            /// The name shown to users and used in the API.
             pub fn word(self) -> &'static str {
                 match self { $(Kind::$name => $word,)* Kind::Unknown(_) => "unknown" }
             }
@@ -87,14 +85,13 @@ kinds! {
 pub enum ContentRule {
     /// A JSON object in canonical form.
     Json,
-    /// No content at all.
+    /// There must be no content.
     Empty,
     /// Anything: the kind is not known.
     Any,
 }
 
 impl Kind {
-    /// What its content must be.
     pub fn content_rule(self) -> ContentRule {
         match self {
             Kind::Space | Kind::Settings | Kind::Device | Kind::Profile => ContentRule::Json,

@@ -18,20 +18,13 @@ pub enum Need {
     Key(KeyId),
     /// An event at that Nostr address is applied.
     Address {
-        /// The Nostr kind.
         kind: u16,
-        /// The author's public key.
         author: Identity,
         /// The `d` tag.
         identifier: String,
     },
     /// The object and all it reaches are in the repository.
-    GitObject {
-        /// Which repository.
-        repository: String,
-        /// Which object.
-        oid: Oid,
-    },
+    GitObject { repository: String, oid: Oid },
     /// The repository has its first authorised refs.
     GitData(String),
     /// The clock has passed it.
@@ -107,7 +100,7 @@ impl Need {
         }
     }
 
-    /// A word for what kind of need it is.
+    /// The name of its kind, as shown to users and used in the API.
     pub fn word(&self) -> &'static str {
         match self {
             Need::Event(_) => "event",
@@ -202,7 +195,6 @@ pub enum Group {
     Space(SpaceId),
     /// Gaps in the parents of an author in a space: hints, fetched but never held on.
     Author(SpaceId, Identity),
-    /// One content.
     Content(SpaceId, ContentHash),
     /// A repository: its objects and first refs.
     Repository(String),
@@ -224,7 +216,6 @@ impl Group {
         }
     }
 
-    /// The key form.
     pub fn to_key(&self) -> Vec<u8> {
         match self {
             Group::Space(space) => tagged(1, &[&space.0]),
@@ -235,7 +226,6 @@ impl Group {
         }
     }
 
-    /// Reads a key form.
     pub fn from_key(key: &[u8]) -> Result<Group, BadNeed> {
         let mut reader = ByteReader::new(key);
         let group = match reader.u8()? {

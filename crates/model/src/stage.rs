@@ -16,7 +16,7 @@ pub enum RefusalReason {
     Authority,
     /// The authority is not a membership of this space, or not of the author.
     NotTheirs,
-    /// The role is too small for this kind.
+    /// The author's role does not allow this kind.
     Role,
     /// A needed reference is missing, repeated, of the wrong kind, or in another space.
     Reference,
@@ -53,12 +53,11 @@ impl RefusalReason {
         RefusalReason::NeedsRefused,
     ];
 
-    /// The byte that stands for it in a row.
+    /// The byte that rows store for it.
     pub fn code(self) -> u8 {
         RefusalReason::ALL.iter().position(|why| *why == self).unwrap_or(0) as u8
     }
 
-    /// The reason of that byte.
     pub fn from_code(code: u8) -> Option<RefusalReason> {
         RefusalReason::ALL.get(usize::from(code)).copied()
     }
@@ -83,14 +82,13 @@ impl fmt::Display for RefusalReason {
     }
 }
 
-/// Where an event stands.
+/// The stage of an event.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Stage {
     /// Waiting for at least one need.
     Held {
         /// What it waits for, sorted.
         unmet: Vec<Need>,
-        /// Since when.
         since: Nanos,
     },
     /// Its last need was met; POST will look at it again.
@@ -100,14 +98,11 @@ pub enum Stage {
         /// The number of its journal entry.
         position: u64,
     },
-    /// Never valid.
-    Refused {
-        /// For this reason.
-        why: RefusalReason,
-    },
+    /// Never valid, whatever arrives later.
+    Refused { why: RefusalReason },
     /// Waited too long, or had to make room. Nothing of it is kept.
     Expired,
-    /// Kept for others, by quota.
+    /// Kept for other nodes, unopened, within a quota.
     Carried,
 }
 
@@ -116,13 +111,11 @@ pub enum Stage {
 pub enum StageInput {
     /// POST found needs unmet.
     Hold(Vec<Need>, Nanos),
-    /// A need was met.
     Met(Need),
-    /// POST applied it.
+    /// POST applied it at this journal number.
     Apply(u64),
-    /// POST refused it.
     Refuse(RefusalReason),
-    /// Its time is up.
+    /// It waited too long, or had to make room.
     Expire,
     /// Nobody here can open it.
     Carry,
@@ -130,7 +123,7 @@ pub enum StageInput {
     Wake,
 }
 
-/// An edge that does not exist.
+/// A transition that the state machine does not allow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no edge from {from} on {input}")]
 pub struct ForbiddenEdge {
@@ -170,7 +163,7 @@ impl Stage {
         }
     }
 
-    /// The word for it.
+    /// The name shown to users and used in the API.
     pub fn word(&self) -> &'static str {
         match self {
             Stage::Held { .. } => "held",
@@ -187,7 +180,7 @@ fn forbidden<T>(stage: &Stage, input: &impl fmt::Debug) -> Result<T, ForbiddenEd
     Err(ForbiddenEdge { from: stage.word().to_owned(), input: format!("{input:?}") })
 }
 
-/// Where the content of an event stands.
+/// The state of an event's content.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ContentState {
     /// Wanted, not processed yet.
@@ -198,7 +191,7 @@ pub enum ContentState {
     Invalid,
     /// Deleted by its author or an admin.
     Deleted {
-        /// The least delete that counts.
+        /// The smallest stamp among the deletes that count.
         by: Stamp,
     },
     /// Dropped here, by local policy.
@@ -225,11 +218,8 @@ pub enum ContentInput {
 /// What a transition does to the count of references.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RefChange {
-    /// Nothing.
     Keep,
-    /// Takes one.
     Take,
-    /// Gives one back.
     GiveBack,
 }
 
@@ -265,7 +255,7 @@ impl ContentState {
         }
     }
 
-    /// The word for it.
+    /// The name shown to users and used in the API.
     pub fn word(self) -> &'static str {
         match self {
             ContentState::Missing => "missing",
