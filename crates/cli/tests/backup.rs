@@ -4,7 +4,7 @@
 mod common;
 
 use common::Home;
-use common::world::everything;
+use common::sample_events::everything;
 
 const KEY: &str = "anteroom-data/master.key";
 

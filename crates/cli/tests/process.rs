@@ -4,7 +4,7 @@
 mod common;
 
 use common::Home;
-use common::world::{World, bundle, everything};
+use common::sample_events::{World, bundle, everything};
 use expect_test::expect_file;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

@@ -8,7 +8,6 @@ use chacha20::{R20, hchacha};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use zeroize::Zeroizing;
 
-/// Bytes of a nonce.
 pub const NONCE_BYTES: usize = 24;
 /// Bytes of an authentication tag.
 pub const TAG_BYTES: usize = 16;

@@ -25,16 +25,13 @@ const PLAIN_SPACE_AT: usize = 1 + 1 + 1 + 2 + 8;
 /// Why bytes are not a blob, or a blob does not hold what it says.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadBlob {
-    /// A form that this release does not know.
     #[error("unknown blob version {0:#04x}; this release knows 0x00, 0x01 and 0x04")]
     Version(u8),
-    /// Shorter than any blob.
     #[error("the blob ends too early")]
     Short,
-    /// Longer than any blob.
     #[error("the blob is larger than {BLOB_BYTES_MAX} bytes")]
     Long,
-    /// The encryption does not fit.
+    /// Decryption failed.
     #[error(transparent)]
     Cipher(#[from] DecryptError),
     /// The space or key in the header is not that of the envelope.
@@ -60,25 +57,15 @@ impl BadBlob {
     }
 }
 
-/// What the outside of a blob tells.
+/// The form of a blob, which is readable without any key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BlobForm {
     /// Anyone can read it.
     Plain,
     /// Holders of the space key can read it.
-    Sealed {
-        /// The space it belongs to.
-        space: SpaceId,
-        /// The key that opens it.
-        key: KeyId,
-    },
+    Sealed { space: SpaceId, key: KeyId },
     /// The holder of the prekey can read it.
-    Addressed {
-        /// The space it belongs to.
-        space: SpaceId,
-        /// The prekey it was sealed to.
-        prekey: PrekeyId,
-    },
+    Addressed { space: SpaceId, prekey: PrekeyId },
 }
 
 /// A blob of a known form and a possible length, with its id.
@@ -90,7 +77,7 @@ pub struct Blob {
 }
 
 impl Blob {
-    /// Looks at the outside of these bytes and computes the id.
+    /// Reads the form of these bytes and computes the event id. Nothing is decrypted or verified.
     pub fn parse(bytes: Vec<u8>) -> Result<Blob, BadBlob> {
         if bytes.len() > BLOB_BYTES_MAX {
             return Err(BadBlob::Long);
@@ -113,7 +100,6 @@ impl Blob {
         }
     }
 
-    /// The plain blob of an envelope.
     pub fn plain(envelope: &Verified) -> Result<Blob, BadBlob> {
         if !envelope.key.is_zero() {
             return Err(BadBlob::Header);
@@ -220,17 +206,14 @@ impl Blob {
         }
     }
 
-    /// The event's id.
     pub fn id(&self) -> EventId {
         self.id
     }
 
-    /// What the outside tells.
     pub fn form(&self) -> BlobForm {
         self.form
     }
 
-    /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -264,7 +247,7 @@ fn parse_form(bytes: &[u8]) -> Result<BlobForm, BadBlob> {
     })
 }
 
-/// What the outside of a blob says of its inside.
+/// The header fields that the envelope must repeat.
 struct Wrapped {
     space: SpaceId,
     key: [u8; 16],

@@ -3,22 +3,17 @@
 use crate::limits::{BODY_BYTES_MAX, JSON_DEPTH_MAX};
 use serde_json::Value;
 
-/// Why content is not a body.
+/// Why content is not a message body.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadBody {
-    /// Too large.
     #[error("the body is larger than {BODY_BYTES_MAX} bytes; attach a file instead")]
     Long,
-    /// Nested too deeply.
     #[error("the body is nested deeper than {JSON_DEPTH_MAX} levels")]
     Deep,
-    /// Not JSON.
     #[error("the body is not JSON")]
     Json,
-    /// JSON, but not an object.
     #[error("the body is not a JSON object")]
     Object,
-    /// Not in canonical form.
     #[error("the body is not in canonical form (RFC 8785)")]
     Canonical,
 }
@@ -51,7 +46,7 @@ pub fn decode(bytes: &[u8]) -> Result<Value, BadBody> {
     }
 }
 
-/// The depth of nesting, looking only at brackets outside strings.
+/// The depth of nesting. Only brackets outside strings count.
 fn nesting(bytes: &[u8]) -> usize {
     let (mut depth, mut deepest, mut in_string, mut escaped) = (0usize, 0, false, false);
     for byte in bytes {

@@ -4,25 +4,22 @@ use crate::Nanos;
 
 const DAY_SECONDS: u64 = 86_400;
 
-/// A moment, to the second.
+/// Date and time of day in UTC, to the second.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct CivilTime {
-    /// The year.
     pub year: u64,
-    /// The month, from 1.
+    /// From 1.
     pub month: u64,
-    /// The day of the month, from 1.
+    /// Of the month, from 1.
     pub day: u64,
-    /// The hour, from 0 to 23.
+    /// From 0 to 23.
     pub hour: u64,
-    /// The minute.
     pub minute: u64,
-    /// The second.
     pub second: u64,
 }
 
 impl CivilTime {
-    /// What the calendar and the clock say then.
+    /// Converts a time to UTC date and time of day.
     pub fn of(at: Nanos) -> CivilTime {
         let seconds = at.0 / Nanos::SECOND;
         let (year, month, day) = date(seconds / DAY_SECONDS);
@@ -31,7 +28,7 @@ impl CivilTime {
     }
 }
 
-/// The date of a day, counted from the first of 1970.
+/// Year, month and day, from the number of days since 1970-01-01.
 fn date(days: u64) -> (u64, u64, u64) {
     // Counted from the first of March of the year 0, so that the leap day is the last of a year.
     let days = days + 719_468;

@@ -16,12 +16,7 @@ pub enum ChunkBinding {
     /// Content that is stored once per space and shared.
     Shared,
     /// Content that rests in its event's own row.
-    Inline {
-        /// Who wrote it.
-        author: Identity,
-        /// When.
-        at: Nanos,
-    },
+    Inline { author: Identity, at: Nanos },
 }
 
 impl ChunkBinding {

@@ -83,7 +83,6 @@ pub struct SpaceKey {
 }
 
 impl SpaceKey {
-    /// The key of a space from its 32 secret bytes.
     pub fn new(space: &SpaceId, secret: [u8; 32]) -> SpaceKey {
         SpaceKey {
             blob: blake3::derive_key("anteroom v1 blob encryption", &secret),
@@ -95,7 +94,7 @@ impl SpaceKey {
         }
     }
 
-    /// The id: a hash of tag, space and key.
+    /// A hash of a tag, the space and the key.
     pub fn id(&self) -> KeyId {
         self.id
     }
@@ -115,22 +114,18 @@ impl SpaceKey {
         keyed_nonce(&self.content_nonce, &[binding, chunk])
     }
 
-    /// Encrypts an envelope.
     pub fn seal_blob(&self, nonce: &[u8; NONCE_BYTES], header: &[u8], envelope: &[u8]) -> Vec<u8> {
         seal(&self.blob, nonce, header, envelope)
     }
 
-    /// Decrypts an envelope.
     pub fn open_blob(&self, nonce: &[u8; NONCE_BYTES], header: &[u8], bytes: &[u8]) -> Result<Vec<u8>, DecryptError> {
         open(&self.blob, nonce, header, bytes)
     }
 
-    /// Encrypts a chunk of content.
     pub fn seal_chunk(&self, nonce: &[u8; NONCE_BYTES], binding: &[u8], chunk: &[u8]) -> Vec<u8> {
         seal(&self.content, nonce, binding, chunk)
     }
 
-    /// Decrypts a chunk of content.
     pub fn open_chunk(&self, nonce: &[u8; NONCE_BYTES], binding: &[u8], bytes: &[u8]) -> Result<Vec<u8>, DecryptError> {
         open(&self.content, nonce, binding, bytes)
     }
@@ -151,7 +146,6 @@ pub struct TransitSecret {
 }
 
 impl TransitSecret {
-    /// From its 32 secret bytes.
     pub fn new(secret: [u8; 32]) -> TransitSecret {
         TransitSecret {
             key: blake3::derive_key("anteroom v1 transit encryption", &secret),

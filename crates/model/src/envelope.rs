@@ -15,7 +15,7 @@ use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 
 const SIGNATURE_TAG: &[u8] = b"anteroom envelope v1\0";
 
-/// In which capacity an event refers to another.
+/// Why an event refers to another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Role {
     /// The membership that gives the right. A need.
@@ -33,7 +33,6 @@ pub enum Role {
 }
 
 impl Role {
-    /// The byte that stands for it.
     pub fn code(self) -> u8 {
         match self {
             Role::Authority => 1,
@@ -45,7 +44,6 @@ impl Role {
         }
     }
 
-    /// The role of that byte.
     pub fn from_code(code: u8) -> Option<Role> {
         match code {
             1 => Some(Role::Authority),
@@ -62,31 +60,23 @@ impl Role {
 /// A reference to another event. They are sorted, and none stands twice.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Reference {
-    /// In which capacity.
     pub role: Role,
-    /// To which event.
     pub id: EventId,
 }
 
 /// Why bytes are not an envelope, or an envelope is not valid by itself.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadEnvelope {
-    /// A version that this release does not know.
     #[error("unknown envelope version {0}; this release knows version 1")]
     Version(u8),
-    /// Flags that this release does not know.
     #[error("unknown envelope flags {0:#04x}")]
     Flags(u8),
-    /// Shorter than its layout.
     #[error("the envelope ends too early")]
     Short,
-    /// Bytes after its end.
     #[error("the envelope has bytes after its end")]
     Long,
-    /// A time that no clock shows.
     #[error("the time of the envelope is zero or beyond 2^63")]
     Time,
-    /// More content than any node takes.
     #[error("the content is larger than {CONTENT_BYTES_MAX} bytes")]
     ContentLength,
     /// Content where there must be none, or none where there must be some.
@@ -95,19 +85,15 @@ pub enum BadEnvelope {
     /// The hash of empty content is not that of no bytes.
     #[error("the hash of empty content is wrong")]
     EmptyHash,
-    /// Too large a payload.
     #[error("the payload is larger than {PAYLOAD_BYTES_MAX} bytes")]
     PayloadLength,
     /// A payload that does not fit its kind.
     #[error(transparent)]
     Payload(#[from] BadPayload),
-    /// Too many references.
     #[error("more than {REFERENCES_MAX} references")]
     References,
-    /// References out of order or repeated.
     #[error("the references are not sorted, or one stands twice")]
     Unsorted,
-    /// A role that this release does not know.
     #[error("unknown role {0} of a reference")]
     Role(u8),
     /// The author is not a key, or the signature is not theirs.
@@ -124,27 +110,22 @@ impl From<TooShort> for BadEnvelope {
 /// The statement of an event, without its signature.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Envelope {
-    /// What it says.
     pub kind: Kind,
-    /// When, by the author's clock.
+    /// By the author's clock.
     pub created_at: Nanos,
-    /// In which space.
     pub space: SpaceId,
-    /// Who.
     pub author: Identity,
     /// Under which key it is sealed; for key events the prekey; zero: plain.
     pub key: KeyId,
     /// Two earlier events of this author in this space, or zero.
     pub parents: [EventId; 2],
-    /// The auxiliary key.
     pub aux: AuxKey,
-    /// How many bytes of content travel.
+    /// In bytes, as it travels.
     pub content_len: u64,
-    /// The hash of the content as it travels.
     pub content_hash: ContentHash,
     /// Small data that decides validity.
     pub payload: Payload,
-    /// What it refers to, sorted.
+    /// Sorted.
     pub references: Vec<Reference>,
 }
 
@@ -166,7 +147,6 @@ impl Envelope {
         }
     }
 
-    /// The first reference in that role.
     pub fn reference(&self, role: Role) -> Option<EventId> {
         self.references.iter().find(|reference| reference.role == role).map(|reference| reference.id)
     }
@@ -344,12 +324,10 @@ impl Verified {
         Ok(Verified { envelope, bytes: bytes.to_vec() })
     }
 
-    /// What was signed.
     pub fn envelope(&self) -> &Envelope {
         &self.envelope
     }
 
-    /// The signed bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -8,7 +8,6 @@ pub const PAYLOAD_BYTES_MAX: usize = 4096;
 pub const REFERENCES_MAX: usize = 64;
 /// Bytes of an envelope before payload, references and signature.
 pub const ENVELOPE_FIXED_BYTES: usize = 1 + 1 + 2 + 8 + 16 + 32 + 16 + 16 + 16 + 16 + 8 + 32 + 2;
-/// Bytes of an ed25519 signature.
 pub const SIGNATURE_BYTES: usize = 64;
 /// The largest envelope there can be.
 pub const ENVELOPE_BYTES_MAX: usize =

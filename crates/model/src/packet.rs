@@ -15,36 +15,32 @@ const HEADER_BYTES: usize = 1 + 16;
 /// Why a packet is dropped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadPacket {
-    /// A form that this release does not know.
     #[error("unknown packet version {0:#04x}; this release knows 0x02 and 0x03")]
     Version(u8),
-    /// Too short or too long to be one.
     #[error("no packet has this length")]
     Length,
-    /// The encryption does not fit.
+    /// Decryption failed.
     #[error(transparent)]
     Cipher(#[from] DecryptError),
 }
 
-/// Whom a packet is for.
+/// The addressee of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PacketHeader {
     /// Someone we share a transit secret with.
     Transit(TransitId),
-    /// Someone met for the first time, by their prekey.
+    /// Someone contacted for the first time, by their prekey.
     FirstMeeting(PrekeyId),
 }
 
-/// What a packet carries.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PacketContent {
-    /// The bytes of the blob.
     pub blob: Vec<u8>,
     /// The inline content beside it; empty for none.
     pub inline: Vec<u8>,
 }
 
-/// Looks at the outside of a packet.
+/// Reads the header of a packet without decrypting it.
 pub fn parse(packet: &[u8]) -> Result<PacketHeader, BadPacket> {
     if packet.len() > PACKET_BYTES_MAX {
         return Err(BadPacket::Length);
@@ -59,7 +55,7 @@ pub fn parse(packet: &[u8]) -> Result<PacketHeader, BadPacket> {
     }
 }
 
-/// Wraps for a peer; the nonce is random and never repeats.
+/// Encrypts a packet for a peer. The nonce must be random and must never repeat.
 pub fn wrap(secret: &TransitSecret, nonce: [u8; NONCE_BYTES], carried: &PacketContent) -> Result<Vec<u8>, BadPacket> {
     let mut packet = header(TRANSIT, &secret.id().0);
     let sealed = secret.seal(&nonce, &packet, &encode(carried)?);
@@ -68,7 +64,7 @@ pub fn wrap(secret: &TransitSecret, nonce: [u8; NONCE_BYTES], carried: &PacketCo
     Ok(packet)
 }
 
-/// Unwraps what a peer sent.
+/// Decrypts a packet from a peer.
 pub fn unwrap(secret: &TransitSecret, packet: &[u8]) -> Result<PacketContent, BadPacket> {
     let (header, rest) = packet.split_at_checked(HEADER_BYTES).ok_or(BadPacket::Length)?;
     let (nonce, sealed) = rest.split_first_chunk::<NONCE_BYTES>().ok_or(BadPacket::Length)?;
@@ -83,7 +79,7 @@ pub fn wrap_first(ephemeral: [u8; 32], prekey: &[u8; 32], carried: &PacketConten
     Ok(packet)
 }
 
-/// Unwraps what someone met for the first time sent.
+/// Decrypts the first packet from somebody, which is sealed to our prekey.
 pub fn unwrap_first(secret: &[u8; 32], packet: &[u8]) -> Result<PacketContent, BadPacket> {
     let (header, sealed) = packet.split_at_checked(HEADER_BYTES).ok_or(BadPacket::Length)?;
     decode(&open_box(secret, header, sealed)?.1)

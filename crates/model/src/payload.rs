@@ -11,16 +11,15 @@ use std::str::FromStr;
 pub enum MemberRole {
     /// Reads, and marks what was read.
     Reader,
-    /// Writes.
+    /// Also writes.
     Member,
     /// Also gives roles below its own, removes, changes settings, deletes what others wrote.
     Admin,
-    /// Everything.
+    /// Also gives and ends the roles of admins and owners.
     Owner,
 }
 
 impl MemberRole {
-    /// The byte that stands for it.
     pub fn code(self) -> u8 {
         match self {
             MemberRole::Reader => 1,
@@ -30,7 +29,6 @@ impl MemberRole {
         }
     }
 
-    /// The role of that byte.
     pub fn from_code(code: u8) -> Option<MemberRole> {
         match code {
             1 => Some(MemberRole::Reader),
@@ -79,16 +77,12 @@ impl FromStr for MemberRole {
 /// Why a payload is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadPayload {
-    /// Wrong number of bytes.
     #[error("the payload has the wrong length")]
     Length,
-    /// A kind that has none carries one.
     #[error("this kind carries no payload")]
     Unexpected,
-    /// No such role.
     #[error("no such role")]
     Role,
-    /// Neither sealed nor open.
     #[error("a space is sealed (1) or open (0)")]
     Sealed,
 }
@@ -102,18 +96,14 @@ impl From<TooShort> for BadPayload {
 /// The payload of an envelope, by kind.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Payload {
-    /// Nothing: most kinds.
+    /// Most kinds.
     None,
-    /// Of a space event.
     Space {
         /// Whether its events and content travel and rest encrypted.
         sealed: bool,
     },
-    /// Of a member event.
     Member {
-        /// Who becomes a member.
         member: Identity,
-        /// In which role.
         role: MemberRole,
     },
     /// Of a prekey event: an X25519 public key.
@@ -125,7 +115,6 @@ pub enum Payload {
 }
 
 impl Payload {
-    /// The bytes of it.
     pub fn encode(&self) -> Vec<u8> {
         match self {
             Payload::None => Vec::new(),

@@ -19,7 +19,6 @@ macro_rules! bugs {
                 match self { $(PlantedBug::$name => stringify!($name),)* }
             }
 
-            /// The bug of that name.
             pub fn by_name(name: &str) -> Option<PlantedBug> {
                 PlantedBug::ALL.iter().copied().find(|bug| bug.name() == name)
             }

@@ -7,58 +7,50 @@ use crate::ids::Nanos;
 #[error("ends too early")]
 pub struct TooShort;
 
-/// A place in a slice of bytes that moves on as parts are read.
+/// A cursor over a byte slice. Integers are big-endian.
 #[derive(Clone, Copy, Debug)]
 pub struct ByteReader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> ByteReader<'a> {
-    /// Reads from the beginning of these bytes.
     pub fn new(bytes: &'a [u8]) -> ByteReader<'a> {
         ByteReader { rest: bytes }
     }
 
-    /// What was not read yet.
+    /// The bytes that were not read yet.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// The next so many bytes.
     pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], TooShort> {
         let (head, rest) = self.rest.split_at_checked(count).ok_or(TooShort)?;
         self.rest = rest;
         Ok(head)
     }
 
-    /// The next bytes as an array.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], TooShort> {
         let (head, rest) = self.rest.split_first_chunk().ok_or(TooShort)?;
         self.rest = rest;
         Ok(*head)
     }
 
-    /// One byte.
     pub fn u8(&mut self) -> Result<u8, TooShort> {
         Ok(u8::from_be_bytes(self.array()?))
     }
 
-    /// Two bytes, big-endian.
     pub fn u16(&mut self) -> Result<u16, TooShort> {
         Ok(u16::from_be_bytes(self.array()?))
     }
 
-    /// Four bytes, big-endian.
     pub fn u32(&mut self) -> Result<u32, TooShort> {
         Ok(u32::from_be_bytes(self.array()?))
     }
 
-    /// Eight bytes, big-endian.
     pub fn u64(&mut self) -> Result<u64, TooShort> {
         Ok(u64::from_be_bytes(self.array()?))
     }
 
-    /// A moment.
     pub fn nanos(&mut self) -> Result<Nanos, TooShort> {
         Ok(Nanos(self.u64()?))
     }

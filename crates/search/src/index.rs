@@ -1,9 +1,9 @@
 //! The index of one space: opened or begun anew, changed, committed with the position it has reached, and asked.
 
-use crate::folder::Folder;
 use crate::query::{Hit, IndexQuery, ParsedQuery, REACH_MAX};
 use crate::schema::{Fields, IndexedMessage};
-use crate::words::{BadQuery, WORDS, analyzer};
+use crate::sealed_directory::Folder;
+use crate::tokenizer::{BadQuery, WORDS, analyzer};
 use model::{Position, Seq};
 use std::fs;
 use std::io;

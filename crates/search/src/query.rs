@@ -3,7 +3,7 @@
 
 use crate::index::IndexError;
 use crate::schema::{Fields, SEQ};
-use crate::words::{BadQuery, QueryPart, parts};
+use crate::tokenizer::{BadQuery, QueryPart, parts};
 use model::{Identity, Nanos, Seq};
 use std::collections::BTreeMap;
 use std::ops::Bound;

@@ -1,6 +1,6 @@
 //! What is kept of a message: its number, what it can be narrowed down by, and its words. Nothing is kept to be shown.
 
-use crate::words::WORDS;
+use crate::tokenizer::WORDS;
 use model::{Identity, Nanos, Seq};
 use tantivy::schema::{FAST, Field, INDEXED, IndexRecordOption, Schema, TextFieldIndexing, TextOptions};
 use tantivy::tokenizer::RAW_TOKENIZER_NAME;

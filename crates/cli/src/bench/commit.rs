@@ -1,6 +1,6 @@
 //! One durable event at a time, against a bare sync of the same disk.
 
-use super::supply::{self, LateClock, Supply};
+use super::event_generator::{self, LateClock, Supply};
 use super::{Scale, figure, print};
 use anyhow::Result;
 use engine::rows::Origin;
@@ -15,16 +15,20 @@ use std::time::{Duration, Instant};
 /// Runs it.
 pub(crate) fn run(scale: &Scale) -> Result<()> {
     let count = if scale.quick { 500 } else { 5000 };
-    let folder = supply::folder(scale.dir.as_deref())?;
+    let folder = event_generator::folder(scale.dir.as_deref())?;
     let supply = Supply::new(None)?;
     {
-        let core = WriterCore::new(supply::open(folder.path())?);
-        supply::found(&core, &supply)?;
-        supply::fill(&core, &supply, 0, 20_000, |_| ())?;
+        let core = WriterCore::new(event_generator::open(folder.path())?);
+        event_generator::found(&core, &supply)?;
+        event_generator::fill(&core, &supply, 0, 20_000, |_| ())?;
     }
     let bare = sync_times(folder.path(), count)?;
-    let node =
-        Node::start(supply::open(folder.path())?, Arc::new(LateClock), Arc::new(NoSources), NodeOptions::default());
+    let node = Node::start(
+        event_generator::open(folder.path())?,
+        Arc::new(LateClock),
+        Arc::new(NoSources),
+        NodeOptions::default(),
+    );
     let mut times = Vec::new();
     for raw in supply.messages(20_000, count)? {
         let begun = Instant::now();

@@ -3,8 +3,8 @@
 //! Client and server share this process and its cores. Every connection sends its next request when the last one was
 //! answered.
 
+use super::event_generator;
 use super::machine::Peak;
-use super::supply;
 use super::{Scale, figure, ingest, print};
 use crate::app::app;
 use crate::clock::SystemClock;
@@ -42,9 +42,13 @@ pub(crate) fn run(scale: &Scale) -> Result<()> {
     let time = Duration::from_secs(if scale.quick { 3 } else { 10 });
     let peak = Peak::default();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let folder = supply::folder(scale.dir.as_deref())?;
-    let node =
-        Node::start(supply::open(folder.path())?, Arc::new(SystemClock), Arc::new(NoSources), NodeOptions::default());
+    let folder = event_generator::folder(scale.dir.as_deref())?;
+    let node = Node::start(
+        event_generator::open(folder.path())?,
+        Arc::new(SystemClock),
+        Arc::new(NoSources),
+        NodeOptions::default(),
+    );
     let key = prepare(&node)?;
     let limits = Limits { key_per_second: 10_000_000, ..Limits::default() };
     let state = ServerState::new(node.clone(), ServerOptions { limits, ..ServerOptions::default() }, "bench");

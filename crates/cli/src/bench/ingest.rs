@@ -1,8 +1,8 @@
 //! Signed events per second: verified, durable, in the views, batched as the node does it.
 
+use super::event_generator::{self, LateClock, Raw, Supply};
 use super::machine::Peak;
-use super::supply::{self, LateClock, Raw, Supply};
-use super::{Scale, bare, figure, print};
+use super::{Scale, baseline, figure, print};
 use anyhow::{Result, ensure};
 use engine::rows::{Origin, Outcome};
 use node::fetch::hunter::NoSources;
@@ -23,18 +23,18 @@ struct Measured {
 /// Runs it.
 pub(crate) fn run(scale: &Scale) -> Result<()> {
     let (base, measured) = if scale.quick { (25_000, 25_000) } else { (1_000_000, 100_000) };
-    let folder = supply::folder(scale.dir.as_deref())?;
+    let folder = event_generator::folder(scale.dir.as_deref())?;
     let supply = Supply::new(None)?;
     let peak = Peak::default();
     let mut next = 0;
     fill(folder.path(), &supply, &mut next, base, &peak)?;
     let raw = supply.messages(next, measured)?;
-    let verify_per_s = bare::verify_per_s(&raw)?;
+    let verify_per_s = baseline::verify_per_s(&raw)?;
     let small = measure(folder.path(), raw, &peak)?;
     next += measured;
-    let bare_folder = supply::folder(scale.dir.as_deref())?;
+    let bare_folder = event_generator::folder(scale.dir.as_deref())?;
     let batch = small.events_per_batch as u64;
-    let engine_per_s = bare::engine_per_s(bare_folder.path(), base, measured, batch, small.row_bytes)?;
+    let engine_per_s = baseline::engine_per_s(bare_folder.path(), base, measured, batch, small.row_bytes)?;
     let missing = (10 * base).saturating_sub(next);
     fill(folder.path(), &supply, &mut next, missing, &peak)?;
     let large = measure(folder.path(), supply.messages(next, measured)?, &peak)?;
@@ -57,7 +57,7 @@ pub(crate) fn run(scale: &Scale) -> Result<()> {
 
 /// Events per second on a small store, for other benchmarks to compare with.
 pub(crate) fn events_per_s(scale: &Scale) -> Result<f64> {
-    let folder = supply::folder(scale.dir.as_deref())?;
+    let folder = event_generator::folder(scale.dir.as_deref())?;
     let supply = Supply::new(None)?;
     let peak = Peak::default();
     let mut next = 0;
@@ -67,13 +67,13 @@ pub(crate) fn events_per_s(scale: &Scale) -> Result<f64> {
 }
 
 fn fill(folder: &Path, supply: &Supply, next: &mut u64, count: u64, peak: &Peak) -> Result<()> {
-    let core = WriterCore::new(supply::open(folder)?);
+    let core = WriterCore::new(event_generator::open(folder)?);
     if *next == 0 {
-        supply::found(&core, supply)?;
+        event_generator::found(&core, supply)?;
     }
-    supply::fill(&core, supply, *next, count, |done| {
+    event_generator::fill(&core, supply, *next, count, |done| {
         peak.look();
-        if done % (256 * supply::CHUNK) == 0 {
+        if done % (256 * event_generator::CHUNK) == 0 {
             eprintln!("  filled {done} of {count}");
         }
     })?;
@@ -82,7 +82,8 @@ fn fill(folder: &Path, supply: &Supply, next: &mut u64, count: u64, peak: &Peak)
 }
 
 fn measure(folder: &Path, raw: Vec<Raw>, peak: &Peak) -> Result<Measured> {
-    let node = Node::start(supply::open(folder)?, Arc::new(LateClock), Arc::new(NoSources), NodeOptions::default());
+    let node =
+        Node::start(event_generator::open(folder)?, Arc::new(LateClock), Arc::new(NoSources), NodeOptions::default());
     let applied = Arc::new(AtomicU64::new(0));
     let count = raw.len() as u64;
     let begun = Instant::now();

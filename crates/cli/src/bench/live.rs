@@ -4,14 +4,14 @@
 //! cores with it. Idle streams are counted after each has shown that it lives once more. Then a thread is listened to by
 //! many while messages come at a steady rate, and others write elsewhere as fast as they can.
 
-mod node;
-mod readers;
+mod child_node;
+mod stream_reader;
 
-use self::node::ChildNode;
-use self::readers::{Counted, Reader};
+use self::child_node::ChildNode;
+use self::stream_reader::{Counted, Reader};
 use super::http::{Load, loaded, one, poster, request};
 use super::{Scale, figure, print};
-use crate::descriptors;
+use crate::open_file_limit;
 use anyhow::{Context as _, Result, ensure};
 use http::Method;
 use std::net::SocketAddr;
@@ -37,7 +37,7 @@ struct Busy {
 /// Runs it.
 pub(crate) fn run(scale: &Scale) -> Result<()> {
     let (idle, subscribers, seconds) = if scale.quick { (1_000, 100, 5) } else { (10_000, 1_000, 20) };
-    let files = descriptors::raise();
+    let files = open_file_limit::raise();
     ensure!(files.is_none_or(|files| files > idle as u64 + 100), "{idle} connections need more open files");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let mut node = ChildNode::start(scale)?;
@@ -127,7 +127,7 @@ async fn busy(address: SocketAddr, key: &str, subscribers: usize, time: Duration
     let mut ticks = tokio::time::interval(Duration::from_secs(1) / MESSAGES_PER_SECOND);
     for _ in 0..messages {
         ticks.tick().await;
-        post(address, key, &format!("{}{:012}", readers::MARK, begun.elapsed().as_micros())).await?;
+        post(address, key, &format!("{}{:012}", stream_reader::MARK, begun.elapsed().as_micros())).await?;
     }
     let ingest = writing.await??;
     let mut counted = Counted::default();

@@ -3,15 +3,15 @@
 //! Figures are ratios to a limit or a peer measured in the same run, beside the absolutes: machines differ and
 //! neighbours are noisy.
 
-mod bare;
+mod baseline;
 mod commit;
+mod event_generator;
 mod http;
 mod ingest;
 mod live;
 mod machine;
 mod open;
 mod release;
-mod supply;
 mod timeline;
 mod web;
 

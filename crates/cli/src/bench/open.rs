@@ -1,7 +1,7 @@
 //! Opening a store after a clean stop, and after the process was killed while it wrote.
 
+use super::event_generator::{self, LateClock, Supply};
 use super::machine::Peak;
-use super::supply::{self, LateClock, Supply};
 use super::{Scale, figure, print};
 use anyhow::{Context as _, Result, bail};
 use node::{Clock as _, WriterCore};
@@ -19,13 +19,13 @@ const BATCH: u64 = 100;
 pub(crate) fn run(scale: &Scale) -> Result<()> {
     let stored = if scale.quick { 50_000 } else { 1_000_000 };
     let rounds = if scale.quick { 3 } else { 5 };
-    let folder = supply::folder(scale.dir.as_deref())?;
+    let folder = event_generator::folder(scale.dir.as_deref())?;
     let supply = Supply::new(None)?;
     let peak = Peak::default();
     {
-        let core = WriterCore::new(supply::open(folder.path())?);
-        supply::found(&core, &supply)?;
-        supply::fill(&core, &supply, 0, stored, |_| peak.look())?;
+        let core = WriterCore::new(event_generator::open(folder.path())?);
+        event_generator::found(&core, &supply)?;
+        event_generator::fill(&core, &supply, 0, stored, |_| peak.look())?;
     }
     let clean_ms = (0..rounds).map(|_| open_ms(folder.path())).collect::<Result<Vec<f64>>>()?;
     let mut killed_ms = Vec::new();
@@ -50,7 +50,7 @@ fn greatest(times: &[f64]) -> f64 {
 
 fn open_ms(folder: &Path) -> Result<f64> {
     let begun = Instant::now();
-    let store = supply::open(folder)?;
+    let store = event_generator::open(folder)?;
     store.snapshot()?.position()?;
     Ok(begun.elapsed().as_secs_f64() * 1e3)
 }
@@ -79,11 +79,11 @@ fn write_and_kill(folder: &Path) -> Result<()> {
 /// Writes until it is killed; each line names the events of a commit, after the commit.
 pub(crate) fn write_for_ever(folder: &Path) -> Result<()> {
     let supply = Supply::new(None)?;
-    let core = WriterCore::new(supply::open(folder)?);
-    supply::found(&core, &supply)?;
+    let core = WriterCore::new(event_generator::open(folder)?);
+    event_generator::found(&core, &supply)?;
     let mut at = 1_000_000_000 + u64::from(std::process::id()) * 1_000_000;
     loop {
-        let requests = supply::check(core.store(), supply.messages(at, BATCH)?)?;
+        let requests = event_generator::check(core.store(), supply.messages(at, BATCH)?)?;
         let done = core.run(requests, LateClock.now())?;
         at += BATCH;
         let ids = done.answers.iter().flatten().map(|(id, _)| id.to_string());

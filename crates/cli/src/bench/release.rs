@@ -1,7 +1,7 @@
 //! Releasing a great many held events, their view rows included.
 
+use super::event_generator::{self, LateClock, Raw, Supply};
 use super::machine::Peak;
-use super::supply::{self, LateClock, Raw, Supply};
 use super::{Scale, figure, print};
 use anyhow::{Result, ensure};
 use engine::reads::Reads as _;
@@ -12,18 +12,18 @@ use std::time::Instant;
 /// Runs it: the threads are withheld, messages wait for them, then the threads come.
 pub(crate) fn run(scale: &Scale) -> Result<()> {
     let held = if scale.quick { 50_000 } else { 1_000_000 };
-    let folder = supply::folder(scale.dir.as_deref())?;
+    let folder = event_generator::folder(scale.dir.as_deref())?;
     let mut supply = Supply::new(None)?;
     let threads: Vec<Raw> = supply.foundation.split_off(supply.foundation.len() - supply.threads.len());
-    let core = WriterCore::new(supply::open(folder.path())?);
+    let core = WriterCore::new(event_generator::open(folder.path())?);
     let peak = Peak::default();
-    supply::found(&core, &supply)?;
+    event_generator::found(&core, &supply)?;
     let begun = Instant::now();
-    supply::fill(&core, &supply, 0, held, |_| peak.look())?;
+    event_generator::fill(&core, &supply, 0, held, |_| peak.look())?;
     let hold_us = begun.elapsed().as_secs_f64() * 1e6 / held as f64;
     let waiting = core.store().snapshot()?.held_total()?;
     ensure!(waiting == held, "{waiting} of {held} events are held");
-    let requests = supply::check(core.store(), threads)?;
+    let requests = event_generator::check(core.store(), threads)?;
     let begun = Instant::now();
     let mut has_more = core.run(requests, LateClock.now())?.has_more;
     while has_more {

@@ -1,7 +1,7 @@
 //! Pages of fifty messages, of an open and of a sealed space, idle and while the writer runs at full speed.
 
+use super::event_generator::{self, LateClock, Supply};
 use super::machine::Peak;
-use super::supply::{self, LateClock, Supply};
 use super::{Scale, figure, print};
 use anyhow::{Context as _, Result};
 use engine::reads::Reads as _;
@@ -22,17 +22,17 @@ pub(crate) fn run(scale: &Scale) -> Result<()> {
     let stored = if scale.quick { 50_000 } else { 1_000_000 };
     let seconds = if scale.quick { 3 } else { 10 };
     let peak = Peak::default();
-    let open = supply::folder(scale.dir.as_deref())?;
+    let open = event_generator::folder(scale.dir.as_deref())?;
     let supply = Supply::new(None)?;
     fill(open.path(), &supply, stored, &peak)?;
-    let store = supply::open(open.path())?;
+    let store = event_generator::open(open.path())?;
     let idle = read_pages(&store, &supply, stored, &|begun| begun.elapsed() < Duration::from_secs(seconds))?;
     let writing = while_writing(store, &supply, stored, seconds)?;
     drop(open);
-    let sealed = supply::folder(scale.dir.as_deref())?;
+    let sealed = event_generator::folder(scale.dir.as_deref())?;
     let supply = Supply::new(Some([8; 32]))?;
     fill(sealed.path(), &supply, stored, &peak)?;
-    let store = supply::open(sealed.path())?;
+    let store = event_generator::open(sealed.path())?;
     let secret = read_pages(&store, &supply, stored, &|begun| begun.elapsed() < Duration::from_secs(seconds))?;
     print(
         "timeline",
@@ -54,9 +54,9 @@ struct Read {
 }
 
 fn fill(folder: &Path, supply: &Supply, count: u64, peak: &Peak) -> Result<()> {
-    let core = WriterCore::new(supply::open(folder)?);
-    supply::found(&core, supply)?;
-    supply::fill(&core, supply, 0, count, |_| peak.look())
+    let core = WriterCore::new(event_generator::open(folder)?);
+    event_generator::found(&core, supply)?;
+    event_generator::fill(&core, supply, 0, count, |_| peak.look())
 }
 
 fn read_pages(store: &Store, supply: &Supply, stored: u64, goes_on: &dyn Fn(Instant) -> bool) -> Result<Read> {

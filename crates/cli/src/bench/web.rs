@@ -1,15 +1,15 @@
 //! The web page: a conversation of fifty messages as HTML beside the same as JSON, the size of the first page, and the
 //! time from a post in one browser to its display in another.
 
-mod driver;
+mod webdriver;
 
-use self::driver::{Driver, Window};
+use self::webdriver::{Driver, Window};
+use super::event_generator;
 use super::http::{Make, loaded, one};
-use super::supply;
 use super::{Scale, figure, print};
 use crate::app::app;
 use crate::clock::SystemClock;
-use crate::{home_space, welcome};
+use crate::{home_space, welcome_thread};
 use anyhow::{Context as _, Result};
 use http::{Method, Request, header};
 use http_body_util::Full;
@@ -30,9 +30,13 @@ const CONNECTIONS: usize = 16;
 pub(crate) fn run(scale: &Scale) -> Result<()> {
     let time = Duration::from_secs(if scale.quick { 2 } else { 10 });
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let folder = supply::folder(scale.dir.as_deref())?;
-    let node =
-        Node::start(supply::open(folder.path())?, Arc::new(SystemClock), Arc::new(NoSources), NodeOptions::default());
+    let folder = event_generator::folder(scale.dir.as_deref())?;
+    let node = Node::start(
+        event_generator::open(folder.path())?,
+        Arc::new(SystemClock),
+        Arc::new(NoSources),
+        NodeOptions::default(),
+    );
     prepare(&node)?;
     let limits = Limits { user_per_second: 10_000_000, address_per_second: 10_000_000, ..Limits::default() };
     let state = ServerState::new(node.clone(), ServerOptions { limits, ..ServerOptions::default() }, "bench");
@@ -87,7 +91,7 @@ pub(crate) fn run(scale: &Scale) -> Result<()> {
 fn prepare(node: &Node) -> Result<()> {
     let failed = |failure: crate::failure::Failure| anyhow::anyhow!("{failure:?}");
     home_space::found_home(node).map_err(failed)?;
-    welcome::say(node).map_err(failed)?;
+    welcome_thread::say(node).map_err(failed)?;
     let (space, _) = node.snapshot()?.kept_spaces()?.into_iter().next().context("a space")?;
     for number in 0..THREADS * MESSAGES {
         let text = format!("message {number} says something *ordinary*, to @user-{}", number % 7);

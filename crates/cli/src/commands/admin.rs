@@ -6,11 +6,11 @@
 use super::Done;
 use crate::app::app;
 use crate::context::Context;
-use crate::document::Document;
+use crate::data_folder::{self, Access};
 use crate::failure::Failure;
-use crate::folder::{self, Access};
 use crate::home_space;
-use crate::remote::Remote;
+use crate::json_table::Document;
+use crate::operator_client::Remote;
 use clap::{Args, Subcommand, ValueEnum};
 use http::Method;
 use node::Node;
@@ -263,7 +263,7 @@ impl Admin {
 
     /// Serves on this machine only, for as long as the command takes.
     fn serve_and_ask(&self, context: &Context) -> Result<Value, Failure> {
-        let (store, _lock) = folder::open(context, Access::Write)?;
+        let (store, _lock) = data_folder::open(context, Access::Write)?;
         let options = context.loaded.config.node_options();
         let node = Node::start(store, Arc::new(context.clock), Arc::new(NoSources), options);
         let answer = self.serve_node_and_ask(context, &node);

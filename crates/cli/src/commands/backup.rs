@@ -2,11 +2,11 @@
 
 use super::Done;
 use crate::context::Context;
+use crate::data_folder::{self, Access};
 use crate::failure::Failure;
-use crate::folder::{self, Access};
+use crate::formatting::{count, size};
+use crate::operator_client::Remote;
 use crate::progress::Bar;
-use crate::remote::Remote;
-use crate::words::{count, size};
 use clap::Args;
 use node::Clock as _;
 use serde::Serialize;
@@ -75,7 +75,7 @@ impl Backup {
 
     /// Writes it without a running node.
     fn work(&self, context: &Context, bar: &Bar) -> Result<Answer, Failure> {
-        let (store, _lock) = folder::open(context, Access::Read)?;
+        let (store, _lock) = data_folder::open(context, Access::Read)?;
         let done = store.backup(&self.file, context.clock.now(), &mut |bytes| bar.at(bytes))?;
         Ok(Answer {
             file: self.file.display().to_string(),

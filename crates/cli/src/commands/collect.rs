@@ -2,8 +2,8 @@
 
 use super::Done;
 use crate::context::Context;
-use crate::folder::{self, Access};
-use crate::words::count;
+use crate::data_folder::{self, Access};
+use crate::formatting::count;
 use clap::Args;
 use node::node_commands::{self, Collected};
 use node::{Clock as _, WriterCore};
@@ -30,7 +30,7 @@ impl fmt::Display for Answer {
 
 impl Collect {
     pub(super) fn run(&self, context: &Context) -> Done {
-        let (store, _lock) = folder::open(context, Access::Write)?;
+        let (store, _lock) = data_folder::open(context, Access::Write)?;
         let core = WriterCore::new(store);
         let mut answer = Answer { forgotten: 0, deleted: 0 };
         // Each turn is bounded, and files go in the turn after the one that forgets them.

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::home_space::{administer, random_bytes};
 use crate::signals::Signals;
-use crate::{output, welcome};
+use crate::{output, welcome_thread};
 use clap::Args;
 use ed25519_dalek::SigningKey;
 use engine::create::{NewEvent, Seal};
@@ -100,7 +100,7 @@ impl Demo {
         let AdminResult::Founded(space) = administer(here, what)? else {
             return Err(odd("the space was not founded"));
         };
-        welcome::say(here)?;
+        welcome_thread::say(here)?;
         let vera = SigningKey::from_bytes(&random_bytes()?);
         let story = write_story(here, &line.far, space, &vera)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();

@@ -2,8 +2,8 @@
 
 use super::Done;
 use crate::context::Context;
-use crate::folder::{self, Access};
-use crate::sweeping::{self, ROWS_PER_STEP};
+use crate::data_folder::{self, Access};
+use crate::row_rewrite::{self, ROWS_PER_STEP};
 use clap::Args;
 use std::process::ExitCode;
 
@@ -15,9 +15,9 @@ pub(crate) struct Encrypt;
 
 impl Encrypt {
     pub(super) fn run(&self, context: &Context) -> Done {
-        let (mut store, _lock) = folder::open(context, Access::Write)?;
-        let swept = sweeping::run(context, &store, "encrypting", |batch| batch.encrypt_existing(ROWS_PER_STEP))?;
-        sweeping::compact(&mut store);
+        let (mut store, _lock) = data_folder::open(context, Access::Write)?;
+        let swept = row_rewrite::run(context, &store, "encrypting", |batch| batch.encrypt_existing(ROWS_PER_STEP))?;
+        row_rewrite::compact(&mut store);
         context.show(&swept)?;
         Ok(ExitCode::SUCCESS)
     }

@@ -2,8 +2,8 @@
 
 use super::Done;
 use crate::context::Context;
-use crate::folder;
-use crate::words::{count, hunt, moment_from, size, span};
+use crate::data_folder;
+use crate::formatting::{count, hunt, moment_from, size, span};
 use clap::Args;
 use model::{EventId, Need};
 use node::explain::{Applied, Explanation, HuntState, NeedState, NotCounting, StageExplanation, Unmet, explain};
@@ -29,7 +29,7 @@ struct Answer {
 
 impl Explain {
     pub(super) fn run(&self, context: &Context) -> Done {
-        let (db, _store, _lock) = folder::read(context)?;
+        let (db, _store, _lock) = data_folder::read(context)?;
         let answer = Answer { explanation: explain(&db, &self.id)?, now: context.now() };
         context.show(&answer)?;
         Ok(ExitCode::SUCCESS)
@@ -116,7 +116,7 @@ fn write_unmet(f: &mut fmt::Formatter<'_>, now: u64, unmet: &Unmet, depth: usize
         NeedState::Cycle => "waits, through others, for what waits for it",
         NeedState::Beyond => "here, but held itself; explain it to follow the chain",
     };
-    writeln!(f, "{indent}{}", crate::words::tame(&unmet.need.to_string()))?;
+    writeln!(f, "{indent}{}", crate::formatting::tame(&unmet.need.to_string()))?;
     match &unmet.need {
         Need::Time(at) => writeln!(f, "{indent}  {}", moment_from(now, at.0))?,
         _ => writeln!(f, "{indent}  {state}; {} for it since {}", waiting(unmet), moment_from(now, unmet.since))?,
@@ -170,7 +170,7 @@ fn place(word: &str) -> &'static str {
 fn write_not_counting(f: &mut fmt::Formatter<'_>, why: &NotCounting) -> fmt::Result {
     match why {
         NotCounting::Ended { authority, by, from } => {
-            let from = crate::words::moment(*from);
+            let from = crate::formatting::moment(*from);
             writeln!(f, "  the membership {authority} it stands on was ended by event {by} from {from} on")
         }
         NotCounting::Lessened { authority, by, to } => {

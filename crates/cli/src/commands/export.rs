@@ -3,9 +3,9 @@
 use super::Done;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::formatting::{count, size};
 use crate::progress::Bar;
-use crate::words::{count, size};
-use crate::{folder, output};
+use crate::{data_folder, output};
 use clap::Args;
 use model::{Seq, SpaceId};
 use node::bundle::{CONTENT_RECORD_BYTES_MAX, ExportOptions, Exported, export};
@@ -56,7 +56,7 @@ impl fmt::Display for Answer {
 
 impl Export {
     pub(super) fn run(&self, context: &Context) -> Done {
-        let (db, _store, _lock) = folder::read(context)?;
+        let (db, _store, _lock) = data_folder::read(context)?;
         if let Some(space) = &self.space
             && !is_known(&db, space)?
         {

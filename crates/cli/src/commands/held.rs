@@ -2,8 +2,8 @@
 
 use super::Done;
 use crate::context::Context;
-use crate::folder;
-use crate::words::{count, hunt, moment_from, tame};
+use crate::data_folder;
+use crate::formatting::{count, hunt, moment_from, tame};
 use clap::Args;
 use model::SpaceId;
 use node::explain::{HeldFilter, HeldList, HeldNeed, held};
@@ -36,7 +36,7 @@ struct Answer {
 
 impl Held {
     pub(super) fn run(&self, context: &Context) -> Done {
-        let (db, _store, _lock) = folder::read(context)?;
+        let (db, _store, _lock) = data_folder::read(context)?;
         let filter = HeldFilter { word: self.kind.clone(), space: self.space };
         let list = held(&db, self.limit, &filter)?;
         context.show(&Answer { list, now: context.now() })?;

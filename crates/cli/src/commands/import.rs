@@ -2,12 +2,12 @@
 
 use super::Done;
 use crate::context::Context;
+use crate::data_folder::{self, Access};
 use crate::failure::Failure;
-use crate::folder::{self, Access};
+use crate::formatting::{count, size};
 use crate::output;
 use crate::progress::Bar;
 use crate::signals::Signals;
-use crate::words::{count, size};
 use clap::Args;
 use node::Node;
 use node::bundle::{ImportProgress, Imported, import};
@@ -39,7 +39,7 @@ struct Answer(Imported);
 impl Import {
     pub(super) fn run(&self, context: &Context) -> Done {
         let (input, total) = open(&self.file)?;
-        let (store, _lock) = folder::open(context, Access::Write)?;
+        let (store, _lock) = data_folder::open(context, Access::Write)?;
         let signals = Signals::listen()?;
         let options = context.loaded.config.node_options();
         let node = Node::start(store, Arc::new(context.clock), Arc::new(NoSources), options);

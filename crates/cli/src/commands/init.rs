@@ -2,9 +2,9 @@
 
 use super::Done;
 use crate::context::Context;
+use crate::data_folder::{self, Access};
 use crate::failure::Failure;
-use crate::folder::{self, Access};
-use crate::key_file::{self, Secret};
+use crate::master_key_file::{self, Secret};
 use clap::Args;
 use serde::Serialize;
 use std::fmt;
@@ -42,7 +42,7 @@ impl fmt::Display for Initialised {
 
 impl Init {
     pub(super) fn run(&self, context: &Context) -> Done {
-        let secret = self.recover.as_deref().map(key_file::recovery_argument).transpose()?;
+        let secret = self.recover.as_deref().map(master_key_file::recovery_argument).transpose()?;
         let made = make(context, secret)?;
         context.show(&made)?;
         Ok(ExitCode::SUCCESS)
@@ -52,7 +52,7 @@ impl Init {
 /// Makes the folder and the key: a new one, or the one that is to be recovered.
 pub(super) fn make(context: &Context, recovered: Option<Secret>) -> Result<Initialised, Failure> {
     let (folder, place) = (context.data_dir(), &context.loaded.master_key);
-    let has_database = folder::database(folder).exists();
+    let has_database = data_folder::database(folder).exists();
     let Some(key) = place.own_file() else { return make_under(context, recovered, has_database) };
     if key.exists() {
         let what = format!("{} has a master key already: {}", folder.display(), key.display());
@@ -63,14 +63,14 @@ pub(super) fn make(context: &Context, recovered: Option<Secret>) -> Result<Initi
         let what_to_do = "put the key file back, pass --master-key FILE, or recreate it: init --recover TEXT";
         return Err(Failure::new(what, what_to_do));
     }
-    folder::create(folder)?;
-    let _lock = folder::lock(folder, Access::Write)?;
+    data_folder::create(folder)?;
+    let _lock = data_folder::lock(folder, Access::Write)?;
     let is_new = recovered.is_none();
-    let secret = recovered.map_or_else(key_file::make, Ok)?;
+    let secret = recovered.map_or_else(master_key_file::make, Ok)?;
     if has_database {
         try_key(context, &secret)?;
     }
-    key_file::write(key, &secret)?;
+    master_key_file::write(key, &secret)?;
     if !has_database {
         // From now on a folder with a key and no database has lost it.
         try_key(context, &secret)?;
@@ -78,7 +78,7 @@ pub(super) fn make(context: &Context, recovered: Option<Secret>) -> Result<Initi
     Ok(Initialised {
         data_dir: folder.display().to_string(),
         master_key: key.display().to_string(),
-        recovery_text: is_new.then(|| key_file::recovery_text(&secret).to_string()),
+        recovery_text: is_new.then(|| master_key_file::recovery_text(&secret).to_string()),
     })
 }
 
@@ -93,8 +93,8 @@ fn make_under(context: &Context, recovered: Option<Secret>, has_database: bool) 
         let what = format!("{} has a database already", folder.display());
         return Err(Failure::new(what, "use it as it is, or pass another --data-dir"));
     }
-    folder::create(folder)?;
-    let _lock = folder::lock(folder, Access::Write)?;
+    data_folder::create(folder)?;
+    let _lock = data_folder::lock(folder, Access::Write)?;
     try_key(context, &place.secret()?)?;
     let (data_dir, master_key) = (folder.display().to_string(), format!("in {place}"));
     Ok(Initialised { data_dir, master_key, recovery_text: None })

@@ -1,12 +1,12 @@
 //! `anteroom key`: API keys, whether the node runs or not.
 
 use super::Done;
+use crate::configured_keys;
 use crate::context::Context;
-use crate::declared;
+use crate::data_folder::{self, Access};
 use crate::failure::Failure;
-use crate::folder::{self, Access};
 use crate::home_space;
-use crate::remote::Remote;
+use crate::operator_client::Remote;
 use clap::{Args, Subcommand, ValueEnum};
 use engine::access::KeyRole;
 use http::Method;
@@ -235,7 +235,7 @@ impl Key {
 
     /// Does it without a running node.
     fn work(&self, context: &Context) -> Result<(), Failure> {
-        let (store, _lock) = folder::open(context, Access::Write)?;
+        let (store, _lock) = data_folder::open(context, Access::Write)?;
         let node =
             Node::start(store, Arc::new(context.clock), Arc::new(NoSources), context.loaded.config.node_options());
         let worked = self.work_on(context, &node);
@@ -254,7 +254,8 @@ impl Key {
                 context.show(&Made { id: hex::encode(key.id), role: role.word().to_owned(), key: key.text })
             }
             What::List => {
-                let (stored, declared) = (node.snapshot()?.api_keys()?, declared::keys(&context.loaded.keys, node)?);
+                let (stored, declared) =
+                    (node.snapshot()?.api_keys()?, configured_keys::keys(&context.loaded.keys, node)?);
                 let stored = stored.iter().map(|(id, key)| (id, key, false));
                 let all = stored.chain(declared.iter().map(|(id, key)| (id, key, true)));
                 let keys = all.filter(|(_, key, _)| key.space == space);
@@ -264,7 +265,7 @@ impl Key {
             What::Revoke { id, after } => {
                 let at = context.clock.now().plus(after.saturating_mul(Nanos::SECOND));
                 let bytes = parse_id(id)?;
-                declared::refuse_revoking(&context.loaded.keys, &bytes)?;
+                configured_keys::refuse_revoking(&context.loaded.keys, &bytes)?;
                 home_space::administer(node, AdminCommand::EndKey { id: bytes, at })?;
                 context.show(&Ended { id: id.clone() })
             }

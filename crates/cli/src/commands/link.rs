@@ -3,7 +3,7 @@
 use super::Done;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::remote::Remote;
+use crate::operator_client::Remote;
 use clap::Args;
 use http::Method;
 use serde::Serialize;

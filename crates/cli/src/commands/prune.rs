@@ -2,8 +2,8 @@
 
 use super::Done;
 use crate::context::Context;
+use crate::data_folder::{self, Access};
 use crate::failure::Failure;
-use crate::folder::{self, Access};
 use clap::Args;
 use engine::content::PruneResult;
 use model::EventId;
@@ -49,7 +49,7 @@ impl fmt::Display for Answer {
 
 impl Prune {
     pub(super) fn run(&self, context: &Context) -> Done {
-        let (store, _lock) = folder::open(context, Access::Write)?;
+        let (store, _lock) = data_folder::open(context, Access::Write)?;
         let core = WriterCore::new(store);
         let commands = self.ids.iter().map(|id| node_commands::Prune(*id)).collect();
         let done = core.run(commands, context.clock.now())?;

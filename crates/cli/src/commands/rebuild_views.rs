@@ -2,9 +2,9 @@
 
 use super::Done;
 use crate::context::Context;
-use crate::folder::{self, Access};
+use crate::data_folder::{self, Access};
+use crate::formatting::count;
 use crate::progress::Bar;
-use crate::words::count;
 use clap::Args;
 use node::Clock as _;
 use serde::Serialize;
@@ -38,7 +38,7 @@ impl fmt::Display for Answer {
 
 impl RebuildViews {
     pub(super) fn run(&self, context: &Context) -> Done {
-        let (store, _lock) = folder::open(context, Access::Write)?;
+        let (store, _lock) = data_folder::open(context, Access::Write)?;
         let before = store.snapshot()?.digest()?;
         let bar = Bar::count(context.json, "building views");
         let events = store.rebuild_views(context.clock.now(), &mut |done| bar.at(done))?;

@@ -3,10 +3,10 @@
 use super::Done;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::key_file;
-use crate::key_place::KeyPlace;
+use crate::formatting::{count, moment};
+use crate::master_key_file;
+use crate::master_key_source::KeyPlace;
 use crate::progress::Bar;
-use crate::words::{count, moment};
 use clap::Args;
 use node::Clock as _;
 use serde::Serialize;
@@ -53,7 +53,7 @@ impl fmt::Display for Answer {
 impl Restore {
     pub(super) fn run(&self, context: &Context) -> Done {
         super::refuse_pipe(&self.file)?;
-        let recovered = self.recover.as_deref().map(key_file::recovery_argument).transpose()?;
+        let recovered = self.recover.as_deref().map(master_key_file::recovery_argument).transpose()?;
         let place = &context.loaded.master_key;
         if recovered.is_some() && place.exists() {
             let what = format!("there is a master key already: {place}");
@@ -70,7 +70,7 @@ impl Restore {
         let restored = restore(&self.file, context.data_dir(), &master, options, now, &mut |bytes| bar.at(bytes))?;
         drop(bar);
         if let (Some(secret), Some(file)) = (&recovered, place.own_file()) {
-            key_file::write(file, secret)?;
+            master_key_file::write(file, secret)?;
         }
         context.show(&answer(context, &restored))?;
         Ok(ExitCode::SUCCESS)

@@ -3,8 +3,8 @@
 use super::Done;
 use super::show::unknown;
 use crate::context::Context;
+use crate::data_folder::{self, Access};
 use crate::failure::Failure;
-use crate::folder::{self, Access};
 use clap::Args;
 use engine::reads::Reads as _;
 use model::{EventId, Need, Seq, Stage};
@@ -62,7 +62,7 @@ impl fmt::Display for Answer {
 
 impl Retry {
     pub(super) fn run(&self, context: &Context) -> Done {
-        let (store, _lock) = folder::open(context, Access::Write)?;
+        let (store, _lock) = data_folder::open(context, Access::Write)?;
         let core = WriterCore::new(store);
         let answer = match &self.what {
             What::Event(id) => event(context, &core, id)?,

@@ -2,11 +2,11 @@
 
 use super::Done;
 use crate::context::Context;
+use crate::data_folder::{self, Access};
 use crate::failure::Failure;
-use crate::folder::{self, Access};
-use crate::key_file;
-use crate::key_place::KeyPlace;
-use crate::sweeping::{self, ROWS_PER_STEP, Swept};
+use crate::master_key_file;
+use crate::master_key_source::KeyPlace;
+use crate::row_rewrite::{self, ROWS_PER_STEP, Swept};
 use clap::Args;
 use serde::Serialize;
 use std::fmt;
@@ -50,7 +50,7 @@ impl fmt::Display for Answer {
 impl Rewrap {
     pub(super) fn run(&self, context: &Context) -> Done {
         let folder = context.data_dir();
-        if !folder::database(folder).exists() {
+        if !data_folder::database(folder).exists() {
             let what = format!("{} has no database", folder.display());
             return Err(Failure::new(what, "pass the data folder with --data-dir"));
         }
@@ -59,24 +59,24 @@ impl Rewrap {
         let new_place = KeyPlace::File(self.new_key.clone());
         let new = new_place.read()?;
         // A folder that is of the new key already was stopped half way, or is done.
-        let begun = folder::open_with(context, Access::Write, &new_place);
+        let begun = data_folder::open_with(context, Access::Write, &new_place);
         let (mut store, _lock) = match begun {
             Ok(opened) => opened,
             Err(_) => {
-                let (store, lock) = folder::open(context, Access::Write)?;
+                let (store, lock) = data_folder::open(context, Access::Write)?;
                 if !store.begin_rewrap(&new)? {
                     let what = "an earlier change of the master key is not finished";
                     return Err(Failure::new(what, "run `anteroom rewrap` with the key file of that change"));
                 }
                 drop(lock);
-                folder::open_with(context, Access::Write, &new_place)?
+                data_folder::open_with(context, Access::Write, &new_place)?
             }
         };
         let swept = if self.begin {
             Swept::default()
         } else {
-            let swept = sweeping::run(context, &store, "wrapping keys", |batch| batch.rewrap(ROWS_PER_STEP))?;
-            sweeping::compact(&mut store);
+            let swept = row_rewrite::run(context, &store, "wrapping keys", |batch| batch.rewrap(ROWS_PER_STEP))?;
+            row_rewrite::compact(&mut store);
             swept
         };
         context.show(&Answer { master_key: self.new_key.display().to_string(), recovery_text, swept })?;
@@ -84,8 +84,8 @@ impl Rewrap {
     }
 
     fn make(&self) -> Result<String, Failure> {
-        let secret = key_file::make()?;
-        key_file::write(&self.new_key, &secret)?;
-        Ok(key_file::recovery_text(&secret).to_string())
+        let secret = master_key_file::make()?;
+        master_key_file::write(&self.new_key, &secret)?;
+        Ok(master_key_file::recovery_text(&secret).to_string())
     }
 }

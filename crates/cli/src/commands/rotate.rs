@@ -2,9 +2,9 @@
 
 use super::Done;
 use crate::context::Context;
+use crate::data_folder::{self, Access};
 use crate::failure::Failure;
-use crate::folder::{self, Access};
-use crate::sweeping::{self, ROWS_PER_STEP};
+use crate::row_rewrite::{self, ROWS_PER_STEP};
 use clap::Args;
 use engine::reads::Reads as _;
 use model::SpaceId;
@@ -23,10 +23,10 @@ pub(crate) struct Rotate {
 
 impl Rotate {
     pub(super) fn run(&self, context: &Context) -> Done {
-        let (mut store, _lock) = folder::open(context, Access::Write)?;
+        let (mut store, _lock) = data_folder::open(context, Access::Write)?;
         let space = self.find(&store)?;
-        let swept = sweeping::run(context, &store, "encrypting", |batch| batch.rotate(&space, ROWS_PER_STEP))?;
-        sweeping::compact(&mut store);
+        let swept = row_rewrite::run(context, &store, "encrypting", |batch| batch.rotate(&space, ROWS_PER_STEP))?;
+        row_rewrite::compact(&mut store);
         context.show(&swept)?;
         Ok(ExitCode::SUCCESS)
     }

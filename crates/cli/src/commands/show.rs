@@ -2,9 +2,9 @@
 
 use super::Done;
 use crate::context::Context;
+use crate::data_folder;
 use crate::failure::Failure;
-use crate::folder;
-use crate::words::{moment, tame};
+use crate::formatting::{moment, tame};
 use clap::Args;
 use engine::reads::{Reads as _, StoreResult as Read};
 use engine::rows::EventRow;
@@ -76,7 +76,7 @@ enum Body {
 
 impl Show {
     pub(super) fn run(&self, context: &Context) -> Done {
-        let (db, _store, _lock) = folder::read(context)?;
+        let (db, _store, _lock) = data_folder::read(context)?;
         let found = match db.seq(&self.id)? {
             Some(seq) => db.event(seq)?.map(|row| (seq, row)),
             None => None,

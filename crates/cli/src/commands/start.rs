@@ -3,16 +3,16 @@
 use super::Done;
 use super::init::{self, Initialised};
 use crate::app::app;
+use crate::configured_keys;
 use crate::context::Context;
-use crate::declared;
-use crate::descriptors;
+use crate::data_folder::{self, Access};
 use crate::failure::Failure;
-use crate::folder::{self, Access};
 use crate::home_space::{self, TokenFile};
-use crate::memory;
+use crate::huge_pages;
+use crate::open_file_limit;
 use crate::output;
 use crate::signals::Signals;
-use crate::welcome;
+use crate::welcome_thread;
 use engine::reads::Reads as _;
 use node::Node;
 use node::fetch::hunter::NoSources;
@@ -66,10 +66,10 @@ impl fmt::Display for Running {
 pub(super) fn run(context: &Context) -> Done {
     let signals = Signals::listen()?;
     let tls = load_tls(context)?;
-    descriptors::raise();
-    memory::in_small_pages();
+    open_file_limit::raise();
+    huge_pages::in_small_pages();
     let made = make_if_new(context)?;
-    let (store, _lock) = folder::open(context, Access::Write)?;
+    let (store, _lock) = data_folder::open(context, Access::Write)?;
     let clock = Arc::new(context.clock);
     let node = Node::start(store, clock, Arc::new(NoSources), context.loaded.config.node_options());
     let served = serve(context, &node, &signals, tls, made);
@@ -90,10 +90,10 @@ fn serve(
     made: Option<Initialised>,
 ) -> Result<(), Failure> {
     if home_space::found_home(node)? {
-        welcome::say(node)?;
+        welcome_thread::say(node)?;
     }
     home_space::go_on_rewrapping(node)?;
-    let keys = declared::keys(&context.loaded.keys, node)?;
+    let keys = configured_keys::keys(&context.loaded.keys, node)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|why| Failure::new(format!("cannot start the server: {why}"), "try again"))?;
     let token = hex::encode(home_space::random_bytes::<32>()?);
@@ -154,7 +154,7 @@ fn warn_if_in_the_clear(context: &Context, address: SocketAddr) {
 
 /// A folder without database and key is made ready first.
 fn make_if_new(context: &Context) -> Result<Option<Initialised>, Failure> {
-    let has_database = folder::database(context.data_dir()).exists();
+    let has_database = data_folder::database(context.data_dir()).exists();
     let place = &context.loaded.master_key;
     // A key that is handed to us is there before the folder is; a key file is made together with it.
     if has_database || place.own_file().is_some_and(Path::exists) {

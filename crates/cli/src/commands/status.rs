@@ -2,9 +2,9 @@
 
 use super::Done;
 use crate::context::Context;
+use crate::data_folder;
 use crate::failure::Failure;
-use crate::folder;
-use crate::words::{count, size};
+use crate::formatting::{count, size};
 use clap::Args;
 use engine::reads::Reads as _;
 use serde::Serialize;
@@ -71,7 +71,7 @@ struct Sizes {
 
 impl Status {
     pub(super) fn run(&self, context: &Context) -> Done {
-        let (db, store, _lock) = folder::read(context)?;
+        let (db, store, _lock) = data_folder::read(context)?;
         let answer = Answer {
             data_dir: context.data_dir().display().to_string(),
             position: db.position()?.to_string(),
@@ -132,7 +132,7 @@ fn sizes(folder: &Path, free_bytes: u64) -> Sizes {
     let entries = std::fs::read_dir(folder.join("content")).into_iter().flatten().flatten();
     let files: Vec<u64> = entries.map(|entry| length(&entry.path())).collect();
     Sizes {
-        database_bytes: length(&folder::database(folder)),
+        database_bytes: length(&data_folder::database(folder)),
         content_files: files.len() as u64,
         content_file_bytes: files.iter().sum(),
         free_bytes,

@@ -2,8 +2,8 @@
 
 use super::Done;
 use crate::context::Context;
-use crate::folder::{self, Access};
-use crate::words::count;
+use crate::data_folder::{self, Access};
+use crate::formatting::count;
 use clap::Args;
 use node::Clock as _;
 use serde::Serialize;
@@ -42,7 +42,7 @@ impl fmt::Display for Answer {
 
 impl Verify {
     pub(super) fn run(&self, context: &Context) -> Done {
-        let (mut store, _lock) = folder::open(context, Access::Read)?;
+        let (mut store, _lock) = data_folder::open(context, Access::Read)?;
         let report = store.verify(context.clock.now())?;
         let mut answer = Answer {
             events: report.events,

@@ -1,6 +1,6 @@
 //! The configuration file: read whole, with every key in it known, before anything is taken from it.
 
-use super::keys::declared;
+use super::api_keys::declared;
 use super::load::{TEXTS, unknown};
 use super::{DeclaredKey, SECTIONS};
 use crate::failure::Failure;

@@ -1,10 +1,10 @@
 //! Where settings come from: flags, then the environment, then the file, then defaults.
 
 use super::file::File;
-use super::nearest::nearest;
+use super::suggestion::nearest;
 use super::{Config, DeclaredKey, SECTIONS, Section, Setting};
 use crate::failure::Failure;
-use crate::key_place::{self, KeyPlace};
+use crate::master_key_source::{self, KeyPlace};
 use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -253,13 +253,13 @@ impl<'a> Layers<'a> {
 
     /// The master key: in a file that somebody named, in the environment, in a credential, or in the data folder.
     fn master_key(&mut self, flag: Option<OsString>, default: PathBuf) -> Result<KeyPlace, Failure> {
-        let named = self.said("master_key", key_place::FILE_VARIABLE, "--master-key", flag);
-        let credentials = self.environment(key_place::CREDENTIALS).map(PathBuf::from);
+        let named = self.said("master_key", master_key_source::FILE_VARIABLE, "--master-key", flag);
+        let credentials = self.environment(master_key_source::CREDENTIALS).map(PathBuf::from);
         let credential = credentials.and_then(|folder| KeyPlace::of_credentials(&folder));
         let (place, origin) = if let Some((path, origin)) = named {
             (KeyPlace::File(path.into()), origin)
-        } else if let Some(text) = self.environment(key_place::VARIABLE) {
-            (KeyPlace::of_variable(&text)?, Origin::Environment(key_place::VARIABLE.to_owned()))
+        } else if let Some(text) = self.environment(master_key_source::VARIABLE) {
+            (KeyPlace::of_variable(&text)?, Origin::Environment(master_key_source::VARIABLE.to_owned()))
         } else if let Some(place) = credential {
             (place, Origin::Credential)
         } else {
@@ -297,7 +297,7 @@ pub(crate) fn unknown_variable(name: &str) -> Option<String> {
     let settings = all().map(|(section, setting)| variable_of(section, setting));
     let texts = TEXTS.iter().map(|text| format!("ANTEROOM_{}", text.to_uppercase()));
     let known: Vec<String> =
-        settings.chain(texts).chain(["ANTEROOM_CONFIG", key_place::FILE_VARIABLE].map(str::to_owned)).collect();
+        settings.chain(texts).chain(["ANTEROOM_CONFIG", master_key_source::FILE_VARIABLE].map(str::to_owned)).collect();
     if !name.starts_with("ANTEROOM_") || known.iter().any(|known| known == name) {
         return None;
     }

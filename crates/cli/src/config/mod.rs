@@ -3,13 +3,13 @@
 //! Every setting is a number with bounds, in a section of related ones. Its doc comment is its documentation, here and
 //! in `anteroom config --sample`. Where a setting came from is kept beside it.
 
+mod api_keys;
 mod file;
-mod keys;
 mod load;
-mod nearest;
 mod sample;
+mod suggestion;
 
-pub(crate) use keys::DeclaredKey;
+pub(crate) use api_keys::DeclaredKey;
 pub(crate) use load::{Given, Loaded, Value, load, unknown_variable};
 pub(crate) use sample::sample;
 

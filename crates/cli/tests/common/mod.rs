@@ -1,8 +1,8 @@
 //! The real command in a folder of its own, and a small world of events to feed it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code, unreachable_pub)]
 
+pub mod sample_events;
 pub mod served;
-pub mod world;
 
 use serde_json::Value;
 use std::io::Write as _;

@@ -4,7 +4,7 @@
 mod common;
 
 use common::Home;
-use common::world::{World, bundle, everything, sealed};
+use common::sample_events::{World, bundle, everything, sealed};
 use std::os::unix::fs::PermissionsExt as _;
 
 #[test]

@@ -2,8 +2,8 @@
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::formatting::count;
 use crate::progress::Bar;
-use crate::words::count;
 use engine::reads::StoreResult;
 use node::Clock as _;
 use serde::Serialize;

@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::key_place::KeyPlace;
+use crate::master_key_source::KeyPlace;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};

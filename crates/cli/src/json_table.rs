@@ -29,7 +29,7 @@ fn told(name: &str, value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
         Value::Number(at) if name.ends_with("_ts") || name == "ts" => {
-            at.as_u64().map_or_else(|| plain(value), crate::words::moment)
+            at.as_u64().map_or_else(|| plain(value), crate::formatting::moment)
         }
         Value::Bool(true) => "yes".to_owned(),
         Value::Bool(false) => "no".to_owned(),
@@ -43,7 +43,7 @@ fn told(name: &str, value: &Value) -> String {
 }
 
 fn plain(value: &Value) -> String {
-    let on_one_line = |text: &str| crate::words::tame(text).replace(['\n', '\t'], " ");
+    let on_one_line = |text: &str| crate::formatting::tame(text).replace(['\n', '\t'], " ");
     value.as_str().map_or_else(|| value.to_string(), on_one_line)
 }
 

@@ -1,7 +1,7 @@
 //! Where the master key is: in a file, in the environment, or in a credential that the service manager hands over.
 
 use crate::failure::Failure;
-use crate::key_file::{self, Secret};
+use crate::master_key_file::{self, Secret};
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ impl KeyPlace {
     /// The key that the environment holds. What it holds is never shown, even if it is no key.
     pub(crate) fn of_variable(text: &OsStr) -> Result<KeyPlace, Failure> {
         let text = Zeroizing::new(text.to_string_lossy().into_owned());
-        let secret = key_file::read_recovery_text(&text).map_err(|_| {
+        let secret = master_key_file::read_recovery_text(&text).map_err(|_| {
             let what = format!("{VARIABLE} does not hold a master key: 64 hexadecimal digits, or a recovery text");
             let what_to_do = format!("correct it; to name a file with the key, use {FILE_VARIABLE} or --master-key");
             Failure::new(what, what_to_do)
@@ -81,9 +81,9 @@ impl KeyPlace {
     /// The secret, as it is.
     pub(crate) fn secret(&self) -> Result<Secret, Failure> {
         match self {
-            KeyPlace::File(path) => key_file::read(path),
+            KeyPlace::File(path) => master_key_file::read(path),
             // The service manager sees to who may read it.
-            KeyPlace::Credential(path) => key_file::read_quietly(path),
+            KeyPlace::Credential(path) => master_key_file::read_quietly(path),
             KeyPlace::Variable(secret) => Ok(secret.clone()),
         }
     }

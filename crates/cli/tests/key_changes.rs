@@ -4,7 +4,7 @@
 mod common;
 
 use common::Home;
-use common::world::everything;
+use common::sample_events::everything;
 
 #[test]
 fn what_was_imported_rests_encrypted_already() {

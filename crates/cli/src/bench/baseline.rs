@@ -1,6 +1,6 @@
 //! The peers and limits that figures are compared with: bare verification, a bare engine, a bare sync.
 
-use super::supply::{Raw, in_parallel};
+use super::event_generator::{Raw, in_parallel};
 use anyhow::Result;
 use model::Blob;
 use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition};

@@ -1,7 +1,7 @@
 //! The node in a process of its own.
 
 use crate::bench::Scale;
-use crate::bench::supply;
+use crate::bench::event_generator;
 use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead as _, BufReader};
@@ -18,7 +18,7 @@ pub(super) struct ChildNode {
 
 impl ChildNode {
     pub(super) fn start(scale: &Scale) -> Result<ChildNode> {
-        let folder = supply::folder(scale.dir.as_deref())?;
+        let folder = event_generator::folder(scale.dir.as_deref())?;
         let program = std::env::current_exe().context("this program has no path")?;
         let child = Command::new(program)
             .args(["--json", "--listen", "127.0.0.1:0"])

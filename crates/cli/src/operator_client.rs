@@ -1,10 +1,10 @@
 //! Asking the node that runs in this data folder, as its operator.
 
-mod pinned;
+mod pinned_tls;
 
 use crate::context::Context;
+use crate::data_folder;
 use crate::failure::Failure;
-use crate::folder;
 use crate::home_space::TokenFile;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -39,7 +39,7 @@ impl Remote {
     /// The node that runs in this data folder, if one does. A token that a killed node left behind is not enough.
     pub(crate) fn find(context: &Context) -> Option<Remote> {
         let (url, token, certificate) = TokenFile::read(context)?;
-        folder::is_in_use(context.data_dir()).then_some(Remote { url, token, certificate })
+        data_folder::is_in_use(context.data_dir()).then_some(Remote { url, token, certificate })
     }
 
     /// Where the node is reached.
@@ -145,7 +145,7 @@ impl Remote {
         if !self.url.starts_with("https://") {
             return exchange(stream, request).await;
         }
-        let stream = pinned::connect(stream, &self.certificate).await?;
+        let stream = pinned_tls::connect(stream, &self.certificate).await?;
         exchange(stream, request).await
     }
 }
