@@ -16,6 +16,7 @@ mod scanner;
 mod search;
 mod source;
 mod tolerated;
+mod type_names;
 mod words;
 mod workspace;
 
@@ -94,6 +95,7 @@ fn violations(root: &Path, sources: &[Source]) -> Result<Vec<Violation>> {
         &read_list(root, modules::PATH)?,
         &read_list(root, modules::CYCLES_PATH)?,
     ));
+    violations.extend(type_names::check(sources, &read_list(root, type_names::PATH)?));
     violations.extend(options::check(sources));
     violations.extend(words::load(root)?.iter().flat_map(|(path, text)| words::check(path, text)));
     violations.sort();

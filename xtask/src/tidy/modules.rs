@@ -10,7 +10,7 @@ mod list;
 use super::Violation;
 use super::source::{Source, by_library};
 use super::tolerated::Tolerated;
-use arrows::{Arrows, Place};
+use arrows::{Arrows, Location};
 use cycles::Cycle;
 pub(crate) use list::PATH;
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,9 +60,10 @@ fn refused_cycles(libraries: &BTreeMap<&str, Arrows>, tolerated: &Tolerated<'_>)
 
 fn cycle_violation(name: &str, arrows: &Arrows, cycle: &Cycle<'_>) -> Violation {
     let steps = cycle.way.windows(2).filter_map(|step| arrows.get(step[0])?.get(step[1]));
-    let steps: Vec<&Place> = steps.collect();
-    let (path, line) = steps.first().map_or(("", 1), |place| (place.path.as_str(), place.line));
-    let others = steps.iter().skip(1).map(|place| format!("{}:{}", place.path, place.line)).collect::<Vec<_>>();
+    let steps: Vec<&Location> = steps.collect();
+    let (path, line) = steps.first().map_or(("", 1), |location| (location.path.as_str(), location.line));
+    let others =
+        steps.iter().skip(1).map(|location| format!("{}:{}", location.path, location.line)).collect::<Vec<_>>();
     let what = format!(
         "{} modules of `{name}` use each other in a cycle, for example {} (here, {}); turn one of these arrows round",
         cycle.modules.len(),
@@ -79,12 +80,12 @@ fn check_list(libraries: &BTreeMap<&str, &Arrows>, list: &str) -> Vec<Violation>
             let allowed = listed.get(&(name, module.as_str()));
             let new =
                 used.iter().filter(|(to, _)| !allowed.is_some_and(|allowed| allowed.modules.contains(to.as_str())));
-            violations.extend(new.map(|(to, place)| {
+            violations.extend(new.map(|(to, location)| {
                 let what = format!(
                     "`{module}` of `{name}` uses `{to}`, which {PATH} does not allow; move the code, \
                      or allow it with `cargo xtask tidy --write-arrows`"
                 );
-                Violation::new(&place.path, place.line, what)
+                Violation::new(&location.path, location.line, what)
             }));
         }
     }

@@ -15,7 +15,7 @@ const ROOT: &str = "lib";
 
 /// Where an arrow was first seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     /// The path of the file.
     pub(crate) path: String,
     /// The line in it.
@@ -23,7 +23,7 @@ pub(crate) struct Place {
 }
 
 /// Each module that uses others of its crate, with those others.
-pub(crate) type Arrows = BTreeMap<String, BTreeMap<String, Place>>;
+pub(crate) type Arrows = BTreeMap<String, BTreeMap<String, Location>>;
 
 /// The arrows between the top-level modules of one library; test code does not count.
 pub(crate) fn read(files: &[&Source]) -> Arrows {
@@ -37,8 +37,8 @@ pub(crate) fn read(files: &[&Source]) -> Arrows {
         for (at, to) in paths.chain(relative) {
             let from = file.module_path_at(at).first().copied().unwrap_or(ROOT);
             if from != to && !source.is_test(at) && !shown.iter().any(|range| range.contains(&at)) {
-                let place = || Place { path: source.path.clone(), line: source.line_at(at) };
-                arrows.entry(from.to_owned()).or_default().entry(to.to_owned()).or_insert_with(place);
+                let location = || Location { path: source.path.clone(), line: source.line_at(at) };
+                arrows.entry(from.to_owned()).or_default().entry(to.to_owned()).or_insert_with(location);
             }
         }
     }
@@ -273,7 +273,8 @@ mod tests {
         let sources =
             [Source::new("crates/a/src/a.rs", "\nuse crate::b;\nuse crate::b;"), Source::new("crates/a/src/b.rs", "")];
         let arrows = super::read(&sources.iter().collect::<Vec<_>>());
-        let place = arrows.get("a").and_then(|tos| tos.get("b")).map(|place| (place.path.as_str(), place.line));
-        assert_eq!(place, Some(("crates/a/src/a.rs", 2)));
+        let location =
+            arrows.get("a").and_then(|tos| tos.get("b")).map(|location| (location.path.as_str(), location.line));
+        assert_eq!(location, Some(("crates/a/src/a.rs", 2)));
     }
 }

@@ -63,14 +63,14 @@ fn shortest_way_back<'a>(arrows: &'a Arrows, start: &'a str) -> Option<Vec<&'a s
 
 #[cfg(test)]
 mod tests {
-    use super::super::arrows::{Arrows, Place};
+    use super::super::arrows::{Arrows, Location};
 
     /// Reads arrows such as `a>b b>c`, and expects each cycle as its way and, in brackets, its modules.
     #[track_caller]
     fn check(text: &str, expected: &str) {
         let mut arrows = Arrows::new();
         for (from, to) in text.split_whitespace().filter_map(|arrow| arrow.split_once('>')) {
-            arrows.entry(from.into()).or_default().insert(to.into(), Place { path: String::new(), line: 1 });
+            arrows.entry(from.into()).or_default().insert(to.into(), Location { path: String::new(), line: 1 });
         }
         let found = super::find(&arrows);
         let lines = found.iter().map(|cycle| {

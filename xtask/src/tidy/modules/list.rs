@@ -62,7 +62,7 @@ mod tests {
             .map(|(from, to)| {
                 (
                     from.to_owned(),
-                    [(to.to_owned(), super::super::arrows::Place { path: String::new(), line: 1 })].into(),
+                    [(to.to_owned(), super::super::arrows::Location { path: String::new(), line: 1 })].into(),
                 )
             })
             .into();
