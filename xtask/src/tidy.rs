@@ -12,6 +12,7 @@ mod module_docs;
 mod modules;
 mod options;
 mod ratchet;
+mod routes;
 mod scanner;
 mod search;
 mod source;
@@ -96,6 +97,7 @@ fn violations(root: &Path, sources: &[Source]) -> Result<Vec<Violation>> {
         &read_list(root, modules::CYCLES_PATH)?,
     ));
     violations.extend(type_names::check(sources, &read_list(root, type_names::PATH)?));
+    violations.extend(routes::check(sources, &read_list(root, routes::PATH)?));
     violations.extend(options::check(sources));
     violations.extend(words::load(root)?.iter().flat_map(|(path, text)| words::check(path, text)));
     violations.sort();
