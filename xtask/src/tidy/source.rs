@@ -49,6 +49,17 @@ impl Source {
         Some((name, inside.strip_prefix("src/")?))
     }
 
+    /// Whether the file belongs to a crate, such as `cli`, or to a module of one, such as `server::listen`. The module may
+    /// lie in any folder of the crate, so that moving it changes no rule.
+    pub(crate) fn belongs_to(&self, owner: &str) -> bool {
+        let (name, module) = owner.split_once("::").unwrap_or((owner, ""));
+        let path = self.path.strip_prefix("crates/").unwrap_or(&self.path);
+        let inside = path.strip_prefix(name).and_then(|path| path.strip_prefix('/'));
+        inside.is_some_and(|inside| {
+            module.is_empty() || inside.split('/').any(|part| part.strip_suffix(".rs").unwrap_or(part) == module)
+        })
+    }
+
     /// Whether the offset lies in code that is compiled only for tests.
     pub(crate) fn is_test(&self, offset: usize) -> bool {
         self.tests.iter().any(|range| range.contains(&offset))
@@ -165,6 +176,17 @@ mod tests {
         check("crates/node/src/writer/tests.rs", "x", &[1]);
         check("fuzz/fuzz_targets/envelope.rs", "x", &[1]);
         check("crates/node/src/latests.rs", "x", &[]);
+    }
+
+    #[test]
+    fn files_belong_to_crates_and_modules() {
+        let belongs = |path, owner| Source::new(path, "").belongs_to(owner);
+        assert!(belongs("crates/cli/src/main.rs", "cli") && belongs("crates/cli/tests/a.rs", "cli"));
+        assert!(belongs("xtask/src/main.rs", "xtask") && !belongs("crates/client/src/a.rs", "cli"));
+        assert!(belongs("crates/server/src/listen.rs", "server::listen"));
+        assert!(belongs("crates/server/src/http/listen/tls.rs", "server::listen"));
+        assert!(!belongs("crates/server/src/listener.rs", "server::listen"));
+        assert!(!belongs("crates/web/src/listen.rs", "server::listen"));
     }
 
     #[test]
