@@ -12,6 +12,7 @@ mod module_docs;
 mod modules;
 mod options;
 mod ratchet;
+mod retired_names;
 mod routes;
 mod scanner;
 mod search;
@@ -98,6 +99,9 @@ fn violations(root: &Path, sources: &[Source]) -> Result<Vec<Violation>> {
     ));
     violations.extend(type_names::check(sources, &read_list(root, type_names::PATH)?));
     violations.extend(routes::check(sources, &read_list(root, routes::PATH)?));
+    if retired_names::IS_CHECKED {
+        violations.extend(sources.iter().flat_map(retired_names::check));
+    }
     violations.extend(options::check(sources));
     violations.extend(words::load(root)?.iter().flat_map(|(path, text)| words::check(path, text)));
     violations.sort();
