@@ -84,6 +84,7 @@ mod tests {
         check("xtask bench", "");
         check("xtask bench commit --quick", "");
         check("xtask tidy --write-ratchet", "");
+        check("xtask tidy --write-arrows", "");
         check("xtask fuzz --seconds 5 envelope", "");
     }
 

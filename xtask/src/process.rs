@@ -35,11 +35,36 @@ pub(crate) fn root() -> PathBuf {
     here.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
-/// A program with its arguments, to be run from the repository's root.
+/// A program with its arguments, to be run from the repository's root and in the environment `cargo xtask` was
+/// started in: without the variables that cargo set for us.
 pub(crate) fn program(name: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(name);
     command.args(arguments).current_dir(root());
+    for variable in std::env::vars_os().filter_map(|(variable, _)| variable.into_string().ok()) {
+        if is_set_by_cargo(&variable) {
+            command.env_remove(variable);
+        }
+    }
     command
+}
+
+/// Whether cargo sets the variable for a program that it runs. Build scripts watch some of these (that of `ring` watches
+/// `CARGO_PKG_NAME`), so a cargo that inherits them from us rebuilds what a cargo started by hand has built, and the
+/// other way round. What configures cargo, such as `CARGO_TARGET_DIR`, is the user's and stays.
+fn is_set_by_cargo(variable: &str) -> bool {
+    const NAMES: [&str; 9] = [
+        "CARGO",
+        "CARGO_BIN_NAME",
+        "CARGO_CRATE_NAME",
+        "CARGO_MANIFEST_DIR",
+        "CARGO_MANIFEST_LINKS",
+        "CARGO_MANIFEST_PATH",
+        "CARGO_PRIMARY_PACKAGE",
+        "CARGO_TARGET_TMPDIR",
+        "OUT_DIR",
+    ];
+    const BEGINNINGS: [&str; 4] = ["CARGO_PKG_", "CARGO_BIN_EXE_", "CARGO_CFG_", "CARGO_FEATURE_"];
+    NAMES.contains(&variable) || BEGINNINGS.iter().any(|beginning| variable.starts_with(beginning))
 }
 
 /// A `cargo` command of the toolchain that runs us.
@@ -83,7 +108,7 @@ fn show(command: &Command) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Failed, exit_code, output, program, run, show, succeeds};
+    use super::{Failed, cargo, exit_code, is_set_by_cargo, output, program, run, show, succeeds};
     use std::process::ExitCode;
 
     #[test]
@@ -108,6 +133,30 @@ mod tests {
         assert!(!succeeds(&mut program("no-such-program-anywhere", &[])));
         assert_eq!(output(&mut program("printf", &["hello"]))?, "hello");
         Ok(())
+    }
+
+    #[test]
+    fn children_do_not_see_what_cargo_set_for_us() -> anyhow::Result<()> {
+        // Cargo sets these for a test as well as for a program that it runs.
+        assert!(std::env::var_os("CARGO_PKG_NAME").is_some() && std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+        let inherited = output(&mut program("env", &[]))?;
+        let names = inherited.lines().filter_map(|line| Some(line.split_once('=')?.0));
+        assert_eq!(names.filter(|name| is_set_by_cargo(name)).collect::<Vec<_>>(), [""; 0]);
+        let command = cargo(&["build"]);
+        let removed: Vec<_> = command.get_envs().filter(|(_, value)| value.is_none()).map(|(name, _)| name).collect();
+        assert!(removed.contains(&"CARGO_PKG_NAME".as_ref()) && removed.contains(&"CARGO_MANIFEST_DIR".as_ref()));
+        Ok(())
+    }
+
+    #[test]
+    fn what_a_user_sets_for_cargo_stays() {
+        let set_by_cargo = ["CARGO", "CARGO_MANIFEST_DIR", "CARGO_PKG_VERSION_MAJOR", "CARGO_BIN_NAME", "OUT_DIR"];
+        assert_eq!(set_by_cargo.map(is_set_by_cargo), [true; 5]);
+        let set_by_users =
+            ["CARGO_HOME", "CARGO_TARGET_DIR", "CARGO_BUILD_JOBS", "CARGO_NET_OFFLINE", "CARGO_INCREMENTAL"];
+        assert_eq!(set_by_users.map(is_set_by_cargo), [false; 5]);
+        let set_by_users = ["CARGO_TERM_COLOR", "CARGO_PROFILE_RELEASE_LTO", "CARGO_ENCODED_RUSTFLAGS", "PATH", "HOME"];
+        assert_eq!(set_by_users.map(is_set_by_cargo), [false; 5]);
     }
 
     #[test]

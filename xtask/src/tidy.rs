@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: the rules of the house that no compiler knows.
+//! `cargo xtask tidy`: the rules of this repository that no compiler checks.
 //!
 //! The tree is read once: manifests with a TOML reader, sources as text whose strings and comments the [`scanner`] has
 //! blanked out. Each check is a file here that takes what was read and answers with violations; none of them reads or
@@ -9,11 +9,16 @@ mod dependencies;
 mod lengths;
 mod lints;
 mod module_docs;
+mod modules;
 mod options;
 mod ratchet;
+mod retired_names;
+mod routes;
 mod scanner;
 mod search;
 mod source;
+mod tolerated;
+mod type_names;
 mod words;
 mod workspace;
 
@@ -31,6 +36,9 @@ pub(crate) struct Tidy {
     /// Rewrite the list of what is still too long. Listed numbers only ever fall; new entries are announced.
     #[arg(long)]
     write_ratchet: bool,
+    /// Rewrite the list of allowed arrows between the modules of a library. A cycle is refused.
+    #[arg(long)]
+    write_arrows: bool,
 }
 
 /// A broken rule: where, what, and what to do about it.
@@ -60,8 +68,14 @@ pub(crate) fn run(tidy: &Tidy) -> Result<()> {
     if tidy.write_ratchet {
         write_ratchet(&root, &sources)?;
     }
-    let violations = violations(&root, &sources)?;
-    for violation in &violations {
+    if tidy.write_arrows {
+        write_arrows(&root, &sources)?;
+    }
+    report(&violations(&root, &sources)?)
+}
+
+fn report(violations: &[Violation]) -> Result<()> {
+    for violation in violations {
         println!("{violation}");
     }
     match violations.len() {
@@ -77,7 +91,17 @@ fn violations(root: &Path, sources: &[Source]) -> Result<Vec<Violation>> {
     violations.extend(lints::check(&workspace));
     violations.extend(sources.iter().flat_map(module_docs::check));
     violations.extend(sources.iter().flat_map(calls::check));
-    violations.extend(ratchet::check(&lengths::over_aim(sources), &read_ratchet(root)?));
+    violations.extend(ratchet::check(&lengths::over_aim(sources), &read_list(root, ratchet::PATH)?));
+    violations.extend(modules::check(
+        sources,
+        &read_list(root, modules::PATH)?,
+        &read_list(root, modules::CYCLES_PATH)?,
+    ));
+    violations.extend(type_names::check(sources, &read_list(root, type_names::PATH)?));
+    violations.extend(routes::check(sources, &read_list(root, routes::PATH)?));
+    if retired_names::IS_CHECKED {
+        violations.extend(sources.iter().flat_map(retired_names::check));
+    }
     violations.extend(options::check(sources));
     violations.extend(words::load(root)?.iter().flat_map(|(path, text)| words::check(path, text)));
     violations.sort();
@@ -85,22 +109,34 @@ fn violations(root: &Path, sources: &[Source]) -> Result<Vec<Violation>> {
 }
 
 fn write_ratchet(root: &Path, sources: &[Source]) -> Result<()> {
-    let (text, news) = ratchet::rewrite(&lengths::over_aim(sources), &read_ratchet(root)?);
+    let (text, news) = ratchet::rewrite(&lengths::over_aim(sources), &read_list(root, ratchet::PATH)?);
     for line in news {
         println!("{line}");
     }
-    let path = root.join(ratchet::PATH);
-    let folder = path.parent().context("the ratchet lies in a folder")?;
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+    write_list(root, ratchet::PATH, &text)
 }
 
-fn read_ratchet(root: &Path) -> Result<String> {
-    match std::fs::read_to_string(root.join(ratchet::PATH)) {
+fn write_arrows(root: &Path, sources: &[Source]) -> Result<()> {
+    match modules::rewrite(sources, &read_list(root, modules::CYCLES_PATH)?) {
+        Ok(text) => write_list(root, modules::PATH, &text),
+        Err(cycles) => report(&cycles).with_context(|| format!("{} is left as it is", modules::PATH)),
+    }
+}
+
+/// The text of a list; a list that is not there is empty.
+fn read_list(root: &Path, path: &str) -> Result<String> {
+    match std::fs::read_to_string(root.join(path)) {
         Ok(text) => Ok(text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
-        Err(error) => Err(error).with_context(|| format!("cannot read {}", ratchet::PATH)),
+        Err(error) => Err(error).with_context(|| format!("cannot read {path}")),
     }
+}
+
+fn write_list(root: &Path, path: &str, text: &str) -> Result<()> {
+    let path = root.join(path);
+    let folder = path.parent().context("a list lies in a folder")?;
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 #[cfg(test)]

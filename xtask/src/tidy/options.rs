@@ -29,7 +29,7 @@ fn may_read(path: &str) -> bool {
 /// The public fields of the file's structs that hold options, and where they are declared.
 fn options(source: &Source) -> Vec<(usize, &str)> {
     let code = &source.code;
-    let is_configuration = source.path.starts_with("crates/cli/src/config");
+    let is_configuration = source.belongs_to("cli::config");
     let structs = occurrences(code, "struct").filter(|at| !source.is_test(*at));
     let holding_options = structs.filter(|at| is_configuration || derives_arguments(code, *at));
     holding_options.filter_map(|at| body(code, at)).flat_map(|(start, end)| fields(code, start, end)).collect()
@@ -127,6 +127,7 @@ mod tests {
             "//! Options.\npub struct Config {\n pub port: u16,\n pub(crate) peers: Vec<String>,\n own: u8,\n}";
         check("crates/cli/src/config.rs", declaration, readers, expected);
         check("crates/cli/src/config/network.rs", declaration, readers, expected);
+        check("crates/cli/src/settings/config/network.rs", declaration, readers, expected);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The list of what is still too long. A listed thing may shrink, never grow; what is not listed keeps to the aim.
 //!
+//! An entry follows its file to another folder or crate as long as the file keeps its name.
+//!
 //! The list is a file of lines `path<TAB>file or fn name<TAB>lines`; lines that start with `#` are remarks.
 
 use super::Violation;
@@ -18,14 +20,32 @@ type Listed = BTreeMap<Subject, (usize, usize)>;
 /// Compares what is too long with the list.
 pub(crate) fn check(over: &BTreeMap<Subject, Length>, list: &str) -> Vec<Violation> {
     let (listed, mut violations) = read(list);
+    let entries: BTreeMap<&Subject, &Subject> =
+        over.keys().filter_map(|subject| Some((subject, entry_of(subject, over, &listed)?))).collect();
     for (subject, length) in over {
-        violations.extend(check_length(subject, length, listed.get(subject).map(|(lines, _)| *lines)));
+        let most = entries.get(subject).and_then(|entry| listed.get(entry)).map(|(lines, _)| *lines);
+        violations.extend(check_length(subject, length, most));
     }
-    for (subject, (_, line)) in listed.iter().filter(|(subject, _)| !over.contains_key(subject)) {
-        let what = format!("{} in {} is no longer too long; remove this line", subject.what, subject.path);
+    for (entry, (_, line)) in listed.iter().filter(|(entry, _)| !entries.values().any(|needed| needed == entry)) {
+        let what = format!("{} in {} is no longer too long; remove this line", entry.what, entry.path);
         violations.push(Violation::new(PATH, *line, what));
     }
     violations
+}
+
+/// The entry that is about the subject: the one of its path, or one of the same file name that nothing has any more.
+fn entry_of<'a>(subject: &Subject, over: &BTreeMap<Subject, Length>, listed: &'a Listed) -> Option<&'a Subject> {
+    if let Some((entry, _)) = listed.get_key_value(subject) {
+        return Some(entry);
+    }
+    let is_moved = |entry: &&Subject| {
+        entry.what == subject.what && file_name(&entry.path) == file_name(&subject.path) && !over.contains_key(*entry)
+    };
+    listed.keys().find(is_moved)
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 fn check_length(subject: &Subject, length: &Length, listed: Option<usize>) -> Option<Violation> {
@@ -43,8 +63,9 @@ pub(crate) fn rewrite(over: &BTreeMap<Subject, Length>, list: &str) -> (String, 
     let (listed, _) = read(list);
     let mut text = REMARK.to_owned();
     let mut news = Vec::new();
-    for (Subject { path, what }, Length { lines, aim, .. }) in over {
-        let before = listed.get(&Subject { path: path.clone(), what: what.clone() });
+    for (subject, Length { lines, aim, .. }) in over {
+        let Subject { path, what } = subject;
+        let before = entry_of(subject, over, &listed).and_then(|entry| listed.get(entry));
         let lines = before.map_or(*lines, |(most, _)| *lines.min(most));
         text.push_str(&format!("{path}\t{what}\t{lines}\n"));
         if before.is_none() {
@@ -99,6 +120,22 @@ mod tests {
             "a.rs|fn b|80",
             &["a.rs:5: fn b grew to 81 lines, tidy/ratchet.txt allows 80; make it shorter"],
         );
+    }
+
+    #[test]
+    fn entries_follow_files_that_move() {
+        check("x/y/a.rs|fn b|80", "x/a.rs|fn b|80", &[]);
+        check(
+            "x/y/a.rs|fn b|81",
+            "x/a.rs|fn b|80",
+            &["x/y/a.rs:5: fn b grew to 81 lines, tidy/ratchet.txt allows 80; make it shorter"],
+        );
+        check(
+            "x/a.rs|fn b|80, x/y/a.rs|fn b|80",
+            "x/a.rs|fn b|80",
+            &["x/y/a.rs:5: fn b has 80 lines, the aim is 70; split it by subject"],
+        );
+        check_rewrite("x/y/a.rs|fn b|75", "x/a.rs|fn b|80", "x/y/a.rs|fn b|75\n", &[]);
     }
 
     #[test]
