@@ -69,7 +69,7 @@ fn page(state: &ServerState, space: &SpaceId, user: &str, query: &PageQuery) -> 
             ShownContent::Invalid => ("invalid", Value::Null),
             ShownContent::Deleted(_) => ("deleted", Value::Null),
         };
-        let about = if meta.subject.0 > 0 { Some(db.id_of(meta.subject)?.to_string()) } else { None };
+        let about = meta.subject.map(|subject| db.id_of(subject)).transpose()?.map(|id| id.to_string());
         let kind = meta.kind.to_string();
         events.push(Written { id: stamp.id.to_string(), kind, ts: stamp.at.0, about, content, state });
     }

@@ -3,8 +3,8 @@
 use crate::schemas::{ChosenId, EventIdText};
 use axum::Json;
 use axum::extract::State;
-use engine::counting::acting_role;
 use engine::create::{NewEvent, Seal, prepare as prepared};
+use engine::protocol::space::counting::acting_role;
 use engine::reads::Reads as _;
 use engine::rows::{Origin, Outcome};
 use http::{HeaderMap, StatusCode};
@@ -214,11 +214,11 @@ fn check_thread(db: &Db<Snapshot>, signed: &Verified) -> Result<(), Problem> {
     let named = envelope.reference(Role::Thread).or_else(|| envelope.reference(Role::Target));
     let Some(seq) = named.map(|id| db.seq(&id)).transpose()?.flatten() else { return Ok(()) };
     let thread = match db.event(seq)?.and_then(|row| row.meta) {
-        Some(meta) if meta.kind == Kind::Thread => seq,
-        Some(meta) if matches!(meta.kind, Kind::Message | Kind::ThreadUpdate) => meta.subject,
-        Some(_) | None => return Ok(()),
+        Some(meta) if meta.kind == Kind::Thread => Some(seq),
+        Some(meta) if matches!(meta.kind.space(), Some(Kind::Message | Kind::ThreadUpdate)) => meta.subject,
+        Some(_) | None => None,
     };
-    match private_to(db, Some(thread))?.is_some_and(|only| !only.contains(&envelope.author)) {
+    match private_to(db, thread)?.is_some_and(|only| !only.contains(&envelope.author)) {
         true => Err(Problem::not_found("there is no such thread or message")),
         false => Ok(()),
     }

@@ -8,7 +8,7 @@ use engine::reads::StoreResult;
 use node::Clock as _;
 use serde::Serialize;
 use std::fmt;
-use store::at_rest::SweepProgress;
+use store::maintenance::sweep::SweepProgress;
 use store::{Batch, Store};
 
 /// How many rows one transaction looks at.

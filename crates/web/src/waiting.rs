@@ -7,7 +7,6 @@ use axum::response::Response;
 use maud::{Markup, html};
 use model::{EventId, Nanos, Need};
 use node::Node;
-use node::Node;
 use node::commands::AdminCommand;
 use node::explain::{Explanation, HeldFilter, HeldNeed, HuntState, StageExplanation, Unmet, explain, held};
 use node::fetch::answers::AskedSource;
