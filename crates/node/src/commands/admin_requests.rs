@@ -1,10 +1,9 @@
 //! Orders: acts of administration that are safe to repeat, and stand in the audit log.
 
 use crate::commands::admin::{AdminOutcome, carry_out, told};
-use crate::commands::{AdminCommand, AdminError, AdminResult, CommandError, IdempotencyKey, WebhookCommand, go};
-use model::{EventId, SpaceId};
+use crate::commands::{AdminCommand, AdminError, AdminResult, CommandError, IdempotencyKey, go};
 use store::Batch;
-use store::shared::api_keys::IdempotencyRecord;
+use store::shared::api_keys::{IdempotencyRecord, RequestOutcome};
 
 /// An act of administration, once.
 #[derive(Clone, Debug)]
@@ -33,7 +32,7 @@ pub(crate) fn administer(batch: &mut Batch<'_>, order: AdminRequest) -> AdminOut
         && let Some(earlier) = batch.db().asked(&idempotency.who_and_key, batch.now())?
     {
         return match earlier.fingerprint == idempotency.fingerprint {
-            true => again(batch, &what, earlier.event.0),
+            true => again(batch, &what, earlier.outcome),
             false => Ok(Err(CommandError::OtherRequest.into())),
         };
     }
@@ -47,41 +46,34 @@ pub(crate) fn administer(batch: &mut Batch<'_>, order: AdminRequest) -> AdminOut
     let done = go!(carry_out(batch, &who, salt, what));
     batch.audit(space, &who, word, &target)?;
     if let Some(IdempotencyKey { who_and_key, fingerprint }) = idempotency {
-        let event = EventId(noted(&done));
-        batch.keep_asked(who_and_key, &IdempotencyRecord { fingerprint, at: batch.now(), event })?;
+        let outcome = noted(&done);
+        batch.keep_asked(who_and_key, &IdempotencyRecord { fingerprint, at: batch.now(), outcome })?;
     }
     Ok(Ok(done))
 }
 
 /// What is noted of an outcome, enough to give it again.
-fn noted(done: &AdminResult) -> [u8; 16] {
+fn noted(done: &AdminResult) -> RequestOutcome {
     match done {
-        AdminResult::Founded(space) => space.0,
-        AdminResult::Admitted(membership) => membership.0,
-        AdminResult::Made(salt) => *salt,
-        AdminResult::Begun(job) => u128::from(*job).to_be_bytes(),
-        AdminResult::User(_) | AdminResult::Done => [0; 16],
+        AdminResult::Founded(space) => RequestOutcome::Space(*space),
+        AdminResult::Admitted(membership) => RequestOutcome::Event(*membership),
+        AdminResult::Made(salt) => RequestOutcome::Secret(*salt),
+        AdminResult::Begun(job) => RequestOutcome::Job(*job),
+        AdminResult::User(_) | AdminResult::Done => RequestOutcome::Done,
     }
 }
 
 /// The outcome of what was done before, from what was noted.
-fn again(batch: &Batch<'_>, what: &AdminCommand, noted: [u8; 16]) -> AdminOutcome {
-    let job = || AdminResult::Begun(u64::try_from(u128::from_be_bytes(noted)).unwrap_or_default());
-    Ok(Ok(match what {
-        AdminCommand::FoundSpace { .. } => AdminResult::Founded(SpaceId(noted)),
-        AdminCommand::AdmitIdentity(..) => AdminResult::Admitted(EventId(noted)),
-        AdminCommand::AddKey { .. } | AdminCommand::RotateKey { .. } | AdminCommand::AddSigningKey(..) => {
-            AdminResult::Made(noted)
-        }
-        AdminCommand::Webhook(_, _, WebhookCommand::Add { .. } | WebhookCommand::Rotate(_)) => AdminResult::Made(noted),
-        AdminCommand::EraseUser(..) | AdminCommand::EndSpace(_) => job(),
-        AdminCommand::Protect(..) | AdminCommand::Begin(_) => job(),
-        AdminCommand::SetRole { space, user, .. } => match batch.db().user(space, user)? {
+fn again(batch: &Batch<'_>, what: &AdminCommand, noted: RequestOutcome) -> AdminOutcome {
+    Ok(Ok(match (noted, what) {
+        (RequestOutcome::Space(space), _) => AdminResult::Founded(space),
+        (RequestOutcome::Event(membership), _) => AdminResult::Admitted(membership),
+        (RequestOutcome::Secret(salt), _) => AdminResult::Made(salt),
+        (RequestOutcome::Job(job), _) => AdminResult::Begun(job),
+        (RequestOutcome::Done, AdminCommand::SetRole { space, user, .. }) => match batch.db().user(space, user)? {
             Some(user) => AdminResult::User(user),
             None => return Ok(Err(AdminError::NoSuchUser)),
         },
-        AdminCommand::EndKey { .. } | AdminCommand::EndSigningKey(..) | AdminCommand::Webhook(..) => AdminResult::Done,
-        AdminCommand::DestroyKeys(_) | AdminCommand::Retain(..) | AdminCommand::SettleReport(..) => AdminResult::Done,
-        AdminCommand::Note(..) => AdminResult::Done,
+        (RequestOutcome::Done, _) => AdminResult::Done,
     }))
 }

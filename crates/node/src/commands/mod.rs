@@ -36,7 +36,7 @@ use model::body::BadBody;
 use model::{EventId, Seq, SpaceId};
 use serde_json::{Map, Value};
 use store::Batch;
-use store::shared::api_keys::IdempotencyRecord;
+use store::shared::api_keys::{IdempotencyRecord, RequestOutcome};
 use store::shared::moderation::BlockKind;
 
 /// Through what somebody acts.
@@ -254,7 +254,8 @@ pub(crate) fn run_command(batch: &mut Batch<'_>, act: CommandRequest) -> Command
     let result = go!(conversation::run(batch, act));
     if let Some(idempotency) = asked {
         let IdempotencyKey { who_and_key, fingerprint } = own(batch, &space, user.as_deref(), idempotency)?;
-        batch.keep_asked(who_and_key, &IdempotencyRecord { fingerprint, at: batch.now(), event: result.shown })?;
+        let outcome = RequestOutcome::Event(result.shown);
+        batch.keep_asked(who_and_key, &IdempotencyRecord { fingerprint, at: batch.now(), outcome })?;
     }
     Ok(Ok(result))
 }
@@ -287,8 +288,9 @@ fn repeated(
         return Ok(Err(CommandError::OtherRequest));
     }
     use engine::reads::Reads as _;
-    match batch.db().seq(&earlier.event)? {
-        Some(seq) => Ok(Ok(CommandResult { shown: earlier.event, seq, is_new: false })),
+    let RequestOutcome::Event(shown) = earlier.outcome else { return Ok(Err(CommandError::OtherRequest)) };
+    match batch.db().seq(&shown)? {
+        Some(seq) => Ok(Ok(CommandResult { shown, seq, is_new: false })),
         None => Ok(Err(CommandError::Unknown("event any more"))),
     }
 }

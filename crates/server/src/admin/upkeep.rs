@@ -17,6 +17,7 @@ use node::jobs::PurgeResult;
 use node::{WriterReply, WriterRequest};
 use serde::{Deserialize, Serialize};
 use store::Protection;
+use store::shared::api_keys::RequestOutcome;
 use utoipa::{IntoParams, ToSchema};
 
 /// Events that one request purges.
@@ -56,8 +57,7 @@ pub(crate) async fn end_space(
     context: RequestContext,
     Path(space): Path<String>,
 ) -> Result<(StatusCode, Json<Begun>), Problem> {
-    if let Some(earlier) = state.repeated(&context)? {
-        let job = u128::from_be_bytes(earlier.event.0) as u64;
+    if let Some(RequestOutcome::Job(job)) = state.repeated(&context)?.map(|earlier| earlier.outcome) {
         return Ok((StatusCode::ACCEPTED, Json(Begun { job })));
     }
     let space = kept(&state, &space)?;

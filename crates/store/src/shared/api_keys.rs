@@ -61,6 +61,21 @@ impl std::fmt::Debug for SigningSecret {
     }
 }
 
+/// What came of a request, enough to answer a repetition as the first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum RequestOutcome {
+    /// It made an event.
+    Event(EventId),
+    /// It founded a space.
+    Space(SpaceId),
+    /// It made a secret, which can be derived again from this salt.
+    Secret([u8; 16]),
+    /// It began the job of that number.
+    Job(u64),
+    /// There is nothing to say beyond that it was done.
+    Done,
+}
+
 /// What came of a request that may be repeated.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct IdempotencyRecord {
@@ -68,8 +83,8 @@ pub struct IdempotencyRecord {
     pub fingerprint: [u8; 32],
     /// When.
     pub at: Nanos,
-    /// The event that came of it.
-    pub event: EventId,
+    /// What came of it.
+    pub outcome: RequestOutcome,
 }
 
 /// An act of administration.
