@@ -19,6 +19,7 @@ use server::problem::Problem;
 use server::state::{ServerState, SharedState};
 use std::sync::Arc;
 use store::Protection;
+use store::shared::api_keys::RequestOutcome;
 use utoipa::{IntoParams, ToSchema};
 
 /// Events that one request purges.
@@ -50,8 +51,7 @@ pub(crate) async fn end_space(
     context: RequestContext,
     Path(space): Path<String>,
 ) -> Result<(StatusCode, Json<Begun>), Problem> {
-    if let Some(earlier) = state.repeated(&context)? {
-        let job = u128::from_be_bytes(earlier.event.0) as u64;
+    if let Some(RequestOutcome::Job(job)) = state.repeated(&context)?.map(|earlier| earlier.outcome) {
         return Ok((StatusCode::ACCEPTED, Json(Begun { job })));
     }
     let space = find_kept_space(&state, &space)?;

@@ -7,7 +7,6 @@ use anyhow::{Result, ensure};
 use engine::rows::{Origin, Outcome};
 use node::fetch::hunter::NoSources;
 use node::{Node, NodeOptions, WriterCore};
-use redb::ReadableTable as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -104,7 +103,10 @@ fn measure(folder: &Path, raw: Vec<Raw>, peak: &Peak) -> Result<Measured> {
     let done = applied.load(Ordering::Relaxed);
     ensure!(done == count, "{done} of {count} events were applied");
     let db = node.snapshot()?;
-    let row_bytes = db.tables().events().last()?.map_or(0, |(_, value)| value.value().len());
+    let row_bytes = match db.tables().events().last()? {
+        Some(row) => row.value()?.len(),
+        None => 0,
+    };
     let batches = (node.commits() - commits).max(1);
     Ok(Measured { events_per_s: count as f64 / elapsed, events_per_batch: count as f64 / batches as f64, row_bytes })
 }

@@ -1,11 +1,10 @@
 //! Requests of administration: safe to repeat, and written into the audit log.
 
 use crate::commands::admin::{AdminOutcome, carry_out, describe_for_audit};
-use crate::commands::{AdminCommand, AdminError, AdminResult, CommandError, IdempotencyKey, WebhookCommand};
+use crate::commands::{AdminCommand, AdminError, AdminResult, CommandError, IdempotencyKey};
 use crate::writer_command::WriterCommand;
-use model::{EventId, SpaceId};
 use store::Batch;
-use store::shared::api_keys::IdempotencyRecord;
+use store::shared::api_keys::{IdempotencyRecord, RequestOutcome};
 
 /// An administrative command, done once however often it is sent.
 #[derive(Clone, Debug)]
@@ -38,7 +37,7 @@ impl WriterCommand for AdminRequest {
             && let Some(earlier) = batch.db().asked(&idempotency.who_and_key, batch.now())?
         {
             return match earlier.fingerprint == idempotency.fingerprint {
-                true => repeat_result(batch, what, earlier.event.0),
+                true => repeat_result(batch, what, earlier.outcome),
                 false => Err(CommandError::OtherRequest.into()),
             };
         }
@@ -52,42 +51,35 @@ impl WriterCommand for AdminRequest {
         let done = carry_out(batch, who, *salt, what)?;
         batch.audit(space, who, word, &target)?;
         if let Some(IdempotencyKey { who_and_key, fingerprint }) = *idempotency {
-            let event = EventId(encode_result(&done));
-            batch.keep_asked(who_and_key, &IdempotencyRecord { fingerprint, at: batch.now(), event })?;
+            let outcome = note_result(&done);
+            batch.keep_asked(who_and_key, &IdempotencyRecord { fingerprint, at: batch.now(), outcome })?;
         }
         Ok(done)
     }
 }
 
 /// What is kept of a result, enough to give it again.
-fn encode_result(done: &AdminResult) -> [u8; 16] {
+fn note_result(done: &AdminResult) -> RequestOutcome {
     match done {
-        AdminResult::Founded(space) => space.0,
-        AdminResult::Admitted(membership) => membership.0,
-        AdminResult::Made(salt) => *salt,
-        AdminResult::Begun(job) => u128::from(*job).to_be_bytes(),
-        AdminResult::User(_) | AdminResult::Done => [0; 16],
+        AdminResult::Founded(space) => RequestOutcome::Space(*space),
+        AdminResult::Admitted(membership) => RequestOutcome::Event(*membership),
+        AdminResult::Made(salt) => RequestOutcome::Secret(*salt),
+        AdminResult::Begun(job) => RequestOutcome::Job(*job),
+        AdminResult::User(_) | AdminResult::Done => RequestOutcome::Done,
     }
 }
 
 /// The result of what was done before, from what was kept of it.
-fn repeat_result(batch: &Batch<'_>, what: &AdminCommand, kept: [u8; 16]) -> AdminOutcome {
-    let job = || AdminResult::Begun(u64::try_from(u128::from_be_bytes(kept)).unwrap_or_default());
-    Ok(match what {
-        AdminCommand::FoundSpace { .. } => AdminResult::Founded(SpaceId(kept)),
-        AdminCommand::AdmitIdentity(..) => AdminResult::Admitted(EventId(kept)),
-        AdminCommand::AddKey { .. } | AdminCommand::RotateKey { .. } | AdminCommand::AddSigningKey(..) => {
-            AdminResult::Made(kept)
-        }
-        AdminCommand::Webhook(_, _, WebhookCommand::Add { .. } | WebhookCommand::Rotate(_)) => AdminResult::Made(kept),
-        AdminCommand::EraseUser(..) | AdminCommand::EndSpace(_) => job(),
-        AdminCommand::Protect(..) | AdminCommand::Begin(_) => job(),
-        AdminCommand::SetRole { space, user, .. } => match batch.db().user(space, user)? {
+fn repeat_result(batch: &Batch<'_>, what: &AdminCommand, noted: RequestOutcome) -> AdminOutcome {
+    Ok(match (noted, what) {
+        (RequestOutcome::Space(space), _) => AdminResult::Founded(space),
+        (RequestOutcome::Event(membership), _) => AdminResult::Admitted(membership),
+        (RequestOutcome::Secret(salt), _) => AdminResult::Made(salt),
+        (RequestOutcome::Job(job), _) => AdminResult::Begun(job),
+        (RequestOutcome::Done, AdminCommand::SetRole { space, user, .. }) => match batch.db().user(space, user)? {
             Some(user) => AdminResult::User(user),
             None => return Err(AdminError::NoSuchUser),
         },
-        AdminCommand::EndKey { .. } | AdminCommand::EndSigningKey(..) | AdminCommand::Webhook(..) => AdminResult::Done,
-        AdminCommand::DestroyKeys(_) | AdminCommand::Retain(..) | AdminCommand::SettleReport(..) => AdminResult::Done,
-        AdminCommand::Note(..) => AdminResult::Done,
+        (RequestOutcome::Done, _) => AdminResult::Done,
     })
 }

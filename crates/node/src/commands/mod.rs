@@ -40,7 +40,7 @@ use model::body::BadBody;
 use model::{EventId, Seq, SpaceId};
 use serde_json::{Map, Value};
 use store::Batch;
-use store::shared::api_keys::IdempotencyRecord;
+use store::shared::api_keys::{IdempotencyRecord, RequestOutcome};
 use store::shared::moderation::BlockKind;
 
 /// Through what somebody acts.
@@ -247,7 +247,8 @@ impl WriterCommand for CommandRequest {
         }
         let result = conversation::run(batch, self)?;
         let IdempotencyKey { who_and_key, fingerprint } = self.own_idempotency(batch, idempotency)?;
-        batch.keep_asked(who_and_key, &IdempotencyRecord { fingerprint, at: batch.now(), event: result.shown })?;
+        let outcome = RequestOutcome::Event(result.shown);
+        batch.keep_asked(who_and_key, &IdempotencyRecord { fingerprint, at: batch.now(), outcome })?;
         Ok(result)
     }
 }
@@ -277,8 +278,9 @@ fn repeat(
     if earlier.fingerprint != idempotency.fingerprint {
         return Err(CommandError::OtherRequest);
     }
-    match batch.db().seq(&earlier.event)? {
-        Some(seq) => Ok(CommandResult { shown: earlier.event, seq, is_new: false }),
+    let RequestOutcome::Event(shown) = earlier.outcome else { return Err(CommandError::OtherRequest) };
+    match batch.db().seq(&shown)? {
+        Some(seq) => Ok(CommandResult { shown, seq, is_new: false }),
         None => Err(CommandError::Unknown("event any more")),
     }
 }

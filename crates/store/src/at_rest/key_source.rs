@@ -1,6 +1,6 @@
 //! Where new storage keys come from.
 
-use crate::at_rest::storage_row;
+use crate::keys::StorageKeyName;
 use engine::reads::{StoreError, StoreResult};
 use model::SpaceId;
 
@@ -25,7 +25,7 @@ impl KeySource {
                 Ok(secret)
             }
             KeySource::Seed(seed) => {
-                let material = [seed.to_be_bytes().as_slice(), &storage_row(space, number)].concat();
+                let material = [seed.to_be_bytes().as_slice(), StorageKeyName::new(*space, number).as_bytes()].concat();
                 Ok(blake3::derive_key("anteroom v1 storage key of a test", &material))
             }
         }

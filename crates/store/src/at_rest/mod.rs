@@ -44,27 +44,21 @@ pub(crate) const TAG_WRAPPED_NAMED: u8 = 4;
 
 /// What inline content is called.
 pub(crate) fn inline_name(id: &EventId) -> [u8; 22] {
-    crate::keys::key(&[b"inline", &id.0])
+    let mut name = *b"inline................";
+    name[6..].copy_from_slice(&id.0);
+    name
 }
 
 /// What larger content is called.
 pub(crate) fn content_name(hash: &ContentHash) -> [u8; 39] {
-    crate::keys::key(&[b"content", &hash.0])
+    let mut name = *b"content................................";
+    name[7..].copy_from_slice(&hash.0);
+    name
 }
 
 /// A value's name within its space, which every ciphertext is bound to.
 pub(crate) fn full_name(space: &SpaceId, name: &[u8]) -> Vec<u8> {
     [space.0.as_slice(), name].concat()
-}
-
-/// The row of a storage key, which is also the name that it is wrapped under.
-pub(crate) fn storage_row(space: &SpaceId, number: u32) -> [u8; 20] {
-    crate::keys::key(&[&space.0, &number.to_be_bytes()])
-}
-
-/// The number at the end of a storage key's row.
-pub(crate) fn number_of(row: &[u8; 20]) -> u32 {
-    row.last_chunk::<4>().map_or(0, |bytes| u32::from_be_bytes(*bytes))
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ use super::*;
 use crate::at_rest::master::MasterKey;
 use crate::database::open::{Store, StoreOptions};
 use crate::database::writing_at_rest::plain;
-use crate::tables::Tables;
 use crate::{Batch, FolderDisk};
 use model::Nanos;
 use std::path::Path;
@@ -129,44 +128,4 @@ fn destroyed_keys_leave_nothing_to_read_and_their_numbers_are_not_given_again() 
     let db = store.snapshot().expect("a snapshot");
     assert_eq!(db.open_at_rest(&SPACE, b"row", &first).expect("read"), None);
     assert!(db.open_at_rest(&SPACE, b"row", &second).expect("read").is_some());
-}
-
-#[test]
-fn contents_of_the_first_format_get_their_tags() {
-    use engine::rows::{ContentLocation, ContentRow};
-    use model::crypto::content_hash;
-    let home = tempfile::tempdir().expect("a folder");
-    let store = open(home.path());
-    let contents = [(ContentLocation::Row, b"small".to_vec()), (ContentLocation::File, b"large".to_vec())];
-    let hashes = contents.clone().map(|(_, bytes)| content_hash(&bytes));
-    let no = store.write(NOW, |batch| batch.number_space(&SPACE)).expect("written");
-    let disk = store.disk().clone();
-    let as_before = store.write_raw(|transaction| {
-        let mut tables = Tables::open(transaction).map_err(crate::database::db::fault)?;
-        for ((place, bytes), hash) in contents.iter().zip(&hashes) {
-            let row = ContentRow { count: 0, len: bytes.len() as u64, place: *place, unused_since: NOW };
-            let key = crate::encode::content_key(no, hash);
-            let value = crate::encode::encode_content(&row);
-            tables.contents.insert(key, value.as_slice()).map_err(crate::database::db::fault)?;
-            tables
-                .unused
-                .insert(crate::events::content::unused_key(NOW, no, hash), ())
-                .map_err(crate::database::db::fault)?;
-            if *place == ContentLocation::Row {
-                tables.content_bytes.insert(key, bytes.as_slice()).map_err(crate::database::db::fault)?;
-            } else {
-                crate::events::content::write_file(disk.as_ref(), &SPACE, hash, bytes)?;
-            }
-        }
-        tables.about.insert("format", 1u64.to_be_bytes().as_slice()).map_err(crate::database::db::fault)?;
-        Ok(())
-    });
-    as_before.expect("written");
-    drop((store, disk));
-    for _ in 0..2 {
-        let store = open(home.path());
-        let report = store.verify(NOW).expect("a report");
-        assert!(report.problems.is_empty(), "{:?}", report.problems);
-        assert_eq!(report.contents, 2);
-    }
 }

@@ -4,12 +4,13 @@
 //! order, at the end. The engine reads through the batch, so that each step sees what the ones before it did.
 
 use crate::at_rest::Inline;
-use crate::database::db::{Db, Pending, PendingRow, fault};
+use crate::database::db::{Db, Pending, PendingRow};
 use crate::database::keyring::KeyringSecrets;
 use crate::database::open::StoreShared;
 use crate::database::writing_at_rest::Writing;
-use crate::encode::{self, JournalEntry, Usage, usage_index};
-use crate::tables::Tables;
+use crate::encode::{self, JournalEntry, ReceivedAgain, Usage, usage_index};
+use crate::keys::*;
+use crate::tables::{RowValue, Rows, Stored, Tables};
 use engine::change::RowChange;
 use engine::fetch;
 use engine::reads::{Reads, StoreError, StoreResult};
@@ -17,7 +18,7 @@ use engine::rows::{EventRow, JournalKind, Origin, Task};
 use engine::{Change, receive::Arrival};
 use model::stage::ContentState;
 use model::{AuthorNo, EventId, Group, Nanos, Seq, SpaceId, SpaceNo};
-use redb::{ReadableTable, WriteTransaction};
+use redb::WriteTransaction;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -37,12 +38,12 @@ pub struct Batch<'t> {
     pub(crate) next_expired: u64,
     wanted: BTreeMap<Group, fetch::NeedOrigin>,
     counts: BTreeMap<&'static str, u64>,
-    journal_blocks: BTreeMap<[u8; 12], ()>,
-    pub(crate) forgotten_now: BTreeSet<[u8; 44]>,
+    journal_blocks: BTreeSet<JournalBlockKey>,
+    pub(crate) forgotten_now: BTreeSet<ForgottenFileKey>,
     pub(crate) perhaps_met: BTreeSet<Group>,
-    pub(crate) touched_threads: BTreeSet<u64>,
+    pub(crate) touched_threads: BTreeSet<Seq>,
     pub(crate) arrived: Vec<(Seq, u64)>,
-    received_again: BTreeMap<u64, [u8; 13]>,
+    received_again: BTreeMap<Seq, ReceivedAgain>,
     pub(crate) writing: HashMap<SpaceId, Arc<Writing>>,
     pub(crate) claimed: HashMap<SpaceNo, u64>,
     pub(crate) is_changed: bool,
@@ -54,7 +55,7 @@ impl<'t> Batch<'t> {
         transaction: &'t WriteTransaction,
         now: Nanos,
     ) -> StoreResult<Batch<'t>> {
-        let tables = Tables::open(transaction).map_err(fault)?;
+        let tables = Tables::open(transaction)?;
         let db = Db {
             tables,
             keys: shared.keys.clone(),
@@ -66,10 +67,13 @@ impl<'t> Batch<'t> {
             held_total: 0,
             next_position: 0,
         };
+        let last_seq = db.tables.events.last()?.map_or(0, |row| row.key().seq().0);
+        let last_space = db.tables.space_ids.last()?.map_or(0, |row| row.key().number().0);
+        let last_author = db.tables.author_ids.last()?.map_or(0, |row| row.key().number().0);
         let mut batch = Batch {
-            next_seq: last_number(&db.tables.events)?.saturating_add(1),
-            next_space: last_small(&db.tables.space_ids)?.saturating_add(1),
-            next_author: last_small(&db.tables.author_ids)?.saturating_add(1),
+            next_seq: last_seq.saturating_add(1),
+            next_space: last_space.saturating_add(1),
+            next_author: last_author.saturating_add(1),
             next_refused: db.about_number("next refused")?.max(1),
             next_expired: db.about_number("next expired")?.max(1),
             db,
@@ -77,7 +81,7 @@ impl<'t> Batch<'t> {
             shared,
             wanted: BTreeMap::new(),
             counts: BTreeMap::new(),
-            journal_blocks: BTreeMap::new(),
+            journal_blocks: BTreeSet::new(),
             forgotten_now: BTreeSet::new(),
             perhaps_met: BTreeSet::new(),
             touched_threads: BTreeSet::new(),
@@ -91,7 +95,7 @@ impl<'t> Batch<'t> {
         batch.next_seq = batch.next_seq.max(batch.db.about_number("next event")?);
         batch.db.next_position = batch.db.about_number("next position")?.max(1);
         batch.received_again = batch.shared.take_received_again();
-        batch.db.held_total = redb::ReadableTableMetadata::len(&batch.db.tables.held).map_err(fault)?;
+        batch.db.held_total = batch.db.tables.held.len()?;
         Ok(batch)
     }
 
@@ -115,38 +119,37 @@ impl<'t> Batch<'t> {
         let seq = Seq(self.next_seq);
         self.next_seq += 1;
         self.is_changed = true;
-        self.db.tables.ids.insert(arrival.blob.id().0, seq.0).map_err(fault)?;
+        self.db.tables.ids.insert(EventIdKey::new(arrival.blob.id()), seq)?;
         let blob = arrival.blob.bytes().to_vec();
         let inline = arrival.inline.clone().map(Inline::wire);
-        self.db.pending.rows.insert(seq.0, PendingRow { row, blob, inline, is_copied: false });
+        self.db.pending.rows.insert(seq, PendingRow { row, blob, inline, is_copied: false });
         Ok(seq)
     }
 
     /// Notes that a known event came again, to be written with whatever commits next.
     pub fn note_received_again(&mut self, seq: Seq, origin: Origin) {
-        let value = crate::keys::key(&[&encode::encode_origin(origin), &self.now.0.to_be_bytes()]);
-        self.received_again.insert(seq.0, value);
+        self.received_again.insert(seq, ReceivedAgain { origin, at: self.now });
     }
 
     /// The next event that POST should look at, taken from the queue.
     pub fn next_ready(&mut self) -> StoreResult<Option<Seq>> {
-        let first = self.db.tables.ready.first().map_err(fault)?.map(|(key, _)| key.value());
-        if let Some(seq) = first {
-            self.db.tables.ready.remove(seq).map_err(fault)?;
+        let first = self.db.tables.ready.first()?.map(|row| row.key());
+        if let Some(key) = first {
+            self.db.tables.ready.remove(key)?;
             self.is_changed = true;
         }
-        Ok(first.map(Seq))
+        Ok(first.map(|key| key.seq()))
     }
 
     /// Whether any event is ready.
     pub fn has_ready(&self) -> StoreResult<bool> {
-        Ok(self.db.tables.ready.first().map_err(fault)?.is_some())
+        Ok(self.db.tables.ready.first()?.is_some())
     }
 
     /// The next task.
     pub fn next_task(&self) -> StoreResult<Option<Task>> {
-        let first = self.db.tables.tasks.first().map_err(fault)?;
-        first.map(|(key, _)| encode::decode_task(key.value())).transpose()
+        let first = self.db.tables.tasks.first()?;
+        first.map(|row| row.key().task()).transpose()
     }
 
     /// Applies the changes of one step.
@@ -167,35 +170,36 @@ impl<'t> Batch<'t> {
             Change::Expired(id, at) => self.remember_expired(id, at),
             Change::Waiting(row_change, need, seq, space) => self.waiting(row_change, &need, seq, space),
             Change::Held(row_change, owner, seq, since) => self.held(row_change, owner, seq, since),
-            Change::Ready(row_change, seq) => turned(row_change, &mut self.db.tables.ready, seq.0),
+            Change::Ready(row_change, seq) => {
+                put_or_remove(row_change, &mut self.db.tables.ready, EventNo::new(seq), ())
+            }
             Change::Carried(row_change, space, seq) => self.carried(row_change, space, seq),
             Change::ContentWaiting(row_change, space, hash, seq) => {
-                let key: [u8; 44] = crate::keys::key(&[&encode::content_key(space, &hash), &seq.0.to_be_bytes()]);
+                let key = ContentWaitingKey::new(space, hash, seq);
                 if row_change == RowChange::Remove {
                     self.perhaps_met.insert(Group::Content(self.db.space_id(space)?, hash));
                 }
-                turned(row_change, &mut self.db.tables.content_waiting, key)
+                put_or_remove(row_change, &mut self.db.tables.content_waiting, key, ())
             }
             Change::Take(space, hash, len) => self.take(space, &hash, len),
             Change::GiveBack(space, hash) => self.give_back(space, &hash),
             Change::Usage(row_change, space, author, state, len) => self.use_up(row_change, space, author, state, len),
             Change::ByAuthor(space, author, stamp, seq) => {
-                let key = encode::author_stamp(space, author, stamp);
-                self.db.tables.by_author.insert(key, seq.0).map_err(fault).map(drop)
+                self.db.tables.by_author.insert(AuthorStamp::new(space, author, stamp), seq)
             }
             Change::Space(change) => self.apply_space(change),
             Change::Key(space, secret) => self.add_key(space, secret),
-            Change::Joined(space) => self.db.tables.joined.insert(space.0, ()).map_err(fault).map(drop),
+            Change::Joined(space) => self.db.tables.joined.insert(SpaceIdKey::new(space), ()),
             Change::Gap(row_change, space, author, parent) => {
-                let key: [u8; 24] = crate::keys::key(&[&space.0.to_be_bytes(), &author.0.to_be_bytes(), &parent.0]);
+                let key = GapKey::new(space, author, parent);
                 if row_change == RowChange::Remove {
                     self.perhaps_met.insert(Group::Author(self.db.space_id(space)?, self.db.identity(author)?));
                 }
-                turned(row_change, &mut self.db.tables.gaps, key)
+                put_or_remove(row_change, &mut self.db.tables.gaps, key, ())
             }
             Change::Journal(space, seq, kind) => self.journal(space, seq, kind),
             Change::Task(row_change, task) => {
-                turned(row_change, &mut self.db.tables.tasks, encode::encode_task(&task).as_slice())
+                put_or_remove(row_change, &mut self.db.tables.tasks, TaskKey::new(&task), ())
             }
             Change::Wanted(group, origin) => {
                 // Whoever wants it sooner decides when the hunt begins.
@@ -213,7 +217,7 @@ impl<'t> Batch<'t> {
     }
 
     fn pending_row(&mut self, seq: Seq) -> StoreResult<&mut PendingRow> {
-        if !self.db.pending.rows.contains_key(&seq.0) {
+        if !self.db.pending.rows.contains_key(&seq) {
             let copy = |parts: encode::EventParts<'_>| {
                 let inline = parts.inline.map(Inline::into_owned);
                 PendingRow { row: parts.row, blob: parts.blob.to_vec(), inline, is_copied: false }
@@ -221,10 +225,10 @@ impl<'t> Batch<'t> {
             let Some(row) = self.db.with_event(seq, copy)? else {
                 return Err(StoreError::Broken(format!("{seq} was changed but has no row")));
             };
-            self.db.pending.rows.insert(seq.0, row);
+            self.db.pending.rows.insert(seq, row);
         }
         let gone = || StoreError::Broken("a pending row is gone".into());
-        let pending = self.db.pending.rows.get_mut(&seq.0).ok_or_else(gone)?;
+        let pending = self.db.pending.rows.get_mut(&seq).ok_or_else(gone)?;
         pending.is_copied = false;
         Ok(pending)
     }
@@ -242,11 +246,11 @@ impl<'t> Batch<'t> {
     }
 
     fn forget(&mut self, seq: Seq, id: EventId) -> StoreResult<()> {
-        self.db.pending.rows.remove(&seq.0);
-        self.db.tables.events.remove(seq.0).map_err(fault)?;
-        self.db.tables.ids.remove(id.0).map_err(fault)?;
-        self.received_again.remove(&seq.0);
-        self.db.tables.received_again.remove(seq.0).map_err(fault)?;
+        self.db.pending.rows.remove(&seq);
+        self.db.tables.events.remove(EventNo::new(seq))?;
+        self.db.tables.ids.remove(EventIdKey::new(id))?;
+        self.received_again.remove(&seq);
+        self.db.tables.received_again.remove(EventNo::new(seq))?;
         Ok(())
     }
 
@@ -258,8 +262,8 @@ impl<'t> Batch<'t> {
         state: ContentState,
         len: u64,
     ) -> StoreResult<()> {
-        let key = crate::keys::key(&[&space.0.to_be_bytes(), &author.0.to_be_bytes()]);
-        let mut usage: Usage = self.db.usage_row(&key)?;
+        let key = UsageKey::new(space, author);
+        let mut usage = self.db.usage_row(&key)?;
         let slot = &mut usage.by_state[usage_index(state)];
         *slot = match row_change {
             RowChange::Put => (slot.0 + 1, slot.1 + len),
@@ -273,9 +277,8 @@ impl<'t> Batch<'t> {
         let number = self.db.next_position;
         self.db.next_position += 1;
         let entry = JournalEntry { space, seq, kind, at: self.now };
-        self.db.tables.journal.insert(number, encode::encode_entry(&entry)).map_err(fault)?;
-        let block = crate::keys::key(&[&space.0.to_be_bytes(), &(number / JOURNAL_BLOCK).to_be_bytes()]);
-        self.journal_blocks.insert(block, ());
+        self.db.tables.journal.insert(JournalNo::new(number), entry)?;
+        self.journal_blocks.insert(JournalBlockKey::new(space, number / JOURNAL_BLOCK));
         if kind == JournalKind::Applied {
             self.arrived.push((seq, number));
         }
@@ -306,34 +309,34 @@ impl<'t> Batch<'t> {
         for (seq, mut pending) in std::mem::take(&mut self.db.pending.rows) {
             self.rest_inline(&mut pending)?;
             if !pending.is_copied {
-                self.follow_in_timeline(Seq(seq), &pending)?;
+                self.follow_in_timeline(seq, &pending)?;
             }
             let bytes = encode::encode_event(&pending.row, &pending.blob, pending.inline.as_ref());
-            self.db.tables.events.insert(seq, bytes.as_slice()).map_err(fault)?;
+            self.db.tables.events.insert(EventNo::new(seq), &bytes)?;
         }
         for (key, usage) in std::mem::take(&mut self.db.pending.usage) {
             if usage == Usage::default() {
-                self.db.tables.usage.remove(key).map_err(fault)?;
+                self.db.tables.usage.remove(key)?;
             } else {
-                self.db.tables.usage.insert(key, encode::encode_usage(&usage).as_slice()).map_err(fault)?;
+                self.db.tables.usage.insert(key, usage)?;
             }
         }
         for (key, count) in std::mem::take(&mut self.db.pending.held_counts) {
             if count == 0 {
-                self.db.tables.held_counts.remove(key).map_err(fault)?;
+                self.db.tables.held_counts.remove(key)?;
             } else {
-                self.db.tables.held_counts.insert(key, count).map_err(fault)?;
+                self.db.tables.held_counts.insert(key, count)?;
             }
         }
-        for (key, value) in std::mem::take(&mut self.received_again) {
-            self.db.tables.received_again.insert(key, value).map_err(fault)?;
+        for (seq, again) in std::mem::take(&mut self.received_again) {
+            self.db.tables.received_again.insert(EventNo::new(seq), again)?;
         }
-        for (key, ()) in std::mem::take(&mut self.journal_blocks) {
-            self.db.tables.journal_blocks.insert(key, ()).map_err(fault)?;
+        for key in std::mem::take(&mut self.journal_blocks) {
+            self.db.tables.journal_blocks.insert(key, ())?;
         }
         for (word, count) in std::mem::take(&mut self.counts) {
-            let before = self.db.tables.counts.get(word).map_err(fault)?.map_or(0, |guard| guard.value());
-            self.db.tables.counts.insert(word, before + count).map_err(fault)?;
+            let before = self.db.tables.counts.get(word)?.unwrap_or(0);
+            self.db.tables.counts.insert(word, before + count)?;
         }
         for (group, origin) in std::mem::take(&mut self.wanted) {
             self.want(&group, origin)?;
@@ -351,46 +354,21 @@ impl<'t> Batch<'t> {
             ("next expired", self.next_expired),
         ];
         for (name, number) in numbers {
-            self.db.tables.about.insert(name, number.to_be_bytes().as_slice()).map_err(fault)?;
+            self.db.tables.about.insert(name, &number.to_be_bytes())?;
         }
         Ok(std::mem::take(&mut self.db.pending.keys))
     }
 }
 
-/// Puts or removes a row that says all in its key.
-pub(crate) fn turned<'k, K: redb::Key + 'static>(
+/// Puts or removes a row.
+pub(crate) fn put_or_remove<'k, K: TableKey, V: RowValue>(
     row_change: RowChange,
-    table: &mut redb::Table<'_, K, ()>,
+    table: &mut Rows<redb::Table<'_, K, Stored<V>>, K, V>,
     key: impl std::borrow::Borrow<K::SelfType<'k>>,
+    value: V::Data<'_>,
 ) -> StoreResult<()> {
     match row_change {
-        RowChange::Put => table.insert(key, ()).map_err(fault)?.is_some(),
-        RowChange::Remove => table.remove(key).map_err(fault)?.is_some(),
-    };
-    Ok(())
-}
-
-/// Puts or removes a row with a value.
-pub(crate) fn put_or_remove<'k, K: redb::Key + 'static, V>(
-    row_change: RowChange,
-    table: &mut redb::Table<'_, K, V>,
-    key: impl std::borrow::Borrow<K::SelfType<'k>>,
-    value: V,
-) -> StoreResult<()>
-where
-    V: redb::Value + 'static + for<'v> std::borrow::Borrow<V::SelfType<'v>>,
-{
-    match row_change {
-        RowChange::Put => table.insert(key, value).map_err(fault)?.is_some(),
-        RowChange::Remove => table.remove(key).map_err(fault)?.is_some(),
-    };
-    Ok(())
-}
-
-fn last_number(table: &impl ReadableTable<u64, &'static [u8]>) -> StoreResult<u64> {
-    Ok(table.last().map_err(fault)?.map_or(0, |(key, _)| key.value()))
-}
-
-fn last_small<V: redb::Value + 'static>(table: &impl ReadableTable<u32, V>) -> StoreResult<u32> {
-    Ok(table.last().map_err(fault)?.map_or(0, |(key, _)| key.value()))
+        RowChange::Put => table.insert(key, value),
+        RowChange::Remove => table.remove(key).map(drop),
+    }
 }

@@ -5,16 +5,16 @@ use crate::database::keyring::KeyringSecrets;
 use crate::database::open::StoreShared;
 use crate::disk::Disk;
 use crate::encode::{self, Usage, broken};
-use crate::tables::TableReads;
+use crate::keys::*;
+use crate::tables::{Row, RowRange, Rows, Stored, TableReads};
 use engine::Opened;
 use engine::policy::Policy;
 use engine::reads::{KeptBlob, Reads, StoreError, StoreResult};
 use engine::receive;
 use engine::rows::{ContentLocation, ContentRow, EventRow, MembershipLimit, Owner};
-use model::payload::MemberRole;
 use model::stage::RefusalReason;
 use model::{AuthorNo, Blob, ContentHash, EventId, Identity, Need, Seq, SpaceId, SpaceNo, Stamp};
-use redb::{ReadableTable, StorageError};
+use redb::ReadableTable;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -25,10 +25,6 @@ pub(crate) fn fault(error: impl Into<redb::Error>) -> StoreError {
         redb::Error::Io(io) if io.kind() == std::io::ErrorKind::StorageFull => StoreError::Full,
         other => StoreError::Store(other.to_string()),
     }
-}
-
-fn storage(error: StorageError) -> StoreError {
-    fault(error)
 }
 
 /// An event row that this batch has changed and not written yet.
@@ -44,9 +40,9 @@ pub(crate) struct PendingRow {
 /// What a batch has decided but not yet put into the tables: rows that change several times are written once.
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
-    pub(crate) rows: BTreeMap<u64, PendingRow>,
-    pub(crate) usage: HashMap<[u8; 8], Usage>,
-    pub(crate) held_counts: HashMap<[u8; 5], u64>,
+    pub(crate) rows: BTreeMap<Seq, PendingRow>,
+    pub(crate) usage: HashMap<UsageKey, Usage>,
+    pub(crate) held_counts: HashMap<OwnerKey, u64>,
     pub(crate) keys: KeyringSecrets,
 }
 
@@ -86,46 +82,31 @@ impl<V: TableReads> Db<V> {
         seq: Seq,
         read: impl FnOnce(encode::EventParts<'_>) -> T,
     ) -> StoreResult<Option<T>> {
-        if let Some(pending) = self.pending.rows.get(&seq.0) {
+        if let Some(pending) = self.pending.rows.get(&seq) {
             let row = pending.row.clone();
             let inline = pending.inline.as_ref().map(Inline::borrowed);
             return Ok(Some(read(encode::EventParts { row, blob: &pending.blob, inline })));
         }
-        match self.tables.events().get(seq.0).map_err(storage)? {
-            Some(guard) => Ok(Some(read(encode::decode_event(guard.value())?))),
+        match self.tables.events().get_row(EventNo::new(seq))? {
+            Some(row) => Ok(Some(read(encode::decode_event(row.value()?)?))),
             None => Ok(None),
         }
     }
 
-    /// Key and value pairs of a range of stamp order, from the first after a key on.
-    pub(crate) fn after<const N: usize>(
-        table: &impl ReadableTable<[u8; N], u64>,
-        from: [u8; N],
-        to: [u8; N],
+    /// The stamps and events of a range of stamp order, from the first after a key on.
+    pub(crate) fn after<K: StampedKey>(
+        table: &Rows<impl ReadableTable<K, Stored<Seq>>, K, Seq>,
+        from: K,
+        to: K,
         most: usize,
     ) -> StoreResult<Vec<(Stamp, Seq)>> {
-        let mut found = Vec::new();
         let bounds = (std::ops::Bound::Excluded(from), std::ops::Bound::Included(to));
-        for entry in table.range::<[u8; N]>(bounds).map_err(storage)?.take(most) {
-            let (key, value) = entry.map_err(storage)?;
-            found.push((encode::stamp_at_end(&key.value()), Seq(value.value())));
-        }
-        Ok(found)
+        stamped(table.range(bounds)?.take(most))
     }
 
-    /// The last entry of a range of stamp order.
-    pub(crate) fn last<const N: usize>(
-        table: &impl ReadableTable<[u8; N], u64>,
-        from: [u8; N],
-        to: [u8; N],
-    ) -> StoreResult<Option<(Stamp, Seq)>> {
-        match table.range::<[u8; N]>(from..=to).map_err(storage)?.next_back() {
-            Some(entry) => {
-                let (key, value) = entry.map_err(storage)?;
-                Ok(Some((encode::stamp_at_end(&key.value()), Seq(value.value()))))
-            }
-            None => Ok(None),
-        }
+    /// The last of a range of stamp order.
+    pub(crate) fn last<K: StampedKey>(mut range: RowRange<'_, K, Seq>) -> StoreResult<Option<(Stamp, Seq)>> {
+        Ok(stamped(range.next_back().into_iter())?.pop())
     }
 
     /// What ends or lessens a membership before a stamp, counting, in order, as far as the first that is enough.
@@ -135,13 +116,11 @@ impl<V: TableReads> Db<V> {
         before: Stamp,
         is_enough: impl Fn(&MembershipLimit) -> bool,
     ) -> StoreResult<Vec<MembershipLimit>> {
-        let from = encode::number_stamp(membership, Stamp::FIRST);
-        let to = encode::number_stamp(membership, before);
+        let range = EventStamp::new(membership, Stamp::FIRST)..EventStamp::new(membership, before);
         let mut limits = Vec::new();
-        for entry in self.tables.limits().range(from..to).map_err(storage)? {
-            let (key, value) = entry.map_err(storage)?;
-            let cap = MemberRole::from_code(value.value());
-            limits.push(MembershipLimit { from: encode::stamp_at_end(&key.value()), cap });
+        for row in self.tables.limits().range(range)? {
+            let row = row?;
+            limits.push(MembershipLimit { from: row.key().stamp(), cap: row.value()?.0 });
             if limits.last().is_some_and(&is_enough) {
                 break;
             }
@@ -151,23 +130,22 @@ impl<V: TableReads> Db<V> {
 
     /// What an author uses in a space.
     pub fn usage(&self, space: SpaceNo, author: AuthorNo) -> StoreResult<Usage> {
-        let key = crate::keys::key(&[&space.0.to_be_bytes(), &author.0.to_be_bytes()]);
-        self.usage_row(&key)
+        self.usage_row(&UsageKey::new(space, author))
     }
 
-    pub(crate) fn usage_row(&self, key: &[u8; 8]) -> StoreResult<Usage> {
+    pub(crate) fn usage_row(&self, key: &UsageKey) -> StoreResult<Usage> {
         if let Some(usage) = self.pending.usage.get(key) {
             return Ok(*usage);
         }
-        match self.tables.usage().get(key).map_err(storage)? {
-            Some(guard) => encode::decode_usage(guard.value()),
-            None => Ok(Usage::default()),
-        }
+        Ok(self.tables.usage().get(key)?.unwrap_or_default())
     }
 
     /// A number or text that describes the data folder.
     pub(crate) fn about(&self, name: &str) -> StoreResult<Option<Vec<u8>>> {
-        Ok(self.tables.about().get(name).map_err(storage)?.map(|guard| guard.value().to_vec()))
+        match self.tables.about().get_row(name)? {
+            Some(row) => Ok(Some(row.value()?.to_vec())),
+            None => Ok(None),
+        }
     }
 
     /// A number that describes the data folder; zero where it is not said.
@@ -179,7 +157,7 @@ impl<V: TableReads> Db<V> {
 
 impl<V: TableReads> Reads for Db<V> {
     fn seq(&self, id: &EventId) -> StoreResult<Option<Seq>> {
-        Ok(self.tables.ids().get(id.0).map_err(storage)?.map(|guard| Seq(guard.value())))
+        self.tables.ids().get(EventIdKey::new(*id))
     }
 
     fn event(&self, seq: Seq) -> StoreResult<Option<EventRow>> {
@@ -200,44 +178,39 @@ impl<V: TableReads> Reads for Db<V> {
     }
 
     fn refused(&self, id: &EventId) -> StoreResult<Option<RefusalReason>> {
-        let found = self.tables.refused().get(id.0).map_err(storage)?;
-        Ok(found.and_then(|guard| RefusalReason::from_code(guard.value()[0])))
+        Ok(self.tables.refused().get(EventIdKey::new(*id))?.map(|row| row.why))
     }
 
     fn space_id(&self, space: SpaceNo) -> StoreResult<SpaceId> {
-        let found = self.tables.space_ids().get(space.0).map_err(storage)?;
-        found.map(|guard| SpaceId(guard.value())).ok_or_else(|| broken("a space number"))
+        self.tables.space_ids().get(SpaceNoKey::new(space))?.ok_or_else(|| broken("a space number"))
     }
 
     fn identity(&self, author: AuthorNo) -> StoreResult<Identity> {
-        let found = self.tables.author_ids().get(author.0).map_err(storage)?;
-        found.map(|guard| Identity(guard.value())).ok_or_else(|| broken("an author number"))
+        self.tables.author_ids().get(AuthorNoKey::new(author))?.ok_or_else(|| broken("an author number"))
     }
 
     fn space_no(&self, space: &SpaceId) -> StoreResult<Option<SpaceNo>> {
-        Ok(self.tables.spaces().get(space.0).map_err(storage)?.map(|guard| SpaceNo(guard.value())))
+        self.tables.spaces().get(SpaceIdKey::new(*space))
     }
 
     fn author_no(&self, identity: &Identity) -> StoreResult<Option<AuthorNo>> {
-        Ok(self.tables.authors().get(identity.0).map_err(storage)?.map(|guard| AuthorNo(guard.value())))
+        self.tables.authors().get(IdentityKey::new(*identity))
     }
 
     fn joined(&self, space: &SpaceId) -> StoreResult<bool> {
-        Ok(self.tables.joined().get(space.0).map_err(storage)?.is_some())
+        self.tables.joined().contains(SpaceIdKey::new(*space))
     }
 
     fn content(&self, space: SpaceNo, hash: &ContentHash) -> StoreResult<Option<ContentRow>> {
-        let found = self.tables.contents().get(encode::content_key(space, hash)).map_err(storage)?;
-        found.map(|guard| encode::decode_content(guard.value())).transpose()
+        self.tables.contents().get(ContentKey::new(space, *hash))
     }
 
     fn content_bytes(&self, space: SpaceNo, hash: &ContentHash, most: u64) -> StoreResult<Option<Vec<u8>>> {
         match self.content(space, hash)? {
             Some(row) if row.len > most => Ok(None),
             Some(ContentRow { place: ContentLocation::Row, .. }) => {
-                let found = self.tables.content_bytes().get(encode::content_key(space, hash)).map_err(storage)?;
-                match found {
-                    Some(guard) => self.open_at_rest(&self.space_id(space)?, &content_name(hash), guard.value()),
+                match self.tables.content_bytes().get_row(ContentKey::new(space, *hash))? {
+                    Some(row) => self.open_at_rest(&self.space_id(space)?, &content_name(hash), row.value()?),
                     None => Ok(None),
                 }
             }
@@ -252,15 +225,9 @@ impl<V: TableReads> Reads for Db<V> {
     }
 
     fn waiting(&self, need: &Need, after: Seq, most: usize) -> StoreResult<Vec<Seq>> {
-        let prefix = need.to_key();
-        let from = [prefix.as_slice(), &after.0.to_be_bytes()].concat();
-        let to = [prefix.as_slice(), &[0xff; 8]].concat();
-        let bounds = (std::ops::Bound::Excluded(from.as_slice()), std::ops::Bound::Included(to.as_slice()));
-        let mut found = Vec::new();
-        for entry in self.tables.waiting().range::<&[u8]>(bounds).map_err(storage)?.take(most) {
-            found.push(seq_at_end(entry.map_err(storage)?.0.value()));
-        }
-        Ok(found)
+        let (from, to) = (WaitingKey::new(need, after), WaitingKey::new(need, Seq(u64::MAX)));
+        let bounds = (std::ops::Bound::Excluded(from), std::ops::Bound::Included(to));
+        self.tables.waiting().range(bounds)?.take(most).map(|row| row?.key().seq()).collect()
     }
 
     fn waiting_for_content(
@@ -270,17 +237,13 @@ impl<V: TableReads> Reads for Db<V> {
         after: Seq,
         most: usize,
     ) -> StoreResult<Vec<Seq>> {
-        let key = |seq: u64| crate::keys::key::<44>(&[&space.0.to_be_bytes(), &hash.0, &seq.to_be_bytes()]);
-        let bounds = (std::ops::Bound::Excluded(key(after.0)), std::ops::Bound::Included(key(u64::MAX)));
-        let mut found = Vec::new();
-        for entry in self.tables.content_waiting().range::<[u8; 44]>(bounds).map_err(storage)?.take(most) {
-            found.push(seq_at_end(&entry.map_err(storage)?.0.value()));
-        }
-        Ok(found)
+        let key = |seq| ContentWaitingKey::new(space, *hash, seq);
+        let bounds = (std::ops::Bound::Excluded(key(after)), std::ops::Bound::Included(key(Seq(u64::MAX))));
+        self.tables.content_waiting().range(bounds)?.take(most).map(|row| Ok(row?.key().seq())).collect()
     }
 
     fn by_author(&self, space: SpaceNo, author: AuthorNo, after: Stamp, most: usize) -> StoreResult<Vec<(Stamp, Seq)>> {
-        let (from, to) = (encode::author_stamp(space, author, after), encode::author_stamp(space, author, Stamp::LAST));
+        let (from, to) = (AuthorStamp::new(space, author, after), AuthorStamp::new(space, author, Stamp::LAST));
         Self::after(self.tables.by_author(), from, to, most)
     }
 
@@ -291,22 +254,16 @@ impl<V: TableReads> Reads for Db<V> {
         upto: Stamp,
         most: usize,
     ) -> StoreResult<Vec<(Stamp, Seq)>> {
-        let from = encode::author_stamp(space, author, Stamp::FIRST);
-        let to = encode::author_stamp(space, author, upto);
-        let mut found = Vec::new();
-        for entry in self.tables.by_author().range(from..=to).map_err(storage)?.rev().take(most) {
-            let (key, value) = entry.map_err(storage)?;
-            found.push((encode::stamp_at_end(&key.value()), Seq(value.value())));
-        }
-        Ok(found)
+        let range = AuthorStamp::new(space, author, Stamp::FIRST)..=AuthorStamp::new(space, author, upto);
+        stamped(self.tables.by_author().range(range)?.rev().take(most))
     }
 
     fn held_count(&self, owner: Owner) -> StoreResult<u64> {
-        let key = encode::owner_key(owner);
+        let key = OwnerKey::new(owner);
         if let Some(count) = self.pending.held_counts.get(&key) {
             return Ok(*count);
         }
-        Ok(self.tables.held_counts().get(key).map_err(storage)?.map_or(0, |guard| guard.value()))
+        Ok(self.tables.held_counts().get(key)?.unwrap_or(0))
     }
 
     fn held_total(&self) -> StoreResult<u64> {
@@ -314,40 +271,31 @@ impl<V: TableReads> Reads for Db<V> {
     }
 
     fn oldest_held(&self, owner: Owner) -> StoreResult<Option<Seq>> {
-        let owner = encode::owner_key(owner);
-        let key = |seq: u64| crate::keys::key::<13>(&[&owner, &seq.to_be_bytes()]);
-        match self.tables.held_by_owner().range(key(0)..=key(u64::MAX)).map_err(storage)?.next() {
-            Some(entry) => Ok(Some(seq_at_end(&entry.map_err(storage)?.0.value()))),
-            None => Ok(None),
-        }
+        let oldest = self.tables.held_by_owner().range(HeldByOwnerKey::of_owner(owner))?.next().transpose()?;
+        Ok(oldest.map(|row| row.key().seq()))
     }
 
     fn carried(&self, space: &SpaceId, after: Seq, most: usize) -> StoreResult<Vec<Seq>> {
-        let key = |seq: u64| crate::keys::key::<24>(&[&space.0, &seq.to_be_bytes()]);
-        let bounds = (std::ops::Bound::Excluded(key(after.0)), std::ops::Bound::Included(key(u64::MAX)));
-        let mut found = Vec::new();
-        for entry in self.tables.carried().range::<[u8; 24]>(bounds).map_err(storage)?.take(most) {
-            found.push(seq_at_end(&entry.map_err(storage)?.0.value()));
-        }
-        Ok(found)
+        let key = |seq| CarriedKey::new(*space, seq);
+        let bounds = (std::ops::Bound::Excluded(key(after)), std::ops::Bound::Included(key(Seq(u64::MAX))));
+        self.tables.carried().range(bounds)?.take(most).map(|row| Ok(row?.key().seq())).collect()
     }
 
     fn carried_count(&self, space: &SpaceId) -> StoreResult<u64> {
-        Ok(self.tables.carried_counts().get(space.0).map_err(storage)?.map_or(0, |guard| guard.value()))
+        Ok(self.tables.carried_counts().get(SpaceIdKey::new(*space))?.unwrap_or(0))
     }
 
     fn carried_total(&self) -> StoreResult<u64> {
-        redb::ReadableTableMetadata::len(self.tables.carried_order()).map_err(storage)
+        self.tables.carried_order().len()
     }
 
     fn oldest_carried(&self) -> StoreResult<Option<(SpaceId, Seq)>> {
-        let first = self.tables.carried_order().first().map_err(storage)?;
-        Ok(first.map(|(seq, space)| (SpaceId(space.value()), Seq(seq.value()))))
+        let Some(row) = self.tables.carried_order().first()? else { return Ok(None) };
+        Ok(Some((row.value()?, row.key().seq())))
     }
 
     fn is_gap(&self, space: SpaceNo, author: AuthorNo, parent: &EventId) -> StoreResult<bool> {
-        let key = crate::keys::key::<24>(&[&space.0.to_be_bytes(), &author.0.to_be_bytes(), &parent.0]);
-        Ok(self.tables.gaps().get(key).map_err(storage)?.is_some())
+        self.tables.gaps().contains(GapKey::new(space, author, *parent))
     }
 
     fn next_position(&self) -> StoreResult<u64> {
@@ -355,7 +303,14 @@ impl<V: TableReads> Reads for Db<V> {
     }
 }
 
-/// The number at the end of a key.
-pub(crate) fn seq_at_end(key: &[u8]) -> Seq {
-    Seq(key.last_chunk::<8>().map_or(0, |tail| u64::from_be_bytes(*tail)))
+/// The stamps and events of rows in stamp order.
+pub(crate) fn stamped<'a, K: StampedKey>(
+    rows: impl Iterator<Item = StoreResult<Row<'a, K, Seq>>>,
+) -> StoreResult<Vec<(Stamp, Seq)>> {
+    let mut found = Vec::new();
+    for row in rows {
+        let row = row?;
+        found.push((K::stamp_of(&row.key()), row.value()?));
+    }
+    Ok(found)
 }

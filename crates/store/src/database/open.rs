@@ -7,13 +7,16 @@ use crate::disk::Disk;
 
 use crate::at_rest::master::{MasterKey, WrongKey};
 use crate::database::keyring::KeyringSecrets;
+use crate::encode::{ReceivedAgain, broken};
+use crate::keys::*;
 use crate::tables::{Snapshot, Tables};
 use engine::policy::Policy;
 use engine::reads::{StoreError, StoreResult};
 use engine::receive::Transit;
 use model::crypto::{SpaceKey, TransitSecret};
-use model::{KeyId, Nanos, PrekeyId, SpaceId};
-use redb::{Builder, Database, ReadableDatabase as _, ReadableTable as _, WriteTransaction};
+use model::reader::ByteReader;
+use model::{KeyId, Nanos, Seq, SpaceId};
+use redb::{Builder, Database, ReadableDatabase as _, WriteTransaction};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -71,7 +74,7 @@ pub(crate) struct StoreShared {
     pub(crate) master: MasterKey,
     pub(crate) policy: Policy,
     pub(crate) random: KeySource,
-    received_again: Mutex<BTreeMap<u64, [u8; 13]>>,
+    received_again: Mutex<BTreeMap<Seq, ReceivedAgain>>,
 }
 
 /// More repetitions than this are not noted until something commits.
@@ -79,11 +82,11 @@ const RECEIVED_AGAIN_MAX: usize = 10_000;
 
 impl StoreShared {
     /// What was noted without a commit of its own.
-    pub(crate) fn take_received_again(&self) -> BTreeMap<u64, [u8; 13]> {
+    pub(crate) fn take_received_again(&self) -> BTreeMap<Seq, ReceivedAgain> {
         std::mem::take(&mut *self.received_again.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn keep_received_again(&self, mut noted: BTreeMap<u64, [u8; 13]>) {
+    pub(crate) fn keep_received_again(&self, mut noted: BTreeMap<Seq, ReceivedAgain>) {
         while noted.len() > RECEIVED_AGAIN_MAX {
             noted.pop_first();
         }
@@ -201,7 +204,7 @@ impl Store {
     fn open_snapshot(&self) -> StoreResult<Db<Snapshot>> {
         let transaction = self.database().begin_read().map_err(fault)?;
         let mut db = Db {
-            tables: Snapshot::open(&transaction).map_err(fault)?,
+            tables: Snapshot::open(&transaction)?,
             keys: self.shared.keys.clone(),
             disk: self.shared.disk.clone(),
             policy: self.shared.policy,
@@ -211,7 +214,7 @@ impl Store {
             held_total: 0,
             next_position: 0,
         };
-        db.held_total = redb::ReadableTableMetadata::len(&db.tables.held).map_err(fault)?;
+        db.held_total = db.tables.held.len()?;
         db.next_position = db.about_number("next position")?.max(1);
         Ok(db)
     }
@@ -279,9 +282,8 @@ impl Store {
     /// While secrets are wrapped anew, those of the earlier master key open too; names are found as ever.
     fn adopt_keys(&mut self) -> Result<(), OpenError> {
         let (previous, index) = self.try_out(|transaction| {
-            let tables = Tables::open(transaction).map_err(fault)?;
-            let read = |name| Ok(tables.about.get(name).map_err(fault)?.map(|guard| guard.value().to_vec()));
-            Ok((read(at_rest::PREVIOUS)?, read(at_rest::INDEX)?))
+            let tables = Tables::open(transaction)?;
+            Ok((read_about(&tables, at_rest::PREVIOUS)?, read_about(&tables, at_rest::INDEX)?))
         })?;
         // Nobody shares it yet.
         let Some(shared) = Arc::get_mut(&mut self.shared) else { return Err(OpenError::Busy) };
@@ -299,38 +301,27 @@ impl Store {
     fn load_keys(&self) -> Result<(), OpenError> {
         let db = self.snapshot()?;
         let master = &self.shared.master;
-        for entry in db.tables.keys.iter().map_err(fault)? {
-            let (key, value) = entry.map_err(fault)?;
-            let name = key.value();
-            let secret = master.unwrap32(&name, value.value())?;
-            let space = SpaceId(crate::keys::key(&[&name[..16]]));
+        for entry in db.tables.keys.iter()? {
+            let row = entry?;
+            let secret = master.unwrap32(row.key().as_bytes(), row.value()?)?;
+            let space = row.key().space();
             self.shared.keys.add_space_key(space, SpaceKey::new(&space, secret));
         }
-        for entry in db.tables.storage_keys.iter().map_err(fault)? {
-            let (key, value) = entry.map_err(fault)?;
-            let row = key.value();
-            let number = at_rest::number_of(&row);
-            if number > 0 {
-                let secret = zeroize::Zeroizing::new(master.unwrap32(&row, value.value())?);
-                let space = SpaceId(crate::keys::key(&[&row[..16]]));
-                self.shared.keys.add_storage_key(space, StorageKey::new(number, &secret));
-            }
+        for entry in db.tables.storage_keys.iter()? {
+            let row = entry?;
+            let name = row.key();
+            let secret = zeroize::Zeroizing::new(master.unwrap32(name.as_bytes(), row.value()?)?);
+            self.shared.keys.add_storage_key(name.space(), StorageKey::new(name.number(), &secret));
         }
-        for entry in db.tables.prekeys.iter().map_err(fault)? {
-            let (key, value) = entry.map_err(fault)?;
-            let id = PrekeyId(key.value());
-            self.shared.keys.add_prekey(id, master.unwrap32(&id.0, value.value())?);
+        for entry in db.tables.prekeys.iter()? {
+            let row = entry?;
+            let id = row.key().id();
+            self.shared.keys.add_prekey(id, master.unwrap32(&id.0, row.value()?)?);
         }
-        for entry in db.tables.transits.iter().map_err(fault)? {
-            let (key, value) = entry.map_err(fault)?;
-            let bytes = master.unwrap(&key.value(), value.value())?;
-            let Some((secret, rest)) = bytes.split_first_chunk::<32>() else {
-                continue;
-            };
-            let secret = Arc::new(TransitSecret::new(*secret));
-            let space = SpaceId(crate::keys::key(&[rest]));
-            let peer = crate::database::db::seq_at_end(rest).0 as u32;
-            self.shared.keys.add_transit(Transit { secret, space, peer });
+        for entry in db.tables.transits.iter()? {
+            let row = entry?;
+            let bytes = zeroize::Zeroizing::new(master.unwrap(row.key().as_bytes(), row.value()?)?);
+            self.shared.keys.add_transit(read_transit(&bytes).ok_or_else(|| broken("a transit secret"))?);
         }
         Ok(())
     }
@@ -338,19 +329,34 @@ impl Store {
     /// The key that new events of a sealed space are sealed under.
     pub fn current_key(&self, space: &SpaceId) -> StoreResult<Option<KeyId>> {
         let db = self.snapshot()?;
-        Ok(db.tables.current_keys.get(space.0).map_err(fault)?.map(|guard| KeyId(guard.value())))
+        db.tables.current_keys.get(SpaceIdKey::new(*space))
     }
 
     /// The custodial signing key of an identity.
     pub fn custodian(&self, identity: &model::Identity) -> StoreResult<Option<[u8; 32]>> {
         let db = self.snapshot()?;
-        let found = db.tables.custodians.get(identity.0).map_err(fault)?;
-        let unwrap = |wrapped: &[u8]| {
-            let name = [b"custodian".as_slice(), &identity.0].concat();
-            self.shared.master.unwrap32(&name, wrapped).map_err(|error| StoreError::Broken(error.to_string()))
-        };
-        found.map(|guard| unwrap(guard.value())).transpose()
+        let Some(row) = db.tables.custodians.get_row(IdentityKey::new(*identity))? else { return Ok(None) };
+        let name = [b"custodian".as_slice(), &identity.0].concat();
+        let opened = self.shared.master.unwrap32(&name, row.value()?);
+        opened.map(Some).map_err(|error| StoreError::Broken(error.to_string()))
     }
+}
+
+/// A row that describes the data folder.
+pub(crate) fn read_about(tables: &Tables<'_>, name: &str) -> StoreResult<Option<Vec<u8>>> {
+    match tables.about.get_row(name)? {
+        Some(row) => Ok(Some(row.value()?.to_vec())),
+        None => Ok(None),
+    }
+}
+
+/// A transit secret as it was wrapped: the secret, the space, the number of the peer.
+fn read_transit(bytes: &[u8]) -> Option<Transit> {
+    let mut reader = ByteReader::new(bytes);
+    let secret = Arc::new(TransitSecret::new(reader.array().ok()?));
+    let space = SpaceId(reader.array().ok()?);
+    let peer = reader.u32().ok()?;
+    reader.rest().is_empty().then_some(Transit { secret, space, peer })
 }
 
 fn opening(error: redb::DatabaseError) -> OpenError {

@@ -2,15 +2,14 @@
 
 use crate::at_rest::{Protection, StorageKey};
 use crate::at_rest::{
-    TAG_FIELDS, TAG_PLAIN, TAG_WHOLE, TAG_WRAPPED, TAG_WRAPPED_NAMED, fields, full_name, inline_name, number_of,
-    storage_row,
+    TAG_FIELDS, TAG_PLAIN, TAG_WHOLE, TAG_WRAPPED, TAG_WRAPPED_NAMED, fields, full_name, inline_name,
 };
-use crate::database::db::{Db, fault};
+use crate::database::db::Db;
 use crate::encode::{self, broken};
+use crate::keys::*;
 use crate::tables::TableReads;
 use engine::reads::StoreResult;
 use model::{Blob, SpaceId};
-use redb::ReadableTable as _;
 use std::sync::Arc;
 
 impl<V: TableReads> Db<V> {
@@ -22,30 +21,28 @@ impl<V: TableReads> Db<V> {
         }
         // A snapshot may see a commit a moment before its keys are published. What is found here is not remembered, so
         // that a reader of the past does not keep a key that was destroyed since.
-        let row = storage_row(space, number);
-        let Some(wrapped) = self.tables.storage_keys().get(row).map_err(fault)? else { return Ok(None) };
-        let secret = self.shared.master.unwrap32(&row, wrapped.value()).map_err(|_| broken("a storage key"))?;
+        let name = StorageKeyName::new(*space, number);
+        let Some(row) = self.tables.storage_keys().get_row(name)? else { return Ok(None) };
+        let secret = self.shared.master.unwrap32(name.as_bytes(), row.value()?).map_err(|_| broken("a storage key"))?;
         Ok(Some(Arc::new(StorageKey::new(number, &secret))))
     }
 
     /// The number of the newest storage key of a space, if it has any.
     pub(crate) fn newest_storage_key(&self, space: &SpaceId) -> StoreResult<Option<u32>> {
-        let range = storage_row(space, 1)..=storage_row(space, u32::MAX);
-        let last = self.tables.storage_keys().range(range).map_err(fault)?.next_back();
-        Ok(last.transpose().map_err(fault)?.map(|(row, _)| number_of(&row.value())))
+        let last = self.tables.storage_keys().range(StorageKeyName::of_space(*space))?.next_back();
+        Ok(last.transpose()?.map(|row| row.key().number()))
     }
 
     /// The numbers of a space's storage keys, in order.
     pub fn storage_key_numbers(&self, space: &SpaceId) -> StoreResult<Vec<u32>> {
-        let range = storage_row(space, 1)..=storage_row(space, u32::MAX);
-        let rows = self.tables.storage_keys().range(range).map_err(fault)?;
-        rows.map(|entry| Ok(number_of(&entry.map_err(fault)?.0.value()))).collect()
+        let rows = self.tables.storage_keys().range(StorageKeyName::of_space(*space))?;
+        rows.map(|row| Ok(row?.key().number())).collect()
     }
 
     /// What of a space's content is encrypted at rest.
     pub fn protection(&self, space: &SpaceId) -> StoreResult<Protection> {
-        match self.tables.protections().get(space.0).map_err(fault)? {
-            Some(row) => crate::encode::from_row(row.value(), "a protection"),
+        match self.tables.protections().get_row(SpaceIdKey::new(*space))? {
+            Some(row) => crate::encode::from_row(row.value()?, "a protection"),
             None => Ok(Protection::default()),
         }
     }

@@ -1,9 +1,10 @@
 //! Putting values to rest under the newest storage key of their space.
 
 use crate::at_rest::{Inline, Protection, StorageKey, TAG_FIELDS, TAG_PLAIN, TAG_WHOLE};
-use crate::at_rest::{fields, full_name, inline_name, storage_row};
+use crate::at_rest::{fields, full_name, inline_name};
 use crate::database::batch::Batch;
-use crate::database::db::{PendingRow, fault};
+use crate::database::db::PendingRow;
+use crate::keys::*;
 use engine::reads::{Reads as _, StoreResult};
 use model::blob::BlobForm;
 use model::{Blob, ContentHash, Seq, SpaceId, SpaceNo};
@@ -69,9 +70,9 @@ impl Batch<'_> {
         self.writing.remove(space);
         let number = self.db.next_storage_number(space)?;
         let secret = zeroize::Zeroizing::new(self.shared.random.storage_secret(space, number)?);
-        let row = storage_row(space, number);
-        let wrapped = self.shared.master.wrap(&row, secret.as_slice());
-        self.db.tables.storage_keys.insert(row, wrapped.as_slice()).map_err(fault)?;
+        let name = StorageKeyName::new(*space, number);
+        let wrapped = self.shared.master.wrap(name.as_bytes(), secret.as_slice());
+        self.db.tables.storage_keys.insert(name, &wrapped)?;
         self.db.pending.keys.add_storage_key(*space, StorageKey::new(number, &secret));
         self.db.storage_key(space, number)?.ok_or_else(|| crate::encode::broken("a new storage key"))
     }
@@ -81,9 +82,9 @@ impl Batch<'_> {
         self.touch();
         self.writing.remove(space);
         // A walk that is under way may be past this space.
-        self.db.tables.about.remove(crate::at_rest::SWEEP).map_err(fault)?;
+        self.db.tables.about.remove(crate::at_rest::SWEEP)?;
         let row = crate::encode::to_row(protection)?;
-        self.db.tables.protections.insert(space.0, row.as_slice()).map_err(fault)?;
+        self.db.tables.protections.insert(SpaceIdKey::new(*space), &row)?;
         Ok(())
     }
 

@@ -4,9 +4,9 @@
 //! which the collector finds; it never leaves a row that speaks of a file that is not there.
 
 use crate::database::batch::Batch;
-use crate::database::db::fault;
 use crate::disk::Disk;
-use crate::encode::{self, file_name};
+use crate::encode::file_name;
+use crate::keys::*;
 use engine::Change;
 use engine::change::RowChange;
 use engine::reads::{Reads, StoreError, StoreResult};
@@ -67,8 +67,7 @@ impl Batch<'_> {
             if len <= self.db.policy.row_content_bytes_max { ContentLocation::Row } else { ContentLocation::File };
         let stored = self.rest_content((no, space), hash, bytes)?;
         if place == ContentLocation::Row {
-            let key = encode::content_key(no, hash);
-            self.db.tables.content_bytes.insert(key, stored.as_slice()).map_err(fault)?;
+            self.db.tables.content_bytes.insert(ContentKey::new(no, *hash), &stored)?;
         } else {
             write_file(self.db.disk.as_ref(), space, hash, &stored)?;
         }
@@ -93,9 +92,7 @@ impl Batch<'_> {
     }
 
     pub(crate) fn put_content(&mut self, space: SpaceNo, hash: &ContentHash, row: &ContentRow) -> StoreResult<()> {
-        let key = encode::content_key(space, hash);
-        self.db.tables.contents.insert(key, encode::encode_content(row).as_slice()).map_err(fault)?;
-        Ok(())
+        self.db.tables.contents.insert(ContentKey::new(space, *hash), *row)
     }
 
     pub(crate) fn take(&mut self, space: SpaceNo, hash: &ContentHash, len: u64) -> StoreResult<()> {
@@ -106,7 +103,7 @@ impl Batch<'_> {
             unused_since: Nanos(0),
         });
         if row.count == 0 && row.unused_since != Nanos(0) && !is_planted(PlantedBug::CollectReferenced) {
-            self.db.tables.unused.remove(unused_key(row.unused_since, space, hash)).map_err(fault)?;
+            self.db.tables.unused.remove(UnusedContentKey::new(row.unused_since, space, *hash))?;
             row.unused_since = Nanos(0);
         }
         row.count += 1;
@@ -122,12 +119,12 @@ impl Batch<'_> {
         }
         row.count -= 1;
         if row.count == 0 && row.place == ContentLocation::Absent {
-            self.db.tables.contents.remove(encode::content_key(space, hash)).map_err(fault)?;
+            self.db.tables.contents.remove(ContentKey::new(space, *hash))?;
             return Ok(());
         }
         if row.count == 0 {
             row.unused_since = self.now.max(Nanos(1));
-            self.db.tables.unused.insert(unused_key(row.unused_since, space, hash), ()).map_err(fault)?;
+            self.db.tables.unused.insert(UnusedContentKey::new(row.unused_since, space, *hash), ())?;
         }
         self.put_content(space, hash, &row)
     }
@@ -137,9 +134,9 @@ impl Batch<'_> {
     pub fn forget_unused(&mut self, most: usize) -> StoreResult<usize> {
         let before = self.now.minus(self.db.policy.grace_nanos);
         let mut due = Vec::new();
-        for entry in redb::ReadableTable::iter(&self.db.tables.unused).map_err(fault)?.take(most) {
-            let key = entry.map_err(fault)?.0.value();
-            if key[..8] > before.0.to_be_bytes()[..] {
+        for row in self.db.tables.unused.iter()?.take(most) {
+            let key = row?.key();
+            if key.since() > before {
                 break;
             }
             due.push(key);
@@ -150,25 +147,25 @@ impl Batch<'_> {
         Ok(due.len())
     }
 
-    fn forget_one(&mut self, key: &[u8; 44]) -> StoreResult<()> {
+    fn forget_one(&mut self, key: &UnusedContentKey) -> StoreResult<()> {
         self.touch();
-        self.db.tables.unused.remove(key).map_err(fault)?;
-        let content: [u8; 36] = crate::keys::key(&[&key[8..]]);
-        let (space, hash) = split_content_key(&content);
+        self.db.tables.unused.remove(key)?;
+        let (space, hash) = (key.space(), key.hash());
+        let content = ContentKey::new(space, hash);
         let Some(row) = self.db.content(space, &hash)? else {
             return Ok(());
         };
         if row.count > 0 && !is_planted(PlantedBug::CollectReferenced) {
             return self.bug("content in use was listed as unused");
         }
-        self.db.tables.contents.remove(content).map_err(fault)?;
+        self.db.tables.contents.remove(content)?;
         match row.place {
             ContentLocation::Row => {
-                self.db.tables.content_bytes.remove(content).map_err(fault)?;
+                self.db.tables.content_bytes.remove(content)?;
             }
             ContentLocation::File => {
-                let key: [u8; 44] = crate::keys::key(&[&self.now.0.to_be_bytes(), &content]);
-                self.db.tables.forgotten_files.insert(key, ()).map_err(fault)?;
+                let key = ForgottenFileKey::new(self.now, space, hash);
+                self.db.tables.forgotten_files.insert(key, ())?;
                 self.forgotten_now.insert(key);
             }
             ContentLocation::Absent => {}
@@ -181,8 +178,8 @@ impl Batch<'_> {
     /// Deletes files that an earlier commit forgot, unless they are spoken of again. Says how many are gone.
     pub fn delete_forgotten(&mut self, most: usize) -> StoreResult<usize> {
         let mut keys = Vec::new();
-        for entry in redb::ReadableTable::iter(&self.db.tables.forgotten_files).map_err(fault)?.take(most) {
-            let key = entry.map_err(fault)?.0.value();
+        for row in self.db.tables.forgotten_files.iter()?.take(most) {
+            let key = row?.key();
             // Its row is still there if this batch does not commit.
             if !self.forgotten_now.contains(&key) {
                 keys.push(key);
@@ -190,13 +187,13 @@ impl Batch<'_> {
         }
         for key in &keys {
             self.touch();
-            let (space, hash) = split_content_key(&crate::keys::key(&[&key[8..]]));
+            let (space, hash) = (key.space(), key.hash());
             let spoken_of = self.db.content(space, &hash)?.is_some_and(|row| row.place == ContentLocation::File);
             if !spoken_of {
                 let name = file_name(&self.db.space_id(space)?, &hash);
                 self.db.disk.remove_file(&name).map_err(|error| disk_fault(&error))?;
             }
-            self.db.tables.forgotten_files.remove(key).map_err(fault)?;
+            self.db.tables.forgotten_files.remove(key)?;
         }
         Ok(keys.len())
     }
@@ -225,17 +222,4 @@ impl Batch<'_> {
         };
         Ok(self.db.content(no, &hash)?.is_some_and(|row| row.place == ContentLocation::File))
     }
-}
-
-pub(crate) fn unused_key(since: Nanos, space: SpaceNo, hash: &ContentHash) -> [u8; 44] {
-    crate::keys::key(&[&since.0.to_be_bytes(), &encode::content_key(space, hash)])
-}
-
-/// The space and hash of a content key.
-pub(crate) fn split_content_key(key: &[u8; 36]) -> (SpaceNo, ContentHash) {
-    let mut space = [0; 4];
-    let mut hash = [0; 32];
-    space.copy_from_slice(&key[..4]);
-    hash.copy_from_slice(&key[4..]);
-    (SpaceNo(u32::from_be_bytes(space)), ContentHash(hash))
 }

@@ -1,8 +1,9 @@
 //! This node's own: secrets that were made or agreed here, and upkeep that time asks for.
 
 use crate::database::batch::Batch;
-use crate::database::db::{Db, fault};
+use crate::database::db::Db;
 use crate::encode;
+use crate::keys::*;
 use crate::tables::TableReads;
 use engine::change::RowChange;
 use engine::reads::{Reads, StoreResult};
@@ -10,7 +11,6 @@ use engine::rows::Task;
 use engine::{Change, release};
 use model::crypto::{TransitSecret, prekey_id, prekey_public};
 use model::{ContentHash, Identity, Nanos, Need, Seq, SpaceId, SpaceNo};
-use redb::ReadableTable as _;
 
 impl Batch<'_> {
     pub(crate) fn touch(&mut self) {
@@ -22,7 +22,7 @@ impl Batch<'_> {
         self.touch();
         let id = prekey_id(&prekey_public(&secret));
         let wrapped = self.shared.master.wrap(&id.0, &secret);
-        self.db.tables.prekeys.insert(id.0, wrapped.as_slice()).map_err(fault)?;
+        self.db.tables.prekeys.insert(PrekeyName::new(id), &wrapped)?;
         self.db.pending.keys.add_prekey(id, secret);
         match space {
             Some(space) => self.apply(vec![Change::Task(RowChange::Put, Task::Join(space, Seq(0)))]),
@@ -33,10 +33,9 @@ impl Batch<'_> {
     /// Keeps a space key, wherever it came from.
     pub(crate) fn add_key(&mut self, space: SpaceId, secret: [u8; 32]) -> StoreResult<()> {
         let key = model::crypto::SpaceKey::new(&space, secret);
-        let name = [space.0.as_slice(), &key.id().0].concat();
-        let wrapped = self.shared.master.wrap(&name, &secret);
-        let row: [u8; 32] = crate::keys::key(&[&name]);
-        self.db.tables.keys.insert(row, wrapped.as_slice()).map_err(fault)?;
+        let name = SpaceKeyName::new(space, key.id());
+        let wrapped = self.shared.master.wrap(name.as_bytes(), &secret);
+        self.db.tables.keys.insert(name, &wrapped)?;
         self.db.pending.keys.add_space_key(space, key);
         Ok(())
     }
@@ -45,7 +44,7 @@ impl Batch<'_> {
     pub fn add_space_key(&mut self, space: SpaceId, secret: [u8; 32]) -> StoreResult<()> {
         let key = model::crypto::SpaceKey::new(&space, secret).id();
         // Only a key that was made here is written under: a received one merely opens.
-        self.db.tables.current_keys.insert(space.0, key.0).map_err(fault)?;
+        self.db.tables.current_keys.insert(SpaceIdKey::new(space), key)?;
         self.apply(vec![
             Change::Key(space, secret),
             Change::Joined(space),
@@ -58,9 +57,9 @@ impl Batch<'_> {
     pub fn add_transit(&mut self, secret: [u8; 32], space: SpaceId, peer: u32) -> StoreResult<()> {
         self.touch();
         let transit = TransitSecret::new(secret);
-        let bytes = [secret.as_slice(), &space.0, &u64::from(peer).to_be_bytes()].concat();
+        let bytes = [secret.as_slice(), &space.0, &peer.to_be_bytes()].concat();
         let wrapped = self.shared.master.wrap(&transit.id().0, &bytes);
-        self.db.tables.transits.insert(transit.id().0, wrapped.as_slice()).map_err(fault)?;
+        self.db.tables.transits.insert(TransitName::new(transit.id()), &wrapped)?;
         let secret = std::sync::Arc::new(transit);
         self.db.pending.keys.add_transit(engine::receive::Transit { secret, space, peer });
         Ok(())
@@ -71,18 +70,16 @@ impl Batch<'_> {
         self.touch();
         let name = [b"custodian".as_slice(), &identity.0].concat();
         let wrapped = self.shared.master.wrap(&name, secret);
-        self.db.tables.custodians.insert(identity.0, wrapped.as_slice()).map_err(fault)?;
+        self.db.tables.custodians.insert(IdentityKey::new(*identity), &wrapped)?;
         Ok(())
     }
 
     /// Wakes what waited for a moment that has passed.
     pub fn wake_by_clock(&mut self, most: usize) -> StoreResult<usize> {
         let mut due = Vec::new();
-        for entry in self.db.tables.waiting.range([Need::TIME_TAG].as_slice()..).map_err(fault)?.take(most) {
-            let (key, _) = entry.map_err(fault)?;
-            let mut reader = model::reader::ByteReader::new(key.value());
-            match Need::read_key(&mut reader) {
-                Ok(Need::Time(at)) if at <= self.now => due.push(Need::Time(at)),
+        for row in self.db.tables.waiting.range(WaitingKey::from_first_time())?.take(most) {
+            match row?.key().parts()?.0 {
+                Need::Time(at) if at <= self.now => due.push(Need::Time(at)),
                 _ => break,
             }
         }
@@ -98,12 +95,12 @@ impl Batch<'_> {
     /// Ends the wait of what has waited too long.
     pub fn expire_old(&mut self, most: usize) -> StoreResult<usize> {
         let mut old = Vec::new();
-        for entry in self.db.tables.held.iter().map_err(fault)?.take(most) {
-            let key = entry.map_err(fault)?.0.value();
-            if key[..8] >= self.now.0.to_be_bytes()[..] {
+        for row in self.db.tables.held.iter()?.take(most) {
+            let key = row?.key();
+            if key.until() >= self.now {
                 break;
             }
-            old.push(crate::database::db::seq_at_end(&key));
+            old.push(key.seq());
         }
         let policy = self.db.policy;
         for seq in &old {
@@ -117,16 +114,16 @@ impl Batch<'_> {
     pub fn trim_journal(&mut self, most: usize) -> StoreResult<usize> {
         let before = self.now.minus(self.db.policy.journal_nanos);
         let mut old = Vec::new();
-        for entry in self.db.tables.journal.iter().map_err(fault)?.take(most) {
-            let (number, value) = entry.map_err(fault)?;
-            let entry = encode::decode_entry(&value.value())?;
+        for row in self.db.tables.journal.iter()?.take(most) {
+            let row = row?;
+            let entry = row.value()?;
             if entry.at >= before {
                 break;
             }
-            old.push((number.value(), entry.space));
+            old.push((row.key().number(), entry.space));
         }
         for (number, _) in &old {
-            self.db.tables.journal.remove(number).map_err(fault)?;
+            self.db.tables.journal.remove(JournalNo::new(*number))?;
         }
         if !old.is_empty() {
             self.touch();
@@ -137,12 +134,11 @@ impl Batch<'_> {
 
     /// A block of the journal's index goes when the last of its numbers has gone.
     fn trim_blocks(&mut self, trimmed: &[(u64, model::SpaceNo)]) -> StoreResult<()> {
-        let first = self.db.tables.journal.first().map_err(fault)?.map_or(u64::MAX, |(number, _)| number.value());
+        let first = self.db.tables.journal.first()?.map_or(u64::MAX, |row| row.key().number());
         for (number, space) in trimmed {
             let block = number / crate::database::batch::JOURNAL_BLOCK;
             if block < first / crate::database::batch::JOURNAL_BLOCK {
-                let key: [u8; 12] = crate::keys::key(&[&space.0.to_be_bytes(), &block.to_be_bytes()]);
-                self.db.tables.journal_blocks.remove(key).map_err(fault)?;
+                self.db.tables.journal_blocks.remove(JournalBlockKey::new(*space, block))?;
             }
         }
         Ok(())
@@ -155,10 +151,9 @@ impl Batch<'_> {
         let used = match self.claimed.get(&space) {
             Some(used) => *used,
             None => {
-                let bound = |author: u32| crate::keys::key::<8>(&[&space.0.to_be_bytes(), &author.to_be_bytes()]);
                 let mut used = 0;
-                for entry in self.db.tables.usage.range(bound(0)..=bound(u32::MAX)).map_err(fault)? {
-                    let usage = encode::decode_usage(entry.map_err(fault)?.1.value())?;
+                for row in self.db.tables.usage.range(UsageKey::of_space(space))? {
+                    let usage = row?.value()?;
                     // What somebody only promises takes nothing from the others.
                     used += usage.by_state[encode::usage_index(model::stage::ContentState::Processed)].1;
                 }
@@ -182,24 +177,21 @@ impl<V: TableReads> Db<V> {
     pub fn next_by_clock(&self) -> StoreResult<Option<Nanos>> {
         let mut next: Option<Nanos> = None;
         let mut sooner = |at: Nanos| next = Some(next.map_or(at, |other| other.min(at)));
-        if let Some(entry) = self.tables.waiting().range([Need::TIME_TAG].as_slice()..).map_err(fault)?.next() {
-            let (key, _) = entry.map_err(fault)?;
-            if let Ok(Need::Time(at)) = Need::read_key(&mut model::reader::ByteReader::new(key.value())) {
-                sooner(at);
-            }
+        if let Some(row) = self.tables.waiting().range(WaitingKey::from_first_time())?.next()
+            && let Need::Time(at) = row?.key().parts()?.0
+        {
+            sooner(at);
         }
-        if let Some((key, ())) = self.tables.held().first().map_err(fault)?.map(|(key, _)| (key.value(), ())) {
-            let until = key.first_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes));
-            sooner(Nanos(until).plus(1));
+        if let Some(row) = self.tables.held().first()? {
+            sooner(row.key().until().plus(1));
         }
-        if let Some(key) = self.tables.unused().first().map_err(fault)?.map(|(key, _)| key.value()) {
-            let since = key.first_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes));
-            sooner(Nanos(since).plus(self.policy.grace_nanos));
+        if let Some(row) = self.tables.unused().first()? {
+            sooner(row.key().since().plus(self.policy.grace_nanos));
         }
         if let Some(at) = self.next_retention()? {
             sooner(at);
         }
-        if self.tables.forgotten_files().first().map_err(fault)?.is_some() {
+        if self.tables.forgotten_files().first()?.is_some() {
             sooner(Nanos(0));
         }
         Ok(next)
@@ -207,13 +199,12 @@ impl<V: TableReads> Db<V> {
 
     /// Whether anything is ready or under way.
     pub fn is_at_rest(&self) -> StoreResult<bool> {
-        use redb::ReadableTableMetadata as _;
-        Ok(self.tables.ready().is_empty().map_err(fault)? && self.tables.tasks().is_empty().map_err(fault)?)
+        Ok(self.tables.ready().is_empty()? && self.tables.tasks().is_empty()?)
     }
 
     /// Whether an id expired recently: sync does not ask for it again.
     pub fn expired_recently(&self, id: &model::EventId) -> StoreResult<bool> {
-        Ok(self.tables.expired().get(id.0).map_err(fault)?.is_some())
+        self.tables.expired().contains(EventIdKey::new(*id))
     }
 
     /// The journal's epoch.
@@ -223,24 +214,19 @@ impl<V: TableReads> Db<V> {
 
     /// The numbers of all known events.
     pub fn all_events(&self) -> StoreResult<Vec<Seq>> {
-        let mut numbers = Vec::new();
-        for entry in self.tables.events().iter().map_err(fault)? {
-            numbers.push(Seq(entry.map_err(fault)?.0.value()));
-        }
-        Ok(numbers)
+        self.tables.events().iter()?.map(|row| Ok(row?.key().seq())).collect()
     }
 
     /// How many contents nobody refers to, and the names of the files that rows speak of.
     pub fn unused_and_files(&self) -> StoreResult<(u64, Vec<String>)> {
         let mut unused = 0;
         let mut files = Vec::new();
-        for entry in self.tables.contents().iter().map_err(fault)? {
-            let (key, value) = entry.map_err(fault)?;
-            let row = encode::decode_content(value.value())?;
+        for entry in self.tables.contents().iter()? {
+            let entry = entry?;
+            let (key, row) = (entry.key(), entry.value()?);
             unused += u64::from(row.count == 0);
             if row.place == engine::rows::ContentLocation::File {
-                let (space, hash) = crate::events::content::split_content_key(&key.value());
-                files.push(crate::encode::file_name(&self.space_id(space)?, &hash));
+                files.push(crate::encode::file_name(&self.space_id(key.space())?, &key.hash()));
             }
         }
         files.sort();
@@ -250,8 +236,8 @@ impl<V: TableReads> Db<V> {
     /// Every content with its count of references and whether its bytes are here, in no order that means anything.
     pub fn contents(&self) -> StoreResult<Vec<(u64, bool)>> {
         let mut rows = Vec::new();
-        for entry in self.tables.contents().iter().map_err(fault)? {
-            let row = encode::decode_content(entry.map_err(fault)?.1.value())?;
+        for entry in self.tables.contents().iter()? {
+            let row = entry?.value()?;
             rows.push((row.count, row.place != engine::rows::ContentLocation::Absent));
         }
         rows.sort();
@@ -260,64 +246,57 @@ impl<V: TableReads> Db<V> {
 
     /// The numbers of known events after one, in order, at most so many.
     pub fn events_after(&self, after: Seq, most: usize) -> StoreResult<Vec<Seq>> {
-        let mut numbers = Vec::new();
-        for entry in self.tables.events().range(after.0.saturating_add(1)..).map_err(fault)?.take(most) {
-            numbers.push(Seq(entry.map_err(fault)?.0.value()));
-        }
-        Ok(numbers)
+        let from = EventNo::new(Seq(after.0.saturating_add(1)));
+        self.tables.events().range(from..)?.take(most).map(|row| Ok(row?.key().seq())).collect()
     }
 
     /// When an id expired, if that is remembered.
     pub fn expired_at(&self, id: &model::EventId) -> StoreResult<Option<Nanos>> {
-        let found = self.tables.expired().get(id.0).map_err(fault)?.map(|guard| guard.value());
-        Ok(found.and_then(|value| value.first_chunk::<8>().map(|at| Nanos(u64::from_be_bytes(*at)))))
+        Ok(self.tables.expired().get(EventIdKey::new(*id))?.map(|row| row.at))
     }
 
     /// The first need after this one that held events wait for, however many do.
     pub fn next_need(&self, after: Option<&Need>) -> StoreResult<Option<Need>> {
-        let from = after.map_or(Vec::new(), |need| [need.to_key().as_slice(), &[0xff; 9]].concat());
-        let Some(entry) = self.tables.waiting().range(from.as_slice()..).map_err(fault)?.next() else {
-            return Ok(None);
+        let first = match after {
+            Some(need) => self.tables.waiting().range(WaitingKey::after(need)..)?.next().transpose()?,
+            None => self.tables.waiting().first()?,
         };
-        let (key, _) = entry.map_err(fault)?;
-        let need = Need::read_key(&mut model::reader::ByteReader::new(key.value()));
-        need.map(Some).map_err(|_| encode::broken("a waiting key"))
+        first.map(|row| Ok(row.key().parts()?.0)).transpose()
     }
 
     /// The first content after this one that applied events miss, however many do.
     pub fn next_missing(&self, after: Option<(SpaceNo, ContentHash)>) -> StoreResult<Option<(SpaceNo, ContentHash)>> {
-        let from: [u8; 44] =
-            after.map_or([0; 44], |(space, hash)| crate::keys::key(&[&encode::content_key(space, &hash), &[0xff; 8]]));
-        let Some(entry) = self.tables.content_waiting().range(from..).map_err(fault)?.next() else {
-            return Ok(None);
+        let first = match after {
+            Some((space, hash)) => {
+                let from = ContentWaitingKey::new(space, hash, Seq(u64::MAX));
+                self.tables.content_waiting().range(from..)?.next().transpose()?
+            }
+            None => self.tables.content_waiting().first()?,
         };
-        let key = entry.map_err(fault)?.0.value();
-        Ok(Some(crate::events::content::split_content_key(&crate::keys::key(&[&key[..36]]))))
+        Ok(first.map(|row| (row.key().space(), row.key().hash())))
     }
 
     /// Every space that has a number here, with how many opened events it has and how many bytes of content they name.
     pub fn spaces(&self) -> StoreResult<Vec<(SpaceId, u64, u64)>> {
         let mut spaces = Vec::new();
-        for entry in self.tables.space_ids().iter().map_err(fault)? {
-            let (no, id) = entry.map_err(fault)?;
-            let (events, bytes) = self.usage_of(SpaceNo(no.value()))?;
-            spaces.push((SpaceId(id.value()), events, bytes));
+        for entry in self.tables.space_ids().iter()? {
+            let row = entry?;
+            let (events, bytes) = self.usage_of(row.key().number())?;
+            spaces.push((row.value()?, events, bytes));
         }
         Ok(spaces)
     }
 
     /// How many bytes of content an author keeps in a space, here or wanted.
     pub fn kept_bytes(&self, space: SpaceNo, author: model::AuthorNo) -> StoreResult<u64> {
-        let key = crate::keys::key(&[&space.0.to_be_bytes(), &author.0.to_be_bytes()]);
-        Ok(kept(&self.usage_row(&key)?))
+        Ok(kept(&self.usage(space, author)?))
     }
 
     /// How many opened events a space has, and how many bytes of content they name.
     pub fn usage_of(&self, space: SpaceNo) -> StoreResult<(u64, u64)> {
-        let bound = |author: u32| crate::keys::key::<8>(&[&space.0.to_be_bytes(), &author.to_be_bytes()]);
         let (mut events, mut bytes) = (0, 0);
-        for entry in self.tables.usage().range(bound(0)..=bound(u32::MAX)).map_err(fault)? {
-            let usage = encode::decode_usage(entry.map_err(fault)?.1.value())?;
+        for row in self.tables.usage().range(UsageKey::of_space(space))? {
+            let usage = row?.value()?;
             events += usage.by_state.iter().map(|(events, _)| events).sum::<u64>();
             bytes += usage.by_state.iter().map(|(_, bytes)| bytes).sum::<u64>();
         }
@@ -327,9 +306,9 @@ impl<V: TableReads> Db<V> {
     /// How often each counted thing happened.
     pub fn counts(&self) -> StoreResult<Vec<(String, u64)>> {
         let mut counts = Vec::new();
-        for entry in self.tables.counts().iter().map_err(fault)? {
-            let (word, count) = entry.map_err(fault)?;
-            counts.push((word.value().to_owned(), count.value()));
+        for entry in self.tables.counts().iter()? {
+            let row = entry?;
+            counts.push((row.key().to_owned(), row.value()?));
         }
         Ok(counts)
     }

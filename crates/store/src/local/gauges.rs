@@ -1,11 +1,10 @@
 //! How much there is of what, read at the cost of a few rows: for metrics, which are asked for every few seconds.
 
-use crate::database::db::{Db, fault, seq_at_end};
+use crate::database::db::Db;
 use crate::tables::TableReads;
 use engine::reads::{Reads as _, StoreResult};
 use model::stage::Stage;
 use model::{Nanos, Need};
-use redb::{ReadableTable as _, ReadableTableMetadata as _};
 
 /// How many held events are looked at, oldest first.
 const HELD_LOOKED_AT_MAX: usize = 1000;
@@ -25,12 +24,12 @@ impl<V: TableReads> Db<V> {
     /// How many events stand in each stage. The lengths of tables are kept by the database, so nothing is counted here.
     /// Refused and expired are the ids that are still remembered.
     pub fn stages(&self) -> StoreResult<[(&'static str, u64); 6]> {
-        let ready = self.tables.ready().len().map_err(fault)?;
+        let ready = self.tables.ready().len()?;
         let (held, carried) = (self.held_total()?, self.carried_total()?);
-        let all = self.tables.events().len().map_err(fault)?;
+        let all = self.tables.events().len()?;
         let applied = all.saturating_sub(held).saturating_sub(carried).saturating_sub(ready);
-        let refused = self.tables.refused().len().map_err(fault)?;
-        let expired = self.tables.expired().len().map_err(fault)?;
+        let refused = self.tables.refused().len()?;
+        let expired = self.tables.expired().len()?;
         Ok([
             ("applied", applied),
             ("held", held),
@@ -44,8 +43,8 @@ impl<V: TableReads> Db<V> {
     /// What the oldest held events wait for, by kind of need, at most a thousand events.
     pub fn waits(&self) -> StoreResult<Vec<WaitCount>> {
         let mut waits: Vec<WaitCount> = Vec::new();
-        for entry in self.tables.held().iter().map_err(fault)?.take(HELD_LOOKED_AT_MAX) {
-            let seq = seq_at_end(&entry.map_err(fault)?.0.value());
+        for row in self.tables.held().iter()?.take(HELD_LOOKED_AT_MAX) {
+            let seq = row?.key().seq();
             let Some(Stage::Held { unmet, since, .. }) = self.event(seq)?.map(|row| row.stage) else { continue };
             let mut kinds: Vec<&'static str> = unmet.iter().map(Need::word).collect();
             kinds.sort_unstable();

@@ -3,13 +3,13 @@
 //! Two nodes that keep the same events and content, can open the same keys and have deleted the same things give the
 //! same lines. The digest is a sum over the lines, so that their order does not matter and nothing has to be sorted.
 
-use crate::database::db::{Db, fault};
+use crate::database::db::Db;
 use crate::encode;
 use crate::tables::TableReads;
 use crate::views::messages::ShownContent;
 use engine::reads::{Reads, SpaceReads as _, StoreResult};
-use model::{AuthorNo, ContentHash, EventId, Identity, Seq, SpaceId, SpaceNo, Stamp};
-use redb::ReadableTable as _;
+use engine::rows::{Register, RegisterKey};
+use model::{AuthorNo, ContentHash, EventId, Identity, Seq, SpaceId, Stamp};
 
 /// A sum over the lines of all views.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -61,10 +61,9 @@ impl<V: TableReads> Db<V> {
     }
 
     fn dump_members(&self, out: &mut impl FnMut(String)) -> StoreResult<()> {
-        for entry in self.tables.memberships().iter().map_err(fault)? {
-            let (key, value) = entry.map_err(fault)?;
-            let seq = Seq(key.value());
-            let membership = encode::decode_membership(value.value())?;
+        for entry in self.tables.memberships().iter()? {
+            let entry = entry?;
+            let (seq, membership) = (entry.key().seq(), entry.value()?);
             let Some(row) = self.event(seq)? else {
                 return Err(encode::broken("a membership's event"));
             };
@@ -85,10 +84,10 @@ impl<V: TableReads> Db<V> {
     }
 
     fn dump_threads(&self, out: &mut impl FnMut(String)) -> StoreResult<()> {
-        for entry in self.tables.threads().iter().map_err(fault)? {
-            let (key, value) = entry.map_err(fault)?;
-            let space = self.space_id(SpaceNo(u32::from_be_bytes(crate::keys::key(&[&key.value()[..4]]))))?;
-            let Some(thread) = self.thread(Seq(value.value()))? else {
+        for entry in self.tables.threads().iter()? {
+            let row = entry?;
+            let space = self.space_id(row.key().space())?;
+            let Some(thread) = self.thread(row.value()?)? else {
                 continue;
             };
             let fields: Vec<String> = thread
@@ -110,17 +109,16 @@ impl<V: TableReads> Db<V> {
     }
 
     fn dump_messages(&self, out: &mut impl FnMut(String)) -> StoreResult<()> {
-        for entry in self.tables.timeline().iter().map_err(fault)? {
-            let (key, value) = entry.map_err(fault)?;
-            let thread = Seq(u64::from_be_bytes(crate::keys::key(&[&key.value()[..8]])));
-            let row = crate::views::timeline::TimelineRow::decode(value.value())?;
-            let place = self.id_of(thread)?;
+        for entry in self.tables.timeline().iter()? {
+            let entry = entry?;
+            let row = crate::views::timeline::TimelineRow::decode(entry.value()?)?;
+            let place = self.id_of(entry.key().event())?.to_string();
             self.dump_message("message", &place, row.seq, row.hints, out)?;
         }
-        for entry in self.tables.posts().iter().map_err(fault)? {
-            let (key, value) = entry.map_err(fault)?;
-            let space = self.space_id(SpaceNo(u32::from_be_bytes(crate::keys::key(&[&key.value()[..4]]))))?;
-            self.dump_message("post", &EventId(space.0), Seq(value.value()), u8::MAX, out)?;
+        for entry in self.tables.posts().iter()? {
+            let row = entry?;
+            let space = self.space_id(row.key().space())?.to_string();
+            self.dump_message("post", &space, row.value()?, u8::MAX, out)?;
         }
         Ok(())
     }
@@ -128,7 +126,7 @@ impl<V: TableReads> Db<V> {
     fn dump_message(
         &self,
         word: &str,
-        place: &EventId,
+        place: &str,
         seq: Seq,
         hints: u8,
         out: &mut impl FnMut(String),
@@ -159,12 +157,11 @@ impl<V: TableReads> Db<V> {
     }
 
     fn dump_registers(&self, out: &mut impl FnMut(String)) -> StoreResult<()> {
-        let mut last: Option<([u8; 25], Stamp, Seq)> = None;
-        for entry in self.tables.registers().iter().map_err(fault)? {
-            let (key, value) = entry.map_err(fault)?;
-            let register: [u8; 25] = crate::keys::key(&[&key.value()[..25]]);
-            let candidate = (register, encode::stamp_at_end(&key.value()), Seq(value.value()));
-            if let Some(winner) = last.replace(candidate).filter(|winner| winner.0 != register) {
+        let mut last: Option<(RegisterKey, Stamp, Seq)> = None;
+        for entry in self.tables.registers().iter()? {
+            let row = entry?;
+            let (register, stamp) = row.key().parts()?;
+            if let Some(winner) = last.replace((register, stamp, row.value()?)).filter(|winner| winner.0 != register) {
                 self.dump_register(winner, out)?;
             }
         }
@@ -173,42 +170,34 @@ impl<V: TableReads> Db<V> {
 
     fn dump_register(
         &self,
-        (key, stamp, seq): ([u8; 25], Stamp, Seq),
+        (key, stamp, seq): (RegisterKey, Stamp, Seq),
         out: &mut impl FnMut(String),
     ) -> StoreResult<()> {
-        let space = self.space_id(SpaceNo(u32::from_be_bytes(crate::keys::key(&[&key[..4]]))))?;
-        let author = || self.identity(AuthorNo(u32::from_be_bytes(crate::keys::key(&[&key[5..9]]))));
-        let subject = match key[4] {
-            0 => "settings".to_owned(),
-            1 => format!("profile {}", author()?),
-            2 => format!("device {} {}", author()?, EventId(crate::keys::key(&[&key[9..]]))),
-            3 => {
-                let thread = Seq(u64::from_be_bytes(crate::keys::key(&[&key[9..17]])));
-                format!("read {} {}", author()?, self.id_of(thread)?)
+        let space = self.space_id(key.space)?;
+        let subject = match key.register {
+            Register::Settings => "settings".to_owned(),
+            Register::Profile(author) => format!("profile {}", self.identity(author)?),
+            Register::Device(author, device) => format!("device {} {device}", self.identity(author)?),
+            Register::ReadMarker(author, thread) => {
+                format!("read {} {}", self.identity(author)?, self.id_of(thread)?)
             }
-            4 => {
-                let thread = Seq(u64::from_be_bytes(crate::keys::key(&[&key[5..13]])));
-                format!("field {} {}", self.id_of(thread)?, key[13])
-            }
+            Register::ThreadField(thread, field) => format!("field {} {field}", self.id_of(thread)?),
             // Follows are listed with their verdict below.
-            _ => return Ok(()),
+            Register::Follow(..) => return Ok(()),
         };
         out(format!("register {space} {subject} {stamp} {}", content_text(&self.shown(seq)?)));
         Ok(())
     }
 
     fn dump_small(&self, out: &mut impl FnMut(String)) -> StoreResult<()> {
-        for entry in self.tables.files().iter().map_err(fault)? {
-            let (key, value) = entry.map_err(fault)?;
-            let space = self.space_id(SpaceNo(u32::from_be_bytes(crate::keys::key(&[&key.value()[..4]]))))?;
-            let stamp = encode::stamp_at_end(&key.value());
-            out(format!("file {space} {stamp} {}", content_text(&self.shown(Seq(value.value()))?)));
+        for entry in self.tables.files().iter()? {
+            let row = entry?;
+            let (space, stamp) = (self.space_id(row.key().space())?, row.key().stamp());
+            out(format!("file {space} {stamp} {}", content_text(&self.shown(row.value()?)?)));
         }
-        for entry in self.tables.mentions().iter().map_err(fault)? {
-            let key = entry.map_err(fault)?.0.value();
-            let space = self.space_id(SpaceNo(u32::from_be_bytes(crate::keys::key(&[&key[..4]]))))?;
-            let who = EventId(crate::keys::key(&[&key[4..20]]));
-            out(format!("mention {space} {who} {}", encode::stamp_at_end(&key)));
+        for entry in self.tables.mentions().iter()? {
+            let key = entry?.key();
+            out(format!("mention {} {} {}", self.space_id(key.space())?, key.who(), key.stamp()));
         }
         self.dump_chosen(out)?;
         self.dump_follows(out)
@@ -216,13 +205,11 @@ impl<V: TableReads> Db<V> {
 
     fn dump_chosen(&self, out: &mut impl FnMut(String)) -> StoreResult<()> {
         let mut last = None;
-        for entry in self.tables.chosen().iter().map_err(fault)? {
-            let key = entry.map_err(fault)?.0.value();
-            let subject: [u8; 20] = crate::keys::key(&[&key[..20]]);
+        for entry in self.tables.chosen().iter()? {
+            let key = entry?.key();
+            let subject = (key.space(), key.key());
             if last.replace(subject) != Some(subject) {
-                let space = self.space_id(SpaceNo(u32::from_be_bytes(crate::keys::key(&[&key[..4]]))))?;
-                let chosen = EventId(crate::keys::key(&[&key[4..20]]));
-                out(format!("chosen {space} {chosen} {}", encode::stamp_at_end(&key)));
+                out(format!("chosen {} {} {}", self.space_id(key.space())?, key.key(), key.stamp()));
             }
         }
         Ok(())
@@ -231,10 +218,10 @@ impl<V: TableReads> Db<V> {
     fn dump_follows(&self, out: &mut impl FnMut(String)) -> StoreResult<()> {
         let mut followed: Vec<SpaceId> = Vec::new();
         let mut authors: Vec<AuthorNo> = Vec::new();
-        for entry in self.tables.followers().iter().map_err(fault)? {
-            let key = entry.map_err(fault)?.0.value();
-            followed.push(SpaceId(crate::keys::key(&[&key[..16]])));
-            authors.push(AuthorNo(u32::from_be_bytes(crate::keys::key(&[&key[16..20]]))));
+        for entry in self.tables.followers().iter()? {
+            let key = entry?.key();
+            followed.push(key.followed());
+            authors.push(key.follower());
         }
         followed.dedup();
         authors.sort();

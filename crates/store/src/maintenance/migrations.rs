@@ -4,12 +4,11 @@
 //! runs steps of its own.
 
 use crate::at_rest::master::WrongKey;
-use crate::database::db::fault;
-use crate::database::open::{FORMAT, OpenError, Store};
+use crate::database::open::{FORMAT, OpenError, Store, read_about};
 use crate::disk::Disk;
 use crate::tables::Tables;
 use engine::reads::{StoreError, StoreResult};
-use redb::{ReadableTable as _, WriteTransaction};
+use redb::WriteTransaction;
 
 /// Brings a data folder from one format to the next, in one transaction. Files come first: a step may be cut off by a
 /// crash after any of them and is then run again.
@@ -43,18 +42,15 @@ impl Store {
     /// The format of the folder and the check value of its master key; a new folder gets both.
     fn read_or_begin_format(&self, newest: u64, check: &[u8]) -> StoreResult<(u64, Vec<u8>)> {
         self.write_raw(|transaction| {
-            let mut tables = Tables::open(transaction).map_err(fault)?;
-            let read = |tables: &Tables<'_>, name| -> StoreResult<Option<Vec<u8>>> {
-                Ok(tables.about.get(name).map_err(fault)?.map(|guard| guard.value().to_vec()))
-            };
-            let Some(format) = read(&tables, "format")? else {
-                tables.about.insert("format", newest.to_be_bytes().as_slice()).map_err(fault)?;
-                tables.about.insert("epoch", 1u64.to_be_bytes().as_slice()).map_err(fault)?;
-                tables.about.insert("key check", check).map_err(fault)?;
+            let mut tables = Tables::open(transaction)?;
+            let Some(format) = read_about(&tables, "format")? else {
+                tables.about.insert("format", &newest.to_be_bytes())?;
+                tables.about.insert("epoch", &1u64.to_be_bytes())?;
+                tables.about.insert("key check", check)?;
                 return Ok((newest, check.to_vec()));
             };
             let format = format.try_into().map_or(u64::MAX, u64::from_be_bytes);
-            Ok((format, read(&tables, "key check")?.unwrap_or_default()))
+            Ok((format, read_about(&tables, "key check")?.unwrap_or_default()))
         })
     }
 
@@ -63,9 +59,8 @@ impl Store {
         let step = step.ok_or_else(|| StoreError::Store(format!("no migration leads on from format {format}")))?;
         self.write_raw(|transaction| {
             step(self.shared.disk.as_ref(), transaction)?;
-            let mut tables = Tables::open(transaction).map_err(fault)?;
-            tables.about.insert("format", (format + 1).to_be_bytes().as_slice()).map_err(fault)?;
-            Ok(())
+            let mut tables = Tables::open(transaction)?;
+            tables.about.insert("format", &(format + 1).to_be_bytes())
         })
     }
 }
@@ -84,11 +79,10 @@ mod tests {
 
     /// Appends a letter to a row, so that the order and number of steps can be read afterwards.
     fn note(transaction: &WriteTransaction, letter: u8) -> StoreResult<()> {
-        let mut tables = Tables::open(transaction).map_err(fault)?;
-        let mut steps = tables.about.get("steps").map_err(fault)?.map_or(Vec::new(), |row| row.value().to_vec());
+        let mut tables = Tables::open(transaction)?;
+        let mut steps = read_about(&tables, "steps")?.unwrap_or_default();
         steps.push(letter);
-        tables.about.insert("steps", steps.as_slice()).map_err(fault)?;
-        Ok(())
+        tables.about.insert("steps", &steps)
     }
 
     fn read(store: &Store, name: &str) -> Option<Vec<u8>> {

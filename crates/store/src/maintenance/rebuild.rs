@@ -4,14 +4,14 @@
 //! earlier. So each finds in place what it stands on, and whether it counts comes out the same.
 
 use crate::database::batch::Batch;
-use crate::database::db::fault;
 use crate::database::open::{Store, StoreShared};
+use crate::keys::EventNo;
 use crate::tables::drop_views;
 use engine::chains::rebuild_one;
 use engine::reads::{Reads, StoreResult};
 use engine::rows::EventRow;
 use model::{Nanos, Seq, Stamp};
-use redb::{ReadableTable as _, WriteTransaction};
+use redb::WriteTransaction;
 use std::sync::Arc;
 
 use model::Kind;
@@ -44,7 +44,7 @@ pub(crate) fn rebuild<'t>(
     now: Nanos,
     progress: &mut dyn FnMut(u64),
 ) -> StoreResult<Rebuilt<'t>> {
-    drop_views(transaction).map_err(fault)?;
+    drop_views(transaction)?;
     let mut batch = Batch::begin(shared, transaction, now)?;
     let (mut count, mut unreadable) = (0, 0);
     for tier in 0..TIERS {
@@ -76,13 +76,14 @@ type Chunk = (Option<u64>, Vec<(Stamp, Seq)>);
 fn applied_of_tier(batch: &Batch<'_>, tier: u8, from: u64) -> StoreResult<Chunk> {
     let mut last = None;
     let mut found = Vec::new();
-    for entry in batch.db.tables.events.range(from..).map_err(fault)?.take(1000) {
-        let (seq, value) = entry.map_err(fault)?;
-        last = Some(seq.value());
-        let row = crate::encode::decode_event(value.value())?.row;
+    for entry in batch.db.tables.events.range(EventNo::new(Seq(from))..)?.take(1000) {
+        let entry = entry?;
+        let seq = entry.key().seq();
+        last = Some(seq.0);
+        let row = crate::encode::decode_event(entry.value()?)?.row;
         let is_of_tier = row.meta.as_ref().is_some_and(|meta| meta.kind.tier() == tier);
         if let (true, true, Some(stamp)) = (row.is_applied(), is_of_tier, row.stamp()) {
-            found.push((stamp, Seq(seq.value())));
+            found.push((stamp, seq));
         }
     }
     Ok((last, found))

@@ -7,14 +7,11 @@
 use crate::at_rest::master::MasterKey;
 use crate::at_rest::{INDEX, PREVIOUS};
 use crate::database::batch::Batch;
-use crate::database::db::{Db, fault};
+use crate::database::db::Db;
 use crate::database::open::Store;
 use crate::maintenance::sweep::{SweepCursor, SweepProgress, page_of};
 use crate::tables::{TableReads, Tables};
 use engine::reads::StoreResult;
-use model::SpaceId;
-use redb::ReadableTable as _;
-use std::ops::Bound;
 
 const CURSOR: &str = "rewrap";
 impl Store {
@@ -23,15 +20,15 @@ impl Store {
     pub fn begin_rewrap(self, new: &MasterKey) -> StoreResult<bool> {
         let old = &self.shared.master;
         self.write_raw(|transaction| {
-            let mut tables = Tables::open(transaction).map_err(fault)?;
-            if tables.about.get(PREVIOUS).map_err(fault)?.is_some() {
+            let mut tables = Tables::open(transaction)?;
+            if tables.about.contains(PREVIOUS)? {
                 return Ok(false);
             }
             let previous = new.wrap(PREVIOUS.as_bytes(), old.to_bytes().as_slice());
             let index = new.wrap(INDEX.as_bytes(), old.index_key());
             let rows = [("key check", new.check_value().to_vec()), (PREVIOUS, previous), (INDEX, index)];
             for (name, row) in rows {
-                tables.about.insert(name, row.as_slice()).map_err(fault)?;
+                tables.about.insert(name, &row)?;
             }
             Ok(true)
         })
@@ -44,30 +41,29 @@ macro_rules! rewrap_table {
         let rows = page_of(&$batch.db.tables.$table, &$cursor.after, $most)?;
         for (key, wrapped) in &rows {
             let name: &dyn Fn(&[u8]) -> Vec<u8> = &$name;
-            if let Some(anew) = $batch.wrap_anew(&name(key), wrapped)? {
-                $batch.db.tables.$table.insert(key, anew.as_slice()).map_err(fault)?;
+            if let Some(anew) = $batch.wrap_anew(&name(key.as_bytes()), wrapped)? {
+                $batch.db.tables.$table.insert(key, &anew)?;
                 $cursor.changed += 1;
             }
         }
-        (rows.len(), rows.last().map(|(key, _)| key.to_vec()))
+        (rows.len(), rows.last().map(|(key, _)| key.as_bytes().to_vec()))
     }};
 }
 
 /// Moves a page of protected rows that still rest under a master key to their space's storage key.
 macro_rules! protect_table {
-    ($batch:ident, $table:ident, $cursor:ident, $most:ident, $name:expr) => {{
+    ($batch:ident, $table:ident.$space:ident, $cursor:ident, $most:ident, $name:expr) => {{
         let rows = page_of(&$batch.db.tables.$table, &$cursor.after, $most)?;
         for (key, stored) in &rows {
             let name: &dyn Fn(&[u8]) -> Vec<u8> = &$name;
-            let space = SpaceId(crate::keys::key(&[&key[..16]]));
             if MasterKey::is_wrapped(stored)
-                && let Some(anew) = $batch.protect_anew(&space, &name(key), stored)?
+                && let Some(anew) = $batch.protect_anew(&key.$space(), &name(key.as_bytes()), stored)?
             {
-                $batch.db.tables.$table.insert(key, anew.as_slice()).map_err(fault)?;
+                $batch.db.tables.$table.insert(key, &anew)?;
                 $cursor.changed += 1;
             }
         }
-        (rows.len(), rows.last().map(|(key, _)| key.to_vec()))
+        (rows.len(), rows.last().map(|(key, _)| key.as_bytes().to_vec()))
     }};
 }
 
@@ -94,12 +90,12 @@ impl Batch<'_> {
                 2 => rewrap_table!(self, transits, cursor, left, <[u8]>::to_vec),
                 3 => rewrap_table!(self, custodians, cursor, left, |key| [b"custodian", key].concat()),
                 4 => rewrap_table!(self, storage_keys, cursor, left, <[u8]>::to_vec),
-                5 => self.rewrap_audit(&mut cursor, left)?,
-                6 => protect_table!(self, kept_spaces, cursor, left, |_| b"kept space".to_vec()),
-                7 => protect_table!(self, users, cursor, left, <[u8]>::to_vec),
-                8 => protect_table!(self, user_names, cursor, left, <[u8]>::to_vec),
-                9 => protect_table!(self, signing_keys, cursor, left, <[u8]>::to_vec),
-                10 => protect_table!(self, webhooks, cursor, left, <[u8]>::to_vec),
+                5 => rewrap_table!(self, audit, cursor, left, crate::shared::api_keys::audit_name),
+                6 => protect_table!(self, kept_spaces.id, cursor, left, |_| b"kept space".to_vec()),
+                7 => protect_table!(self, users.space, cursor, left, <[u8]>::to_vec),
+                8 => protect_table!(self, user_names.space, cursor, left, <[u8]>::to_vec),
+                9 => protect_table!(self, signing_keys.space, cursor, left, <[u8]>::to_vec),
+                10 => protect_table!(self, webhooks.space, cursor, left, <[u8]>::to_vec),
                 _ => return self.end_rewrap(&cursor),
             };
             cursor.step(rows, left, last);
@@ -112,7 +108,7 @@ impl Batch<'_> {
     fn end_rewrap(&mut self, cursor: &SweepCursor) -> StoreResult<SweepProgress> {
         self.touch();
         for name in [CURSOR, PREVIOUS] {
-            self.db.tables.about.remove(name).map_err(fault)?;
+            self.db.tables.about.remove(name)?;
         }
         Ok(cursor.progress(true))
     }
@@ -125,21 +121,5 @@ impl Batch<'_> {
         }
         let secret = master.unwrap(name, wrapped).map_err(|_| crate::encode::broken("a wrapped secret"))?;
         Ok(Some(master.wrap(name, &zeroize::Zeroizing::new(secret))))
-    }
-
-    fn rewrap_audit(&mut self, cursor: &mut SweepCursor, most: usize) -> StoreResult<(usize, Option<Vec<u8>>)> {
-        let after = crate::database::db::seq_at_end(&cursor.after).0;
-        let mut rows = Vec::new();
-        for entry in self.db.tables.audit.range((Bound::Excluded(after), Bound::Unbounded)).map_err(fault)?.take(most) {
-            let (number, value) = entry.map_err(fault)?;
-            rows.push((number.value(), value.value().to_vec()));
-        }
-        for (number, wrapped) in &rows {
-            if let Some(anew) = self.wrap_anew(&crate::shared::api_keys::audit_name(*number), wrapped)? {
-                self.db.tables.audit.insert(number, anew.as_slice()).map_err(fault)?;
-                cursor.changed += 1;
-            }
-        }
-        Ok((rows.len(), rows.last().map(|(number, _)| number.to_be_bytes().to_vec())))
     }
 }

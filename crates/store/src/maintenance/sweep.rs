@@ -8,15 +8,16 @@
 use crate::at_rest::SWEEP;
 use crate::at_rest::{Inline, Protection, TAG_WHOLE, content_name, inline_name};
 use crate::database::batch::Batch;
-use crate::database::db::fault;
 use crate::encode;
 use crate::encode::file_name;
 use crate::encode::{from_row, to_row};
-use crate::events::content::{split_content_key, write_file};
+use crate::events::content::write_file;
+use crate::keys::*;
+use crate::tables::{Bytes, Rows, Stored};
 use engine::reads::{Reads as _, StoreResult};
 use engine::rows::ContentLocation;
 use model::blob::BlobForm;
-use model::{Blob, EventId, Seq, SpaceId, SpaceNo, Stamp};
+use model::{Blob, EventId, SpaceId, SpaceNo};
 use redb::ReadableTable;
 use serde::{Deserialize, Serialize};
 use std::ops::Bound;
@@ -71,32 +72,39 @@ fn cursor_name(space: Option<SpaceId>) -> String {
 }
 
 /// The rows after a key, at most so many.
-pub(crate) fn page_of<const N: usize>(
-    table: &impl ReadableTable<[u8; N], &'static [u8]>,
+pub(crate) fn page_of<K: TableKey + for<'a> redb::Value<SelfType<'a> = K>>(
+    table: &Rows<impl ReadableTable<K, Stored<Bytes>>, K, Bytes>,
     after: &[u8],
     most: usize,
-) -> StoreResult<Vec<([u8; N], Vec<u8>)>> {
-    let from = if after.is_empty() { Bound::Unbounded } else { Bound::Excluded(crate::keys::key::<N>(&[after])) };
+) -> StoreResult<Vec<(K, Vec<u8>)>> {
     let mut rows = Vec::new();
-    for entry in table.range::<[u8; N]>((from, Bound::Unbounded)).map_err(fault)?.take(most) {
-        let (key, value) = entry.map_err(fault)?;
-        rows.push((key.value(), value.value().to_vec()));
+    for row in table.range((after_bound::<K>(after)?, Bound::Unbounded))?.take(most) {
+        let row = row?;
+        rows.push((row.key(), row.value()?.to_vec()));
     }
     Ok(rows)
 }
 
+/// Where a walk over a table goes on: at its beginning, or after a key that it kept.
+fn after_bound<K: TableKey + for<'a> redb::Value<SelfType<'a> = K>>(after: &[u8]) -> StoreResult<Bound<K>> {
+    match after {
+        [] => Ok(Bound::Unbounded),
+        _ => K::parse(after).map(Bound::Excluded).ok_or_else(|| encode::broken("a cursor")),
+    }
+}
+
 /// Walks a page of a table of protected rows.
 macro_rules! sweep_table {
-    ($batch:ident, $table:ident, $cursor:ident, $space:ident, $most:ident, $name:expr) => {{
+    ($batch:ident, $table:ident.$owner:ident, $cursor:ident, $space:ident, $most:ident, $name:expr) => {{
         let rows = page_of(&$batch.db.tables.$table, &$cursor.after, $most)?;
-        let last = rows.last().map(|(key, _)| key.to_vec());
+        let last = rows.last().map(|(key, _)| key.as_bytes().to_vec());
         for (key, stored) in &rows {
-            let owner = SpaceId(crate::keys::key(&[&key[..16]]));
+            let owner = key.$owner();
             let name: &dyn Fn(&[u8]) -> Vec<u8> = &$name;
             if $space.is_none_or(|space| space == owner)
-                && let Some(anew) = $batch.protect_anew(&owner, &name(key), stored)?
+                && let Some(anew) = $batch.protect_anew(&owner, &name(key.as_bytes()), stored)?
             {
-                $batch.db.tables.$table.insert(key, anew.as_slice()).map_err(fault)?;
+                $batch.db.tables.$table.insert(key, &anew)?;
                 $cursor.changed += 1;
             }
         }
@@ -111,8 +119,7 @@ impl Batch<'_> {
 
     pub(crate) fn keep_cursor(&mut self, name: &str, cursor: &SweepCursor) -> StoreResult<()> {
         self.touch();
-        self.db.tables.about.insert(name, to_row(cursor)?.as_slice()).map_err(fault)?;
-        Ok(())
+        self.db.tables.about.insert(name, &to_row(cursor)?)
     }
 
     /// Encrypts what rests otherwise than its space's protection says, looking at about so many rows. To be repeated
@@ -147,18 +154,18 @@ impl Batch<'_> {
                 0 => self.sweep_events(&mut cursor, space, left)?,
                 1 => self.sweep_content_rows(&mut cursor, space, left)?,
                 2 => self.sweep_files(&mut cursor, space, left)?,
-                3 => sweep_table!(self, kept_spaces, cursor, space, left, |_| b"kept space".to_vec()),
-                4 => sweep_table!(self, users, cursor, space, left, <[u8]>::to_vec),
-                5 => sweep_table!(self, user_names, cursor, space, left, <[u8]>::to_vec),
-                6 => sweep_table!(self, signing_keys, cursor, space, left, <[u8]>::to_vec),
-                7 => sweep_table!(self, webhooks, cursor, space, left, <[u8]>::to_vec),
-                8 => sweep_table!(self, reports, cursor, space, left, <[u8]>::to_vec),
-                9 => sweep_table!(self, accounts, cursor, space, left, <[u8]>::to_vec),
-                10 => sweep_table!(self, sessions, cursor, space, left, <[u8]>::to_vec),
-                11 => sweep_table!(self, invitations, cursor, space, left, <[u8]>::to_vec),
+                3 => sweep_table!(self, kept_spaces.id, cursor, space, left, |_| b"kept space".to_vec()),
+                4 => sweep_table!(self, users.space, cursor, space, left, <[u8]>::to_vec),
+                5 => sweep_table!(self, user_names.space, cursor, space, left, <[u8]>::to_vec),
+                6 => sweep_table!(self, signing_keys.space, cursor, space, left, <[u8]>::to_vec),
+                7 => sweep_table!(self, webhooks.space, cursor, space, left, <[u8]>::to_vec),
+                8 => sweep_table!(self, reports.space, cursor, space, left, <[u8]>::to_vec),
+                9 => sweep_table!(self, accounts.space, cursor, space, left, <[u8]>::to_vec),
+                10 => sweep_table!(self, sessions.space, cursor, space, left, <[u8]>::to_vec),
+                11 => sweep_table!(self, invitations.space, cursor, space, left, <[u8]>::to_vec),
                 _ => {
                     self.touch();
-                    self.db.tables.about.remove(name.as_str()).map_err(fault)?;
+                    self.db.tables.about.remove(name.as_str())?;
                     return Ok(cursor.progress(true));
                 }
             };
@@ -188,16 +195,15 @@ impl Batch<'_> {
     }
 
     fn sweep_events(&mut self, cursor: &mut SweepCursor, space: Option<SpaceId>, most: usize) -> StoreResult<Page> {
-        let after = crate::database::db::seq_at_end(&cursor.after).0;
         let mut rows = Vec::new();
-        for entry in self.db.tables.events.range(after.saturating_add(1)..).map_err(fault)?.take(most) {
-            let (seq, value) = entry.map_err(fault)?;
-            let parts = encode::decode_event(value.value())?;
+        for row in self.db.tables.events.range((after_bound::<EventNo>(&cursor.after)?, Bound::Unbounded))?.take(most) {
+            let row = row?;
+            let parts = encode::decode_event(row.value()?)?;
             let owner = Blob::plain_space_of(parts.blob).filter(|owner| space.is_none_or(|space| space == *owner));
-            rows.push((Seq(seq.value()), owner, parts.row.id, parts.inline.map(Inline::into_owned)));
+            rows.push((row.key().seq(), owner, parts.row.id, parts.inline.map(Inline::into_owned)));
         }
         let page = rows.len();
-        let last = rows.last().map(|(seq, ..)| seq.0.to_be_bytes().to_vec());
+        let last = rows.last().map(|(seq, ..)| EventNo::new(*seq).as_bytes().to_vec());
         for (seq, owner, id, inline) in rows {
             if let (Some(owner), Some(inline)) = (owner, inline)
                 && let Some(anew) = self.inline_anew(&owner, &id, &inline)?
@@ -224,8 +230,8 @@ impl Batch<'_> {
     }
 
     /// Larger content in the form in which it should rest, if that is another.
-    fn content_anew(&mut self, key: &[u8; 36], stored: &[u8]) -> StoreResult<Option<Vec<u8>>> {
-        let (no, hash) = split_content_key(key);
+    fn content_anew(&mut self, key: &ContentKey, stored: &[u8]) -> StoreResult<Option<Vec<u8>>> {
+        let (no, hash) = (key.space(), key.hash());
         let space = self.db.space_id(no)?;
         let name = content_name(&hash);
         let is_sealed = self.is_sealed(no)?;
@@ -253,12 +259,12 @@ impl Batch<'_> {
         most: usize,
     ) -> StoreResult<Page> {
         let rows = page_of(&self.db.tables.content_bytes, &cursor.after, most)?;
-        let last = rows.last().map(|(key, _)| key.to_vec());
+        let last = rows.last().map(|(key, _)| key.as_bytes().to_vec());
         for (key, stored) in &rows {
             if self.is_in(space, key)?
                 && let Some(anew) = self.content_anew(key, stored)?
             {
-                self.db.tables.content_bytes.insert(key, anew.as_slice()).map_err(fault)?;
+                self.db.tables.content_bytes.insert(key, &anew)?;
                 cursor.changed += 1;
             }
         }
@@ -266,18 +272,24 @@ impl Batch<'_> {
     }
 
     fn sweep_files(&mut self, cursor: &mut SweepCursor, space: Option<SpaceId>, most: usize) -> StoreResult<Page> {
-        let rows = page_of(&self.db.tables.contents, &cursor.after, most)?;
-        let last = rows.last().map(|(key, _)| key.to_vec());
+        let mut rows = Vec::new();
+        for row in
+            self.db.tables.contents.range((after_bound::<ContentKey>(&cursor.after)?, Bound::Unbounded))?.take(most)
+        {
+            let row = row?;
+            rows.push((row.key(), row.value()?.place));
+        }
+        let last = rows.last().map(|(key, _)| key.as_bytes().to_vec());
         let mut bytes = 0;
-        for (key, row) in &rows {
+        for (key, place) in &rows {
             if bytes > FILE_BYTES_PER_STEP {
                 return Ok(Page { rows: 0, last: None, must_commit: true });
             }
-            if encode::decode_content(row)?.place != ContentLocation::File || !self.is_in(space, key)? {
+            if *place != ContentLocation::File || !self.is_in(space, key)? {
                 continue;
             }
-            let (no, hash) = split_content_key(key);
-            let owner = self.db.space_id(no)?;
+            let hash = key.hash();
+            let owner = self.db.space_id(key.space())?;
             let number = self.writing(&owner)?.key.number();
             if self.db.keys.storage_key(&owner, number).is_none() {
                 return Ok(Page { rows: 0, last: None, must_commit: true });
@@ -293,24 +305,22 @@ impl Batch<'_> {
                 // One file that cannot be read must not keep all others from being encrypted.
                 Err(why) => tracing::warn!(%hash, %why, "a content file cannot be read, and stays as it is"),
             }
-            cursor.after = key.to_vec();
+            cursor.after = key.as_bytes().to_vec();
         }
         Ok(Page { rows: rows.len(), last, must_commit: false })
     }
 
-    fn is_in(&self, space: Option<SpaceId>, key: &[u8; 36]) -> StoreResult<bool> {
+    fn is_in(&self, space: Option<SpaceId>, key: &ContentKey) -> StoreResult<bool> {
         match space {
-            Some(space) => Ok(self.db.space_id(split_content_key(key).0)? == space),
+            Some(space) => Ok(self.db.space_id(key.space())? == space),
             None => Ok(true),
         }
     }
 
     /// Whether a space is sealed. It is so for good, so one of its applied events tells; key events do not.
     fn is_sealed(&self, space: SpaceNo) -> StoreResult<bool> {
-        let bound = |author: u32, stamp| encode::author_stamp(space, model::AuthorNo(author), stamp);
-        let range = bound(0, Stamp::FIRST)..=bound(u32::MAX, Stamp::LAST);
-        for entry in self.db.tables.by_author.range(range).map_err(fault)? {
-            let seq = Seq(entry.map_err(fault)?.1.value());
+        for row in self.db.tables.by_author.range(AuthorStamp::of_space(space))? {
+            let seq = row?.value()?;
             match self.db.with_event(seq, |parts| Blob::form_of(parts.blob).ok())?.flatten() {
                 Some(BlobForm::Plain) => return Ok(false),
                 Some(BlobForm::Sealed { .. }) => return Ok(true),

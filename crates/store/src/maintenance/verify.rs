@@ -1,9 +1,9 @@
 //! Checking a data folder against the invariants: nothing is changed, everything wrong is named.
 
-use crate::database::db::{Db, fault};
+use crate::database::db::Db;
 use crate::database::open::Store;
 use crate::encode::{self, Usage, usage_index};
-use crate::events::content::{split_content_key, unused_key};
+use crate::keys::*;
 use crate::maintenance::rebuild::rebuild;
 use crate::tables::{Snapshot, TableReads as _};
 use engine::reads::{Reads, StoreResult};
@@ -11,7 +11,6 @@ use engine::release::owner_of;
 use engine::rows::{ContentLocation, EventRow, Meta};
 use model::stage::{ContentState, Stage};
 use model::{ContentHash, Group, Nanos, Need, Seq, SpaceId, SpaceNo};
-use redb::ReadableTable as _;
 use std::collections::{HashMap, HashSet};
 
 /// What a check found.
@@ -36,15 +35,15 @@ struct Check<'a> {
     db: &'a Db<Snapshot>,
     report: VerifyReport,
     more: u64,
-    counts: HashMap<[u8; 36], u64>,
-    usage: HashMap<[u8; 8], Usage>,
-    owners: HashMap<[u8; 5], u64>,
+    counts: HashMap<ContentKey, u64>,
+    usage: HashMap<UsageKey, Usage>,
+    owners: HashMap<OwnerKey, u64>,
     waiting: u64,
     held: u64,
     content_waiting: u64,
     ready: u64,
     carried: u64,
-    hunted: HashMap<Vec<u8>, u64>,
+    hunted: HashMap<HuntedKey<'static>, u64>,
     groups: HashSet<Group>,
     at_rest: bool,
 }
@@ -109,11 +108,11 @@ impl Check<'_> {
 
     fn events(&mut self) -> StoreResult<()> {
         let db = self.db;
-        for entry in db.tables.events().iter().map_err(fault)? {
-            let (seq, value) = entry.map_err(fault)?;
+        for entry in db.tables.events().iter()? {
+            let entry = entry?;
             self.report.events += 1;
-            let seq = Seq(seq.value());
-            let parts = encode::decode_event(value.value())?;
+            let seq = entry.key().seq();
+            let parts = encode::decode_event(entry.value()?)?;
             self.inline(seq, &parts)?;
             let row = parts.row;
             let known = db.seq(&row.id)?;
@@ -125,14 +124,12 @@ impl Check<'_> {
                 self.content_of(seq, &row, meta)?;
             }
         }
-        for entry in db.tables.timeline().iter().map_err(fault)? {
-            let (key, value) = entry.map_err(fault)?;
-            let fits = db.is_faithful(&key.value(), value.value())?;
-            self.require(fits, || {
-                format!("a timeline row of {} is no copy of it", encode::stamp_at_end(&key.value()).id)
-            });
+        for entry in db.tables.timeline().iter()? {
+            let row = entry?;
+            let fits = db.is_faithful(row.key(), row.value()?)?;
+            self.require(fits, || format!("a timeline row of {} is no copy of it", row.key().stamp().id));
         }
-        let ids = redb::ReadableTableMetadata::len(db.tables.ids()).map_err(fault)?;
+        let ids = db.tables.ids().len()?;
         let events = self.report.events;
         self.require(ids == events, || format!("{ids} ids but {events} events"));
         Ok(())
@@ -169,7 +166,7 @@ impl Check<'_> {
             Stage::Held { unmet, until, .. } => self.held_event(seq, row, unmet, *until),
             Stage::Ready => {
                 self.ready += 1;
-                let queued = db.tables.ready().get(seq.0).map_err(fault)?.is_some();
+                let queued = db.tables.ready().contains(EventNo::new(seq))?;
                 self.require(queued, || format!("{seq}: ready but not in the queue"));
                 Ok(())
             }
@@ -197,10 +194,9 @@ impl Check<'_> {
 
     /// Entries are trimmed by age, but one that is there speaks of its event.
     fn journal(&mut self, seq: Seq, position: u64) -> StoreResult<()> {
-        let found = self.db.tables.journal().get(position).map_err(fault)?.map(|guard| guard.value());
-        let fits = match found {
-            Some(bytes) => encode::decode_entry(&bytes)?.seq == seq,
-            None => self.db.tables.journal().first().map_err(fault)?.is_none_or(|(first, _)| first.value() > position),
+        let fits = match self.db.tables.journal().get(JournalNo::new(position))? {
+            Some(entry) => entry.seq == seq,
+            None => self.db.tables.journal().first()?.is_none_or(|first| first.key().number() > position),
         };
         self.require(fits, || format!("{seq}: its journal entry {position} is missing or speaks of another event"));
         Ok(())
@@ -211,9 +207,8 @@ impl Check<'_> {
         self.held += 1;
         self.require(!unmet.is_empty(), || format!("{seq}: held for nothing"));
         let owner = owner_of(row);
-        *self.owners.entry(encode::owner_key(owner)).or_default() += 1;
-        let by_deadline: [u8; 16] = crate::keys::key(&[&until.0.to_be_bytes(), &seq.0.to_be_bytes()]);
-        let listed = db.tables.held().get(by_deadline).map_err(fault)?.is_some();
+        *self.owners.entry(OwnerKey::new(owner)).or_default() += 1;
+        let listed = db.tables.held().contains(HeldKey::new(until, seq))?;
         self.require(listed, || format!("{seq}: held but not listed by its deadline"));
         let space = db.space_of(seq)?;
         for need in unmet {
@@ -235,7 +230,7 @@ impl Check<'_> {
             if let Some(space) = space {
                 self.groups.extend(Group::of(need, space));
                 if matches!(need, Need::Event(_) | Need::Key(_)) {
-                    *self.hunted.entry([space.0.as_slice(), &need.to_key()].concat()).or_default() += 1;
+                    *self.hunted.entry(HuntedKey::new(&space, need)).or_default() += 1;
                 }
             }
         }
@@ -244,12 +239,12 @@ impl Check<'_> {
 
     fn content_of(&mut self, seq: Seq, row: &EventRow, meta: &Meta) -> StoreResult<()> {
         let db = self.db;
-        let usage = crate::keys::key(&[&meta.space.0.to_be_bytes(), &meta.author.0.to_be_bytes()]);
+        let usage = UsageKey::new(meta.space, meta.author);
         let slot = &mut self.usage.entry(usage).or_default().by_state[usage_index(row.content)];
         *slot = (slot.0 + 1, slot.1.saturating_add(meta.content_len));
         let shared = meta.content_len > db.policy.inline_bytes_max;
         if shared && row.content.holds_reference() {
-            *self.counts.entry(encode::content_key(meta.space, &meta.content_hash)).or_default() += 1;
+            *self.counts.entry(ContentKey::new(meta.space, meta.content_hash)).or_default() += 1;
         }
         if row.content == ContentState::Missing && row.is_applied() {
             self.content_waiting += 1;
@@ -269,29 +264,28 @@ impl Check<'_> {
     }
 
     fn totals(&mut self) -> StoreResult<()> {
-        use redb::ReadableTableMetadata as _;
         let tables = &self.db.tables;
         let pairs = [
-            ("reverse rows of needs", tables.waiting.len().map_err(fault)?, self.waiting),
-            ("held events by deadline", tables.held.len().map_err(fault)?, self.held),
-            ("held events by owner", tables.held_by_owner.len().map_err(fault)?, self.held),
-            ("events waiting for content", tables.content_waiting.len().map_err(fault)?, self.content_waiting),
-            ("carried events", tables.carried.len().map_err(fault)?, self.carried),
-            ("carried events by age", tables.carried_order.len().map_err(fault)?, self.carried),
-            ("ready events", tables.ready.len().map_err(fault)?, self.ready),
-            ("owners of held events", tables.held_counts.len().map_err(fault)?, self.owners.len() as u64),
+            ("reverse rows of needs", tables.waiting.len()?, self.waiting),
+            ("held events by deadline", tables.held.len()?, self.held),
+            ("held events by owner", tables.held_by_owner.len()?, self.held),
+            ("events waiting for content", tables.content_waiting.len()?, self.content_waiting),
+            ("carried events", tables.carried.len()?, self.carried),
+            ("carried events by age", tables.carried_order.len()?, self.carried),
+            ("ready events", tables.ready.len()?, self.ready),
+            ("owners of held events", tables.held_counts.len()?, self.owners.len() as u64),
         ];
         for (what, rows, counted) in pairs {
             self.require(rows == counted, || format!("{rows} rows of {what}, but {counted} counted"));
         }
-        let (hunted, waited_for) = (tables.hunted.len().map_err(fault)?, self.hunted.len() as u64);
+        let (hunted, waited_for) = (tables.hunted.len()?, self.hunted.len() as u64);
         self.require(hunted == waited_for, || format!("{hunted} needs are hunted, but others are waited for"));
         for (key, counted) in std::mem::take(&mut self.hunted) {
-            let stored = tables.hunted.get(key.as_slice()).map_err(fault)?.map_or(0, |guard| guard.value());
+            let stored = tables.hunted.get(key)?.unwrap_or(0);
             self.require(stored == counted, || format!("a need has {counted} waiting, but {stored} are noted"));
         }
         for (owner, counted) in self.owners.clone() {
-            let stored = tables.held_counts.get(owner).map_err(fault)?.map_or(0, |guard| guard.value());
+            let stored = tables.held_counts.get(owner)?.unwrap_or(0);
             self.require(stored == counted, || format!("an owner has {counted} held, but {stored} are noted"));
         }
         Ok(())
@@ -300,24 +294,24 @@ impl Check<'_> {
     fn contents(&mut self) -> StoreResult<()> {
         let db = self.db;
         let mut counts = std::mem::take(&mut self.counts);
-        for entry in db.tables.contents().iter().map_err(fault)? {
-            let (key, value) = entry.map_err(fault)?;
+        for entry in db.tables.contents().iter()? {
+            let entry = entry?;
             self.report.contents += 1;
-            let row = encode::decode_content(value.value())?;
-            let counted = counts.remove(&key.value()).unwrap_or(0);
-            let (space, hash) = split_content_key(&key.value());
+            let (key, row) = (entry.key(), entry.value()?);
+            let counted = counts.remove(&key).unwrap_or(0);
+            let (space, hash) = (key.space(), key.hash());
             self.require(row.count == counted, || {
                 format!("content {hash}: {} references noted, {counted} counted", row.count)
             });
             self.require(row.count > 0 || row.place != ContentLocation::Absent, || {
                 format!("content {hash}: a row for nothing")
             });
-            let unused = db.tables.unused().get(unused_key(row.unused_since, space, &hash)).map_err(fault)?.is_some();
+            let unused = db.tables.unused().contains(UnusedContentKey::new(row.unused_since, space, hash))?;
             self.require(unused == (row.count == 0), || format!("content {hash}: wrongly listed as used or unused"));
             self.bytes(space, &hash, row.place, row.len)?;
         }
         for (key, _) in counts {
-            self.wrong(format!("content {}: referred to without a row", split_content_key(&key).1));
+            self.wrong(format!("content {}: referred to without a row", key.hash()));
         }
         Ok(())
     }
@@ -340,10 +334,10 @@ impl Check<'_> {
 
     fn usage(&mut self) -> StoreResult<()> {
         let mut counted = std::mem::take(&mut self.usage);
-        for entry in self.db.tables.usage().iter().map_err(fault)? {
-            let (key, value) = entry.map_err(fault)?;
-            let stored = encode::decode_usage(value.value())?;
-            let recount = counted.remove(&key.value()).unwrap_or_default();
+        for entry in self.db.tables.usage().iter()? {
+            let row = entry?;
+            let stored = row.value()?;
+            let recount = counted.remove(&row.key()).unwrap_or_default();
             self.require(stored == recount, || format!("usage {stored:?} noted, {recount:?} counted"));
         }
         self.require(counted.is_empty(), || format!("{} authors without a usage row", counted.len()));
@@ -352,7 +346,7 @@ impl Check<'_> {
 
     fn schedule(&mut self) -> StoreResult<()> {
         let rows = self.db.schedule()?;
-        let due = redb::ReadableTableMetadata::len(self.db.tables.schedule_due()).map_err(fault)?;
+        let due = self.db.tables.schedule_due().len()?;
         self.require(rows.len() as u64 == due, || format!("{} groups scheduled, {due} by time", rows.len()));
         for (group, _) in &rows {
             let pending = self.db.is_waited_for(group)? || !self.at_rest;

@@ -1,36 +1,30 @@
 //! Rows of the `space` protocol: memberships and their limits, edits, tombstones, and contributions to the views.
 
 use crate::database::batch::{Batch, put_or_remove};
-use crate::database::db::{Db, fault};
-use crate::encode;
+use crate::database::db::{Db, stamped};
+use crate::encode::RoleCap;
+use crate::keys::*;
 use crate::tables::TableReads;
 use engine::change::SpaceChange;
 use engine::reads::{SpaceReads, StoreResult};
 use engine::receive;
 use engine::rows::{Membership, MembershipLimit, RegisterKey, SpaceTask, Task};
 use model::{AuthorNo, Envelope, EventId, Seq, Stamp};
-use redb::ReadableTable as _;
 
 impl Batch<'_> {
     pub(crate) fn apply_space(&mut self, change: SpaceChange) -> StoreResult<()> {
         match change {
             SpaceChange::View(row_change, row, stamp, seq) => self.view(row_change, row, stamp, seq),
             SpaceChange::Membership(seq, membership) => {
-                let bytes = encode::encode_membership(&membership);
-                self.db.tables.memberships.insert(seq.0, bytes.as_slice()).map_err(fault).map(drop)
+                self.db.tables.memberships.insert(EventNo::new(seq), membership)
             }
             SpaceChange::Limit(row_change, membership, limit) => {
-                let key = encode::number_stamp(membership, limit.from);
-                let cap = limit.cap.map_or(0, model::payload::MemberRole::code);
-                put_or_remove(row_change, &mut self.db.tables.limits, key, cap)
+                let key = EventStamp::new(membership, limit.from);
+                put_or_remove(row_change, &mut self.db.tables.limits, key, RoleCap(limit.cap))
             }
-            SpaceChange::Edit(target, stamp, seq) => {
-                let key = encode::number_stamp(target, stamp);
-                self.db.tables.edits.insert(key, seq.0).map_err(fault).map(drop)
-            }
+            SpaceChange::Edit(target, stamp, seq) => self.db.tables.edits.insert(EventStamp::new(target, stamp), seq),
             SpaceChange::Tombstone(target, stamp, seq) => {
-                let key = encode::id_stamp(&target, stamp);
-                self.db.tables.tombstones.insert(key, seq.0).map_err(fault).map(drop)
+                self.db.tables.tombstones.insert(TargetStamp::new(target, stamp), seq)
             }
         }
     }
@@ -38,8 +32,7 @@ impl Batch<'_> {
 
 impl<V: TableReads> SpaceReads for Db<V> {
     fn membership(&self, seq: Seq) -> StoreResult<Option<Membership>> {
-        let found = self.tables.memberships().get(seq.0).map_err(fault)?;
-        found.map(|guard| encode::decode_membership(guard.value())).transpose()
+        self.tables.memberships().get(EventNo::new(seq))
     }
 
     fn limits(&self, membership: Seq, before: Stamp) -> StoreResult<Vec<MembershipLimit>> {
@@ -47,24 +40,17 @@ impl<V: TableReads> SpaceReads for Db<V> {
     }
 
     fn tombstones(&self, target: &EventId) -> StoreResult<Vec<(Stamp, Seq)>> {
-        let (from, to) = (encode::id_stamp(target, Stamp::FIRST), encode::id_stamp(target, Stamp::LAST));
-        Self::after(self.tables.tombstones(), from, to, usize::MAX)
-    }
-
-    fn open_content(&self, envelope: &Envelope, wire: &[u8]) -> StoreResult<Option<Vec<u8>>> {
-        Ok(receive::plain_content(self, self.policy.inline_bytes_max, envelope, wire))
+        stamped(self.tables.tombstones().range(TargetStamp::of_target(*target))?)
     }
 
     fn edits(&self, target: Seq, after: Stamp, most: usize) -> StoreResult<Vec<(Stamp, Seq)>> {
-        let (from, to) = (encode::number_stamp(target, after), encode::number_stamp(target, Stamp::LAST));
+        let (from, to) = (EventStamp::new(target, after), EventStamp::new(target, Stamp::LAST));
         Self::after(self.tables.edits(), from, to, most)
     }
 
     fn next_rederive(&self, but: (Seq, Stamp)) -> StoreResult<Option<Stamp>> {
-        let (from, to) = encode::rederive_range();
-        for entry in self.tables.tasks().range(from.as_slice()..to.as_slice()).map_err(fault)?.take(2) {
-            if let Task::Space(SpaceTask::Rederive(membership, after)) =
-                encode::decode_task(entry.map_err(fault)?.0.value())?
+        for row in self.tables.tasks().range(TaskKey::of_rederive())?.take(2) {
+            if let Task::Space(SpaceTask::Rederive(membership, after)) = row?.key().task()?
                 && (membership, after) != but
             {
                 return Ok(Some(after));
@@ -74,23 +60,26 @@ impl<V: TableReads> SpaceReads for Db<V> {
     }
 
     fn versions(&self, target: Seq, after: Stamp, most: usize) -> StoreResult<Vec<(Stamp, Seq)>> {
-        let (from, to) = (encode::number_stamp(target, after), encode::number_stamp(target, Stamp::LAST));
+        let (from, to) = (EventStamp::new(target, after), EventStamp::new(target, Stamp::LAST));
         Self::after(self.tables.versions(), from, to, most)
     }
 
     fn register_winner(&self, key: &RegisterKey) -> StoreResult<Option<(Stamp, Seq)>> {
-        let (from, to) = (encode::register_key(key, Stamp::FIRST), encode::register_key(key, Stamp::LAST));
-        Self::last(self.tables.registers(), from, to)
+        let Some(row) = self.tables.registers().range(RegisterStamp::of_register(key))?.next_back().transpose()? else {
+            return Ok(None);
+        };
+        Ok(Some((row.key().stamp()?, row.value()?)))
     }
 
     fn last_version(&self, target: Seq) -> StoreResult<Option<(Stamp, Seq)>> {
-        let (from, to) = (encode::number_stamp(target, Stamp::FIRST), encode::number_stamp(target, Stamp::LAST));
-        Self::last(self.tables.versions(), from, to)
+        Self::last(self.tables.versions().range(EventStamp::of_event(target))?)
     }
 
     fn reaction_winner(&self, target: Seq, author: AuthorNo) -> StoreResult<Option<(Stamp, Seq)>> {
-        let (from, to) =
-            (encode::reaction_key(target, author, Stamp::FIRST), encode::reaction_key(target, author, Stamp::LAST));
-        Self::last(self.tables.reactions(), from, to)
+        Self::last(self.tables.reactions().range(ReactionKey::of_author(target, author))?)
+    }
+
+    fn open_content(&self, envelope: &Envelope, wire: &[u8]) -> StoreResult<Option<Vec<u8>>> {
+        Ok(receive::plain_content(self, self.policy.inline_bytes_max, envelope, wire))
     }
 }

@@ -3,22 +3,22 @@
 //! Sessions and invitations are found by the hash of a secret that only a browser or a link has.
 
 use crate::database::batch::Batch;
-use crate::database::db::{Db, fault};
-
+use crate::database::db::Db;
 use crate::encode::{from_row, to_row};
+use crate::keys::*;
 use crate::tables::TableReads;
 use engine::reads::StoreResult;
 use model::payload::MemberRole;
 use model::{Nanos, SpaceId};
-use redb::ReadableTable as _;
 use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
 
 /// The BLAKE3 hash of a secret.
 pub type SecretHash = [u8; 32];
 
 /// What a session is found by: the space, the keyed hash of the user, and half the hash of the browser's secret. So a
 /// user's sessions are neighbours.
-pub type SessionId = [u8; 48];
+pub type SessionId = [u8; SessionKey::WIDTH];
 
 /// What a passkey calls a user.
 pub type PasskeyHandle = [u8; 16];
@@ -120,16 +120,13 @@ impl Invitation {
 
 /// The space of a session.
 pub fn space_of(id: &SessionId) -> SpaceId {
-    SpaceId(crate::keys::key(&[&id[..16]]))
+    SessionKey::from(*id).space()
 }
 
 /// The session of a user who has that secret.
-pub fn session_id(user_key: &[u8; 32], hash: &SecretHash) -> SessionId {
-    crate::keys::key(&[user_key, &hash[..16]])
-}
-
-fn hash_key(space: &SpaceId, hash: &SecretHash) -> [u8; 48] {
-    crate::keys::key(&[&space.0, hash])
+pub fn session_id(user_key: &[u8; UserKey::WIDTH], hash: &SecretHash) -> SessionId {
+    let user = UserKey::from(*user_key);
+    *SessionKey::new(user.space(), user.user(), KeyField::read(&hash[..16])).as_bytes()
 }
 
 impl Batch<'_> {
@@ -137,16 +134,15 @@ impl Batch<'_> {
     pub fn keep_account(&mut self, space: &SpaceId, account: &Account) -> StoreResult<()> {
         self.touch();
         let key = self.shared.user_key(space, &account.user);
-        let row = self.protect(space, &key, &to_row(account)?)?;
-        self.db.tables.accounts.insert(key, row.as_slice()).map_err(fault)?;
-        Ok(())
+        let row = self.protect(space, key.as_bytes(), &to_row(account)?)?;
+        self.db.tables.accounts.insert(key, &row)
     }
 
     /// Forgets an account, ends its sessions, and takes back what its user invited to.
     pub fn forget_account(&mut self, space: &SpaceId, user: &str) -> StoreResult<()> {
         self.touch();
         let key = self.shared.user_key(space, user);
-        self.db.tables.accounts.remove(key).map_err(fault)?;
+        self.db.tables.accounts.remove(key)?;
         for (id, _) in self.db.sessions_of(space, user)? {
             self.end_session(&id)?;
         }
@@ -162,29 +158,27 @@ impl Batch<'_> {
     pub fn keep_session(&mut self, id: &SessionId, session: &Session) -> StoreResult<()> {
         self.touch();
         let row = self.protect(&space_of(id), id, &to_row(session)?)?;
-        self.db.tables.sessions.insert(id, row.as_slice()).map_err(fault)?;
-        Ok(())
+        self.db.tables.sessions.insert(SessionKey::from(*id), &row)
     }
 
     /// Ends a session. Says whether there was one.
     pub fn end_session(&mut self, id: &SessionId) -> StoreResult<bool> {
         self.touch();
-        Ok(self.db.tables.sessions.remove(id).map_err(fault)?.is_some())
+        self.db.tables.sessions.remove(SessionKey::from(*id))
     }
 
     /// Keeps an invitation, or changes what is kept of it.
     pub fn keep_invitation(&mut self, space: &SpaceId, hash: &SecretHash, invitation: &Invitation) -> StoreResult<()> {
         self.touch();
-        let key = hash_key(space, hash);
-        let row = self.protect(space, &key, &to_row(invitation)?)?;
-        self.db.tables.invitations.insert(key, row.as_slice()).map_err(fault)?;
-        Ok(())
+        let key = InvitationKey::new(*space, *hash);
+        let row = self.protect(space, key.as_bytes(), &to_row(invitation)?)?;
+        self.db.tables.invitations.insert(key, &row)
     }
 
     /// Takes an invitation back. Says whether there was one.
     pub fn end_invitation(&mut self, space: &SpaceId, hash: &SecretHash) -> StoreResult<bool> {
         self.touch();
-        Ok(self.db.tables.invitations.remove(hash_key(space, hash)).map_err(fault)?.is_some())
+        self.db.tables.invitations.remove(InvitationKey::new(*space, *hash))
     }
 }
 
@@ -196,57 +190,57 @@ impl<V: TableReads> Db<V> {
 
     /// What a passkey calls a user: it tells nobody else who that is.
     pub fn handle(&self, space: &SpaceId, user: &str) -> PasskeyHandle {
-        crate::keys::key(&[&self.shared.user_key(space, user)[16..]])
+        self.shared.user_key(space, user).user().0
     }
 
     /// The account that a passkey names.
     pub fn account_by_handle(&self, space: &SpaceId, handle: &PasskeyHandle) -> StoreResult<Option<Account>> {
-        self.account_at(space, crate::keys::key(&[&space.0, handle]))
+        self.account_at(space, UserKey::new(*space, UserHash(*handle)))
     }
 
-    fn account_at(&self, space: &SpaceId, key: [u8; 32]) -> StoreResult<Option<Account>> {
-        let Some(row) = self.tables.accounts().get(key).map_err(fault)? else { return Ok(None) };
-        let plain = self.open_at_rest(space, &key, row.value())?;
+    fn account_at(&self, space: &SpaceId, key: UserKey) -> StoreResult<Option<Account>> {
+        let Some(row) = self.tables.accounts().get_row(key)? else { return Ok(None) };
+        let plain = self.open_at_rest(space, key.as_bytes(), row.value()?)?;
         plain.map(|plain| from_row(&plain, "an account")).transpose()
     }
 
     /// What the sessions of a user begin with.
-    pub fn session_prefix(&self, space: &SpaceId, user: &str) -> [u8; 32] {
-        self.shared.user_key(space, user)
+    pub fn session_prefix(&self, space: &SpaceId, user: &str) -> [u8; UserKey::WIDTH] {
+        *self.shared.user_key(space, user).as_bytes()
     }
 
     /// A session.
     pub fn session(&self, id: &SessionId) -> StoreResult<Option<Session>> {
-        let Some(row) = self.tables.sessions().get(id).map_err(fault)? else { return Ok(None) };
-        let plain = self.open_at_rest(&space_of(id), id, row.value())?;
+        let Some(row) = self.tables.sessions().get_row(SessionKey::from(*id))? else { return Ok(None) };
+        let plain = self.open_at_rest(&space_of(id), id, row.value()?)?;
         plain.map(|plain| from_row(&plain, "a session")).transpose()
     }
 
     /// An invitation by the hash of its secret.
     pub fn invitation(&self, space: &SpaceId, hash: &SecretHash) -> StoreResult<Option<Invitation>> {
-        let key = hash_key(space, hash);
-        let Some(row) = self.tables.invitations().get(key).map_err(fault)? else { return Ok(None) };
-        let plain = self.open_at_rest(space, &key, row.value())?;
+        let key = InvitationKey::new(*space, *hash);
+        let Some(row) = self.tables.invitations().get_row(key)? else { return Ok(None) };
+        let plain = self.open_at_rest(space, key.as_bytes(), row.value()?)?;
         plain.map(|plain| from_row(&plain, "an invitation")).transpose()
     }
 
     /// The sessions of a user.
     pub fn sessions_of(&self, space: &SpaceId, user: &str) -> StoreResult<Vec<(SessionId, Session)>> {
-        let prefix = self.session_prefix(space, user);
-        self.sessions_between(session_id(&prefix, &[0; 32]), session_id(&prefix, &[0xff; 32]), usize::MAX)
+        self.sessions_in(SessionKey::of_user(*space, self.shared.user_key(space, user).user()), usize::MAX)
     }
 
     /// Sessions of a space, in an order that means nothing.
     pub fn sessions(&self, space: &SpaceId, most: usize) -> StoreResult<Vec<(SessionId, Session)>> {
-        self.sessions_between(crate::keys::key(&[&space.0]), crate::keys::key(&[&space.0, &[0xff; 32]]), most)
+        self.sessions_in(SessionKey::of_space(*space), most)
     }
 
-    fn sessions_between(&self, from: SessionId, to: SessionId, most: usize) -> StoreResult<Vec<(SessionId, Session)>> {
+    fn sessions_in(&self, range: RangeInclusive<SessionKey>, most: usize) -> StoreResult<Vec<(SessionId, Session)>> {
         let mut found = Vec::new();
-        for entry in self.tables.sessions().range(from..=to).map_err(fault)?.take(most) {
-            let (id, row) = entry.map_err(fault)?;
-            if let Some(plain) = self.open_at_rest(&space_of(&id.value()), &id.value(), row.value())? {
-                found.push((id.value(), from_row(&plain, "a session")?));
+        for row in self.tables.sessions().range(range)?.take(most) {
+            let row = row?;
+            let id = row.key();
+            if let Some(plain) = self.open_at_rest(&id.space(), id.as_bytes(), row.value()?)? {
+                found.push((*id.as_bytes(), from_row(&plain, "a session")?));
             }
         }
         Ok(found)
@@ -255,11 +249,10 @@ impl<V: TableReads> Db<V> {
     /// All invitations of a space, in an order that means nothing.
     pub fn invitations(&self, space: &SpaceId) -> StoreResult<Vec<(SecretHash, Invitation)>> {
         let mut found = Vec::new();
-        let range = hash_key(space, &[0; 32])..=hash_key(space, &[0xff; 32]);
-        for entry in self.tables.invitations().range(range).map_err(fault)? {
-            let (key, row) = entry.map_err(fault)?;
-            if let Some(plain) = self.open_at_rest(space, &key.value(), row.value())? {
-                found.push((crate::keys::key(&[&key.value()[16..]]), from_row(&plain, "an invitation")?));
+        for row in self.tables.invitations().range(InvitationKey::of_space(*space))? {
+            let row = row?;
+            if let Some(plain) = self.open_at_rest(space, row.key().as_bytes(), row.value()?)? {
+                found.push((row.key().secret(), from_row(&plain, "an invitation")?));
             }
         }
         Ok(found)

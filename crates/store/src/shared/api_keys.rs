@@ -1,14 +1,14 @@
 //! What the HTTP door keeps: API keys, keys that sign for users, what was asked before, and who administered what.
 
 use crate::database::batch::Batch;
-use crate::database::db::{Db, fault};
+use crate::database::db::Db;
 use crate::encode;
 use crate::encode::{from_row, to_row};
+use crate::keys::*;
 use crate::tables::TableReads;
 use engine::access::KeyRole;
 use engine::reads::StoreResult;
 use model::{EventId, Nanos, SpaceId};
-use redb::ReadableTable as _;
 use serde::{Deserialize, Serialize};
 
 /// An API key, without its secret.
@@ -61,6 +61,21 @@ impl std::fmt::Debug for SigningSecret {
     }
 }
 
+/// What came of a request, enough to answer a repetition as the first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum RequestOutcome {
+    /// It made an event.
+    Event(EventId),
+    /// It founded a space.
+    Space(SpaceId),
+    /// It made a secret, which can be derived again from this salt.
+    Secret([u8; 16]),
+    /// It began the job of that number.
+    Job(u64),
+    /// There is nothing to say beyond that it was done.
+    Done,
+}
+
 /// What came of a request that may be repeated.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct IdempotencyRecord {
@@ -68,8 +83,8 @@ pub struct IdempotencyRecord {
     pub fingerprint: [u8; 32],
     /// When.
     pub at: Nanos,
-    /// The event that came of it.
-    pub event: EventId,
+    /// What came of it.
+    pub outcome: RequestOutcome,
 }
 
 /// An act of administration.
@@ -91,42 +106,38 @@ pub struct AuditRow {
 pub const IDEMPOTENCY_NANOS: u64 = 24 * 3600 * Nanos::SECOND;
 
 /// What an entry of the audit log is wrapped under.
-pub(crate) fn audit_name(number: u64) -> Vec<u8> {
-    [b"audit".as_slice(), &number.to_be_bytes()].concat()
+pub(crate) fn audit_name(key: &[u8]) -> Vec<u8> {
+    [b"audit".as_slice(), key].concat()
 }
 
 impl Batch<'_> {
     /// Keeps an API key, or changes what is kept of it.
     pub fn keep_api_key(&mut self, id: [u8; 8], key: &ApiKey) -> StoreResult<()> {
         self.touch();
-        self.db.tables.api_keys.insert(id, to_row(key)?.as_slice()).map_err(fault)?;
-        Ok(())
+        self.db.tables.api_keys.insert(ApiKeyName::new(id), &to_row(key)?)
     }
 
     /// Keeps a key that signs for users.
     pub fn keep_signing_key(&mut self, space: &SpaceId, number: u64, key: &SigningSecret) -> StoreResult<()> {
         self.touch();
-        let id = crate::keys::key(&[&space.0, &number.to_be_bytes()]);
-        let row = self.protect(space, &id, &to_row(key)?)?;
-        self.db.tables.signing_keys.insert(id, row.as_slice()).map_err(fault)?;
-        Ok(())
+        let id = SigningKeyName::new(*space, number);
+        let row = self.protect(space, id.as_bytes(), &to_row(key)?)?;
+        self.db.tables.signing_keys.insert(id, &row)
     }
 
     /// Remembers what came of a request, and forgets a few that are too old to be repeated.
     pub fn keep_asked(&mut self, who_and_key: [u8; 32], asked: &IdempotencyRecord) -> StoreResult<()> {
         self.touch();
-        self.db.tables.idempotency.insert(who_and_key, to_row(asked)?.as_slice()).map_err(fault)?;
-        let order = crate::keys::key(&[&asked.at.0.to_be_bytes(), &who_and_key]);
-        self.db.tables.idempotency_order.insert(order, ()).map_err(fault)?;
+        self.db.tables.idempotency.insert(RequestKey::new(who_and_key), &to_row(asked)?)?;
+        self.db.tables.idempotency_order.insert(RequestOrderKey::new(asked.at, who_and_key), ())?;
         let before = self.now.minus(IDEMPOTENCY_NANOS);
         for _ in 0..2 {
-            let oldest = self.db.tables.idempotency_order.first().map_err(fault)?.map(|(key, _)| key.value());
-            let Some(oldest) = oldest.filter(|key| key[..8] < before.0.to_be_bytes()[..]) else { break };
-            self.db.tables.idempotency_order.remove(oldest).map_err(fault)?;
-            let key = crate::keys::key::<32>(&[&oldest[8..]]);
+            let oldest = self.db.tables.idempotency_order.first()?.map(|row| row.key());
+            let Some(oldest) = oldest.filter(|key| key.at() < before) else { break };
+            self.db.tables.idempotency_order.remove(oldest)?;
             // The key may have been used again since.
-            if self.db.asked(&key, self.now)?.is_none() {
-                self.db.tables.idempotency.remove(key).map_err(fault)?;
+            if self.db.asked(&oldest.hash(), self.now)?.is_none() {
+                self.db.tables.idempotency.remove(RequestKey::new(oldest.hash()))?;
             }
         }
         Ok(())
@@ -135,20 +146,20 @@ impl Batch<'_> {
     /// Writes an act of administration into the audit log.
     pub fn audit(&mut self, space: Option<SpaceId>, who: &str, what: &str, target: &str) -> StoreResult<()> {
         self.touch();
-        let number = self.db.tables.audit.last().map_err(fault)?.map_or(1, |(key, _)| key.value().saturating_add(1));
+        let number = self.db.tables.audit.last()?.map_or(1, |row| row.key().number().saturating_add(1));
         let entry =
             AuditRow { at: self.now, space, who: who.to_owned(), what: what.to_owned(), target: target.to_owned() };
-        let row = self.shared.master.wrap(&audit_name(number), &to_row(&entry)?);
-        self.db.tables.audit.insert(number, row.as_slice()).map_err(fault)?;
-        Ok(())
+        let key = AuditNo::new(number);
+        let row = self.shared.master.wrap(&audit_name(key.as_bytes()), &to_row(&entry)?);
+        self.db.tables.audit.insert(key, &row)
     }
 }
 
 impl<V: TableReads> Db<V> {
     /// An API key by its id.
     pub fn api_key(&self, id: &[u8; 8]) -> StoreResult<Option<ApiKey>> {
-        match self.tables.api_keys().get(id).map_err(fault)? {
-            Some(row) => from_row(row.value(), "an API key").map(Some),
+        match self.tables.api_keys().get_row(ApiKeyName::new(*id))? {
+            Some(row) => from_row(row.value()?, "an API key").map(Some),
             None => Ok(None),
         }
     }
@@ -156,21 +167,20 @@ impl<V: TableReads> Db<V> {
     /// All API keys.
     pub fn api_keys(&self) -> StoreResult<Vec<([u8; 8], ApiKey)>> {
         let mut keys = Vec::new();
-        for entry in self.tables.api_keys().iter().map_err(fault)? {
-            let (id, row) = entry.map_err(fault)?;
-            keys.push((id.value(), from_row(row.value(), "an API key")?));
+        for entry in self.tables.api_keys().iter()? {
+            let row = entry?;
+            keys.push((row.key().id(), from_row(row.value()?, "an API key")?));
         }
         Ok(keys)
     }
 
     /// The keys that sign for users of a space, the latest first.
     pub fn signing_keys(&self, space: &SpaceId) -> StoreResult<Vec<(u64, SigningSecret)>> {
-        let bound = |number: u64| crate::keys::key::<24>(&[&space.0, &number.to_be_bytes()]);
         let mut keys = Vec::new();
-        for entry in self.tables.signing_keys().range(bound(0)..=bound(u64::MAX)).map_err(fault)?.rev() {
-            let (id, row) = entry.map_err(fault)?;
-            if let Some(plain) = self.open_at_rest(space, &id.value(), row.value())? {
-                keys.push((crate::database::db::seq_at_end(&id.value()).0, from_row(&plain, "a signing key")?));
+        for row in self.tables.signing_keys().range(SigningKeyName::of_space(*space))?.rev() {
+            let row = row?;
+            if let Some(plain) = self.open_at_rest(space, row.key().as_bytes(), row.value()?)? {
+                keys.push((row.key().number(), from_row(&plain, "a signing key")?));
             }
         }
         Ok(keys)
@@ -178,9 +188,9 @@ impl<V: TableReads> Db<V> {
 
     /// What came of a request that was made within the last day.
     pub fn asked(&self, who_and_key: &[u8; 32], now: Nanos) -> StoreResult<Option<IdempotencyRecord>> {
-        match self.tables.idempotency().get(who_and_key).map_err(fault)? {
+        match self.tables.idempotency().get_row(RequestKey::new(*who_and_key))? {
             Some(row) => {
-                let asked: IdempotencyRecord = from_row(row.value(), "an idempotency row")?;
+                let asked: IdempotencyRecord = from_row(row.value()?, "an idempotency row")?;
                 Ok(Some(asked).filter(|asked| now < asked.at.plus(IDEMPOTENCY_NANOS)))
             }
             None => Ok(None),
@@ -190,11 +200,11 @@ impl<V: TableReads> Db<V> {
     /// Acts of administration before a number, the latest first.
     pub fn audit_log(&self, before: u64, most: usize) -> StoreResult<Vec<(u64, AuditRow)>> {
         let mut entries = Vec::new();
-        for entry in self.tables.audit().range(..before).map_err(fault)?.rev().take(most) {
-            let (number, row) = entry.map_err(fault)?;
-            let name = audit_name(number.value());
-            let plain = self.shared.master.unwrap(&name, row.value()).map_err(|_| encode::broken("an audit entry"))?;
-            entries.push((number.value(), from_row(&plain, "an audit entry")?));
+        for row in self.tables.audit().range(..AuditNo::new(before))?.rev().take(most) {
+            let row = row?;
+            let name = audit_name(row.key().as_bytes());
+            let plain = self.shared.master.unwrap(&name, row.value()?).map_err(|_| encode::broken("an audit entry"))?;
+            entries.push((row.key().number(), from_row(&plain, "an audit entry")?));
         }
         Ok(entries)
     }

@@ -4,13 +4,13 @@
 //! never users or content, so it rests plain.
 
 use crate::database::batch::Batch;
-use crate::database::db::{Db, fault};
+use crate::database::db::Db;
 use crate::encode::broken;
 use crate::encode::{from_row, to_row};
+use crate::keys::JobNo;
 use crate::tables::TableReads;
 use engine::reads::StoreResult;
 use model::{Identity, Nanos, SpaceId};
-use redb::ReadableTable as _;
 use serde::{Deserialize, Serialize};
 
 /// How many jobs that have ended are remembered.
@@ -99,7 +99,7 @@ impl Batch<'_> {
                 return Ok(number);
             }
         }
-        let number = self.db.tables.jobs.last().map_err(fault)?.map_or(1, |(key, _)| key.value().saturating_add(1));
+        let number = self.db.tables.jobs.last()?.map_or(1, |row| row.key().number().saturating_add(1));
         let job = Job {
             work,
             who: who.to_owned(),
@@ -116,19 +116,18 @@ impl Batch<'_> {
     /// Keeps how far a job has come. One that has ended makes room for others.
     pub fn keep_job(&mut self, number: u64, job: &Job) -> StoreResult<()> {
         self.touch();
-        self.db.tables.about.insert(LAST, number.to_be_bytes().as_slice()).map_err(fault)?;
-        self.db.tables.jobs.insert(number, to_row(job)?.as_slice()).map_err(fault)?;
+        self.db.tables.about.insert(LAST, &number.to_be_bytes())?;
+        self.db.tables.jobs.insert(JobNo::new(number), &to_row(job)?)?;
         if job.ended_at == Nanos(0) {
-            self.db.tables.open_jobs.insert(number, ()).map_err(fault)?;
-            return Ok(());
+            return self.db.tables.open_jobs.insert(JobNo::new(number), ());
         }
-        self.db.tables.open_jobs.remove(number).map_err(fault)?;
-        let oldest = self.db.tables.jobs.first().map_err(fault)?.map(|(key, _)| key.value());
-        let count = redb::ReadableTableMetadata::len(&self.db.tables.jobs).map_err(fault)?;
+        self.db.tables.open_jobs.remove(JobNo::new(number))?;
+        let oldest = self.db.tables.jobs.first()?.map(|row| row.key());
+        let count = self.db.tables.jobs.len()?;
         if let Some(oldest) = oldest.filter(|_| count > ENDED_MAX as u64)
-            && self.db.tables.open_jobs.get(oldest).map_err(fault)?.is_none()
+            && !self.db.tables.open_jobs.contains(oldest)?
         {
-            self.db.tables.jobs.remove(oldest).map_err(fault)?;
+            self.db.tables.jobs.remove(oldest)?;
         }
         Ok(())
     }
@@ -137,25 +136,25 @@ impl Batch<'_> {
 impl<V: TableReads> Db<V> {
     /// The numbers of the jobs that are under way, the oldest first.
     pub fn open_jobs(&self) -> StoreResult<Vec<u64>> {
-        let numbers = self.tables.open_jobs().iter().map_err(fault)?;
-        numbers.map(|entry| Ok(entry.map_err(fault)?.0.value())).collect()
+        let numbers = self.tables.open_jobs().iter()?;
+        numbers.map(|row| Ok(row?.key().number())).collect()
     }
 
     /// The job whose turn it is: the next after the one that had it last.
     pub fn next_job(&self) -> StoreResult<Option<(u64, Job)>> {
-        let Some(first) = self.tables.open_jobs().first().map_err(fault)?.map(|(key, _)| key.value()) else {
+        let Some(first) = self.tables.open_jobs().first()?.map(|row| row.key().number()) else {
             return Ok(None);
         };
         let last = self.about_number(LAST)?;
-        let next = self.tables.open_jobs().range(last.saturating_add(1)..).map_err(fault)?.next();
-        let number = next.transpose().map_err(fault)?.map_or(first, |(key, _)| key.value());
+        let next = self.tables.open_jobs().range(JobNo::new(last.saturating_add(1))..)?.next();
+        let number = next.transpose()?.map_or(first, |row| row.key().number());
         self.job(number)?.map(|job| Some((number, job))).ok_or_else(|| broken("a job"))
     }
 
     /// A job.
     pub fn job(&self, number: u64) -> StoreResult<Option<Job>> {
-        match self.tables.jobs().get(number).map_err(fault)? {
-            Some(row) => from_row(row.value(), "a job").map(Some),
+        match self.tables.jobs().get_row(JobNo::new(number))? {
+            Some(row) => from_row(row.value()?, "a job").map(Some),
             None => Ok(None),
         }
     }
@@ -163,9 +162,9 @@ impl<V: TableReads> Db<V> {
     /// Jobs before a number, the latest first.
     pub fn jobs(&self, before: u64, most: usize) -> StoreResult<Vec<(u64, Job)>> {
         let mut jobs = Vec::new();
-        for entry in self.tables.jobs().range(..before).map_err(fault)?.rev().take(most) {
-            let (number, row) = entry.map_err(fault)?;
-            jobs.push((number.value(), from_row(row.value(), "a job")?));
+        for row in self.tables.jobs().range(..JobNo::new(before))?.rev().take(most) {
+            let row = row?;
+            jobs.push((row.key().number(), from_row(row.value()?, "a job")?));
         }
         Ok(jobs)
     }

@@ -1,13 +1,12 @@
 //! Whom users do not want to hear of, and what they reported.
 
 use crate::database::batch::Batch;
-use crate::database::db::{Db, fault};
-
+use crate::database::db::Db;
 use crate::encode::{from_row, to_row};
-use crate::tables::TableReads;
+use crate::keys::*;
+use crate::tables::{RowValue, TableReads};
 use engine::reads::StoreResult;
 use model::{EventId, Identity, Nanos, SpaceId};
-use redb::ReadableTable as _;
 use serde::{Deserialize, Serialize};
 
 /// How somebody keeps another at a distance.
@@ -19,16 +18,24 @@ pub enum BlockKind {
     Mute,
 }
 
-impl BlockKind {
-    fn code(self) -> u8 {
-        match self {
+impl RowValue for BlockKind {
+    type Data<'a> = BlockKind;
+    const WIDTH: Option<usize> = Some(1);
+    const NAME: &'static str = "block";
+
+    fn put(kind: &BlockKind, out: &mut Vec<u8>) {
+        out.push(match kind {
             BlockKind::Block => 1,
             BlockKind::Mute => 2,
-        }
+        });
     }
 
-    fn from_code(code: u8) -> BlockKind {
-        if code == 1 { BlockKind::Block } else { BlockKind::Mute }
+    fn get(bytes: &[u8]) -> Option<BlockKind> {
+        match bytes {
+            [1] => Some(BlockKind::Block),
+            [2] => Some(BlockKind::Mute),
+            _ => None,
+        }
     }
 }
 
@@ -47,14 +54,6 @@ pub struct UserReport {
     pub settled: Option<(String, Nanos, String)>,
 }
 
-fn distance_key(space: &SpaceId, owner: &Identity, other: &[u8; 32]) -> [u8; 80] {
-    crate::keys::key(&[&space.0, &owner.0, other])
-}
-
-fn report_key(space: &SpaceId, number: u64) -> [u8; 24] {
-    crate::keys::key(&[&space.0, &number.to_be_bytes()])
-}
-
 impl Batch<'_> {
     /// Keeps another at a distance, or no longer.
     pub fn set_distance(
@@ -65,12 +64,11 @@ impl Batch<'_> {
         distance: Option<BlockKind>,
     ) -> StoreResult<()> {
         self.touch();
-        let key = distance_key(space, owner, &other.0);
+        let key = BlockKey::new(*space, *owner, *other);
         match distance {
-            Some(distance) => self.db.tables.distances.insert(key, distance.code()).map_err(fault)?.is_some(),
-            None => self.db.tables.distances.remove(key).map_err(fault)?.is_some(),
-        };
-        Ok(())
+            Some(distance) => self.db.tables.distances.insert(key, distance),
+            None => self.db.tables.distances.remove(key).map(drop),
+        }
     }
 
     /// Forgets whom somebody keeps at a distance.
@@ -86,7 +84,7 @@ impl Batch<'_> {
         self.touch();
         for (number, report) in self.db.reports(space, u64::MAX, usize::MAX)? {
             if report.reporter == *reporter {
-                self.db.tables.reports.remove(report_key(space, number)).map_err(fault)?;
+                self.db.tables.reports.remove(ReportNo::new(*space, number))?;
             }
         }
         Ok(())
@@ -99,7 +97,7 @@ impl Batch<'_> {
         let last = self.db.about(&name)?.and_then(|bytes| Some(u64::from_be_bytes(*bytes.first_chunk()?)));
         let latest = self.db.reports(space, u64::MAX, 1)?.first().map_or(0, |(number, _)| *number);
         let number = last.unwrap_or(0).max(latest).saturating_add(1);
-        self.db.tables.about.insert(name.as_str(), number.to_be_bytes().as_slice()).map_err(fault)?;
+        self.db.tables.about.insert(name.as_str(), &number.to_be_bytes())?;
         self.keep_report(space, number, report)?;
         Ok(number)
     }
@@ -107,39 +105,37 @@ impl Batch<'_> {
     /// Changes what is kept of a report.
     pub fn keep_report(&mut self, space: &SpaceId, number: u64, report: &UserReport) -> StoreResult<()> {
         self.touch();
-        let key = report_key(space, number);
-        let row = self.protect(space, &key, &to_row(report)?)?;
-        self.db.tables.reports.insert(key, row.as_slice()).map_err(fault)?;
-        Ok(())
+        let key = ReportNo::new(*space, number);
+        let row = self.protect(space, key.as_bytes(), &to_row(report)?)?;
+        self.db.tables.reports.insert(key, &row)
     }
 }
 
 impl<V: TableReads> Db<V> {
     /// Whom somebody keeps at a distance in a space.
     pub fn distances(&self, space: &SpaceId, owner: &Identity) -> StoreResult<Vec<(Identity, BlockKind)>> {
-        let range = distance_key(space, owner, &[0; 32])..=distance_key(space, owner, &[0xff; 32]);
+        let rows = self.tables.distances().range(BlockKey::of_owner(*space, *owner))?;
         let mut found = Vec::new();
-        for entry in self.tables.distances().range(range).map_err(fault)? {
-            let (key, code) = entry.map_err(fault)?;
-            found.push((Identity(crate::keys::key(&[&key.value()[48..]])), BlockKind::from_code(code.value())));
+        for row in rows {
+            let row = row?;
+            found.push((row.key().other(), row.value()?));
         }
         Ok(found)
     }
 
     /// How somebody keeps another at a distance.
     pub fn distance(&self, space: &SpaceId, owner: &Identity, other: &Identity) -> StoreResult<Option<BlockKind>> {
-        let found = self.tables.distances().get(distance_key(space, owner, &other.0)).map_err(fault)?;
-        Ok(found.map(|code| BlockKind::from_code(code.value())))
+        self.tables.distances().get(BlockKey::new(*space, *owner, *other))
     }
 
     /// Reports of a space before a number, the latest first.
     pub fn reports(&self, space: &SpaceId, before: u64, most: usize) -> StoreResult<Vec<(u64, UserReport)>> {
         let mut reports = Vec::new();
-        let range = report_key(space, 0)..report_key(space, before);
-        for entry in self.tables.reports().range(range).map_err(fault)?.rev().take(most) {
-            let (key, row) = entry.map_err(fault)?;
-            if let Some(plain) = self.open_at_rest(space, &key.value(), row.value())? {
-                reports.push((crate::database::db::seq_at_end(&key.value()).0, from_row(&plain, "a report")?));
+        let range = ReportNo::new(*space, 0)..ReportNo::new(*space, before);
+        for row in self.tables.reports().range(range)?.rev().take(most) {
+            let row = row?;
+            if let Some(plain) = self.open_at_rest(space, row.key().as_bytes(), row.value()?)? {
+                reports.push((row.key().number(), from_row(&plain, "a report")?));
             }
         }
         Ok(reports)

@@ -1,13 +1,12 @@
 //! How long messages are kept, by space or thread, and when that is next looked at.
 
 use crate::database::batch::Batch;
-use crate::database::db::{Db, fault};
-
+use crate::database::db::Db;
 use crate::encode::{from_row, to_row};
+use crate::keys::{SpaceIdKey, ThreadIdKey};
 use crate::tables::TableReads;
 use engine::reads::StoreResult;
 use model::{EventId, Nanos, SpaceId};
-use redb::ReadableTable as _;
 use serde::{Deserialize, Serialize};
 
 /// How often retention is looked at.
@@ -25,11 +24,6 @@ pub struct Retention {
     pub deleted_seconds: Option<u64>,
 }
 
-/// A space has its own row; a thread's is under its event id.
-fn row_key(space: &SpaceId, thread: Option<&EventId>) -> [u8; 32] {
-    crate::keys::key(&[&space.0, &thread.map_or([0; 16], |thread| thread.0)])
-}
-
 impl Batch<'_> {
     /// Says how long messages of a space, or of one of its threads, are kept; nothing lifts it.
     pub fn set_retention(
@@ -39,23 +33,23 @@ impl Batch<'_> {
         kept: Option<&Retention>,
     ) -> StoreResult<()> {
         self.touch();
-        let key = row_key(space, thread);
-        match kept {
-            Some(kept) => {
-                self.db.tables.retentions.insert(key, to_row(kept)?.as_slice()).map_err(fault)?;
-                // Whoever comes later does not put it off for the others.
-                if self.db.about_number(NEXT)? <= self.now.0 { self.schedule_retention() } else { Ok(()) }
-            }
-            None => self.db.tables.retentions.remove(key).map_err(fault).map(drop),
+        let row = kept.map(to_row).transpose()?;
+        let tables = &mut self.db.tables;
+        match (thread.map(|thread| ThreadIdKey::new(*space, *thread)), &row) {
+            (Some(key), Some(row)) => tables.thread_retentions.insert(key, row)?,
+            (Some(key), None) => tables.thread_retentions.remove(key).map(drop)?,
+            (None, Some(row)) => tables.retentions.insert(SpaceIdKey::new(*space), row)?,
+            (None, None) => tables.retentions.remove(SpaceIdKey::new(*space)).map(drop)?,
         }
+        // Whoever comes later does not put it off for the others.
+        if row.is_some() && self.db.about_number(NEXT)? <= self.now.0 { self.schedule_retention() } else { Ok(()) }
     }
 
     /// Sets the time at which retention is next looked at, from now.
     pub fn schedule_retention(&mut self) -> StoreResult<()> {
         self.touch();
         let next = self.now.plus(EVERY_NANOS).0.to_be_bytes();
-        self.db.tables.about.insert(NEXT, next.as_slice()).map_err(fault)?;
-        Ok(())
+        self.db.tables.about.insert(NEXT, &next)
     }
 }
 
@@ -70,27 +64,30 @@ impl<V: TableReads> Db<V> {
 
     /// The rule of a space or thread itself.
     pub fn own_retention(&self, space: &SpaceId, thread: Option<&EventId>) -> StoreResult<Option<Retention>> {
-        match self.tables.retentions().get(row_key(space, thread)).map_err(fault)? {
-            Some(row) => from_row(row.value(), "a retention").map(Some),
-            None => Ok(None),
-        }
+        let row = match thread {
+            Some(thread) => self.tables.thread_retentions().get_row(ThreadIdKey::new(*space, *thread))?,
+            None => self.tables.retentions().get_row(SpaceIdKey::new(*space))?,
+        };
+        row.map(|row| from_row(row.value()?, "a retention")).transpose()
     }
 
-    /// All rules, by space and thread.
+    /// All rules: those of spaces, then those of threads.
     pub fn retentions(&self) -> StoreResult<Vec<(SpaceId, Option<EventId>, Retention)>> {
         let mut rules = Vec::new();
-        for entry in self.tables.retentions().iter().map_err(fault)? {
-            let (key, row) = entry.map_err(fault)?;
-            let (space, thread) = (crate::keys::key(&[&key.value()[..16]]), crate::keys::key(&[&key.value()[16..]]));
-            let thread = Some(EventId(thread)).filter(|thread| thread.0 != [0; 16]);
-            rules.push((SpaceId(space), thread, from_row(row.value(), "a retention")?));
+        for entry in self.tables.retentions().iter()? {
+            let row = entry?;
+            rules.push((row.key().id(), None, from_row(row.value()?, "a retention")?));
+        }
+        for entry in self.tables.thread_retentions().iter()? {
+            let row = entry?;
+            rules.push((row.key().space(), Some(row.key().thread()), from_row(row.value()?, "a retention")?));
         }
         Ok(rules)
     }
 
     /// When retention is next looked at, if there is any.
     pub fn next_retention(&self) -> StoreResult<Option<Nanos>> {
-        if self.tables.retentions().first().map_err(fault)?.is_none() {
+        if self.tables.retentions().is_empty()? && self.tables.thread_retentions().is_empty()? {
             return Ok(None);
         }
         Ok(Some(Nanos(self.about_number(NEXT)?)))

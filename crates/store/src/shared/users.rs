@@ -4,16 +4,16 @@
 //! A user is `(space, user id)`. The row is found by a keyed hash of the id, so that the database shows no names.
 
 use crate::database::batch::Batch;
-use crate::database::db::{Db, fault};
+use crate::database::db::Db;
 use crate::database::open::StoreShared;
-use crate::encode::{self, broken, from_row, to_row};
+use crate::encode::{broken, from_row, to_row};
+use crate::keys::*;
 use crate::tables::TableReads;
 use ed25519_dalek::SigningKey;
 use engine::reads::{Reads as _, StoreResult};
 use engine::receive::Keyring as _;
 use model::crypto::SpaceKey;
-use model::{AuthorNo, EventId, Identity, KeyId, Nanos, Seq, SpaceId, SpaceNo, Stamp};
-use redb::ReadableTable as _;
+use model::{AuthorNo, EventId, Identity, Nanos, Seq, SpaceId, SpaceNo, Stamp};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -29,6 +29,9 @@ pub struct KeptSpace {
     /// Whether it is sealed.
     pub sealed: bool,
 }
+
+/// The key of a user's row, to go on from.
+pub type UserRow = [u8; UserKey::WIDTH];
 
 /// A user of the API.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -46,13 +49,9 @@ pub struct User {
 }
 
 impl StoreShared {
-    pub(crate) fn user_key(&self, space: &SpaceId, user: &str) -> [u8; 32] {
-        crate::keys::key(&[&space.0, &self.master.index_hash(&[&space.0, user.as_bytes()])])
+    pub(crate) fn user_key(&self, space: &SpaceId, user: &str) -> UserKey {
+        UserKey::new(*space, UserHash(self.master.index_hash(&[&space.0, user.as_bytes()])))
     }
-}
-
-fn name_key(space: &SpaceId, identity: &Identity) -> [u8; 48] {
-    crate::keys::key(&[&space.0, &identity.0])
 }
 
 impl Batch<'_> {
@@ -60,19 +59,18 @@ impl Batch<'_> {
     pub fn keep_space(&mut self, space: &SpaceId, kept: &KeptSpace) -> StoreResult<()> {
         self.touch();
         let row = self.protect(space, b"kept space", &to_row(kept)?)?;
-        self.db.tables.kept_spaces.insert(space.0, row.as_slice()).map_err(fault)?;
-        Ok(())
+        self.db.tables.kept_spaces.insert(SpaceIdKey::new(*space), &row)
     }
 
     /// Keeps a user, or changes what is kept of them.
     pub fn keep_user(&mut self, space: &SpaceId, user: &User) -> StoreResult<()> {
         self.touch();
         let key = self.shared.user_key(space, &user.id);
-        let row = self.protect(space, &key, &to_row(user)?)?;
-        self.db.tables.users.insert(key, row.as_slice()).map_err(fault)?;
-        let key = name_key(space, &user.identity);
-        let row = self.protect(space, &key, user.id.as_bytes())?;
-        self.db.tables.user_names.insert(key, row.as_slice()).map_err(fault)?;
+        let row = self.protect(space, key.as_bytes(), &to_row(user)?)?;
+        self.db.tables.users.insert(key, &row)?;
+        let key = UserNameKey::new(*space, user.identity);
+        let row = self.protect(space, key.as_bytes(), user.id.as_bytes())?;
+        self.db.tables.user_names.insert(key, &row)?;
         self.shared.keys.forget_name(space, &user.identity);
         Ok(())
     }
@@ -99,23 +97,22 @@ impl<V: TableReads> Db<V> {
         upto: AuthorNo,
         most: usize,
     ) -> StoreResult<Vec<(AuthorNo, Stamp, Seq)>> {
-        let from = std::ops::Bound::Excluded(encode::author_stamp(space, after.0, after.1));
-        let to = std::ops::Bound::Included(encode::author_stamp(space, upto, Stamp::LAST));
+        let from = std::ops::Bound::Excluded(AuthorStamp::new(space, after.0, after.1));
+        let to = std::ops::Bound::Included(AuthorStamp::new(space, upto, Stamp::LAST));
         let mut found = Vec::new();
-        for entry in self.tables.by_author().range::<[u8; 32]>((from, to)).map_err(fault)?.take(most) {
-            let (key, value) = entry.map_err(fault)?;
-            let author = AuthorNo(u32::from_be_bytes(crate::keys::key(&[&key.value()[4..8]])));
-            found.push((author, encode::stamp_at_end(&key.value()), Seq(value.value())));
+        for row in self.tables.by_author().range((from, to))?.take(most) {
+            let row = row?;
+            found.push((row.key().author(), row.key().stamp(), row.value()?));
         }
         Ok(found)
     }
 
     /// What an author wrote in a space up to a place, in order: the latest so many.
     pub fn written_before(&self, space: SpaceNo, author: AuthorNo, upto: Stamp, most: usize) -> StoreResult<Vec<Seq>> {
-        let range = encode::author_stamp(space, author, Stamp::FIRST)..=encode::author_stamp(space, author, upto);
+        let range = AuthorStamp::new(space, author, Stamp::FIRST)..=AuthorStamp::new(space, author, upto);
         let mut found = Vec::new();
-        for entry in self.tables.by_author().range(range).map_err(fault)?.rev().take(most) {
-            found.push(Seq(entry.map_err(fault)?.1.value()));
+        for row in self.tables.by_author().range(range)?.rev().take(most) {
+            found.push(row?.value()?);
         }
         found.reverse();
         Ok(found)
@@ -123,23 +120,23 @@ impl<V: TableReads> Db<V> {
 
     /// A space that this node keeps.
     pub fn kept_space(&self, space: &SpaceId) -> StoreResult<Option<KeptSpace>> {
-        let Some(row) = self.tables.kept_spaces().get(space.0).map_err(fault)? else { return Ok(None) };
-        let plain = self.open_at_rest(space, b"kept space", row.value())?;
+        let Some(row) = self.tables.kept_spaces().get_row(SpaceIdKey::new(*space))? else { return Ok(None) };
+        let plain = self.open_at_rest(space, b"kept space", row.value()?)?;
         plain.map(|plain| from_row(&plain, "a kept space")).transpose()
     }
 
     /// Whether this node keeps a space, readable or not.
     pub fn is_kept(&self, space: &SpaceId) -> bool {
-        self.tables.kept_spaces().get(space.0).is_ok_and(|row| row.is_some())
+        self.tables.kept_spaces().contains(SpaceIdKey::new(*space)).unwrap_or(false)
     }
 
     /// All spaces that this node keeps.
     pub fn kept_spaces(&self) -> StoreResult<Vec<(SpaceId, KeptSpace)>> {
         let mut spaces = Vec::new();
-        for entry in self.tables.kept_spaces().iter().map_err(fault)? {
-            let (key, row) = entry.map_err(fault)?;
-            let space = SpaceId(key.value());
-            if let Some(plain) = self.open_at_rest(&space, b"kept space", row.value())? {
+        for entry in self.tables.kept_spaces().iter()? {
+            let row = entry?;
+            let space = row.key().id();
+            if let Some(plain) = self.open_at_rest(&space, b"kept space", row.value()?)? {
                 spaces.push((space, from_row(&plain, "a kept space")?));
             }
         }
@@ -149,20 +146,21 @@ impl<V: TableReads> Db<V> {
     /// A user by the name that applications use.
     pub fn user(&self, space: &SpaceId, user: &str) -> StoreResult<Option<User>> {
         let key = self.shared.user_key(space, user);
-        let Some(row) = self.tables.users().get(key).map_err(fault)? else { return Ok(None) };
-        let plain = self.open_at_rest(space, &key, row.value())?;
+        let Some(row) = self.tables.users().get_row(key)? else { return Ok(None) };
+        let plain = self.open_at_rest(space, key.as_bytes(), row.value()?)?;
         plain.map(|plain| from_row(&plain, "a user")).transpose()
     }
 
     /// Users of a space after a row, in an order that means nothing, with the row to go on from.
-    pub fn users(&self, space: &SpaceId, after: Option<[u8; 32]>, most: usize) -> StoreResult<Vec<([u8; 32], User)>> {
-        let from = std::ops::Bound::Excluded(after.unwrap_or_else(|| crate::keys::key(&[&space.0])));
-        let to = std::ops::Bound::Included(crate::keys::key::<32>(&[&space.0, &[0xff; 16]]));
+    pub fn users(&self, space: &SpaceId, after: Option<UserRow>, most: usize) -> StoreResult<Vec<(UserRow, User)>> {
+        let all = UserKey::of_space(*space);
+        let excluded = |after| std::ops::Bound::Excluded(UserKey::from(after));
+        let from = after.map_or(std::ops::Bound::Included(*all.start()), excluded);
         let mut users = Vec::new();
-        for entry in self.tables.users().range::<[u8; 32]>((from, to)).map_err(fault)?.take(most) {
-            let (key, row) = entry.map_err(fault)?;
-            if let Some(plain) = self.open_at_rest(space, &key.value(), row.value())? {
-                users.push((key.value(), from_row(&plain, "a user")?));
+        for row in self.tables.users().range((from, std::ops::Bound::Included(*all.end())))?.take(most) {
+            let row = row?;
+            if let Some(plain) = self.open_at_rest(space, row.key().as_bytes(), row.value()?)? {
+                users.push((*row.key().as_bytes(), from_row(&plain, "a user")?));
             }
         }
         Ok(users)
@@ -173,9 +171,9 @@ impl<V: TableReads> Db<V> {
         if let Some(known) = self.keys.name(space, identity) {
             return Ok(Some(known));
         }
-        let key = name_key(space, identity);
-        let found = match self.tables.user_names().get(key).map_err(fault)? {
-            Some(row) => match self.open_at_rest(space, &key, row.value())? {
+        let key = UserNameKey::new(*space, *identity);
+        let found = match self.tables.user_names().get_row(key)? {
+            Some(row) => match self.open_at_rest(space, key.as_bytes(), row.value()?)? {
                 Some(plain) => Some(Arc::from(String::from_utf8(plain).map_err(|_| broken("a user's name"))?)),
                 None => None,
             },
@@ -190,7 +188,7 @@ impl<V: TableReads> Db<V> {
 
     /// The key that new events of a sealed space are sealed under.
     pub fn current_space_key(&self, space: &SpaceId) -> StoreResult<Option<Arc<SpaceKey>>> {
-        let current = self.tables.current_keys().get(space.0).map_err(fault)?.map(|guard| KeyId(guard.value()));
+        let current = self.tables.current_keys().get(SpaceIdKey::new(*space))?;
         Ok(current.and_then(|key| self.space_key(space, &key)))
     }
 
@@ -199,9 +197,9 @@ impl<V: TableReads> Db<V> {
         if let Some(known) = self.keys.signing_key(identity) {
             return Ok(Some(known));
         }
-        let Some(row) = self.tables.custodians().get(identity.0).map_err(fault)? else { return Ok(None) };
+        let Some(row) = self.tables.custodians().get_row(IdentityKey::new(*identity))? else { return Ok(None) };
         let name = [b"custodian".as_slice(), &identity.0].concat();
-        let secret = self.shared.master.unwrap32(&name, row.value()).map_err(|_| broken("a custodial key"))?;
+        let secret = self.shared.master.unwrap32(&name, row.value()?).map_err(|_| broken("a custodial key"))?;
         let key = Arc::new(SigningKey::from_bytes(&secret));
         self.keys.remember_signing_key(identity, &key);
         Ok(Some(key))

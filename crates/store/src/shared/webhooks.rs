@@ -4,13 +4,12 @@
 //! twice, nothing that was deleted rests in a queue, and an entry is told again until it was taken.
 
 use crate::database::batch::Batch;
-use crate::database::db::{Db, fault};
-
+use crate::database::db::Db;
 use crate::encode::{from_row, to_row};
+use crate::keys::WebhookKey;
 use crate::tables::TableReads;
 use engine::reads::StoreResult;
 use model::{Nanos, Position, SpaceId};
-use redb::ReadableTable as _;
 use serde::{Deserialize, Serialize};
 
 /// The id of a webhook, which is chance.
@@ -70,48 +69,44 @@ impl std::fmt::Debug for Webhook {
     }
 }
 
-fn row_key(space: &SpaceId, id: &WebhookId) -> [u8; 24] {
-    crate::keys::key(&[&space.0, id])
-}
-
 impl Batch<'_> {
     /// Keeps a webhook, or changes what is kept of it.
     pub fn keep_webhook(&mut self, space: &SpaceId, id: &WebhookId, webhook: &Webhook) -> StoreResult<()> {
         self.touch();
-        let key = row_key(space, id);
-        let row = self.protect(space, &key, &to_row(webhook)?)?;
-        self.db.tables.webhooks.insert(key, row.as_slice()).map_err(fault)?;
-        Ok(())
+        let key = WebhookKey::new(*space, *id);
+        let row = self.protect(space, key.as_bytes(), &to_row(webhook)?)?;
+        self.db.tables.webhooks.insert(key, &row)
     }
 
     /// Forgets a webhook. Says whether there was one.
     pub fn forget_webhook(&mut self, space: &SpaceId, id: &WebhookId) -> StoreResult<bool> {
         self.touch();
-        Ok(self.db.tables.webhooks.remove(row_key(space, id)).map_err(fault)?.is_some())
+        self.db.tables.webhooks.remove(WebhookKey::new(*space, *id))
     }
 }
 
 impl<V: TableReads> Db<V> {
     /// A webhook.
     pub fn webhook(&self, space: &SpaceId, id: &WebhookId) -> StoreResult<Option<Webhook>> {
-        let key = row_key(space, id);
-        let Some(row) = self.tables.webhooks().get(key).map_err(fault)? else { return Ok(None) };
-        let plain = self.open_at_rest(space, &key, row.value())?;
+        let key = WebhookKey::new(*space, *id);
+        let Some(row) = self.tables.webhooks().get_row(key)? else { return Ok(None) };
+        let plain = self.open_at_rest(space, key.as_bytes(), row.value()?)?;
         plain.map(|plain| from_row(&plain, "a webhook")).transpose()
     }
 
     /// The webhooks of one space, or of all.
     pub fn webhooks(&self, only: Option<&SpaceId>) -> StoreResult<Vec<(SpaceId, WebhookId, Webhook)>> {
-        let (first, last) = only.map_or(([0; 16], [0xff; 16]), |space| (space.0, space.0));
-        let range = crate::keys::key::<24>(&[&first])..=crate::keys::key::<24>(&[&last, &[0xff; 8]]);
+        let rows = match only {
+            Some(space) => self.tables.webhooks().range(WebhookKey::of_space(*space))?,
+            None => self.tables.webhooks().iter()?,
+        };
         let mut webhooks = Vec::new();
-        for entry in self.tables.webhooks().range(range).map_err(fault)? {
-            let (key, row) = entry.map_err(fault)?;
-            let key = key.value();
-            let space = SpaceId(crate::keys::key(&[&key[..16]]));
+        for row in rows {
+            let row = row?;
+            let key = row.key();
             // Where the space's keys were destroyed there is nobody to tell any more.
-            if let Some(plain) = self.open_at_rest(&space, &key, row.value())? {
-                webhooks.push((space, crate::keys::key(&[&key[16..]]), from_row(&plain, "a webhook")?));
+            if let Some(plain) = self.open_at_rest(&key.space(), key.as_bytes(), row.value()?)? {
+                webhooks.push((key.space(), key.id(), from_row(&plain, "a webhook")?));
             }
         }
         Ok(webhooks)

@@ -1,13 +1,12 @@
 //! Who follows whom, and the feed of those whom somebody follows.
 
-use crate::database::db::{Db, fault};
-use crate::encode;
+use crate::database::db::Db;
+use crate::keys::*;
 use crate::tables::TableReads;
 use engine::reads::{Reads, StoreResult};
-use engine::rows::{Register, RegisterKey};
+use engine::rows::Register;
 use model::planted::{PlantedBug, is_planted};
 use model::{AuthorNo, Identity, Kind, Seq, SpaceId, Stamp};
-use redb::ReadableTable as _;
 
 impl<V: TableReads> Db<V> {
     /// The public spaces that an identity follows.
@@ -16,16 +15,12 @@ impl<V: TableReads> Db<V> {
         let (Some(space), Some(author)) = (self.space_no(&home)?, self.author_no(identity)?) else {
             return Ok(Vec::new());
         };
-        let bound = |aux: u8, stamp| {
-            let register = Register::Follow(author, model::AuxKey([aux; 16]));
-            encode::register_key(&RegisterKey { space, register }, stamp)
-        };
         let mut winners: Vec<(SpaceId, Seq)> = Vec::new();
-        let range = bound(0, Stamp::FIRST)..=bound(0xff, Stamp::LAST);
-        for entry in self.tables.registers().range(range).map_err(fault)? {
-            let (key, value) = entry.map_err(fault)?;
-            let followed = SpaceId(crate::keys::key(&[&key.value()[9..25]]));
-            self.keep_follow(&mut winners, followed, Seq(value.value()))?;
+        for row in self.tables.registers().range(RegisterStamp::of_follows(space, author))? {
+            let row = row?;
+            if let Register::Follow(_, followed) = row.key().parts()?.0.register {
+                self.keep_follow(&mut winners, SpaceId(followed.0), row.value()?)?;
+            }
         }
         self.only_follows(winners)
     }
@@ -56,13 +51,10 @@ impl<V: TableReads> Db<V> {
 
     /// Who follows a public space.
     pub fn followers(&self, space: &SpaceId) -> StoreResult<Vec<Identity>> {
-        let from: [u8; 44] = crate::keys::key(&[&space.0]);
-        let to: [u8; 44] = crate::keys::key(&[&space.0, &[0xff; 28]]);
         let mut winners: Vec<(AuthorNo, Seq)> = Vec::new();
-        for entry in self.tables.followers().range(from..=to).map_err(fault)? {
-            let (key, value) = entry.map_err(fault)?;
-            let follower = AuthorNo(u32::from_be_bytes(crate::keys::key(&[&key.value()[16..20]])));
-            self.keep_follow(&mut winners, follower, Seq(value.value()))?;
+        for row in self.tables.followers().range(FollowerKey::of_followed(*space))? {
+            let row = row?;
+            self.keep_follow(&mut winners, row.key().follower(), row.value()?)?;
         }
         let followers = self.only_follows(winners)?;
         let mut identities = followers.into_iter().map(|no| self.identity(no)).collect::<StoreResult<Vec<_>>>()?;

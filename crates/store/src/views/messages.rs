@@ -3,8 +3,9 @@
 //! Views show the winner by stamp, whatever arrived last, and say of content that is not here only that it is not.
 
 use crate::database::batch::JOURNAL_BLOCK;
-use crate::database::db::{Db, fault};
-use crate::encode::{self, JournalEntry};
+use crate::database::db::{Db, stamped};
+use crate::encode::JournalEntry;
+use crate::keys::*;
 use crate::tables::TableReads;
 use crate::views::timeline::{HINT_REACTIONS, HINT_REFERS, HINT_REPLIES, HINT_VERSIONS};
 use engine::reads::{Reads, SpaceReads as _, StoreResult};
@@ -15,7 +16,6 @@ use model::content::{ChunkBinding, open_content};
 use model::planted::{PlantedBug, is_planted};
 use model::stage::ContentState;
 use model::{AuthorNo, Blob, EventId, Identity, KeyId, Kind, Nanos, Position, Seq, SpaceId, SpaceNo, Stamp};
-use redb::ReadableTable as _;
 
 /// Content as a view shows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -180,15 +180,13 @@ impl<V: TableReads> Db<V> {
 
     /// Who reacted to a message: for each author the greatest candidate, unless it is a removal.
     pub fn reactions(&self, target: Seq) -> StoreResult<Vec<(Identity, Seq)>> {
-        let first = encode::reaction_key(target, AuthorNo(0), Stamp::FIRST);
-        let last = encode::reaction_key(target, AuthorNo(u32::MAX), Stamp::LAST);
         let mut winners: Vec<(AuthorNo, Seq)> = Vec::new();
-        for entry in self.tables.reactions().range(first..=last).map_err(fault)? {
-            let (key, value) = entry.map_err(fault)?;
-            let author = AuthorNo(u32::from_be_bytes(crate::keys::key(&[&key.value()[8..12]])));
+        for row in self.tables.reactions().range(ReactionKey::of_target(target))? {
+            let row = row?;
+            let (author, seq) = (row.key().author(), row.value()?);
             match winners.last_mut() {
-                Some(winner) if winner.0 == author => winner.1 = Seq(value.value()),
-                _ => winners.push((author, Seq(value.value()))),
+                Some(winner) if winner.0 == author => winner.1 = seq,
+                _ => winners.push((author, seq)),
             }
         }
         let mut shown = Vec::new();
@@ -208,14 +206,12 @@ impl<V: TableReads> Db<V> {
 
     /// How many answers an event has in its space.
     pub fn replies(&self, space: SpaceNo, target: &EventId) -> StoreResult<u64> {
-        let range = encode::reply_key(space, target, Stamp::FIRST)..=encode::reply_key(space, target, Stamp::LAST);
-        Ok(self.tables.replies().range(range).map_err(fault)?.count() as u64)
+        Ok(self.tables.replies().range(ReplyKey::of_target(space, *target))?.count() as u64)
     }
 
     /// The answers to an event in its space, in order.
     pub fn answers(&self, space: SpaceNo, target: &EventId, most: usize) -> StoreResult<Vec<(Stamp, Seq)>> {
-        let from = encode::reply_key(space, target, Stamp::FIRST);
-        Self::after(self.tables.replies(), from, encode::reply_key(space, target, Stamp::LAST), most)
+        stamped(self.tables.replies().range(ReplyKey::of_target(space, *target))?.take(most))
     }
 
     /// The messages of a space that mention somebody before a stamp, newest first.
@@ -226,14 +222,8 @@ impl<V: TableReads> Db<V> {
         before: Stamp,
         most: usize,
     ) -> StoreResult<Vec<(Stamp, Seq)>> {
-        let who = EventId(who.0);
-        let range = encode::reply_key(space, &who, Stamp::FIRST)..encode::reply_key(space, &who, before);
-        let mut found = Vec::new();
-        for entry in self.tables.mentions().range(range).map_err(fault)?.rev().take(most) {
-            let (key, value) = entry.map_err(fault)?;
-            found.push((encode::stamp_at_end(&key.value()), Seq(value.value())));
-        }
-        Ok(found)
+        let range = MentionKey::new(space, *who, Stamp::FIRST)..MentionKey::new(space, *who, before);
+        stamped(self.tables.mentions().range(range)?.rev().take(most))
     }
 
     /// The winner of a register.
@@ -243,7 +233,7 @@ impl<V: TableReads> Db<V> {
 
     /// The threads of a space, in the order of their creation, after a stamp.
     pub fn threads(&self, space: SpaceNo, after: Stamp, most: usize) -> StoreResult<Vec<(Stamp, Seq)>> {
-        let (from, to) = (encode::space_stamp(space, after), encode::space_stamp(space, Stamp::LAST));
+        let (from, to) = (SpaceStamp::new(space, after), SpaceStamp::new(space, Stamp::LAST));
         Self::after(self.tables.threads(), from, to, most)
     }
 
@@ -275,28 +265,19 @@ impl<V: TableReads> Db<V> {
 
     /// Posts of a public space before a stamp, newest first.
     pub fn posts(&self, space: SpaceNo, before: Stamp, most: usize) -> StoreResult<Vec<(Stamp, Seq)>> {
-        let range = encode::space_stamp(space, Stamp::FIRST)..encode::space_stamp(space, before);
-        let mut found = Vec::new();
-        for entry in self.tables.posts().range(range).map_err(fault)?.rev().take(most) {
-            let (key, value) = entry.map_err(fault)?;
-            found.push((encode::stamp_at_end(&key.value()), Seq(value.value())));
-        }
-        Ok(found)
+        let range = SpaceStamp::new(space, Stamp::FIRST)..SpaceStamp::new(space, before);
+        stamped(self.tables.posts().range(range)?.rev().take(most))
     }
 
     /// The thread or message behind an id that a client chose: the least that counts.
     pub fn chosen(&self, space: SpaceNo, id: &str) -> StoreResult<Option<(Stamp, Seq)>> {
         let aux = model::crypto::chosen_key(id);
-        let bound = |stamp: Stamp| crate::keys::key::<44>(&[&space.0.to_be_bytes(), &aux.0, &stamp.to_bytes()]);
-        let mut range = self.tables.chosen().range(bound(Stamp::FIRST)..=bound(Stamp::LAST)).map_err(fault)?;
-        let Some(entry) = range.next() else { return Ok(None) };
-        let (key, value) = entry.map_err(fault)?;
-        Ok(Some((encode::stamp_at_end(&key.value()), Seq(value.value()))))
+        Ok(stamped(self.tables.chosen().range(ChosenKey::of_key(space, aux))?.take(1))?.pop())
     }
 
     /// The files of a space, after a stamp.
     pub fn files(&self, space: SpaceNo, after: Stamp, most: usize) -> StoreResult<Vec<(Stamp, Seq)>> {
-        let (from, to) = (encode::space_stamp(space, after), encode::space_stamp(space, Stamp::LAST));
+        let (from, to) = (SpaceStamp::new(space, after), SpaceStamp::new(space, Stamp::LAST));
         Self::after(self.tables.files(), from, to, most)
     }
 
@@ -304,23 +285,22 @@ impl<V: TableReads> Db<V> {
     pub fn journal(&self, space: Option<SpaceNo>, after: u64, most: usize) -> StoreResult<Vec<(u64, JournalEntry)>> {
         let mut found = Vec::new();
         let Some(space) = space else {
-            for entry in self.tables.journal().range(after.saturating_add(1)..).map_err(fault)?.take(most) {
-                let (number, value) = entry.map_err(fault)?;
-                found.push((number.value(), encode::decode_entry(&value.value())?));
+            for row in self.tables.journal().range(JournalNo::new(after.saturating_add(1))..)?.take(most) {
+                let row = row?;
+                found.push((row.key().number(), row.value()?));
             }
             return Ok(found);
         };
-        let block = |number: u64| crate::keys::key::<12>(&[&space.0.to_be_bytes(), &number.to_be_bytes()]);
+        let block = |number: u64| JournalBlockKey::new(space, number);
         let blocks = block(after.saturating_add(1) / JOURNAL_BLOCK)..=block(u64::MAX);
-        for entry in self.tables.journal_blocks().range(blocks).map_err(fault)? {
-            let first =
-                crate::database::db::seq_at_end(&entry.map_err(fault)?.0.value()).0.saturating_mul(JOURNAL_BLOCK);
-            let from = first.max(after.saturating_add(1));
-            for entry in self.tables.journal().range(from..first.saturating_add(JOURNAL_BLOCK)).map_err(fault)? {
-                let (number, value) = entry.map_err(fault)?;
-                let entry = encode::decode_entry(&value.value())?;
+        for row in self.tables.journal_blocks().range(blocks)? {
+            let first = row?.key().block().saturating_mul(JOURNAL_BLOCK);
+            let from = JournalNo::new(first.max(after.saturating_add(1)));
+            for row in self.tables.journal().range(from..JournalNo::new(first.saturating_add(JOURNAL_BLOCK)))? {
+                let row = row?;
+                let entry = row.value()?;
                 if entry.space == space {
-                    found.push((number.value(), entry));
+                    found.push((row.key().number(), entry));
                     if found.len() >= most {
                         return Ok(found);
                     }

@@ -4,13 +4,13 @@
 //! not per message.
 
 use crate::database::batch::Batch;
-use crate::database::db::{Db, fault};
-use crate::encode;
+use crate::database::db::Db;
+use crate::keys::*;
 use crate::tables::TableReads;
 use engine::reads::{Reads, StoreResult};
 use engine::rows::{Register, ThreadField};
+use model::reader::{ByteReader, TooShort};
 use model::{AuthorNo, Kind, Nanos, Seq, SpaceNo, Stamp};
-use redb::ReadableTable as _;
 use std::collections::BTreeMap;
 
 /// A message that was applied here.
@@ -23,25 +23,25 @@ struct Arrival {
 
 /// How many arrivals share a row: few enough that writing the row again with every batch costs little.
 const ARRIVALS_PER_BLOCK: usize = 32;
-const ARRIVAL_BYTES: usize = 12;
 
 impl Arrival {
-    fn to_bytes(self) -> [u8; ARRIVAL_BYTES] {
-        crate::keys::key(&[&self.number.to_be_bytes(), &self.author.0.to_be_bytes()])
+    fn put_block(block: &[Arrival]) -> Vec<u8> {
+        let one = |arrival: &Arrival| arrival.number.to_be_bytes().into_iter().chain(arrival.author.0.to_be_bytes());
+        block.iter().flat_map(one).collect()
     }
 
-    fn block_from(bytes: &[u8]) -> Vec<Arrival> {
-        let one = |bytes: &[u8; ARRIVAL_BYTES]| Arrival {
-            number: u64::from_be_bytes(crate::keys::key(&[&bytes[..8]])),
-            author: AuthorNo(u32::from_be_bytes(crate::keys::key(&[&bytes[8..]]))),
+    fn read_block(bytes: &[u8]) -> StoreResult<Vec<Arrival>> {
+        let mut reader = ByteReader::new(bytes);
+        let mut block = Vec::with_capacity(ARRIVALS_PER_BLOCK);
+        let mut read = || -> Result<(), TooShort> {
+            while !reader.rest().is_empty() {
+                block.push(Arrival { number: reader.u64()?, author: AuthorNo(reader.u32()?) });
+            }
+            Ok(())
         };
-        bytes.as_chunks().0.iter().map(one).collect()
+        read().map_err(|_| crate::encode::broken("a block of arrivals"))?;
+        Ok(block)
     }
-}
-
-/// A block is found by the number of its first arrival.
-fn arrivals_key(thread: Seq, first: u64) -> [u8; 16] {
-    crate::keys::key(&[&thread.0.to_be_bytes(), &first.to_be_bytes()])
 }
 
 impl Batch<'_> {
@@ -62,9 +62,10 @@ impl Batch<'_> {
             block.extend(new);
             block.sort_by_key(|arrival| arrival.number);
             for block in block.chunks(ARRIVALS_PER_BLOCK) {
-                let bytes: Vec<u8> = block.iter().flat_map(|arrival| arrival.to_bytes()).collect();
-                let key = arrivals_key(thread, block.first().map_or(0, |first| first.number));
-                self.db.tables.arrivals.insert(key, bytes.as_slice()).map_err(fault)?;
+                // A block is found by the number of its first arrival.
+                let Some(first) = block.first() else { continue };
+                let key = ArrivalsKey::new(thread, first.number);
+                self.db.tables.arrivals.insert(key, &Arrival::put_block(block))?;
             }
         }
         Ok(())
@@ -74,7 +75,7 @@ impl Batch<'_> {
     pub(crate) fn settle_threads(&mut self) -> StoreResult<()> {
         self.note_arrivals()?;
         for thread in std::mem::take(&mut self.touched_threads) {
-            self.settle_thread(Seq(thread))?;
+            self.settle_thread(thread)?;
         }
         Ok(())
     }
@@ -85,26 +86,22 @@ impl Batch<'_> {
             return Ok(());
         };
         let space = meta.space;
-        let is_listed = self.db.tables.threads.get(encode::space_stamp(space, stamp)).map_err(fault)?.is_some();
+        let is_listed = self.db.tables.threads.contains(SpaceStamp::new(space, stamp))?;
         let before = self.db.updated(thread)?;
         let after = if is_listed { Some(self.db.latest_in(space, thread, stamp)?) } else { None };
         if before == after {
             return Ok(());
         }
         if let Some(before) = before {
-            self.db.tables.recent.remove(recent_key(space, before, thread)).map_err(fault)?;
-            self.db.tables.updated.remove(thread.0).map_err(fault)?;
+            self.db.tables.recent.remove(RecentKey::new(space, before, thread))?;
+            self.db.tables.updated.remove(EventNo::new(thread))?;
         }
         if let Some(after) = after {
-            self.db.tables.recent.insert(recent_key(space, after, thread), ()).map_err(fault)?;
-            self.db.tables.updated.insert(thread.0, after.0).map_err(fault)?;
+            self.db.tables.recent.insert(RecentKey::new(space, after, thread), ())?;
+            self.db.tables.updated.insert(EventNo::new(thread), after)?;
         }
         Ok(())
     }
-}
-
-fn recent_key(space: SpaceNo, updated: Nanos, thread: Seq) -> [u8; 20] {
-    crate::keys::key(&[&space.0.to_be_bytes(), &updated.0.to_be_bytes(), &thread.0.to_be_bytes()])
 }
 
 /// Counting what is unread stops here.
@@ -113,7 +110,7 @@ pub const UNREAD_MAX: usize = 1000;
 impl<V: TableReads> Db<V> {
     /// The greatest time among the updates and messages of a thread that is listed.
     pub fn updated(&self, thread: Seq) -> StoreResult<Option<Nanos>> {
-        Ok(self.tables.updated().get(thread.0).map_err(fault)?.map(|guard| Nanos(guard.value())))
+        self.tables.updated().get(EventNo::new(thread))
     }
 
     fn latest_in(&self, space: SpaceNo, thread: Seq, created: Stamp) -> StoreResult<Nanos> {
@@ -123,21 +120,19 @@ impl<V: TableReads> Db<V> {
                 latest = latest.max(stamp.at);
             }
         }
-        let range = encode::number_stamp(thread, Stamp::FIRST)..=encode::number_stamp(thread, Stamp::LAST);
-        if let Some(entry) = self.tables.timeline().range(range).map_err(fault)?.next_back() {
-            latest = latest.max(encode::stamp_at_end(&entry.map_err(fault)?.0.value()).at);
+        if let Some(row) = self.tables.timeline().range(EventStamp::of_event(thread))?.next_back() {
+            latest = latest.max(row?.key().stamp().at);
         }
         Ok(latest)
     }
 
     /// The threads of a space before a time and number, the latest first.
     pub fn recent_threads(&self, space: SpaceNo, before: (Nanos, Seq), most: usize) -> StoreResult<Vec<(Nanos, Seq)>> {
-        let range = recent_key(space, Nanos(0), Seq(0))..recent_key(space, before.0, before.1);
+        let range = *RecentKey::of_space(space).start()..RecentKey::new(space, before.0, before.1);
         let mut found = Vec::new();
-        for entry in self.tables.recent().range(range).map_err(fault)?.rev().take(most) {
-            let key = entry.map_err(fault)?.0.value();
-            let updated = Nanos(u64::from_be_bytes(crate::keys::key(&[&key[4..12]])));
-            found.push((updated, crate::database::db::seq_at_end(&key)));
+        for row in self.tables.recent().range(range)?.rev().take(most) {
+            let key = row?.key();
+            found.push((key.updated(), key.thread()));
         }
         Ok(found)
     }
@@ -145,39 +140,40 @@ impl<V: TableReads> Db<V> {
     /// The threads of a space that were opened before a thread, the latest first, with when.
     pub fn latest_threads(&self, space: SpaceNo, before: (Nanos, Seq), most: usize) -> StoreResult<Vec<(Nanos, Seq)>> {
         let before = self.event(before.1)?.and_then(|row| row.stamp()).unwrap_or(Stamp::LAST);
-        let range = encode::space_stamp(space, Stamp::FIRST)..encode::space_stamp(space, before);
+        let range = SpaceStamp::new(space, Stamp::FIRST)..SpaceStamp::new(space, before);
         let mut found = Vec::new();
-        for entry in self.tables.threads().range(range).map_err(fault)?.rev().take(most) {
-            let (key, value) = entry.map_err(fault)?;
-            found.push((encode::stamp_at_end(&key.value()).at, Seq(value.value())));
+        for row in self.tables.threads().range(range)?.rev().take(most) {
+            let row = row?;
+            found.push((row.key().stamp().at, row.value()?));
         }
         Ok(found)
     }
 
     /// How many threads a space lists.
     pub fn thread_count(&self, space: SpaceNo) -> StoreResult<u64> {
-        let range = recent_key(space, Nanos(0), Seq(0))..=recent_key(space, Nanos(u64::MAX), Seq(u64::MAX));
-        Ok(self.tables.recent().range(range).map_err(fault)?.count() as u64)
+        Ok(self.tables.recent().range(RecentKey::of_space(space))?.count() as u64)
     }
 
     /// How many messages of others were applied here after a journal number, counted up to [`UNREAD_MAX`].
     pub fn arrived_after(&self, thread: Seq, number: u64, but_by: &[AuthorNo]) -> StoreResult<usize> {
         let is_unread = |arrival: &&Arrival| arrival.number > number && !but_by.contains(&arrival.author);
         let mut count = self.block_of_arrivals(thread, number)?.iter().filter(is_unread).count();
-        let later = arrivals_key(thread, number.saturating_add(1))..=arrivals_key(thread, u64::MAX);
-        for entry in self.tables.arrivals().range(later).map_err(fault)? {
+        let later = ArrivalsKey::new(thread, number.saturating_add(1))..=ArrivalsKey::new(thread, u64::MAX);
+        for row in self.tables.arrivals().range(later)? {
             if count >= UNREAD_MAX {
                 break;
             }
-            count += Arrival::block_from(entry.map_err(fault)?.1.value()).iter().filter(is_unread).count();
+            count += Arrival::read_block(row?.value()?)?.iter().filter(is_unread).count();
         }
         Ok(count.min(UNREAD_MAX))
     }
 
     /// The last block of a thread that begins at or before a journal number.
     fn block_of_arrivals(&self, thread: Seq, number: u64) -> StoreResult<Vec<Arrival>> {
-        let earlier = arrivals_key(thread, 0)..=arrivals_key(thread, number);
-        let last = self.tables.arrivals().range(earlier).map_err(fault)?.next_back().transpose().map_err(fault)?;
-        Ok(last.map_or_else(Vec::new, |(_, row)| Arrival::block_from(row.value())))
+        let earlier = ArrivalsKey::new(thread, 0)..=ArrivalsKey::new(thread, number);
+        match self.tables.arrivals().range(earlier)?.next_back().transpose()? {
+            Some(row) => Arrival::read_block(row.value()?),
+            None => Ok(Vec::new()),
+        }
     }
 }

@@ -10,14 +10,14 @@ pub(crate) use row::{HINT_REACTIONS, HINT_REFERS, HINT_REPLIES, HINT_VERSIONS, T
 
 use crate::at_rest::inline_name;
 use crate::database::batch::Batch;
-use crate::database::db::{Db, PendingRow, fault};
+use crate::database::db::{Db, PendingRow};
 use crate::encode;
-use crate::tables::{NumberStamp, TableReads};
+use crate::keys::EventStamp;
+use crate::tables::TableReads;
 use crate::views::messages::{MessageView, ShownContent};
 use engine::reads::{Reads, StoreError, StoreResult};
 use model::content::ChunkBinding;
 use model::{AuthorNo, Kind, Seq, SpaceId, SpaceNo, Stamp};
-use redb::ReadableTable as _;
 use row::TextCopyForm;
 
 /// The space of a thread, which is that of its messages.
@@ -36,8 +36,8 @@ pub struct TimelineLine<'a, V> {
 }
 
 impl<'a, V: TableReads> TimelineLine<'a, V> {
-    fn new(db: &'a Db<V>, place: &'a Place, key: &NumberStamp, bytes: &'a [u8]) -> StoreResult<TimelineLine<'a, V>> {
-        Ok(TimelineLine { db, place, row: TimelineRow::decode(bytes)?, stamp: encode::stamp_at_end(key), bytes })
+    fn new(db: &'a Db<V>, place: &'a Place, key: EventStamp, bytes: &'a [u8]) -> StoreResult<TimelineLine<'a, V>> {
+        Ok(TimelineLine { db, place, row: TimelineRow::decode(bytes)?, stamp: key.stamp(), bytes })
     }
 
     /// Its number here.
@@ -109,11 +109,11 @@ impl<V: TableReads> Db<V> {
         mut read: impl FnMut(TimelineLine<'_, V>) -> Result<T, E>,
     ) -> Result<Vec<T>, E> {
         let Some(place) = self.place_of(thread)? else { return Ok(Vec::new()) };
-        let range = encode::number_stamp(thread, Stamp::FIRST)..encode::number_stamp(thread, before);
+        let range = EventStamp::new(thread, Stamp::FIRST)..EventStamp::new(thread, before);
         let mut page = Vec::with_capacity(most.min(1024));
-        for entry in self.tables.timeline().range(range).map_err(fault)?.rev().take(most) {
-            let (key, value) = entry.map_err(fault)?;
-            page.push(read(TimelineLine::new(self, &place, &key.value(), value.value())?)?);
+        for row in self.tables.timeline().range(range)?.rev().take(most) {
+            let row = row?;
+            page.push(read(TimelineLine::new(self, &place, row.key(), row.value()?)?)?);
         }
         page.reverse();
         Ok(page)
@@ -128,26 +128,25 @@ impl<V: TableReads> Db<V> {
         mut read: impl FnMut(TimelineLine<'_, V>) -> Result<T, E>,
     ) -> Result<Vec<T>, E> {
         let Some(place) = self.place_of(thread)? else { return Ok(Vec::new()) };
-        let from = std::ops::Bound::Excluded(encode::number_stamp(thread, after));
-        let to = std::ops::Bound::Included(encode::number_stamp(thread, Stamp::LAST));
+        let from = std::ops::Bound::Excluded(EventStamp::new(thread, after));
+        let to = std::ops::Bound::Included(EventStamp::new(thread, Stamp::LAST));
         let mut page = Vec::with_capacity(most.min(1024));
-        for entry in self.tables.timeline().range::<NumberStamp>((from, to)).map_err(fault)?.take(most) {
-            let (key, value) = entry.map_err(fault)?;
-            page.push(read(TimelineLine::new(self, &place, &key.value(), value.value())?)?);
+        for row in self.tables.timeline().range((from, to))?.take(most) {
+            let row = row?;
+            page.push(read(TimelineLine::new(self, &place, row.key(), row.value()?)?)?);
         }
         Ok(page)
     }
 
     /// The oldest of the latest so many messages of a thread; the very first stamp if there are no more.
     pub fn oldest_kept(&self, thread: Seq, count: u64) -> StoreResult<Stamp> {
-        let range = encode::number_stamp(thread, Stamp::FIRST)..=encode::number_stamp(thread, Stamp::LAST);
-        let mut rows = self.tables.timeline().range(range).map_err(fault)?.rev();
+        let mut rows = self.tables.timeline().range(EventStamp::of_event(thread))?.rev();
         if count == 0 {
             return Ok(Stamp::LAST);
         }
         let kept = usize::try_from(count).unwrap_or(usize::MAX);
-        let oldest = rows.nth(kept - 1).transpose().map_err(fault)?;
-        Ok(oldest.map_or(Stamp::FIRST, |(key, _)| encode::stamp_at_end(&key.value())))
+        let oldest = rows.nth(kept - 1).transpose()?;
+        Ok(oldest.map_or(Stamp::FIRST, |row| row.key().stamp()))
     }
 
     fn place_of(&self, thread: Seq) -> StoreResult<Option<Place>> {
@@ -172,11 +171,11 @@ impl<V: TableReads> Db<V> {
     }
 
     /// Whether a row of the timeline copies its event faithfully, and leads to it.
-    pub(crate) fn is_faithful(&self, key: &NumberStamp, value: &[u8]) -> StoreResult<bool> {
+    pub(crate) fn is_faithful(&self, key: EventStamp, value: &[u8]) -> StoreResult<bool> {
         let row = TimelineRow::decode(value)?;
         let is_copy = self.with_event(row.seq, |parts| {
             let own = TextCopy::of(&parts.row, parts.blob, parts.inline.as_ref());
-            parts.row.stamp() == Some(encode::stamp_at_end(key)) && row.said.is_none_or(|said| own == Some(said))
+            parts.row.stamp() == Some(key.stamp()) && row.said.is_none_or(|said| own == Some(said))
         })?;
         Ok(is_copy == Some(true))
     }
@@ -184,14 +183,14 @@ impl<V: TableReads> Db<V> {
 
 impl Batch<'_> {
     /// Puts the row of a message.
-    pub(crate) fn put_in_timeline(&mut self, key: NumberStamp, seq: Seq, hints: u8) -> StoreResult<()> {
+    pub(crate) fn put_in_timeline(&mut self, key: EventStamp, seq: Seq, hints: u8) -> StoreResult<()> {
         let row = |said: Option<TextCopy<'_>>| TimelineRow { seq, hints, said }.to_bytes();
-        let bytes = match self.db.pending.rows.remove(&seq.0) {
+        let bytes = match self.db.pending.rows.remove(&seq) {
             Some(mut pending) => {
                 self.rest_inline(&mut pending)?;
                 let bytes = row(TextCopy::of(&pending.row, &pending.blob, pending.inline.as_ref()));
                 pending.is_copied = true;
-                self.db.pending.rows.insert(seq.0, pending);
+                self.db.pending.rows.insert(seq, pending);
                 bytes
             }
             // Views are built again.
@@ -201,18 +200,18 @@ impl Batch<'_> {
                 self.db.with_event(seq, read)?.ok_or_else(|| encode::broken("a message's event"))?
             }
         };
-        self.db.tables.timeline.insert(key, bytes.as_slice()).map_err(fault)?;
+        self.db.tables.timeline.insert(key, &bytes)?;
         Ok(())
     }
 
     /// Notes in the row of a message that there is more of it.
-    pub(crate) fn hint_in_timeline(&mut self, key: NumberStamp, hint: u8) -> StoreResult<()> {
-        let found = self.db.tables.timeline.get(key).map_err(fault)?.map(|guard| guard.value().to_vec());
-        let Some(bytes) = found else { return Ok(()) };
-        let row = TimelineRow::decode(&bytes)?;
+    pub(crate) fn hint_in_timeline(&mut self, key: EventStamp, hint: u8) -> StoreResult<()> {
+        let Some(found) = self.db.tables.timeline.get_row(key)? else { return Ok(()) };
+        let row = TimelineRow::decode(found.value()?)?;
         if row.hints & hint == 0 {
             let bytes = TimelineRow { hints: row.hints | hint, ..row }.to_bytes();
-            self.db.tables.timeline.insert(key, bytes.as_slice()).map_err(fault)?;
+            drop(found);
+            self.db.tables.timeline.insert(key, &bytes)?;
         }
         Ok(())
     }
@@ -224,16 +223,16 @@ impl Batch<'_> {
             return Ok(());
         }
         let Some(thread) = meta.subject else { return Ok(()) };
-        let key = encode::number_stamp(thread, stamp);
-        let Some(found) = self.db.tables.timeline.get(key).map_err(fault)? else { return Ok(()) };
-        let row = TimelineRow::decode(found.value())?;
+        let key = EventStamp::new(thread, stamp);
+        let Some(found) = self.db.tables.timeline.get_row(key)? else { return Ok(()) };
+        let row = TimelineRow::decode(found.value()?)?;
         let said = TextCopy::of(&pending.row, &pending.blob, pending.inline.as_ref());
         if row.seq != seq || row.said == said {
             return Ok(());
         }
         let bytes = TimelineRow { said, ..row }.to_bytes();
         drop(found);
-        self.db.tables.timeline.insert(key, bytes.as_slice()).map_err(fault)?;
+        self.db.tables.timeline.insert(key, &bytes)?;
         Ok(())
     }
 }

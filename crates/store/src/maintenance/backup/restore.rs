@@ -4,7 +4,6 @@
 //! Whatever goes wrong before that leaves the place as it was.
 
 use crate::at_rest::master::MasterKey;
-use crate::database::db::fault;
 use crate::database::open::{OpenError, Store, StoreOptions};
 use crate::disk::{FolderDisk, sync_dir};
 use crate::maintenance::backup::read::{BackupFile, BackupItem, BadBackup};
@@ -12,7 +11,6 @@ use crate::maintenance::backup::write::folder_of;
 use crate::tables::{Tables, import_row};
 use engine::reads::StoreError;
 use model::{ContentHash, Nanos, SpaceId};
-use redb::ReadableTable as _;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -209,11 +207,10 @@ impl Rows<'_> {
         self.bytes = 0;
         let rows = std::mem::take(&mut self.waiting);
         let unknown = self.store.write_raw(|transaction| {
-            let mut tables = Tables::open(transaction).map_err(fault)?;
+            let mut tables = Tables::open(transaction)?;
             for (table, key, value) in &rows {
-                let Some(table) = table_of_today(table) else { continue };
-                if !import_row(&mut tables, table, key, value).map_err(fault)? {
-                    return Ok(Some(table.to_owned()));
+                if !import_row(&mut tables, table, key, value)? {
+                    return Ok(Some(table.clone()));
                 }
             }
             Ok(None)
@@ -222,25 +219,15 @@ impl Rows<'_> {
     }
 }
 
-/// Where the rows of a table of an earlier format belong; none if nothing is missed without them.
-fn table_of_today(table: &str) -> Option<&str> {
-    match table {
-        // Rows without a copy lead to their events.
-        "timeline_v1" => Some("timeline_v2"),
-        "arrivals_v1" => None,
-        _ => Some(table),
-    }
-}
-
 impl Store {
     /// Starts a new epoch of the journal: positions given before mean nothing any more. Says which it is.
     fn begin_epoch(&self) -> Result<u64, StoreError> {
         self.write_raw(|transaction| {
-            let mut tables = Tables::open(transaction).map_err(fault)?;
-            let old = tables.about.get("epoch").map_err(fault)?.map(|guard| guard.value().to_vec());
+            let mut tables = Tables::open(transaction)?;
+            let old = crate::database::open::read_about(&tables, "epoch")?;
             let old = old.and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_be_bytes);
             let new = old.saturating_add(1);
-            tables.about.insert("epoch", new.to_be_bytes().as_slice()).map_err(fault)?;
+            tables.about.insert("epoch", &new.to_be_bytes())?;
             Ok(new)
         })
     }

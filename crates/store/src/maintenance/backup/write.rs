@@ -81,12 +81,6 @@ impl BackupError {
     }
 }
 
-impl From<redb::StorageError> for BackupError {
-    fn from(error: redb::StorageError) -> BackupError {
-        BackupError::Store(crate::database::db::fault(error))
-    }
-}
-
 impl Store {
     /// Writes everything there is to one new file, as of now. The writer goes on meanwhile; it is never waited for.
     pub fn backup(

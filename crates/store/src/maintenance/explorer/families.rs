@@ -61,11 +61,6 @@ const fn family(table: ExplorerTable, parts: &'static [KeyPart]) -> Family {
     Family { table, parts }
 }
 
-/// The registers pad their subject to twenty bytes.
-const PAD_20: &[u8] = &[0; 20];
-const PAD_16: &[u8] = &[0; 16];
-const PAD_11: &[u8] = &[0; 11];
-const PAD_8: &[u8] = &[0; 8];
 const COLON: KeyPart = Text(":");
 
 /// Every family, in the order in which they are listed. Needs and groups that nothing makes yet have none.
@@ -80,23 +75,14 @@ pub(super) const FAMILIES: &[Family] = &[
     family(ExplorerTable::Edits, &[Text("edit:msg:"), Event, COLON, Stamp]),
     family(ExplorerTable::Reactions, &[Text("reaction:"), Event, COLON, Author, COLON, Stamp]),
     family(ExplorerTable::Replies, &[Text("reply:"), Space, COLON, Hex(16), COLON, Stamp]),
-    family(ExplorerTable::Registers, &[Text("settings:"), Space, Fixed(&[0]), Fixed(PAD_20), COLON, Stamp]),
-    family(
-        ExplorerTable::Registers,
-        &[Text("profile:"), Space, Fixed(&[1]), COLON, Author, Fixed(PAD_16), COLON, Stamp],
-    ),
+    family(ExplorerTable::Registers, &[Text("settings:"), Space, Fixed(&[0]), COLON, Stamp]),
+    family(ExplorerTable::Registers, &[Text("profile:"), Space, Fixed(&[1]), COLON, Author, COLON, Stamp]),
     family(
         ExplorerTable::Registers,
         &[Text("device:"), Space, Fixed(&[2]), COLON, Author, COLON, Hex(16), COLON, Stamp],
     ),
-    family(
-        ExplorerTable::Registers,
-        &[Text("read:"), Space, Fixed(&[3]), COLON, Author, COLON, Event, Fixed(PAD_8), COLON, Stamp],
-    ),
-    family(
-        ExplorerTable::Registers,
-        &[Text("field:"), Space, Fixed(&[4]), COLON, Event, COLON, Byte, Fixed(PAD_11), COLON, Stamp],
-    ),
+    family(ExplorerTable::Registers, &[Text("read:"), Space, Fixed(&[3]), COLON, Author, COLON, Event, COLON, Stamp]),
+    family(ExplorerTable::Registers, &[Text("field:"), Space, Fixed(&[4]), COLON, Event, COLON, Byte, COLON, Stamp]),
     family(
         ExplorerTable::Registers,
         &[Text("follow:"), Space, Fixed(&[5]), COLON, Author, COLON, Hex(16), COLON, Stamp],

@@ -16,13 +16,13 @@ mod scan;
 mod tests;
 mod value;
 
-use crate::database::db::{Db, fault};
+use crate::database::db::Db;
+use crate::keys::{JournalNo, KeyField as _, SpaceNoKey};
 use crate::tables::TableReads;
 use engine::reads::{Reads, StoreResult};
 use families::{FAMILIES, Family};
 use model::{AuthorNo, EventId, Identity, Seq, SpaceId, SpaceNo};
 use pattern::NumberNames;
-use redb::ReadableTable as _;
 use std::ops::Bound;
 
 /// A page of keys.
@@ -149,9 +149,9 @@ impl<V: TableReads> Db<V> {
         most: usize,
     ) -> StoreResult<Vec<Vec<u8>>> {
         let Some(no) = Reads::space_no(self, space)? else { return Ok(Vec::new()) };
-        let number = |key: &[u8]| crate::database::db::seq_at_end(key).0;
-        let after = after.map_or(number(low).saturating_sub(1), |after| number(&after));
-        let entries = self.journal(Some(no), after, most)?.into_iter().map(|(number, _)| number.to_be_bytes().to_vec());
+        let after = after.map_or(u64::read(low).saturating_sub(1), |after| u64::read(&after));
+        let entries = self.journal(Some(no), after, most)?.into_iter();
+        let entries = entries.map(|(number, _)| JournalNo::new(number).as_bytes().to_vec());
         Ok(entries.take_while(|key| key.as_slice() <= high).collect())
     }
 
@@ -163,10 +163,10 @@ impl<V: TableReads> Db<V> {
         mut after: Option<Vec<u8>>,
         most: usize,
     ) -> StoreResult<Vec<Vec<u8>>> {
-        let first = after.as_ref().map_or(0, |key| u32::from_be_bytes(crate::keys::key(&[&key[..4]])));
+        let first = SpaceNo(after.as_ref().map_or(0, |key| u32::read(&key[..4])));
         let mut keys = Vec::new();
-        for entry in self.tables.space_ids().range(first..).map_err(fault)? {
-            let space = SpaceId(entry.map_err(fault)?.1.value());
+        for row in self.tables.space_ids().range(SpaceNoKey::new(first)..)? {
+            let space = row?.value()?;
             keys.extend(self.keys_of(family, prefix, after.take(), most - keys.len(), Some(&space))?);
             if keys.len() >= most {
                 break;

@@ -1,5 +1,6 @@
 //! How the bytes of a stored key and its text correspond, part by part.
 
+use crate::keys::KeyField;
 use engine::reads::StoreResult;
 use model::{AuthorNo, EventId, Identity, Seq, SpaceId, SpaceNo};
 use std::ops::Bound;
@@ -116,21 +117,16 @@ impl KeyPart {
     }
 
     fn write(self, bytes: &[u8], names: &impl NumberNames) -> StoreResult<String> {
-        let four = || u32::from_be_bytes(crate::keys::key(&[bytes]));
-        let eight = || u64::from_be_bytes(crate::keys::key(&[bytes]));
         Ok(match self {
             KeyPart::Text(text) => text.to_owned(),
             KeyPart::Fixed(_) => String::new(),
-            KeyPart::Event => names.event_id(Seq(eight()))?.to_string(),
-            KeyPart::Space => names.space_id(SpaceNo(four()))?.to_string(),
-            KeyPart::Author => names.author_id(AuthorNo(four()))?.to_string(),
+            KeyPart::Event => names.event_id(Seq::read(bytes))?.to_string(),
+            KeyPart::Space => names.space_id(SpaceNo::read(bytes))?.to_string(),
+            KeyPart::Author => names.author_id(AuthorNo::read(bytes))?.to_string(),
             KeyPart::SpaceId | KeyPart::Hex(_) => hex(bytes),
             KeyPart::Byte => format!("{:03}", bytes.first().copied().unwrap_or_default()),
-            KeyPart::Number => format!("{:020}", eight()),
-            KeyPart::Stamp => {
-                let (at, id) = bytes.split_at(bytes.len().min(8));
-                format!("{:020}-{}", u64::from_be_bytes(crate::keys::key(&[at])), hex(id))
-            }
+            KeyPart::Number => format!("{:020}", u64::read(bytes)),
+            KeyPart::Stamp => model::Stamp::read(bytes).to_string(),
             KeyPart::Word => String::from_utf8_lossy(bytes).into_owned(),
         })
     }
@@ -197,7 +193,8 @@ pub(super) fn parse(parts: &[KeyPart], text: &str, names: &impl NumberNames) -> 
 pub(super) fn to_text(parts: &[KeyPart], key: &[u8], names: &impl NumberNames) -> StoreResult<String> {
     let (mut text, mut rest) = (String::new(), key);
     for part in parts {
-        let (head, tail) = rest.split_at(part.bytes().unwrap_or(rest.len()).min(rest.len()));
+        let length = part.bytes().unwrap_or(rest.len());
+        let (head, tail) = rest.split_at_checked(length).ok_or_else(|| crate::encode::broken("a key"))?;
         text.push_str(&part.write(head, names)?);
         rest = tail;
     }
@@ -268,10 +265,7 @@ fn belongs(part: KeyPart, bytes: &[u8], names: &impl NumberNames, only: Option<&
     Ok(match part {
         KeyPart::Space => Some(names.space_no(only)?.is_some_and(|no| no.0.to_be_bytes() == bytes)),
         KeyPart::SpaceId => Some(only.0 == bytes),
-        KeyPart::Event => {
-            let seq = Seq(u64::from_be_bytes(crate::keys::key(&[bytes])));
-            Some(names.space_of_event(seq)?.as_ref() == Some(only))
-        }
+        KeyPart::Event => Some(names.space_of_event(Seq::read(bytes))?.as_ref() == Some(only)),
         _ => None,
     })
 }

@@ -1,18 +1,18 @@
 //! What a row says, as JSON. Nothing is decrypted: what rests sealed is shown as the bytes that travel.
 
 use crate::at_rest::{TAG_FIELDS, TAG_PLAIN};
-use crate::database::db::{Db, fault, seq_at_end};
+use crate::database::db::Db;
 use crate::encode;
+use crate::keys::*;
 use crate::maintenance::explorer::ExplorerRow;
 use crate::maintenance::explorer::families::{ExplorerTable, Family};
 use crate::maintenance::explorer::pattern::{KeyPart, hex};
-use crate::tables::TableReads;
+use crate::tables::{OwnedValue, RowValue, Rows, Stored, TableReads};
 use crate::views::timeline::{HINT_REACTIONS, HINT_REFERS, HINT_REPLIES, HINT_VERSIONS, TimelineRow};
 use engine::reads::{Reads as _, SpaceReads as _, StoreResult};
 use engine::rows::{ContentLocation, Origin};
-use model::payload::MemberRole;
-use model::stage::{ContentState, RefusalReason, Stage};
-use model::{Blob, ContentHash, Seq, SpaceId, SpaceNo};
+use model::stage::{ContentState, Stage};
+use model::{Blob, ContentHash, EventId, Seq, SpaceId, SpaceNo};
 use redb::ReadableTable;
 use serde_json::{Value, json};
 
@@ -29,10 +29,6 @@ fn plain(value: Value) -> ExplorerRow {
     ExplorerRow { value, note: None }
 }
 
-fn number(key: &[u8]) -> u64 {
-    seq_at_end(key).0
-}
-
 impl<V: TableReads> Db<V> {
     /// The row of a table under a stored key.
     pub(super) fn row_value(&self, table: ExplorerTable, key: &[u8]) -> StoreResult<Option<ExplorerRow>> {
@@ -41,49 +37,40 @@ impl<V: TableReads> Db<V> {
             ExplorerTable::Ids => self.event_value(key),
             ExplorerTable::Spaces => self.space_value(key),
             ExplorerTable::Authors => {
-                Ok(bytes_at(view.authors(), key)?.map(|_| plain(json!({ "identity": hex(key) }))))
+                Ok(value_at(view.authors(), key)?.map(|_| plain(json!({ "identity": hex(key) }))))
             }
-            ExplorerTable::Threads => self.points(number_at(view.threads(), key)?),
-            ExplorerTable::Posts => self.points(number_at(view.posts(), key)?),
-            ExplorerTable::Files => self.points(number_at(view.files(), key)?),
-            ExplorerTable::Versions => self.points(number_at(view.versions(), key)?),
-            ExplorerTable::Edits => self.points(number_at(view.edits(), key)?),
-            ExplorerTable::Reactions => self.points(number_at(view.reactions(), key)?),
-            ExplorerTable::Replies => self.points(number_at(view.replies(), key)?),
-            ExplorerTable::Registers => self.points(number_at(view.registers(), key)?),
-            ExplorerTable::Chosen => self.points(number_at(view.chosen(), key)?),
-            ExplorerTable::Tombstones => self.points(number_at(view.tombstones(), key)?),
-            ExplorerTable::ByAuthor => self.points(number_at(view.by_author(), key)?),
-            ExplorerTable::Updated => self.thread_value(Seq(number(key))),
+            ExplorerTable::Threads => self.points(value_at(view.threads(), key)?),
+            ExplorerTable::Posts => self.points(value_at(view.posts(), key)?),
+            ExplorerTable::Files => self.points(value_at(view.files(), key)?),
+            ExplorerTable::Versions => self.points(value_at(view.versions(), key)?),
+            ExplorerTable::Edits => self.points(value_at(view.edits(), key)?),
+            ExplorerTable::Reactions => self.points(value_at(view.reactions(), key)?),
+            ExplorerTable::Replies => self.points(value_at(view.replies(), key)?),
+            ExplorerTable::Registers => self.points(value_at(view.registers(), key)?),
+            ExplorerTable::Chosen => self.points(value_at(view.chosen(), key)?),
+            ExplorerTable::Tombstones => self.points(value_at(view.tombstones(), key)?),
+            ExplorerTable::ByAuthor => self.points(value_at(view.by_author(), key)?),
+            ExplorerTable::Updated => self.thread_value(Seq::read(key)),
             ExplorerTable::Timeline => self.message_value(key),
-            ExplorerTable::Memberships => self.membership_value(Seq(number(key))),
-            ExplorerTable::Limits => Ok(bytes_at(view.limits(), key)?.map(|role| {
-                let role = role.first().and_then(|code| MemberRole::from_code(*code));
-                plain(json!({ "remaining_role": role.map(|role| role.to_string()) }))
-            })),
+            ExplorerTable::Memberships => self.membership_value(Seq::read(key)),
+            ExplorerTable::Limits => Ok(value_at(view.limits(), key)?
+                .map(|cap| plain(json!({ "remaining_role": cap.0.map(|role| role.to_string()) })))),
             ExplorerTable::Contents => self.content_value(key),
-            ExplorerTable::ContentWaiting => Ok(bytes_at(view.content_waiting(), key)?.map(|_| plain(Value::Null))),
-            ExplorerTable::Waiting => Ok(view.waiting().get(key).map_err(fault)?.map(|_| plain(Value::Null))),
-            ExplorerTable::Held => Ok(bytes_at(view.held(), key)?.map(|_| plain(Value::Null))),
-            ExplorerTable::Carried => Ok(bytes_at(view.carried(), key)?.map(|_| plain(Value::Null))),
-            ExplorerTable::Gaps => Ok(bytes_at(view.gaps(), key)?.map(|_| plain(Value::Null))),
+            ExplorerTable::ContentWaiting => is_there(view.content_waiting(), key),
+            ExplorerTable::Waiting => is_there(view.waiting(), key),
+            ExplorerTable::Held => is_there(view.held(), key),
+            ExplorerTable::Carried => is_there(view.carried(), key),
+            ExplorerTable::Gaps => is_there(view.gaps(), key),
             ExplorerTable::Schedule => self.schedule_value(key),
-            ExplorerTable::Journal => self.journal_value(number(key)),
+            ExplorerTable::Journal => self.journal_value(u64::read(key)),
             ExplorerTable::Usage => self.usage_value(key),
-            ExplorerTable::Refused => Ok(bytes_at(view.refused(), key)?.map(|row| {
-                let why = row.first().and_then(|code| RefusalReason::from_code(*code));
-                plain(json!({ "why": why.map(|why| why.to_string()) }))
-            })),
-            ExplorerTable::Expired => {
-                let at = self.expired_at(&model::EventId(crate::keys::key(&[key])))?;
-                Ok(at.map(|at| plain(json!({ "at": at.0 }))))
+            ExplorerTable::Refused => {
+                Ok(value_at(view.refused(), key)?.map(|row| plain(json!({ "why": row.why.to_string() }))))
             }
+            ExplorerTable::Expired => Ok(value_at(view.expired(), key)?.map(|row| plain(json!({ "at": row.at.0 })))),
             ExplorerTable::ApiKeys => self.api_key_value(key),
-            ExplorerTable::Audit => self.audit_value(number(key)),
-            ExplorerTable::Counts => {
-                let word = String::from_utf8_lossy(key);
-                Ok(view.counts().get(word.as_ref()).map_err(fault)?.map(|count| plain(json!(count.value()))))
-            }
+            ExplorerTable::Audit => self.audit_value(u64::read(key)),
+            ExplorerTable::Counts => Ok(value_at(view.counts(), key)?.map(|count| plain(json!(count)))),
         }
     }
 
@@ -94,20 +81,18 @@ impl<V: TableReads> Db<V> {
             let bytes = key.get(at..at + part.bytes().unwrap_or(0)).unwrap_or_default();
             at += bytes.len();
             match part {
-                KeyPart::Space => {
-                    return self.space_id(SpaceNo(u32::from_be_bytes(crate::keys::key(&[bytes])))).map(Some);
-                }
-                KeyPart::SpaceId => return Ok(Some(SpaceId(crate::keys::key(&[bytes])))),
-                KeyPart::Event => return self.space_of(Seq(number(bytes))),
+                KeyPart::Space => return self.space_id(SpaceNo::read(bytes)).map(Some),
+                KeyPart::SpaceId => return Ok(Some(SpaceId::read(bytes))),
+                KeyPart::Event => return self.space_of(Seq::read(bytes)),
                 _ => {}
             }
         }
         let seq = match family.table {
-            ExplorerTable::Ids => self.seq(&model::EventId(crate::keys::key(&[key])))?,
-            ExplorerTable::Tombstones => number_at(self.tables.tombstones(), key)?,
-            ExplorerTable::Journal => self.entry(number(key))?.map(|entry| entry.seq),
-            ExplorerTable::ApiKeys => return Ok(self.api_key(&crate::keys::key(&[key]))?.map(|key| key.space)),
-            ExplorerTable::Audit => return Ok(self.audited(number(key))?.and_then(|entry| entry.space)),
+            ExplorerTable::Ids => value_at(self.tables.ids(), key)?,
+            ExplorerTable::Tombstones => value_at(self.tables.tombstones(), key)?,
+            ExplorerTable::Journal => self.entry(u64::read(key))?.map(|entry| entry.seq),
+            ExplorerTable::ApiKeys => return Ok(self.api_key(&KeyField::read(key))?.map(|key| key.space)),
+            ExplorerTable::Audit => return Ok(self.audited(u64::read(key))?.and_then(|entry| entry.space)),
             _ => None,
         };
         seq.map_or(Ok(None), |seq| self.space_of(seq))
@@ -119,7 +104,7 @@ impl<V: TableReads> Db<V> {
     }
 
     fn space_value(&self, key: &[u8]) -> StoreResult<Option<ExplorerRow>> {
-        let space = SpaceId(crate::keys::key(&[key]));
+        let space = SpaceId::read(key);
         if self.space_no(&space)?.is_none() {
             return Ok(None);
         }
@@ -132,8 +117,9 @@ impl<V: TableReads> Db<V> {
     }
 
     fn message_value(&self, key: &[u8]) -> StoreResult<Option<ExplorerRow>> {
-        let Some(row) = bytes_at(self.tables.timeline(), key)? else { return Ok(None) };
-        let TimelineRow { seq, hints, said } = TimelineRow::decode(&row)?;
+        let Some(key) = EventStamp::parse(key) else { return Ok(None) };
+        let Some(row) = self.tables.timeline().get_row(key)? else { return Ok(None) };
+        let TimelineRow { seq, hints, said } = TimelineRow::decode(row.value()?)?;
         let known = [
             (HINT_VERSIONS, "versions"),
             (HINT_REACTIONS, "reactions"),
@@ -153,7 +139,7 @@ impl<V: TableReads> Db<V> {
     }
 
     fn event_value(&self, key: &[u8]) -> StoreResult<Option<ExplorerRow>> {
-        let Some(seq) = self.seq(&model::EventId(crate::keys::key(&[key])))? else { return Ok(None) };
+        let Some(seq) = self.seq(&EventId::read(key))? else { return Ok(None) };
         let copied = |parts: encode::EventParts<'_>| {
             (parts.row, parts.blob.to_vec(), parts.inline.map(crate::at_rest::Inline::into_owned))
         };
@@ -188,7 +174,8 @@ impl<V: TableReads> Db<V> {
     }
 
     fn content_value(&self, key: &[u8]) -> StoreResult<Option<ExplorerRow>> {
-        let (space, hash) = crate::events::content::split_content_key(&crate::keys::key(&[key]));
+        let Some(key) = ContentKey::parse(key) else { return Ok(None) };
+        let (space, hash) = (key.space(), key.hash());
         let Some(row) = self.content(space, &hash)? else { return Ok(None) };
         let (bytes, note) = match row.place {
             ContentLocation::Absent => (Value::Null, Some(ELSEWHERE)),
@@ -205,13 +192,11 @@ impl<V: TableReads> Db<V> {
 
     fn content_shown(&self, space: SpaceNo, hash: &ContentHash) -> StoreResult<(Value, Option<&'static str>)> {
         let id = self.space_id(space)?;
-        let keys = crate::keys::key::<32>(&[&id.0])..=crate::keys::key::<32>(&[&id.0, &[0xff; 16]]);
-        let is_sealed = self.tables.keys().range(keys).map_err(fault)?.next().is_some();
-        let row = self.tables.content_bytes().get(encode::content_key(space, hash)).map_err(fault)?;
-        let Some(row) = row.filter(|row| row.value().len() as u64 <= SHOWN_BYTES_MAX) else {
-            return Ok((Value::Null, Some(TOO_LONG)));
-        };
-        Ok(shown_at_rest(row.value(), is_sealed))
+        let is_sealed = self.tables.keys().range(SpaceKeyName::of_space(id))?.next().is_some();
+        match self.tables.content_bytes().get_row(ContentKey::new(space, *hash))? {
+            Some(row) if row.value()?.len() as u64 <= SHOWN_BYTES_MAX => Ok(shown_at_rest(row.value()?, is_sealed)),
+            Some(_) | None => Ok((Value::Null, Some(TOO_LONG))),
+        }
     }
 
     fn schedule_value(&self, key: &[u8]) -> StoreResult<Option<ExplorerRow>> {
@@ -221,8 +206,7 @@ impl<V: TableReads> Db<V> {
     }
 
     fn entry(&self, number: u64) -> StoreResult<Option<encode::JournalEntry>> {
-        let found = self.tables.journal().get(number).map_err(fault)?;
-        found.map(|guard| encode::decode_entry(&guard.value())).transpose()
+        self.tables.journal().get(JournalNo::new(number))
     }
 
     fn journal_value(&self, number: u64) -> StoreResult<Option<ExplorerRow>> {
@@ -234,11 +218,8 @@ impl<V: TableReads> Db<V> {
     }
 
     fn usage_value(&self, key: &[u8]) -> StoreResult<Option<ExplorerRow>> {
-        let key = crate::keys::key(&[key]);
-        if self.tables.usage().get(key).map_err(fault)?.is_none() {
-            return Ok(None);
-        }
-        let usage = self.usage_row(&key)?.by_state.map(|(events, bytes)| json!({ "events": events, "bytes": bytes }));
+        let Some(usage) = value_at(self.tables.usage(), key)? else { return Ok(None) };
+        let usage = usage.by_state.map(|(events, bytes)| json!({ "events": events, "bytes": bytes }));
         let [missing, processed, invalid, pruned, deleted] = usage;
         let value = json!({
             "missing": missing, "processed": processed, "invalid": invalid, "pruned": pruned, "deleted": deleted,
@@ -247,7 +228,7 @@ impl<V: TableReads> Db<V> {
     }
 
     fn api_key_value(&self, key: &[u8]) -> StoreResult<Option<ExplorerRow>> {
-        let Some(key) = self.api_key(&crate::keys::key(&[key]))? else { return Ok(None) };
+        let Some(key) = self.api_key(&KeyField::read(key))? else { return Ok(None) };
         let value = json!({
             "role": key.role().map(engine::access::KeyRole::word),
             "space": key.space.to_string(),
@@ -320,14 +301,18 @@ fn origin(origin: Origin) -> Value {
     }
 }
 
-fn number_at<const N: usize>(table: &impl ReadableTable<[u8; N], u64>, key: &[u8]) -> StoreResult<Option<Seq>> {
-    Ok(table.get(crate::keys::key::<N>(&[key])).map_err(fault)?.map(|guard| Seq(guard.value())))
+fn value_at<K: TableKey, V: OwnedValue>(
+    table: &Rows<impl ReadableTable<K, Stored<V>>, K, V>,
+    key: &[u8],
+) -> StoreResult<Option<V>> {
+    K::parse(key).map_or(Ok(None), |key| table.get(key))
 }
 
-fn bytes_at<const N: usize, V: redb::Value + 'static>(
-    table: &impl ReadableTable<[u8; N], V>,
+/// A row that says all in its key.
+fn is_there<K: TableKey, V: RowValue>(
+    table: &Rows<impl ReadableTable<K, Stored<V>>, K, V>,
     key: &[u8],
-) -> StoreResult<Option<Vec<u8>>> {
-    let found = table.get(crate::keys::key::<N>(&[key])).map_err(fault)?;
-    Ok(found.map(|guard| V::as_bytes(&guard.value()).as_ref().to_vec()))
+) -> StoreResult<Option<ExplorerRow>> {
+    let is_there = K::parse(key).map_or(Ok(false), |key| table.contains(key))?;
+    Ok(is_there.then(|| plain(Value::Null)))
 }

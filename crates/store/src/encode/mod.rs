@@ -1,0 +1,29 @@
+//! The bytes of values: rows of events, values of a few fields, and rows that are written as they are declared.
+
+mod event;
+mod values;
+
+pub(crate) use event::{EventParts, decode_event, encode_event};
+pub(crate) use values::usage_index;
+pub use values::{ExpiredRow, JournalEntry, ReceivedAgain, RefusedRow, RoleCap, Usage};
+
+use engine::reads::{StoreError, StoreResult};
+use model::{ContentHash, SpaceId};
+use serde::{Deserialize, Serialize};
+
+pub(crate) fn broken(what: &str) -> StoreError {
+    StoreError::Broken(format!("{what} cannot be read back; run `anteroom verify`"))
+}
+
+pub(crate) fn to_row(value: &impl Serialize) -> StoreResult<Vec<u8>> {
+    postcard::to_stdvec(value).map_err(|_| broken("a row that could not be written"))
+}
+
+pub(crate) fn from_row<'a, T: Deserialize<'a>>(bytes: &'a [u8], what: &str) -> StoreResult<T> {
+    postcard::from_bytes(bytes).map_err(|_| broken(what))
+}
+
+/// The name of a content file.
+pub(crate) fn file_name(space: &SpaceId, hash: &ContentHash) -> String {
+    format!("{space}-{hash}")
+}

@@ -1,0 +1,131 @@
+//! The parts of keys: each has a fixed width and bytes that sort as it does.
+
+use engine::rows::{Origin, Owner};
+use model::{
+    AuthorNo, AuxKey, ContentHash, EventId, Identity, KeyId, Nanos, PrekeyId, Seq, SpaceId, SpaceNo, Stamp, TransitId,
+};
+
+/// A part of a key, or a value of fixed width.
+pub trait KeyField: Copy + Eq + std::fmt::Debug + 'static {
+    /// The number of bytes.
+    const WIDTH: usize;
+
+    /// Writes it to exactly so many bytes.
+    fn write(self, out: &mut [u8]);
+
+    /// Reads it from exactly so many bytes.
+    fn read(bytes: &[u8]) -> Self;
+}
+
+/// Writes a field to the front of these bytes. Gives back what comes after it.
+pub(crate) fn put_field<F: KeyField>(field: F, out: &mut [u8]) -> &mut [u8] {
+    let (front, rest) = out.split_at_mut(F::WIDTH);
+    field.write(front);
+    rest
+}
+
+impl<const N: usize> KeyField for [u8; N] {
+    const WIDTH: usize = N;
+
+    fn write(self, out: &mut [u8]) {
+        out.copy_from_slice(&self);
+    }
+
+    fn read(bytes: &[u8]) -> [u8; N] {
+        let mut own = [0; N];
+        own.copy_from_slice(bytes);
+        own
+    }
+}
+
+macro_rules! integers {
+    ($($type:ty),*) => {$(
+        impl KeyField for $type {
+            const WIDTH: usize = size_of::<$type>();
+
+            fn write(self, out: &mut [u8]) {
+                out.copy_from_slice(&self.to_be_bytes());
+            }
+
+            fn read(bytes: &[u8]) -> $type {
+                <$type>::from_be_bytes(KeyField::read(bytes))
+            }
+        }
+    )*};
+}
+
+integers!(u8, u32, u64);
+
+macro_rules! wrapped {
+    ($($type:ident($inner:ty)),* $(,)?) => {$(
+        impl KeyField for $type {
+            const WIDTH: usize = <$inner as KeyField>::WIDTH;
+
+            fn write(self, out: &mut [u8]) {
+                self.0.write(out);
+            }
+
+            fn read(bytes: &[u8]) -> $type {
+                $type(KeyField::read(bytes))
+            }
+        }
+    )*};
+}
+
+wrapped!(
+    EventId([u8; 16]),
+    SpaceId([u8; 16]),
+    Identity([u8; 32]),
+    KeyId([u8; 16]),
+    PrekeyId([u8; 16]),
+    TransitId([u8; 16]),
+    ContentHash([u8; 32]),
+    AuxKey([u8; 16]),
+    UserHash([u8; 16]),
+    Seq(u64),
+    SpaceNo(u32),
+    AuthorNo(u32),
+    Nanos(u64),
+);
+
+/// The keyed hash of a user id within a space: rows are found by it, so that the database shows no names.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct UserHash(pub [u8; 16]);
+
+impl KeyField for Stamp {
+    const WIDTH: usize = Stamp::LEN;
+
+    fn write(self, out: &mut [u8]) {
+        out.copy_from_slice(&self.to_bytes());
+    }
+
+    fn read(bytes: &[u8]) -> Stamp {
+        Stamp::from_bytes(KeyField::read(bytes))
+    }
+}
+
+/// One byte says whether an author or which door, four say which author or peer.
+impl KeyField for Owner {
+    const WIDTH: usize = 5;
+
+    fn write(self, out: &mut [u8]) {
+        let (code, number) = match self {
+            Owner::Author(author) => (0, author.0),
+            Owner::Door(Origin::Local) => (1, 0),
+            Owner::Door(Origin::Import) => (2, 0),
+            Owner::Door(Origin::Peer(peer)) => (3, peer),
+        };
+        let rest = put_field::<u8>(code, out);
+        put_field::<u32>(number, rest);
+    }
+
+    fn read(bytes: &[u8]) -> Owner {
+        let number = u32::read(&bytes[1..]);
+        match bytes[0] {
+            0 => Owner::Author(AuthorNo(number)),
+            1 => Owner::Door(Origin::Local),
+            2 => Owner::Door(Origin::Import),
+            _ => Owner::Door(Origin::Peer(number)),
+        }
+    }
+}
