@@ -6,6 +6,7 @@ use crate::writer::node_commands::CountDropped;
 use crate::writer_command::{BatchedCommand, RequestError};
 use crossbeam_channel::Receiver;
 use engine::reads::{StoreError, StoreResult};
+use std::collections::VecDeque;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -16,21 +17,21 @@ pub(super) fn write_loop(inner: &NodeInner, queue: &Receiver<Box<dyn QueuedComma
     // Readers never wait for the writer, not even for a core: under load their time slices come first.
     yield_to_readers();
     let mut has_more = true;
+    let mut jobs = VecDeque::new();
     loop {
-        let mut jobs = Vec::new();
         if !has_more || inner.is_full.load(Ordering::Relaxed) {
             match queue.recv_timeout(sleep_of(inner)) {
-                Ok(job) => jobs.push(job),
+                Ok(job) => jobs.push_back(job),
                 Err(crossbeam_channel::RecvTimeoutError::Timeout) => {}
                 Err(crossbeam_channel::RecvTimeoutError::Disconnected) => return,
             }
         }
         jobs.extend(queue.try_iter().take(inner.options.batch_max.saturating_sub(jobs.len())));
-        match write_batch(inner, jobs) {
+        match write_batch(inner, &mut jobs) {
             Ok(more) => has_more = more,
             Err(()) => return,
         }
-        if inner.is_stopping.load(Ordering::Acquire) && queue.is_empty() {
+        if inner.is_stopping.load(Ordering::Acquire) && queue.is_empty() && jobs.is_empty() {
             return;
         }
     }
@@ -49,7 +50,8 @@ fn sleep_of(inner: &NodeInner) -> Duration {
 }
 
 /// Runs a batch, commits, publishes, and only then answers. Says whether more work waits; fails if the writer must end.
-fn write_batch(inner: &NodeInner, mut jobs: Vec<Box<dyn QueuedCommand>>) -> Result<bool, ()> {
+/// What this transaction left out is put at the front of the next batch.
+fn write_batch(inner: &NodeInner, jobs: &mut VecDeque<Box<dyn QueuedCommand>>) -> Result<bool, ()> {
     if let Err(fault) = check_room(inner) {
         return after_fault(inner, &fault, jobs);
     }
@@ -61,7 +63,7 @@ fn write_batch(inner: &NodeInner, mut jobs: Vec<Box<dyn QueuedCommand>>) -> Resu
         Ok(commit) => {
             inner.timers.tell(inner.clock.now().0.saturating_sub(began.0));
             publish(inner, commit.position);
-            jobs.into_iter().for_each(|job| job.answer());
+            jobs.drain(..commit.done).for_each(|job| job.answer());
             Ok(commit.has_more)
         }
         Err(fault) => {
@@ -94,7 +96,7 @@ fn check_room(inner: &NodeInner) -> StoreResult<()> {
 
 /// A full disk means reading only, and trying again with the next request. Any other fault stops the writer in order:
 /// nothing is acknowledged afterwards.
-fn after_fault(inner: &NodeInner, fault: &StoreError, jobs: Vec<Box<dyn QueuedCommand>>) -> Result<bool, ()> {
+fn after_fault(inner: &NodeInner, fault: &StoreError, jobs: &mut VecDeque<Box<dyn QueuedCommand>>) -> Result<bool, ()> {
     let (not_done, verdict) = match fault {
         StoreError::Full => {
             if !inner.is_full.swap(true, Ordering::Relaxed) {
@@ -109,7 +111,7 @@ fn after_fault(inner: &NodeInner, fault: &StoreError, jobs: Vec<Box<dyn QueuedCo
             (RequestError::Failed(what.clone()), Err(()))
         }
     };
-    jobs.into_iter().for_each(|job| job.fail(not_done.clone()));
+    jobs.drain(..).for_each(|job| job.fail(not_done.clone()));
     verdict
 }
 
