@@ -3,18 +3,14 @@
 use crate::schemas::{ChosenId, EventIdText};
 use axum::Json;
 use axum::extract::State;
-use engine::create::{NewEvent, Seal, prepare as prepared};
-use engine::protocol::space::counting::acting_role;
-use engine::reads::Reads as _;
-use engine::rows::{Origin, Outcome};
+use engine::create::{NewEvent, prepare as prepared};
+use engine::rows::Outcome;
 use http::{HeaderMap, StatusCode};
 use model::crypto::chosen_key;
 use model::envelope::{BadEnvelope, Reference, Role};
 use model::payload::Payload;
-use model::{AuxKey, Blob, EventId, Identity, Kind, Stamp, Verified};
-use node::commands::{CommandError, is_deleted, message_content, names, reaction_content};
-use queries::Viewer;
-use queries::visibility::private_to;
+use model::{AuxKey, EventId, Identity, Kind, Verified};
+use node::commands::{CommandError, Submission, SubmitSigned, message_content, names, reaction_content, seal_for};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use server::context::RequestContext;
@@ -22,9 +18,6 @@ use server::extract::RequestBody;
 use server::input::json;
 use server::problem::Problem;
 use server::state::SharedState;
-use std::sync::Arc;
-use store::Db;
-use store::tables::Snapshot;
 use utoipa::ToSchema;
 
 /// What can be signed elsewhere.
@@ -134,29 +127,10 @@ pub(crate) async fn prepare(
         }
         (ExternalKind::Message | ExternalKind::Edit, _) => message_content(sent.body, None)?,
     };
-    let seal = seal(&db, &viewer.space)?;
+    let seal = seal_for(&db, &viewer.space)?;
     let draft = NewEvent { kind, space: viewer.space, aux, payload: Payload::None, references, content, seal };
     let (envelope, wire) = prepared(&*db, db.policy(), now, identity, draft)?.map_err(CommandError::Create)?;
     Ok(Json(Prepared { text: hex::encode(envelope.text_to_sign()), content: hex::encode(wire) }))
-}
-
-fn seal(db: &Arc<Db<Snapshot>>, space: &model::SpaceId) -> Result<Seal, Problem> {
-    let kept = db.kept_space(space)?.ok_or(CommandError::NotKept)?;
-    if !kept.sealed {
-        return Ok(Seal::Plain);
-    }
-    Ok(db.current_space_key(space)?.map(Seal::Key).ok_or(CommandError::NoKey)?)
-}
-
-/// What was deleted is neither edited nor reacted to.
-fn check_is_there(db: &Db<Snapshot>, signed: &Verified) -> Result<(), Problem> {
-    let envelope = signed.envelope();
-    let target = envelope.reference(Role::Target).filter(|_| matches!(envelope.kind, Kind::Edit | Kind::Reaction));
-    let target = target.map(|target| db.seq(&target)).transpose()?.flatten();
-    match target.map(|target| is_deleted(db, target)).transpose()? {
-        Some(true) => Err(CommandError::Deleted.into()),
-        Some(false) | None => Ok(()),
-    }
 }
 
 pub(crate) async fn submit(
@@ -165,8 +139,6 @@ pub(crate) async fn submit(
     headers: HeaderMap,
     RequestBody(body): RequestBody,
 ) -> Result<(StatusCode, Json<Submitted>), Problem> {
-    let db = state.node.snapshot()?;
-    let viewer = context.read_as(&db, state.node.now())?;
     let sent: SubmitBody = json(&headers, &body)?;
     let hex = |text: &str, what: &str| {
         hex::decode(text).map_err(|_| Problem::unprocessable(format!("{what} is not hexadecimal")))
@@ -178,77 +150,9 @@ pub(crate) async fn submit(
         BadEnvelope::Signature => Problem::forbidden(why.to_string()),
         _ => Problem::unprocessable(why.to_string()),
     })?;
-    if signed.envelope().space != viewer.space {
-        return Err(Problem::not_found("that event is of another space"));
-    }
-    check_membership(&db, &signed, state.node.now())?;
-    check_thread(&db, &signed)?;
-    let blob = match seal(&db, &viewer.space)? {
-        Seal::Key(key) => Blob::seal(&signed, &key),
-        Seal::Plain | Seal::Prekey(_) => Blob::plain(&signed),
-    };
-    let blob = blob.map_err(|why| Problem::unprocessable(why.to_string()))?;
-    // What is here already is answered as such.
-    if db.seq(&blob.id())?.is_none() {
-        check_is_there(&db, &signed)?;
-    }
-    let wire = hex(&sent.content, "the content")?;
-    check_quota(&db, &viewer, &signed.envelope().author, wire.len() as u64)?;
-    submit_signed(&state, &signed, blob, wire).await
-}
-
-/// Doors turn removed members away; an authority that is not here yet is waited for.
-fn check_membership(db: &Arc<Db<Snapshot>>, signed: &Verified, now: model::Nanos) -> Result<(), Problem> {
-    let authority = signed.envelope().reference(Role::Authority);
-    let Some(seq) = authority.map(|id| db.seq(&id)).transpose()?.flatten() else { return Ok(()) };
-    let at = Stamp { at: now.max(signed.envelope().created_at), id: EventId([0xff; 16]) };
-    match acting_role(&**db, seq, at)? {
-        Some(_) => Ok(()),
-        None => Err(Problem::forbidden("the membership it stands on is not in force")),
-    }
-}
-
-/// Nobody writes into a private thread who does not take part in it, wherever they sign.
-fn check_thread(db: &Db<Snapshot>, signed: &Verified) -> Result<(), Problem> {
-    let envelope = signed.envelope();
-    let named = envelope.reference(Role::Thread).or_else(|| envelope.reference(Role::Target));
-    let Some(seq) = named.map(|id| db.seq(&id)).transpose()?.flatten() else { return Ok(()) };
-    let thread = match db.event(seq)?.and_then(|row| row.meta) {
-        Some(meta) if meta.kind == Kind::Thread => Some(seq),
-        Some(meta) if matches!(meta.kind.space(), Some(Kind::Message | Kind::ThreadUpdate)) => meta.subject,
-        Some(_) | None => None,
-    };
-    match private_to(db, thread)?.is_some_and(|only| !only.contains(&envelope.author)) {
-        true => Err(Problem::not_found("there is no such thread or message")),
-        false => Ok(()),
-    }
-}
-
-/// Who signs elsewhere has the same quota as everybody.
-fn check_quota(db: &Arc<Db<Snapshot>>, viewer: &Viewer, author: &Identity, bytes: u64) -> Result<(), Problem> {
-    let Some(most) = db.policy().user_bytes_max else { return Ok(()) };
-    let Some(author) = db.author_no(author)? else { return Ok(()) };
-    let used = db.kept_bytes(viewer.no, author)?;
-    if used.saturating_add(bytes) > most { Err(CommandError::OverQuota("user").into()) } else { Ok(()) }
-}
-
-async fn submit_signed(
-    state: &SharedState,
-    signed: &Verified,
-    blob: Blob,
-    wire: Vec<u8>,
-) -> Result<(StatusCode, Json<Submitted>), Problem> {
-    let is_inline = wire.len() as u64 <= state.node.store().policy().inline_bytes_max;
-    let inline = (is_inline && !wire.is_empty()).then(|| wire.clone());
-    let event = blob.id().to_string();
-    let request = state.node.receive(blob.bytes().to_vec(), inline, Origin::Local).map_err(node::RequestError::from)?;
-    let (_, outcome) = state.ask(request).await?;
-    if !is_inline {
-        let hash = signed.envelope().content_hash;
-        if let Some(request) = state.node.receive_content(signed.envelope().space, hash, wire) {
-            state.ask(request).await?;
-        }
-    }
+    let content = hex(&sent.content, "the content")?;
+    let command = SubmitSigned { space: context.space()?, caller: context.caller, signed, content };
+    let Submission { event, outcome } = state.ask(command).await?;
     let (status, state, waits_for) = match outcome {
         Outcome::Applied(_) => (StatusCode::CREATED, "applied", Vec::new()),
         Outcome::Known(_) | Outcome::Carried(_) => (StatusCode::OK, "known", Vec::new()),
@@ -256,5 +160,5 @@ async fn submit_signed(
         Outcome::Refused(why) => return Err(Problem::unprocessable(why.to_string())),
         Outcome::TurnedAway(why) => return Err(Problem::overloaded(format!("turned away: {why:?}")).after(60)),
     };
-    Ok((status, Json(Submitted { event, state, waits_for })))
+    Ok((status, Json(Submitted { event: event.to_string(), state, waits_for })))
 }

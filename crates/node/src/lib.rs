@@ -17,12 +17,14 @@ pub mod commands;
 pub mod explain;
 pub mod fetch;
 pub mod jobs;
+mod locks;
 mod options;
 mod pipeline;
 mod receive;
 pub mod running;
 #[cfg(feature = "search")]
 pub mod search;
+mod threads;
 pub mod writer;
 mod writer_command;
 

@@ -8,6 +8,7 @@ use super::format::{BadBundle, BundleReader, Record};
 use super::pace::{ImportSlot, ImportWindow};
 use super::tally::{ImportTally, Imported, KnownRecord};
 use crate::running::Node;
+use crate::threads;
 use crate::writer::node_commands::Tick;
 use crate::writer_command::{Answered, AskError, RequestError, WriterCommand};
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -86,7 +87,7 @@ pub fn import(
     let read = std::thread::scope(|scope| {
         for _ in 0..CHECKERS {
             let queue = queue.clone();
-            scope.spawn(|| run.check(queue));
+            scope.spawn(|| run.check_or_fail(queue));
         }
         drop(queue);
         run.read(input, records, watch)
@@ -162,6 +163,14 @@ impl Run<'_> {
             let Some(place) = self.pace.enter(0, &|| self.is_over()) else { return Ok(()) };
             let at = self.tally.lock().imported.bytes;
             self.submit(at, Tick, place, |_, ()| ());
+        }
+    }
+
+    /// Checks records. If that panics, the import has failed: a record is lost.
+    fn check_or_fail(&self, queue: Receiver<Job>) {
+        if !threads::run_logged("anteroom-import", || self.check(queue)) {
+            let at = self.tally.lock().imported.bytes;
+            self.tally.fail(at, RequestError::Failed("a thread of the import panicked; the log has details".into()));
         }
     }
 

@@ -1,6 +1,7 @@
 //! The pace of an import: how much of it may be under way, and when nothing is.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use crate::locks;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// Records under way hold at most this much, and at most one record more.
@@ -30,7 +31,7 @@ pub(super) struct ImportSlot {
 
 impl ImportWindow {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locks::lock(&self.state)
     }
 
     /// Waits for room and takes a place; none if that became pointless.
@@ -51,7 +52,7 @@ impl ImportWindow {
     fn wait(&self, is_pointless: &dyn Fn() -> bool, must_wait: impl Fn(&State) -> bool) -> bool {
         let mut state = self.lock();
         while must_wait(&state) {
-            let (guard, waited) = self.changed.wait_timeout(state, PATIENCE).unwrap_or_else(PoisonError::into_inner);
+            let (guard, waited) = locks::after_wait(self.changed.wait_timeout(state, PATIENCE));
             state = guard;
             if waited.timed_out() && is_pointless() {
                 return false;

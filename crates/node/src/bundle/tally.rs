@@ -1,10 +1,11 @@
 //! What became of the records of a bundle, counted by whoever answers.
 
+use crate::locks;
 use crate::writer_command::RequestError;
 use engine::rows::{Outcome, TurnedAway};
 use model::stage::RefusalReason;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use store::events::content::DeliverResult;
 
 /// How many dropped records are described, not only counted.
@@ -74,7 +75,7 @@ pub(super) struct ImportCounts {
 
 impl ImportTally {
     pub(super) fn lock(&self) -> MutexGuard<'_, ImportCounts> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        locks::lock(&self.inner)
     }
 
     pub(super) fn count_record(&self) -> u64 {

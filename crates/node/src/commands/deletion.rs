@@ -12,13 +12,16 @@ use engine::access::{Action, Facts};
 use engine::reads::{Reads as _, SpaceReads as _, StoreResult};
 use engine::rows::{Meta, Register, ThreadField};
 use model::envelope::{Reference, Role};
-use model::{AuxKey, EventId, Kind, Seq, SpaceNo};
+use model::{AuxKey, Envelope, EventId, Kind, Seq, SpaceNo};
 use store::tables::TableReads;
 use store::views::messages::ShownContent;
 use store::{Batch, Db};
 
 /// The version of a message that says that it was deleted.
 pub const DELETED: &[u8] = br#"{"deleted":true}"#;
+
+/// How a thread that was deleted is called when it is looked for.
+pub(super) const DELETED_THREAD: &str = "thread: it was deleted";
 
 /// Whether the latest version of a message says that it was deleted, or its content was purged.
 pub fn is_deleted<V: TableReads>(db: &Db<V>, message: Seq) -> StoreResult<bool> {
@@ -45,6 +48,22 @@ pub(super) fn is_thread_deleted<V: TableReads>(db: &Db<V>, thread: Seq, space: S
 /// Ends a command that would edit, or react to, a message that was deleted.
 pub(super) fn check_not_deleted<V: TableReads>(db: &Db<V>, message: Seq) -> Result<(), CommandError> {
     if is_deleted(db, message)? { Err(CommandError::Deleted) } else { Ok(()) }
+}
+
+/// Ends a command that would store an event whose target was deleted: a new version of, or a reaction to, a deleted
+/// message, or a message in a deleted thread.
+pub(super) fn check_event_target<V: TableReads>(db: &Db<V>, envelope: &Envelope) -> Result<(), CommandError> {
+    let role = match envelope.kind {
+        Kind::Edit | Kind::Reaction => Role::Target,
+        Kind::Message => Role::Thread,
+        _ => return Ok(()),
+    };
+    let Some(target) = envelope.reference(role).map(|id| db.seq(&id)).transpose()?.flatten() else { return Ok(()) };
+    if role == Role::Target {
+        return check_not_deleted(db, target);
+    }
+    let Some(space) = db.space_no(&envelope.space)? else { return Ok(()) };
+    if is_thread_deleted(db, target, space)? { Err(CommandError::Unknown(DELETED_THREAD)) } else { Ok(()) }
 }
 
 /// Whether the content of an event can be purged: there is some, and a space keeps the content of its founding.

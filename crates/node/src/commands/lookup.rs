@@ -1,6 +1,6 @@
 //! Finding what a request names, and what the caller may see of it. The same for the writer and for readers.
 
-use crate::commands::deletion::is_thread_deleted;
+use crate::commands::deletion::{DELETED_THREAD, is_thread_deleted};
 use crate::commands::{Caller, CallerKind, CommandError, NameOrId};
 use engine::access::{Action, Decision, Facts, KeyRole, Principal, UserStanding, decide};
 use engine::protocol::space::counting::acting_role;
@@ -99,6 +99,28 @@ pub fn thread_visibility<V: TableReads>(
     Ok(ThreadVisibility { is_deleted, is_private, is_closed })
 }
 
+/// Whether somebody may read and write in a thread: it is open to all, or they take part in it.
+pub(super) fn is_open_to<V: TableReads>(
+    db: &Db<V>,
+    thread: Seq,
+    meta: &Meta,
+    identity: &Identity,
+) -> StoreResult<bool> {
+    Ok(!is_private(db, thread, meta.space)? || participates(db, thread, meta, Some(identity))?)
+}
+
+/// The thread that an event is, or belongs to: a message or a change names its thread.
+pub(super) fn thread_of<V: TableReads>(db: &Db<V>, seq: Seq) -> StoreResult<Option<(Seq, Meta)>> {
+    let Some(meta) = db.event(seq)?.and_then(|row| row.meta) else { return Ok(None) };
+    let thread = match meta.kind.space() {
+        Some(Kind::Thread) => return Ok(Some((seq, meta))),
+        Some(Kind::Message | Kind::ThreadUpdate) => meta.subject,
+        Some(_) | None => None,
+    };
+    let Some(thread) = thread else { return Ok(None) };
+    Ok(db.event(thread)?.and_then(|row| row.meta).map(|meta| (thread, meta)))
+}
+
 /// Whether only its participants see a thread: as the latest list of them says, or what it was opened with. Where what
 /// would say it cannot be read any more, nobody else sees it.
 pub fn is_private<V: TableReads>(db: &Db<V>, thread: Seq, space: SpaceNo) -> StoreResult<bool> {
@@ -181,7 +203,7 @@ pub(crate) fn thread_for<V: TableReads>(
     let author = db.identity(meta.author)?;
     let sight = allowed(db, principal, action, (seq, &meta), who, Some(&author))?;
     if sight.is_deleted {
-        return Err(CommandError::Unknown("thread: it was deleted"));
+        return Err(CommandError::Unknown(DELETED_THREAD));
     }
     Ok((stamp, seq, meta))
 }

@@ -10,6 +10,7 @@ mod admin_requests;
 mod conversation;
 mod create;
 mod deletion;
+mod external;
 mod failure;
 mod lookup;
 mod messages;
@@ -25,9 +26,11 @@ pub(crate) use admin::{by_keeper, by_keeper_saying};
 pub use admin_requests::AdminRequest;
 pub(crate) use deletion::is_purgeable;
 pub use deletion::{DELETED, is_deleted, is_deleted_version};
+pub use external::{Submission, SubmitSigned};
 pub use lookup::{ThreadVisibility, find, is_private, participants, principal, privacy, standing, thread_visibility};
 pub use messages::{message_content, reaction_content};
 pub use names::{BadName, NameOrId};
+pub use users::seal_for;
 pub use webhooks::WebhookCommand;
 
 use crate::writer_command::WriterCommand;
@@ -228,6 +231,12 @@ pub enum CommandError {
     /// The space is not kept by this node.
     #[error("this node does not keep that space")]
     NotKept,
+    /// An event that was signed elsewhere belongs to another space than the caller.
+    #[error("that event is of another space")]
+    OtherSpace,
+    /// The author of an event that was signed elsewhere is not a member any more.
+    #[error("the membership it stands on is not in force")]
+    NotInForce,
     /// CREATE refused.
     #[error(transparent)]
     Create(#[from] CreateError),

@@ -32,6 +32,11 @@ pub(super) fn seal<V: TableReads>(db: &Db<V>, space: &SpaceId, kept: &KeptSpace)
     db.current_space_key(space)?.map(Seal::Key).ok_or(CommandError::NoKey)
 }
 
+/// How new events of a space that this node keeps are wrapped.
+pub fn seal_for<V: TableReads>(db: &Db<V>, space: &SpaceId) -> Result<Seal, CommandError> {
+    seal(db, space, &kept(db, space)?)
+}
+
 /// The keeper of a space, who signs for it.
 pub(crate) fn keeper(batch: &Batch<'_>, kept: &KeptSpace) -> Result<Signer, CommandError> {
     let key = batch.db().signing_key(&kept.keeper)?;

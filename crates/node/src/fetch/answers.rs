@@ -2,9 +2,10 @@
 //!
 //! It is kept in memory: after a restart everything is asked again, and answered again.
 
+use crate::locks;
 use model::{Group, Nanos};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// Groups whose answers are remembered; those that were asked for longest ago are forgotten first.
 const GROUPS_MAX: usize = 10_000;
@@ -37,7 +38,7 @@ impl SourceAnswers {
     pub(crate) fn note(&self, group: &Group, asked: AskedSource) {
         let short = |text: String| text.chars().take(WORDS_CHARS_MAX).collect::<String>();
         let asked = AskedSource { place: short(asked.place), failed: asked.failed.map(short), ..asked };
-        let mut groups = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut groups = locks::lock(&self.0);
         if groups.len() >= GROUPS_MAX && !groups.contains_key(group) {
             forget_half(&mut groups);
         }
@@ -49,7 +50,7 @@ impl SourceAnswers {
 
     /// The answers for a group, the latest first.
     pub(crate) fn of(&self, group: &Group) -> Vec<AskedSource> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(group).cloned().unwrap_or_default()
+        locks::lock(&self.0).get(group).cloned().unwrap_or_default()
     }
 }
 

@@ -4,6 +4,7 @@ use crate::fetch::answers::AskedSource;
 use crate::fetch::hunter::{FetchOrder, Fetched, Hunter, SourceClient};
 use crate::running::queue::Queued;
 use crate::running::{HuntWake, IDLE, NodeInner};
+use crate::threads;
 use crate::writer::node_commands::{Arrive, Deliver, EndHunt};
 use crate::writer_command::WriterCommand;
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -72,7 +73,7 @@ fn begin(
                 let (ended, source) = (Ended { inner: inner.clone(), ticket }, source.clone());
                 // If no thread can be had, the request ends at once, and its hunt goes on elsewhere.
                 let work = move || fetch(&ended.inner, source.as_ref(), &group, &url, &needs);
-                if let Err(why) = std::thread::Builder::new().spawn(work) {
+                if let Err(why) = threads::spawn("anteroom-fetch", work) {
                     tracing::warn!(%why, "no thread for a request to a source");
                 }
             }

@@ -11,9 +11,11 @@ mod write_loop;
 use crate::clock::Clock;
 use crate::fetch::answers::SourceAnswers;
 use crate::fetch::hunter::SourceClient;
+use crate::locks;
 use crate::options::NodeOptions;
 use crate::running::queue::{Queued, QueuedCommand};
 use crate::running::watchers::CommitWatchers;
+use crate::threads;
 use crate::writer::WriterCore;
 use crate::writer::node_commands::{Collect, Tick};
 use crate::writer_command::{Answered, RequestError, WriterCommand};
@@ -24,7 +26,7 @@ use engine::receive::DropReason;
 use model::{Group, Nanos};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use store::tables::Snapshot;
@@ -77,6 +79,14 @@ impl NodeInner {
         }
     }
 
+    /// Ends the node: nothing is accepted any more, the hunting loop stops, and whoever waits is answered.
+    pub(crate) fn end(&self) {
+        self.is_stopping.store(true, Ordering::Release);
+        let _ = self.wakes.try_send(HuntWake::Stop);
+        self.has_ended.store(true, Ordering::SeqCst);
+        self.answer_if_ended();
+    }
+
     /// Once the writer has ended, whoever hands something over answers what is left, so that nobody waits for ever:
     /// either the writer's last look saw it, or this one does.
     fn answer_if_ended(&self) {
@@ -91,7 +101,7 @@ impl NodeInner {
     /// first, the second, the fourth and so on, so that a flood does not fill it.
     pub(crate) fn count_dropped<T>(&self, received: Result<T, DropReason>) -> Result<T, DropReason> {
         if let Err(why) = &received {
-            let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut dropped = locks::lock(&self.dropped);
             let count = dropped.entry(why.word()).or_default();
             *count += 1;
             if count.is_power_of_two() {
@@ -142,15 +152,21 @@ impl Node {
         // What a crash left between a file and its row is cleared away first.
         let _ = inner.jobs.try_send(Queued::boxed(Collect, |_| ()));
         let (writer, hunter) = (inner.clone(), inner.clone());
-        let threads = vec![
-            std::thread::spawn(move || {
-                write_loop::write_loop(&writer, &queue);
-                writer.has_ended.store(true, Ordering::SeqCst);
-                writer.answer_if_ended();
-            }),
-            std::thread::spawn(move || hunt_loop::hunt_loop(&hunter, &source, &woken)),
+        let started = [
+            threads::spawn(WRITER_THREAD, move || write_loop::run_writer(&writer, &queue)),
+            threads::spawn("anteroom-hunter", move || hunt_loop::hunt_loop(&hunter, &source, &woken)),
         ];
-        Node { inner, threads: Arc::new(Mutex::new(threads)) }
+        let mut running = Vec::new();
+        for thread in started {
+            match thread {
+                Ok(thread) => running.push(thread),
+                Err(why) => {
+                    tracing::error!(%why, "the node cannot run: the system gives it no thread");
+                    inner.end();
+                }
+            }
+        }
+        Node { inner, threads: Arc::new(Mutex::new(running)) }
     }
 
     /// The store, for reading.
@@ -225,7 +241,7 @@ impl Node {
     /// Stops in order: what was handed over is finished, then the threads end.
     pub fn stop(&self) {
         self.inner.is_stopping.store(true, Ordering::Release);
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let threads = std::mem::take(&mut *locks::lock(&self.threads));
         if threads.is_empty() {
             return;
         }
@@ -237,6 +253,8 @@ impl Node {
     }
 }
 
+/// The thread of the writer.
+const WRITER_THREAD: &str = "anteroom-writer";
 /// How often someone who waits for room looks whether the writer still runs.
 const LOOK_FOR_THE_END: Duration = Duration::from_millis(200);
 /// How long the writer sleeps when nothing is asked and nothing is due.

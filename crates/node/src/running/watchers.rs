@@ -1,9 +1,10 @@
 //! Who hears of commits, how much waits for the writer, and what sources answered.
 
 use crate::fetch::answers::AskedSource;
+use crate::locks;
 use crate::running::Node;
 use model::Group;
-use std::sync::{PoisonError, RwLock};
+use std::sync::RwLock;
 use std::time::Duration;
 
 type Watcher = Box<dyn Fn(u64) + Send + Sync>;
@@ -14,11 +15,11 @@ pub(crate) struct CommitWatchers(RwLock<Vec<Watcher>>);
 
 impl CommitWatchers {
     fn add(&self, watcher: impl Fn(u64) + Send + Sync + 'static) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).push(Box::new(watcher));
+        locks::write(&self.0).push(Box::new(watcher));
     }
 
     pub(crate) fn tell(&self, number: u64) {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).iter().for_each(|watcher| watcher(number));
+        locks::read(&self.0).iter().for_each(|watcher| watcher(number));
     }
 }
 
@@ -41,9 +42,8 @@ impl Node {
     /// Waits until something was committed after that journal number, or so long. Says the latest number.
     pub fn wait_after(&self, number: u64, at_most: Duration) -> u64 {
         let (lock, condition) = &self.inner.position;
-        let guard = lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = condition.wait_timeout_while(guard, at_most, |latest| *latest <= number);
-        *waited.unwrap_or_else(PoisonError::into_inner).0
+        let waited = condition.wait_timeout_while(locks::lock(lock), at_most, |latest| *latest <= number);
+        *locks::after_wait(waited).0
     }
 }
 

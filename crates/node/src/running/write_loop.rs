@@ -1,26 +1,40 @@
 //! The writer loop: gather, apply, commit, publish, answer.
 
+use crate::locks;
 use crate::running::queue::{Queued, QueuedCommand};
-use crate::running::{HuntWake, IDLE, NodeInner, yield_to_readers};
+use crate::running::{HuntWake, IDLE, NodeInner, WRITER_THREAD, yield_to_readers};
+use crate::threads;
 use crate::writer::node_commands::CountDropped;
 use crate::writer_command::{BatchedCommand, RequestError};
 use crossbeam_channel::Receiver;
 use engine::reads::{StoreError, StoreResult};
-use std::sync::PoisonError;
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How often a full disk is looked at again.
 const WAIT_FOR_ROOM: Duration = Duration::from_secs(1);
-pub(super) fn write_loop(inner: &NodeInner, queue: &Receiver<Box<dyn QueuedCommand>>) {
+/// Runs the writer until it ends, in order or by a panic. Either way the node ends with it, and whoever waits for an
+/// answer, in the batch under way or in the queue, is told that the node has stopped.
+pub(super) fn run_writer(inner: &NodeInner, queue: &Receiver<Box<dyn QueuedCommand>>) {
+    let mut jobs = VecDeque::new();
+    threads::run_logged(WRITER_THREAD, || write_loop(inner, queue, &mut jobs));
+    inner.end();
+    jobs.drain(..).for_each(|job| job.fail(RequestError::Stopped));
+}
+
+fn write_loop(
+    inner: &NodeInner,
+    queue: &Receiver<Box<dyn QueuedCommand>>,
+    jobs: &mut VecDeque<Box<dyn QueuedCommand>>,
+) {
     // Readers never wait for the writer, not even for a core: under load their time slices come first.
     yield_to_readers();
     let mut has_more = true;
     loop {
-        let mut jobs = Vec::new();
         if !has_more || inner.is_full.load(Ordering::Relaxed) {
             match queue.recv_timeout(sleep_of(inner)) {
-                Ok(job) => jobs.push(job),
+                Ok(job) => jobs.push_back(job),
                 Err(crossbeam_channel::RecvTimeoutError::Timeout) => {}
                 Err(crossbeam_channel::RecvTimeoutError::Disconnected) => return,
             }
@@ -30,7 +44,7 @@ pub(super) fn write_loop(inner: &NodeInner, queue: &Receiver<Box<dyn QueuedComma
             Ok(more) => has_more = more,
             Err(()) => return,
         }
-        if inner.is_stopping.load(Ordering::Acquire) && queue.is_empty() {
+        if inner.is_stopping.load(Ordering::Acquire) && queue.is_empty() && jobs.is_empty() {
             return;
         }
     }
@@ -49,11 +63,12 @@ fn sleep_of(inner: &NodeInner) -> Duration {
 }
 
 /// Runs a batch, commits, publishes, and only then answers. Says whether more work waits; fails if the writer must end.
-fn write_batch(inner: &NodeInner, mut jobs: Vec<Box<dyn QueuedCommand>>) -> Result<bool, ()> {
+/// What this transaction left out is put at the front of the next batch.
+fn write_batch(inner: &NodeInner, jobs: &mut VecDeque<Box<dyn QueuedCommand>>) -> Result<bool, ()> {
     if let Err(fault) = check_room(inner) {
         return after_fault(inner, &fault, jobs);
     }
-    let dropped = std::mem::take(&mut *inner.dropped.lock().unwrap_or_else(PoisonError::into_inner));
+    let dropped = std::mem::take(&mut *locks::lock(&inner.dropped));
     jobs.extend(dropped.into_iter().map(|(word, times)| Queued::boxed(CountDropped(word, times), |_| ())));
     let began = inner.clock.now();
     let mut commands: Vec<&mut dyn BatchedCommand> = jobs.iter_mut().map(|job| &mut **job as _).collect();
@@ -61,7 +76,8 @@ fn write_batch(inner: &NodeInner, mut jobs: Vec<Box<dyn QueuedCommand>>) -> Resu
         Ok(commit) => {
             inner.timers.tell(inner.clock.now().0.saturating_sub(began.0));
             publish(inner, commit.position);
-            jobs.into_iter().for_each(|job| job.answer());
+            // One at a time: should an answer panic, the others are still there to be answered.
+            (0..commit.done).filter_map(|_| jobs.pop_front()).for_each(|job| job.answer());
             Ok(commit.has_more)
         }
         Err(fault) => {
@@ -94,7 +110,7 @@ fn check_room(inner: &NodeInner) -> StoreResult<()> {
 
 /// A full disk means reading only, and trying again with the next request. Any other fault stops the writer in order:
 /// nothing is acknowledged afterwards.
-fn after_fault(inner: &NodeInner, fault: &StoreError, jobs: Vec<Box<dyn QueuedCommand>>) -> Result<bool, ()> {
+fn after_fault(inner: &NodeInner, fault: &StoreError, jobs: &mut VecDeque<Box<dyn QueuedCommand>>) -> Result<bool, ()> {
     let (not_done, verdict) = match fault {
         StoreError::Full => {
             if !inner.is_full.swap(true, Ordering::Relaxed) {
@@ -109,14 +125,14 @@ fn after_fault(inner: &NodeInner, fault: &StoreError, jobs: Vec<Box<dyn QueuedCo
             (RequestError::Failed(what.clone()), Err(()))
         }
     };
-    jobs.into_iter().for_each(|job| job.fail(not_done.clone()));
+    jobs.drain(..).for_each(|job| job.fail(not_done.clone()));
     verdict
 }
 
 fn publish(inner: &NodeInner, position: u64) {
     inner.commits.fetch_add(1, Ordering::Relaxed);
     let (lock, condition) = &inner.position;
-    *lock.lock().unwrap_or_else(PoisonError::into_inner) = position;
+    *locks::lock(lock) = position;
     condition.notify_all();
     inner.watchers.tell(position);
     let _ = inner.wakes.try_send(HuntWake::Commit);

@@ -8,7 +8,9 @@ mod follower;
 #[cfg(test)]
 mod tests;
 
+use crate::locks;
 use crate::running::{Node, yield_to_readers};
+use crate::threads;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use engine::reads::{Reads as _, StoreError, StoreResult};
 use follower::IndexFollower;
@@ -16,7 +18,7 @@ use model::{Nanos, SpaceId, SpaceNo};
 use search::{Hit, Index, IndexError, IndexQuery};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -76,8 +78,10 @@ impl SearchService {
     pub fn start(node: &Node, folder: PathBuf) -> Arc<SearchService> {
         let (searching, woken) = SearchService::prepare(node, folder);
         let shared = searching.shared.clone();
-        let thread = std::thread::spawn(move || follow_loop(&shared, &woken));
-        *searching.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        match threads::spawn("anteroom-search", move || follow_loop(&shared, &woken)) {
+            Ok(thread) => *locks::lock(&searching.thread) = Some(thread),
+            Err(why) => tracing::error!(%why, "search cannot follow the journal: the system gives it no thread"),
+        }
         searching
     }
 
@@ -108,7 +112,7 @@ impl SearchService {
         skip: usize,
     ) -> Result<Vec<Hit>, SearchError> {
         let index = {
-            let ready = self.shared.ready.read().unwrap_or_else(PoisonError::into_inner);
+            let ready = locks::read(&self.shared.ready);
             match ready.indexes.get(&space) {
                 Some(index) => index.clone(),
                 // A space in which nothing was ever said; the question may still be a bad one.
@@ -119,7 +123,7 @@ impl SearchService {
         index.search(query, most, skip).map_err(|why| {
             if let IndexError::Damaged(what) = &why {
                 tracing::error!(what, "a search index failed while it was asked");
-                self.shared.ready.write().unwrap_or_else(PoisonError::into_inner).failed.insert(space);
+                locks::write(&self.shared.ready).failed.insert(space);
                 let _ = self.wakes.try_send(Wake::Commit);
             }
             why.into()
@@ -129,14 +133,14 @@ impl SearchService {
     /// Makes the index of a space anew from what can still be read of it: nothing, where its keys were destroyed.
     pub fn forget(&self, space: &SpaceId) {
         let Ok(Some(no)) = self.shared.node.snapshot().and_then(|db| db.space_no(space)) else { return };
-        self.shared.ready.write().unwrap_or_else(PoisonError::into_inner).failed.insert(no);
+        locks::write(&self.shared.ready).failed.insert(no);
         let _ = self.wakes.try_send(Wake::Commit);
     }
 
     /// Ends the loop.
     pub fn stop(&self) {
         let _ = self.wakes.send(Wake::Stop);
-        if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(thread) = locks::lock(&self.thread).take() {
             let _ = thread.join();
         }
     }
@@ -147,19 +151,19 @@ impl Shared {
     fn look<T>(&self, and_then: impl FnOnce(&mut IndexFollower, Nanos) -> T) -> StoreResult<T> {
         let now = self.node.now();
         let mut follower = self.follower();
-        for space in std::mem::take(&mut self.ready.write().unwrap_or_else(PoisonError::into_inner).failed) {
+        for space in std::mem::take(&mut locks::write(&self.ready).failed) {
             follower.give_up(space);
         }
         let db = self.node.snapshot()?;
         let followed = follower.follow(self.node.store(), &db, now);
         let done = and_then(&mut follower, now);
-        let mut ready = self.ready.write().unwrap_or_else(PoisonError::into_inner);
+        let mut ready = locks::write(&self.ready);
         (ready.indexes, ready.is_complete) = (follower.indexes(), follower.is_complete());
         followed.map(|()| done)
     }
 
     fn follower(&self) -> MutexGuard<'_, IndexFollower> {
-        self.follower.lock().unwrap_or_else(PoisonError::into_inner)
+        locks::lock(&self.follower)
     }
 }
 

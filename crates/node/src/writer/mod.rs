@@ -4,11 +4,12 @@ pub mod node_commands;
 
 use crate::jobs;
 use crate::pipeline::{STEPS_PER_BATCH_MAX, STOPS_ON_BUGS, go_on};
-use crate::writer_command::{Answered, AskError, BatchedCommand, RequestError, Slot, WriterCommand};
+use crate::writer_command::{Answered, AskError, BatchedCommand, CommandEnd, RequestError, Slot, WriterCommand};
 use engine::reads::{Reads as _, StoreError, StoreResult};
 use model::Nanos;
 use model::planted::{PlantedBug, is_planted};
 use node_commands::Tick;
+use std::ops::ControlFlow;
 use store::{Batch, Store};
 
 /// A store and the work of its one writer.
@@ -29,6 +30,8 @@ pub struct BatchResult<C: WriterCommand> {
 /// What one transaction came to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Commit {
+    /// How many of the commands have an answer. The rest is for the next transaction.
+    pub(crate) done: usize,
     /// Whether more work waits that needs no command.
     pub(crate) has_more: bool,
     /// The number of the latest journal entry.
@@ -58,12 +61,19 @@ impl WriterCore {
         slot.take_answer()
     }
 
-    /// Runs the commands in one transaction and answers after its commit. On an error nothing happened.
+    /// Runs the commands in one transaction and answers after its commit; in several, if a command has to be undone. On an
+    /// error the transaction under way changed nothing.
     pub fn run<C: WriterCommand>(&self, commands: Vec<C>, now: Nanos) -> StoreResult<BatchResult<C>> {
         let mut slots: Vec<Slot<C>> = commands.into_iter().map(Slot::new).collect();
         let mut batched: Vec<&mut dyn BatchedCommand> = slots.iter_mut().map(|slot| slot as _).collect();
-        let Commit { has_more, .. } = self.commit(&mut batched, now)?;
-        Ok(BatchResult { answers: slots.iter_mut().map(Slot::take_answer).collect(), has_more })
+        let mut commit = self.commit(&mut batched, now)?;
+        let mut done = commit.done;
+        while done < batched.len() {
+            commit = self.commit(&mut batched[done..], now)?;
+            done += commit.done;
+        }
+        let answers = slots.iter_mut().map(Slot::take_answer).collect();
+        Ok(BatchResult { answers, has_more: commit.has_more })
     }
 
     /// Runs until nothing waits that could go on by itself.
@@ -72,39 +82,65 @@ impl WriterCore {
         Ok(())
     }
 
-    /// Runs the commands in one transaction and commits it. The commands keep their answers. On an error nothing
-    /// happened.
+    /// Runs commands in one transaction and commits it; they keep their answers. On an error nothing happened.
+    ///
+    /// A command that is refused changes nothing. If it had changed something before it was refused, the transaction is
+    /// thrown away, the commands before it are run again and committed, and those after it are left for the next
+    /// transaction. That costs each command at most one more run, however many are refused.
     pub(crate) fn commit(&self, commands: &mut [&mut dyn BatchedCommand], now: Nanos) -> StoreResult<Commit> {
-        let mut has_answered = false;
-        let committed = self.store.write(now, |batch| {
-            for command in commands {
-                run_or_park(batch, *command)?;
+        let mut upto = commands.len();
+        loop {
+            match self.try_commit(&mut commands[..upto], now)? {
+                // The one that was undone has its answer, too.
+                ControlFlow::Continue(commit) if upto < commands.len() => {
+                    return Ok(Commit { done: upto + 1, has_more: true, ..commit });
+                }
+                ControlFlow::Continue(commit) => return Ok(commit),
+                ControlFlow::Break(refused) => upto = refused,
+            }
+        }
+    }
+
+    /// Runs commands and commits, or breaks off at the first one that has to be undone.
+    fn try_commit(
+        &self,
+        commands: &mut [&mut dyn BatchedCommand],
+        now: Nanos,
+    ) -> StoreResult<ControlFlow<usize, Commit>> {
+        let (count, mut has_answered) = (commands.len(), false);
+        let committed = self.store.write_unless(now, |batch| {
+            for (number, command) in commands.iter_mut().enumerate() {
+                let (end, has_changed) = batch.watch_changes(|batch| run_or_park(batch, *command));
+                if end? == CommandEnd::Refused && has_changed {
+                    return Ok(ControlFlow::Break(number));
+                }
             }
             has_answered = true;
             batch.wake_by_clock(STEPS_PER_BATCH_MAX)?;
             batch.expire_old(STEPS_PER_BATCH_MAX)?;
             tidy_up(batch)?;
             let has_more = go_on(batch, STEPS_PER_BATCH_MAX)? | jobs::step(batch)?;
-            Ok(Commit { has_more, position: batch.db().next_position()?.saturating_sub(1) })
+            let position = batch.db().next_position()?.saturating_sub(1);
+            Ok(ControlFlow::Continue(Commit { done: count, has_more, position }))
         });
         match committed {
             Err(_) if has_answered && is_planted(PlantedBug::AnswerBeforeCommit) => {
-                Ok(Commit { has_more: false, position: 0 })
+                Ok(ControlFlow::Continue(Commit { done: count, has_more: false, position: 0 }))
             }
             other => other,
         }
     }
 }
 
-/// A command that breaks an invariant is left alone; the others commit. Tests stop.
-fn run_or_park(batch: &mut Batch<'_>, command: &mut dyn BatchedCommand) -> StoreResult<()> {
+/// A command that breaks an invariant is parked, which counts as refused; the others commit. Tests stop.
+fn run_or_park(batch: &mut Batch<'_>, command: &mut dyn BatchedCommand) -> StoreResult<CommandEnd> {
     match command.run(batch) {
         Err(StoreError::Broken(what)) if !STOPS_ON_BUGS => {
             tracing::error!(what, "a command was parked: it broke an invariant");
             command.park(what);
-            Ok(())
+            Ok(CommandEnd::Refused)
         }
-        other => other.map(drop),
+        other => other,
     }
 }
 

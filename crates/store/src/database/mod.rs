@@ -6,4 +6,5 @@ pub(crate) mod keyring;
 mod numbering;
 pub(crate) mod open;
 pub(crate) mod reading_at_rest;
+mod undo;
 pub(crate) mod writing_at_rest;

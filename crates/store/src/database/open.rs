@@ -18,6 +18,8 @@ use model::reader::ByteReader;
 use model::{KeyId, Nanos, Seq, SpaceId};
 use redb::{Builder, Database, ReadableDatabase as _, WriteTransaction};
 use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// The version of the data folder that this release writes. Numbered migrations lead to it.
@@ -221,19 +223,31 @@ impl Store {
 
     /// Runs one batch: everything it changes is committed together, durably, before this returns.
     pub fn write<T>(&self, now: Nanos, work: impl FnOnce(&mut Batch<'_>) -> StoreResult<T>) -> StoreResult<T> {
+        match self.write_unless(now, |batch| work(batch).map(ControlFlow::<Infallible, T>::Continue))? {
+            ControlFlow::Continue(answer) => Ok(answer),
+            ControlFlow::Break(never) => match never {},
+        }
+    }
+
+    /// As [`Store::write`], but the work may break off: then nothing of it happened.
+    pub fn write_unless<T, U>(
+        &self,
+        now: Nanos,
+        work: impl FnOnce(&mut Batch<'_>) -> StoreResult<ControlFlow<U, T>>,
+    ) -> StoreResult<ControlFlow<U, T>> {
         let transaction = self.begin()?;
         let mut batch = Batch::begin(self.shared.clone(), &transaction, now)?;
-        let answer = work(&mut batch)?;
-        if !batch.is_changed() {
+        let ended = work(&mut batch)?;
+        if ended.is_break() || !batch.is_changed() {
             batch.set_aside();
             transaction.abort().map_err(fault)?;
-            return Ok(answer);
+            return Ok(ended);
         }
         let keys = batch.finish()?;
         transaction.commit().map_err(fault)?;
         self.shared.keys.absorb(keys);
         self.forget_snapshot();
-        Ok(answer)
+        Ok(ended)
     }
 
     /// Runs work on the tables and throws away what it did.

@@ -1,0 +1,111 @@
+//! A node's writer over a folder, one sealed space, and users who act in it.
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part of it")]
+
+use anteroom_node::commands::{
+    AdminCommand, AdminRequest, AdminResult, Caller, CallerKind, CommandError, CommandRequest, CommandResult,
+    MessageRef, NameOrId, NewMessage, UserCommand, message_content, reaction_content,
+};
+use anteroom_node::{AskError, WriterCore};
+use engine::Policy;
+use engine::access::KeyRole;
+use model::payload::MemberRole;
+use model::{EventId, Nanos, SpaceId};
+use std::sync::Arc;
+use store::{FolderDisk, KeySource, MasterKey, Store, StoreOptions};
+
+pub const NOW: Nanos = Nanos(1_800_000_000 * Nanos::SECOND);
+
+pub type Answer = Result<CommandResult, AskError<CommandError>>;
+
+pub struct Home {
+    pub core: WriterCore,
+    pub space: SpaceId,
+    _folder: tempfile::TempDir,
+}
+
+impl Home {
+    pub fn new() -> Home {
+        Home::with_policy(Policy::default())
+    }
+
+    pub fn with_policy(policy: Policy) -> Home {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Arc::new(FolderDisk::new(folder.path()).unwrap());
+        let options = StoreOptions { policy, cache_bytes: 4 << 20, reserve_bytes: 0, random: KeySource::Seed(1) };
+        let core = WriterCore::new(Store::open(disk, MasterKey::new(&[7; 32]), options).unwrap());
+        let mut home = Home { core, space: SpaceId::ZERO, _folder: folder };
+        home.space = home.found("home", 3);
+        home
+    }
+
+    pub fn found(&self, name: &str, random: u8) -> SpaceId {
+        let what = AdminCommand::FoundSpace { name: name.to_owned(), sealed: true, random: Box::new([random; 80]) };
+        match self.administer(what) {
+            AdminResult::Founded(space) => space,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn administer(&self, what: AdminCommand) -> AdminResult {
+        self.core.ask(AdminRequest::by("a test", what), NOW).unwrap()
+    }
+
+    pub fn make_admin(&self, user: &str) {
+        let (user, role) = (user.to_owned(), Some(MemberRole::Admin));
+        let random = Box::new(*blake3::hash(user.as_bytes()).as_bytes());
+        self.administer(AdminCommand::SetRole { space: self.space, user, role, random });
+    }
+
+    pub fn by(&self, user: &str, command: UserCommand) -> CommandRequest {
+        let random = *blake3::hash(user.as_bytes()).as_bytes();
+        CommandRequest { space: self.space, caller: caller(user), idempotency: None, command, random }
+    }
+
+    pub fn ask(&self, user: &str, command: UserCommand) -> Answer {
+        self.core.ask(self.by(user, command), NOW)
+    }
+
+    pub fn posting(&self, user: &str, text: &str) -> CommandRequest {
+        let thread = Some(NameOrId::Chosen("lobby".to_owned()));
+        let content = message_content(text.into(), None).unwrap();
+        let (mentions, attachments) = (Vec::new(), Vec::new());
+        let new = NewMessage { thread, chosen: None, content, reply_to: None, mentions, attachments };
+        self.by(user, UserCommand::Post(new))
+    }
+
+    /// Posts into the lobby, which the first message opens.
+    pub fn post(&self, user: &str, text: &str) -> EventId {
+        self.core.ask(self.posting(user, text), NOW).unwrap().shown
+    }
+
+    pub fn is_user(&self, user: &str) -> bool {
+        self.core.store().snapshot().unwrap().user(&self.space, user).unwrap().is_some()
+    }
+
+    pub fn position(&self) -> u64 {
+        self.core.store().snapshot().unwrap().position().unwrap().number
+    }
+
+    /// Does what is left to do, and checks every row against its rules.
+    pub fn verify(&self) {
+        self.core.settle(NOW).unwrap();
+        assert_eq!(self.core.store().verify(NOW).unwrap().problems, Vec::<String>::new());
+    }
+}
+
+pub fn caller(user: &str) -> Caller {
+    let kind = CallerKind::Key(KeyRole::Backend);
+    Caller { kind, user: Some(user.to_owned()), audit_name: "a test".to_owned() }
+}
+
+pub fn message(id: EventId) -> MessageRef {
+    MessageRef { thread: None, message: NameOrId::Event(id) }
+}
+
+pub fn edit(id: EventId) -> UserCommand {
+    UserCommand::Edit(message(id), message_content("edited".into(), None).unwrap())
+}
+
+pub fn react(id: EventId) -> UserCommand {
+    UserCommand::React(message(id), reaction_content("+1").unwrap())
+}
