@@ -4,8 +4,9 @@ use crate::database::db::Db;
 use crate::database::open::Store;
 use crate::encode::{self, Usage, usage_index};
 use crate::keys::*;
+use crate::maintenance::explorer::hex;
 use crate::maintenance::rebuild::rebuild;
-use crate::tables::{Snapshot, TableReads as _};
+use crate::tables::{Snapshot, TableReads as _, check_rows};
 use engine::reads::{Reads, StoreResult};
 use engine::release::owner_of;
 use engine::rows::{ContentLocation, EventRow, Meta};
@@ -77,12 +78,16 @@ impl Store {
             hunted: HashMap::new(),
             groups: HashSet::new(),
         };
-        check.events()?;
-        check.totals()?;
-        check.contents()?;
-        check.usage()?;
-        check.schedule()?;
-        check.views(self, rebuilding_at)?;
+        check.rows()?;
+        // What else is wrong cannot be told from rows that cannot be read.
+        if check.report.problems.is_empty() {
+            check.events()?;
+            check.totals()?;
+            check.contents()?;
+            check.usage()?;
+            check.schedule()?;
+            check.views(self, rebuilding_at)?;
+        }
         let Check { mut report, more, .. } = check;
         if more > 0 {
             report.problems.push(format!("and {more} more problems"));
@@ -104,6 +109,14 @@ impl Check<'_> {
         if !holds {
             self.wrong(what());
         }
+    }
+
+    /// Every row of every table fits its checksum.
+    fn rows(&mut self) -> StoreResult<()> {
+        let db = self.db;
+        check_rows(&db.tables, &mut |table, key| {
+            self.wrong(format!("the row {} of the table {table} is damaged", hex(key)));
+        })
     }
 
     fn events(&mut self) -> StoreResult<()> {

@@ -11,7 +11,10 @@
 //! Keys are types of their own ([`crate::keys`]) that sort as what they mean. Three classes: **source** is what
 //! everything follows from; **view** can be dropped and rebuilt, and is in the digest; **local** is this node's own.
 
+mod checksum;
 mod rows;
+#[cfg(test)]
+mod tests;
 mod values;
 
 pub use rows::{Row, RowData, RowRange, Rows};
@@ -26,6 +29,7 @@ use engine::reads::{StoreError, StoreResult};
 use engine::rows::{ContentRow, Membership};
 use model::{AuthorNo, EventId, Identity, KeyId, Nanos, Seq, SpaceId, SpaceNo};
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable, Table, TableDefinition, WriteTransaction};
+use rows::TableName;
 
 macro_rules! tables {
     ($($(#[$doc:meta])* $class:ident $field:ident: $key:ty => $value:ty = $name:literal;)*) => {
@@ -54,7 +58,7 @@ macro_rules! tables {
             /// Opens every table, creating those that are not there yet.
             pub fn open(transaction: &'t WriteTransaction) -> StoreResult<Tables<'t>> {
                 Ok(Tables {
-                    $($field: Rows::new(transaction.open_table(TableDefinition::new($name)).map_err(fault)?, $name),)*
+                    $($field: Rows::new(transaction.open_table(TableDefinition::new($name)).map_err(fault)?, NAMES.$field),)*
                 })
             }
         }
@@ -63,17 +67,34 @@ macro_rules! tables {
             /// Opens every table as of this transaction.
             pub fn open(transaction: &ReadTransaction) -> StoreResult<Snapshot> {
                 Ok(Snapshot {
-                    $($field: Rows::new(transaction.open_table(TableDefinition::new($name)).map_err(fault)?, $name),)*
+                    $($field: Rows::new(transaction.open_table(TableDefinition::new($name)).map_err(fault)?, NAMES.$field),)*
                 })
             }
         }
+
+        /// The names of the tables, with what is computed from them once.
+        struct TableNames { $($field: TableName,)* }
+        const NAMES: TableNames = TableNames { $($field: TableName::new($name),)* };
 
         /// Every table with its class, name, and number of rows.
         pub fn census(view: &impl TableReads) -> StoreResult<Vec<(TableClass, &'static str, u64)>> {
             Ok(vec![$((TableClass::$class, $name, view.$field().len()?),)*])
         }
 
-        /// Hands every row of every table to a function: the table's name, the bytes of the key and of the value.
+        /// Looks at every row of every table and hands out the names and keys of those whose checksum does not fit, or
+        /// whose key or value cannot be read.
+        pub(crate) fn check_rows(view: &impl TableReads, out: &mut dyn FnMut(&'static str, &[u8])) -> StoreResult<()> {
+            $(view.$field().check(out)?;)*
+            Ok(())
+        }
+
+        #[cfg(test)]
+        fn check_that_damage_is_noticed(tables: &mut Tables<'_>) {
+            $(tables.$field.check_that_damage_is_noticed();)*
+        }
+
+        /// Hands every row of every table to a function: the table's name, the bytes of the key, and of the value with
+        /// its checksum. A damaged row ends it.
         pub fn export_rows<E: From<StoreError>>(
             view: &impl TableReads,
             out: &mut dyn FnMut(&'static str, &[u8], &[u8]) -> Result<(), E>,

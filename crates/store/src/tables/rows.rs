@@ -1,6 +1,10 @@
 //! A table as the rest of the crate sees it: typed keys and values in, typed keys and values out, and one place where
 //! values become bytes and bytes become values.
+//!
+//! Every value ends in a checksum over table, key and value. It is looked at whenever a value is read, and for rows that
+//! say all in their key whenever they are iterated over. Reading only the keys of other rows does not look at it.
 
+use super::checksum::{CHECKSUM_BYTES, checksum, seed_of};
 use super::values::{OwnedValue, RowValue, Stored};
 use crate::database::db::fault;
 use crate::keys::TableKey;
@@ -13,33 +17,63 @@ use std::ops::{RangeBounds, RangeInclusive};
 /// A table of the database, open for writing or as of one moment.
 pub struct Rows<T, K, V> {
     inner: T,
-    name: &'static str,
+    name: TableName,
     scratch: Vec<u8>,
     types: PhantomData<fn() -> (K, V)>,
+}
+
+/// What a table is called, and what its checksums begin with.
+#[derive(Clone, Copy)]
+pub(super) struct TableName {
+    name: &'static str,
+    seed: u32,
+}
+
+impl TableName {
+    pub(super) const fn new(name: &'static str) -> TableName {
+        TableName { name, seed: seed_of(name) }
+    }
+
+    fn checksum<K: TableKey>(self, key: &[u8], value: &[u8]) -> [u8; CHECKSUM_BYTES] {
+        checksum(self.seed, K::fixed_width().is_some(), key, value)
+    }
+
+    /// The value of a stored row, if its checksum fits.
+    fn checked<'a, K: TableKey>(self, key: &[u8], stored: &'a [u8]) -> StoreResult<&'a [u8]> {
+        match stored.split_last_chunk::<CHECKSUM_BYTES>() {
+            Some((value, sum)) if *sum == self.checksum::<K>(key, value) => Ok(value),
+            Some(_) | None => Err(self.damaged(key)),
+        }
+    }
+
+    #[cold]
+    fn damaged(self, key: &[u8]) -> StoreError {
+        let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+        let name = self.name;
+        StoreError::Broken(format!(
+            "the row {key} of the table {name} is damaged; run `anteroom verify` to see what else is, then restore a \
+             backup"
+        ))
+    }
 }
 
 /// A row that was found.
 pub struct Row<'a, K: TableKey, V: RowValue> {
     key: AccessGuard<'a, K>,
-    value: AccessGuard<'a, Stored<V>>,
-    table: &'static str,
+    stored: AccessGuard<'a, Stored<V>>,
+    table: TableName,
 }
 
-/// The value of a row that was found by its key.
+/// The value of a row that was found by its key, and whose checksum fits.
 pub struct RowData<'a, V: RowValue> {
-    value: AccessGuard<'a, Stored<V>>,
-    table: &'static str,
+    stored: AccessGuard<'a, Stored<V>>,
+    table: TableName,
 }
 
 /// The rows of a range, in order.
 pub struct RowRange<'a, K: TableKey, V: RowValue> {
     inner: redb::Range<'a, K, Stored<V>>,
-    table: &'static str,
-}
-
-fn damaged(table: &str, key: &[u8]) -> StoreError {
-    let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
-    StoreError::Broken(format!("the row {key} of the table {table} is damaged; run `anteroom verify`"))
+    table: TableName,
 }
 
 impl<K: TableKey, V: RowValue> Row<'_, K, V> {
@@ -48,17 +82,34 @@ impl<K: TableKey, V: RowValue> Row<'_, K, V> {
         self.key.value()
     }
 
-    /// The value.
+    /// The value, if its checksum fits.
     pub fn value(&self) -> StoreResult<V::Data<'_>> {
-        let wrong = || damaged(self.table, K::as_bytes(&self.key.value()).as_ref());
-        V::get(self.value.value()).ok_or_else(wrong)
+        let key = self.key.value();
+        let key = K::as_bytes(&key);
+        let value = self.table.checked::<K>(key.as_ref(), self.stored.value())?;
+        V::get(value).ok_or_else(|| self.table.damaged(key.as_ref()))
     }
 }
 
 impl<V: RowValue> RowData<'_, V> {
     /// The value.
     pub fn value(&self) -> StoreResult<V::Data<'_>> {
-        V::get(self.value.value()).ok_or_else(|| damaged(self.table, &[]))
+        let value = self.stored.value().split_last_chunk::<CHECKSUM_BYTES>().and_then(|(value, _)| V::get(value));
+        value.ok_or_else(|| self.table.damaged(&[]))
+    }
+}
+
+impl<'a, K: TableKey, V: RowValue> RowRange<'a, K, V> {
+    fn row(
+        &self,
+        entry: Result<(AccessGuard<'a, K>, AccessGuard<'a, Stored<V>>), redb::StorageError>,
+    ) -> StoreResult<Row<'a, K, V>> {
+        let (key, stored) = entry.map_err(fault)?;
+        let row = Row { key, stored, table: self.table };
+        if V::WIDTH == Some(0) {
+            row.value()?;
+        }
+        Ok(row)
     }
 }
 
@@ -66,20 +117,20 @@ impl<'a, K: TableKey, V: RowValue> Iterator for RowRange<'a, K, V> {
     type Item = StoreResult<Row<'a, K, V>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let table = self.table;
-        self.inner.next().map(|entry| entry.map(|(key, value)| Row { key, value, table }).map_err(fault))
+        let entry = self.inner.next()?;
+        Some(self.row(entry))
     }
 }
 
 impl<K: TableKey, V: RowValue> DoubleEndedIterator for RowRange<'_, K, V> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        let table = self.table;
-        self.inner.next_back().map(|entry| entry.map(|(key, value)| Row { key, value, table }).map_err(fault))
+        let entry = self.inner.next_back()?;
+        Some(self.row(entry))
     }
 }
 
 impl<T, K, V> Rows<T, K, V> {
-    pub(super) fn new(inner: T, name: &'static str) -> Rows<T, K, V> {
+    pub(super) fn new(inner: T, name: TableName) -> Rows<T, K, V> {
         Rows { inner, name, scratch: Vec::new(), types: PhantomData }
     }
 }
@@ -97,8 +148,9 @@ impl<T: ReadableTable<K, Stored<V>>, K: TableKey, V: RowValue> Rows<T, K, V> {
 
     /// The value under a key, borrowed from the database.
     pub fn get_row<'k>(&self, key: impl Borrow<K::SelfType<'k>>) -> StoreResult<Option<RowData<'_, V>>> {
-        let found = self.inner.get(key).map_err(fault)?;
-        Ok(found.map(|value| RowData { value, table: self.name }))
+        let Some(stored) = self.inner.get(key.borrow()).map_err(fault)? else { return Ok(None) };
+        self.name.checked::<K>(K::as_bytes(key.borrow()).as_ref(), stored.value())?;
+        Ok(Some(RowData { stored, table: self.name }))
     }
 
     /// Whether there is a row under a key.
@@ -139,14 +191,29 @@ impl<T: ReadableTable<K, Stored<V>>, K: TableKey, V: RowValue> Rows<T, K, V> {
         Ok(self.len()? == 0)
     }
 
-    /// Hands every row to a function: the bytes of the key and of the value.
+    /// Looks at every row and hands out the keys of those that are damaged.
+    pub(super) fn check(&self, out: &mut dyn FnMut(&'static str, &[u8])) -> StoreResult<()> {
+        for entry in self.inner.iter().map_err(fault)? {
+            let (key, stored) = entry.map_err(fault)?;
+            let (key, table) = (key.value(), self.name);
+            let key = K::as_bytes(&key);
+            let value = table.checked::<K>(key.as_ref(), stored.value());
+            if !value.is_ok_and(|value| K::parse(key.as_ref()).is_some() && V::get(value).is_some()) {
+                out(table.name, key.as_ref());
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands every row to a function: the bytes of the key, and of the value with its checksum.
     pub(super) fn export<E: From<StoreError>>(
         &self,
         out: &mut dyn FnMut(&'static str, &[u8], &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         for row in self.iter()? {
-            let Row { key, value, .. } = row?;
-            out(self.name, K::as_bytes(&key.value()).as_ref(), value.value())?;
+            let row = row?;
+            row.value()?;
+            out(self.name.name, K::as_bytes(&row.key()).as_ref(), row.stored.value())?;
         }
         Ok(())
     }
@@ -157,6 +224,8 @@ impl<K: TableKey, V: RowValue> Rows<Table<'_, K, Stored<V>>, K, V> {
     pub fn insert<'k>(&mut self, key: impl Borrow<K::SelfType<'k>>, value: V::Data<'_>) -> StoreResult<()> {
         self.scratch.clear();
         V::put(&value, &mut self.scratch);
+        let sum = self.name.checksum::<K>(K::as_bytes(key.borrow()).as_ref(), &self.scratch);
+        self.scratch.extend(sum);
         self.inner.insert(key, self.scratch.as_slice()).map_err(fault)?;
         Ok(())
     }
@@ -192,9 +261,64 @@ impl<K: TableKey, V: RowValue> Rows<Table<'_, K, Stored<V>>, K, V> {
     }
 
     /// Puts back a row that [`Rows::export`] handed out. Says whether it can be one of this table.
-    pub(super) fn import(&mut self, key: &[u8], value: &[u8]) -> StoreResult<bool> {
-        let Some(key) = K::parse(key).filter(|_| V::get(value).is_some()) else { return Ok(false) };
-        self.inner.insert(key, value).map_err(fault)?;
+    pub(super) fn import(&mut self, key: &[u8], stored: &[u8]) -> StoreResult<bool> {
+        let Some(typed) = K::parse(key) else { return Ok(false) };
+        if V::get(self.name.checked::<K>(key, stored)?).is_none() {
+            return Ok(false);
+        }
+        self.inner.insert(typed, stored).map_err(fault)?;
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+impl<K: TableKey, V: RowValue> Rows<Table<'_, K, Stored<V>>, K, V> {
+    /// Writes a row of ones, changes every byte of what is stored, one after another, and requires that reading, looking
+    /// and exporting name the table each time.
+    pub(super) fn check_that_damage_is_noticed(&mut self) {
+        let ones = [1; 128];
+        let key = (0..128).find(|length| {
+            K::fixed_width().is_none_or(|width| width == *length) && K::parse(&ones[..*length]).is_some()
+        });
+        let key = &ones[..key.expect("a key of ones")];
+        let value =
+            (0..128).find(|length| V::WIDTH.is_none_or(|width| width == *length) && V::get(&ones[..*length]).is_some());
+        let value = &ones[..value.expect("a value of ones")];
+        let typed = || K::parse(key).expect("a key");
+        self.insert(typed(), V::get(value).expect("a value")).expect("written");
+        let stored = self.inner.get(typed()).expect("read").expect("a row").value().to_vec();
+        assert_eq!(stored.len(), value.len() + CHECKSUM_BYTES);
+        for at in 0..stored.len() {
+            let mut changed = stored.clone();
+            changed[at] ^= 0x10;
+            self.inner.insert(typed(), changed.as_slice()).expect("written");
+            let named = |found: StoreResult<()>| match found {
+                Err(StoreError::Broken(text)) => text.contains(self.name.name),
+                Ok(()) | Err(_) => false,
+            };
+            assert!(named(self.get_row(typed()).map(drop)), "{}: byte {at}, found by its key", self.name.name);
+            let first = self.iter().expect("read").next().expect("a row").and_then(|row| row.value().map(drop));
+            assert!(named(first), "{}: byte {at}, found in order", self.name.name);
+            assert!(
+                named(self.export(&mut |_, _, _| Ok::<_, StoreError>(()))),
+                "{}: byte {at}, exported",
+                self.name.name
+            );
+            let mut damaged = 0;
+            self.check(&mut |_, _| damaged += 1).expect("read");
+            assert_eq!(damaged, 1, "{}: byte {at}", self.name.name);
+            assert!(self.import(key, &changed).is_err(), "{}: byte {at}, imported", self.name.name);
+        }
+        self.remove(typed()).expect("removed");
+        // The same value under another key, as if the key had changed.
+        for at in 0..key.len() {
+            let mut other = key.to_vec();
+            other[at] ^= 0x10;
+            self.inner.insert(K::from_bytes(&other), stored.as_slice()).expect("written");
+            let mut damaged = 0;
+            self.check(&mut |_, _| damaged += 1).expect("read");
+            assert_eq!(damaged, 1, "{}: byte {at} of the key", self.name.name);
+            self.remove(K::from_bytes(&other)).expect("removed");
+        }
     }
 }

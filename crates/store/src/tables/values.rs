@@ -1,5 +1,6 @@
 //! Values of tables: what a row says beside its key, and how that is written.
 
+use super::checksum::CHECKSUM_BYTES;
 use crate::keys::KeyField;
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -91,7 +92,7 @@ field_values!(
     model::KeyId = "key id",
 );
 
-/// What the database keeps of a value.
+/// What the database keeps of a value: its bytes, then their checksum.
 #[derive(Debug)]
 pub struct Stored<V>(PhantomData<V>);
 
@@ -100,7 +101,7 @@ impl<V: RowValue> redb::Value for Stored<V> {
     type AsBytes<'a> = &'a [u8];
 
     fn fixed_width() -> Option<usize> {
-        V::WIDTH
+        V::WIDTH.map(|width| width + CHECKSUM_BYTES)
     }
 
     fn from_bytes<'a>(data: &'a [u8]) -> &'a [u8]

@@ -7,7 +7,7 @@
 //! format of the data folder (8), key check value of the master key (32), created at (8, Unix nanoseconds), epoch (8)
 //! records: type (1), length (4), so many bytes
 //!   1  table: its name; the rows that follow are its rows
-//!   2  row: length of the key (4), key, value
+//!   2  row: length of the key (4), key, value with its checksum
 //!   3  file: length of the content (8), name of the content file; its pieces follow
 //!   4  piece: at most 1 MiB of that content
 //! 255  end: number of rows (8), number of files (8), keyed BLAKE3 (32) of everything before these 32 bytes

@@ -23,6 +23,7 @@ use engine::reads::{Reads, StoreResult};
 use families::{FAMILIES, Family};
 use model::{AuthorNo, EventId, Identity, Seq, SpaceId, SpaceNo};
 use pattern::NumberNames;
+pub(super) use pattern::hex;
 use std::ops::Bound;
 
 /// A page of keys.

@@ -270,7 +270,7 @@ fn belongs(part: KeyPart, bytes: &[u8], names: &impl NumberNames, only: Option<&
     })
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub(in crate::maintenance) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
