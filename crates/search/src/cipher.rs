@@ -1,66 +1,65 @@
-//! Files at rest: a header, then chunks that are sealed one by one, so that a part can be read without the rest.
+//! The format of encrypted index files: a header, then chunks that are encrypted separately, so that ranges can be read.
 //!
-//! Every file has a key of its own, from the index's key, the file's name and a salt in its header. A chunk's nonce is
-//! its number and whether it is the last. So nothing can be moved to another place, exchanged between files, or cut off
-//! without being noticed, and no nonce is used twice.
+//! Every file has its own key, derived from the index key, the file name and a salt in the header. The nonce of a chunk
+//! is its number and a last-chunk flag. So moved, exchanged or truncated chunks fail authentication, and no nonce is used
+//! twice.
 
 use model::aead::{self, TAG_BYTES};
 use std::io;
 use zeroize::Zeroizing;
 
-/// Small enough that reading a few words decrypts little, large enough that tags cost nothing.
+/// Small enough that reading a few words decrypts little, large enough that the tags cost little space.
 pub(crate) const CHUNK_BYTES: usize = 16 * 1024;
-/// A whole chunk as it rests.
-pub(crate) const SEALED_BYTES: usize = CHUNK_BYTES + TAG_BYTES;
+/// The size of a full chunk in the file.
+pub(crate) const SEALED_CHUNK_BYTES: usize = CHUNK_BYTES + TAG_BYTES;
 const MAGIC: [u8; 4] = *b"ANS1";
 const SALT_BYTES: usize = 32;
-/// What stands before the first chunk.
 pub(crate) const HEADER_BYTES: usize = MAGIC.len() + SALT_BYTES;
 
-/// What a file of this length holds.
+/// The layout of a file, which follows from its length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Layout {
-    /// How many bytes, decrypted.
-    pub(crate) plain: usize,
-    /// In how many chunks; an empty file has one too.
+pub(crate) struct FileLayout {
+    pub(crate) plain_bytes: usize,
+    /// At least one, also for an empty file.
     pub(crate) chunks: usize,
 }
 
-impl Layout {
-    /// Reads it from the length at rest.
-    pub(crate) fn of(file_bytes: u64) -> io::Result<Layout> {
+impl FileLayout {
+    pub(crate) fn from_length(file_bytes: u64) -> io::Result<FileLayout> {
         let sealed = usize::try_from(file_bytes).ok().and_then(|bytes| bytes.checked_sub(HEADER_BYTES));
-        let chunks = sealed.map_or(0, |sealed| sealed.div_ceil(SEALED_BYTES));
+        let chunks = sealed.map_or(0, |sealed| sealed.div_ceil(SEALED_CHUNK_BYTES));
         let plain = sealed.and_then(|sealed| sealed.checked_sub(chunks.checked_mul(TAG_BYTES)?));
         match plain {
-            Some(plain) if chunks == plain.div_ceil(CHUNK_BYTES).max(1) => Ok(Layout { plain, chunks }),
-            _ => Err(damaged("its length is none that a file has")),
+            Some(plain) if chunks == plain.div_ceil(CHUNK_BYTES).max(1) => {
+                Ok(FileLayout { plain_bytes: plain, chunks })
+            }
+            _ => Err(damaged("the file has an impossible length")),
         }
     }
 
-    /// How many bytes a chunk has at rest.
+    /// The size of a chunk in the file.
     pub(crate) fn sealed_bytes(self, number: usize) -> usize {
-        if number + 1 < self.chunks { SEALED_BYTES } else { self.plain - number * CHUNK_BYTES + TAG_BYTES }
+        if number + 1 < self.chunks { SEALED_CHUNK_BYTES } else { self.plain_bytes - number * CHUNK_BYTES + TAG_BYTES }
     }
 }
 
-/// The cipher of one file.
+/// Encrypts and decrypts the chunks of one file.
 pub(crate) struct FileCipher(Zeroizing<[u8; 32]>);
 
 impl FileCipher {
-    /// For a new file: the cipher, and the header to begin it with.
-    pub(crate) fn begin(key: &[u8; 32], name: &str) -> io::Result<(FileCipher, [u8; HEADER_BYTES])> {
+    /// For a new file, with the header to write first.
+    pub(crate) fn for_new_file(key: &[u8; 32], name: &str) -> io::Result<(FileCipher, [u8; HEADER_BYTES])> {
         let mut header = [0; HEADER_BYTES];
         header[..MAGIC.len()].copy_from_slice(&MAGIC);
-        getrandom::fill(&mut header[MAGIC.len()..]).map_err(|_| io::Error::other("the system gives no randomness"))?;
+        getrandom::fill(&mut header[MAGIC.len()..])
+            .map_err(|_| io::Error::other("the operating system provides no random numbers"))?;
         Ok((FileCipher::new(key, name, &header), header))
     }
 
-    /// For a file that is there.
-    pub(crate) fn resume(key: &[u8; 32], name: &str, header: &[u8; HEADER_BYTES]) -> io::Result<FileCipher> {
+    pub(crate) fn for_existing_file(key: &[u8; 32], name: &str, header: &[u8; HEADER_BYTES]) -> io::Result<FileCipher> {
         match header.starts_with(&MAGIC) {
             true => Ok(FileCipher::new(key, name, header)),
-            false => Err(damaged("it begins with something else")),
+            false => Err(damaged("the file header is not that of an index file")),
         }
     }
 
@@ -73,15 +72,13 @@ impl FileCipher {
         FileCipher(Zeroizing::new(*hasher.finalize().as_bytes()))
     }
 
-    /// Seals a chunk.
-    pub(crate) fn seal(&self, number: usize, is_last: bool, plain: &[u8]) -> Vec<u8> {
+    pub(crate) fn seal_chunk(&self, number: usize, is_last: bool, plain: &[u8]) -> Vec<u8> {
         aead::seal(&self.0, &nonce(number, is_last), &[], plain)
     }
 
-    /// Opens a chunk.
-    pub(crate) fn open(&self, number: usize, is_last: bool, sealed: &[u8]) -> io::Result<Vec<u8>> {
+    pub(crate) fn open_chunk(&self, number: usize, is_last: bool, sealed: &[u8]) -> io::Result<Vec<u8>> {
         let plain = aead::open(&self.0, &nonce(number, is_last), &[], sealed);
-        plain.map_err(|_| damaged("a chunk is not what was written, or the key is another"))
+        plain.map_err(|_| damaged("a chunk is damaged, or the key is wrong"))
     }
 }
 
@@ -101,28 +98,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_length_tells_the_layout() {
+    fn the_layout_follows_from_the_length() {
         for plain in [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES] {
             let chunks = plain.div_ceil(CHUNK_BYTES).max(1);
-            let layout = Layout { plain, chunks };
+            let layout = FileLayout { plain_bytes: plain, chunks };
             let sealed: usize = (0..chunks).map(|number| layout.sealed_bytes(number)).sum();
-            assert_eq!(Layout::of((HEADER_BYTES + sealed) as u64).expect("a layout"), layout);
+            assert_eq!(FileLayout::from_length((HEADER_BYTES + sealed) as u64).expect("a layout"), layout);
         }
-        for bad in [0, HEADER_BYTES, HEADER_BYTES + TAG_BYTES - 1, HEADER_BYTES + SEALED_BYTES + TAG_BYTES] {
-            assert!(Layout::of(bad as u64).is_err(), "{bad}");
+        for bad in [0, HEADER_BYTES, HEADER_BYTES + TAG_BYTES - 1, HEADER_BYTES + SEALED_CHUNK_BYTES + TAG_BYTES] {
+            assert!(FileLayout::from_length(bad as u64).is_err(), "{bad}");
         }
     }
 
     #[test]
-    fn a_chunk_opens_in_its_place_only() {
-        let (cipher, header) = FileCipher::begin(&[1; 32], "a").expect("a cipher");
-        let sealed = cipher.seal(3, false, b"words");
-        let again = FileCipher::resume(&[1; 32], "a", &header).expect("a cipher");
-        assert_eq!(again.open(3, false, &sealed).expect("opened"), b"words");
-        assert!(again.open(2, false, &sealed).is_err());
-        assert!(again.open(3, true, &sealed).is_err());
+    fn a_chunk_opens_only_at_its_own_position() {
+        let (cipher, header) = FileCipher::for_new_file(&[1; 32], "a").expect("a cipher");
+        let sealed = cipher.seal_chunk(3, false, b"words");
+        let again = FileCipher::for_existing_file(&[1; 32], "a", &header).expect("a cipher");
+        assert_eq!(again.open_chunk(3, false, &sealed).expect("opened"), b"words");
+        assert!(again.open_chunk(2, false, &sealed).is_err());
+        assert!(again.open_chunk(3, true, &sealed).is_err());
         for (key, name) in [([1; 32], "b"), ([2; 32], "a")] {
-            assert!(FileCipher::resume(&key, name, &header).expect("a cipher").open(3, false, &sealed).is_err());
+            assert!(
+                FileCipher::for_existing_file(&key, name, &header)
+                    .expect("a cipher")
+                    .open_chunk(3, false, &sealed)
+                    .is_err()
+            );
         }
     }
 }

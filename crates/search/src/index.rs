@@ -1,9 +1,9 @@
-//! The index of one space: opened or begun anew, changed, committed with the position it has reached, and asked.
+//! The search index of one space: opened or recreated, updated, committed with its journal position, and searched.
 
 use crate::query::{Hit, IndexQuery, ParsedQuery, REACH_MAX};
 use crate::schema::{Fields, IndexedMessage};
-use crate::sealed_directory::Folder;
-use crate::tokenizer::{BadQuery, WORDS, analyzer};
+use crate::sealed_directory::SealedDirectory;
+use crate::tokenizer::{BadQuery, TOKENIZER_NAME, analyzer};
 use model::{Position, Seq};
 use std::fs;
 use std::io;
@@ -12,20 +12,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tantivy::indexer::{IndexWriterOptions, LogMergePolicy, NoMergePolicy};
 use tantivy::{IndexReader, IndexWriter, ReloadPolicy, TantivyError};
 
-/// What the words of a commit begin with. Another one means another way of taking texts apart, or of keeping them.
+/// Written with every commit. It changes with the tokenizer or the schema; an index of another format is recreated.
 const FORMAT: &str = "1";
-/// What the writer keeps in memory before it writes a segment.
+/// The memory budget of the writer before it writes a segment.
 const WRITER_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// A segment with more than this share of removed messages is written anew on occasion.
+/// A segment with a larger share of removed messages is rewritten by the merge policy.
 const REMOVED_SHARE_MAX: f32 = 0.3;
 
-/// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
-    /// The question is at fault.
     #[error(transparent)]
     Bad(#[from] BadQuery),
-    /// The index is: it should be begun anew.
+    /// The index must be recreated.
     #[error("the search index cannot be used: {0}")]
     Damaged(String),
 }
@@ -42,16 +40,16 @@ impl From<io::Error> for IndexError {
     }
 }
 
-/// The index of one space. Anyone may ask while one writes.
+/// The index of one space. Searches and one writer run concurrently.
 pub struct Index {
     index: tantivy::Index,
     fields: Fields,
     reader: IndexReader,
-    writing: Mutex<Writing>,
+    writer_state: Mutex<WriterState>,
 }
 
-struct Writing {
-    /// There while something is being written; it has threads and memory of its own.
+struct WriterState {
+    /// `None` while nothing is written, because it has its own threads and memory.
     writer: Option<IndexWriter>,
     position: Option<Position>,
 }
@@ -63,57 +61,56 @@ impl std::fmt::Debug for Index {
 }
 
 impl Index {
-    /// Opens the index in that folder. One that is missing, damaged, of another version or under another key is begun
-    /// anew.
+    /// Opens the index in that folder. If it is missing, damaged, or of another version or key, an empty one is created.
     pub fn open(folder: &Path, key: &[u8; 32]) -> Result<Index, IndexError> {
-        Index::open_as_it_is(folder, key).or_else(|why| {
-            tracing::warn!(%why, folder = %folder.display(), "a search index is begun anew");
-            Index::begin(folder, key)
+        Index::open_existing_or_new(folder, key).or_else(|why| {
+            tracing::warn!(%why, folder = %folder.display(), "a search index cannot be used and is recreated");
+            Index::recreate(folder, key)
         })
     }
 
-    /// Begins an empty index in that folder, whatever is there.
-    pub fn begin(folder: &Path, key: &[u8; 32]) -> Result<Index, IndexError> {
+    /// Deletes the folder and creates an empty index in it.
+    pub fn recreate(folder: &Path, key: &[u8; 32]) -> Result<Index, IndexError> {
         match fs::remove_dir_all(folder) {
             Err(why) if why.kind() != io::ErrorKind::NotFound => Err(why.into()),
-            _ => Index::open_as_it_is(folder, key),
+            _ => Index::open_existing_or_new(folder, key),
         }
     }
 
-    fn open_as_it_is(folder: &Path, key: &[u8; 32]) -> Result<Index, IndexError> {
-        let folder = Folder::new(folder, key)?;
+    fn open_existing_or_new(folder: &Path, key: &[u8; 32]) -> Result<Index, IndexError> {
+        let folder = SealedDirectory::new(folder, key)?;
         let (fields, schema) = Fields::new();
-        // Says so where the schema is another.
+        // Fails if the schema of the existing index differs.
         let index = tantivy::Index::open_or_create(folder, schema)?;
-        index.tokenizers().register(WORDS, analyzer());
-        let position = index.load_metas()?.payload.map(|payload| position_in(&payload)).transpose()?;
+        index.tokenizers().register(TOKENIZER_NAME, analyzer());
+        let position = index.load_metas()?.payload.map(|payload| parse_payload(&payload)).transpose()?;
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
-        Ok(Index { index, fields, reader, writing: Mutex::new(Writing { writer: None, position }) })
+        Ok(Index { index, fields, reader, writer_state: Mutex::new(WriterState { writer: None, position }) })
     }
 
-    /// The position that was reached with the last commit; none if nothing was committed yet.
+    /// The journal position of the last commit.
     pub fn position(&self) -> Option<Position> {
-        self.writing().position
+        self.lock_writer().position
     }
 
-    /// Puts a message into the place of what was known of it.
-    pub fn put(&self, document: &IndexedMessage) -> Result<(), IndexError> {
-        let mut writing = self.writing();
+    /// Adds a message, or replaces it.
+    pub fn put(&self, message: &IndexedMessage) -> Result<(), IndexError> {
+        let mut writing = self.lock_writer();
         let writer = writing.writer(&self.index)?;
-        writer.delete_term(self.fields.key(document.seq));
-        writer.add_document(self.fields.document(document))?;
+        writer.delete_term(self.fields.seq_term(message.seq));
+        writer.add_document(self.fields.to_document(message))?;
         Ok(())
     }
 
-    /// Removes a message. Its words leave the files with [`Index::cleanse`], or sooner.
+    /// Removes a message. Its words may stay in the files until [`Index::purge_removed`].
     pub fn remove(&self, seq: Seq) -> Result<(), IndexError> {
-        self.writing().writer(&self.index)?.delete_term(self.fields.key(seq));
+        self.lock_writer().writer(&self.index)?.delete_term(self.fields.seq_term(seq));
         Ok(())
     }
 
     /// Makes everything since the last commit durable and visible, together with the position it goes up to.
     pub fn commit(&self, position: Position) -> Result<(), IndexError> {
-        let mut writing = self.writing();
+        let mut writing = self.lock_writer();
         let mut prepared = writing.writer(&self.index)?.prepare_commit()?;
         prepared.set_payload(&format!("{FORMAT} {position}"));
         prepared.commit()?;
@@ -122,24 +119,24 @@ impl Index {
         Ok(())
     }
 
-    /// Ends the writer's threads and gives back its memory. What was not committed is lost.
-    pub fn rest(&self) -> Result<(), IndexError> {
-        match self.writing().writer.take() {
+    /// Ends the threads of the writer and frees its memory. Uncommitted changes are lost.
+    pub fn release_writer(&self) -> Result<(), IndexError> {
+        match self.lock_writer().writer.take() {
             Some(writer) => Ok(writer.wait_merging_threads()?),
             None => Ok(()),
         }
     }
 
-    /// Whether the files still have words of messages that were removed or replaced.
-    pub fn has_remains(&self) -> Result<bool, IndexError> {
+    /// Whether the files still contain words of removed or replaced messages.
+    pub fn has_removed_words(&self) -> Result<bool, IndexError> {
         Ok(self.index.searchable_segment_metas()?.iter().any(|segment| segment.num_deleted_docs() > 0))
     }
 
-    /// Writes anew whatever has remains, so that no file has words of removed messages. What was not committed is lost.
-    pub fn cleanse(&self) -> Result<(), IndexError> {
-        // Merges under way end first: a segment is in one merge at a time.
-        self.rest()?;
-        let mut writing = self.writing();
+    /// Rewrites segments so that no file contains words of removed messages. Uncommitted changes are lost.
+    pub fn purge_removed(&self) -> Result<(), IndexError> {
+        // Running merges end first, because a segment can be in one merge only.
+        self.release_writer()?;
+        let mut writing = self.lock_writer();
         let writer = writing.writer(&self.index)?;
         writer.set_merge_policy(Box::new(NoMergePolicy));
         for segment in self.index.searchable_segment_metas()? {
@@ -147,29 +144,29 @@ impl Index {
                 writer.merge(&[segment.id()]).wait()?;
             }
         }
-        // The reader lets go of the old files before they are collected.
+        // The reader releases the old files before they are deleted.
         self.reader.reload()?;
         writer.garbage_collect_files().wait()?;
         drop(writing);
-        self.rest()
+        self.release_writer()
     }
 
-    /// The messages that fit best, after the first so many.
-    pub fn search(&self, query: &IndexQuery, most: usize, skip: usize) -> Result<Vec<Hit>, IndexError> {
-        let asked = ParsedQuery::new(query)?;
-        match skip.saturating_add(most) {
+    /// The best hits, without the first `skip`.
+    pub fn search(&self, query: &IndexQuery, limit: usize, skip: usize) -> Result<Vec<Hit>, IndexError> {
+        let parsed = ParsedQuery::new(query)?;
+        match skip.saturating_add(limit) {
             reach if reach > REACH_MAX => Err(BadQuery::Far.into()),
-            _ if most == 0 => Ok(Vec::new()),
-            _ => Ok(asked.hits(&self.reader.searcher(), &self.fields, most, skip)?),
+            _ if limit == 0 => Ok(Vec::new()),
+            _ => Ok(parsed.find_hits(&self.reader.searcher(), &self.fields, limit, skip)?),
         }
     }
 
-    fn writing(&self) -> MutexGuard<'_, Writing> {
-        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_writer(&self) -> MutexGuard<'_, WriterState> {
+        self.writer_state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Writing {
+impl WriterState {
     fn writer(&mut self, index: &tantivy::Index) -> Result<&mut IndexWriter, IndexError> {
         let writer = match self.writer.take() {
             Some(writer) => writer,
@@ -190,10 +187,10 @@ impl Writing {
     }
 }
 
-fn position_in(payload: &str) -> Result<Position, IndexError> {
+fn parse_payload(payload: &str) -> Result<Position, IndexError> {
     let written = payload.split_once(' ').filter(|(format, _)| *format == FORMAT);
     let position = written.and_then(|(_, position)| position.parse().ok());
-    position.ok_or_else(|| IndexError::Damaged("it is of another version".to_owned()))
+    position.ok_or_else(|| IndexError::Damaged("it has another format version".to_owned()))
 }
 
 #[cfg(test)]

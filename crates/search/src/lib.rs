@@ -1,14 +1,13 @@
-//! Full-text search over what a space shows.
+//! Full-text search over the messages of a space.
 //!
-//! An [`Index`] is a folder with the words of one space's messages. It is derived: whatever is wrong with it, it is
-//! dropped and made anew from the views, so nothing here is ever the only copy. With every commit it keeps the journal
-//! position it has reached.
+//! An [`Index`] is a folder with the words of one space's messages. It is derived data: a damaged or outdated index is
+//! deleted and rebuilt from the views. Every commit stores the journal position that the index has reached.
 //!
-//! A question comes as text from anybody. [`tokenizer`] takes it apart within bounds, and [`query`] builds what is asked of
-//! the index from the words alone. Answers are numbers of messages; what they say, and who may see them, is read
-//! elsewhere. All files rest encrypted: [`cipher`] seals them in chunks, [`sealed_directory`] is how the index reaches them.
+//! Queries are untrusted text. [`tokenizer`] splits them into words within limits, and [`query`] builds the index query from
+//! the words alone. Results are event numbers; the caller reads the messages and checks who may see them. All files are
+//! encrypted: [`cipher`] encrypts them in chunks, and [`sealed_directory`] gives the search engine access to them.
 //!
-//! Deliberately absent: access, rendering, the journal, threads of our own, clocks.
+//! Deliberately absent: access control, rendering, the journal, threads of its own, clocks.
 
 mod cipher;
 mod index;

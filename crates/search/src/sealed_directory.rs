@@ -1,7 +1,7 @@
-//! The folder of an index, as the search engine reaches it: every file is sealed on its way out and opened chunk by
-//! chunk on its way in.
+//! The directory that the search engine (tantivy) reads and writes. Files are encrypted when written, and decrypted chunk
+//! by chunk when read.
 
-use crate::cipher::{CHUNK_BYTES, FileCipher, HEADER_BYTES, Layout, SEALED_BYTES};
+use crate::cipher::{CHUNK_BYTES, FileCipher, FileLayout, HEADER_BYTES, SEALED_CHUNK_BYTES};
 use std::fmt;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Read as _, Write};
@@ -17,73 +17,73 @@ use tantivy::directory::{
 };
 use zeroize::Zeroizing;
 
-/// The ending of a file that has not got its name yet.
-const TEMPORARY: &str = ".part";
+/// The suffix of files that are not complete yet.
+const TEMPORARY_SUFFIX: &str = ".part";
 
-/// A folder of sealed files.
+/// A directory of encrypted files.
 #[derive(Clone)]
-pub(crate) struct Folder {
+pub(crate) struct SealedDirectory {
     path: Arc<Path>,
     key: Arc<Zeroizing<[u8; 32]>>,
 }
 
-impl Folder {
-    /// Uses that folder, creating it.
-    pub(crate) fn new(path: &Path, key: &[u8; 32]) -> io::Result<Folder> {
+impl SealedDirectory {
+    /// Creates the directory if it does not exist.
+    pub(crate) fn new(path: &Path, key: &[u8; 32]) -> io::Result<SealedDirectory> {
         fs::create_dir_all(path)?;
-        Ok(Folder { path: path.into(), key: Arc::new(Zeroizing::new(*key)) })
+        Ok(SealedDirectory { path: path.into(), key: Arc::new(Zeroizing::new(*key)) })
     }
 
-    fn place(&self, name: &Path) -> PathBuf {
+    fn full_path(&self, name: &Path) -> PathBuf {
         self.path.join(name)
     }
 
     fn open(&self, name: &Path) -> io::Result<SealedFile> {
-        let mut file = File::open(self.place(name))?;
-        let layout = Layout::of(file.metadata()?.len())?;
+        let mut file = File::open(self.full_path(name))?;
+        let layout = FileLayout::from_length(file.metadata()?.len())?;
         let mut header = [0; HEADER_BYTES];
         file.read_exact(&mut header)?;
-        let cipher = FileCipher::resume(&self.key, &name.to_string_lossy(), &header)?;
+        let cipher = FileCipher::for_existing_file(&self.key, &name.to_string_lossy(), &header)?;
         Ok(SealedFile { file, cipher, layout })
     }
 
-    fn begin(&self, name: &Path, mut file: File) -> io::Result<SealingWriter> {
-        let (cipher, header) = FileCipher::begin(&self.key, &name.to_string_lossy())?;
+    fn start_file(&self, name: &Path, mut file: File) -> io::Result<SealingWriter> {
+        let (cipher, header) = FileCipher::for_new_file(&self.key, &name.to_string_lossy())?;
         file.write_all(&header)?;
         Ok(SealingWriter { file, cipher, chunk: Vec::with_capacity(CHUNK_BYTES), number: 0 })
     }
 }
 
-impl fmt::Debug for Folder {
+impl fmt::Debug for SealedDirectory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Folder({})", self.path.display())
+        write!(f, "SealedDirectory({})", self.path.display())
     }
 }
 
-/// A file that is read. It stays readable after its name has gone.
+/// A file opened for reading. It stays readable after it was deleted.
 struct SealedFile {
     file: File,
     cipher: FileCipher,
-    layout: Layout,
+    layout: FileLayout,
 }
 
 impl SealedFile {
-    fn chunk(&self, number: usize) -> io::Result<Vec<u8>> {
+    fn read_chunk(&self, number: usize) -> io::Result<Vec<u8>> {
         let mut sealed = vec![0; self.layout.sealed_bytes(number)];
-        self.file.read_exact_at(&mut sealed, (HEADER_BYTES + number * SEALED_BYTES) as u64)?;
-        self.cipher.open(number, number + 1 == self.layout.chunks, &sealed)
+        self.file.read_exact_at(&mut sealed, (HEADER_BYTES + number * SEALED_CHUNK_BYTES) as u64)?;
+        self.cipher.open_chunk(number, number + 1 == self.layout.chunks, &sealed)
     }
 
     fn read(&self, range: Range<usize>) -> io::Result<Vec<u8>> {
-        if range.end > self.layout.plain || range.start > range.end {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the range is not in the file"));
+        if range.end > self.layout.plain_bytes || range.start > range.end {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the range is outside the file"));
         }
         let mut bytes = Vec::with_capacity(range.len());
         let mut at = range.start;
         while at < range.end {
             let number = at / CHUNK_BYTES;
             let first = number * CHUNK_BYTES;
-            let chunk = self.chunk(number)?;
+            let chunk = self.read_chunk(number)?;
             bytes.extend_from_slice(&chunk[at - first..chunk.len().min(range.end - first)]);
             at = first + CHUNK_BYTES;
         }
@@ -99,7 +99,7 @@ impl fmt::Debug for SealedFile {
 
 impl HasLen for SealedFile {
     fn len(&self) -> usize {
-        self.layout.plain
+        self.layout.plain_bytes
     }
 }
 
@@ -109,7 +109,7 @@ impl FileHandle for SealedFile {
     }
 }
 
-/// A file that is written.
+/// A file opened for writing.
 struct SealingWriter {
     file: File,
     cipher: FileCipher,
@@ -118,24 +118,24 @@ struct SealingWriter {
 }
 
 impl SealingWriter {
-    fn seal(&mut self, is_last: bool) -> io::Result<()> {
-        self.file.write_all(&self.cipher.seal(self.number, is_last, &self.chunk))?;
+    fn write_chunk(&mut self, is_last: bool) -> io::Result<()> {
+        self.file.write_all(&self.cipher.seal_chunk(self.number, is_last, &self.chunk))?;
         self.number += 1;
         self.chunk.clear();
         Ok(())
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        self.seal(true)?;
+        self.write_chunk(true)?;
         self.file.sync_all()
     }
 }
 
 impl Write for SealingWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // A full chunk waits until there is more, since the last one is sealed as such.
+        // A full chunk is written only when more bytes follow, because the last chunk is marked as such.
         if self.chunk.len() == CHUNK_BYTES && !bytes.is_empty() {
-            self.seal(false)?;
+            self.write_chunk(false)?;
         }
         let taken = bytes.len().min(CHUNK_BYTES - self.chunk.len());
         self.chunk.extend_from_slice(&bytes[..taken]);
@@ -143,7 +143,7 @@ impl Write for SealingWriter {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        // Half a chunk cannot be written; `terminate` writes the rest.
+        // Incomplete chunks cannot be written; `terminate` writes the rest.
         Ok(())
     }
 }
@@ -154,25 +154,25 @@ impl TerminatingWrite for SealingWriter {
     }
 }
 
-impl Directory for Folder {
+impl Directory for SealedDirectory {
     fn get_file_handle(&self, name: &Path) -> Result<Arc<dyn FileHandle>, OpenReadError> {
-        Ok(Arc::new(self.open(name).map_err(|why| cannot_read(why, name))?))
+        Ok(Arc::new(self.open(name).map_err(|why| open_read_error(why, name))?))
     }
 
     fn delete(&self, name: &Path) -> Result<(), DeleteError> {
-        fs::remove_file(self.place(name)).map_err(|why| match why.kind() {
+        fs::remove_file(self.full_path(name)).map_err(|why| match why.kind() {
             io::ErrorKind::NotFound => DeleteError::FileDoesNotExist(name.to_owned()),
             _ => DeleteError::IoError { io_error: Arc::new(why), filepath: name.to_owned() },
         })
     }
 
     fn exists(&self, name: &Path) -> Result<bool, OpenReadError> {
-        self.place(name).try_exists().map_err(|why| cannot_read(why, name))
+        self.full_path(name).try_exists().map_err(|why| open_read_error(why, name))
     }
 
     fn open_write(&self, name: &Path) -> Result<WritePtr, OpenWriteError> {
-        let made = OpenOptions::new().write(true).create_new(true).open(self.place(name));
-        let writer = made.and_then(|file| self.begin(name, file)).map_err(|why| match why.kind() {
+        let made = OpenOptions::new().write(true).create_new(true).open(self.full_path(name));
+        let writer = made.and_then(|file| self.start_file(name, file)).map_err(|why| match why.kind() {
             io::ErrorKind::AlreadyExists => OpenWriteError::FileAlreadyExists(name.to_owned()),
             _ => OpenWriteError::wrap_io_error(why, name.to_owned()),
         })?;
@@ -180,26 +180,26 @@ impl Directory for Folder {
     }
 
     fn atomic_read(&self, name: &Path) -> Result<Vec<u8>, OpenReadError> {
-        let read = self.open(name).and_then(|file| file.read(0..file.layout.plain));
-        read.map_err(|why| cannot_read(why, name))
+        let read = self.open(name).and_then(|file| file.read(0..file.layout.plain_bytes));
+        read.map_err(|why| open_read_error(why, name))
     }
 
     fn atomic_write(&self, name: &Path, bytes: &[u8]) -> io::Result<()> {
-        let mut temporary = self.place(name).into_os_string();
-        temporary.push(TEMPORARY);
-        let mut writer = self.begin(name, File::create(&temporary)?)?;
+        let mut temporary = self.full_path(name).into_os_string();
+        temporary.push(TEMPORARY_SUFFIX);
+        let mut writer = self.start_file(name, File::create(&temporary)?)?;
         writer.write_all(bytes)?;
         writer.finish()?;
-        fs::rename(&temporary, self.place(name))
+        fs::rename(&temporary, self.full_path(name))
     }
 
     fn sync_directory(&self) -> io::Result<()> {
         File::open(&self.path)?.sync_all()
     }
 
-    /// Locks belong to the process and go with it, so that a crash leaves none behind.
+    /// The operating system releases these locks when the process ends, so a crash leaves none behind.
     fn acquire_lock(&self, lock: &Lock) -> Result<DirectoryLock, LockError> {
-        let opened = OpenOptions::new().write(true).create(true).truncate(true).open(self.place(&lock.filepath));
+        let opened = OpenOptions::new().write(true).create(true).truncate(true).open(self.full_path(&lock.filepath));
         let file = opened.map_err(LockError::wrap_io_error)?;
         if lock.is_blocking {
             file.lock().map_err(LockError::wrap_io_error)?;
@@ -212,13 +212,13 @@ impl Directory for Folder {
         Ok(DirectoryLock::from(Box::new(file)))
     }
 
-    /// Nobody watches: whoever commits tells the reader.
+    /// Not supported: the reader is reloaded explicitly after each commit.
     fn watch(&self, _: WatchCallback) -> tantivy::Result<WatchHandle> {
         Ok(WatchHandle::empty())
     }
 }
 
-fn cannot_read(why: io::Error, name: &Path) -> OpenReadError {
+fn open_read_error(why: io::Error, name: &Path) -> OpenReadError {
     match why.kind() {
         io::ErrorKind::NotFound => OpenReadError::FileDoesNotExist(name.to_owned()),
         _ => OpenReadError::wrap_io_error(why, name.to_owned()),
@@ -230,21 +230,21 @@ mod tests {
     use super::*;
     use tantivy::directory::FileSlice;
 
-    fn write(folder: &Folder, name: &str, bytes: &[u8]) {
+    fn write(folder: &SealedDirectory, name: &str, bytes: &[u8]) {
         let mut writer = folder.open_write(Path::new(name)).expect("a writer");
         writer.write_all(bytes).expect("written");
         writer.terminate().expect("ended");
     }
 
-    fn read(folder: &Folder, name: &str) -> io::Result<Vec<u8>> {
+    fn read(folder: &SealedDirectory, name: &str) -> io::Result<Vec<u8>> {
         let slice: FileSlice = folder.open_read(Path::new(name)).map_err(io::Error::other)?;
         Ok(slice.read_bytes()?.to_vec())
     }
 
     #[test]
-    fn files_of_all_lengths_come_back_whole_and_in_parts() {
+    fn files_of_all_lengths_are_read_whole_and_by_range() {
         let home = tempfile::tempdir().expect("a folder");
-        let folder = Folder::new(home.path(), &[1; 32]).expect("a folder");
+        let folder = SealedDirectory::new(home.path(), &[1; 32]).expect("a folder");
         for length in [0, 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES, 3 * CHUNK_BYTES + 5] {
             let bytes: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
             let name = format!("f{length}");
@@ -259,16 +259,16 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cut_changed_or_renamed_is_not_read() {
+    fn truncated_changed_and_renamed_files_are_not_read() {
         let home = tempfile::tempdir().expect("a folder");
-        let folder = Folder::new(home.path(), &[1; 32]).expect("a folder");
+        let folder = SealedDirectory::new(home.path(), &[1; 32]).expect("a folder");
         write(&folder, "whole", &[7; 3 * CHUNK_BYTES]);
         let whole = fs::read(home.path().join("whole")).expect("bytes");
         let mut changed = whole.clone();
         changed[HEADER_BYTES + 5] ^= 1;
         for (name, bytes) in [
             ("changed", changed.as_slice()),
-            ("cut", &whole[..HEADER_BYTES + SEALED_BYTES]),
+            ("cut", &whole[..HEADER_BYTES + SEALED_CHUNK_BYTES]),
             ("renamed", &whole),
             ("short", &whole[..10]),
         ] {

@@ -1,57 +1,50 @@
-//! Words: how texts are taken apart, those that are searched and those that are searched for, by the same rule.
+//! Splits messages and queries into words, by the same rule.
 //!
-//! A word is a run of letters and digits, in lower case and without accents. Scripts that are written without spaces
-//! give a word per character. In a question, what stands between spaces belongs together: if it is more than one word,
-//! such as `e-mail` or `東京`, it is a phrase, as is what stands between quotation marks.
+//! A word is a run of letters and digits, in lower case and without accents. In scripts that are written without spaces
+//! every character is a word. In a query, text in quotation marks is a phrase, and so is text between spaces that has
+//! more than one word, such as `e-mail` or `東京`.
 
 use tantivy::tokenizer::{
     AsciiFoldingFilter, LowerCaser, RemoveLongFilter, TextAnalyzer, Token, TokenStream, Tokenizer,
 };
 
-/// Under which name the index knows this rule.
-pub(crate) const WORDS: &str = "words";
-/// Longer words are not kept: nobody types them, and hostile texts are full of them.
+/// The name under which the tokenizer is registered in the index.
+pub(crate) const TOKENIZER_NAME: &str = "words";
+/// Longer words are not indexed: nobody searches for them, and malicious text may contain many.
 const WORD_BYTES_MAX: usize = 64;
-/// The longest question.
-const QUESTION_BYTES_MAX: usize = 512;
-/// The most words in a question, which bounds what it costs.
-const QUESTION_WORDS_MAX: usize = 16;
+const QUERY_BYTES_MAX: usize = 512;
+/// Limits the cost of a query.
+const QUERY_WORDS_MAX: usize = 16;
 
-/// Why a question cannot be asked.
+/// Why a query is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadQuery {
-    /// No words.
-    #[error("there is no word to search for")]
+    #[error("the query contains no word")]
     Empty,
-    /// Too many bytes.
-    #[error("the question is longer than {QUESTION_BYTES_MAX} bytes")]
+    #[error("the query is longer than {QUERY_BYTES_MAX} bytes")]
     Long,
-    /// Too many words.
-    #[error("the question has more than {QUESTION_WORDS_MAX} words")]
+    #[error("the query has more than {QUERY_WORDS_MAX} words")]
     ManyWords,
-    /// A phrase without an end.
     #[error("a quotation mark is not closed")]
     Quote,
-    /// Too many pages.
-    #[error("only the first {} answers can be listed; ask more precisely", crate::REACH_MAX)]
+    #[error("only the first {} hits can be listed; use a more specific query", crate::REACH_MAX)]
     Far,
 }
 
-/// A part of a question. All of them must be met.
+/// A part of a query. A message must match all of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum QueryPart {
-    /// These words, one after the other.
+    /// These words, in this order.
     Exact(Vec<String>),
-    /// The same, but the last one may go on.
-    Begun(Vec<String>),
+    /// The same, but the last word is a prefix.
+    Prefix(Vec<String>),
 }
 
-/// Takes a question apart.
-pub(crate) fn parts(question: &str) -> Result<Vec<QueryPart>, BadQuery> {
-    if question.len() > QUESTION_BYTES_MAX {
+pub(crate) fn parse_query(query: &str) -> Result<Vec<QueryPart>, BadQuery> {
+    if query.len() > QUERY_BYTES_MAX {
         return Err(BadQuery::Long);
     }
-    let sections: Vec<&str> = question.split('"').collect();
+    let sections: Vec<&str> = query.split('"').collect();
     // Quotation marks come in pairs, so there is an odd number of sections, and every second one is a phrase.
     if sections.len().is_multiple_of(2) {
         return Err(BadQuery::Quote);
@@ -60,55 +53,53 @@ pub(crate) fn parts(question: &str) -> Result<Vec<QueryPart>, BadQuery> {
     let mut parts = Vec::new();
     for (number, section) in sections.iter().enumerate() {
         let pieces: Vec<&str> = if number % 2 == 1 { vec![section] } else { section.split_whitespace().collect() };
-        let phrases = pieces.iter().map(|piece| words(&mut analyzer, piece)).filter(|words| !words.is_empty());
+        let phrases = pieces.iter().map(|piece| split_words(&mut analyzer, piece)).filter(|words| !words.is_empty());
         let before = parts.len();
         parts.extend(phrases.map(QueryPart::Exact));
-        // The last word may go on, unless it is between quotation marks.
+        // The last word is a prefix unless it is in quotation marks.
         if number + 1 == sections.len() && parts.len() > before {
             let last = parts.pop();
-            parts.extend(last.map(|part| QueryPart::Begun(part.into_words())));
+            parts.extend(last.map(|part| QueryPart::Prefix(part.into_words())));
         }
     }
     match parts.iter().map(|part| part.words().len()).sum::<usize>() {
         0 => Err(BadQuery::Empty),
-        count if count > QUESTION_WORDS_MAX => Err(BadQuery::ManyWords),
+        count if count > QUERY_WORDS_MAX => Err(BadQuery::ManyWords),
         _ => Ok(parts),
     }
 }
 
 impl QueryPart {
-    /// Its words.
     pub(crate) fn words(&self) -> &[String] {
         match self {
-            QueryPart::Exact(words) | QueryPart::Begun(words) => words,
+            QueryPart::Exact(words) | QueryPart::Prefix(words) => words,
         }
     }
 
     fn into_words(self) -> Vec<String> {
         match self {
-            QueryPart::Exact(words) | QueryPart::Begun(words) => words,
+            QueryPart::Exact(words) | QueryPart::Prefix(words) => words,
         }
     }
 }
 
-fn words(analyzer: &mut TextAnalyzer, text: &str) -> Vec<String> {
+fn split_words(analyzer: &mut TextAnalyzer, text: &str) -> Vec<String> {
     let mut words = Vec::new();
     analyzer.token_stream(text).process(&mut |token| words.push(token.text.clone()));
     words
 }
 
-/// The rule, as the index takes it.
+/// The tokenizer with its filters, for the index.
 pub(crate) fn analyzer() -> TextAnalyzer {
-    TextAnalyzer::builder(Words::default())
+    TextAnalyzer::builder(WordTokenizer::default())
         .filter(RemoveLongFilter::limit(WORD_BYTES_MAX))
         .filter(LowerCaser)
         .filter(AsciiFoldingFilter)
         .build()
 }
 
-/// Finds the words of a text.
 #[derive(Clone, Default)]
-struct Words {
+struct WordTokenizer {
     token: Token,
 }
 
@@ -118,7 +109,7 @@ struct WordStream<'a> {
     token: &'a mut Token,
 }
 
-impl Tokenizer for Words {
+impl Tokenizer for WordTokenizer {
     type TokenStream<'a> = WordStream<'a>;
 
     fn token_stream<'a>(&'a mut self, text: &'a str) -> WordStream<'a> {
@@ -133,9 +124,11 @@ impl TokenStream for WordStream<'_> {
         let from = self.at + skipped;
         let rest = &self.text[from..];
         let to = match rest.chars().next() {
-            Some(first) if stands_alone(first) => from + first.len_utf8(),
+            Some(first) if is_word_by_itself(first) => from + first.len_utf8(),
             _ => {
-                from + rest.find(|letter: char| !letter.is_alphanumeric() || stands_alone(letter)).unwrap_or(rest.len())
+                from + rest
+                    .find(|letter: char| !letter.is_alphanumeric() || is_word_by_itself(letter))
+                    .unwrap_or(rest.len())
             }
         };
         self.at = to;
@@ -155,8 +148,8 @@ impl TokenStream for WordStream<'_> {
     }
 }
 
-/// Whether a character is of a script without spaces: Thai to Khmer, kana, and the ideographs.
-fn stands_alone(letter: char) -> bool {
+/// Whether a character belongs to a script without spaces: Thai to Khmer, kana, ideographs.
+fn is_word_by_itself(letter: char) -> bool {
     matches!(letter,
         '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{3040}'..='\u{30ff}'
         | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
@@ -167,23 +160,23 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(question: &str, expected: &str) {
-        let shown = match parts(question) {
+    fn check(query: &str, expected: &str) {
+        let shown = match parse_query(query) {
             Err(why) => format!("{why:?}"),
             Ok(parts) => parts.iter().map(show).collect::<Vec<_>>().join(" + "),
         };
-        assert_eq!(shown, expected, "{question}");
+        assert_eq!(shown, expected, "{query}");
     }
 
     fn show(part: &QueryPart) -> String {
         match part {
             QueryPart::Exact(words) => words.join(" "),
-            QueryPart::Begun(words) => format!("{}*", words.join(" ")),
+            QueryPart::Prefix(words) => format!("{}*", words.join(" ")),
         }
     }
 
     #[test]
-    fn questions_are_taken_apart() {
+    fn queries_are_parsed() {
         check("Hello", "hello*");
         check("hello  Wörld", "hello + world*");
         check("\"to be\" or not", "to be + or + not*");
@@ -196,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_questions_are_told() {
+    fn bad_queries_are_refused() {
         check("", "Empty");
         check(" ?! \"\" -", "Empty");
         check(&"x".repeat(100), "Empty");

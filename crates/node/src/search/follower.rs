@@ -89,7 +89,7 @@ impl IndexFollower {
     /// Ends the writer of an index that somebody may still be asking.
     fn let_go(&mut self, space: SpaceNo) {
         if let Some(followed) = self.spaces.remove(&space) {
-            let _ = followed.index.rest();
+            let _ = followed.index.release_writer();
         }
     }
 
@@ -150,7 +150,7 @@ impl IndexFollower {
             let opened = match resumed {
                 Err(Failed::Index(why)) => {
                     tracing::info!(%why, %space, "a search index is made anew");
-                    let index = Index::begin(&folder, &key).map_err(Failed::from);
+                    let index = Index::recreate(&folder, &key).map_err(Failed::from);
                     index.and_then(|index| Followed::open(index, db, space, now))
                 }
                 other => other,
@@ -232,7 +232,7 @@ impl Followed {
         if stopped != Some(latest) {
             followed.commit(now)?;
         }
-        if followed.index.has_remains()? {
+        if followed.index.has_removed_words()? {
             followed.remains_since = Some(now);
         }
         Ok(followed)
@@ -304,7 +304,7 @@ impl Followed {
         }
         self.index.commit(self.read_up_to)?;
         (self.changes, self.committed_at, self.is_writing) = (0, now, true);
-        if self.remains_since.is_none() && self.index.has_remains()? {
+        if self.remains_since.is_none() && self.index.has_removed_words()? {
             self.remains_since = Some(now);
         }
         Ok(())
@@ -320,11 +320,11 @@ impl Followed {
             self.commit(now)?;
         }
         if self.remains_since.is_some_and(|since| since.plus(CLEANSE_AFTER) <= now) {
-            self.index.cleanse()?;
+            self.index.purge_removed()?;
             (self.remains_since, self.is_writing) = (None, false);
         }
         if self.is_writing && self.committed_at.plus(REST_AFTER) <= now {
-            self.index.rest()?;
+            self.index.release_writer()?;
             self.is_writing = false;
         }
         let cleanse = self.remains_since.map(|since| since.plus(CLEANSE_AFTER));

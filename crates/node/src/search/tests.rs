@@ -144,10 +144,10 @@ fn what_was_purged_leaves_the_index_and_then_its_files() {
     assert_eq!(home.found(&searching, "canarybird"), []);
     let index = searching.shared.follower().indexes().remove(&home.no).expect("an index");
     let tend = || searching.shared.look(IndexFollower::tend).expect("tended");
-    assert!(tend().is_some() && index.has_remains().expect("read"));
+    assert!(tend().is_some() && index.has_removed_words().expect("read"));
     home.clock.0.fetch_add(61 * Nanos::SECOND, Ordering::Relaxed);
     assert_eq!(tend(), None, "there is nothing left to do");
-    assert!(!index.has_remains().expect("read"));
+    assert!(!index.has_removed_words().expect("read"));
 }
 
 #[test]

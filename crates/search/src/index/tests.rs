@@ -1,4 +1,4 @@
-//! The index as whoever feeds and asks it meets it, and as whoever reads its files does.
+//! Tests of the index through its public functions, and of the bytes in its files.
 
 use super::*;
 use model::{Identity, Nanos};
@@ -21,7 +21,7 @@ fn message(seq: u64, text: &str) -> IndexedMessage {
     }
 }
 
-fn ask(text: &str) -> IndexQuery {
+fn text_query(text: &str) -> IndexQuery {
     IndexQuery { text: text.to_owned(), ..IndexQuery::default() }
 }
 
@@ -42,7 +42,7 @@ fn filled(folder: &Path, texts: &[&str]) -> Index {
 
 fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
-    // A file that the index has replaced may go between the list and the look.
+    // The index may delete a file between listing and reading.
     let read = |path: PathBuf| match fs::read(&path) {
         Ok(bytes) => Some((path, bytes)),
         Err(why) if why.kind() == std::io::ErrorKind::NotFound => None,
@@ -52,13 +52,13 @@ fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn words_beginnings_and_phrases_are_found() {
+fn words_prefixes_and_phrases_are_found() {
     let home = tempfile::tempdir().expect("a folder");
     let index = filled(
         home.path(),
         &["the quick brown fox", "the brown quick fox", "a slow Café, quickly", "東京へ行く", "mail me: a@b.example"],
     );
-    for (question, expected) in [
+    for (text, expected) in [
         ("quick", vec![1, 2, 3]),
         ("quick fox", vec![1, 2]),
         ("fox qui", vec![1, 2]),
@@ -74,15 +74,15 @@ fn words_beginnings_and_phrases_are_found() {
         ("nothing", vec![]),
         ("text:fox OR slow", vec![]),
     ] {
-        assert_eq!(found(&index, &ask(question)), expected, "{question}");
+        assert_eq!(found(&index, &text_query(text)), expected, "{text}");
     }
 }
 
 #[test]
-fn hits_are_narrowed_down_and_paged() {
+fn hits_are_filtered_and_paged() {
     let home = tempfile::tempdir().expect("a folder");
     let index = filled(home.path(), &["word"; 9]);
-    let query = ask("word");
+    let query = text_query("word");
     assert_eq!(found(&index, &IndexQuery { thread: Some(Seq(0)), ..query.clone() }), [2, 4, 6, 8]);
     assert_eq!(found(&index, &IndexQuery { author: Some(Identity([0; 32])), ..query.clone() }), [3, 6, 9]);
     assert_eq!(found(&index, &IndexQuery { after: Some(Nanos(30)), before: Some(Nanos(60)), ..query.clone() }), [4, 5]);
@@ -90,31 +90,31 @@ fn hits_are_narrowed_down_and_paged() {
     let pages: Vec<usize> = (0..4).map(|page| index.search(&query, 4, page * 4).expect("hits").len()).collect();
     assert_eq!(pages, [4, 4, 1, 0]);
     assert!(matches!(index.search(&query, 10, REACH_MAX), Err(IndexError::Bad(BadQuery::Far))));
-    assert!(matches!(index.search(&ask("\""), 10, 0), Err(IndexError::Bad(BadQuery::Quote))));
+    assert!(matches!(index.search(&text_query("\""), 10, 0), Err(IndexError::Bad(BadQuery::Quote))));
 }
 
 #[test]
-fn a_title_weighs_more() {
+fn words_in_the_title_score_higher() {
     let home = tempfile::tempdir().expect("a folder");
     let index = filled(home.path(), &["plan b or c", "plan of something else"]);
     index.put(&IndexedMessage { title: "plan".to_owned(), ..message(3, "plan and much more about it") }).expect("put");
     index.commit(at(4)).expect("committed");
-    assert_eq!(index.search(&ask("plan"), 1, 0).expect("hits")[0].seq, Seq(3));
+    assert_eq!(index.search(&text_query("plan"), 1, 0).expect("hits")[0].seq, Seq(3));
 }
 
 #[test]
-fn what_is_replaced_or_removed_is_not_found() {
+fn replaced_and_removed_messages_are_not_found() {
     let home = tempfile::tempdir().expect("a folder");
     let index = filled(home.path(), &["first words", "other words"]);
     index.put(&message(1, "second thoughts")).expect("put");
     index.remove(Seq(2)).expect("removed");
-    assert_eq!(found(&index, &ask("words")), [1, 2], "not before the commit");
+    assert_eq!(found(&index, &text_query("words")), [1, 2], "not before the commit");
     index.commit(at(9)).expect("committed");
-    assert_eq!((found(&index, &ask("words")), found(&index, &ask("thoughts"))), (vec![], vec![1]));
+    assert_eq!((found(&index, &text_query("words")), found(&index, &text_query("thoughts"))), (vec![], vec![1]));
 }
 
 #[test]
-fn the_position_and_the_words_survive_and_what_was_not_committed_does_not() {
+fn committed_words_and_position_survive_and_uncommitted_ones_do_not() {
     let home = tempfile::tempdir().expect("a folder");
     let index = Index::open(home.path(), &KEY).expect("an index");
     assert_eq!(index.position(), None);
@@ -123,11 +123,11 @@ fn the_position_and_the_words_survive_and_what_was_not_committed_does_not() {
     index.put(&message(2, "kept not")).expect("put");
     drop(index);
     let index = Index::open(home.path(), &KEY).expect("an index");
-    assert_eq!((index.position(), found(&index, &ask("kept"))), (Some(at(1)), vec![1]));
+    assert_eq!((index.position(), found(&index, &text_query("kept"))), (Some(at(1)), vec![1]));
     index.put(&message(3, "kept too")).expect("put");
     index.commit(at(3)).expect("committed");
-    index.rest().expect("rested");
-    assert_eq!(found(&index, &ask("kept")), [1, 3]);
+    index.release_writer().expect("released");
+    assert_eq!(found(&index, &text_query("kept")), [1, 3]);
 }
 
 fn shows(bytes: &[u8], word: &str) -> bool {
@@ -135,25 +135,25 @@ fn shows(bytes: &[u8], word: &str) -> bool {
 }
 
 #[test]
-fn no_byte_of_the_folder_shows_a_word() {
+fn no_file_contains_a_word_in_plain_text() {
     use tantivy::Directory as _;
     let home = tempfile::tempdir().expect("a folder");
     let index = filled(home.path(), &["my canarybird sings", "nothing here"]);
-    index.rest().expect("rested");
-    assert_eq!(found(&index, &ask("canarybird")), [1]);
+    index.release_writer().expect("released");
+    assert_eq!(found(&index, &text_query("canarybird")), [1]);
     let files = files(home.path());
     assert!(files.len() > 5, "{files:?}");
     for (path, bytes) in files {
-        // The engine keeps words folded into each other, but its own ones in plain sight.
+        // The engine stores indexed words with shared prefixes, but field names in plain text.
         for word in ["canary", "bird", "thread", "segment", "1-2"] {
             assert!(!shows(&bytes, word), "{word} in {}", path.display());
         }
     }
-    let opened = Folder::new(home.path(), &KEY).expect("a folder").atomic_read(Path::new("meta.json"));
+    let opened = SealedDirectory::new(home.path(), &KEY).expect("a folder").atomic_read(Path::new("meta.json"));
     assert!(["thread", "segment", "1-2"].iter().all(|word| shows(opened.as_ref().expect("bytes"), word)));
 }
 
-/// Whether any file has this word: the word lists of all segments say, and there are no files beside those.
+/// Whether any file contains this word: checks the word lists of all segments, and that there are no other files.
 fn has(index: &Index, folder: &Path, word: &str) -> bool {
     let segments = index.index.searchable_segment_ids().expect("segments");
     for (path, _) in files(folder) {
@@ -172,40 +172,40 @@ fn has(index: &Index, folder: &Path, word: &str) -> bool {
 }
 
 #[test]
-fn a_removed_word_leaves_the_files_too() {
+fn removed_words_are_purged_from_the_files() {
     let home = tempfile::tempdir().expect("a folder");
     let index = filled(home.path(), &["secret canarybird", "goldfinch"]);
     index.remove(Seq(1)).expect("removed");
     index.commit(at(3)).expect("committed");
     let has = |index: &Index, word: &str| has(index, home.path(), word);
-    assert!(index.has_remains().expect("read") && has(&index, "canarybird"), "so the test would see it");
-    index.cleanse().expect("cleansed");
-    assert!(!index.has_remains().expect("read"));
+    assert!(index.has_removed_words().expect("read") && has(&index, "canarybird"), "so the test would see it");
+    index.purge_removed().expect("purged");
+    assert!(!index.has_removed_words().expect("read"));
     assert!(!has(&index, "canarybird") && has(&index, "goldfinch"));
-    assert_eq!((found(&index, &ask("canarybird")), found(&index, &ask("goldfinch"))), (vec![], vec![2]));
+    assert_eq!((found(&index, &text_query("canarybird")), found(&index, &text_query("goldfinch"))), (vec![], vec![2]));
     assert_eq!(index.position(), Some(at(3)));
     drop(index);
     let again = Index::open(home.path(), &KEY).expect("an index");
-    assert_eq!((again.position(), found(&again, &ask("goldfinch"))), (Some(at(3)), vec![2]));
+    assert_eq!((again.position(), found(&again, &text_query("goldfinch"))), (Some(at(3)), vec![2]));
 }
 
 #[test]
-fn an_index_that_cannot_be_used_is_begun_anew() {
+fn an_index_that_cannot_be_used_is_recreated() {
     let home = tempfile::tempdir().expect("a folder");
-    let begins_anew = |what: &str, spoil: &dyn Fn(&Path), key: [u8; 32]| {
+    let is_recreated = |what: &str, spoil: &dyn Fn(&Path), key: [u8; 32]| {
         let folder = home.path().join(what);
-        filled(&folder, &["here"]).rest().expect("rested");
+        filled(&folder, &["here"]).release_writer().expect("released");
         spoil(&folder);
         let index = Index::open(&folder, &key).expect("an index");
-        assert_eq!((index.position(), found(&index, &ask("here"))), (None, vec![]), "{what}");
+        assert_eq!((index.position(), found(&index, &text_query("here"))), (None, vec![]), "{what}");
         index.put(&message(5, "here again")).expect("put");
         index.commit(at(5)).expect("committed");
-        assert_eq!(found(&index, &ask("here")), [5], "{what}");
+        assert_eq!(found(&index, &text_query("here")), [5], "{what}");
     };
-    begins_anew("missing", &|folder| fs::remove_dir_all(folder).expect("removed"), KEY);
-    begins_anew("other key", &|_| (), [8; 32]);
-    begins_anew("no list", &|folder| fs::write(folder.join("meta.json"), b"?").expect("written"), KEY);
-    begins_anew(
+    is_recreated("missing", &|folder| fs::remove_dir_all(folder).expect("removed"), KEY);
+    is_recreated("other key", &|_| (), [8; 32]);
+    is_recreated("no list", &|folder| fs::write(folder.join("meta.json"), b"?").expect("written"), KEY);
+    is_recreated(
         "cut off",
         &|folder| {
             for (path, bytes) in files(folder) {
@@ -216,10 +216,10 @@ fn an_index_that_cannot_be_used_is_begun_anew() {
     );
     let other_version = |folder: &Path| {
         let index = Index::open(folder, &KEY).expect("an index");
-        let mut writing = index.writing();
+        let mut writing = index.lock_writer();
         let mut prepared = writing.writer(&index.index).expect("a writer").prepare_commit().expect("prepared");
         prepared.set_payload("0 1-1");
         prepared.commit().expect("committed");
     };
-    begins_anew("other version", &other_version, KEY);
+    is_recreated("other version", &other_version, KEY);
 }
