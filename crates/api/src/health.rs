@@ -7,7 +7,7 @@ use server::problem::Problem;
 use server::state::SharedState;
 use utoipa::ToSchema;
 
-/// A sign of life.
+/// Health of the process.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Health {
     status: &'static str,

@@ -56,7 +56,7 @@ pub(crate) async fn mentions(
     })
 }
 
-/// How to keep somebody at a distance.
+/// How to block or mute a user.
 #[derive(Debug, Clone, Copy, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum DistanceWord {
@@ -66,21 +66,21 @@ pub(crate) enum DistanceWord {
     Mute,
 }
 
-/// How to keep somebody at a distance.
+/// How to block or mute a user.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BlockBody {
     kind: DistanceWord,
 }
 
-/// Somebody who is kept at a distance.
+/// A user who is blocked or muted.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Blocked {
     user: String,
     kind: DistanceWord,
 }
 
-/// Those whom the caller keeps at a distance.
+/// The users whom the caller blocks or mutes.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Blocks {
     blocks: Vec<Blocked>,

@@ -1,4 +1,4 @@
-//! Typing and presence: told to those who listen, never stored.
+//! Typing and presence: published to subscribers, never stored.
 
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
@@ -13,7 +13,7 @@ use server::problem::Problem;
 use server::state::SharedState;
 use utoipa::ToSchema;
 
-/// How somebody is there.
+/// The presence of a user.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PresenceBody {

@@ -1,6 +1,6 @@
 //! Rendered messages, kept between requests.
 //!
-//! The same pages are asked for again and again. A message that nobody has edited, answered or reacted to is told by
+//! The same pages are asked for again and again. A message that nobody has edited, answered or reacted to is rendered from
 //! one row of the timeline, so what was rendered from these very bytes is still true: nothing has to be invalidated
 //! when something is written. Only an id that a client chose may come to belong to an earlier message; it is looked up
 //! each time, and so is how the thread is called. Messages of which there is more are rendered anew.

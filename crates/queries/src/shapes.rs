@@ -26,7 +26,7 @@ pub struct Message {
     pub reactions: BTreeMap<String, String>,
     /// How many messages answer it.
     pub replies: u64,
-    /// Who wrote the version that is shown, if that is somebody else than its author. The pages tell.
+    /// Who wrote the version that is shown, if that is somebody else than its author. Only pages show it.
     #[serde(skip)]
     pub edited_by: Option<String>,
     /// Whether it was deleted.

@@ -12,7 +12,7 @@ use store::Db;
 use store::shared::accounts::SessionId;
 use store::tables::TableReads;
 
-/// What a request is told that names no space and needs one.
+/// The answer to a request that needs a space and names none.
 const NO_SPACE: &str = "name a space: this key belongs to none";
 
 /// A session of the pages.

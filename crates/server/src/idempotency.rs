@@ -1,7 +1,7 @@
 //! `Idempotency-Key`: what makes a write safe to repeat.
 //!
 //! Authentication reads the body of a request that brings such a key, because the same key with another body is a mistake that
-//! must be told. Whether something was asked before is decided by the writer, with what it does.
+//! must be reported. Whether something was asked before is decided by the writer, with what it does.
 
 use crate::context::RequestContext;
 use crate::extract::RequestBody;

@@ -12,7 +12,7 @@ use http::{HeaderValue, header};
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
-/// The words for kinds of needs, so that one that nothing waits for any more is told as zero.
+/// The words for kinds of needs, so that one that nothing waits for any more is reported as zero.
 const NEEDS: [&str; 6] = ["event", "key", "address", "git", "repository", "time"];
 
 fn render(state: &ServerState) -> Result<String, Problem> {

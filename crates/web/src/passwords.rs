@@ -15,7 +15,7 @@ const CHARS_MIN: usize = 10;
 const BYTES_MAX: usize = 1000;
 
 /// Checks of passwords that are done or wait for their turn; each takes 19 MiB and some tens of milliseconds. More are
-/// told to come again.
+/// refused for the moment.
 const WAITING_MAX: usize = 16;
 
 /// How long after signing in somebody may change the password and passkeys.

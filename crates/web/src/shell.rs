@@ -1,4 +1,4 @@
-//! What surrounds every page: head, navigation, and the headers that tell a browser what it may do.
+//! What surrounds every page: head, navigation, and the headers that say what a browser may do.
 
 use crate::assets;
 use axum::response::{IntoResponse, Response};

@@ -239,7 +239,7 @@ pub(crate) async fn post_message(
     })
 }
 
-/// Posts a text; the users that it mentions and who are here are told.
+/// Posts a text; users of the space whom it mentions are named as such.
 pub(crate) async fn send_text(
     state: &ServerState,
     context: RequestContext,

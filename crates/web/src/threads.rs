@@ -38,7 +38,7 @@ fn count(unread: u64) -> Markup {
     html! { @if unread > 0 { " " span.unread { (unread) span.sr { " unread" } } } }
 }
 
-/// The spaces of this node, with what the operator has not read in the others; the threads of this one tell themselves.
+/// The spaces of this node, with what the operator has not read in the others; those of this one are shown with its threads.
 fn spaces(state: &ServerState, db: &Db<Snapshot>, context: &RequestContext) -> Result<Vec<(String, u64)>, Problem> {
     let mut spaces = Vec::new();
     for (space, kept) in db.kept_spaces()? {

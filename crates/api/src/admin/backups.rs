@@ -55,7 +55,7 @@ pub(crate) struct BackupFailure {
     detail: String,
 }
 
-/// When backups are made by the clock.
+/// The schedule of backups.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct BackupSchedule {
     folder: String,
@@ -66,7 +66,7 @@ pub(crate) struct BackupSchedule {
 /// What is known of backups since the node was started.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct BackupStatus {
-    /// When they are made by the clock, if they are.
+    /// The schedule, if there is one.
     schedule: Option<BackupSchedule>,
     running: Option<BackupRunning>,
     last: Option<BackupMade>,

@@ -23,7 +23,7 @@ use server::problem::Problem;
 use server::state::SharedState;
 use utoipa::{IntoParams, ToSchema};
 
-/// A sign of life, for backends.
+/// Health and version of the node.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NodeHealth {
     status: &'static str,

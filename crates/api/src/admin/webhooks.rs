@@ -14,7 +14,7 @@ use server::webhooks::secret_text;
 use store::shared::webhooks::{Webhook, WebhookId};
 use utoipa::ToSchema;
 
-/// What can be told.
+/// The kinds of events that can be sent.
 const KINDS: [&str; 8] = [
     "message.created",
     "message.changed",
@@ -31,16 +31,16 @@ const KINDS: [&str; 8] = [
 pub(crate) struct WebhookEntry {
     id: String,
     url: String,
-    /// What it is told; everything if empty.
+    /// The kinds of events that are sent; all if empty.
     events: Vec<String>,
     created_ts: u64,
-    /// The journal position up to which it was told.
+    /// The journal position up to which events were received.
     position: String,
-    /// How often the next event was tried in vain.
+    /// How many attempts to send the next event failed.
     attempts: u32,
     /// When it is tried again.
     next_ts: Option<u64>,
-    /// Why it is not told anything any more; a test that succeeds enables it again.
+    /// Why nothing is sent any more; a test that succeeds enables it again.
     disabled: Option<String>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Webhooks {
     webhooks: Vec<WebhookEntry>,
 }
 
-/// What can be told, as its shape only.
+/// A kind of event that can be sent.
 #[derive(ToSchema)]
 #[schema(value_type = String, pattern = r"^(message\.(created|changed|reacted)|thread\.(created|changed|deleted|read)|members\.changed)$")]
 #[allow(dead_code, reason = "only its shape is used")]
@@ -65,7 +65,7 @@ pub(crate) struct WebhookBody {
         pattern = r"^https?://[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?(\.[a-z][a-z0-9]{1,20}){1,5}(:(80|443|8080|8443))?(/[A-Za-z0-9._~/-]*)?(\?[A-Za-z0-9=&._~-]*)?$"
     )]
     url: String,
-    /// What to tell, such as `message.created`; everything if absent or empty.
+    /// Which events to send, such as `message.created`; all if absent or empty.
     #[serde(default)]
     #[schema(value_type = Vec<EventWord>)]
     events: Vec<String>,

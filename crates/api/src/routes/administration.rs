@@ -64,7 +64,7 @@ fn space_routes() -> Vec<ApiRoute> {
         get "/metrics" Operate scrape,
             "Metrics in the text format of Prometheus", answers_media("Metrics", "text/plain");
         get "/admin/health" Vouch admin::health,
-            "Whether the node lives, and its version", answers::<admin::NodeHealth>(200);
+            "Health and version of the node", answers::<admin::NodeHealth>(200);
         get "/admin/stats" Vouch admin::stats,
             "What the space holds", answers::<admin::Stats>(200);
         get "/admin/audit" Administer admin::audit,
@@ -72,7 +72,7 @@ fn space_routes() -> Vec<ApiRoute> {
         get "/admin/webhooks" Administer admin::webhooks::list,
             "List the webhooks of the space", answers::<admin::webhooks::Webhooks>(200);
         post "/admin/webhooks" Administer admin::webhooks::create,
-            "Make a webhook, which is told what happens from now on", body::<admin::webhooks::WebhookBody>(),
+            "Create a webhook, which receives events from now on", body::<admin::webhooks::WebhookBody>(),
             answers::<admin::webhooks::WebhookSecret>(201);
         delete "/admin/webhooks/{id}" Administer admin::webhooks::end,
             "End a webhook", answers_nothing();

@@ -101,9 +101,9 @@ fn reactions_routes() -> Vec<ApiRoute> {
 fn live_routes() -> Vec<ApiRoute> {
     api_routes! { "live";
         post "/v1/threads/{thread}/typing" Own presence::typing,
-            "Tell those who listen to a thread that the caller is typing", answers_nothing();
+            "Publish to the subscribers of a thread that the caller is typing", answers_nothing();
         put "/v1/presence" Own presence::presence,
-            "Tell those who listen to the space how the caller is there", body::<presence::PresenceBody>(),
+            "Publish the presence of the caller to the subscribers of the space", body::<presence::PresenceBody>(),
             answers_nothing();
         get "/v1/events" Read live::events,
             "Listen to what happens, as server-sent events", query::<live::EventQuery>(),

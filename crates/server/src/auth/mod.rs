@@ -170,7 +170,7 @@ fn admit(state: &SharedState, rule: &RouteRule, request: &Request) -> Result<Req
     }
 }
 
-/// Whoever guesses keys or signatures is counted by address, and soon hears nothing else.
+/// Failed attempts are counted by address, so that guessing keys or signatures soon meets the rate limit.
 fn count_failures<T>(state: &SharedState, address: IpAddr, proof: Result<T, Problem>) -> Result<T, Problem> {
     if proof.is_err() {
         state.rate_limiters.count_address(address)?;

@@ -82,7 +82,7 @@ impl ConnectionActivity {
     }
 }
 
-/// A socket that tells how it moves.
+/// A socket whose reads and writes are noted.
 #[derive(Debug)]
 pub(super) struct ActivitySocket {
     pub(super) stream: TcpStream,
@@ -126,7 +126,7 @@ impl AsyncWrite for ActivitySocket {
     }
 }
 
-/// The body of an answer that tells how it is taken.
+/// The body of an answer; what the client reads of it is noted.
 ///
 /// What was given is known to be taken when more is asked for. So an answer that has given something never says that
 /// this was all: it waits to be asked. It gives no more at a time than even a slow client takes within its timeout.
