@@ -20,7 +20,7 @@ use std::sync::Arc;
 fn account_pages() -> Vec<Route<WebState>> {
     Vec::from([
         Route::get("/", Look, sign_in::show_home),
-        Route::get("/assets/{file}", Look, assets::get),
+        Route::get("/assets/{hash}/{file}", Look, assets::get),
         Route::get("/in", Look, sign_in::show_form),
         Route::post("/in", Look, sign_in::sign_in),
         Route::get("/in/{link}", Look, sign_in::show_operator_link),

@@ -113,7 +113,8 @@ impl<'a> PageFrame<'a> {
                     title { (self.title) " · Anteroom" }
                     link rel="stylesheet" href=(assets::style());
                     link rel="icon" href=(assets::icon());
-                    script defer src=(assets::script()) {}
+                    @for module in assets::imported_modules() { link rel="modulepreload" href=(module); }
+                    script type="module" src=(assets::entry_module()) {}
                 }
                 body data-user=[user] data-space=[self.space] data-position=[self.position.as_deref()]
                     data-thread=[self.thread] {

@@ -3,7 +3,11 @@
 use super::browser::{Browser, Driver};
 use super::common::served::Served;
 use super::{DESKTOP, PHONE, invitation, join, operator, send, serve, shown, thread};
+use std::collections::BTreeSet;
 use std::ops::Range;
+
+/// What a first visit may cost: page, style sheet, modules and icon together.
+const FIRST_PAGE_BYTES_MAX: u64 = 100_000;
 
 /// Says all these numbers in the conversation that is open, one after the other.
 async fn say_all(browser: &Browser, numbers: Range<u32>) {
@@ -122,7 +126,7 @@ async fn what_was_typed_or_not_sent_survives_the_line_the_page_and_the_session()
     // Without a line it is kept, and sent once when there is one again.
     other.be_offline(true).await;
     send(&other, "said without a line").await;
-    other.reads("It could not be sent").await;
+    other.reads("Not sent: the node did not answer").await;
     other.fill("#text", "half a thought").await;
     other.be_offline(false).await;
     other.goto(&format!("{}/s/home", served.url)).await;
@@ -137,7 +141,7 @@ async fn what_was_typed_or_not_sent_survives_the_line_the_page_and_the_session()
     other.be_offline(true).await;
     other.fill("#text", "again without a line").await;
     other.click("#compose button:not([type=button])").await;
-    other.reads("It could not be sent").await;
+    other.reads("Not sent: the node did not answer").await;
     other.be_offline(false).await;
     other.until(&shown("again without a line")).await;
     other.fill("#text", "half a thought").await;
@@ -149,12 +153,12 @@ async fn what_was_typed_or_not_sent_survives_the_line_the_page_and_the_session()
     browser.leave("main form button").await;
     browser.goto(&format!("{}/me", served.url)).await;
     browser.leave("button[name=others]").await;
-    other.reads("You were signed out").await;
+    other.reads("Your session has ended").await;
     other.fits().await;
     other.picture("out-phone").await;
     other.click("#compose button:not([type=button])").await;
-    other.reads("It was not sent, and is kept here").await;
-    other.leave("#out a").await;
+    other.reads("because your session has ended. The text stays here").await;
+    other.leave("#signed-out a").await;
     other.fill("input[name=user]", "alice").await;
     other.fill("input[name=password]", "correct horse battery").await;
     other.leave("main form button").await;
@@ -173,6 +177,44 @@ async fn what_was_typed_or_not_sent_survives_the_line_the_page_and_the_session()
     browser.goto(&talk).await;
     browser.until(&shown("once and no more")).await;
     assert_eq!(browser.run("return document.body.innerText.split('once and no more').length - 1").await, 1);
+    browser.close().await;
+    other.close().await;
+}
+
+/// What the page fetched from the folder of assets, and how many bytes that is together with the page itself.
+const FETCHED: &str = "
+    const files = performance.getEntriesByType('resource').filter((file) => file.name.includes('/assets/'));
+    const all = [...performance.getEntriesByType('navigation'), ...files];
+    const bytes = all.reduce((sum, { decodedBodySize }) => sum + decodedBodySize, 0);
+    return { names: files.map((file) => file.name.split('/').at(-1)), bytes };";
+
+#[tokio::test]
+async fn a_page_fetches_each_of_its_modules_once_and_no_other() {
+    let (mut served, driver) = (serve(), Driver::start());
+    let (browser, other, talk) = two(&served, &driver).await;
+    say_all(&other, 0..60).await;
+    browser.goto(&talk).await;
+    browser.until(&shown("number 59.")).await;
+    let fetched = browser.run(FETCHED).await;
+    let mut names: Vec<&str> = fetched["names"].as_array().unwrap().iter().filter_map(|name| name.as_str()).collect();
+    names.sort_unstable();
+    let once: BTreeSet<&str> = names.iter().copied().collect();
+    assert!(names.iter().eq(&once), "something is fetched twice: {names:?}");
+    assert!(once.contains("conversation.js") && once.contains("style.css"), "{names:?}");
+    assert!(!once.contains("passkeys.js"), "{names:?}");
+    let bytes = fetched["bytes"].as_u64().unwrap();
+    assert!((30_000..FIRST_PAGE_BYTES_MAX).contains(&bytes), "{bytes} bytes");
+
+    // Where there can be passkeys, and nowhere else, their module is fetched.
+    let has_fetched = "performance.getEntriesByType('resource').some((file) => file.name.endsWith('/passkeys.js'))";
+    browser.goto(&format!("{}/in", served.url)).await;
+    browser.until("document.readyState === 'complete'").await;
+    assert_eq!(browser.run(&format!("return {has_fetched}")).await, false);
+    assert_eq!(browser.run("return document.querySelector('form.passkey').hidden").await, true);
+    served.url = served.url.replace("127.0.0.1", "localhost");
+    browser.goto(&format!("{}/in", served.url)).await;
+    assert_eq!(browser.run("return document.querySelector('form.passkey').hidden").await, false);
+    browser.until(has_fetched).await;
     browser.close().await;
     other.close().await;
 }

@@ -149,7 +149,8 @@ async fn every_route_for_every_principal() {
             let filled = filled.replace("{user}", "temp").replace("{name}", "forbidden");
             let filled = if path.starts_with("/s/") { filled.replace("{space}", "home") } else { filled };
             let filled = filled.replace("{space}", "nowhere").replace("{number}", "0");
-            let filled = filled.replace("{event}", &"ab".repeat(16)).replace("{link}", "x").replace("{file}", "x");
+            let filled = filled.replace("{event}", &"ab".repeat(16)).replace("{link}", "x");
+            let filled = filled.replace("{hash}", "x").replace("{file}", "x");
             let answer = home.send(method.as_str(), &filled, &headers, body(method.as_str(), path).as_ref()).await;
             let says = match answer.status.as_u16() {
                 401 => Unproven,

@@ -1,6 +1,7 @@
 //! The pages without a browser, on a real node; the API is there to set the scene.
 
 mod access;
+mod assets;
 mod hostile;
 mod pages;
 #[cfg(feature = "passkeys")]
