@@ -1,10 +1,9 @@
-//! The real clock. Nowhere else is the time read.
+//! The system clock. No other module reads the time.
 
 use model::Nanos;
 use node::Clock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The clock of the machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SystemClock;
 

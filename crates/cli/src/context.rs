@@ -1,8 +1,8 @@
-//! What every command has at hand: the settings, the clock, and how to answer.
+//! The context that every command gets: settings, clock and output format.
 
 use crate::arguments::Global;
 use crate::clock::SystemClock;
-use crate::config::{Given, Loaded, load, unknown_variable};
+use crate::config::{SettingInputs, Settings, check_variable_name, load};
 use crate::failure::Failure;
 use crate::{logging, output};
 use node::Clock as _;
@@ -10,10 +10,9 @@ use serde::Serialize;
 use std::fmt::Display;
 use std::path::Path;
 
-/// What every command has at hand.
 #[derive(Debug)]
 pub(crate) struct Context {
-    pub(crate) loaded: Loaded,
+    pub(crate) settings: Settings,
     pub(crate) json: bool,
     pub(crate) clock: SystemClock,
 }
@@ -21,7 +20,7 @@ pub(crate) struct Context {
 impl Context {
     /// Reads the settings and starts the log.
     pub(crate) fn new(global: &Global) -> Result<Context, Failure> {
-        let given = Given {
+        let inputs = SettingInputs {
             data_dir: global.data_dir.clone(),
             master_key: global.master_key.clone(),
             config: global.config.clone(),
@@ -30,30 +29,28 @@ impl Context {
             set: &global.set,
             environment: &|name| std::env::var_os(name),
         };
-        let loaded = load(&given)?;
-        // Who reads JSON wants one document, not the log around it, unless both were asked for.
-        let filter = if global.json && loaded.is_default("log") { "off" } else { &loaded.log };
+        let settings = load(&inputs)?;
+        // With --json the output is one document, so the log is off unless it was configured.
+        let filter = if global.json && settings.is_default("log") { "off" } else { &settings.log };
         logging::start(filter, global.log_json)?;
         for (name, _) in std::env::vars_os() {
-            if let Some(warning) = name.to_str().and_then(unknown_variable) {
+            if let Some(warning) = name.to_str().and_then(check_variable_name) {
                 tracing::warn!("{warning}");
             }
         }
-        Ok(Context { loaded, json: global.json, clock: SystemClock })
+        Ok(Context { settings, json: global.json, clock: SystemClock })
     }
 
-    /// The data folder.
     pub(crate) fn data_dir(&self) -> &Path {
-        &self.loaded.data_dir
+        &self.settings.data_dir
     }
 
-    /// Now, in Unix nanoseconds.
+    /// In Unix nanoseconds.
     pub(crate) fn now(&self) -> u64 {
         self.clock.now().0
     }
 
-    /// Shows an answer.
-    pub(crate) fn show<T: Serialize + Display>(&self, answer: &T) -> Result<(), Failure> {
-        output::show(self.json, answer)
+    pub(crate) fn print<T: Serialize + Display>(&self, answer: &T) -> Result<(), Failure> {
+        output::print(self.json, answer)
     }
 }

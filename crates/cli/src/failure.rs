@@ -1,4 +1,4 @@
-//! What went wrong, and what whoever asked can do about it.
+//! Errors of commands: what happened, and what the user can do about it.
 
 use engine::reads::StoreError;
 use node::bundle::{ExportError, ImportError};
@@ -6,42 +6,39 @@ use node::{AskError, RequestError};
 use store::OpenError;
 use store::maintenance::backup::{BackupError, RestoreError};
 
-/// Why a command did not do what was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// It has a name.
-    Named {
-        /// What was tried and what happened.
+    Reported {
+        /// What was attempted and what happened.
         what: String,
-        /// What to do about it.
         what_to_do: String,
-        /// What was done before it went wrong, for those who read JSON.
+        /// The result so far, for the JSON output.
         so_far: Option<serde_json::Value>,
     },
-    /// Whoever read our output has gone. Nothing is said.
-    Closed,
+    /// The reader of standard output is gone, so nothing is printed.
+    OutputClosed,
 }
 
 impl Failure {
     pub(crate) fn new(what: impl Into<String>, what_to_do: impl Into<String>) -> Failure {
-        Failure::Named { what: what.into(), what_to_do: what_to_do.into(), so_far: None }
+        Failure::Reported { what: what.into(), what_to_do: what_to_do.into(), so_far: None }
     }
 
-    /// The same, with what was done before.
-    pub(crate) fn after(self, done: &impl serde::Serialize) -> Failure {
+    /// Adds the result so far.
+    pub(crate) fn with_result(self, done: &impl serde::Serialize) -> Failure {
         match self {
-            Failure::Named { what, what_to_do, .. } => {
-                Failure::Named { what, what_to_do, so_far: serde_json::to_value(done).ok() }
+            Failure::Reported { what, what_to_do, .. } => {
+                Failure::Reported { what, what_to_do, so_far: serde_json::to_value(done).ok() }
             }
-            Failure::Closed => Failure::Closed,
+            Failure::OutputClosed => Failure::OutputClosed,
         }
     }
 
-    /// A failure of reading or writing a file.
+    /// An error while reading or writing a file. `doing` is a verb with its object, such as "read the bundle".
     pub(crate) fn file(doing: &str, path: &std::path::Path, why: &std::io::Error) -> Failure {
         let what_to_do = match why.kind() {
             std::io::ErrorKind::NotFound => "check the path",
-            std::io::ErrorKind::PermissionDenied => "check who may read and write there",
+            std::io::ErrorKind::PermissionDenied => "check the permissions",
             std::io::ErrorKind::IsADirectory => "pass a file, not a folder",
             std::io::ErrorKind::StorageFull => "free some disk space",
             _ => "check the path and the disk",
@@ -67,9 +64,11 @@ impl From<OpenError> for Failure {
             OpenError::Newer(_) => "use the release that wrote it, or a newer one",
             OpenError::Busy => "stop the other process first, or use another --data-dir",
             OpenError::WrongKey(_) => {
-                "pass the right key with --master-key, or recreate it with `anteroom init --recover`"
+                "pass the right key with --master-key, or recreate it with `anteroom init --recover TEXT`"
             }
-            OpenError::Damaged(_) => "restore a backup into another folder, and keep this one until that has worked",
+            OpenError::Damaged(_) => {
+                "restore a backup into another folder, and keep this folder until that has succeeded"
+            }
             OpenError::Store(_) => "check the disk, then try again",
         };
         Failure::new(why.to_string(), what_to_do)
@@ -90,8 +89,8 @@ impl From<RequestError> for Failure {
         let what_to_do = match &why {
             RequestError::Busy => "try again in a moment",
             RequestError::Full => "free some disk space, then try again",
-            RequestError::Stopped => "start again",
-            RequestError::Dropped(_) => "check what was handed over",
+            RequestError::Stopped => "start the node again",
+            RequestError::Dropped(_) => "check the input",
             RequestError::Parked(_) => "run `anteroom verify`",
             RequestError::Failed(_) => "check the disk and run `anteroom verify`",
         };
@@ -99,7 +98,7 @@ impl From<RequestError> for Failure {
     }
 }
 
-macro_rules! from_errors_that_say_what_to_do {
+macro_rules! from_errors_with_advice {
     ($($error:ty),*) => {$(
         impl From<$error> for Failure {
             fn from(why: $error) -> Failure {
@@ -109,12 +108,12 @@ macro_rules! from_errors_that_say_what_to_do {
     )*};
 }
 
-from_errors_that_say_what_to_do!(ImportError, BackupError, RestoreError, server::TlsError);
+from_errors_with_advice!(ImportError, BackupError, RestoreError, server::TlsError);
 
 impl From<ExportError> for Failure {
     fn from(why: ExportError) -> Failure {
         match &why {
-            ExportError::Write(io) if io.kind() == std::io::ErrorKind::BrokenPipe => Failure::Closed,
+            ExportError::Write(io) if io.kind() == std::io::ErrorKind::BrokenPipe => Failure::OutputClosed,
             ExportError::Write(_) | ExportError::Store(_) => Failure::new(why.to_string(), why.what_to_do()),
         }
     }

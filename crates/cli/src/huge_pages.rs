@@ -1,12 +1,10 @@
-//! How the system gives this process its memory.
+//! Transparent huge pages.
 
-/// Asks for memory in small pages.
-///
-/// Every connection has two buffers of eight KiB, of which it touches a few hundred bytes. In huge pages all of it counts
-/// as used.
-pub(crate) fn in_small_pages() {
+/// Every connection has two buffers of 8 KiB and touches a few hundred bytes of each. With huge pages the whole buffers
+/// count as resident memory.
+pub(crate) fn disable_huge_pages() {
     #[cfg(target_os = "linux")]
     if let Err(why) = rustix::thread::disable_transparent_huge_pages(true) {
-        tracing::debug!(%why, "memory comes as the system likes");
+        tracing::debug!(%why, "could not disable huge pages");
     }
 }

@@ -1,12 +1,12 @@
 //! The `anteroom` command: arguments, configuration, logging; the composition root.
 //!
-//! [`arguments`] says what can be asked, [`config`] where settings come from, and [`commands`] has one file per
-//! command. Every command answers with a value that can be shown as text or as one JSON document; every failure says
-//! what was tried and what to do. Only this crate reads the real clock, prints, and ends the process.
+//! [`arguments`] defines the options, [`config`] finds the settings, and [`commands`] has one file per command. Every
+//! command returns a result that is printed as text or as one JSON document; every error says what happened and what to
+//! do. Only this crate reads the system clock, prints, and ends the process.
 
 mod app;
 mod arguments;
-// The benchmarks say `pub` among themselves, as a crate of their own would.
+// `pub` is used inside the benchmarks as if they were a crate of their own.
 #[allow(unreachable_pub)]
 mod bench;
 mod clock;
@@ -25,8 +25,10 @@ mod master_key_file;
 mod master_key_source;
 mod open_file_limit;
 mod operator_client;
+mod operator_token;
 mod output;
 mod progress;
+mod random;
 mod row_rewrite;
 mod signals;
 mod welcome_thread;
@@ -39,52 +41,55 @@ use failure::Failure;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-/// Pages of the database are allocated on one thread and freed on another all the time; the system's allocator keeps
-/// much of that memory, and takes longer.
+/// The database allocates pages on one thread and frees them on another. The system's allocator is slower at that and
+/// keeps much of the memory.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(error) => return misunderstood(&error),
+        Err(error) => return handle_clap_error(&error),
     };
     let json = arguments.global.json;
     let run = || {
         let context = Context::new(&arguments.global)?;
         commands::run(&context, arguments.command)
     };
-    // A damaged database can make its engine give up in the middle of an answer.
+    // The database engine can panic on a damaged file.
     std::panic::set_hook(Box::new(|_| ()));
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(code)) => code,
-        Ok(Err(failure)) => output::fail(json, &failure),
-        Err(panic) => output::fail(json, &gave_up(panic.as_ref())),
+        Ok(Err(failure)) => output::print_failure(json, &failure),
+        Err(panic) => output::print_failure(json, &describe_panic(panic.as_ref())),
     }
 }
 
-fn gave_up(panic: &(dyn std::any::Any + Send)) -> Failure {
+fn describe_panic(panic: &(dyn std::any::Any + Send)) -> Failure {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    let what = format!("the command gave up, which it never should: {}", text.unwrap_or("no reason is known"));
-    Failure::new(what, "the database may be damaged: keep a copy of the folder, and restore a backup")
+    let what = format!("internal error: {}", text.unwrap_or("unknown reason"));
+    Failure::new(what, "the database may be damaged: keep a copy of the data folder, and restore a backup")
 }
 
-/// Help and versions are answers; everything else that clap says is a failure.
-fn misunderstood(error: &clap::Error) -> ExitCode {
+/// clap reports help and version as errors too; they go to standard output.
+fn handle_clap_error(error: &clap::Error) -> ExitCode {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        return match output::write(&error.render().to_string()) {
+        return match output::write_stdout(&error.render().to_string()) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(failure) => output::fail(false, &failure),
+            Err(failure) => output::print_failure(false, &failure),
         };
     }
     let wants_json = std::env::args_os().any(|word| word == "--json");
     let text = error.render().to_string();
     if wants_json {
-        // The first paragraph is what is wrong; the rest is how to use the command.
+        // The first paragraph is the error; the rest is usage information.
         let first = text.trim().trim_start_matches("error: ").split("\n\n").next().unwrap_or_default();
         let what: Vec<&str> = first.split_whitespace().collect();
-        return output::fail(true, &Failure::new(what.join(" "), "run `anteroom help` to see what can be asked"));
+        return output::print_failure(
+            true,
+            &Failure::new(what.join(" "), "run `anteroom help` for the commands and options"),
+        );
     }
-    output::complain(&text);
+    output::write_stderr(&text);
     ExitCode::from(2)
 }

@@ -1,4 +1,4 @@
-//! Where the master key is: in a file, in the environment, or in a credential that the service manager hands over.
+//! Where the master key comes from: a file, the environment, or a systemd credential.
 
 use crate::failure::Failure;
 use crate::master_key_file::{self, Secret};
@@ -8,89 +8,82 @@ use std::path::{Path, PathBuf};
 use store::MasterKey;
 use zeroize::Zeroizing;
 
-/// The environment variable that holds the key itself.
+/// Contains the key itself.
 pub(crate) const VARIABLE: &str = "ANTEROOM_MASTER_KEY";
-/// The environment variable that names the file with the key.
-pub(crate) const FILE_VARIABLE: &str = "ANTEROOM_MASTER_KEY_FILE";
-/// Where systemd puts credentials.
-pub(crate) const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
-/// The name of the credential.
-const CREDENTIAL: &str = "anteroom-master-key";
+/// Contains the path of the key file.
+const FILE_VARIABLE: &str = "ANTEROOM_MASTER_KEY_FILE";
+/// Set by systemd: the folder with the credentials of the service.
+pub(crate) const CREDENTIALS_VARIABLE: &str = "CREDENTIALS_DIRECTORY";
+const CREDENTIAL_NAME: &str = "anteroom-master-key";
 
-/// Where the master key is.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) enum KeyPlace {
-    /// In a file, which `init` makes.
+pub(crate) enum MasterKeySource {
+    /// `init` creates this file.
     File(PathBuf),
-    /// In the environment.
     Variable(Secret),
-    /// In a file that the service manager made.
+    /// A file that systemd created.
     Credential(PathBuf),
 }
 
-impl fmt::Display for KeyPlace {
+impl fmt::Display for MasterKeySource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            KeyPlace::File(path) => write!(f, "{}", path.display()),
-            KeyPlace::Variable(_) => write!(f, "the environment variable {VARIABLE}"),
-            KeyPlace::Credential(path) => write!(f, "the credential {}", path.display()),
+            MasterKeySource::File(path) => write!(f, "{}", path.display()),
+            MasterKeySource::Variable(_) => write!(f, "the environment variable {VARIABLE}"),
+            MasterKeySource::Credential(path) => write!(f, "the credential {}", path.display()),
         }
     }
 }
 
-impl fmt::Debug for KeyPlace {
+impl fmt::Debug for MasterKeySource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "KeyPlace({self})")
+        write!(f, "MasterKeySource({self})")
     }
 }
 
-impl KeyPlace {
-    /// The key that the environment holds. What it holds is never shown, even if it is no key.
-    pub(crate) fn of_variable(text: &OsStr) -> Result<KeyPlace, Failure> {
+impl MasterKeySource {
+    /// Parses the value of the environment variable. The error never shows the value.
+    pub(crate) fn from_variable(text: &OsStr) -> Result<MasterKeySource, Failure> {
         let text = Zeroizing::new(text.to_string_lossy().into_owned());
-        let secret = master_key_file::read_recovery_text(&text).map_err(|_| {
-            let what = format!("{VARIABLE} does not hold a master key: 64 hexadecimal digits, or a recovery text");
-            let what_to_do = format!("correct it; to name a file with the key, use {FILE_VARIABLE} or --master-key");
+        let secret = master_key_file::parse_recovery_text(&text).map_err(|_| {
+            let what = format!("{VARIABLE} is not a master key (64 hexadecimal digits) or a recovery text");
+            let what_to_do = format!("correct it; to use a key file, set {FILE_VARIABLE} or pass --master-key");
             Failure::new(what, what_to_do)
         })?;
-        Ok(KeyPlace::Variable(secret))
+        Ok(MasterKeySource::Variable(secret))
     }
 
-    /// The credential in the folder of credentials, if there is one.
-    pub(crate) fn of_credentials(folder: &Path) -> Option<KeyPlace> {
-        let path = folder.join(CREDENTIAL);
-        path.exists().then_some(KeyPlace::Credential(path))
+    pub(crate) fn from_credentials(folder: &Path) -> Option<MasterKeySource> {
+        let path = folder.join(CREDENTIAL_NAME);
+        path.exists().then_some(MasterKeySource::Credential(path))
     }
 
-    /// Whether there is a key.
     pub(crate) fn exists(&self) -> bool {
         match self {
-            KeyPlace::File(path) | KeyPlace::Credential(path) => path.exists(),
-            KeyPlace::Variable(_) => true,
+            MasterKeySource::File(path) | MasterKeySource::Credential(path) => path.exists(),
+            MasterKeySource::Variable(_) => true,
         }
     }
 
-    /// The file that holds the key and is ours to make; none if the key is handed to us.
-    pub(crate) fn own_file(&self) -> Option<&Path> {
+    /// The key file that `init` may create. `None` if the environment or systemd provides the key.
+    pub(crate) fn key_file(&self) -> Option<&Path> {
         match self {
-            KeyPlace::File(path) => Some(path),
-            KeyPlace::Variable(_) | KeyPlace::Credential(_) => None,
+            MasterKeySource::File(path) => Some(path),
+            MasterKeySource::Variable(_) | MasterKeySource::Credential(_) => None,
         }
     }
 
-    /// The secret, as it is.
-    pub(crate) fn secret(&self) -> Result<Secret, Failure> {
+    pub(crate) fn read_secret(&self) -> Result<Secret, Failure> {
         match self {
-            KeyPlace::File(path) => master_key_file::read(path),
-            // The service manager sees to who may read it.
-            KeyPlace::Credential(path) => master_key_file::read_quietly(path),
-            KeyPlace::Variable(secret) => Ok(secret.clone()),
+            MasterKeySource::File(path) => master_key_file::read(path),
+            // systemd controls who may read it, so the file mode says nothing.
+            MasterKeySource::Credential(path) => master_key_file::read_without_mode_check(path),
+            MasterKeySource::Variable(secret) => Ok(secret.clone()),
         }
     }
 
-    /// The key.
     pub(crate) fn read(&self) -> Result<MasterKey, Failure> {
-        Ok(MasterKey::new(&*self.secret()?))
+        Ok(MasterKey::new(&*self.read_secret()?))
     }
 }
 
@@ -99,15 +92,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_variable_holds_digits_or_a_recovery_text_and_is_never_shown() {
+    fn a_variable_contains_digits_or_a_recovery_text_and_is_never_shown() {
         let digits = "ab".repeat(32);
         for text in [digits.clone(), "abab ".repeat(16), "ABAB-".repeat(16)] {
-            let place = KeyPlace::of_variable(OsStr::new(&text)).expect("a key");
-            assert_eq!(place, KeyPlace::Variable(Secret::new([0xab; 32])));
-            assert!(!format!("{place:?} {place}").contains("abab"));
+            let source = MasterKeySource::from_variable(OsStr::new(&text)).expect("a key");
+            assert_eq!(source, MasterKeySource::Variable(Secret::new([0xab; 32])));
+            assert!(!format!("{source:?} {source}").contains("abab"));
         }
         for wrong in [&digits[1..], "/etc/anteroom/master.key", "zz"] {
-            let failure = KeyPlace::of_variable(OsStr::new(wrong)).expect_err("no key");
+            let failure = MasterKeySource::from_variable(OsStr::new(wrong)).expect_err("no key");
             assert!(!format!("{failure:?}").contains(wrong), "{failure:?}");
         }
     }

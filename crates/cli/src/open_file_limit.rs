@@ -1,16 +1,16 @@
-//! How many files and connections this process may have open.
+//! The limit of open files, which also limits the number of connections.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the limit as far as the system allows without asking anybody, and says what it is now.
+/// Raises the soft limit to the hard limit and returns the limit that is now in force; `None` is unlimited.
 ///
-/// Every connection is an open file, and the usual soft limit of 1,024 is one for programs of another time.
-pub(crate) fn raise() -> Option<u64> {
+/// Every connection is an open file, and the usual soft limit of 1,024 is too low for a server.
+pub(crate) fn raise_open_file_limit() -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
         Ok(()) => maximum,
         Err(why) => {
-            tracing::debug!(%why, "the limit of open files stays as it is");
+            tracing::debug!(%why, "could not raise the limit of open files");
             current
         }
     }

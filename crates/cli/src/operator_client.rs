@@ -1,11 +1,11 @@
-//! Asking the node that runs in this data folder, as its operator.
+//! HTTP client for the node that runs in this data folder, authenticated with the operator's token.
 
 mod pinned_tls;
 
 use crate::context::Context;
 use crate::data_folder;
 use crate::failure::Failure;
-use crate::home_space::TokenFile;
+use crate::operator_token::TokenFile;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Bytes;
@@ -16,58 +16,55 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-/// An answer larger than this is not read.
-const ANSWER_BYTES_MAX: usize = 64 << 20;
-const PATIENCE: Duration = Duration::from_secs(60);
-/// For what may take as long as the disk does.
-const PATIENCE_WITH_WORK: Duration = Duration::from_secs(24 * 3600);
-/// How often to ask how far the work is.
-const LOOK: Duration = Duration::from_millis(500);
+const RESPONSE_BYTES_MAX: usize = 64 << 20;
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+/// For requests that run until a long operation ends, such as a backup.
+const LONG_REQUEST_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
+/// How often to query the progress of a long request.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
+/// How often to query the state of a job.
+const JOB_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-const PAUSE: Duration = Duration::from_millis(100);
-
-/// A node that runs.
 #[derive(Debug)]
-pub(crate) struct Remote {
+pub(crate) struct OperatorClient {
     url: String,
     token: String,
-    /// The file with the certificate that the node must have, if it speaks HTTPS.
+    /// With TLS: the file with the certificate that the node must present.
     certificate: PathBuf,
 }
 
-impl Remote {
-    /// The node that runs in this data folder, if one does. A token that a killed node left behind is not enough.
-    pub(crate) fn find(context: &Context) -> Option<Remote> {
+impl OperatorClient {
+    /// `None` if no node runs in this data folder. A killed node leaves its token file behind, so the lock is checked too.
+    pub(crate) fn find(context: &Context) -> Option<OperatorClient> {
         let (url, token, certificate) = TokenFile::read(context)?;
-        data_folder::is_in_use(context.data_dir()).then_some(Remote { url, token, certificate })
+        data_folder::is_in_use(context.data_dir()).then_some(OperatorClient { url, token, certificate })
     }
 
-    /// Where the node is reached.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
-    /// A node that this process serves.
-    pub(crate) fn at(address: std::net::SocketAddr, token: &str) -> Remote {
-        Remote { url: format!("http://{address}"), token: format!("op_{token}"), certificate: PathBuf::new() }
+    /// For a node that this process serves.
+    pub(crate) fn for_address(address: std::net::SocketAddr, token: &str) -> OperatorClient {
+        OperatorClient { url: format!("http://{address}"), token: format!("op_{token}"), certificate: PathBuf::new() }
     }
 
-    /// Waits for as long as one should between two questions about the same work.
-    pub(crate) fn pause(&self) {
+    /// Waits before the state of a job is queried again.
+    pub(crate) fn wait_for_next_poll(&self) {
         if let Ok(runtime) = self.runtime() {
-            runtime.block_on(tokio::time::sleep(PAUSE));
+            runtime.block_on(tokio::time::sleep(JOB_POLL_INTERVAL));
         }
     }
 
-    /// Asks for something in a space; the answer is JSON, or nothing.
-    pub(crate) fn ask(&self, method: Method, path: &str, space: &str, body: &Value) -> Result<Value, Failure> {
-        // Without a name the node takes the first space that it keeps.
+    /// Sends a request about a space. An empty space name means the first space of the node. The response is JSON, or
+    /// `Null` if its body is empty.
+    pub(crate) fn send_json(&self, method: Method, path: &str, space: &str, body: &Value) -> Result<Value, Failure> {
         let request = self.request(method, path, Some(space).filter(|space| !space.is_empty()), body)?;
-        self.runtime()?.block_on(self.answer(request, PATIENCE))
+        self.runtime()?.block_on(self.exchange_json(request, REQUEST_TIMEOUT))
     }
 
-    /// Asks for work, and meanwhile asks how far it is: the answer to a `GET` of the same path goes to a function.
-    pub(crate) fn ask_for_work(
+    /// Sends a long request, and meanwhile passes the response to a `GET` of the same path to `progress`.
+    pub(crate) fn post_with_progress(
         &self,
         path: &str,
         body: &Value,
@@ -75,17 +72,17 @@ impl Remote {
     ) -> Result<Value, Failure> {
         let work = self.request(Method::POST, path, None, body)?;
         self.runtime()?.block_on(async {
-            let work = self.answer(work, PATIENCE_WITH_WORK);
+            let work = self.exchange_json(work, LONG_REQUEST_TIMEOUT);
             tokio::pin!(work);
             loop {
                 tokio::select! {
-                    answer = &mut work => return answer,
-                    () = tokio::time::sleep(LOOK) => {
-                        let look = self.request(Method::GET, path, None, &json!({}))?;
+                    response = &mut work => return response,
+                    () = tokio::time::sleep(PROGRESS_INTERVAL) => {
+                        let query = self.request(Method::GET, path, None, &json!({}))?;
                         tokio::select! {
-                            answer = &mut work => return answer,
-                            // Not to know how far it is ends nothing.
-                            state = self.answer(look, PATIENCE) => progress(&state.unwrap_or_default()),
+                            response = &mut work => return response,
+                            // A failed query does not end the request.
+                            state = self.exchange_json(query, REQUEST_TIMEOUT) => progress(&state.unwrap_or_default()),
                         }
                     }
                 }
@@ -99,11 +96,11 @@ impl Remote {
     }
 
     fn failed(&self, why: &str) -> Failure {
-        let what_to_do = "check that the node runs; if it was killed, start it again, or remove operator.token";
-        Failure::new(format!("the node at {} cannot be asked: {why}", self.url), what_to_do)
+        let what_to_do = "check that the node runs and try again";
+        Failure::new(format!("the request to the node at {} failed: {why}", self.url), what_to_do)
     }
 
-    /// Where to connect to, without the scheme.
+    /// Host and port.
     fn address(&self) -> &str {
         self.url.trim_start_matches("https://").trim_start_matches("http://")
     }
@@ -127,10 +124,10 @@ impl Remote {
         request.body(Full::new(Bytes::from(body.to_string()))).map_err(|why| self.failed(&why.to_string()))
     }
 
-    async fn answer(&self, request: Request<Full<Bytes>>, patience: Duration) -> Result<Value, Failure> {
-        let answer = tokio::time::timeout(patience, self.send(request)).await;
-        let answer = answer.map_err(|_| self.failed("it does not answer"))?;
-        let (status, body) = answer.map_err(|why| self.failed(&why))?;
+    async fn exchange_json(&self, request: Request<Full<Bytes>>, timeout: Duration) -> Result<Value, Failure> {
+        let response = tokio::time::timeout(timeout, self.send(request)).await;
+        let response = response.map_err(|_| self.failed("timeout"))?;
+        let (status, body) = response.map_err(|why| self.failed(&why))?;
         let value: Value =
             if body.is_empty() { Value::Null } else { serde_json::from_slice(&body).unwrap_or_default() };
         if status.is_success() {
@@ -156,17 +153,17 @@ async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
 ) -> Result<(StatusCode, Bytes), String> {
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|why| why.to_string())?;
-    let answer = async {
+    let response = async {
         let response = sender.send_request(request).await.map_err(|why| why.to_string())?;
         let status = response.status();
-        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
+        let body = Limited::new(response.into_body(), RESPONSE_BYTES_MAX).collect().await;
         Ok((status, body.map_err(|why| why.to_string())?.to_bytes()))
     };
-    tokio::pin!(answer);
+    tokio::pin!(response);
     tokio::select! {
-        answer = &mut answer => answer,
+        response = &mut response => response,
         ended = connection => match ended {
-            Ok(()) => answer.await,
+            Ok(()) => response.await,
             Err(why) => Err(why.to_string()),
         },
     }

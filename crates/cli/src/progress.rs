@@ -1,43 +1,40 @@
-//! A progress bar on standard error, where a person looks; nothing elsewhere.
+//! A progress bar on standard error. It is hidden with `--json` and when standard error is not a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A progress bar, or nothing.
 #[derive(Debug)]
-pub(crate) struct Bar(ProgressBar);
+pub(crate) struct ProgressDisplay(ProgressBar);
 
-impl Bar {
-    /// A bar over so many bytes, or over an unknown number of them.
-    pub(crate) fn bytes(json: bool, doing: &'static str, total: Option<u64>) -> Bar {
+impl ProgressDisplay {
+    /// Without a total it shows a spinner.
+    pub(crate) fn for_bytes(json: bool, label: &'static str, total: Option<u64>) -> ProgressDisplay {
         let template = match total {
             Some(_) => "{msg} [{bar:30}] {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left",
             None => "{msg} {spinner} {bytes}, {bytes_per_sec}",
         };
-        Bar::new(json, doing, total, template)
+        ProgressDisplay::new(json, label, total, template)
     }
 
-    /// A count of things.
-    pub(crate) fn count(json: bool, doing: &'static str) -> Bar {
-        Bar::new(json, doing, None, "{msg} {spinner} {human_pos}, {per_sec}")
+    pub(crate) fn for_count(json: bool, label: &'static str) -> ProgressDisplay {
+        ProgressDisplay::new(json, label, None, "{msg} {spinner} {human_pos}, {per_sec}")
     }
 
-    fn new(json: bool, doing: &'static str, total: Option<u64>, template: &str) -> Bar {
-        // Standard error that is not a terminal shows no bar by itself.
+    fn new(json: bool, label: &'static str, total: Option<u64>, template: &str) -> ProgressDisplay {
+        // The library shows nothing if standard error is not a terminal.
         let target = if json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        let bar = ProgressBar::with_draw_target(total, target).with_message(doing);
+        let bar = ProgressBar::with_draw_target(total, target).with_message(label);
         match ProgressStyle::with_template(template) {
-            Ok(style) => Bar(bar.with_style(style)),
-            Err(_) => Bar(bar),
+            Ok(style) => ProgressDisplay(bar.with_style(style)),
+            Err(_) => ProgressDisplay(bar),
         }
     }
 
-    /// So far.
-    pub(crate) fn at(&self, position: u64) {
+    pub(crate) fn set(&self, position: u64) {
         self.0.set_position(position);
     }
 }
 
-impl Drop for Bar {
+impl Drop for ProgressDisplay {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }

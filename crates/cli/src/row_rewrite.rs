@@ -1,9 +1,10 @@
-//! Work over all rows of the data folder, in small durable steps, so that it can be stopped anywhere and goes on later.
+//! Rewrites values in all rows of the data folder (encrypt, rotate, rewrap) in small durable transactions, so that an
+//! interrupted command resumes where it stopped.
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::formatting::count;
-use crate::progress::Bar;
+use crate::formatting::format_count;
+use crate::progress::ProgressDisplay;
 use engine::reads::StoreResult;
 use node::Clock as _;
 use serde::Serialize;
@@ -11,42 +12,43 @@ use std::fmt;
 use store::maintenance::sweep::SweepProgress;
 use store::{Batch, Store};
 
-/// How many rows one transaction looks at.
+/// How many rows one transaction checks.
 pub(crate) const ROWS_PER_STEP: usize = 1000;
 
-/// Repeats a step until it is done.
-pub(crate) fn run(
+/// Repeats a step until it reports that it is done.
+pub(crate) fn rewrite_rows(
     context: &Context,
     store: &Store,
-    doing: &'static str,
+    label: &'static str,
     step: impl Fn(&mut Batch<'_>) -> StoreResult<SweepProgress>,
-) -> Result<Swept, Failure> {
-    let bar = Bar::count(context.json, doing);
+) -> Result<RewriteReport, Failure> {
+    let bar = ProgressDisplay::for_count(context.json, label);
     loop {
         let progress = store.write(context.clock.now(), &step)?;
-        bar.at(progress.seen);
+        bar.set(progress.seen);
         if progress.is_done {
-            return Ok(Swept { rows: progress.seen, written: progress.changed });
+            return Ok(RewriteReport { rows: progress.seen, written: progress.changed });
         }
     }
 }
 
-/// Gives back pages that held what was replaced. Whatever was done is done, even if this fails.
-pub(crate) fn compact(store: &mut Store) {
+/// Frees the database pages that contained the old values. A failure is only logged, because the rewrite is complete.
+pub(crate) fn compact_database(store: &mut Store) {
     if let Err(why) = store.compact() {
-        tracing::warn!("the database still has old pages: {why}; run the command again later");
+        tracing::warn!(
+            "could not compact the database, which may still contain old values: {why}; run the command again later"
+        );
     }
 }
 
-/// What the work came to.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Swept {
+pub(crate) struct RewriteReport {
     rows: u64,
     written: u64,
 }
 
-impl fmt::Display for Swept {
+impl fmt::Display for RewriteReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} looked at, {} written anew", count(self.rows, "row"), count(self.written, "value"))
+        write!(f, "{} checked, {} rewritten", format_count(self.rows, "row"), format_count(self.written, "value"))
     }
 }

@@ -1,46 +1,44 @@
-//! Being asked to stop: the first signal asks politely, the second ends the process at once.
+//! Shutdown signals: the first asks for a clean shutdown, the second ends the process at once.
 
 use crate::failure::Failure;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// The exit code of a program that was interrupted.
-const INTERRUPTED: i32 = 130;
+/// As shells report a program that SIGINT ended.
+const INTERRUPTED_EXIT_CODE: i32 = 130;
 
-/// Knows whether somebody asked us to stop.
 #[derive(Debug)]
-pub(crate) struct Signals {
-    asked: Arc<AtomicBool>,
-    woken: mpsc::Receiver<()>,
+pub(crate) struct ShutdownSignals {
+    requested: Arc<AtomicBool>,
+    wake_receiver: mpsc::Receiver<()>,
 }
 
-impl Signals {
-    /// Listens for interrupts and requests to terminate from now on.
-    pub(crate) fn listen() -> Result<Signals, Failure> {
-        let asked = Arc::new(AtomicBool::new(false));
-        let (wake, woken) = mpsc::channel();
-        let flag = asked.clone();
+impl ShutdownSignals {
+    /// Handles SIGINT and SIGTERM from now on.
+    pub(crate) fn listen() -> Result<ShutdownSignals, Failure> {
+        let requested = Arc::new(AtomicBool::new(false));
+        let (wake_sender, wake_receiver) = mpsc::channel();
+        let flag = requested.clone();
         let handler = move || {
             if flag.swap(true, Ordering::AcqRel) {
-                std::process::exit(INTERRUPTED);
+                std::process::exit(INTERRUPTED_EXIT_CODE);
             }
-            tracing::debug!("asked to stop");
-            let _ = wake.send(());
+            tracing::debug!("shutdown requested");
+            let _ = wake_sender.send(());
         };
         ctrlc::set_handler(handler)
             .map_err(|why| Failure::new(format!("cannot listen for signals: {why}"), "try again"))?;
-        Ok(Signals { asked, woken })
+        Ok(ShutdownSignals { requested, wake_receiver })
     }
 
-    /// Whether somebody asked.
-    pub(crate) fn is_asked(&self) -> bool {
-        self.asked.load(Ordering::Acquire)
+    pub(crate) fn is_shutdown_requested(&self) -> bool {
+        self.requested.load(Ordering::Acquire)
     }
 
-    /// Waits until somebody asks, or so long. Says whether somebody did.
-    pub(crate) fn wait(&self, at_most: Duration) -> bool {
-        let _ = self.woken.recv_timeout(at_most);
-        self.is_asked()
+    /// Waits for a shutdown request or the timeout. Returns whether shutdown was requested.
+    pub(crate) fn wait(&self, timeout: Duration) -> bool {
+        let _ = self.wake_receiver.recv_timeout(timeout);
+        self.is_shutdown_requested()
     }
 }

@@ -1,5 +1,5 @@
-//! The HTTP API through the real binary: the published Python client of ProgressDB, unmodified, and a search for
-//! requests that the OpenAPI document allows and the node refuses, or the other way round.
+//! The HTTP API through the real binary: the published Python client of ProgressDB, unmodified, and generated requests
+//! that compare the OpenAPI document with what the node accepts.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -32,8 +32,8 @@ fn the_published_python_client_works_unmodified() {
 
 #[test]
 fn the_openapi_document_and_the_node_agree() {
-    // It guesses keys as well, from one address.
-    let served = Served::start(Home::new(), &["--set", "http.address_per_second=1000000"]);
+    // It also sends wrong keys from one address, which is rate limited.
+    let served = Served::start(Home::new(), &["--set", "http.address_requests_per_second=1000000"]);
     let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schemathesis.toml");
     let ran = Command::new(python("schemathesis"))
         .current_dir(served.home.path())
@@ -49,14 +49,14 @@ fn the_openapi_document_and_the_node_agree() {
 }
 
 #[test]
-fn keys_are_made_listed_and_revoked_while_the_node_runs_and_while_it_does_not() {
+fn keys_are_created_listed_and_revoked_with_and_without_a_running_node() {
     let served = serve();
     let made = served.home.json(&["key", "create", "backend", "--label", "app"]);
     let listed = served.home.json(&["key", "list"]);
     assert_eq!(listed["keys"][0]["id"], made["id"]);
     assert_eq!(listed["keys"][0]["label"], "app");
     served.home.run(&["key", "revoke", made["id"].as_str().unwrap()]).good();
-    served.home.run(&["key", "revoke", "00"]).bad(&["is not the id of a key", "anteroom key list"]);
+    served.home.run(&["key", "revoke", "00"]).bad(&["is not a key id", "anteroom key list"]);
     served.home.run(&["key", "--space", "nowhere", "list"]).bad(&["keeps no such space"]);
     let home = Home::ready();
     let made = home.json(&["key", "create", "frontend"]);
@@ -71,5 +71,5 @@ fn a_port_in_use_is_named() {
     let other = Home::new();
     let address = served.url.trim_start_matches("http://");
     other.run(&["--listen", address]).bad(&["cannot listen on", "--listen 127.0.0.1:0 takes any free port"]);
-    other.run(&["--listen", "everywhere"]).bad(&["is not an address to listen on", "ADDRESS:PORT"]);
+    other.run(&["--listen", "everywhere"]).bad(&["is not a valid listen address", "ADDRESS:PORT"]);
 }

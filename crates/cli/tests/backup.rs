@@ -1,4 +1,4 @@
-//! Backups: what is restored is what was backed up, and what cannot be restored leaves everything as it was.
+//! Backups: a restored folder equals the original, and a failed restore changes nothing.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -14,7 +14,7 @@ fn backed_up() -> Home {
     home
 }
 
-/// Tries to restore a file into a folder and expects it to fail with these words and to leave nothing behind.
+/// Expects a restore to fail with these texts and to leave nothing behind.
 fn check_refused(home: &Home, file: &str, key: &str, says: &[&str]) {
     let before = home.names();
     home.run(&["--data-dir", "new", "--master-key", key, "restore", file]).bad(says);
@@ -34,7 +34,7 @@ fn a_restored_folder_shows_the_same_under_a_new_epoch() {
     assert_eq!(status["digest"], digest);
     assert!(status["position"].as_str().unwrap().starts_with("2-"), "{}", status["position"]);
     home.run(&[new.as_slice(), &["verify"]].concat()).good();
-    // It goes on as the old one would have.
+    // The restored folder can be used like the old one.
     home.run(&[new.as_slice(), &["backup", "second.backup"]].concat()).good();
 }
 
@@ -46,14 +46,14 @@ fn a_folder_is_restored_with_the_recovery_text_alone() {
     let digest = home.digest();
     home.run(&["backup", "whole.backup"]).good();
     std::fs::remove_dir_all(home.data()).unwrap();
-    home.run(&["restore", "whole.backup"]).bad(&["none was passed", "--recover"]);
+    home.run(&["restore", "whole.backup"]).bad(&["restoring needs the master key", "--recover"]);
     let text = made["recovery_text"].as_str().unwrap();
     home.run(&["restore", "whole.backup", "--recover", text]).good();
     assert_eq!(home.digest(), digest);
 }
 
 #[test]
-fn an_empty_folder_is_as_good_as_none_and_a_full_one_is_left_alone() {
+fn a_restore_needs_an_empty_folder_or_none() {
     let home = backed_up();
     let key = ["--master-key", "anteroom-data/master.key"];
     std::fs::create_dir(home.path().join("empty")).unwrap();
@@ -95,7 +95,7 @@ fn truncated_changed_newer_and_foreign_files_are_named_and_change_nothing() {
 }
 
 #[test]
-fn a_backup_never_replaces_anything_and_leaves_nothing_half_done() {
+fn a_backup_never_replaces_a_file_and_never_leaves_a_partial_one() {
     let home = backed_up();
     home.run(&["backup", "whole.backup"]).bad(&["whole.backup is there already"]);
     home.run(&["backup", "no/such/folder"]).bad(&["cannot write the backup"]);

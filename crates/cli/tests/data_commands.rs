@@ -1,4 +1,4 @@
-//! Everyday stories: making a folder, bringing events in and out, asking what waits, looking after it all.
+//! The commands on a data folder: init, import, export, held, explain, show, retry, prune, collect, verify, admin.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -8,7 +8,7 @@ use common::sample_events::{World, bundle, everything, sealed};
 use std::os::unix::fs::PermissionsExt as _;
 
 #[test]
-fn init_makes_a_key_that_only_its_owner_can_read_and_tells_how_to_get_it_back() {
+fn init_creates_a_key_that_only_its_owner_can_read_and_prints_its_recovery_text() {
     let home = Home::new();
     let ran = home.run(&["init"]).good();
     let groups: Vec<&str> = ran
@@ -19,22 +19,22 @@ fn init_makes_a_key_that_only_its_owner_can_read_and_tells_how_to_get_it_back() 
     assert_eq!(groups.len(), 16, "{}", ran.out);
     let key = home.data().join("master.key");
     assert_eq!(std::fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
-    home.run(&["init"]).bad(&["has a master key already", "another --data-dir"]);
+    home.run(&["init"]).bad(&["already has a master key", "another --data-dir"]);
     home.run(&["status"]).good();
 
     // The key is lost, and comes back from the text; another text is refused.
     std::fs::remove_file(&key).unwrap();
     home.run(&["status"]).bad(&["there is no master key at", "--recover"]);
-    home.run(&["init"]).bad(&["has a database but its master key is not at", "init --recover TEXT"]);
-    home.run(&["init", "--recover", &"0".repeat(64)]).bad(&["is not that of", "no key file was written"]);
-    home.run(&["init", "--recover", "hello"]).bad(&["a recovery text has 64 digits"]);
+    home.run(&["init"]).bad(&["has a database, but its master key is not at", "init --recover TEXT"]);
+    home.run(&["init", "--recover", &"0".repeat(64)]).bad(&["does not match", "no key file was written"]);
+    home.run(&["init", "--recover", "hello"]).bad(&["must have 64 hexadecimal digits"]);
     assert!(!key.exists());
     home.feed(&["init", "--recover", "-"], groups.join("\n").as_bytes()).good();
     home.run(&["status"]).good();
 }
 
 #[test]
-fn what_is_exported_and_imported_elsewhere_shows_the_same() {
+fn an_exported_bundle_shows_the_same_on_another_node() {
     let (_, events, bytes) = everything();
     let home = Home::ready();
     home.write("in.bundle", &bytes);
@@ -52,7 +52,7 @@ fn what_is_exported_and_imported_elsewhere_shows_the_same() {
     assert_eq!(other.digest(), home.digest());
     home.run(&["verify"]).good();
     other.run(&["verify"]).good();
-    home.run(&["export", "--out", "out.bundle"]).bad(&["is there already"]);
+    home.run(&["export", "--out", "out.bundle"]).bad(&["already exists"]);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn importing_again_changes_nothing_and_says_so() {
 }
 
 #[test]
-fn an_import_that_was_cut_off_is_resumed_by_importing_the_whole() {
+fn a_truncated_import_is_resumed_with_the_whole_bundle() {
     let (_, _, bytes) = everything();
     let home = Home::ready();
     home.import(&bytes[..bytes.len() / 4]).bad(&[
@@ -85,7 +85,7 @@ fn an_import_that_was_cut_off_is_resumed_by_importing_the_whole() {
 }
 
 #[test]
-fn damaged_and_foreign_bundles_are_named() {
+fn damaged_and_foreign_bundles_are_reported() {
     let (_, _, bytes) = everything();
     let home = Home::ready();
     home.import(b"PK\x03\x04 something else").bad(&["this is not an anteroom bundle"]);
@@ -95,13 +95,13 @@ fn damaged_and_foreign_bundles_are_named() {
     home.import(&newer).bad(&["version 9", "newer release"]);
     let mut flipped = bytes.clone();
     flipped[300] ^= 1;
-    home.import(&flipped).bad(&["the checksum of the bundle is wrong", "dropped at the door", "at byte "]);
+    home.import(&flipped).bad(&["the checksum of the bundle is wrong", "invalid, dropped", "at byte "]);
     home.run(&["import", "."]).bad(&["cannot read the bundle .", "pass a file, not a folder"]);
     home.run(&["import", "nowhere"]).bad(&["cannot read the bundle nowhere", "check the path"]);
 }
 
 #[test]
-fn records_that_prove_nothing_are_dropped_and_invalid_events_refused() {
+fn invalid_records_are_dropped_and_invalid_events_refused() {
     let mut world = World::new();
     let invalid = world.invalid();
     let mut writer = node::bundle::BundleWriter::new(Vec::new()).unwrap();
@@ -125,12 +125,12 @@ fn records_that_prove_nothing_are_dropped_and_invalid_events_refused() {
         (&explained["stage"], refused.keys().next()),
         (&"refused".into(), explained["why"].as_str().map(String::from).as_ref())
     );
-    home.run(&["show", &invalid.id()]).bad(&["it was refused, because"]);
+    home.run(&["show", &invalid.id()]).bad(&["was refused and is not stored"]);
     home.run(&["verify"]).good();
 }
 
 #[test]
-fn an_export_of_one_space_or_of_what_came_later_is_smaller() {
+fn an_export_can_be_limited_to_a_space_or_to_later_events() {
     let (mut one, mut two) = (World::new(), World::numbered(2));
     let home = Home::with(&bundle(&one.foundation()));
     let last = home.json(&["export", "--out", "first"])["last"].as_u64().unwrap();
@@ -140,14 +140,14 @@ fn an_export_of_one_space_or_of_what_came_later_is_smaller() {
     assert_eq!((&later["events"], &later["last"]), (&4.into(), &(last + 4).into()));
     let space = home.json(&["export", "--out", "one", "--space", &one.space.to_string()]);
     assert_eq!(space["events"], 3);
-    home.run(&["export", "--out", "x", "--space", &"0".repeat(32)]).bad(&["nothing of a space"]);
+    home.run(&["export", "--out", "x", "--space", &"0".repeat(32)]).bad(&["has no data of space"]);
     let beyond = home.json(&["export", "--out", "none", "--after", &u64::MAX.to_string()]);
     assert_eq!(beyond["events"], 0);
     drop(one.make_thread("unused"));
 }
 
 #[test]
-fn what_waits_is_listed_explained_and_applied_when_its_need_comes() {
+fn a_held_event_is_listed_explained_and_applied_when_its_need_arrives() {
     let mut world = World::new();
     let missing = world.make_thread("missing");
     let early = world.message(&missing, "too early");
@@ -165,9 +165,9 @@ fn what_waits_is_listed_explained_and_applied_when_its_need_comes() {
     let explained = home.json(&["explain", &early.id()]);
     assert_eq!((&explained["stage"], &explained["needs"][0]["state"]), (&"held".into(), &"absent".into()));
     assert_eq!(explained["needs"][0]["hunted"]["group"], format!("space:{}", world.space));
-    let told = home.run(&["explain", &early.id()]).good().out;
-    for text in ["is held", &need, "not here", "hunted with space:", "its wait ends"] {
-        assert!(told.contains(text), "{text:?} is not in {told}");
+    let text = home.run(&["explain", &early.id()]).good().out;
+    for expected in ["is held", &need, "has not arrived", "hunt in group space:", "it expires"] {
+        assert!(text.contains(expected), "{expected:?} is not in {text}");
     }
     let unknown = home.json(&["explain", &missing.id()]);
     assert_eq!((&unknown["stage"], &unknown["waiters"]["first"][0]), (&"unknown".into(), &early.id().into()));
@@ -176,12 +176,12 @@ fn what_waits_is_listed_explained_and_applied_when_its_need_comes() {
     home.run(&["retry", &need]).good();
     home.import(&bundle(std::slice::from_ref(&missing))).good();
     assert_eq!(home.json(&["explain", &early.id()])["stage"], "applied");
-    home.run(&["retry", &need]).bad(&["nothing waits for"]);
+    home.run(&["retry", &need]).bad(&["no event waits for"]);
     assert!(home.run(&["held"]).good().out.contains("no event is held"));
 }
 
 #[test]
-fn chains_of_waiting_are_followed_to_their_end() {
+fn an_explanation_follows_chains_of_held_events() {
     let mut world = World::new();
     let thread = world.make_thread("missing");
     let message = world.message(&thread, "waits");
@@ -198,7 +198,7 @@ fn chains_of_waiting_are_followed_to_their_end() {
 }
 
 #[test]
-fn an_explanation_names_who_ended_a_right_and_who_deleted() {
+fn an_explanation_names_the_events_that_ended_a_membership_or_deleted() {
     let mut world = World::new();
     let thread = world.thread.clone();
     let before = world.message(&thread, "before");
@@ -215,7 +215,7 @@ fn an_explanation_names_who_ended_a_right_and_who_deleted() {
 }
 
 #[test]
-fn an_event_is_shown_without_tricks_and_unknown_ones_are_named() {
+fn an_event_is_shown_without_control_characters_and_unknown_ids_are_reported() {
     let mut world = World::new();
     let thread = world.thread.clone();
     let message = world.message(&thread, "hello \u{9b}2J");
@@ -223,15 +223,15 @@ fn an_event_is_shown_without_tricks_and_unknown_ones_are_named() {
     let shown = home.json(&["show", &message.id()]);
     assert_eq!((&shown["stage"], &shown["envelope"]["kind"]), (&"applied".into(), &"message".into()));
     assert_eq!(shown["body"]["json"]["text"], "hello \u{9b}2J");
-    let told = home.run(&["show", &message.id()]).good().out;
-    assert!(told.contains("hello \\u{9b}2J"), "{told}");
+    let text = home.run(&["show", &message.id()]).good().out;
+    assert!(text.contains("hello \\u{9b}2J"), "{text}");
     home.run(&["show", &"ab".repeat(16)]).bad(&["there is no event abab", "check the id"]);
     home.run(&["show", "xyz"]).bad(&["32 hexadecimal digits"]);
     home.run(&["prune", &"ab".repeat(16)]).bad(&[]);
 }
 
 #[test]
-fn pruned_content_is_collected_after_its_grace() {
+fn pruned_content_is_collected_after_its_retention() {
     let mut world = World::new();
     let large = world.unknown(&[1; 100_000]);
     let home = Home::with(&bundle(&[world.foundation(), vec![large.clone()]].concat()));
@@ -240,7 +240,7 @@ fn pruned_content_is_collected_after_its_grace() {
     assert_eq!(home.json(&["prune", &large.id()])["pruned"][0]["dropped"], true);
     assert_eq!(home.json(&["prune", &large.id()])["pruned"][0]["why_not"], "pruned");
     assert_eq!(home.json(&["collect"])["forgotten"], 0);
-    assert_eq!(home.json(&["--set", "store.grace_hours=0", "collect"])["forgotten"], 1);
+    assert_eq!(home.json(&["--set", "store.unreferenced_content_hours=0", "collect"])["forgotten"], 1);
     assert_eq!(files(), 0);
     home.run(&["verify"]).good();
 }
@@ -268,12 +268,12 @@ fn rebuilt_views_have_the_same_digest() {
 }
 
 #[test]
-fn what_nobody_here_can_open_is_carried_and_passed_on() {
+fn an_event_that_cannot_be_decrypted_is_carried_and_exported() {
     let event = sealed();
     let home = Home::with(&bundle(std::slice::from_ref(&event)));
     let explained = home.json(&["explain", &event.id()]);
     assert_eq!((&explained["stage"], &explained["space"]), (&"carried".into(), &event.space.to_string().into()));
-    assert!(home.run(&["show", &event.id()]).good().out.contains("cannot be opened here"));
+    assert!(home.run(&["show", &event.id()]).good().out.contains("cannot be decrypted by this node"));
     let space = event.space.to_string();
     assert_eq!(home.json(&["export", "--out", "out.bundle", "--space", &space])["events"], 1);
     let other = Home::with(&home.read("out.bundle"));

@@ -1,4 +1,4 @@
-//! Keys at rest: what can be changed of them leaves everything readable, and as it was.
+//! Changes of storage keys and master keys: everything stays readable and unchanged.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -7,17 +7,17 @@ use common::Home;
 use common::sample_events::everything;
 
 #[test]
-fn what_was_imported_rests_encrypted_already() {
+fn imported_content_is_already_encrypted() {
     let home = Home::with(&everything().2);
     let digest = home.digest();
-    let swept = home.json(&["encrypt"]);
-    assert!(swept["rows"].as_u64().unwrap() > 0);
-    assert_eq!(swept["written"], 0);
+    let report = home.json(&["encrypt"]);
+    assert!(report["rows"].as_u64().unwrap() > 0);
+    assert_eq!(report["written"], 0);
     assert_eq!(home.digest(), digest);
 }
 
 #[test]
-fn a_space_gets_a_new_key_and_shows_the_same() {
+fn a_rotated_space_shows_the_same() {
     let (_, events, bytes) = everything();
     let home = Home::with(&bytes);
     let digest = home.digest();
@@ -31,7 +31,7 @@ fn a_space_gets_a_new_key_and_shows_the_same() {
 }
 
 #[test]
-fn a_folder_gets_a_new_master_key_and_needs_it_from_then_on() {
+fn a_rewrapped_folder_needs_the_new_master_key() {
     let home = Home::with(&everything().2);
     let digest = home.digest();
     let done = home.json(&["rewrap", "--new-key", "new.key"]);
@@ -40,14 +40,14 @@ fn a_folder_gets_a_new_master_key_and_needs_it_from_then_on() {
     let status = home.json(&["--master-key", "new.key", "status", "--digest"]);
     assert_eq!(status["digest"], digest);
     home.run(&["--master-key", "new.key", "verify"]).good();
-    // Once more does nothing.
+    // A second run changes nothing.
     assert_eq!(home.json(&["rewrap", "--new-key", "new.key"])["written"], 0);
     home.run(&["--master-key", "new.key", "backup", "whole.backup"]).good();
     home.run(&["--data-dir", "other", "--master-key", "new.key", "restore", "whole.backup"]).good();
 }
 
 #[test]
-fn a_change_of_the_master_key_that_was_begun_is_finished_while_the_node_serves() {
+fn a_rewrap_that_was_begun_is_completed_while_the_node_serves() {
     let home = Home::with(&everything().2);
     home.run(&["rewrap", "--new-key", "new.key", "--begin"]).good();
     home.run(&["verify"]).bad(&["does not open", "--master-key"]);

@@ -1,4 +1,4 @@
-//! Running a node for others: TLS, keys in the configuration, where the master key comes from, backups while it serves.
+//! Operating a node: TLS, API keys in the configuration, sources of the master key, backups while it serves.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -15,8 +15,8 @@ fn certify(home: &Home) -> Vec<u8> {
     made.cert.pem().into_bytes()
 }
 
-/// Asks once, believing this certificate if it is given one.
-fn ask(url: &str, key: &str, body: Option<Value>, certificate: Option<&[u8]>) -> Result<(u16, Value), String> {
+/// Sends one request, trusting only this certificate if one is given.
+fn send(url: &str, key: &str, body: Option<Value>, certificate: Option<&[u8]>) -> Result<(u16, Value), String> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut builder = reqwest::Client::builder();
@@ -38,25 +38,25 @@ fn ask(url: &str, key: &str, body: Option<Value>, certificate: Option<&[u8]>) ->
 }
 
 #[test]
-fn a_node_with_a_certificate_speaks_https_only_and_its_operator_still_reaches_it() {
+fn a_node_with_a_certificate_serves_https_only_and_its_operator_still_reaches_it() {
     let home = Home::new();
     let certificate = certify(&home);
     home.write("a.toml", b"tls_certificate = \"certificate.pem\"\ntls_key = \"key.pem\"\n");
     let served = Served::start(home, &["--config", "a.toml"]);
     assert!(served.url.starts_with("https://127.0.0.1:"), "{}", served.url);
-    // Also without the configuration at hand.
+    // The command does not need the configuration file.
     let key = served.key("backend");
     let url = served.url.replace("127.0.0.1", "localhost");
     let path = format!("{url}/v1/threads/t1/messages");
-    let (status, _) = ask(&path, &key, Some(json!({ "body": "hi" })), Some(&certificate)).unwrap();
+    let (status, _) = send(&path, &key, Some(json!({ "body": "hi" })), Some(&certificate)).unwrap();
     assert_eq!(status, 201);
-    ask(&path, &key, None, None).expect_err("an unknown certificate");
-    ask(&path.replace("https", "http"), &key, None, None).expect_err("no answer in the clear");
+    send(&path, &key, None, None).expect_err("an unknown certificate");
+    send(&path.replace("https", "http"), &key, None, None).expect_err("no answer in the clear");
     served.home.run(&["backup", "under-tls.backup"]).good();
     assert!(served.home.path().join("under-tls.backup").exists());
-    // Another certificate in the file is not the node's: whoever answers there is not believed.
+    // The file now has another certificate than the node, so the connection is not trusted.
     certify(&served.home);
-    served.home.run(&["key", "list"]).bad(&["cannot be asked", "within a minute"]);
+    served.home.run(&["key", "list"]).bad(&["the request to the node at", "within a minute"]);
 }
 
 #[test]
@@ -70,8 +70,8 @@ fn a_certificate_that_cannot_be_used_stops_the_start() {
         home.write("a.toml", lines.as_bytes());
         home.run(&["--config", "a.toml", "--listen", "127.0.0.1:0"])
     };
-    start("tls_certificate = \"certificate.pem\"\n").bad(&["tls_certificate is set and tls_key is not"]);
-    start("tls_key = \"key.pem\"\n").bad(&["tls_key is set and tls_certificate is not"]);
+    start("tls_certificate = \"certificate.pem\"\n").bad(&["tls_certificate is set but tls_key is not"]);
+    start("tls_key = \"key.pem\"\n").bad(&["tls_key is set but tls_certificate is not"]);
     start("tls_certificate = \"nowhere\"\ntls_key = \"key.pem\"\n").bad(&["cannot read", "nowhere", "tls_certificate"]);
     start("tls_certificate = \"a.toml\"\ntls_key = \"key.pem\"\n").bad(&["holds no certificate"]);
     start("tls_certificate = \"certificate.pem\"\ntls_key = \"other.pem\"\n")
@@ -80,7 +80,7 @@ fn a_certificate_that_cannot_be_used_stops_the_start() {
 }
 
 #[test]
-fn listening_beyond_this_machine_without_tls_is_warned_of_once() {
+fn listening_for_other_machines_without_tls_logs_one_warning() {
     let home = Home::new();
     let served = Served::start(home, &["--listen", "0.0.0.0:0"]);
     let said = served.stop();
@@ -104,12 +104,12 @@ fn a_key_is_declared_with_what_hash_prints() {
     assert_eq!(home.json(&["key", "list"])["keys"], json!([]));
     let served = Served::start(home, &["--config", "a.toml"]);
     let path = format!("{}/v1/threads/t1/messages", served.url);
-    assert_eq!(ask(&path, key, Some(json!({ "body": "hi" })), None).unwrap().0, 201);
+    assert_eq!(send(&path, key, Some(json!({ "body": "hi" })), None).unwrap().0, 201);
     let stored = served.key("backend");
-    assert_eq!(ask(&path, &stored, None, None).unwrap().0, 200);
+    assert_eq!(send(&path, &stored, None, None).unwrap().0, 200);
     declared(served.home.json(&["key", "list"]));
     served.home.run(&["key", "revoke", id]).bad(&["is declared in the configuration", "remove it from the node's"]);
-    assert_eq!(ask(&path, key, None, None).unwrap().0, 200);
+    assert_eq!(send(&path, key, None, None).unwrap().0, 200);
     assert!(served.home.run(&["key", "list"]).good().out.contains("declared"));
 }
 
@@ -123,29 +123,28 @@ fn a_key_that_is_declared_wrongly_stops_the_start() {
         home.run(&["--config", "a.toml", "--listen", "127.0.0.1:0"])
     };
     let what_to_do = "anteroom key hash";
-    start(&lines.replace("backend", "king")).bad(&["a.toml, line 4: keys.role is not", what_to_do]);
-    start(&lines.replace("hash = \"", "hash = \"x")).bad(&["a.toml, line 3: keys.hash does not have 64", what_to_do]);
-    start(&lines.replace("id = \"", "id = \"x")).bad(&["a.toml, line 2: keys.id does not have 16", what_to_do]);
-    start(&lines.replace("role", "rôle")).bad(&["is not a configuration file"]);
+    start(&lines.replace("backend", "king")).bad(&["a.toml, line 4: api_keys.role must be", what_to_do]);
+    start(&lines.replace("hash = \"", "hash = \"x")).bad(&["a.toml, line 3: api_keys.hash must have 64", what_to_do]);
+    start(&lines.replace("id = \"", "id = \"x")).bad(&["a.toml, line 2: api_keys.id must have 16", what_to_do]);
+    start(&lines.replace("role", "rôle")).bad(&["is not valid TOML"]);
     start(&lines.replace("label", "lable")).bad(&["line 6", "unknown field `lable`", what_to_do]);
-    start(&format!("{lines}{lines}")).bad(&["line 8: keys.id is declared twice"]);
-    start("keys = 7\n").bad(&["line 1: a key in [[keys]]"]);
+    start(&format!("{lines}{lines}")).bad(&["line 8: another key has the same api_keys.id"]);
+    start("api_keys = 7\n").bad(&["line 1: invalid entry in [[api_keys]]"]);
     start(&lines.replace("\"home\"", "\"den\""))
-        .bad(&["a.toml, line 2: keys.space: this node keeps no space \"den\"", "the spaces here are: home"]);
+        .bad(&["a.toml, line 2: api_keys.space: this node has no space \"den\"", "the spaces of this node are: home"]);
     let stored = home.json(&["key", "create", "backend"]);
     let (id, taken) = (made["id"].as_str().unwrap(), stored["id"].as_str().unwrap());
-    start(&lines.replace(id, taken)).bad(&["is that of a key in the data folder", what_to_do]);
+    start(&lines.replace(id, taken)).bad(&["a key in the data folder has the same api_keys.id", what_to_do]);
 }
 
-/// The secret in a key file.
-fn digits(home: &Home) -> String {
+fn read_key_digits(home: &Home) -> String {
     String::from_utf8(home.read("anteroom-data/master.key")).unwrap().trim().to_owned()
 }
 
 #[test]
 fn the_master_key_comes_from_a_file_the_environment_or_a_credential() {
     let home = Home::ready();
-    let (right, wrong) = (digits(&home), "ab".repeat(32));
+    let (right, wrong) = (read_key_digits(&home), "ab".repeat(32));
     home.write("right.key", right.as_bytes());
     home.write("wrong.key", wrong.as_bytes());
     std::fs::remove_file(home.data().join("master.key")).unwrap();
@@ -153,7 +152,7 @@ fn the_master_key_comes_from_a_file_the_environment_or_a_credential() {
         std::fs::create_dir(home.path().join(folder)).unwrap();
         home.write(&format!("{folder}/anteroom-master-key"), key.as_bytes());
     }
-    home.write("right.toml", b"master_key = \"right.key\"\n");
+    home.write("right.toml", b"master_key_file = \"right.key\"\n");
     let groups: Vec<String> = right.as_bytes().chunks(4).map(|four| String::from_utf8_lossy(four).into()).collect();
     let recovery = groups.join(" ");
     let check = |words: &[&str], variables: &[(&str, &str)], expected: &str| {
@@ -182,7 +181,7 @@ fn the_master_key_comes_from_a_file_the_environment_or_a_credential() {
 }
 
 #[test]
-fn a_key_that_is_handed_over_founds_a_folder_and_is_not_written_there() {
+fn a_key_from_the_environment_is_used_for_a_new_folder_and_never_written() {
     let home = Home::new();
     let key = "cd".repeat(32);
     let run = |words: &[&str]| {
@@ -194,7 +193,7 @@ fn a_key_that_is_handed_over_founds_a_folder_and_is_not_written_there() {
     run(&["status"]);
     assert!(!home.data().join("master.key").exists());
     let again = home.command(&["init"]).env("ANTEROOM_MASTER_KEY", &key).output().unwrap();
-    assert!(String::from_utf8_lossy(&again.stderr).contains("has a database already"));
+    assert!(String::from_utf8_lossy(&again.stderr).contains("already has a database"));
     run(&["backup", "whole.backup"]);
     run(&["--data-dir", "new", "restore", "whole.backup"]);
     run(&["--data-dir", "new", "verify"]);
@@ -215,7 +214,7 @@ fn a_running_node_is_backed_up_and_restored() {
     let served = Served::start(Home::new(), &[]);
     let (key, path) = (served.key("backend"), format!("{}/v1/threads/t1/messages", served.url));
     for number in 0..20 {
-        assert_eq!(ask(&path, &key, Some(json!({ "body": number })), None).unwrap().0, 201);
+        assert_eq!(send(&path, &key, Some(json!({ "body": number })), None).unwrap().0, 201);
     }
     let home = &served.home;
     let made = home.json(&["backup", "running.backup"]);
@@ -224,11 +223,11 @@ fn a_running_node_is_backed_up_and_restored() {
     home.run(&["backup", "running.backup"]).bad(&["is there already", "choose another name"]);
     home.run(&["backup", "no/such/folder"]).bad(&["cannot write the backup", "folder exists"]);
     home.run(&["backup", "-"]).bad(&["not a pipe"]);
-    assert_eq!(ask(&path, &key, Some(json!({ "body": "after" })), None).unwrap().0, 201);
+    assert_eq!(send(&path, &key, Some(json!({ "body": "after" })), None).unwrap().0, 201);
     let new = ["--data-dir", "new", "--master-key", "anteroom-data/master.key"];
     home.run(&[new.as_slice(), &["restore", "running.backup"]].concat()).good();
     home.run(&[new.as_slice(), &["verify"]].concat()).good();
-    // A token that a killed node left behind is in nobody's way.
+    // The token file of a killed node does not disturb.
     let home = served.kill();
     assert!(home.data().join("operator.token").exists());
     home.run(&["backup", "stopped.backup"]).good();
@@ -236,9 +235,9 @@ fn a_running_node_is_backed_up_and_restored() {
 }
 
 #[test]
-fn backups_by_the_clock_begin_with_the_start() {
+fn scheduled_backups_begin_with_the_start() {
     let home = Home::new();
-    home.write("a.toml", b"backup_dir = \"kept\"\n[backup]\nevery_hours = 1\nkeep = 3\n");
+    home.write("a.toml", b"backup_dir = \"kept\"\n[backup]\ninterval_hours = 1\nkeep = 3\n");
     let mut served = Served::start(home, &["--config", "a.toml"]);
     served.wait_for("a backup was made");
     let kept = std::fs::read_dir(served.home.path().join("kept")).unwrap().flatten();

@@ -1,4 +1,4 @@
-//! The process around the commands: running and stopping, one at a time, closed pipes, help, JSON, nonsense.
+//! The process: start and stop, locking, closed pipes, help, JSON, invalid arguments.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -32,7 +32,7 @@ fn stop(mut child: Child, signal: Signal) -> String {
 }
 
 #[test]
-fn without_a_command_the_node_makes_its_folder_runs_and_stops_in_order() {
+fn without_a_command_the_node_creates_its_folder_runs_and_stops_cleanly() {
     let home = Home::new();
     let (child, said) = start(&home);
     assert!(
@@ -41,7 +41,7 @@ fn without_a_command_the_node_makes_its_folder_runs_and_stops_in_order() {
     );
     assert!(stop(child, Signal::INT).contains("stopped"));
     let (child, said) = start(&home);
-    assert!(!said.contains("recovery text") && said.contains("7 here, 0 of them waiting"), "{said}");
+    assert!(!said.contains("recovery text") && said.contains("7 stored, 0 held"), "{said}");
     stop(child, Signal::TERM);
     home.run(&["verify"]).good();
 }
@@ -84,7 +84,7 @@ fn a_bundle_can_be_piped_and_is_not_thrown_at_a_terminal() {
 }
 
 #[test]
-fn nonsense_is_answered_in_order() {
+fn invalid_arguments_are_reported() {
     let home = Home::ready();
     let huge = "9".repeat(400);
     for words in [
@@ -112,7 +112,7 @@ fn nonsense_is_answered_in_order() {
     }
     home.run(&["--data-dir", "anteroom-data/master.key", "status"]).bad(&["is a file, not a data folder"]);
     home.run(&["--master-key", ".", "status"]).bad(&["cannot read the master key"]);
-    home.run(&["man", "anteroom-data/master.key"]).bad(&["cannot write manual pages"]);
+    home.run(&["man", "anteroom-data/master.key"]).bad(&["cannot write man pages"]);
     std::fs::write(home.data().join("anteroom.redb"), b"this was a database once").unwrap();
     home.run(&["status"]).bad(&[]);
     std::fs::remove_file(home.data().join("anteroom.redb")).unwrap();
@@ -121,7 +121,7 @@ fn nonsense_is_answered_in_order() {
 }
 
 #[test]
-fn shells_and_manuals_are_served() {
+fn completions_and_man_pages_are_generated() {
     let home = Home::new();
     for shell in ["bash", "zsh", "fish"] {
         assert!(home.run(&["completions", shell]).good().out.contains("rebuild-views"), "{shell}");
@@ -129,18 +129,18 @@ fn shells_and_manuals_are_served() {
     let pages = home.json(&["man", "pages"])["written"].as_array().unwrap().len();
     assert!(pages > 15, "{pages}");
     let page = String::from_utf8(home.read("pages/anteroom-import.1")).unwrap();
-    assert!(page.contains("Bring in events"), "{page}");
+    assert!(page.contains("Import events"), "{page}");
 }
 
 #[test]
-fn the_help_is_as_it_was() {
+fn the_help_text_is_as_recorded() {
     let home = Home::new();
     expect_file!["help.txt"].assert_eq(&home.run(&["-h"]).good().out);
     assert_eq!(home.run(&["--version"]).good().out.trim(), concat!("anteroom ", env!("CARGO_PKG_VERSION")));
 }
 
 #[test]
-fn an_import_that_is_interrupted_says_how_far_it_got() {
+fn an_interrupted_import_reports_its_progress() {
     let mut world = World::new();
     let thread = world.thread.clone();
     let messages: Vec<_> = (0..5).map(|number| world.message(&thread, &format!("{number}"))).collect();
@@ -158,9 +158,9 @@ fn an_import_that_is_interrupted_says_how_far_it_got() {
         }
     };
     wait_for("reading the bundle");
-    // It is asked while it waits for more, and sees that as soon as more comes.
+    // The signal arrives while it waits for input; it stops when more input arrives.
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    wait_for("asked to stop");
+    wait_for("shutdown requested");
     let _ = input.write_all(&bytes);
     drop(input);
     let mut rest = String::new();

@@ -7,7 +7,9 @@ use std::thread::{Builder, JoinHandle};
 
 /// Starts a thread. Names of more than 15 bytes are cut off by the system.
 pub(crate) fn spawn(name: &'static str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
-    Builder::new().name(name.to_owned()).spawn(move || drop(run_logged(name, work)))
+    Builder::new().name(name.to_owned()).spawn(move || {
+        run_logged(name, work);
+    })
 }
 
 /// Runs the work of a thread, and logs if it panics. Says whether it came to its end.

@@ -10,7 +10,7 @@ use anteroom_node::jobs::PurgeResult;
 use anteroom_node::node_commands::Purge;
 use common::{Answer, Home, NOW, edit, message, react};
 use engine::access::Decision;
-use engine::reads::Reads as _;
+use engine::reads::{Reads as _, SpaceReads as _};
 use model::stage::ContentState;
 use model::{EventId, Seq, Stamp};
 

@@ -4,10 +4,10 @@
 //! The script is ES modules without a build step. They import each other by relative paths, which stay within the folder of
 //! their version. Pages name the modules that the entry module imports as well, so that browsers fetch them all at once.
 
-use server::extract::Path;
-use server::problem::Problem;
 use axum::response::{IntoResponse, Response};
 use http::header;
+use server::extract::Path;
+use server::problem::Problem;
 use std::sync::LazyLock;
 
 macro_rules! embed {

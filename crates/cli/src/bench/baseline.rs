@@ -1,6 +1,6 @@
-//! The peers and limits that figures are compared with: bare verification, a bare engine, a bare sync.
+//! Baselines: signature verification alone, and the database engine alone.
 
-use super::event_generator::{Raw, in_parallel};
+use super::event_generator::{RawEvent, in_parallel};
 use anyhow::Result;
 use model::Blob;
 use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition};
@@ -8,8 +8,8 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::Instant;
 
-/// Strict verifications per second on all cores, and nothing else.
-pub(crate) fn verify_per_s(raw: &[Raw]) -> Result<f64> {
+/// Strict signature verifications per second on all cores.
+pub(crate) fn verify_per_s(raw: &[RawEvent]) -> Result<f64> {
     let blobs: Vec<Blob> = raw.iter().map(|raw| Ok(Blob::parse(raw.blob.clone())?)).collect::<Result<_>>()?;
     let begun = Instant::now();
     in_parallel(blobs.len() as u64, |number| {
@@ -26,19 +26,19 @@ const TIMELINE: TableDefinition<'_, [u8; 32], [u8; 9]> = TableDefinition::new("t
 const JOURNAL: TableDefinition<'_, u64, [u8; 21]> = TableDefinition::new("journal");
 const USAGE: TableDefinition<'_, [u8; 8], &[u8]> = TableDefinition::new("usage");
 
-/// Rows per second of a bare engine that writes what an ordinary message writes, on a store of that many events.
+/// Messages per second if redb alone writes the rows of an ordinary message, with that many events stored.
 pub(crate) fn engine_per_s(folder: &Path, stored: u64, measured: u64, batch: u64, row_bytes: usize) -> Result<f64> {
     let database = Database::builder().set_cache_size(192 << 20).create(folder.join("bare.redb"))?;
     let mut at = 0;
     while at < stored {
         let part = 8192.min(stored - at);
-        write_bare(&database, at, part, row_bytes)?;
+        write_rows(&database, at, part, row_bytes)?;
         at += part;
     }
     let begun = Instant::now();
     while at < stored + measured {
         let part = batch.max(1).min(stored + measured - at);
-        write_bare(&database, at, part, row_bytes)?;
+        write_rows(&database, at, part, row_bytes)?;
         at += part;
     }
     let elapsed = begun.elapsed().as_secs_f64();
@@ -46,7 +46,7 @@ pub(crate) fn engine_per_s(folder: &Path, stored: u64, measured: u64, batch: u64
     Ok(measured as f64 / elapsed)
 }
 
-fn write_bare(database: &Database, from: u64, count: u64, row_bytes: usize) -> Result<()> {
+fn write_rows(database: &Database, from: u64, count: u64, row_bytes: usize) -> Result<()> {
     let row = vec![5; row_bytes];
     let mut transaction = database.begin_write()?;
     transaction.set_quick_repair(true);
@@ -58,13 +58,13 @@ fn write_bare(database: &Database, from: u64, count: u64, row_bytes: usize) -> R
         let mut journal = transaction.open_table(JOURNAL)?;
         let mut usage = transaction.open_table(USAGE)?;
         for number in from..from + count {
-            let id: [u8; 32] = *blake3_of(number);
+            let id: [u8; 32] = *hash_number(number);
             let mut short = [0; 16];
             short.copy_from_slice(&id[..16]);
             events.insert(number, row.as_slice())?;
             ids.insert(short, number)?;
-            by_author.insert(ordered(number.wrapping_mul(2_654_435_761) % 1000, number, &short), number)?;
-            timeline.insert(ordered(number % 100, number, &short), [1; 9])?;
+            by_author.insert(ordered_key(number.wrapping_mul(2_654_435_761) % 1000, number, &short), number)?;
+            timeline.insert(ordered_key(number % 100, number, &short), [1; 9])?;
             journal.insert(number, [2; 21])?;
         }
         for author in 0..count.min(1000) {
@@ -75,11 +75,11 @@ fn write_bare(database: &Database, from: u64, count: u64, row_bytes: usize) -> R
     Ok(())
 }
 
-fn blake3_of(number: u64) -> Box<[u8; 32]> {
+fn hash_number(number: u64) -> Box<[u8; 32]> {
     Box::new(model::crypto::content_hash(&number.to_be_bytes()).0)
 }
 
-fn ordered(first: u64, number: u64, id: &[u8; 16]) -> [u8; 32] {
+fn ordered_key(first: u64, number: u64, id: &[u8; 16]) -> [u8; 32] {
     let mut key = [0; 32];
     key[..8].copy_from_slice(&first.to_be_bytes());
     key[8..16].copy_from_slice(&number.to_be_bytes());

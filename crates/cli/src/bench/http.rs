@@ -1,14 +1,15 @@
-//! The HTTP API under load: durable posts, pages of fifty messages, and a bare handler that answers the same bytes.
+//! The HTTP API under load: durable posts, pages of 50 messages, and a handler that returns the same bytes without work.
 //!
-//! Client and server share this process and its cores. Every connection sends its next request when the last one was
-//! answered.
+//! Client and server share this process and its cores. Each connection sends its next request after the response to the
+//! previous one.
 
 use super::event_generator;
-use super::machine::Peak;
-use super::{Scale, figure, ingest, print};
+use super::machine::PeakMemory;
+use super::{BenchOptions, figure, ingest, print_figures};
 use crate::app::app;
 use crate::clock::SystemClock;
 use crate::home_space;
+use crate::random::random_bytes;
 use anyhow::{Context as _, Result, ensure};
 use engine::access::KeyRole;
 use http::{Method, Request, StatusCode, header};
@@ -24,27 +25,26 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Different users who post, so that none of them is a bottleneck of their own.
+/// Enough users that no single user is a bottleneck.
 const USERS: usize = 200;
 const THREADS: usize = 20;
 
-/// What one load came to.
+/// The result of a load run.
 pub(super) struct Load {
     pub(super) per_s: f64,
     p99_ms: f64,
 }
 
-/// What is sent, by number of connection and request.
-pub(super) type Make = dyn Fn(usize, usize) -> Result<Request<Full<Bytes>>> + Send + Sync;
+/// Makes a request from the numbers of connection and request.
+pub(super) type MakeRequest = dyn Fn(usize, usize) -> Result<Request<Full<Bytes>>> + Send + Sync;
 
-/// Runs it.
-pub(crate) fn run(scale: &Scale) -> Result<()> {
-    let time = Duration::from_secs(if scale.quick { 3 } else { 10 });
-    let peak = Peak::default();
+pub(crate) fn run(options: &BenchOptions) -> Result<()> {
+    let time = Duration::from_secs(if options.quick { 3 } else { 10 });
+    let peak = PeakMemory::default();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let folder = event_generator::folder(scale.dir.as_deref())?;
+    let folder = event_generator::create_temp_folder(options.dir.as_deref())?;
     let node = Node::start(
-        event_generator::open(folder.path())?,
+        event_generator::open_store(folder.path())?,
         Arc::new(SystemClock),
         Arc::new(NoSources),
         NodeOptions::default(),
@@ -54,23 +54,25 @@ pub(crate) fn run(scale: &Scale) -> Result<()> {
     let state = ServerState::new(node.clone(), ServerOptions { limits, ..ServerOptions::default() }, "bench");
     let local = SocketAddr::from(([127, 0, 0, 1], 0));
     let server = runtime.block_on(server::serve(app(&state), local))?;
-    let load = |address, connections, time, make: Arc<Make>| runtime.block_on(loaded(address, connections, time, make));
-    let posting: Arc<Make> = Arc::new(poster(key.clone()));
+    let load = |address, connections, time, make: Arc<MakeRequest>| {
+        runtime.block_on(run_load(address, connections, time, make))
+    };
+    let posting: Arc<MakeRequest> = Arc::new(message_poster(key.clone()));
     load(server.address, 64, time / 3, posting.clone())?;
     let few = load(server.address, 64, time, posting.clone())?;
-    peak.look();
+    peak.sample();
     let many = load(server.address, 512, time, posting)?;
-    peak.look();
-    let reading: Arc<Make> = Arc::new(reader(key));
+    peak.sample();
+    let reading: Arc<MakeRequest> = Arc::new(reader(key));
     let pages = load(server.address, 64, time, reading.clone())?;
-    let page = runtime.block_on(one(server.address, reading(0, 0)?))?;
+    let page = runtime.block_on(fetch(server.address, reading(0, 0)?))?;
     let bare = runtime.block_on(server::serve_bare(local, page.clone()))?;
     let bare_load = load(bare.address, 64, time, reading)?;
     runtime.block_on(async { tokio::join!(bare.stop(), server.stop()) });
     node.stop();
-    peak.look();
-    let ingested = ingest::events_per_s(scale)?;
-    print(
+    peak.sample();
+    let ingested = ingest::events_per_s(options)?;
+    print_figures(
         "http",
         &[
             figure("posts_per_s", few.per_s, "durable posts at 64 connections"),
@@ -78,18 +80,18 @@ pub(crate) fn run(scale: &Scale) -> Result<()> {
             figure("posts_per_s_512", many.per_s, "durable posts at 512 connections"),
             figure("posts_p99_ms_512", many.p99_ms, "their 99th percentile"),
             figure("pages_per_s", pages.per_s, "pages of 50 messages of a sealed space at 64 connections"),
-            figure("bare_per_s", bare_load.per_s, "a bare handler that answers the same bytes"),
+            figure("bare_per_s", bare_load.per_s, "a handler that only returns the same bytes"),
             figure("page_kb", page.len() as f64 / 1000.0, "size of the page"),
-            figure("ratio_pages", pages.per_s / bare_load.per_s, "pages to the bare handler"),
+            figure("ratio_pages", pages.per_s / bare_load.per_s, "pages to that handler"),
             figure("ratio_ingest", many.per_s / ingested, "posts at 512 connections to ingest without HTTP"),
-            figure("rss_mib", peak.mib(), "greatest anonymous memory, the client included"),
+            figure("rss_mib", peak.mib(), "peak anonymous memory, including the client"),
         ],
     )
 }
 
 fn prepare(node: &Node) -> Result<String> {
     let failed = |failure: crate::failure::Failure| anyhow::anyhow!("{failure:?}");
-    home_space::found_home(node).map_err(failed)?;
+    home_space::create_home_space(node).map_err(failed)?;
     let (space, _) = *node
         .snapshot()?
         .kept_spaces()?
@@ -97,7 +99,7 @@ fn prepare(node: &Node) -> Result<String> {
         .map(|(space, kept)| (*space, kept.sealed))
         .as_ref()
         .context("a space")?;
-    let key = NewKey::new(home_space::random_bytes().map_err(failed)?, &home_space::random_bytes().map_err(failed)?);
+    let key = NewKey::new(random_bytes().map_err(failed)?, &random_bytes().map_err(failed)?);
     let (id, hash, role) = (key.id, key.hash, KeyRole::Backend);
     home_space::administer(node, AdminCommand::AddKey { id, role, space, hash, label: "bench".into() })
         .map_err(failed)?;
@@ -121,7 +123,7 @@ pub(super) fn request(
     Ok(request.body(Full::new(Bytes::from(body)))?)
 }
 
-pub(super) fn poster(key: String) -> impl Fn(usize, usize) -> Result<Request<Full<Bytes>>> + Send + Sync {
+pub(super) fn message_poster(key: String) -> impl Fn(usize, usize) -> Result<Request<Full<Bytes>>> + Send + Sync {
     move |connection, number| {
         let path = format!("/v1/threads/thread-{}/messages", (connection + number) % THREADS);
         let body = format!(
@@ -146,17 +148,22 @@ pub(super) async fn connect(address: SocketAddr) -> Result<SendRequest<Full<Byte
     Ok(sender)
 }
 
-pub(super) async fn one(address: SocketAddr, request: Request<Full<Bytes>>) -> Result<Bytes> {
+pub(super) async fn fetch(address: SocketAddr, request: Request<Full<Bytes>>) -> Result<Bytes> {
     let response = connect(address).await?.send_request(request).await?;
     ensure!(response.status().is_success(), "the server answered {}", response.status());
     Ok(response.into_body().collect().await?.to_bytes())
 }
 
-/// So many connections, each asking again as soon as it was answered, for so long.
-pub(super) async fn loaded(address: SocketAddr, connections: usize, time: Duration, make: Arc<Make>) -> Result<Load> {
+/// Each connection sends requests one after the other until the time is over.
+pub(super) async fn run_load(
+    address: SocketAddr,
+    connections: usize,
+    time: Duration,
+    make: Arc<MakeRequest>,
+) -> Result<Load> {
     let begun = Instant::now();
     let tasks: Vec<_> = (0..connections)
-        .map(|connection| tokio::spawn(ask_on(address, connection, begun + time, make.clone())))
+        .map(|connection| tokio::spawn(send_until(address, connection, begun + time, make.clone())))
         .collect();
     let mut times = Vec::new();
     for task in tasks {
@@ -168,7 +175,12 @@ pub(super) async fn loaded(address: SocketAddr, connections: usize, time: Durati
     Ok(Load { per_s: times.len() as f64 / elapsed, p99_ms: p99.as_secs_f64() * 1e3 })
 }
 
-async fn ask_on(address: SocketAddr, connection: usize, until: Instant, make: Arc<Make>) -> Result<Vec<Duration>> {
+async fn send_until(
+    address: SocketAddr,
+    connection: usize,
+    until: Instant,
+    make: Arc<MakeRequest>,
+) -> Result<Vec<Duration>> {
     let mut sender = connect(address).await?;
     let mut times = Vec::new();
     while Instant::now() < until {

@@ -1,8 +1,8 @@
-//! Signed events per second: verified, durable, in the views, batched as the node does it.
+//! Signed events per second: verified, durable and in the views, in batches as the node makes them.
 
-use super::event_generator::{self, LateClock, Raw, Supply};
-use super::machine::Peak;
-use super::{Scale, baseline, figure, print};
+use super::event_generator::{self, EventGenerator, LateClock, RawEvent};
+use super::machine::PeakMemory;
+use super::{BenchOptions, baseline, figure, print_figures};
 use anyhow::{Result, ensure};
 use engine::rows::{Origin, Outcome};
 use node::fetch::hunter::NoSources;
@@ -19,59 +19,58 @@ struct Measured {
     row_bytes: usize,
 }
 
-/// Runs it.
-pub(crate) fn run(scale: &Scale) -> Result<()> {
-    let (base, measured) = if scale.quick { (25_000, 25_000) } else { (1_000_000, 100_000) };
-    let folder = event_generator::folder(scale.dir.as_deref())?;
-    let supply = Supply::new(None)?;
-    let peak = Peak::default();
+pub(crate) fn run(options: &BenchOptions) -> Result<()> {
+    let (base, measured) = if options.quick { (25_000, 25_000) } else { (1_000_000, 100_000) };
+    let folder = event_generator::create_temp_folder(options.dir.as_deref())?;
+    let generator = EventGenerator::new(None)?;
+    let peak = PeakMemory::default();
     let mut next = 0;
-    fill(folder.path(), &supply, &mut next, base, &peak)?;
-    let raw = supply.messages(next, measured)?;
+    fill(folder.path(), &generator, &mut next, base, &peak)?;
+    let raw = generator.messages(next, measured)?;
     let verify_per_s = baseline::verify_per_s(&raw)?;
     let small = measure(folder.path(), raw, &peak)?;
     next += measured;
-    let bare_folder = event_generator::folder(scale.dir.as_deref())?;
+    let bare_folder = event_generator::create_temp_folder(options.dir.as_deref())?;
     let batch = small.events_per_batch as u64;
     let engine_per_s = baseline::engine_per_s(bare_folder.path(), base, measured, batch, small.row_bytes)?;
     let missing = (10 * base).saturating_sub(next);
-    fill(folder.path(), &supply, &mut next, missing, &peak)?;
-    let large = measure(folder.path(), supply.messages(next, measured)?, &peak)?;
-    print(
+    fill(folder.path(), &generator, &mut next, missing, &peak)?;
+    let large = measure(folder.path(), generator.messages(next, measured)?, &peak)?;
+    print_figures(
         "ingest",
         &[
             figure("stored", base as f64, "events in the store before measuring"),
             figure("events_per_s", small.events_per_s, "verified, durable and in the views"),
-            figure("events_per_s_10x", large.events_per_s, "the same on ten times the store"),
-            figure("events_per_batch", small.events_per_batch, "per commit, on average"),
-            figure("verify_per_s", verify_per_s, "bare strict verification on all cores"),
-            figure("ratio_verify", small.events_per_s / verify_per_s, "ingest to bare verification"),
-            figure("engine_per_s", engine_per_s, "bare engine writing the same rows"),
-            figure("ratio_engine", small.events_per_s / engine_per_s, "ingest to the bare engine"),
-            figure("slowdown_10x", 1.0 - large.events_per_s / small.events_per_s, "part lost at ten times the size"),
-            figure("rss_mib", peak.mib(), "greatest anonymous memory, the supply included"),
+            figure("events_per_s_10x", large.events_per_s, "the same with ten times as many events stored"),
+            figure("events_per_batch", small.events_per_batch, "average per commit"),
+            figure("verify_per_s", verify_per_s, "strict signature verification alone, on all cores"),
+            figure("ratio_verify", small.events_per_s / verify_per_s, "ingest to verification alone"),
+            figure("engine_per_s", engine_per_s, "redb alone, writing the same rows"),
+            figure("ratio_engine", small.events_per_s / engine_per_s, "ingest to redb alone"),
+            figure("slowdown_10x", 1.0 - large.events_per_s / small.events_per_s, "share lost at ten times the size"),
+            figure("rss_mib", peak.mib(), "peak anonymous memory, including the generated events"),
         ],
     )
 }
 
-/// Events per second on a small store, for other benchmarks to compare with.
-pub(crate) fn events_per_s(scale: &Scale) -> Result<f64> {
-    let folder = event_generator::folder(scale.dir.as_deref())?;
-    let supply = Supply::new(None)?;
-    let peak = Peak::default();
+/// With few events stored, for comparison in other benchmarks.
+pub(crate) fn events_per_s(options: &BenchOptions) -> Result<f64> {
+    let folder = event_generator::create_temp_folder(options.dir.as_deref())?;
+    let generator = EventGenerator::new(None)?;
+    let peak = PeakMemory::default();
     let mut next = 0;
-    fill(folder.path(), &supply, &mut next, 25_000, &peak)?;
-    let measured = measure(folder.path(), supply.messages(next, 50_000)?, &peak)?;
+    fill(folder.path(), &generator, &mut next, 25_000, &peak)?;
+    let measured = measure(folder.path(), generator.messages(next, 50_000)?, &peak)?;
     Ok(measured.events_per_s)
 }
 
-fn fill(folder: &Path, supply: &Supply, next: &mut u64, count: u64, peak: &Peak) -> Result<()> {
-    let core = WriterCore::new(event_generator::open(folder)?);
+fn fill(folder: &Path, generator: &EventGenerator, next: &mut u64, count: u64, peak: &PeakMemory) -> Result<()> {
+    let core = WriterCore::new(event_generator::open_store(folder)?);
     if *next == 0 {
-        event_generator::found(&core, supply)?;
+        event_generator::store_foundation(&core, generator)?;
     }
-    event_generator::fill(&core, supply, *next, count, |done| {
-        peak.look();
+    event_generator::store_messages(&core, generator, *next, count, |done| {
+        peak.sample();
         if done % (256 * event_generator::CHUNK) == 0 {
             eprintln!("  filled {done} of {count}");
         }
@@ -80,9 +79,13 @@ fn fill(folder: &Path, supply: &Supply, next: &mut u64, count: u64, peak: &Peak)
     Ok(())
 }
 
-fn measure(folder: &Path, raw: Vec<Raw>, peak: &Peak) -> Result<Measured> {
-    let node =
-        Node::start(event_generator::open(folder)?, Arc::new(LateClock), Arc::new(NoSources), NodeOptions::default());
+fn measure(folder: &Path, raw: Vec<RawEvent>, peak: &PeakMemory) -> Result<Measured> {
+    let node = Node::start(
+        event_generator::open_store(folder)?,
+        Arc::new(LateClock),
+        Arc::new(NoSources),
+        NodeOptions::default(),
+    );
     let applied = Arc::new(AtomicU64::new(0));
     let count = raw.len() as u64;
     let begun = Instant::now();
@@ -99,7 +102,7 @@ fn measure(folder: &Path, raw: Vec<Raw>, peak: &Peak) -> Result<Measured> {
     });
     node.stop();
     let elapsed = begun.elapsed().as_secs_f64();
-    peak.look();
+    peak.sample();
     let done = applied.load(Ordering::Relaxed);
     ensure!(done == count, "{done} of {count} events were applied");
     let db = node.snapshot()?;
@@ -111,7 +114,7 @@ fn measure(folder: &Path, raw: Vec<Raw>, peak: &Peak) -> Result<Measured> {
     Ok(Measured { events_per_s: count as f64 / elapsed, events_per_batch: count as f64 / batches as f64, row_bytes })
 }
 
-fn submit(node: &Node, raw: &Raw, applied: &Arc<AtomicU64>) -> Result<()> {
+fn submit(node: &Node, raw: &RawEvent, applied: &Arc<AtomicU64>) -> Result<()> {
     let request = node.receive(raw.blob.clone(), raw.inline.clone(), Origin::Import)?;
     let applied = applied.clone();
     node.submit_patiently(request, move |answer| {

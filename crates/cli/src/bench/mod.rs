@@ -1,7 +1,7 @@
-//! Benchmarks: each prints a table and, last, one line of flat JSON.
+//! Benchmarks. Each prints a table and, as the last line, one line of flat JSON.
 //!
-//! Figures are ratios to a limit or a peer measured in the same run, beside the absolutes: machines differ and
-//! neighbours are noisy.
+//! Beside absolute figures there are ratios to a baseline measured in the same run, because machines differ and other
+//! processes disturb.
 
 mod baseline;
 mod commit;
@@ -18,37 +18,36 @@ mod web;
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 
-/// The benchmarks, in the order in which they run.
+/// In the order in which they run.
 pub(crate) const NAMES: [&str; 8] = ["ingest", "release", "timeline", "open", "commit", "http", "live", "web"];
 
-/// How a benchmark runs.
 #[derive(Debug)]
-pub(crate) struct Scale {
-    /// Smaller stores, done within a minute.
+pub(crate) struct BenchOptions {
+    /// Small databases; each benchmark ends within a minute.
     pub(crate) quick: bool,
-    /// Where the stores are made; a folder of its own below the system's temporary one if none.
+    /// Where the databases are created; the system's temporary folder if none.
     pub(crate) dir: Option<PathBuf>,
 }
 
-/// Runs one benchmark, or all of them.
+/// Runs all benchmarks if no name is given.
 pub(crate) fn run(name: Option<&str>, quick: bool, dir: Option<PathBuf>) -> Result<()> {
-    let scale = Scale { quick, dir };
+    let options = BenchOptions { quick, dir };
     match name {
-        Some("ingest") => ingest::run(&scale),
-        Some("release") => release::run(&scale),
-        Some("timeline") => timeline::run(&scale),
-        Some("open") => open::run(&scale),
-        Some("commit") => commit::run(&scale),
-        Some("http") => http::run(&scale),
-        Some("live") => live::run(&scale),
-        Some("web") => web::run(&scale),
-        Some(open::WRITER) => open::write_for_ever(scale.dir.as_deref().unwrap_or(std::path::Path::new("."))),
+        Some("ingest") => ingest::run(&options),
+        Some("release") => release::run(&options),
+        Some("timeline") => timeline::run(&options),
+        Some("open") => open::run(&options),
+        Some("commit") => commit::run(&options),
+        Some("http") => http::run(&options),
+        Some("live") => live::run(&options),
+        Some("web") => web::run(&options),
+        Some(open::WRITER) => open::write_until_killed(options.dir.as_deref().unwrap_or(std::path::Path::new("."))),
         Some(other) => bail!("there is no benchmark {other:?}; there are {}", NAMES.join(", ")),
-        None => NAMES.iter().try_for_each(|name| run(Some(name), quick, scale.dir.clone())),
+        None => NAMES.iter().try_for_each(|name| run(Some(name), quick, options.dir.clone())),
     }
 }
 
-/// A row of the table and a field of the JSON line.
+/// One row of the table, and one field of the JSON line.
 #[derive(Debug)]
 pub(crate) struct Figure {
     name: &'static str,
@@ -56,14 +55,12 @@ pub(crate) struct Figure {
     meaning: &'static str,
 }
 
-/// A figure with its meaning.
 pub(crate) fn figure(name: &'static str, value: f64, meaning: &'static str) -> Figure {
     Figure { name, value, meaning }
 }
 
-/// Prints the table and the JSON line.
-pub(crate) fn print(bench: &str, figures: &[Figure]) -> Result<()> {
-    println!("{bench} on {}", machine::description());
+pub(crate) fn print_figures(bench: &str, figures: &[Figure]) -> Result<()> {
+    println!("{bench} on {}", machine::describe_machine());
     for figure in figures {
         println!("  {:24} {:>14.3}  {}", figure.name, figure.value, figure.meaning);
     }

@@ -1,8 +1,8 @@
-//! Opening a store after a clean stop, and after the process was killed while it wrote.
+//! Opening the database after a clean stop, and after the process was killed while writing.
 
-use super::event_generator::{self, LateClock, Supply};
-use super::machine::Peak;
-use super::{Scale, figure, print};
+use super::event_generator::{self, EventGenerator, LateClock};
+use super::machine::PeakMemory;
+use super::{BenchOptions, figure, print_figures};
 use anyhow::{Context as _, Result, bail};
 use node::{Clock as _, WriterCore};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -10,22 +10,21 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// The name under which the benchmark starts itself to be killed.
+/// The benchmark starts itself under this name, and kills that process.
 pub(crate) const WRITER: &str = "open-writer";
-/// How many events the process that is killed commits at a time.
+/// Events per commit of the killed process.
 const BATCH: u64 = 100;
 
-/// Runs it.
-pub(crate) fn run(scale: &Scale) -> Result<()> {
-    let stored = if scale.quick { 50_000 } else { 1_000_000 };
-    let rounds = if scale.quick { 3 } else { 5 };
-    let folder = event_generator::folder(scale.dir.as_deref())?;
-    let supply = Supply::new(None)?;
-    let peak = Peak::default();
+pub(crate) fn run(options: &BenchOptions) -> Result<()> {
+    let stored = if options.quick { 50_000 } else { 1_000_000 };
+    let rounds = if options.quick { 3 } else { 5 };
+    let folder = event_generator::create_temp_folder(options.dir.as_deref())?;
+    let generator = EventGenerator::new(None)?;
+    let peak = PeakMemory::default();
     {
-        let core = WriterCore::new(event_generator::open(folder.path())?);
-        event_generator::found(&core, &supply)?;
-        event_generator::fill(&core, &supply, 0, stored, |_| peak.look())?;
+        let core = WriterCore::new(event_generator::open_store(folder.path())?);
+        event_generator::store_foundation(&core, &generator)?;
+        event_generator::store_messages(&core, &generator, 0, stored, |_| peak.sample())?;
     }
     let clean_ms = (0..rounds).map(|_| open_ms(folder.path())).collect::<Result<Vec<f64>>>()?;
     let mut killed_ms = Vec::new();
@@ -33,31 +32,31 @@ pub(crate) fn run(scale: &Scale) -> Result<()> {
         write_and_kill(folder.path())?;
         killed_ms.push(open_ms(folder.path())?);
     }
-    print(
+    print_figures(
         "open",
         &[
-            figure("stored", stored as f64, "messages in the store"),
-            figure("clean_ms", greatest(&clean_ms), "to open after a clean stop, the slowest of a few"),
-            figure("killed_ms", greatest(&killed_ms), "to open after kill -9 while writing, the slowest of a few"),
-            figure("rss_mib", peak.mib(), "greatest anonymous memory, the supply included"),
+            figure("stored", stored as f64, "stored messages"),
+            figure("clean_ms", max(&clean_ms), "time to open after a clean stop, slowest round"),
+            figure("killed_ms", max(&killed_ms), "time to open after kill -9 while writing, slowest round"),
+            figure("rss_mib", peak.mib(), "peak anonymous memory, including the generated events"),
         ],
     )
 }
 
-fn greatest(times: &[f64]) -> f64 {
+fn max(times: &[f64]) -> f64 {
     times.iter().copied().fold(0.0, f64::max)
 }
 
 fn open_ms(folder: &Path) -> Result<f64> {
     let begun = Instant::now();
-    let store = event_generator::open(folder)?;
+    let store = event_generator::open_store(folder)?;
     store.snapshot()?.position()?;
     Ok(begun.elapsed().as_secs_f64() * 1e3)
 }
 
-/// Starts a process that writes, and kills it in the middle.
+/// Starts a process that writes, and kills it after a few commits.
 fn write_and_kill(folder: &Path) -> Result<()> {
-    let program = std::env::current_exe().context("this program has no path")?;
+    let program = std::env::current_exe().context("cannot find the path of this program")?;
     let mut child = Command::new(program)
         .args(["bench", WRITER, "--dir"])
         .arg(folder)
@@ -68,7 +67,7 @@ fn write_and_kill(folder: &Path) -> Result<()> {
     let mut lines = BufReader::new(output).lines();
     for _ in 0..5 {
         if lines.next().is_none() {
-            bail!("the writing process ended by itself");
+            bail!("the writing process ended unexpectedly");
         }
     }
     child.kill()?;
@@ -76,14 +75,14 @@ fn write_and_kill(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes until it is killed; each line names the events of a commit, after the commit.
-pub(crate) fn write_for_ever(folder: &Path) -> Result<()> {
-    let supply = Supply::new(None)?;
-    let core = WriterCore::new(event_generator::open(folder)?);
-    event_generator::found(&core, &supply)?;
+/// Prints the event ids of each commit as one line, after the commit.
+pub(crate) fn write_until_killed(folder: &Path) -> Result<()> {
+    let generator = EventGenerator::new(None)?;
+    let core = WriterCore::new(event_generator::open_store(folder)?);
+    event_generator::store_foundation(&core, &generator)?;
     let mut at = 1_000_000_000 + u64::from(std::process::id()) * 1_000_000;
     loop {
-        let requests = event_generator::check(core.store(), supply.messages(at, BATCH)?)?;
+        let requests = event_generator::verify_all(core.store(), generator.messages(at, BATCH)?)?;
         let done = core.run(requests, LateClock.now())?;
         at += BATCH;
         let ids = done.answers.iter().flatten().map(|(id, _)| id.to_string());

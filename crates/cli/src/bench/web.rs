@@ -1,14 +1,15 @@
-//! The web page: a conversation of fifty messages as HTML beside the same as JSON, the size of the first page, and the
-//! time from a post in one browser to its display in another.
+//! The web page: a page of 50 messages as HTML and as JSON, the size of the first page load, and the time from sending a
+//! message in one browser to its display in another.
 
 mod webdriver;
 
 use self::webdriver::{Driver, Window};
 use super::event_generator;
-use super::http::{Make, loaded, one};
-use super::{Scale, figure, print};
+use super::http::{MakeRequest, fetch, run_load};
+use super::{BenchOptions, figure, print_figures};
 use crate::app::app;
 use crate::clock::SystemClock;
+use crate::random::random_bytes;
 use crate::{home_space, welcome_thread};
 use anyhow::{Context as _, Result};
 use http::{Method, Request, header};
@@ -26,13 +27,12 @@ const THREADS: usize = 20;
 const MESSAGES: usize = 60;
 const CONNECTIONS: usize = 16;
 
-/// Runs it.
-pub(crate) fn run(scale: &Scale) -> Result<()> {
-    let time = Duration::from_secs(if scale.quick { 2 } else { 10 });
+pub(crate) fn run(options: &BenchOptions) -> Result<()> {
+    let time = Duration::from_secs(if options.quick { 2 } else { 10 });
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let folder = event_generator::folder(scale.dir.as_deref())?;
+    let folder = event_generator::create_temp_folder(options.dir.as_deref())?;
     let node = Node::start(
-        event_generator::open(folder.path())?,
+        event_generator::open_store(folder.path())?,
         Arc::new(SystemClock),
         Arc::new(NoSources),
         NodeOptions::default(),
@@ -43,55 +43,52 @@ pub(crate) fn run(scale: &Scale) -> Result<()> {
     let server = runtime.block_on(server::serve(app(&state), SocketAddr::from(([127, 0, 0, 1], 0))))?;
     let link = || state.operator_link().map_err(|why| anyhow::anyhow!(why.detail));
     let cookie = runtime.block_on(sign_in(server.address, &link()?))?;
-    let make = |path: &'static str| -> Arc<Make> {
+    let make = |path: &'static str| -> Arc<MakeRequest> {
         let cookie = cookie.clone();
         Arc::new(move |connection, number| {
             get(&path.replace("{}", &format!("thread-{}", (connection + number) % THREADS)), &cookie)
         })
     };
     let (json, html) = (make("/v1/threads/{}/messages?limit=50"), make("/s/home/t/{}"));
-    let load = |make: &Arc<Make>, time| runtime.block_on(loaded(server.address, CONNECTIONS, time, make.clone()));
+    let load =
+        |make: &Arc<MakeRequest>, time| runtime.block_on(run_load(server.address, CONNECTIONS, time, make.clone()));
     for warm in [&json, &html] {
         load(warm, time / 4)?;
     }
     let (as_json, as_html) = (load(&json, time)?, load(&html, time)?);
-    let first_page = runtime.block_on(first_page(server.address, &cookie))?;
-    let posts = if scale.quick { 5 } else { 30 };
+    let first_page = runtime.block_on(measure_first_page(server.address, &cookie))?;
+    let posts = if options.quick { 5 } else { 30 };
     let base = format!("http://{}", server.address);
-    let mut times = runtime.block_on(live(&base, [link()?, link()?], posts))?;
+    let mut times = runtime.block_on(measure_delivery(&base, [link()?, link()?], posts))?;
     times.sort_by(f64::total_cmp);
     runtime.block_on(server.stop());
     node.stop();
-    print(
+    print_figures(
         "web",
         &[
             figure(
                 "page_ratio_json",
                 as_json.per_s / as_html.per_s,
-                "time of the page of 50 messages to that of its JSON",
+                "time for a page of 50 messages as HTML, relative to JSON",
             ),
             figure("pages_per_s", as_html.per_s, "pages of 50 messages as HTML"),
             figure("json_per_s", as_json.per_s, "the same as JSON"),
             figure(
                 "first_page_kb",
                 first_page as f64 / 1000.0,
-                "first page with style, script and icon, not compressed",
+                "first page load with style sheet, script and icon, not compressed",
             ),
-            figure(
-                "live_ms",
-                times[times.len() / 2],
-                "from sending in one browser to showing in another, half of them",
-            ),
-            figure("live_max_ms", times[times.len() - 1], "the slowest"),
+            figure("live_ms", times[times.len() / 2], "from sending in one browser to display in another, median"),
+            figure("live_max_ms", times[times.len() - 1], "the same, maximum"),
         ],
     )
 }
 
-/// Conversations of ordinary messages.
+/// Creates threads with ordinary messages.
 fn prepare(node: &Node) -> Result<()> {
     let failed = |failure: crate::failure::Failure| anyhow::anyhow!("{failure:?}");
-    home_space::found_home(node).map_err(failed)?;
-    welcome_thread::say(node).map_err(failed)?;
+    home_space::create_home_space(node).map_err(failed)?;
+    welcome_thread::create_welcome_thread(node).map_err(failed)?;
     let (space, _) = node.snapshot()?.kept_spaces()?.into_iter().next().context("a space")?;
     for number in 0..THREADS * MESSAGES {
         let text = format!("message {number} says something *ordinary*, to @user-{}", number % 7);
@@ -105,9 +102,9 @@ fn prepare(node: &Node) -> Result<()> {
         };
         let user = Some(format!("user-{}", number % 11));
         let caller = Caller { kind: CallerKind::Operator, user, audit_name: "bench".to_owned() };
-        let random = home_space::random_bytes().map_err(failed)?;
-        let act = CommandRequest { space, caller, idempotency: None, command: UserCommand::Post(new), random };
-        node.ask(act).context("a message was not posted")?;
+        let random = random_bytes().map_err(failed)?;
+        let request = CommandRequest { space, caller, idempotency: None, command: UserCommand::Post(new), random };
+        node.ask(request).context("a message was not posted")?;
     }
     Ok(())
 }
@@ -117,7 +114,7 @@ fn get(path: &str, cookie: &str) -> Result<Request<Full<Bytes>>> {
     Ok(request.body(Full::default())?)
 }
 
-/// Signs in by a link; the cookie that comes of it.
+/// Signs in with a link and returns the session cookie.
 async fn sign_in(address: SocketAddr, link: &str) -> Result<String> {
     let request = Request::builder()
         .method(Method::POST)
@@ -130,23 +127,23 @@ async fn sign_in(address: SocketAddr, link: &str) -> Result<String> {
     Ok(cookie.split(';').next().unwrap_or_default().to_owned())
 }
 
-/// How many bytes a browser fetches that has never been here: the page and what it names.
-async fn first_page(address: SocketAddr, cookie: &str) -> Result<usize> {
-    let page = one(address, get("/s/home/t/thread-0", cookie)?).await?;
+/// The bytes that a browser with an empty cache fetches: the page and its assets.
+async fn measure_first_page(address: SocketAddr, cookie: &str) -> Result<usize> {
+    let page = fetch(address, get("/s/home/t/thread-0", cookie)?).await?;
     let text = String::from_utf8_lossy(&page).into_owned();
     let mut bytes = page.len();
     for part in text.split('"').filter(|part| part.starts_with("/assets/")) {
-        bytes += one(address, get(part, cookie)?).await?.len();
+        bytes += fetch(address, get(part, cookie)?).await?.len();
     }
     Ok(bytes)
 }
 
-/// Posts in one browser and watches another. Times are of the same clock.
-async fn live(base: &str, links: [String; 2], posts: usize) -> Result<Vec<f64>> {
+/// Sends in one browser and waits for the message in another. Both use the same clock.
+async fn measure_delivery(base: &str, links: [String; 2], posts: usize) -> Result<Vec<f64>> {
     let driver = Driver::start()?;
     let (writer, reader) = (driver.window().await?, driver.window().await?);
     for (window, link) in [&writer, &reader].into_iter().zip(&links) {
-        enter(window, base, link).await?;
+        open_thread(window, base, link).await?;
     }
     let mut times = Vec::new();
     for number in 0..posts {
@@ -158,7 +155,8 @@ async fn live(base: &str, links: [String; 2], posts: usize) -> Result<Vec<f64>> 
              document.getElementById('compose').requestSubmit(); return at;"
         );
         let (seen, sent) = tokio::join!(reader.run_until(&is_shown), writer.run(&send));
-        let (seen, sent) = (seen?.as_f64().context("it was never seen")?, sent?.as_f64().context("a time")?);
+        let (seen, sent) =
+            (seen?.as_f64().context("the message was never displayed")?, sent?.as_f64().context("a time")?);
         times.push(seen - sent);
     }
     writer.close().await;
@@ -166,7 +164,7 @@ async fn live(base: &str, links: [String; 2], posts: usize) -> Result<Vec<f64>> 
     Ok(times)
 }
 
-async fn enter(window: &Window, base: &str, link: &str) -> Result<()> {
+async fn open_thread(window: &Window, base: &str, link: &str) -> Result<()> {
     window.goto(&format!("{base}{link}")).await?;
     window.run("document.querySelector('main form').requestSubmit()").await?;
     window.run_until("document.getElementById('threads')").await?;

@@ -1,16 +1,17 @@
-//! `anteroom admin`: the admin API from the command line, whether the node runs or not.
+//! `anteroom admin`: the admin API on the command line, with or without a running node.
 //!
-//! One way of doing things: the node that runs is asked; without one, a node serves for as long as the command takes,
-//! on a port of its own on this machine.
+//! Every command is an HTTP request to the running node. If none is running, this process serves the data folder on a
+//! local port until the command is done.
 
-use super::Done;
+use super::CommandResult;
 use crate::app::app;
 use crate::context::Context;
 use crate::data_folder::{self, Access};
 use crate::failure::Failure;
 use crate::home_space;
-use crate::json_table::Document;
-use crate::operator_client::Remote;
+use crate::json_table::JsonTable;
+use crate::operator_client::OperatorClient;
+use crate::random::random_bytes;
 use clap::{Args, Subcommand, ValueEnum};
 use http::Method;
 use node::Node;
@@ -24,334 +25,338 @@ const DAY: f64 = 24.0 * 3600.0;
 
 /// Administer spaces, users, retention and jobs
 ///
-/// Works on the node that runs in the data folder, or on the folder itself when none does.
+/// Works with or without a running node.
 #[derive(Debug, Args)]
 pub(crate) struct Admin {
-    /// The space
+    /// The name of the space
     #[arg(long, global = true, default_value = "home")]
     space: String,
-    /// What to do.
     #[command(subcommand)]
-    what: What,
+    action: AdminAction,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
-    /// Figures of the space and of the node
+enum AdminAction {
+    /// Show figures of the space and of the node
     Stats,
-    /// List threads, the latest first
+    /// List threads, newest first
     Threads,
     /// List users
     Users,
-    /// Give a user a role, or admit a new one
+    /// Set the role of a user; a new user is added
     Role {
         /// The user
         user: String,
         /// The role
         role: Role,
     },
-    /// Remove a user from the space; what they wrote stays
+    /// Remove a user from the space; their messages stay
     RemoveUser {
         /// The user
         user: String,
     },
-    /// Remove a user and purge everything they wrote
+    /// Remove a user and permanently delete everything they wrote
     EraseUser {
         /// The user
         user: String,
-        /// Really do it
+        /// Confirm
         #[arg(long, required = true)]
         yes: bool,
     },
-    /// Show everything that a user wrote, page by page
+    /// Export everything a user wrote, page by page
     ExportUser {
         /// The user
         user: String,
-        /// Where the page before ended
+        /// The cursor from the end of the previous page
         #[arg(long, default_value = "")]
         cursor: String,
     },
-    /// Show how long messages are kept
+    /// Show the retention rules
     Retention,
-    /// Say how long messages are kept, in the space or in one thread
+    /// Set the retention rule of the space or of one thread
     Retain {
-        /// Purge messages older than so many days
+        /// Purge messages older than this many days
         #[arg(long, value_name = "DAYS", required_unless_present_any = ["count", "deleted", "forever"])]
         age: Option<f64>,
-        /// Purge all but the latest so many messages of a thread
+        /// Keep only this many of the newest messages of each thread
         #[arg(long, value_name = "MESSAGES")]
         count: Option<u64>,
-        /// Purge messages so many days after they were deleted
+        /// Purge deleted messages after this many days
         #[arg(long, value_name = "DAYS")]
         deleted: Option<f64>,
-        /// Purge nothing, whatever the space's rule says
+        /// Keep all messages of the thread, whatever the rule of the space is
         #[arg(long, requires = "thread", conflicts_with_all = ["age", "count", "deleted"])]
         forever: bool,
-        /// Only in the thread with this id
+        /// The id of the thread
         #[arg(long, value_name = "ID")]
         thread: Option<String>,
     },
-    /// Keep messages for ever again
+    /// Remove the retention rule: messages are kept for ever again
     LiftRetention {
-        /// Only in the thread with this id
+        /// The id of the thread
         #[arg(long, value_name = "ID")]
         thread: Option<String>,
     },
-    /// Purge now what retention says
+    /// Apply the retention rules now
     PurgeOld {
-        /// Only say what would be purged
+        /// Only show what would be purged
         #[arg(long)]
         dry_run: bool,
     },
-    /// Purge the content of events for ever
+    /// Permanently delete the content of events
     Purge {
-        /// The events
+        /// The event ids
         #[arg(value_name = "ID", required = true)]
         events: Vec<String>,
     },
-    /// List jobs, the latest first
+    /// List background jobs, newest first
     Jobs,
-    /// List what users reported
+    /// List reports of users
     Reports,
-    /// Settle a report
+    /// Close a report
     Settle {
-        /// Its number
+        /// The number of the report
         number: u64,
-        /// What was done
+        /// What was done about it
         #[arg(long, default_value = "")]
         note: String,
     },
-    /// List the keys that sign for users
+    /// List the keys that sign user ids
     SigningKeys,
-    /// Make a new key that signs for users; the others are still accepted
+    /// Create a new key that signs user ids; the older ones are still accepted
     NewSigningKey,
-    /// End a key that signs for users
+    /// Revoke a key that signs user ids
     EndSigningKey {
-        /// Its number
+        /// The number of the key
         number: u64,
-        /// Accept its signatures for so many seconds more
+        /// Accept its signatures for this many seconds more
         #[arg(long, default_value_t = 0, value_name = "SECONDS")]
         after: u64,
     },
-    /// Make another API key like this one, which is accepted for a while longer
+    /// Replace an API key; the old one is accepted for a while longer
     RotateKey {
         /// The id of the key
         id: String,
-        /// Accept the old one for so many seconds more
+        /// Accept the old key for this many seconds more
         #[arg(long, default_value_t = 86_400, value_name = "SECONDS")]
         after: u64,
     },
-    /// Show who administered what
+    /// Show the audit log
     Audit,
     /// List the spaces of this node
     Spaces,
-    /// Found a space
+    /// Create a space
     Found {
-        /// What to call it
+        /// The name of the new space
         name: String,
-        /// Its events travel readable to everyone
+        /// Create an open space: its events are not encrypted between nodes
         #[arg(long)]
         open: bool,
     },
-    /// Delete the space: nobody gets in, its keys are destroyed, its content is dropped
+    /// Delete the space: nobody can sign in, its keys are destroyed and its content is deleted
     DeleteSpace {
-        /// Really do it
+        /// Confirm
         #[arg(long, required = true)]
         yes: bool,
     },
-    /// Destroy the keys of the space: its content cannot be read here any more
+    /// Destroy the keys of the space: its content can no longer be read on this node
     DestroyKeys {
-        /// Really do it
+        /// Confirm
         #[arg(long, required = true)]
         yes: bool,
     },
-    /// Say what of an open space's content is encrypted at rest
+    /// Set which content of an open space is encrypted at rest
     Protect {
-        /// How much
-        how: Protection,
-        /// A path into the content, such as body.text or body.*.secret; may be repeated
+        /// What to encrypt
+        what: Protection,
+        /// A field to encrypt, such as body.text or body.*.secret; may be repeated
         #[arg(long, value_name = "PATH")]
         field: Vec<String>,
     },
-    /// Move the space to a new storage key
+    /// Replace the storage key of the space
     Rotate,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Role {
-    /// Reads
+    /// Can read
     Reader,
-    /// Reads and writes
+    /// Can read and write
     Member,
-    /// Also changes what others wrote
+    /// Can also edit and delete messages of others, and manage members
     Admin,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Protection {
-    /// All of it
+    /// All content
     Whole,
-    /// The named fields
+    /// The fields given with --field
     Fields,
     /// Nothing
     None,
 }
 
-/// The word that clap shows for a value.
-fn word(value: &impl ValueEnum) -> String {
+/// The name that clap uses for a value.
+fn value_name(value: &impl ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-/// What to ask for.
-struct Asked {
+struct AdminCall {
     method: Method,
     path: String,
     body: Value,
 }
 
-fn asked(method: Method, path: impl Into<String>, body: Value) -> Asked {
-    Asked { method, path: path.into(), body }
+fn call(method: Method, path: impl Into<String>, body: Value) -> AdminCall {
+    AdminCall { method, path: path.into(), body }
 }
 
-fn get(path: impl Into<String>) -> Asked {
-    asked(Method::GET, path, json!({}))
+fn get(path: impl Into<String>) -> AdminCall {
+    call(Method::GET, path, json!({}))
 }
 
-/// A text as part of a path or query: whatever could mean something there is written in hex.
-fn segment(text: &str) -> String {
+/// Percent-encodes a text for a path or query.
+fn percent_encode(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~@:".contains(&byte);
     let part = |byte: u8| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     text.bytes().map(part).collect()
 }
 
-/// A number of days in whole seconds.
-fn seconds(days: Option<f64>) -> Option<u64> {
+fn days_to_seconds(days: Option<f64>) -> Option<u64> {
     days.map(|days| (days.max(0.0) * DAY) as u64)
 }
 
 impl Admin {
-    pub(super) fn run(&self, context: &Context) -> Done {
-        let answer = match Remote::find(context) {
-            Some(remote) => self.ask(&remote)?,
-            None => self.serve_and_ask(context)?,
+    pub(super) fn run(&self, context: &Context) -> CommandResult {
+        let answer = match OperatorClient::find(context) {
+            Some(client) => self.call_node(&client)?,
+            None => self.serve_and_call(context)?,
         };
-        context.show(&Document(answer))?;
+        context.print(&JsonTable(answer))?;
         Ok(ExitCode::SUCCESS)
     }
 
-    fn ask(&self, remote: &Remote) -> Result<Value, Failure> {
-        let Asked { method, path, body } = self.asked();
-        let answer = remote.ask(method, &path, self.scope(), &body)?;
+    fn call_node(&self, client: &OperatorClient) -> Result<Value, Failure> {
+        let AdminCall { method, path, body } = self.admin_call();
+        let answer = client.send_json(method, &path, self.scope(), &body)?;
         match answer["job"].as_u64() {
-            Some(job) => self.follow(remote, job),
+            Some(job) => self.wait_for_job(client, job),
             None if answer.is_null() => Ok(json!({ "done": true })),
             None => Ok(answer),
         }
     }
 
-    /// Waits for a job to end. It goes on even if nobody waits.
-    fn follow(&self, remote: &Remote, job: u64) -> Result<Value, Failure> {
-        // The space may be gone by then, but its jobs are told to the operator of the node.
+    /// The job continues in the background even if this process ends.
+    fn wait_for_job(&self, client: &OperatorClient, job: u64) -> Result<Value, Failure> {
+        // No space is named, because the job may delete it.
         loop {
-            let told = remote.ask(Method::GET, &format!("/admin/jobs/{job}"), "", &json!({}))?;
-            if told["ended_ts"].is_u64() {
-                return Ok(told);
+            let state = client.send_json(Method::GET, &format!("/admin/jobs/{job}"), "", &json!({}))?;
+            if state["ended_ts"].is_u64() {
+                return Ok(state);
             }
-            remote.pause();
+            client.wait_for_next_poll();
         }
     }
 
-    /// Serves on this machine only, for as long as the command takes.
-    fn serve_and_ask(&self, context: &Context) -> Result<Value, Failure> {
+    /// Serves on a local port until the command is done.
+    fn serve_and_call(&self, context: &Context) -> Result<Value, Failure> {
         let (store, _lock) = data_folder::open(context, Access::Write)?;
-        let options = context.loaded.config.node_options();
+        let options = context.settings.config.node_options();
         let node = Node::start(store, Arc::new(context.clock), Arc::new(NoSources), options);
-        let answer = self.serve_node_and_ask(context, &node);
+        let answer = self.serve_node_and_call(context, &node);
         node.stop();
         answer
     }
 
-    fn serve_node_and_ask(&self, context: &Context, node: &Node) -> Result<Value, Failure> {
-        home_space::found_home(node)?;
-        home_space::go_on_rewrapping(node)?;
+    fn serve_node_and_call(&self, context: &Context, node: &Node) -> Result<Value, Failure> {
+        home_space::create_home_space(node)?;
+        home_space::resume_rewrap(node)?;
         let failed = |why: String| Failure::new(format!("cannot start the server: {why}"), "try again");
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.map_err(|why| failed(why.to_string()))?;
-        let token = hex::encode(home_space::random_bytes::<32>()?);
-        let options = server::ServerOptions { backups: None, ..context.loaded.server_options() };
+        let token = hex::encode(random_bytes::<32>()?);
+        let options = server::ServerOptions { backups: None, ..context.settings.server_options() };
         let state = ServerState::new(node.clone(), options, &token);
         let local = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
         let server = runtime.block_on(server::serve(app(&state), local)).map_err(|why| failed(why.to_string()))?;
-        let answer = self.ask(&Remote::at(server.address, &token));
+        let answer = self.call_node(&OperatorClient::for_address(server.address, &token));
         runtime.block_on(server.stop());
         answer
     }
 
-    /// The space that a request is about; those about the node name none, because it may be gone.
+    /// The space for the request. Requests about the node name none, because the space may not exist.
     fn scope(&self) -> &str {
-        match self.what {
-            What::Spaces | What::Found { .. } | What::DeleteSpace { .. } => "",
+        match self.action {
+            AdminAction::Spaces | AdminAction::Found { .. } | AdminAction::DeleteSpace { .. } => "",
             _ => &self.space,
         }
     }
 
-    fn asked(&self) -> Asked {
+    fn admin_call(&self) -> AdminCall {
         let space = &self.space;
-        match &self.what {
-            What::Stats => get("/admin/stats"),
-            What::Threads => get("/v1/threads?limit=200"),
-            What::Users => get("/admin/users?limit=500"),
-            What::Role { user, role } => {
-                asked(Method::PUT, format!("/admin/users/{}", segment(user)), json!({ "role": word(role) }))
+        match &self.action {
+            AdminAction::Stats => get("/admin/stats"),
+            AdminAction::Threads => get("/v1/threads?limit=200"),
+            AdminAction::Users => get("/admin/users?limit=500"),
+            AdminAction::Role { user, role } => {
+                call(Method::PUT, format!("/admin/users/{}", percent_encode(user)), json!({ "role": value_name(role) }))
             }
-            What::RemoveUser { user } => asked(Method::DELETE, format!("/admin/users/{}", segment(user)), json!({})),
-            What::EraseUser { user, .. } => {
-                asked(Method::POST, format!("/admin/users/{}/erase", segment(user)), json!({}))
+            AdminAction::RemoveUser { user } => {
+                call(Method::DELETE, format!("/admin/users/{}", percent_encode(user)), json!({}))
             }
-            What::ExportUser { user, cursor } => {
-                get(format!("/admin/users/{}/export?limit=200&cursor={}", segment(user), segment(cursor)))
+            AdminAction::EraseUser { user, .. } => {
+                call(Method::POST, format!("/admin/users/{}/erase", percent_encode(user)), json!({}))
             }
-            What::Retention => get("/admin/retention"),
-            What::Retain { age, count, deleted, thread, .. } => {
+            AdminAction::ExportUser { user, cursor } => {
+                get(format!("/admin/users/{}/export?limit=200&cursor={}", percent_encode(user), percent_encode(cursor)))
+            }
+            AdminAction::Retention => get("/admin/retention"),
+            AdminAction::Retain { age, count, deleted, thread, .. } => {
                 let rule = json!({
-                    "thread": thread, "age_seconds": seconds(*age), "count": count, "deleted_seconds": seconds(*deleted),
+                    "thread": thread, "age_seconds": days_to_seconds(*age), "count": count, "deleted_seconds": days_to_seconds(*deleted),
                 });
-                asked(Method::PUT, "/admin/retention", rule)
+                call(Method::PUT, "/admin/retention", rule)
             }
-            What::LiftRetention { thread } => {
-                let query = thread.as_ref().map_or_else(String::new, |thread| format!("?thread={}", segment(thread)));
-                asked(Method::DELETE, format!("/admin/retention{query}"), json!({}))
+            AdminAction::LiftRetention { thread } => {
+                let query =
+                    thread.as_ref().map_or_else(String::new, |thread| format!("?thread={}", percent_encode(thread)));
+                call(Method::DELETE, format!("/admin/retention{query}"), json!({}))
             }
-            What::PurgeOld { dry_run: true } => get("/admin/retention/preview"),
-            What::PurgeOld { dry_run: false } => asked(Method::POST, "/admin/jobs", json!({ "work": "retain" })),
-            What::Purge { events } => asked(Method::POST, "/admin/purge", json!({ "events": events })),
-            What::Jobs => get("/admin/jobs"),
-            What::Reports => get("/admin/reports"),
-            What::Settle { number, note } => {
-                asked(Method::PUT, format!("/admin/reports/{number}"), json!({ "note": note }))
+            AdminAction::PurgeOld { dry_run: true } => get("/admin/retention/preview"),
+            AdminAction::PurgeOld { dry_run: false } => call(Method::POST, "/admin/jobs", json!({ "work": "retain" })),
+            AdminAction::Purge { events } => call(Method::POST, "/admin/purge", json!({ "events": events })),
+            AdminAction::Jobs => get("/admin/jobs"),
+            AdminAction::Reports => get("/admin/reports"),
+            AdminAction::Settle { number, note } => {
+                call(Method::PUT, format!("/admin/reports/{number}"), json!({ "note": note }))
             }
-            What::SigningKeys => get("/admin/signing-keys"),
-            What::NewSigningKey => asked(Method::POST, "/admin/signing-keys", json!({})),
-            What::EndSigningKey { number, after } => {
-                asked(Method::DELETE, format!("/admin/signing-keys/{number}?after_seconds={after}"), json!({}))
+            AdminAction::SigningKeys => get("/admin/signing-keys"),
+            AdminAction::NewSigningKey => call(Method::POST, "/admin/signing-keys", json!({})),
+            AdminAction::EndSigningKey { number, after } => {
+                call(Method::DELETE, format!("/admin/signing-keys/{number}?after_seconds={after}"), json!({}))
             }
-            What::RotateKey { id, after } => {
-                asked(Method::POST, format!("/admin/api-keys/{}/rotate?after_seconds={after}", segment(id)), json!({}))
+            AdminAction::RotateKey { id, after } => call(
+                Method::POST,
+                format!("/admin/api-keys/{}/rotate?after_seconds={after}", percent_encode(id)),
+                json!({}),
+            ),
+            AdminAction::Audit => get("/admin/audit"),
+            AdminAction::Spaces => get("/admin/spaces"),
+            AdminAction::Found { name, open } => {
+                call(Method::POST, "/admin/spaces", json!({ "name": name, "sealed": !open }))
             }
-            What::Audit => get("/admin/audit"),
-            What::Spaces => get("/admin/spaces"),
-            What::Found { name, open } => {
-                asked(Method::POST, "/admin/spaces", json!({ "name": name, "sealed": !open }))
+            AdminAction::DeleteSpace { .. } => {
+                call(Method::DELETE, format!("/admin/spaces/{}", percent_encode(space)), json!({}))
             }
-            What::DeleteSpace { .. } => asked(Method::DELETE, format!("/admin/spaces/{}", segment(space)), json!({})),
-            What::DestroyKeys { .. } => {
-                asked(Method::DELETE, format!("/admin/spaces/{}/keys", segment(space)), json!({}))
+            AdminAction::DestroyKeys { .. } => {
+                call(Method::DELETE, format!("/admin/spaces/{}/keys", percent_encode(space)), json!({}))
             }
-            What::Protect { how, field } => {
-                let body = json!({ "encrypt": word(how), "fields": field });
-                asked(Method::PUT, format!("/admin/spaces/{}/protection", segment(space)), body)
+            AdminAction::Protect { what, field } => {
+                let body = json!({ "encrypt": value_name(what), "fields": field });
+                call(Method::PUT, format!("/admin/spaces/{}/protection", percent_encode(space)), body)
             }
-            What::Rotate => asked(Method::POST, "/admin/jobs", json!({ "work": "rotate" })),
+            AdminAction::Rotate => call(Method::POST, "/admin/jobs", json!({ "work": "rotate" })),
         }
     }
 }

@@ -1,12 +1,12 @@
-//! `anteroom backup`: everything in one file, whether the node runs or not.
+//! `anteroom backup`: writes a backup, with or without a running node.
 
-use super::Done;
+use super::CommandResult;
 use crate::context::Context;
 use crate::data_folder::{self, Access};
 use crate::failure::Failure;
-use crate::formatting::{count, size};
-use crate::operator_client::Remote;
-use crate::progress::Bar;
+use crate::formatting::{format_count, format_size};
+use crate::operator_client::OperatorClient;
+use crate::progress::ProgressDisplay;
 use clap::Args;
 use node::Clock as _;
 use serde::Serialize;
@@ -15,10 +15,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Write everything to one new file, and read it back to be sure
+/// Back up the data folder to one new file, and verify the file by reading it back
 ///
-/// A node that runs goes on meanwhile, and writes the file itself: the path is as that process sees it.
-/// Secrets stay wrapped under the master key, which is not in the file: keep its recovery text, it is needed to restore.
+/// A running node writes the file itself and continues to serve; the path must be valid for that process. The backup
+/// does not contain the master key, which is needed to restore it: keep the recovery text.
 #[derive(Debug, Args)]
 pub(crate) struct Backup {
     /// The file to write
@@ -36,34 +36,33 @@ struct Answer {
 
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (rows, files) = (count(self.rows, "row"), count(self.content_files, "content file"));
-        writeln!(f, "{} written and read back: {rows}, {files}, {}", self.file, size(self.bytes))?;
-        write!(f, "to restore it you need the master key or its recovery text, which is not in the file")
+        let (rows, files) = (format_count(self.rows, "row"), format_count(self.content_files, "content file"));
+        writeln!(f, "{} written and verified: {rows}, {files}, {}", self.file, format_size(self.bytes))?;
+        write!(f, "to restore it you need the master key or its recovery text, which the backup does not contain")
     }
 }
 
 impl Backup {
-    pub(super) fn run(&self, context: &Context) -> Done {
+    pub(super) fn run(&self, context: &Context) -> CommandResult {
         super::refuse_pipe(&self.file)?;
-        let bar = Bar::bytes(context.json, "backing up", None);
-        let answer = match Remote::find(context) {
-            Some(remote) => self.ask(&remote, &bar),
-            None => self.work(context, &bar),
+        let bar = ProgressDisplay::for_bytes(context.json, "backing up", None);
+        let answer = match OperatorClient::find(context) {
+            Some(client) => self.request_from_node(&client, &bar),
+            None => self.write_directly(context, &bar),
         }?;
         drop(bar);
-        context.show(&answer)?;
+        context.print(&answer)?;
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Asks the node that runs, which writes the file itself.
-    fn ask(&self, remote: &Remote, bar: &Bar) -> Result<Answer, Failure> {
+    fn request_from_node(&self, client: &OperatorClient, bar: &ProgressDisplay) -> Result<Answer, Failure> {
         let file = std::path::absolute(&self.file).map_err(|why| Failure::file("use the path", &self.file, &why))?;
         let Some(file) = file.to_str() else {
-            let what = format!("{} is not a path that a running node can be told", file.display());
-            return Err(Failure::new(what, "choose a name in plain text, or stop the node first"));
+            let what = format!("the path {} is not valid UTF-8", file.display());
+            return Err(Failure::new(what, "choose another name, or stop the node first"));
         };
-        let mut progress = |state: &Value| bar.at(state["running"]["bytes"].as_u64().unwrap_or_default());
-        let made = remote.ask_for_work("/admin/backups", &json!({ "file": file }), &mut progress)?;
+        let mut progress = |state: &Value| bar.set(state["running"]["bytes"].as_u64().unwrap_or_default());
+        let made = client.post_with_progress("/admin/backups", &json!({ "file": file }), &mut progress)?;
         let number = |name: &str| made[name].as_u64().unwrap_or_default();
         Ok(Answer {
             file: file.to_owned(),
@@ -73,10 +72,9 @@ impl Backup {
         })
     }
 
-    /// Writes it without a running node.
-    fn work(&self, context: &Context, bar: &Bar) -> Result<Answer, Failure> {
+    fn write_directly(&self, context: &Context, bar: &ProgressDisplay) -> Result<Answer, Failure> {
         let (store, _lock) = data_folder::open(context, Access::Read)?;
-        let done = store.backup(&self.file, context.clock.now(), &mut |bytes| bar.at(bytes))?;
+        let done = store.backup(&self.file, context.clock.now(), &mut |bytes| bar.set(bytes))?;
         Ok(Answer {
             file: self.file.display().to_string(),
             rows: done.rows,

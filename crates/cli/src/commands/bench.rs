@@ -1,6 +1,6 @@
-//! `anteroom bench`: how fast this machine runs the node.
+//! `anteroom bench`: runs the benchmarks.
 
-use super::Done;
+use super::CommandResult;
 use crate::bench;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -8,26 +8,26 @@ use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Measure how fast the node is on this machine
+/// Run benchmarks on this machine
 ///
-/// Each benchmark prints a table and one line of JSON, with --json or without.
+/// Each benchmark prints a table and one line of JSON, with or without --json.
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
-    /// The benchmark; all of them if none is named
+    /// The benchmark; all of them if not given
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// Smaller and quicker, to see that it works rather than how fast it is
+    /// Use small data sets; each benchmark ends within a minute, and its figures mean less
     #[arg(long)]
     quick: bool,
-    /// Where to put the stores that are measured; the system's temporary folder if not given
+    /// Where to create the databases; the system's temporary folder if not given
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
 
 impl Bench {
-    pub(super) fn run(&self, _context: &Context) -> Done {
+    pub(super) fn run(&self, _context: &Context) -> CommandResult {
         bench::run(self.name.as_deref(), self.quick, self.dir.clone())
-            .map_err(|why| Failure::new(format!("{why:#}"), "check the name and that --dir has room"))?;
+            .map_err(|why| Failure::new(format!("{why:#}"), "check the name, and that there is enough disk space"))?;
         Ok(ExitCode::SUCCESS)
     }
 }

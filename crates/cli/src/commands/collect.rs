@@ -1,9 +1,9 @@
-//! `anteroom collect`: forget what nobody refers to.
+//! `anteroom collect`: removes unreferenced content.
 
-use super::Done;
+use super::CommandResult;
 use crate::context::Context;
 use crate::data_folder::{self, Access};
-use crate::formatting::count;
+use crate::formatting::format_count;
 use clap::Args;
 use node::node_commands::{self, Collected};
 use node::{Clock as _, WriterCore};
@@ -11,7 +11,9 @@ use serde::Serialize;
 use std::fmt;
 use std::process::ExitCode;
 
-/// Forget content that nobody refers to any more, after its grace period, and delete its files
+/// Remove content that nothing has referred to for store.unreferenced_content_hours, and delete its files
+///
+/// A running node does this by itself.
 #[derive(Debug, Args)]
 pub(crate) struct Collect;
 
@@ -23,17 +25,17 @@ struct Answer {
 
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let contents = count(self.forgotten as u64, "content");
-        writeln!(f, "{contents} forgotten, {} deleted", count(self.deleted as u64, "file"))
+        let contents = format_count(self.forgotten as u64, "content");
+        writeln!(f, "{contents} removed, {} deleted", format_count(self.deleted as u64, "file"))
     }
 }
 
 impl Collect {
-    pub(super) fn run(&self, context: &Context) -> Done {
+    pub(super) fn run(&self, context: &Context) -> CommandResult {
         let (store, _lock) = data_folder::open(context, Access::Write)?;
         let core = WriterCore::new(store);
         let mut answer = Answer { forgotten: 0, deleted: 0 };
-        // Each turn is bounded, and files go in the turn after the one that forgets them.
+        // Each round is bounded, and a file is deleted in the round after the commit that removes its row.
         loop {
             let Collected { forgotten, deleted } = core.ask(node_commands::Collect, context.clock.now())?;
             if (forgotten, deleted) == (0, 0) {
@@ -42,7 +44,7 @@ impl Collect {
             answer.forgotten += forgotten;
             answer.deleted += deleted;
         }
-        context.show(&answer)?;
+        context.print(&answer)?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -1,6 +1,6 @@
-//! `anteroom completions`: so that a shell completes what is typed.
+//! `anteroom completions`: prints shell completions.
 
-use super::Done;
+use super::CommandResult;
 use crate::arguments::Arguments;
 use crate::context::Context;
 use clap::{Args, CommandFactory as _};
@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::fmt;
 use std::process::ExitCode;
 
-/// Print a script that makes a shell complete this command
+/// Print a completion script for a shell
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
     /// The shell
@@ -30,11 +30,11 @@ impl fmt::Display for Answer {
 }
 
 impl Completions {
-    pub(super) fn run(&self, context: &Context) -> Done {
+    pub(super) fn run(&self, context: &Context) -> CommandResult {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Arguments::command(), "anteroom", &mut script);
         let script = String::from_utf8_lossy(&script).into_owned();
-        context.show(&Answer { shell: self.shell.to_string(), script })?;
+        context.print(&Answer { shell: self.shell.to_string(), script })?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -1,7 +1,7 @@
-//! `anteroom config`: the settings in force, and where each came from.
+//! `anteroom config`: shows all settings.
 
-use super::Done;
-use crate::config::{Value, sample};
+use super::CommandResult;
+use crate::config::{EffectiveSetting, sample_file};
 use crate::context::Context;
 use clap::Args;
 use serde::Serialize;
@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::process::ExitCode;
 
-/// Show the settings in force and where each came from
+/// Show all settings and where each value comes from
 #[derive(Debug, Args)]
 pub(crate) struct ShowConfig {
-    /// Print a configuration file with every setting and its meaning instead
+    /// Print a configuration file that documents every setting instead
     #[arg(long)]
     sample: bool,
 }
@@ -49,16 +49,16 @@ impl fmt::Display for Sample {
 }
 
 impl ShowConfig {
-    pub(super) fn run(&self, context: &Context) -> Done {
+    pub(super) fn run(&self, context: &Context) -> CommandResult {
         if self.sample {
-            context.show(&Sample { sample: sample() })?;
+            context.print(&Sample { sample: sample_file() })?;
         } else {
-            context.show(&Answer { settings: context.loaded.values.iter().map(shown).collect() })?;
+            context.print(&Answer { settings: context.settings.effective.iter().map(describe).collect() })?;
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-fn shown(value: &Value) -> (String, Shown) {
-    (value.key.clone(), Shown { value: value.value.clone(), from: value.origin.to_string() })
+fn describe(setting: &EffectiveSetting) -> (String, Shown) {
+    (setting.name.clone(), Shown { value: setting.value.clone(), from: setting.origin.to_string() })
 }

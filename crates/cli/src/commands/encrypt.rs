@@ -1,24 +1,25 @@
-//! `anteroom encrypt`: what rests plain, encrypted.
+//! `anteroom encrypt`: applies the encryption setting of each space to stored content.
 
-use super::Done;
+use super::CommandResult;
 use crate::context::Context;
 use crate::data_folder::{self, Access};
 use crate::row_rewrite::{self, ROWS_PER_STEP};
 use clap::Args;
 use std::process::ExitCode;
 
-/// Encrypt content that rests plain, such as that of an older release
+/// Apply the encryption setting of each space to content that is already stored
 ///
-/// May be stopped and run again: it goes on where it was.
+/// `anteroom admin protect` changes the setting. If interrupted, run it again: it resumes where it stopped.
 #[derive(Debug, Args)]
 pub(crate) struct Encrypt;
 
 impl Encrypt {
-    pub(super) fn run(&self, context: &Context) -> Done {
+    pub(super) fn run(&self, context: &Context) -> CommandResult {
         let (mut store, _lock) = data_folder::open(context, Access::Write)?;
-        let swept = row_rewrite::run(context, &store, "encrypting", |batch| batch.encrypt_existing(ROWS_PER_STEP))?;
-        row_rewrite::compact(&mut store);
-        context.show(&swept)?;
+        let report =
+            row_rewrite::rewrite_rows(context, &store, "encrypting", |batch| batch.encrypt_existing(ROWS_PER_STEP))?;
+        row_rewrite::compact_database(&mut store);
+        context.print(&report)?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -1,10 +1,10 @@
-//! `anteroom export`: what is kept here, as a bundle.
+//! `anteroom export`: writes events and content to a bundle.
 
-use super::Done;
+use super::CommandResult;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::formatting::{count, size};
-use crate::progress::Bar;
+use crate::formatting::{format_count, format_size};
+use crate::progress::ProgressDisplay;
 use crate::{data_folder, output};
 use clap::Args;
 use model::{Seq, SpaceId};
@@ -20,19 +20,19 @@ use store::Db;
 use store::disk::sync_dir;
 use store::tables::Snapshot;
 
-/// Write events and contents that are here to a bundle
+/// Export events and content to a bundle that another node can import
 ///
-/// Events are written in the order of their arrival, in whatever stage they are; sealed ones stay sealed. Contents
-/// follow. Content that came later for events of an earlier export is in a whole export only.
+/// Events are written in order of arrival, whatever their stage; sealed events stay sealed. Content follows. With
+/// --after, content that arrived later for events before that number is not included; a full export has it.
 #[derive(Debug, Args)]
 pub(crate) struct Export {
-    /// Only this space
+    /// Export this space only
     #[arg(long, value_name = "ID")]
     space: Option<SpaceId>,
-    /// Where to write the bundle; `-` is standard output
+    /// The file to write; `-` for standard output
     #[arg(long, value_name = "FILE", default_value = "-")]
     out: PathBuf,
-    /// Only what arrived after this number, which an earlier export said
+    /// Export only events after this number, which an earlier export printed
     #[arg(long, value_name = "N", default_value_t = 0)]
     after: u64,
 }
@@ -44,56 +44,56 @@ struct Answer(Exported);
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let done = &self.0;
-        let (events, contents) = (count(done.events, "event"), count(done.contents, "content"));
-        writeln!(f, "{events} and {contents} written, {}", size(done.bytes))?;
+        let (events, contents) = (format_count(done.events, "event"), format_count(done.contents, "content"));
+        writeln!(f, "{events} and {contents} exported, {}", format_size(done.bytes))?;
         if done.too_large > 0 {
-            let most = size(CONTENT_RECORD_BYTES_MAX as u64);
-            writeln!(f, "{} left out: larger than {most}", count(done.too_large, "content"))?;
+            let most = format_size(CONTENT_RECORD_BYTES_MAX as u64);
+            writeln!(f, "{} not exported: larger than {most}", format_count(done.too_large, "content"))?;
         }
-        write!(f, "the last number is {}; export what comes later with --after {0}", done.last)
+        write!(f, "last event number: {}; to export later events, use --after {0}", done.last)
     }
 }
 
 impl Export {
-    pub(super) fn run(&self, context: &Context) -> Done {
-        let (db, _store, _lock) = data_folder::read(context)?;
+    pub(super) fn run(&self, context: &Context) -> CommandResult {
+        let (db, _store, _lock) = data_folder::open_snapshot(context)?;
         if let Some(space) = &self.space
-            && !is_known(&db, space)?
+            && !has_data_of(&db, space)?
         {
-            let what = format!("nothing of a space {space} is here");
+            let what = format!("this node has no data of space {space}");
             return Err(Failure::new(what, "`anteroom status` lists the spaces"));
         }
         if self.out == Path::new("-") {
-            return self.to_standard_output(context, &db);
+            return self.write_to_stdout(context, &db);
         }
-        let done = self.to_file(context, &db)?;
-        context.show(&Answer(done))?;
+        let done = self.write_to_file(context, &db)?;
+        context.print(&Answer(done))?;
         Ok(ExitCode::SUCCESS)
     }
 
     fn write(&self, context: &Context, db: &Db<Snapshot>, out: impl Write) -> Result<Exported, Failure> {
-        let bar = Bar::bytes(context.json, "exporting", None);
+        let bar = ProgressDisplay::for_bytes(context.json, "exporting", None);
         let options = ExportOptions { space: self.space, after: Seq(self.after) };
-        Ok(export(db, options, out, &mut |done| bar.at(done.bytes))?)
+        Ok(export(db, options, out, &mut |done| bar.set(done.bytes))?)
     }
 
-    fn to_standard_output(&self, context: &Context, db: &Db<Snapshot>) -> Done {
+    fn write_to_stdout(&self, context: &Context, db: &Db<Snapshot>) -> CommandResult {
         if std::io::stdout().is_terminal() {
-            let what = "a bundle is not for reading, and standard output is a terminal";
-            return Err(Failure::new(what, "pass --out FILE, or send the output into a file or a pipe"));
+            let what = "a bundle is binary data, and standard output is a terminal";
+            return Err(Failure::new(what, "pass --out FILE, or redirect the output to a file or a pipe"));
         }
         let done = self.write(context, db, BufWriter::new(std::io::stdout().lock()))?;
-        output::show_beside(context.json, &Answer(done))?;
+        output::print_to_stderr(context.json, &Answer(done))?;
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Writes under a temporary name, so that what stands under the name is whole.
-    fn to_file(&self, context: &Context, db: &Db<Snapshot>) -> Result<Exported, Failure> {
+    /// Writes to a temporary name and renames it, so that the final file is always complete.
+    fn write_to_file(&self, context: &Context, db: &Db<Snapshot>) -> Result<Exported, Failure> {
         let path = &self.out;
         let failed = |why| Failure::file("write the bundle", path, &why);
         if path.exists() {
-            let what = format!("{} is there already", path.display());
-            return Err(Failure::new(what, "choose another name, or move the old bundle away first"));
+            let what = format!("{} already exists", path.display());
+            return Err(Failure::new(what, "choose another name, or move the old file away first"));
         }
         let mut part = path.clone().into_os_string();
         part.push(".part");
@@ -118,7 +118,7 @@ fn sync_parent(path: &Path) -> std::io::Result<()> {
     }
 }
 
-fn is_known(db: &Db<Snapshot>, space: &SpaceId) -> Result<bool, Failure> {
+fn has_data_of(db: &Db<Snapshot>, space: &SpaceId) -> Result<bool, Failure> {
     use engine::reads::Reads as _;
     Ok(db.space_no(space)?.is_some() || !db.carried(space, Seq(0), 1)?.is_empty() || db.joined(space)?)
 }

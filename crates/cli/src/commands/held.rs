@@ -1,9 +1,9 @@
-//! `anteroom held`: what is waited for.
+//! `anteroom held`: lists the needs of held events.
 
-use super::Done;
+use super::CommandResult;
 use crate::context::Context;
 use crate::data_folder;
-use crate::formatting::{count, hunt, moment_from, tame};
+use crate::formatting::{escape_controls, format_count, format_hunt, format_time_relative};
 use clap::Args;
 use model::SpaceId;
 use node::explain::{HeldFilter, HeldList, HeldNeed, held};
@@ -11,17 +11,17 @@ use serde::Serialize;
 use std::fmt;
 use std::process::ExitCode;
 
-/// List what is waited for: each need, how many wait, since when, and when it is hunted next
+/// List what held events wait for: each need, the number of events, since when, and the next attempt to fetch it
 #[derive(Debug, Args)]
 pub(crate) struct Held {
-    /// At most so many needs
+    /// The maximum number of needs to list
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: usize,
-    /// Only needs of this kind
+    /// List needs of this kind only
     #[arg(long, value_name = "KIND")]
     #[arg(value_parser = ["event", "key", "address", "git", "repository", "time", "content"])]
     kind: Option<String>,
-    /// Only what events of this space wait for
+    /// List needs of events in this space only
     #[arg(long, value_name = "ID")]
     space: Option<SpaceId>,
 }
@@ -35,11 +35,11 @@ struct Answer {
 }
 
 impl Held {
-    pub(super) fn run(&self, context: &Context) -> Done {
-        let (db, _store, _lock) = data_folder::read(context)?;
+    pub(super) fn run(&self, context: &Context) -> CommandResult {
+        let (db, _store, _lock) = data_folder::open_snapshot(context)?;
         let filter = HeldFilter { word: self.kind.clone(), space: self.space };
         let list = held(&db, self.limit, &filter)?;
-        context.show(&Answer { list, now: context.now() })?;
+        context.print(&Answer { list, now: context.now() })?;
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -48,33 +48,35 @@ impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.list.held {
             0 => writeln!(f, "no event is held")?,
-            held => writeln!(f, "{} held", count(held, "event"))?,
+            held => writeln!(f, "{} held", format_count(held, "event"))?,
         }
         self.list.needs.iter().try_for_each(|need| write_need(f, need, self.now))?;
         if self.list.and_more {
-            writeln!(f, "and more needs; list more with --limit")?;
+            writeln!(f, "there are more needs; use --limit to list them")?;
         }
         if !self.list.needs.is_empty() {
-            writeln!(f, "`anteroom explain ID` tells more of an event, `anteroom retry NEED` asks for a hunt")?;
+            writeln!(
+                f,
+                "`anteroom explain ID` shows details of an event, `anteroom retry NEED` tries to fetch a need now"
+            )?;
         }
         Ok(())
     }
 }
 
 fn write_need(f: &mut fmt::Formatter<'_>, held: &HeldNeed, now: u64) -> fmt::Result {
-    writeln!(f, "{}", tame(&held.need.to_string()))?;
+    writeln!(f, "{}", escape_controls(&held.need.to_string()))?;
     let more = if held.and_more { " or more" } else { "" };
-    let waiting = count(held.waiting, "event");
-    let verb = if held.waiting == 1 { "waits" } else { "wait" };
-    writeln!(f, "  {waiting}{more} {verb} for it, since {}", moment_from(now, held.since))?;
+    let waiting = format_count(held.waiting, "event");
+    writeln!(f, "  {waiting}{more} waiting, the first since {}", format_time_relative(now, held.since))?;
     for waiting in &held.first {
         writeln!(f, "  {} {}", waiting.kind.as_deref().unwrap_or("event"), waiting.id)?;
     }
     match &held.hunted {
-        Some(hunted) => writeln!(f, "  {}", hunt(now, hunted)),
+        Some(hunted) => writeln!(f, "  {}", format_hunt(now, hunted)),
         None => match &held.need {
-            model::Need::Time(at) => writeln!(f, "  met by the clock {}", moment_from(now, at.0)),
-            _ => writeln!(f, "  not hunted"),
+            model::Need::Time(at) => writeln!(f, "  reached {}", format_time_relative(now, at.0)),
+            _ => writeln!(f, "  not being fetched"),
         },
     }
 }

@@ -1,13 +1,13 @@
-//! `anteroom import`: events and contents from a bundle.
+//! `anteroom import`: reads events and content from a bundle.
 
-use super::Done;
+use super::CommandResult;
 use crate::context::Context;
 use crate::data_folder::{self, Access};
 use crate::failure::Failure;
-use crate::formatting::{count, size};
+use crate::formatting::{format_count, format_size};
 use crate::output;
-use crate::progress::Bar;
-use crate::signals::Signals;
+use crate::progress::ProgressDisplay;
+use crate::signals::ShutdownSignals;
 use clap::Args;
 use node::Node;
 use node::bundle::{ImportProgress, Imported, import};
@@ -22,12 +22,12 @@ use std::sync::Arc;
 
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Bring in events and contents from a bundle that `export` wrote
+/// Import events and content from a bundle that `export` wrote
 ///
-/// What is here already is skipped quickly, so an import that was interrupted is resumed by running it again.
+/// Events that are already stored are skipped. To resume an interrupted import, run it again.
 #[derive(Debug, Args)]
 pub(crate) struct Import {
-    /// The bundle; `-` reads standard input
+    /// The bundle; `-` for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }
@@ -37,16 +37,16 @@ pub(crate) struct Import {
 struct Answer(Imported);
 
 impl Import {
-    pub(super) fn run(&self, context: &Context) -> Done {
-        let (input, total) = open(&self.file)?;
+    pub(super) fn run(&self, context: &Context) -> CommandResult {
+        let (input, total) = open_bundle(&self.file)?;
         let (store, _lock) = data_folder::open(context, Access::Write)?;
-        let signals = Signals::listen()?;
-        let options = context.loaded.config.node_options();
+        let signals = ShutdownSignals::listen()?;
+        let options = context.settings.config.node_options();
         let node = Node::start(store, Arc::new(context.clock), Arc::new(NoSources), options);
-        let bar = Bar::bytes(context.json, "importing", total);
+        let bar = ProgressDisplay::for_bytes(context.json, "importing", total);
         let mut watch = |progress: ImportProgress| {
-            bar.at(progress.bytes);
-            !signals.is_asked()
+            bar.set(progress.bytes);
+            !signals.is_shutdown_requested()
         };
         tracing::debug!("reading the bundle");
         let (imported, ended) = import(&node, input, &mut watch);
@@ -55,17 +55,17 @@ impl Import {
         let answer = Answer(imported);
         if let Err(why) = ended {
             if !context.json {
-                output::complain(&format!("before the import ended:\n{answer}\n"));
+                output::write_stderr(&format!("imported before the error:\n{answer}\n"));
             }
-            return Err(Failure::from(why).after(&answer));
+            return Err(Failure::from(why).with_result(&answer));
         }
-        context.show(&answer)?;
+        context.print(&answer)?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// The bundle, and how long it is if that can be known.
-fn open(path: &Path) -> Result<(Box<dyn Read>, Option<u64>), Failure> {
+/// The bundle, and its length if it is a regular file.
+fn open_bundle(path: &Path) -> Result<(Box<dyn Read>, Option<u64>), Failure> {
     if path == Path::new("-") {
         return Ok((Box::new(BufReader::with_capacity(BUFFER_BYTES, std::io::stdin())), None));
     }
@@ -82,16 +82,16 @@ fn open(path: &Path) -> Result<(Box<dyn Read>, Option<u64>), Failure> {
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let imported = &self.0;
-        writeln!(f, "{} read, {}", count(imported.records, "record"), size(imported.bytes))?;
+        writeln!(f, "{} read, {}", format_count(imported.records, "record"), format_size(imported.bytes))?;
         let counts = [
             ("applied", imported.applied),
-            ("held on arrival", imported.held),
-            ("carried for others", imported.carried),
-            ("known already", imported.known),
+            ("held", imported.held),
+            ("carried for other nodes", imported.carried),
+            ("already stored", imported.known),
             ("contents stored", imported.contents),
-            ("contents known already", imported.contents_known),
-            ("contents that nobody here refers to", imported.contents_unwanted),
-            ("left alone because a rule was broken; run `anteroom verify`", imported.parked),
+            ("contents already stored", imported.contents_known),
+            ("contents that no event refers to", imported.contents_unwanted),
+            ("parked after an internal error; run `anteroom verify`", imported.parked),
         ];
         for (what, number) in counts.into_iter().filter(|(_, number)| *number > 0) {
             writeln!(f, "  {number:>10} {what}")?;
@@ -100,21 +100,17 @@ impl fmt::Display for Answer {
             writeln!(f, "  {number:>10} refused: {why}")?;
         }
         for (why, number) in &imported.turned_away {
-            writeln!(f, "  {number:>10} turned away: {why}")?;
+            writeln!(f, "  {number:>10} not accepted: {why}")?;
         }
         for (why, number) in &imported.dropped {
-            writeln!(f, "  {number:>10} dropped at the door ({why})")?;
+            writeln!(f, "  {number:>10} invalid, dropped ({why})")?;
         }
         for dropped in &imported.first_dropped {
             writeln!(f, "             at byte {}: {}", dropped.at, dropped.why)?;
         }
         match imported.waiting {
-            0 => write!(f, "nothing waits"),
-            waiting => write!(f, "{} now; `anteroom held` says for what", waits(waiting)),
+            0 => write!(f, "no event is held"),
+            held => write!(f, "{} held now; `anteroom held` shows what they wait for", format_count(held, "event")),
         }
     }
-}
-
-fn waits(number: u64) -> String {
-    if number == 1 { "1 event waits".into() } else { format!("{number} events wait") }
 }

@@ -1,6 +1,6 @@
-//! `anteroom init`: a new data folder and its master key.
+//! `anteroom init`: creates a data folder and its master key.
 
-use super::Done;
+use super::CommandResult;
 use crate::context::Context;
 use crate::data_folder::{self, Access};
 use crate::failure::Failure;
@@ -20,12 +20,11 @@ pub(crate) struct Init {
     recover: Option<String>,
 }
 
-/// What was made.
 #[derive(Debug, Serialize)]
 pub(super) struct Initialised {
     data_dir: String,
     master_key: String,
-    /// Only of a key that was made now.
+    /// Only if the key was created now.
     recovery_text: Option<String>,
 }
 
@@ -33,83 +32,88 @@ impl fmt::Display for Initialised {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "The data folder {} is ready; its master key is {}.", self.data_dir, self.master_key)?;
         let Some(text) = &self.recovery_text else { return Ok(()) };
-        writeln!(f, "\nWrite down the recovery text and keep it away from this machine. Without the key file or")?;
-        writeln!(f, "this text nobody can read what is sealed here, nor restore a backup:\n")?;
+        writeln!(f, "\nWrite down the recovery text and keep it somewhere else. Without the key file or this text")?;
+        writeln!(f, "nobody can open the data folder or restore a backup:\n")?;
         let groups: Vec<&str> = text.split(' ').collect();
         groups.chunks(8).try_for_each(|line| writeln!(f, "    {}", line.join(" ")))
     }
 }
 
 impl Init {
-    pub(super) fn run(&self, context: &Context) -> Done {
-        let secret = self.recover.as_deref().map(master_key_file::recovery_argument).transpose()?;
-        let made = make(context, secret)?;
-        context.show(&made)?;
+    pub(super) fn run(&self, context: &Context) -> CommandResult {
+        let secret = self.recover.as_deref().map(master_key_file::read_recovery_argument).transpose()?;
+        let made = create_folder_and_key(context, secret)?;
+        context.print(&made)?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// Makes the folder and the key: a new one, or the one that is to be recovered.
-pub(super) fn make(context: &Context, recovered: Option<Secret>) -> Result<Initialised, Failure> {
-    let (folder, place) = (context.data_dir(), &context.loaded.master_key);
-    let has_database = data_folder::database(folder).exists();
-    let Some(key) = place.own_file() else { return make_under(context, recovered, has_database) };
+/// Creates the folder and the key file, from a recovered secret or a new one.
+pub(super) fn create_folder_and_key(context: &Context, recovered: Option<Secret>) -> Result<Initialised, Failure> {
+    let (folder, source) = (context.data_dir(), &context.settings.master_key);
+    let has_database = data_folder::database_path(folder).exists();
+    let Some(key) = source.key_file() else { return create_folder_only(context, recovered, has_database) };
     if key.exists() {
-        let what = format!("{} has a master key already: {}", folder.display(), key.display());
+        let what = format!("{} already has a master key: {}", folder.display(), key.display());
         return Err(Failure::new(what, "use it as it is, or pass another --data-dir"));
     }
     if has_database && recovered.is_none() {
-        let what = format!("{} has a database but its master key is not at {}", folder.display(), key.display());
-        let what_to_do = "put the key file back, pass --master-key FILE, or recreate it: init --recover TEXT";
+        let what = format!("{} has a database, but its master key is not at {}", folder.display(), key.display());
+        let what_to_do =
+            "restore the key file, pass --master-key FILE, or recreate it with `anteroom init --recover TEXT`";
         return Err(Failure::new(what, what_to_do));
     }
     data_folder::create(folder)?;
     let _lock = data_folder::lock(folder, Access::Write)?;
     let is_new = recovered.is_none();
-    let secret = recovered.map_or_else(master_key_file::make, Ok)?;
+    let secret = recovered.map_or_else(master_key_file::generate_secret, Ok)?;
     if has_database {
         try_key(context, &secret)?;
     }
     master_key_file::write(key, &secret)?;
     if !has_database {
-        // From now on a folder with a key and no database has lost it.
+        // The key is written first: a folder with a key but without a database has lost its database.
         try_key(context, &secret)?;
     }
     Ok(Initialised {
         data_dir: folder.display().to_string(),
         master_key: key.display().to_string(),
-        recovery_text: is_new.then(|| master_key_file::recovery_text(&secret).to_string()),
+        recovery_text: is_new.then(|| master_key_file::format_recovery_text(&secret).to_string()),
     })
 }
 
-/// Makes the folder under a key that is handed to us: it is there already, and nothing is written of it.
-fn make_under(context: &Context, recovered: Option<Secret>, has_database: bool) -> Result<Initialised, Failure> {
-    let (folder, place) = (context.data_dir(), &context.loaded.master_key);
+/// Creates the folder with a key from the environment or systemd, which is never written to disk.
+fn create_folder_only(
+    context: &Context,
+    recovered: Option<Secret>,
+    has_database: bool,
+) -> Result<Initialised, Failure> {
+    let (folder, source) = (context.data_dir(), &context.settings.master_key);
     if recovered.is_some() {
-        let what = format!("the master key comes from {place}, so there is no file to recreate");
-        return Err(Failure::new(what, "put the recovered key there, or pass --master-key FILE"));
+        let what = format!("the master key comes from {source}, so there is no key file to recreate");
+        return Err(Failure::new(what, "provide the recovered key there, or pass --master-key FILE"));
     }
     if has_database {
-        let what = format!("{} has a database already", folder.display());
+        let what = format!("{} already has a database", folder.display());
         return Err(Failure::new(what, "use it as it is, or pass another --data-dir"));
     }
     data_folder::create(folder)?;
     let _lock = data_folder::lock(folder, Access::Write)?;
-    try_key(context, &place.secret()?)?;
-    let (data_dir, master_key) = (folder.display().to_string(), format!("in {place}"));
+    try_key(context, &source.read_secret()?)?;
+    let (data_dir, master_key) = (folder.display().to_string(), format!("in {source}"));
     Ok(Initialised { data_dir, master_key, recovery_text: None })
 }
 
-/// Opens the database with a key, making it if there is none: a key is kept only if it opens what is there.
+/// Opens the database, or creates it. A recovered key is written only after it has opened the existing database.
 fn try_key(context: &Context, secret: &Secret) -> Result<(), Failure> {
     let folder = context.data_dir();
     let disk = FolderDisk::new(folder).map_err(|why| Failure::file("use the data folder", folder, &why))?;
-    let options = context.loaded.config.store_options();
+    let options = context.settings.config.store_options();
     match Store::open(Arc::new(disk), MasterKey::new(secret), options) {
         Ok(_) => Ok(()),
         Err(store::OpenError::WrongKey(_)) => Err(Failure::new(
-            format!("this recovery text is not that of {}; no key file was written", folder.display()),
-            "compare it with what was written down, group by group",
+            format!("this recovery text does not match {}; no key file was written", folder.display()),
+            "compare it with your copy, group by group",
         )),
         Err(why) => Err(why.into()),
     }

@@ -1,12 +1,14 @@
-//! `anteroom key`: API keys, whether the node runs or not.
+//! `anteroom key`: manages API keys, with or without a running node.
 
-use super::Done;
+use super::CommandResult;
 use crate::configured_keys;
 use crate::context::Context;
 use crate::data_folder::{self, Access};
 use crate::failure::Failure;
+use crate::formatting::format_count;
 use crate::home_space;
-use crate::operator_client::Remote;
+use crate::operator_client::OperatorClient;
+use crate::random::random_bytes;
 use clap::{Args, Subcommand, ValueEnum};
 use engine::access::KeyRole;
 use http::Method;
@@ -22,42 +24,43 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use store::shared::api_keys::ApiKey;
 
-/// Create, list and revoke API keys, whether the node runs or not
+/// Create, list and revoke API keys
+///
+/// Works with or without a running node.
 #[derive(Debug, Args)]
 pub(crate) struct Key {
-    /// The space that the key is for
+    /// The space of the key
     #[arg(long, global = true, default_value = "home")]
     space: String,
-    /// What to do.
     #[command(subcommand)]
-    what: What,
+    action: KeyAction,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
-    /// Make a key and print it; it is not shown again
+enum KeyAction {
+    /// Create a key and print it; it is shown only once
     Create {
-        /// What the key is for
+        /// The role of the key
         role: Role,
-        /// What to call it
+        /// A name for the key
         #[arg(long, default_value = "")]
         label: String,
     },
-    /// Print a new key, and the lines that declare it in the configuration file; nothing is stored
+    /// Print a new key and the lines that declare it in the configuration file; nothing is stored
     Hash {
-        /// What the key is for
+        /// The role of the key
         role: Role,
-        /// What to call it
+        /// A name for the key
         #[arg(long, default_value = "")]
         label: String,
     },
     /// List keys, without their secrets
     List,
-    /// End a key
+    /// Revoke a key
     Revoke {
-        /// The key's id, as `list` shows it
+        /// The id of the key, as shown by `list`
         id: String,
-        /// Accept it for so many seconds more, so that clients can change to another
+        /// Revoke it after this many seconds, so that clients have time to change to another key
         #[arg(long, default_value_t = 0, value_name = "SECONDS")]
         after: u64,
     },
@@ -65,16 +68,16 @@ enum What {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Role {
-    /// For browsers and apps: acts only for users that a backend vouches for
+    /// For browsers and apps: acts for users whose id a backend has signed
     Frontend,
-    /// For your application's server: names the users it acts for
+    /// For your application's server: acts for any user it names
     Backend,
-    /// As backend, and administers the space
+    /// As backend, and can administer the space
     Admin,
 }
 
 impl Role {
-    fn role(self) -> KeyRole {
+    fn key_role(self) -> KeyRole {
         match self {
             Role::Frontend => KeyRole::Frontend,
             Role::Backend => KeyRole::Backend,
@@ -84,57 +87,59 @@ impl Role {
 }
 
 #[derive(Debug, Serialize)]
-struct Made {
+struct CreatedKey {
     id: String,
     role: String,
     key: String,
 }
 
-impl fmt::Display for Made {
+impl fmt::Display for CreatedKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.key)?;
-        write!(f, "\nThis is the {} key {}. It is not shown again; send it as X-API-Key.", self.role, self.id)
+        write!(f, "\nThis is {} key {}. It is not shown again. Send it in the header X-API-Key.", self.role, self.id)
     }
 }
 
-/// A key that is to be declared.
 #[derive(Debug, Serialize)]
-struct Hashed {
+struct KeyForConfig {
     id: String,
     role: String,
     key: String,
-    /// What declares it.
+    /// The lines for the configuration file.
     config: String,
 }
 
-impl fmt::Display for Hashed {
+impl fmt::Display for KeyForConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.key)?;
-        writeln!(f, "\nThis is the {} key {}. It is not shown again; send it as X-API-Key.", self.role, self.id)?;
         writeln!(
             f,
-            "It works when these lines stand at the end of the configuration file and the node was restarted:"
+            "\nThis is {} key {}. It is not shown again. Send it in the header X-API-Key.",
+            self.role, self.id
         )?;
+        writeln!(f, "To activate it, add these lines to the end of the configuration file and restart the node:")?;
         write!(f, "\n{}", self.config)
     }
 }
 
-impl Hashed {
-    fn new(role: KeyRole, space: &str, label: &str) -> Result<Hashed, Failure> {
-        let key = NewKey::new(home_space::random_bytes()?, &home_space::random_bytes()?);
+impl KeyForConfig {
+    fn new(role: KeyRole, space: &str, label: &str) -> Result<KeyForConfig, Failure> {
+        let key = NewKey::new(random_bytes()?, &random_bytes()?);
         let (id, hash, role) = (hex::encode(key.id), hex::encode(key.hash), role.word().to_owned());
         let text = |text: &str| toml::Value::from(text).to_string();
         let (space, label) = (text(space), text(label));
         let config = format!(
-            "[[keys]]\nid = \"{id}\"\nhash = \"{hash}\"\nrole = \"{role}\"\nspace = {space}\nlabel = {label}\n"
+            "[[api_keys]]\nid = \"{id}\"\nhash = \"{hash}\"\nrole = \"{role}\"\nspace = {space}\nlabel = {label}\n"
         );
-        Ok(Hashed { id, role, key: key.text, config })
+        Ok(KeyForConfig { id, role, key: key.text, config })
     }
 }
 
 #[derive(Debug, Serialize)]
-struct Listed {
+struct KeyList {
     keys: Vec<Entry>,
+    #[serde(skip)]
+    now: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -157,62 +162,68 @@ impl Entry {
         }
     }
 
-    fn state(&self) -> &'static str {
+    fn state(&self, now: u64) -> &'static str {
         match (self.declared, self.ends_ts) {
             (true, _) => "declared",
-            (false, Some(_)) => "ends",
-            (false, None) => "good",
+            (false, Some(end)) if end <= now => "revoked",
+            (false, Some(_)) => "ending",
+            (false, None) => "active",
         }
     }
 }
 
-impl fmt::Display for Listed {
+impl fmt::Display for KeyList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.keys.is_empty() {
-            return write!(f, "There are no keys. `anteroom key create backend` makes one.");
+            return write!(f, "There are no keys. `anteroom key create backend` creates one.");
         }
         write!(f, "{:<16}  {:<8}  {:<8}  label", "id", "role", "state")?;
-        self.keys
-            .iter()
-            .try_for_each(|key| write!(f, "\n{:<16}  {:<8}  {:<8}  {}", key.id, key.role, key.state(), key.label))
+        self.keys.iter().try_for_each(|key| {
+            write!(f, "\n{:<16}  {:<8}  {:<8}  {}", key.id, key.role, key.state(self.now), key.label)
+        })
     }
 }
 
 #[derive(Debug, Serialize)]
-struct Ended {
+struct RevokedKey {
     id: String,
+    /// In seconds.
+    #[serde(skip)]
+    after: u64,
 }
 
-impl fmt::Display for Ended {
+impl fmt::Display for RevokedKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "The key {} is revoked.", self.id)
+        match self.after {
+            0 => write!(f, "The key {} is revoked.", self.id),
+            seconds => write!(f, "The key {} will be revoked in {}.", self.id, format_count(seconds, "second")),
+        }
     }
 }
 
 impl Key {
-    pub(super) fn run(&self, context: &Context) -> Done {
-        if let What::Hash { role, label } = &self.what {
-            context.show(&Hashed::new(role.role(), &self.space, label)?)?;
+    pub(super) fn run(&self, context: &Context) -> CommandResult {
+        if let KeyAction::Hash { role, label } = &self.action {
+            context.print(&KeyForConfig::new(role.key_role(), &self.space, label)?)?;
             return Ok(ExitCode::SUCCESS);
         }
-        match Remote::find(context) {
-            Some(remote) => self.ask(context, &remote),
-            None => self.work(context),
+        match OperatorClient::find(context) {
+            Some(client) => self.run_on_node(context, &client),
+            None => self.run_on_folder(context),
         }?;
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Asks the node that runs.
-    fn ask(&self, context: &Context, remote: &Remote) -> Result<(), Failure> {
+    fn run_on_node(&self, context: &Context, client: &OperatorClient) -> Result<(), Failure> {
         let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-        match &self.what {
-            What::Create { role, label } => {
-                let body = json!({ "role": role.role().word(), "label": label });
-                let made = remote.ask(Method::POST, "/admin/api-keys", &self.space, &body)?;
-                context.show(&Made { id: text(&made["id"]), role: text(&made["role"]), key: text(&made["key"]) })
+        match &self.action {
+            KeyAction::Create { role, label } => {
+                let body = json!({ "role": role.key_role().word(), "label": label });
+                let made = client.send_json(Method::POST, "/admin/api-keys", &self.space, &body)?;
+                context.print(&CreatedKey { id: text(&made["id"]), role: text(&made["role"]), key: text(&made["key"]) })
             }
-            What::List => {
-                let found = remote.ask(Method::GET, "/admin/api-keys", &self.space, &json!({}))?;
+            KeyAction::List => {
+                let found = client.send_json(Method::GET, "/admin/api-keys", &self.space, &json!({}))?;
                 let keys = found["keys"].as_array().into_iter().flatten().map(|key| Entry {
                     id: text(&key["id"]),
                     role: text(&key["role"]),
@@ -220,72 +231,73 @@ impl Key {
                     ends_ts: key["ends_ts"].as_u64(),
                     declared: key["declared"].as_bool().unwrap_or_default(),
                 });
-                context.show(&Listed { keys: keys.collect() })
+                context.print(&KeyList { keys: keys.collect(), now: context.now() })
             }
-            // It asks nobody.
-            What::Hash { .. } => Ok(()),
-            What::Revoke { id, after } => {
+            // Handled before: it needs no node.
+            KeyAction::Hash { .. } => Ok(()),
+            KeyAction::Revoke { id, after } => {
                 parse_id(id)?;
                 let path = format!("/admin/api-keys/{id}?after_seconds={after}");
-                remote.ask(Method::DELETE, &path, &self.space, &json!({}))?;
-                context.show(&Ended { id: id.clone() })
+                client.send_json(Method::DELETE, &path, &self.space, &json!({}))?;
+                context.print(&RevokedKey { id: id.clone(), after: *after })
             }
         }
     }
 
-    /// Does it without a running node.
-    fn work(&self, context: &Context) -> Result<(), Failure> {
+    fn run_on_folder(&self, context: &Context) -> Result<(), Failure> {
         let (store, _lock) = data_folder::open(context, Access::Write)?;
         let node =
-            Node::start(store, Arc::new(context.clock), Arc::new(NoSources), context.loaded.config.node_options());
-        let worked = self.work_on(context, &node);
+            Node::start(store, Arc::new(context.clock), Arc::new(NoSources), context.settings.config.node_options());
+        let result = self.run_with_own_node(context, &node);
         node.stop();
-        worked
+        result
     }
 
-    fn work_on(&self, context: &Context, node: &Node) -> Result<(), Failure> {
-        home_space::found_home(node)?;
-        let space = self.space_id(node)?;
-        match &self.what {
-            What::Create { role, label } => {
-                let key = NewKey::new(home_space::random_bytes()?, &home_space::random_bytes()?);
-                let (role, label) = (role.role(), label.clone());
+    fn run_with_own_node(&self, context: &Context, node: &Node) -> Result<(), Failure> {
+        home_space::create_home_space(node)?;
+        let space = self.find_space(node)?;
+        match &self.action {
+            KeyAction::Create { role, label } => {
+                let key = NewKey::new(random_bytes()?, &random_bytes()?);
+                let (role, label) = (role.key_role(), label.clone());
                 home_space::administer(node, AdminCommand::AddKey { id: key.id, role, space, hash: key.hash, label })?;
-                context.show(&Made { id: hex::encode(key.id), role: role.word().to_owned(), key: key.text })
+                context.print(&CreatedKey { id: hex::encode(key.id), role: role.word().to_owned(), key: key.text })
             }
-            What::List => {
-                let (stored, declared) =
-                    (node.snapshot()?.api_keys()?, configured_keys::keys(&context.loaded.keys, node)?);
+            KeyAction::List => {
+                let (stored, declared) = (
+                    node.snapshot()?.api_keys()?,
+                    configured_keys::resolve_keys(&context.settings.declared_keys, node)?,
+                );
                 let stored = stored.iter().map(|(id, key)| (id, key, false));
                 let all = stored.chain(declared.iter().map(|(id, key)| (id, key, true)));
                 let keys = all.filter(|(_, key, _)| key.space == space);
                 let keys = keys.map(|(id, key, declared)| Entry::new(id, key, declared));
-                context.show(&Listed { keys: keys.collect() })
+                context.print(&KeyList { keys: keys.collect(), now: context.now() })
             }
-            What::Revoke { id, after } => {
+            KeyAction::Revoke { id, after } => {
                 let at = context.clock.now().plus(after.saturating_mul(Nanos::SECOND));
                 let bytes = parse_id(id)?;
-                configured_keys::refuse_revoking(&context.loaded.keys, &bytes)?;
+                configured_keys::refuse_to_revoke_declared(&context.settings.declared_keys, &bytes)?;
                 home_space::administer(node, AdminCommand::EndKey { id: bytes, at })?;
-                context.show(&Ended { id: id.clone() })
+                context.print(&RevokedKey { id: id.clone(), after: *after })
             }
-            // It needs no node.
-            What::Hash { .. } => Ok(()),
+            // Handled before: it needs no node.
+            KeyAction::Hash { .. } => Ok(()),
         }
     }
 
-    fn space_id(&self, node: &Node) -> Result<SpaceId, Failure> {
+    fn find_space(&self, node: &Node) -> Result<SpaceId, Failure> {
         let spaces = node.snapshot()?.kept_spaces()?;
         let found = spaces.iter().find(|(_, kept)| kept.name == self.space).map(|(space, _)| *space);
         let names: Vec<&str> = spaces.iter().map(|(_, kept)| kept.name.as_str()).collect();
-        let what_to_do = format!("the spaces here are: {}", names.join(", "));
-        found.ok_or_else(|| Failure::new(format!("this node keeps no space {:?}", self.space), what_to_do))
+        let what_to_do = format!("the spaces of this node are: {}", names.join(", "));
+        found.ok_or_else(|| Failure::new(format!("this node has no space {:?}", self.space), what_to_do))
     }
 }
 
 fn parse_id(text: &str) -> Result<[u8; 8], Failure> {
     let mut id = [0; 8];
-    let bad = |_| Failure::new(format!("{text:?} is not the id of a key"), "`anteroom key list` shows the ids");
+    let bad = |_| Failure::new(format!("{text:?} is not a key id"), "`anteroom key list` shows the ids");
     hex::decode_to_slice(text, &mut id).map_err(bad)?;
     Ok(id)
 }

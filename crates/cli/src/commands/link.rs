@@ -1,9 +1,9 @@
-//! `anteroom link`: a link by which the operator signs in to the pages.
+//! `anteroom link`: creates a sign-in link for the operator.
 
-use super::Done;
+use super::CommandResult;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::operator_client::Remote;
+use crate::operator_client::OperatorClient;
 use clap::Args;
 use http::Method;
 use serde::Serialize;
@@ -11,34 +11,34 @@ use serde_json::json;
 use std::fmt;
 use std::process::ExitCode;
 
-/// Make a link by which you, the operator, sign in to the web page of the node that runs
+/// Create a link that signs you in to the web page of the running node as its operator
 ///
-/// It is good once, and for a day.
+/// The link can be used once, within 24 hours.
 #[derive(Debug, Args)]
 pub(crate) struct Link {}
 
 #[derive(Debug, Serialize)]
-struct Made {
+struct CreatedLink {
     link: String,
 }
 
-impl fmt::Display for Made {
+impl fmt::Display for CreatedLink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.link)
     }
 }
 
 impl Link {
-    pub(super) fn run(&self, context: &Context) -> Done {
-        let Some(remote) = Remote::find(context) else {
+    pub(super) fn run(&self, context: &Context) -> CommandResult {
+        let Some(client) = OperatorClient::find(context) else {
             return Err(Failure::new(
-                "no node runs in this data folder",
+                "no node is running in this data folder",
                 "start it with `anteroom`, which prints a link",
             ));
         };
-        let made = remote.ask(Method::POST, "/admin/links", "", &json!({}))?;
+        let made = client.send_json(Method::POST, "/admin/links", "", &json!({}))?;
         let path = made["path"].as_str().unwrap_or_default();
-        context.show(&Made { link: format!("{}{path}", remote.url()) })?;
+        context.print(&CreatedLink { link: format!("{}{path}", client.url()) })?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -1,6 +1,6 @@
-//! `anteroom man`: manual pages.
+//! `anteroom man`: writes man pages.
 
-use super::Done;
+use super::CommandResult;
 use crate::arguments::Arguments;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -10,10 +10,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Write manual pages, one per command, into a folder
+/// Write man pages, one per command, to a folder
 #[derive(Debug, Args)]
 pub(crate) struct Man {
-    /// The folder; it is created if it is not there
+    /// The folder; it is created if it does not exist
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 }
@@ -30,8 +30,8 @@ impl fmt::Display for Answer {
 }
 
 impl Man {
-    pub(super) fn run(&self, context: &Context) -> Done {
-        let failed = |why| Failure::file("write manual pages to", &self.dir, &why);
+    pub(super) fn run(&self, context: &Context) -> CommandResult {
+        let failed = |why| Failure::file("write man pages to", &self.dir, &why);
         std::fs::create_dir_all(&self.dir).map_err(failed)?;
         let mut root = Arguments::command().disable_help_subcommand(true);
         root.build();
@@ -41,7 +41,7 @@ impl Man {
             written.push(path.display().to_string());
         }
         written.sort();
-        context.show(&Answer { written })?;
+        context.print(&Answer { written })?;
         Ok(ExitCode::SUCCESS)
     }
 }

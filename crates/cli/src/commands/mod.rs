@@ -1,4 +1,4 @@
-//! One file per command. Each reads its arguments, does its work through the libraries, and shows one answer.
+//! One file per command. Each reads its arguments, calls the libraries, and prints one result.
 
 mod admin;
 mod backup;
@@ -32,10 +32,10 @@ use crate::failure::Failure;
 use clap::Subcommand;
 use std::process::ExitCode;
 
-/// What a command comes to: a code to exit with, or a failure that is told.
-pub(crate) type Done = Result<ExitCode, Failure>;
+/// The exit code, or an error to print.
+pub(crate) type CommandResult = Result<ExitCode, Failure>;
 
-/// What can be asked. The first line of each is its help.
+/// The first line of each command's doc comment is its help text.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Init(init::Init),
@@ -65,8 +65,8 @@ pub(crate) enum Command {
     Man(man::Man),
 }
 
-/// Does what was asked; without a command, runs the node.
-pub(crate) fn run(context: &Context, command: Option<Command>) -> Done {
+/// Without a command, runs the node.
+pub(crate) fn run(context: &Context, command: Option<Command>) -> CommandResult {
     let Some(command) = command else { return start::run(context) };
     match command {
         Command::Init(command) => command.run(context),
@@ -97,11 +97,14 @@ pub(crate) fn run(context: &Context, command: Option<Command>) -> Done {
     }
 }
 
-/// A backup is read back from the disk before it is reported, so it cannot be a pipe.
+/// A backup is verified by reading it back, so it cannot be a pipe.
 fn refuse_pipe(file: &std::path::Path) -> Result<(), crate::failure::Failure> {
     if file == std::path::Path::new("-") {
-        let what = "a backup is a file that is read back, not a pipe";
-        return Err(crate::failure::Failure::new(what, "name a file; to pipe, use export and import"));
+        let what = "a backup must be a file, not a pipe, because it is verified by reading it back";
+        return Err(crate::failure::Failure::new(
+            what,
+            "pass a file name; to transfer data through a pipe, use `anteroom export` and `anteroom import`",
+        ));
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! `anteroom prune`: drop the content of events here.
+//! `anteroom prune`: deletes the content of events from this node.
 
-use super::Done;
+use super::CommandResult;
 use crate::context::Context;
 use crate::data_folder::{self, Access};
 use crate::failure::Failure;
@@ -12,26 +12,27 @@ use serde::Serialize;
 use std::fmt;
 use std::process::ExitCode;
 
-/// Drop the content of events from this node; the events stay
+/// Delete the content of events from this node only; the events stay
 ///
-/// Others keep theirs. The bytes go with the next `collect` after the grace period, unless something else refers to them.
+/// Other nodes keep their copies. The bytes are removed by the first `collect` after store.unreferenced_content_hours,
+/// unless another event refers to them.
 #[derive(Debug, Args)]
 pub(crate) struct Prune {
-    /// The events
+    /// The event ids
     #[arg(value_name = "ID", required = true)]
     ids: Vec<EventId>,
 }
 
 #[derive(Debug, Serialize)]
 struct Answer {
-    pruned: Vec<One>,
+    pruned: Vec<PrunedEvent>,
 }
 
 #[derive(Debug, Serialize)]
-struct One {
+struct PrunedEvent {
     id: String,
     dropped: bool,
-    /// Why nothing was dropped.
+    /// The reason if nothing was deleted.
     why_not: Option<&'static str>,
 }
 
@@ -39,8 +40,8 @@ impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for one in &self.pruned {
             match one.why_not {
-                None => writeln!(f, "{} content dropped here", one.id)?,
-                Some(why) => writeln!(f, "{} nothing to drop: {why}", one.id)?,
+                None => writeln!(f, "{} content deleted from this node", one.id)?,
+                Some(why) => writeln!(f, "{} nothing to delete: {why}", one.id)?,
             }
         }
         Ok(())
@@ -48,24 +49,24 @@ impl fmt::Display for Answer {
 }
 
 impl Prune {
-    pub(super) fn run(&self, context: &Context) -> Done {
+    pub(super) fn run(&self, context: &Context) -> CommandResult {
         let (store, _lock) = data_folder::open(context, Access::Write)?;
         let core = WriterCore::new(store);
         let commands = self.ids.iter().map(|id| node_commands::Prune(*id)).collect();
         let done = core.run(commands, context.clock.now())?;
         core.settle(context.clock.now())?;
-        let pruned = self.ids.iter().zip(done.answers).map(|(id, pruned)| Ok(one(id, pruned?)));
+        let pruned = self.ids.iter().zip(done.answers).map(|(id, pruned)| Ok(describe(id, pruned?)));
         let answer = Answer { pruned: pruned.collect::<Result<_, Failure>>()? };
-        context.show(&answer)?;
-        let is_unknown = |one: &One| one.why_not == Some("not known");
+        context.print(&answer)?;
+        let is_unknown = |one: &PrunedEvent| one.why_not == Some("not known");
         Ok(if answer.pruned.iter().any(is_unknown) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 }
 
-fn one(id: &EventId, pruned: PruneResult) -> One {
+fn describe(id: &EventId, pruned: PruneResult) -> PrunedEvent {
     let why_not = match pruned {
         PruneResult::Dropped => None,
         PruneResult::Nothing(why) => Some(why),
     };
-    One { id: id.to_string(), dropped: why_not.is_none(), why_not }
+    PrunedEvent { id: id.to_string(), dropped: why_not.is_none(), why_not }
 }

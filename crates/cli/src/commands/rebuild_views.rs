@@ -1,19 +1,19 @@
-//! `anteroom rebuild-views`: the views, built again from source.
+//! `anteroom rebuild-views`: rebuilds the views from the stored events.
 
-use super::Done;
+use super::CommandResult;
 use crate::context::Context;
 use crate::data_folder::{self, Access};
-use crate::formatting::count;
-use crate::progress::Bar;
+use crate::formatting::format_count;
+use crate::progress::ProgressDisplay;
 use clap::Args;
 use node::Clock as _;
 use serde::Serialize;
 use std::fmt;
 use std::process::ExitCode;
 
-/// Build all views again from the events that are kept
+/// Rebuild all views from the stored events
 ///
-/// Nothing else changes. The digest is the same afterwards unless the views were wrong before.
+/// Nothing else changes. The digest stays the same unless the views were wrong.
 #[derive(Debug, Args)]
 pub(crate) struct RebuildViews;
 
@@ -27,24 +27,24 @@ struct Answer {
 
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "views built again from {}", count(self.events, "applied event"))?;
+        writeln!(f, "views rebuilt from {}", format_count(self.events, "applied event"))?;
         if self.changed {
-            writeln!(f, "they were wrong before: their digest was {}", self.digest_before)?;
+            writeln!(f, "the views were wrong; their digest was {}", self.digest_before)?;
         }
-        let same = if self.changed { "" } else { ", as before" };
+        let same = if self.changed { "" } else { ", unchanged" };
         write!(f, "digest of all views {}{same}", self.digest)
     }
 }
 
 impl RebuildViews {
-    pub(super) fn run(&self, context: &Context) -> Done {
+    pub(super) fn run(&self, context: &Context) -> CommandResult {
         let (store, _lock) = data_folder::open(context, Access::Write)?;
         let before = store.snapshot()?.digest()?;
-        let bar = Bar::count(context.json, "building views");
-        let events = store.rebuild_views(context.clock.now(), &mut |done| bar.at(done))?;
+        let bar = ProgressDisplay::for_count(context.json, "rebuilding views");
+        let events = store.rebuild_views(context.clock.now(), &mut |done| bar.set(done))?;
         drop(bar);
         let after = store.snapshot()?.digest()?;
-        context.show(&Answer {
+        context.print(&Answer {
             events,
             digest_before: before.to_string(),
             digest: after.to_string(),

@@ -1,12 +1,12 @@
-//! `anteroom restore`: a data folder from a backup.
+//! `anteroom restore`: creates a data folder from a backup.
 
-use super::Done;
+use super::CommandResult;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::formatting::{count, moment};
+use crate::formatting::{format_count, format_time};
 use crate::master_key_file;
-use crate::master_key_source::KeyPlace;
-use crate::progress::Bar;
+use crate::master_key_source::MasterKeySource;
+use crate::progress::ProgressDisplay;
 use clap::Args;
 use node::Clock as _;
 use serde::Serialize;
@@ -16,15 +16,15 @@ use std::process::ExitCode;
 use store::MasterKey;
 use store::maintenance::backup::{Restored, restore};
 
-/// Make a data folder from a backup; the folder must be empty or absent
+/// Create a data folder from a backup; the folder must be empty or not exist
 ///
-/// The master key comes from --master-key or --recover. Nothing is written before the whole file was checked.
+/// Needs the master key, or --recover with its recovery text. The whole file is checked before anything is written.
 #[derive(Debug, Args)]
 pub(crate) struct Restore {
-    /// The backup
+    /// The backup file
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The recovery text of the master key, which is written to the new folder; `-` reads it from standard input
+    /// The recovery text of the master key, which is then written to the key file; `-` reads the text from standard input
     #[arg(long, value_name = "TEXT")]
     recover: Option<String>,
 }
@@ -42,55 +42,55 @@ struct Answer {
 
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (rows, files) = (count(self.rows, "row"), count(self.content_files, "content file"));
-        writeln!(f, "{} restored from a backup of {}", self.data_dir, moment(self.backup_created_at))?;
-        writeln!(f, "  {rows}, {files}; verified; the journal begins epoch {}", self.epoch)?;
+        let (rows, files) = (format_count(self.rows, "row"), format_count(self.content_files, "content file"));
+        writeln!(f, "{} restored from a backup of {}", self.data_dir, format_time(self.backup_created_at))?;
+        writeln!(f, "  {rows}, {files}; verified; journal epoch {}", self.epoch)?;
         writeln!(f, "  digest of all views {}", self.digest)?;
         write!(f, "  master key {}", self.master_key)
     }
 }
 
 impl Restore {
-    pub(super) fn run(&self, context: &Context) -> Done {
+    pub(super) fn run(&self, context: &Context) -> CommandResult {
         super::refuse_pipe(&self.file)?;
-        let recovered = self.recover.as_deref().map(master_key_file::recovery_argument).transpose()?;
-        let place = &context.loaded.master_key;
-        if recovered.is_some() && place.exists() {
-            let what = format!("there is a master key already: {place}");
-            return Err(Failure::new(what, "leave out --recover to use it, or pass another --master-key"));
+        let recovered = self.recover.as_deref().map(master_key_file::read_recovery_argument).transpose()?;
+        let source = &context.settings.master_key;
+        if recovered.is_some() && source.exists() {
+            let what = format!("there is already a master key: {source}");
+            return Err(Failure::new(what, "omit --recover to use it, or pass another --master-key"));
         }
         let master = match &recovered {
             Some(secret) => MasterKey::new(secret),
-            None => key_that_is_there(place)?,
+            None => read_existing_key(source)?,
         };
         let total = std::fs::metadata(&self.file).ok().map(|metadata| metadata.len());
-        let bar = Bar::bytes(context.json, "checking the backup", total);
-        let options = context.loaded.config.store_options();
+        let bar = ProgressDisplay::for_bytes(context.json, "checking the backup", total);
+        let options = context.settings.config.store_options();
         let now = context.clock.now();
-        let restored = restore(&self.file, context.data_dir(), &master, options, now, &mut |bytes| bar.at(bytes))?;
+        let restored = restore(&self.file, context.data_dir(), &master, options, now, &mut |bytes| bar.set(bytes))?;
         drop(bar);
-        if let (Some(secret), Some(file)) = (&recovered, place.own_file()) {
+        if let (Some(secret), Some(file)) = (&recovered, source.key_file()) {
             master_key_file::write(file, secret)?;
         }
-        context.show(&answer(context, &restored))?;
+        context.print(&describe(context, &restored))?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-fn key_that_is_there(place: &KeyPlace) -> Result<MasterKey, Failure> {
-    if place.exists() {
-        return place.read();
+fn read_existing_key(source: &MasterKeySource) -> Result<MasterKey, Failure> {
+    if source.exists() {
+        return source.read();
     }
     Err(Failure::new(
-        "a backup is restored with the master key it was made under, and none was passed",
+        "restoring needs the master key of the backup, and there is none",
         "pass --master-key FILE, or --recover with the recovery text",
     ))
 }
 
-fn answer(context: &Context, restored: &Restored) -> Answer {
+fn describe(context: &Context, restored: &Restored) -> Answer {
     Answer {
         data_dir: context.data_dir().display().to_string(),
-        master_key: context.loaded.master_key.to_string(),
+        master_key: context.settings.master_key.to_string(),
         backup_created_at: restored.created_at.0,
         rows: restored.rows,
         content_files: restored.files,

@@ -1,7 +1,7 @@
-//! `anteroom retry`: look again at an event, or hunt for a need, now.
+//! `anteroom retry`: checks an event again, or schedules a fetch now.
 
-use super::Done;
-use super::show::unknown;
+use super::CommandResult;
+use super::show::unknown_event;
 use crate::context::Context;
 use crate::data_folder::{self, Access};
 use crate::failure::Failure;
@@ -16,34 +16,35 @@ use std::process::ExitCode;
 use store::Db;
 use store::tables::Snapshot;
 
-/// Look again at an event and hunt for what it needs, or hunt for one need
+/// Check an event again and fetch what it needs now, or fetch one need now
+///
+/// The node fetches when it is started.
 #[derive(Debug, Args)]
 pub(crate) struct Retry {
-    /// An event id, or a need as `held` writes it, such as event:ID or content:SPACE:HASH
-    #[arg(value_name = "ID|NEED", value_parser = parse)]
-    what: What,
+    /// An event id, or a need as `held` prints it, such as event:ID or content:SPACE:HASH
+    #[arg(value_name = "ID|NEED", value_parser = parse_target)]
+    target: RetryTarget,
 }
 
-/// What to retry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum What {
+enum RetryTarget {
     Event(EventId),
     Need(Need),
 }
 
-fn parse(text: &str) -> Result<What, String> {
+fn parse_target(text: &str) -> Result<RetryTarget, String> {
     if let Ok(id) = text.parse() {
-        return Ok(What::Event(id));
+        return Ok(RetryTarget::Event(id));
     }
     text.parse()
-        .map(What::Need)
+        .map(RetryTarget::Need)
         .map_err(|why: model::need::BadNeed| format!("an event id is 32 hexadecimal digits; {why}"))
 }
 
 #[derive(Debug, Serialize)]
 struct Answer {
     retried: String,
-    /// The stage of the event afterwards.
+    /// The stage of the event after the retry.
     stage: Option<&'static str>,
     waiting: Option<usize>,
 }
@@ -52,31 +53,31 @@ impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.stage, self.waiting) {
             (Some("held"), _) => {
-                writeln!(f, "{} is still held; it will be hunted for as soon as the node runs", self.retried)
+                writeln!(f, "{} is still held; the node fetches what it needs as soon as it runs", self.retried)
             }
             (Some(stage), _) => writeln!(f, "{} is {stage}", self.retried),
-            (None, _) => writeln!(f, "{} will be hunted for as soon as the node runs", self.retried),
+            (None, _) => writeln!(f, "the node fetches {} as soon as it runs", self.retried),
         }
     }
 }
 
 impl Retry {
-    pub(super) fn run(&self, context: &Context) -> Done {
+    pub(super) fn run(&self, context: &Context) -> CommandResult {
         let (store, _lock) = data_folder::open(context, Access::Write)?;
         let core = WriterCore::new(store);
-        let answer = match &self.what {
-            What::Event(id) => event(context, &core, id)?,
-            What::Need(need) => hunt(context, &core, need)?,
+        let answer = match &self.target {
+            RetryTarget::Event(id) => retry_event(context, &core, id)?,
+            RetryTarget::Need(need) => retry_need(context, &core, need)?,
         };
-        context.show(&answer)?;
+        context.print(&answer)?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-fn event(context: &Context, core: &WriterCore, id: &EventId) -> Result<Answer, Failure> {
+fn retry_event(context: &Context, core: &WriterCore, id: &EventId) -> Result<Answer, Failure> {
     let db = core.store().snapshot()?;
     if db.seq(id)?.is_none() {
-        return Err(unknown(&db, id)?);
+        return Err(unknown_event(&db, id)?);
     }
     drop(db);
     core.ask(HuntNow::ForEvent(*id), context.clock.now())?;
@@ -94,30 +95,30 @@ fn event(context: &Context, core: &WriterCore, id: &EventId) -> Result<Answer, F
     Ok(Answer { retried: format!("event {id}"), stage: Some(stage.word()), waiting: None })
 }
 
-fn hunt(context: &Context, core: &WriterCore, need: &Need) -> Result<Answer, Failure> {
+fn retry_need(context: &Context, core: &WriterCore, need: &Need) -> Result<Answer, Failure> {
     let db = core.store().snapshot()?;
-    let waiting = waiting(&db, need)?;
+    let waiting = count_waiting(&db, need)?;
     drop(db);
     if waiting == 0 {
-        let what = format!("nothing waits for {need}");
-        return Err(Failure::new(what, "`anteroom held` lists what is waited for"));
+        let what = format!("no event waits for {need}");
+        return Err(Failure::new(what, "`anteroom held` lists the needs of held events"));
     }
     if let Need::Time(_) = need {
-        return Err(Failure::new("only time brings a time need", "wait for it"));
+        return Err(Failure::new("a time need cannot be fetched", "it is met when the clock reaches that time"));
     }
     core.ask(HuntNow::ForNeed(need.clone()), context.clock.now())?;
     core.settle(context.clock.now())?;
     Ok(Answer { retried: need.to_string(), stage: None, waiting: Some(waiting) })
 }
 
-fn waiting(db: &Db<Snapshot>, need: &Need) -> Result<usize, Failure> {
-    const MOST: usize = 10_000;
+fn count_waiting(db: &Db<Snapshot>, need: &Need) -> Result<usize, Failure> {
+    const COUNT_MAX: usize = 10_000;
     let waiting = match need {
         Need::Content(space, hash) => match db.space_no(space)? {
-            Some(space) => db.waiting_for_content(space, hash, Seq(0), MOST)?,
+            Some(space) => db.waiting_for_content(space, hash, Seq(0), COUNT_MAX)?,
             None => Vec::new(),
         },
-        _ => db.waiting(need, Seq(0), MOST)?,
+        _ => db.waiting(need, Seq(0), COUNT_MAX)?,
     };
     Ok(waiting.len())
 }

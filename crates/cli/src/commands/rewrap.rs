@@ -1,28 +1,28 @@
-//! `anteroom rewrap`: a new master key.
+//! `anteroom rewrap`: replaces the master key.
 
-use super::Done;
+use super::CommandResult;
 use crate::context::Context;
 use crate::data_folder::{self, Access};
 use crate::failure::Failure;
 use crate::master_key_file;
-use crate::master_key_source::KeyPlace;
-use crate::row_rewrite::{self, ROWS_PER_STEP, Swept};
+use crate::master_key_source::MasterKeySource;
+use crate::row_rewrite::{self, ROWS_PER_STEP, RewriteReport};
 use clap::Args;
 use serde::Serialize;
 use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Move the data folder to a new master key
+/// Replace the master key of the data folder
 ///
-/// May be stopped and run again with the same file: it goes on where it was. With --begin it takes a moment, and the
-/// node goes on by itself when it is started with the new key. Backups made before need the old key.
+/// If interrupted, run it again with the same key file: it resumes where it stopped. With --begin it returns at once, and
+/// the node does the rest in the background when it is started with the new key. Older backups still need the old key.
 #[derive(Debug, Args)]
 pub(crate) struct Rewrap {
-    /// The file with the new key; one that is not there is made
+    /// The new key file; it is created if it does not exist
     #[arg(long, value_name = "FILE")]
     new_key: PathBuf,
-    /// Only make it a folder of the new key; the node does the rest while it serves
+    /// Only switch to the new key; the node does the rest while it serves
     #[arg(long)]
     begin: bool,
 }
@@ -30,16 +30,20 @@ pub(crate) struct Rewrap {
 #[derive(Debug, Serialize)]
 struct Answer {
     master_key: String,
-    /// Only of a key that was made now.
+    /// Only if the key was created now.
     recovery_text: Option<String>,
     #[serde(flatten)]
-    swept: Swept,
+    report: RewriteReport,
 }
 
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}", self.swept)?;
-        writeln!(f, "the master key is {} now: pass it with --master-key, or put it in its place", self.master_key)?;
+        writeln!(f, "{}", self.report)?;
+        writeln!(
+            f,
+            "the master key is now {}: pass it with --master-key, or replace the old key file with it",
+            self.master_key
+        )?;
         match &self.recovery_text {
             Some(text) => write!(f, "write down its recovery text: {text}"),
             None => Ok(()),
@@ -48,44 +52,48 @@ impl fmt::Display for Answer {
 }
 
 impl Rewrap {
-    pub(super) fn run(&self, context: &Context) -> Done {
+    pub(super) fn run(&self, context: &Context) -> CommandResult {
         let folder = context.data_dir();
-        if !data_folder::database(folder).exists() {
+        if !data_folder::database_path(folder).exists() {
             let what = format!("{} has no database", folder.display());
             return Err(Failure::new(what, "pass the data folder with --data-dir"));
         }
-        // The new key is durable before anything rests under it.
-        let recovery_text = if self.new_key.exists() { None } else { Some(self.make()?) };
-        let new_place = KeyPlace::File(self.new_key.clone());
-        let new = new_place.read()?;
-        // A folder that is of the new key already was stopped half way, or is done.
-        let begun = data_folder::open_with(context, Access::Write, &new_place);
+        // The new key file is synced before any value is encrypted with the key.
+        let recovery_text = if self.new_key.exists() { None } else { Some(self.create_key_file()?) };
+        let new_source = MasterKeySource::File(self.new_key.clone());
+        let new = new_source.read()?;
+        // If the new key already opens the folder, an earlier run was interrupted or is complete.
+        let begun = data_folder::open_with_key(context, Access::Write, &new_source);
         let (mut store, _lock) = match begun {
             Ok(opened) => opened,
             Err(_) => {
                 let (store, lock) = data_folder::open(context, Access::Write)?;
                 if !store.begin_rewrap(&new)? {
-                    let what = "an earlier change of the master key is not finished";
-                    return Err(Failure::new(what, "run `anteroom rewrap` with the key file of that change"));
+                    let what = "an earlier change of the master key is not complete";
+                    return Err(Failure::new(
+                        what,
+                        "complete it first: run `anteroom rewrap` with the key file of that change",
+                    ));
                 }
                 drop(lock);
-                data_folder::open_with(context, Access::Write, &new_place)?
+                data_folder::open_with_key(context, Access::Write, &new_source)?
             }
         };
-        let swept = if self.begin {
-            Swept::default()
+        let report = if self.begin {
+            RewriteReport::default()
         } else {
-            let swept = row_rewrite::run(context, &store, "wrapping keys", |batch| batch.rewrap(ROWS_PER_STEP))?;
-            row_rewrite::compact(&mut store);
-            swept
+            let report =
+                row_rewrite::rewrite_rows(context, &store, "wrapping keys", |batch| batch.rewrap(ROWS_PER_STEP))?;
+            row_rewrite::compact_database(&mut store);
+            report
         };
-        context.show(&Answer { master_key: self.new_key.display().to_string(), recovery_text, swept })?;
+        context.print(&Answer { master_key: self.new_key.display().to_string(), recovery_text, report })?;
         Ok(ExitCode::SUCCESS)
     }
 
-    fn make(&self) -> Result<String, Failure> {
-        let secret = master_key_file::make()?;
+    fn create_key_file(&self) -> Result<String, Failure> {
+        let secret = master_key_file::generate_secret()?;
         master_key_file::write(&self.new_key, &secret)?;
-        Ok(master_key_file::recovery_text(&secret).to_string())
+        Ok(master_key_file::format_recovery_text(&secret).to_string())
     }
 }

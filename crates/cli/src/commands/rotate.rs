@@ -1,6 +1,6 @@
-//! `anteroom rotate`: a new storage key for a space.
+//! `anteroom rotate`: replaces the storage key of a space.
 
-use super::Done;
+use super::CommandResult;
 use crate::context::Context;
 use crate::data_folder::{self, Access};
 use crate::failure::Failure;
@@ -11,27 +11,28 @@ use model::SpaceId;
 use std::process::ExitCode;
 use store::Store;
 
-/// Make a new storage key for a space and encrypt its content under it
+/// Replace the storage key of a space, and encrypt its content again
 ///
-/// The old key is removed at the end. May be stopped and run again: it goes on where it was.
+/// The old key is removed at the end. If interrupted, run it again: it resumes where it stopped.
 #[derive(Debug, Args)]
 pub(crate) struct Rotate {
-    /// The space, by its name or id
+    /// The name or id of the space
     #[arg(value_name = "SPACE")]
     space: String,
 }
 
 impl Rotate {
-    pub(super) fn run(&self, context: &Context) -> Done {
+    pub(super) fn run(&self, context: &Context) -> CommandResult {
         let (mut store, _lock) = data_folder::open(context, Access::Write)?;
-        let space = self.find(&store)?;
-        let swept = row_rewrite::run(context, &store, "encrypting", |batch| batch.rotate(&space, ROWS_PER_STEP))?;
-        row_rewrite::compact(&mut store);
-        context.show(&swept)?;
+        let space = self.find_space(&store)?;
+        let report =
+            row_rewrite::rewrite_rows(context, &store, "encrypting", |batch| batch.rotate(&space, ROWS_PER_STEP))?;
+        row_rewrite::compact_database(&mut store);
+        context.print(&report)?;
         Ok(ExitCode::SUCCESS)
     }
 
-    fn find(&self, store: &Store) -> Result<SpaceId, Failure> {
+    fn find_space(&self, store: &Store) -> Result<SpaceId, Failure> {
         let db = store.snapshot()?;
         let named = db.kept_spaces()?.into_iter().find(|(_, kept)| kept.name == self.space);
         if let Some((space, _)) = named {
@@ -42,6 +43,6 @@ impl Rotate {
         {
             return Ok(space);
         }
-        Err(Failure::new(format!("there is no space {:?} here", self.space), "`anteroom status` shows the ids"))
+        Err(Failure::new(format!("there is no space {:?}", self.space), "`anteroom status` lists the ids"))
     }
 }

@@ -1,10 +1,10 @@
-//! `anteroom show`: what an event says.
+//! `anteroom show`: prints one event.
 
-use super::Done;
+use super::CommandResult;
 use crate::context::Context;
 use crate::data_folder;
 use crate::failure::Failure;
-use crate::formatting::{moment, tame};
+use crate::formatting::{escape_controls, format_time};
 use clap::Args;
 use engine::reads::{Reads as _, StoreResult as Read};
 use engine::rows::EventRow;
@@ -18,12 +18,12 @@ use store::Db;
 use store::tables::Snapshot;
 use store::views::messages::ShownContent;
 
-/// Show what an event says: its envelope, what it refers to, its stage and its body
+/// Print an event: its envelope, references, stage and body
 ///
-/// Secrets that an event carries are never shown.
+/// Secret keys in an event are never printed.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// The event
+    /// The event id
     #[arg(value_name = "ID")]
     id: EventId,
 }
@@ -62,43 +62,41 @@ struct Referred {
     stage: &'static str,
 }
 
-/// The body as far as it can be shown.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Body {
-    /// A JSON object.
     Json(serde_json::Value),
-    /// So many bytes that are not JSON.
+    /// The length of content that is not JSON.
     Bytes(usize),
-    /// Nothing to show, and why.
+    /// The reason why there is no body to show.
     None(String),
 }
 
 impl Show {
-    pub(super) fn run(&self, context: &Context) -> Done {
-        let (db, _store, _lock) = data_folder::read(context)?;
+    pub(super) fn run(&self, context: &Context) -> CommandResult {
+        let (db, _store, _lock) = data_folder::open_snapshot(context)?;
         let found = match db.seq(&self.id)? {
             Some(seq) => db.event(seq)?.map(|row| (seq, row)),
             None => None,
         };
-        let Some((seq, row)) = found else { return Err(unknown(&db, &self.id)?) };
-        let answer = answer(&db, seq, &row)?;
-        context.show(&answer)?;
+        let Some((seq, row)) = found else { return Err(unknown_event(&db, &self.id)?) };
+        let answer = describe_event(&db, seq, &row)?;
+        context.print(&answer)?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// The failure for an id that is not here.
-pub(super) fn unknown(db: &Db<Snapshot>, id: &EventId) -> Result<Failure, Failure> {
+/// The error for an id that is not stored.
+pub(super) fn unknown_event(db: &Db<Snapshot>, id: &EventId) -> Result<Failure, Failure> {
     let why = match (db.refused(id)?, db.expired_at(id)?) {
-        (Some(why), _) => format!("event {id} is not kept: it was refused, because {why}"),
-        (None, Some(at)) => format!("event {id} is not kept: it expired {}", moment(at.0)),
-        (None, None) => format!("there is no event {id} here"),
+        (Some(why), _) => format!("event {id} was refused and is not stored: {why}"),
+        (None, Some(at)) => format!("event {id} expired {} and is not stored", format_time(at.0)),
+        (None, None) => format!("there is no event {id}"),
     };
-    Ok(Failure::new(why, "check the id; `anteroom explain` tells what is known of it and who waits for it"))
+    Ok(Failure::new(why, "check the id; `anteroom explain` shows what is known about it and which events wait for it"))
 }
 
-fn answer(db: &Db<Snapshot>, seq: Seq, row: &EventRow) -> Read<Answer> {
+fn describe_event(db: &Db<Snapshot>, seq: Seq, row: &EventRow) -> Read<Answer> {
     let kept = db.kept(seq)?;
     let envelope = db.opened(seq)?;
     let blob = match kept.as_ref().map(|kept| kept.blob.form()) {
@@ -114,12 +112,12 @@ fn answer(db: &Db<Snapshot>, seq: Seq, row: &EventRow) -> Read<Answer> {
         content_state: row.meta.as_ref().map(|_| row.content.word()),
         blob,
         blob_bytes: kept.map_or(0, |kept| kept.blob.bytes().len()),
-        envelope: envelope.map(|envelope| opened(db, &envelope)).transpose()?,
-        body: body(db, seq, row)?,
+        envelope: envelope.map(|envelope| describe_envelope(db, &envelope)).transpose()?,
+        body: read_body(db, seq, row)?,
     })
 }
 
-fn opened(db: &Db<Snapshot>, envelope: &Envelope) -> Read<Opened> {
+fn describe_envelope(db: &Db<Snapshot>, envelope: &Envelope) -> Read<Opened> {
     let mut references = Vec::new();
     for reference in &envelope.references {
         let role = format!("{:?}", reference.role).to_lowercase();
@@ -136,7 +134,7 @@ fn opened(db: &Db<Snapshot>, envelope: &Envelope) -> Read<Opened> {
         auxiliary_key: (!envelope.aux.is_zero()).then(|| envelope.aux.to_string()),
         content_bytes: envelope.content_len,
         content_hash: envelope.content_hash.to_string(),
-        payload: payload(&envelope.payload),
+        payload: describe_payload(&envelope.payload),
         references,
     })
 }
@@ -149,35 +147,35 @@ fn stage_of(db: &Db<Snapshot>, id: &EventId) -> Read<&'static str> {
     Ok(match row {
         Some(row) => row.stage.word(),
         None if db.refused(id)?.is_some() => "refused",
-        None => "not here",
+        None => "not stored",
     })
 }
 
-/// What the payload says. The key that a key event carries is a secret.
-fn payload(payload: &Payload) -> Option<String> {
+/// Leaves out the secret key of a key event.
+fn describe_payload(payload: &Payload) -> Option<String> {
     match payload {
         Payload::None => None,
         Payload::Space { sealed: true } => Some("a sealed space".into()),
         Payload::Space { sealed: false } => Some("an open space".into()),
-        Payload::Member { member, role } => Some(format!("{member} becomes {role}")),
+        Payload::Member { member, role } => Some(format!("{member} gets the role {role}")),
         Payload::Prekey(_) => Some("a prekey".into()),
-        Payload::Key(_) => Some("a space key, which is not shown".into()),
+        Payload::Key(_) => Some("a space key (secret)".into()),
         Payload::Opaque(bytes) => Some(format!("{} bytes of an unknown kind", bytes.len())),
     }
 }
 
-fn body(db: &Db<Snapshot>, seq: Seq, row: &EventRow) -> Read<Body> {
+fn read_body(db: &Db<Snapshot>, seq: Seq, row: &EventRow) -> Read<Body> {
     if !row.is_applied() {
         return Ok(Body::None(format!("the event is {}", row.stage.word())));
     }
     Ok(match db.shown(seq)? {
-        ShownContent::Here(bytes) if bytes.is_empty() => Body::None("this kind has none".into()),
+        ShownContent::Here(bytes) if bytes.is_empty() => Body::None("the content is empty".into()),
         ShownContent::Here(bytes) => match serde_json::from_slice(&bytes) {
             Ok(value) => Body::Json(value),
             Err(_) => Body::Bytes(bytes.len()),
         },
-        ShownContent::Absent => Body::None("its content is not here".into()),
-        ShownContent::Invalid => Body::None("its content is not what its kind asks for".into()),
+        ShownContent::Absent => Body::None("its content has not arrived or was pruned".into()),
+        ShownContent::Invalid => Body::None("its content is not valid for its kind".into()),
         ShownContent::Deleted(by) => Body::None(format!("deleted by event {}", by.id)),
     })
 }
@@ -189,7 +187,7 @@ impl fmt::Display for Answer {
         writeln!(f, "blob       {}, {} bytes", self.blob, self.blob_bytes)?;
         match &self.envelope {
             Some(opened) => write!(f, "{opened}")?,
-            None => writeln!(f, "envelope   cannot be opened here")?,
+            None => writeln!(f, "envelope   cannot be decrypted by this node")?,
         }
         if let Some(state) = self.content_state {
             writeln!(f, "state      {state}")?;
@@ -197,7 +195,7 @@ impl fmt::Display for Answer {
         match &self.body {
             Body::Json(value) => {
                 let text = serde_json::to_string_pretty(value).unwrap_or_default();
-                writeln!(f, "body\n{}", tame(&text))
+                writeln!(f, "body\n{}", escape_controls(&text))
             }
             Body::Bytes(length) => writeln!(f, "body       {length} bytes that are not JSON"),
             Body::None(why) => writeln!(f, "body       none: {why}"),
@@ -208,7 +206,7 @@ impl fmt::Display for Answer {
 impl fmt::Display for Opened {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "kind       {}", self.kind)?;
-        writeln!(f, "created    {} ({} ns)", moment(self.created_at), self.created_at)?;
+        writeln!(f, "created    {} ({} ns)", format_time(self.created_at), self.created_at)?;
         writeln!(f, "space      {}", self.space)?;
         writeln!(f, "author     {}", self.author)?;
         let optional = [("sealed", &self.sealed_under), ("auxiliary", &self.auxiliary_key), ("payload", &self.payload)];

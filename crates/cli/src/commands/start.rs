@@ -1,17 +1,19 @@
-//! Without a command: the node runs until it is asked to stop.
+//! Without a command: runs the node until a shutdown signal.
 
-use super::Done;
+use super::CommandResult;
 use super::init::{self, Initialised};
 use crate::app::app;
 use crate::configured_keys;
 use crate::context::Context;
 use crate::data_folder::{self, Access};
 use crate::failure::Failure;
-use crate::home_space::{self, TokenFile};
+use crate::home_space;
 use crate::huge_pages;
 use crate::open_file_limit;
+use crate::operator_token::{TokenFile, node_url};
 use crate::output;
-use crate::signals::Signals;
+use crate::random::random_bytes;
+use crate::signals::ShutdownSignals;
 use crate::welcome_thread;
 use engine::reads::Reads as _;
 use node::Node;
@@ -26,15 +28,15 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often the node is asked whether it still writes.
-const LOOK: Duration = Duration::from_secs(60);
+/// How often to check that the writer still works.
+const WRITER_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What is said when the node runs.
+/// Printed when the node is ready.
 #[derive(Debug, Serialize)]
 struct Running {
     url: String,
     data_dir: String,
-    /// Where the operator signs in, once.
+    /// The one-time sign-in link of the operator.
     sign_in: String,
     process: u32,
     events: u64,
@@ -49,83 +51,84 @@ impl fmt::Display for Running {
         }
         writeln!(f, "anteroom {} is running at {}", env!("CARGO_PKG_VERSION"), self.url)?;
         writeln!(f, "  data folder  {}", self.data_dir)?;
-        writeln!(f, "  events       {} here, {} of them waiting", self.events, self.waiting)?;
-        writeln!(f, "  reference    {}/docs", self.url)?;
+        writeln!(f, "  events       {} stored, {} held", self.events, self.waiting)?;
+        writeln!(f, "  API docs     {}/docs", self.url)?;
         writeln!(f, "  sign in      {}", self.sign_in)?;
         writeln!(
             f,
-            "               This link is for you, the operator: it is good once. `anteroom link` makes another."
+            "               This link signs you in as the operator and works once; `anteroom link` creates another."
         )?;
-        writeln!(f, "It runs until you press Ctrl-C. In another terminal:")?;
-        writeln!(f, "  anteroom key create backend   makes an API key for your application's server")?;
-        write!(f, "  anteroom help                 lists everything else")
+        writeln!(f, "Press Ctrl-C to stop. In another terminal:")?;
+        writeln!(f, "  anteroom key create backend   creates an API key for your application's server")?;
+        write!(f, "  anteroom help                 lists all commands")
     }
 }
 
-/// Opens or creates the data folder and runs the node.
-pub(super) fn run(context: &Context) -> Done {
-    let signals = Signals::listen()?;
+/// Creates the data folder if needed, and runs the node.
+pub(super) fn run(context: &Context) -> CommandResult {
+    let signals = ShutdownSignals::listen()?;
     let tls = load_tls(context)?;
-    open_file_limit::raise();
-    huge_pages::in_small_pages();
-    let made = make_if_new(context)?;
+    open_file_limit::raise_open_file_limit();
+    huge_pages::disable_huge_pages();
+    let made = create_folder_if_new(context)?;
     let (store, _lock) = data_folder::open(context, Access::Write)?;
     let clock = Arc::new(context.clock);
-    let node = Node::start(store, clock, Arc::new(NoSources), context.loaded.config.node_options());
+    let node = Node::start(store, clock, Arc::new(NoSources), context.settings.config.node_options());
     let served = serve(context, &node, &signals, tls, made);
     node.stop();
     served?;
     if !context.json {
-        output::complain("stopped\n");
+        output::write_stderr("stopped\n");
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Serves until somebody asks to stop.
+/// Serves until shutdown is requested.
 fn serve(
     context: &Context,
     node: &Node,
-    signals: &Signals,
+    signals: &ShutdownSignals,
     tls: Option<Arc<Tls>>,
     made: Option<Initialised>,
 ) -> Result<(), Failure> {
-    if home_space::found_home(node)? {
-        welcome_thread::say(node)?;
+    if home_space::create_home_space(node)? {
+        welcome_thread::create_welcome_thread(node)?;
     }
-    home_space::go_on_rewrapping(node)?;
-    let keys = configured_keys::keys(&context.loaded.keys, node)?;
+    home_space::resume_rewrap(node)?;
+    let keys = configured_keys::resolve_keys(&context.settings.declared_keys, node)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|why| Failure::new(format!("cannot start the server: {why}"), "try again"))?;
-    let token = hex::encode(home_space::random_bytes::<32>()?);
-    let options = server::ServerOptions { keys, tls, ..context.loaded.server_options() };
+    let token = hex::encode(random_bytes::<32>()?);
+    let options = server::ServerOptions { keys, tls, ..context.settings.server_options() };
     let state = ServerState::new(node.clone(), options, &token);
     #[cfg(feature = "search")]
     let searching = node::search::SearchService::start(node, context.data_dir().join("search"));
     #[cfg(feature = "search")]
     state.search_with(searching.clone());
-    let taken = |why: server::ListenError| {
-        let what_to_do = "stop what listens there, or pass another address: --listen 127.0.0.1:0 takes any free port";
+    let cannot_listen = |why: server::ListenError| {
+        let what_to_do =
+            "stop the process that listens there, or pass another address: --listen 127.0.0.1:0 takes any free port";
         Failure::new(why.to_string(), what_to_do)
     };
-    let server = runtime.block_on(server::serve(app(&state), context.loaded.listen)).map_err(taken)?;
-    let metrics = context.loaded.metrics_listen.map(|address| server::serve_metrics(state.clone(), address));
-    let metrics = metrics.map(|metrics| runtime.block_on(metrics)).transpose().map_err(taken)?;
-    warn_if_in_the_clear(context, server.address);
+    let server = runtime.block_on(server::serve(app(&state), context.settings.listen)).map_err(cannot_listen)?;
+    let metrics = context.settings.metrics_listen.map(|address| server::serve_metrics(state.clone(), address));
+    let metrics = metrics.map(|metrics| runtime.block_on(metrics)).transpose().map_err(cannot_listen)?;
+    warn_if_not_encrypted(context, server.address);
     let _token_file = TokenFile::write(context, server.address, &token)?;
     let db = node.snapshot()?;
-    let url = home_space::url(context, server.address);
+    let url = node_url(context, server.address);
     let link = state.operator_link().map_err(|why| Failure::new(why.detail, "try again"))?;
     let running = Running {
         sign_in: format!("{url}{link}"),
         url,
         data_dir: context.data_dir().display().to_string(),
         process: std::process::id(),
-        events: super::status::table_rows(&db, "events_v1")?,
+        events: super::status::count_table_rows(&db, "events_v1")?,
         waiting: db.held_total()?,
         made,
     };
     drop(db);
-    let watched = context.show(&running).and_then(|()| watch(node, &server, signals));
+    let ended = context.print(&running).and_then(|()| wait_for_shutdown(node, &server, signals));
     runtime.block_on(async {
         if let Some(metrics) = metrics {
             metrics.stop().await;
@@ -134,38 +137,38 @@ fn serve(
     });
     #[cfg(feature = "search")]
     searching.stop();
-    watched
+    ended
 }
 
-/// The certificate and its key, if there are any: whatever is wrong with them is said before anything is done.
+/// Loads the certificate and its key before anything else is done, so that an error changes nothing.
 fn load_tls(context: &Context) -> Result<Option<Arc<Tls>>, Failure> {
-    let Some((certificate, key)) = context.loaded.tls.clone() else { return Ok(None) };
+    let Some((certificate, key)) = context.settings.tls.clone() else { return Ok(None) };
     Ok(Some(Arc::new(Tls::load(certificate, key)?)))
 }
 
-fn warn_if_in_the_clear(context: &Context, address: SocketAddr) {
-    if context.loaded.tls.is_none() && !address.ip().is_loopback() {
+fn warn_if_not_encrypted(context: &Context, address: SocketAddr) {
+    if context.settings.tls.is_none() && !address.ip().is_loopback() {
         tracing::warn!(
-            "the node listens on {address}, beyond this machine, without TLS: keys and messages can be read on the way; \
-             set tls_certificate and tls_key, or listen on 127.0.0.1 behind a proxy that speaks HTTPS"
+            "the node listens on {address}, which other machines can reach, without TLS: keys and messages are sent \
+             unencrypted; set tls_certificate and tls_key, or listen on 127.0.0.1 behind a proxy that serves HTTPS"
         );
     }
 }
 
-/// A folder without database and key is made ready first.
-fn make_if_new(context: &Context) -> Result<Option<Initialised>, Failure> {
-    let has_database = data_folder::database(context.data_dir()).exists();
-    let place = &context.loaded.master_key;
-    // A key that is handed to us is there before the folder is; a key file is made together with it.
-    if has_database || place.own_file().is_some_and(Path::exists) {
+/// Does nothing if the folder has a database or a key file.
+fn create_folder_if_new(context: &Context) -> Result<Option<Initialised>, Failure> {
+    let has_database = data_folder::database_path(context.data_dir()).exists();
+    let source = &context.settings.master_key;
+    // A key from the environment or systemd exists before the folder; a key file is created with it.
+    if has_database || source.key_file().is_some_and(Path::exists) {
         return Ok(None);
     }
-    init::make(context, None).map(Some)
+    init::create_folder_and_key(context, None).map(Some)
 }
 
-/// Waits for a signal, and notices if the writer or the server has stopped by itself.
-fn watch(node: &Node, server: &RunningServer, signals: &Signals) -> Result<(), Failure> {
-    while !signals.wait(LOOK) {
+/// Waits for a shutdown signal. Fails if the writer or the server stops because of an error.
+fn wait_for_shutdown(node: &Node, server: &RunningServer, signals: &ShutdownSignals) -> Result<(), Failure> {
+    while !signals.wait(WRITER_CHECK_INTERVAL) {
         if server.has_ended() {
             return Err(Failure::new(
                 "the server has stopped by itself",
@@ -173,11 +176,11 @@ fn watch(node: &Node, server: &RunningServer, signals: &Signals) -> Result<(), F
             ));
         }
         node.submit(Tick, |_| ()).or_else(|why| match why {
-            // Too much to do is a sign of life.
+            // A full queue shows that the writer is running.
             node::RequestError::Busy => Ok(()),
             other => Err(Failure::new(
-                format!("the node has stopped by itself: {other}"),
-                "the log above says why; check the disk, run `anteroom verify`, then start again",
+                format!("the writer stopped: {other}"),
+                "see the log for the reason; check the disk, run `anteroom verify`, then start the node again",
             )),
         })?;
     }

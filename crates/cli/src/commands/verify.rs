@@ -1,18 +1,19 @@
-//! `anteroom verify`: whether everything is in order.
+//! `anteroom verify`: checks the data folder.
 
-use super::Done;
+use super::CommandResult;
 use crate::context::Context;
 use crate::data_folder::{self, Access};
-use crate::formatting::count;
+use crate::formatting::format_count;
 use clap::Args;
 use node::Clock as _;
 use serde::Serialize;
 use std::fmt;
 use std::process::ExitCode;
 
-/// Check everything against the rules, and every page of the database; exit with 1 if something is wrong
+/// Check all invariants of the data and every page of the database; the exit code is 1 if there is a problem
 ///
-/// Nothing is changed: views are built again beside the old ones and compared.
+/// The data is not changed: views are rebuilt separately and compared. Damaged pages of the database are repaired where
+/// possible.
 #[derive(Debug, Args)]
 pub(crate) struct Verify;
 
@@ -27,21 +28,21 @@ struct Answer {
 
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} and {} looked at", count(self.events, "event"), count(self.contents, "content"))?;
+        writeln!(f, "{} and {} checked", format_count(self.events, "event"), format_count(self.contents, "content"))?;
         writeln!(f, "digest of all views {}", self.digest)?;
         if self.unreadable > 0 {
-            writeln!(f, "{} under keys that were destroyed", count(self.unreadable, "content"))?;
+            writeln!(f, "{} not readable because their keys were destroyed", format_count(self.unreadable, "content"))?;
         }
         self.problems.iter().try_for_each(|problem| writeln!(f, "problem: {problem}"))?;
         match self.problems.len() {
-            0 => write!(f, "everything is in order"),
-            _ => write!(f, "what to do: keep this folder as it is, and restore a backup into another one"),
+            0 => write!(f, "no problems found"),
+            _ => write!(f, "what to do: keep this folder as it is, and restore a backup into another folder"),
         }
     }
 }
 
 impl Verify {
-    pub(super) fn run(&self, context: &Context) -> Done {
+    pub(super) fn run(&self, context: &Context) -> CommandResult {
         let (mut store, _lock) = data_folder::open(context, Access::Read)?;
         let report = store.verify(context.clock.now())?;
         let mut answer = Answer {
@@ -53,10 +54,10 @@ impl Verify {
         };
         match store.check_pages() {
             Ok(true) => {}
-            Ok(false) => answer.problems.push("pages of the database did not match and were repaired".into()),
+            Ok(false) => answer.problems.push("damaged pages of the database were repaired".into()),
             Err(why) => answer.problems.push(format!("the pages of the database cannot be checked: {why}")),
         }
-        context.show(&answer)?;
+        context.print(&answer)?;
         Ok(if answer.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }

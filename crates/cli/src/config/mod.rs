@@ -1,7 +1,7 @@
-//! The settings, told once: from here come the defaults, the checks, the environment's names and the sample file.
+//! The settings: one table that gives the defaults, the bounds, the names of environment variables and the sample file.
 //!
-//! Every setting is a number with bounds, in a section of related ones. Its doc comment is its documentation, here and
-//! in `anteroom config --sample`. Where a setting came from is kept beside it.
+//! Every setting in a section is a number with bounds. Its doc comment is its documentation, here and in
+//! `anteroom config --sample`. [`load`] keeps the origin of each value beside it.
 
 mod api_keys;
 mod file;
@@ -10,8 +10,8 @@ mod sample;
 mod suggestion;
 
 pub(crate) use api_keys::DeclaredKey;
-pub(crate) use load::{Given, Loaded, Value, load, unknown_variable};
-pub(crate) use sample::sample;
+pub(crate) use load::{EffectiveSetting, SettingInputs, Settings, check_variable_name, load};
+pub(crate) use sample::sample_file;
 
 use engine::Policy;
 use engine::fetch::DomainLimits;
@@ -20,29 +20,21 @@ use node::NodeOptions;
 use std::path::PathBuf;
 use store::StoreOptions;
 
-/// A setting, as the sample and the checks need it.
 #[derive(Debug)]
 pub(crate) struct Setting {
-    /// Its name in its section.
+    /// Without the section.
     pub(crate) name: &'static str,
-    /// What it means.
     pub(crate) doc: &'static [&'static str],
-    /// What it is if nobody says otherwise.
     pub(crate) default: u64,
-    /// The least it may be.
-    pub(crate) least: u64,
-    /// The most it may be.
-    pub(crate) most: u64,
+    pub(crate) min: u64,
+    pub(crate) max: u64,
 }
 
-/// Settings that belong together.
+/// A table of the configuration file.
 #[derive(Debug)]
 pub(crate) struct Section {
-    /// Its name in the file.
     pub(crate) name: &'static str,
-    /// What it is about.
     pub(crate) doc: &'static [&'static str],
-    /// What is in it.
     pub(crate) settings: &'static [Setting],
 }
 
@@ -50,7 +42,7 @@ macro_rules! sections {
     ($(
         $(#[doc = $section_doc:literal])*
         $section:ident: $type:ident {
-            $($(#[doc = $doc:literal])* $name:ident = $default:literal in $least:literal..=$most:literal;)*
+            $($(#[doc = $doc:literal])* $name:ident = $default:literal in $min:literal..=$max:literal;)*
         }
     )*) => {
         $(
@@ -59,18 +51,18 @@ macro_rules! sections {
             pub(crate) struct $type { $($(#[doc = $doc])* pub(crate) $name: u64,)* }
         )*
 
-        /// Every setting.
+        /// The values of all settings in sections.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) struct Config { $($(#[doc = $section_doc])* pub(crate) $section: $type,)* }
 
         impl Config {
-            /// The settings, each as the function says.
-            fn of(value: impl Fn(&str, &str) -> u64) -> Config {
+            /// Calls the function with section and name for the value of each setting.
+            fn from_values(value: impl Fn(&str, &str) -> u64) -> Config {
                 Config { $($section: $type { $($name: value(stringify!($section), stringify!($name)),)* },)* }
             }
         }
 
-        /// Every section, in the order of the sample.
+        /// In the order of the sample file.
         pub(crate) const SECTIONS: &[Section] = &[$(Section {
             name: stringify!($section),
             doc: &[$($section_doc),*],
@@ -78,91 +70,93 @@ macro_rules! sections {
                 name: stringify!($name),
                 doc: &[$($doc),*],
                 default: $default,
-                least: $least,
-                most: $most,
+                min: $min,
+                max: $max,
             },)*],
         },)*];
     };
 }
 
 sections! {
-    /// Memory, disk, and how long things are kept.
+    /// Memory, disk space and retention.
     store: StoreSettings {
-        /// Memory that the database may use for its pages, in MiB.
+        /// Memory for the page cache of the database, in MiB.
         cache_mib = 256 in 8..=1_048_576;
-        /// Below this much free disk, in MiB, the node only reads.
-        reserve_mib = 64 in 0..=1_048_576;
-        /// How long content that nobody refers to any more is kept, in hours.
-        grace_hours = 24 in 0..=87_600;
-        /// How long journal entries are kept, in days. Who follows the journal must come back within that time.
-        journal_days = 30 in 1..=36_500;
+        /// The node becomes read-only when less disk space than this is free, in MiB.
+        min_free_disk_mib = 64 in 0..=1_048_576;
+        /// How long to keep content after nothing refers to it any more, in hours.
+        unreferenced_content_hours = 24 in 0..=87_600;
+        /// How long to keep journal entries, in days. A live stream or webhook can resume within this time.
+        journal_retention_days = 30 in 1..=36_500;
     }
-    /// How much may wait in the anteroom, and for how long. The offender's own go first.
+    /// Limits on held events: those that wait for something that has not arrived yet. When a limit is reached, the
+    /// oldest held event of the same author or peer is dropped; if there is none, the new event is not accepted.
     held: HeldSettings {
-        /// How long an event waits for what it needs, in days.
-        hold_days = 30 in 1..=36_500;
-        /// Held events of one author.
+        /// How long an event is held before it expires, in days.
+        timeout_days = 30 in 1..=36_500;
+        /// Held events per author.
         per_author_max = 250_000 in 1..=1_000_000_000;
-        /// Held blobs that cannot be opened yet, of the peer that brought them.
+        /// Held events that cannot be decrypted yet, per peer that sent them.
         per_peer_max = 500_000 in 1..=1_000_000_000;
         /// Held events in total.
         total_max = 4_000_000 in 1..=1_000_000_000;
-        /// Events carried for others, per space.
+        /// Events carried for other nodes, per space.
         carried_per_space_max = 100_000 in 0..=1_000_000_000;
     }
-    /// How much content users of the API may keep. Zero sets no limit.
+    /// Storage quotas for users of the API and the web page. 0 means no limit.
     quota: QuotaSettings {
-        /// Content of one user in one space, in MiB.
+        /// Content per user and space, in MiB.
         user_mib = 4_096 in 0..=1_048_576;
-        /// Content of one space, in MiB.
+        /// Content per space, in MiB.
         space_mib = 0 in 0..=1_048_576;
     }
-    /// Politeness towards those who are asked for what is missing.
+    /// Rate limits for requests that this node sends to fetch missing events and content.
     fetch: FetchSettings {
-        /// Requests under way at the same time, to whomever.
-        requests_max = 32 in 1..=10_000;
-        /// Requests to one domain at the same time.
-        domain_in_flight_max = 5 in 1..=1000;
-        /// Requests to one domain within a minute.
-        domain_starts_per_minute_max = 30 in 1..=100_000;
+        /// Concurrent requests in total.
+        concurrent_requests_max = 32 in 1..=10_000;
+        /// Concurrent requests per domain: a host name or a peer.
+        domain_concurrent_requests_max = 5 in 1..=1000;
+        /// Requests per domain and minute.
+        domain_requests_per_minute_max = 30 in 1..=100_000;
     }
-    /// The HTTP API: how often somebody may ask, and how much at a time.
+    /// Limits of the HTTP server.
     http: HttpSettings {
-        /// Requests of one API key, per second.
-        key_per_second = 20_000 in 1..=10_000_000;
-        /// Requests of one user through a frontend key, per second.
-        user_per_second = 50 in 1..=1_000_000;
-        /// Requests of one address that no backend vouches for, per second; IPv6 addresses count by /64.
-        address_per_second = 100 in 1..=1_000_000;
-        /// Connections at the same time.
+        /// Requests per second for each API key.
+        key_requests_per_second = 20_000 in 1..=10_000_000;
+        /// Requests per second for each user of a frontend key or of the web page.
+        user_requests_per_second = 50 in 1..=1_000_000;
+        /// Requests per second for each client address without a backend or admin key. IPv6 addresses count by /64.
+        address_requests_per_second = 100 in 1..=1_000_000;
+        /// Open connections in total.
         connections_max = 20_000 in 1..=1_000_000;
-        /// Connections of one address at the same time; IPv6 addresses count by /64, proxies do not count.
-        address_connections_max = 4000 in 1..=1_000_000;
-        /// The greatest body of a request, in KiB.
+        /// Open connections per client address. IPv6 addresses count by /64; trusted proxies are exempt.
+        connections_per_address_max = 4000 in 1..=1_000_000;
+        /// Size of a request body, in KiB.
         body_kib_max = 128 in 1..=65_536;
-        /// Until when a request must have arrived and been answered, in seconds.
-        request_seconds = 30 in 1..=3600;
-        /// 1: signatures of users without a date are refused.
+        /// Timeout for receiving and answering a request, in seconds.
+        request_timeout_seconds = 30 in 1..=3600;
+        /// 1: refuse user signatures without a timestamp.
         dated_signatures_only = 0 in 0..=1;
     }
-    /// Backups by the clock, into `backup_dir`; none are made without it.
+    /// Scheduled backups. They are made only if `backup_dir` is set.
     backup: BackupSettings {
-        /// How many hours are between them.
-        every_hours = 24 in 1..=87_600;
-        /// How many are kept: the oldest beyond that are removed when a new one is whole.
+        /// Hours between two backups.
+        interval_hours = 24 in 1..=87_600;
+        /// How many backups to keep. Older ones are removed after a new one is complete.
         keep = 7 in 1..=100_000;
     }
-    /// Where webhooks may lead.
+    /// Where webhooks may be sent.
     webhooks: WebhookSettings {
-        /// 1: also to this machine and the network around it. Whoever has an admin key can then reach both.
-        allow_private = 0 in 0..=1;
+        /// 1: also allow loopback and private addresses, and any port. Anyone with an admin key can then send requests
+        /// into your network.
+        allow_private_addresses = 0 in 0..=1;
     }
-    /// The one writer.
+    /// The writer, which makes all changes to the database.
     writer: WriterSettings {
-        /// How many requests one transaction takes at most.
-        batch_max = 4096 in 1..=1_000_000;
-        /// How many requests may wait before more are turned away.
-        queue_max = 16_384 in 1..=1_000_000;
+        /// Requests per transaction.
+        batch_requests_max = 4096 in 1..=1_000_000;
+        /// Requests in the queue. When it is full, further requests are answered with 503.
+        queue_requests_max = 16_384 in 1..=1_000_000;
     }
 }
 
@@ -170,16 +164,15 @@ const HOUR: u64 = 3600 * Nanos::SECOND;
 const DAY: u64 = 24 * HOUR;
 
 impl Config {
-    /// How to open the store.
     pub(crate) fn store_options(&self) -> StoreOptions {
         let policy = Policy {
-            hold_nanos: self.held.hold_days.saturating_mul(DAY),
+            hold_nanos: self.held.timeout_days.saturating_mul(DAY),
             held_per_author_max: self.held.per_author_max,
             held_per_peer_max: self.held.per_peer_max,
             held_max: self.held.total_max,
             carried_per_space_max: self.held.carried_per_space_max,
-            grace_nanos: self.store.grace_hours.saturating_mul(HOUR),
-            journal_nanos: self.store.journal_days.saturating_mul(DAY),
+            grace_nanos: self.store.unreferenced_content_hours.saturating_mul(HOUR),
+            journal_nanos: self.store.journal_retention_days.saturating_mul(DAY),
             user_bytes_max: Some(self.quota.user_mib << 20).filter(|bytes| *bytes > 0),
             space_bytes_max: Some(self.quota.space_mib << 20).filter(|bytes| *bytes > 0),
             ..Policy::default()
@@ -187,48 +180,46 @@ impl Config {
         StoreOptions {
             policy,
             cache_bytes: usize::try_from(self.store.cache_mib << 20).unwrap_or(usize::MAX),
-            reserve_bytes: self.store.reserve_mib << 20,
+            reserve_bytes: self.store.min_free_disk_mib << 20,
             ..StoreOptions::default()
         }
     }
 
-    /// How the server behaves.
+    /// The part of the server's options that comes from sections.
     fn server_limits(&self) -> server::ServerOptions {
         let (http, small) = (&self.http, |number: u64| u32::try_from(number).unwrap_or(u32::MAX));
         let limits = server::Limits {
-            key_per_second: small(http.key_per_second),
-            user_per_second: small(http.user_per_second),
-            address_per_second: small(http.address_per_second),
+            key_per_second: small(http.key_requests_per_second),
+            user_per_second: small(http.user_requests_per_second),
+            address_per_second: small(http.address_requests_per_second),
             connections_max: http.connections_max as usize,
-            address_connections_max: http.address_connections_max as usize,
+            address_connections_max: http.connections_per_address_max as usize,
             body_bytes_max: (http.body_kib_max << 10) as usize,
-            request_seconds: http.request_seconds,
+            request_seconds: http.request_timeout_seconds,
             ..Default::default()
         };
         server::ServerOptions {
             limits,
             dated_signatures_only: http.dated_signatures_only == 1,
-            private_webhooks: self.webhooks.allow_private == 1,
+            private_webhooks: self.webhooks.allow_private_addresses == 1,
             ..Default::default()
         }
     }
 
-    /// When backups are made by the clock, and how many are kept.
     fn backup_plan(&self, folder: PathBuf) -> server::BackupPlan {
-        let every_nanos = self.backup.every_hours.saturating_mul(HOUR);
+        let every_nanos = self.backup.interval_hours.saturating_mul(HOUR);
         server::BackupPlan { folder, every_nanos, keep: self.backup.keep as usize }
     }
 
-    /// How to run the node.
     pub(crate) fn node_options(&self) -> NodeOptions {
         let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         NodeOptions {
-            batch_max: self.writer.batch_max as usize,
-            queue_max: self.writer.queue_max as usize,
-            fetches_max: self.fetch.requests_max as usize,
+            batch_max: self.writer.batch_requests_max as usize,
+            queue_max: self.writer.queue_requests_max as usize,
+            fetches_max: self.fetch.concurrent_requests_max as usize,
             domains: DomainLimits {
-                in_flight_max: small(self.fetch.domain_in_flight_max),
-                starts_per_window_max: small(self.fetch.domain_starts_per_minute_max),
+                in_flight_max: small(self.fetch.domain_concurrent_requests_max),
+                starts_per_window_max: small(self.fetch.domain_requests_per_minute_max),
                 window: 60 * Nanos::SECOND,
             },
         }
@@ -245,7 +236,7 @@ mod tests {
             let section = SECTIONS.iter().find(|other| other.name == section).expect("a section");
             section.settings.iter().find(|setting| setting.name == name).expect("a setting").default
         };
-        let config = Config::of(value);
+        let config = Config::from_values(value);
         let (options, library) = (config.store_options(), StoreOptions::default());
         assert_eq!(options.policy, library.policy);
         assert_eq!((options.cache_bytes, options.reserve_bytes), (library.cache_bytes, library.reserve_bytes));
@@ -258,7 +249,7 @@ mod tests {
     #[test]
     fn every_default_is_within_its_bounds_and_every_setting_is_documented() {
         for setting in SECTIONS.iter().flat_map(|section| section.settings) {
-            assert!((setting.least..=setting.most).contains(&setting.default), "{}", setting.name);
+            assert!((setting.min..=setting.max).contains(&setting.default), "{}", setting.name);
             assert!(!setting.doc.is_empty(), "{}", setting.name);
         }
     }

@@ -1,12 +1,12 @@
-//! The known word that is most like an unknown one.
+//! Suggestions for misspelt names: "did you mean …?"
 
-/// The candidate with the fewest letters to change.
-pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    candidates.into_iter().min_by_key(|candidate| distance(word, candidate))
+/// The candidate with the smallest edit distance.
+pub(crate) fn closest_name<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    candidates.into_iter().min_by_key(|candidate| edit_distance(word, candidate))
 }
 
-/// How many letters must be put in, left out or changed to make one word of the other.
-fn distance(one: &str, other: &str) -> usize {
+/// The Levenshtein distance.
+fn edit_distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (line, letter) in one.chars().take(256).enumerate() {
@@ -26,11 +26,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn typing_errors_find_what_was_meant() {
-        let known = ["store.cache_mib", "held.hold_days", "log"];
-        assert_eq!(nearest("store.cache_mb", known), Some("store.cache_mib"));
-        assert_eq!(nearest("held.days", known), Some("held.hold_days"));
-        assert_eq!(nearest("x", []), None);
-        assert_eq!((distance("kitten", "sitting"), distance("", "abc")), (3, 3));
+    fn a_misspelt_name_finds_the_right_one() {
+        let known = ["store.cache_mib", "held.timeout_days", "log"];
+        assert_eq!(closest_name("store.cache_mb", known), Some("store.cache_mib"));
+        assert_eq!(closest_name("held.days", known), Some("held.timeout_days"));
+        assert_eq!(closest_name("x", []), None);
+        assert_eq!((edit_distance("kitten", "sitting"), edit_distance("", "abc")), (3, 3));
     }
 }

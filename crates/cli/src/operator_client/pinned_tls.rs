@@ -1,5 +1,5 @@
-//! TLS to the node on this machine. Its certificate is for the name by which others know it, not for the address it
-//! listens on, so no name is compared: the certificate must be the very one in the node's own file.
+//! TLS to the node on this machine. The certificate is issued for the public host name, not for the address that the node
+//! listens on, so the name is not checked: the certificate must be identical to the one in the node's certificate file.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
@@ -12,29 +12,32 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// Shakes hands with the node that has the certificate in this file.
+/// Performs the TLS handshake. The server must present the certificate in this file.
 pub(super) async fn connect(stream: TcpStream, file: &Path) -> Result<TlsStream<TcpStream>, String> {
-    let bytes = std::fs::read(file).map_err(|why| format!("its certificate {}: {why}", file.display()))?;
+    let bytes = std::fs::read(file).map_err(|why| format!("cannot read its certificate {}: {why}", file.display()))?;
     let pinned = CertificateDer::from_pem_slice(&bytes);
-    let pinned = pinned.map_err(|_| format!("{} holds no certificate", file.display()))?.into_owned();
+    let pinned = pinned.map_err(|_| format!("{} contains no certificate", file.display()))?.into_owned();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
     let builder = builder.map_err(|why| why.to_string())?.dangerous();
-    let config = builder.with_custom_certificate_verifier(Arc::new(Pinned { pinned, provider })).with_no_client_auth();
+    let config = builder
+        .with_custom_certificate_verifier(Arc::new(PinnedCertificate { pinned, provider }))
+        .with_no_client_auth();
     let name = ServerName::try_from("localhost").map_err(|why| why.to_string())?;
-    let shaken = TlsConnector::from(Arc::new(config)).connect(name, stream).await;
-    shaken
-        .map_err(|why| format!("{why}; if {} was changed just now, the node takes it within a minute", file.display()))
+    let handshake = TlsConnector::from(Arc::new(config)).connect(name, stream).await;
+    handshake.map_err(|why| {
+        format!("{why}; if {} was changed just now, the node reloads it within a minute", file.display())
+    })
 }
 
-/// Believes one certificate.
+/// Accepts exactly one certificate.
 #[derive(Debug)]
-struct Pinned {
+struct PinnedCertificate {
     pinned: CertificateDer<'static>,
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Pinned {
+impl ServerCertVerifier for PinnedCertificate {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,

@@ -1,4 +1,4 @@
-//! The real command in a folder of its own, and a small world of events to feed it.
+//! Runs the real command in a temporary folder, with sample events as input.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code, unreachable_pub)]
 
 pub mod sample_events;
@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
-/// A folder in which the command runs, and nothing else does.
+/// A temporary folder in which the command runs.
 pub struct Home {
     folder: TempDir,
 }
 
-/// What a run of the command came to.
+/// The result of a run.
 pub struct Ran {
     pub code: i32,
     pub out: String,
@@ -49,7 +49,7 @@ impl Home {
         self.path().join("anteroom-data")
     }
 
-    /// The command, without anything of the environment that could change what it does.
+    /// The command, without environment variables that could affect it.
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_anteroom"));
         let settings = std::env::vars_os().map(|(name, _)| name);
@@ -69,20 +69,20 @@ impl Home {
         Ran::of(self.command(words).output().expect("the command runs"))
     }
 
-    /// Runs with `--json` and reads the one document it answers with.
+    /// Runs with `--json` and parses the output.
     pub fn json(&self, words: &[&str]) -> Value {
         let ran = self.run(&[&["--json"], words].concat());
         assert_eq!(ran.err, "", "{words:?}");
         serde_json::from_str(&ran.out).unwrap_or_else(|why| panic!("{words:?}: {why}: {}", ran.out))
     }
 
-    /// Feeds these bytes to the command.
+    /// Runs with these bytes as standard input.
     pub fn feed(&self, words: &[&str], bytes: &[u8]) -> Ran {
         let mut command = self.command(words);
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
         let mut input = child.stdin.take().expect("an input");
-        // It may stop reading early, for a good reason that it says.
+        // The command may stop reading early.
         let _ = input.write_all(bytes);
         drop(input);
         Ran::of(child.wait_with_output().expect("it ends"))
@@ -125,14 +125,14 @@ impl Ran {
         }
     }
 
-    /// It went well.
+    /// Expects success.
     #[track_caller]
     pub fn good(self) -> Ran {
         assert_eq!(self.code, 0, "out: {}\nerr: {}", self.out, self.err);
         self
     }
 
-    /// It failed in order, and said all of this: no panic, no silence.
+    /// Expects an orderly error that contains all of these texts.
     #[track_caller]
     pub fn bad(self, says: &[&str]) -> Ran {
         assert!(self.code == 1 || self.code == 2, "code {}\nout: {}\nerr: {}", self.code, self.out, self.err);

@@ -1,4 +1,4 @@
-//! A small world: a space, its members, a thread, messages, and what goes wrong around them.
+//! Sample events: a space with members, a thread and messages, and invalid or sealed events.
 
 use ed25519_dalek::SigningKey;
 use model::crypto::{SpaceKey, content_hash, space_id};

@@ -1,4 +1,4 @@
-//! The real command, serving.
+//! Runs the node and the demo as processes.
 
 use super::Home;
 use rustix::process::{Pid, Signal, kill_process};
@@ -30,7 +30,7 @@ impl Served {
         let Some(line) = lines.find(|line| line.contains("is running at")) else {
             let mut said = String::new();
             let _ = log.read_to_string(&mut said);
-            panic!("it does not run: {said}");
+            panic!("the node did not start: {said}");
         };
         let url = line.rsplit(' ').next().expect("a word").to_owned();
         // The rest of what it says must be read, or it would wait for us.

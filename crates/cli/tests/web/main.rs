@@ -284,7 +284,9 @@ async fn what_waits_is_seen_and_let_in_and_the_inside_is_shown() {
     browser.until("document.querySelector('#waiting li') !== null").await;
     browser.is_accessible().await;
     browser.until("document.body.innerText.includes('4 events wait')").await;
-    browser.until("/the second node, .* ago: no answer \\(the line is down\\)/.test(document.body.innerText)").await;
+    browser
+        .until("/the second node, .* ago: no answer \\(the connection is down\\)/.test(document.body.innerText)")
+        .await;
     browser.reads("reaction ").await;
     browser.picture("waiting").await;
     let first = browser.run("return document.querySelector('#waiting li a').href").await;
@@ -294,7 +296,7 @@ async fn what_waits_is_seen_and_let_in_and_the_inside_is_shown() {
     browser.is_accessible().await;
     browser.picture("story").await;
     browser.goto(&format!("{url}/s/home")).await;
-    browser.reads("Postcards from elsewhere").await;
+    browser.reads("Messages from the second node").await;
     for (path, says, name) in [
         ("/inside", "Events by stage", "status"),
         ("/inside/keys?prefix=thread%3A", "Explorer", "explorer"),

@@ -11,9 +11,10 @@ use crate::commands::lookup::{is_open_to, principal, thread_of};
 use crate::commands::{Caller, CommandError, moderation, users};
 use crate::pipeline::{arrive, policy};
 use crate::writer_command::WriterCommand;
+use engine::Opened;
 use engine::access::{Action, Facts};
-use engine::protocol::space::counting::acting_role;
 use engine::create::{CreateError, Seal};
+use engine::protocol::space::counting::acting_role;
 use engine::reads::Reads as _;
 use engine::receive::{self, Arrival, Opening};
 use engine::rows::{Origin, Outcome};
@@ -111,7 +112,7 @@ impl SubmitSigned {
         let policy = policy(batch);
         let is_inline = self.content.len() as u64 <= policy.inline_bytes_max;
         let inline = (is_inline && !self.content.is_empty()).then(|| self.content.clone());
-        let opening = Opening::Opened(self.signed.clone());
+        let opening = Opening::Opened(Opened::Space(self.signed.clone()));
         let arrival = Arrival { blob, opening, inline, verdict: None, origin: Origin::Local };
         let outcome = arrive(batch, &receive::complete(batch.db(), &policy, arrival))?;
         if !is_inline && receive::is_content_of(self.signed.envelope(), &self.content) {

@@ -68,7 +68,11 @@ proptest! {
 
 #[test]
 fn varying_keys_read_back() {
-    let needs = [Need::Event(EventId([1; 16])), Need::Time(Nanos(7)), Need::GitData { owner: model::NostrKey([8; 32]), identifier: "repository".into() }];
+    let needs = [
+        Need::Event(EventId([1; 16])),
+        Need::Time(Nanos(7)),
+        Need::GitData { owner: model::NostrKey([8; 32]), identifier: "repository".into() },
+    ];
     for need in needs {
         let key = WaitingKey::new(&need, Seq(9));
         assert_eq!(key.parts().expect("a key"), (need.clone(), Seq(9)));

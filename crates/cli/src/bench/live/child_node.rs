@@ -1,6 +1,6 @@
-//! The node in a process of its own.
+//! Runs the node as a child process.
 
-use crate::bench::Scale;
+use crate::bench::BenchOptions;
 use crate::bench::event_generator;
 use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
@@ -8,7 +8,7 @@ use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
-/// A node that runs, in a folder that goes with it.
+/// A running node. The process and its data folder are removed on drop.
 pub(super) struct ChildNode {
     child: Child,
     pub(super) address: SocketAddr,
@@ -17,12 +17,13 @@ pub(super) struct ChildNode {
 }
 
 impl ChildNode {
-    pub(super) fn start(scale: &Scale) -> Result<ChildNode> {
-        let folder = event_generator::folder(scale.dir.as_deref())?;
+    pub(super) fn start(options: &BenchOptions) -> Result<ChildNode> {
+        let folder = event_generator::create_temp_folder(options.dir.as_deref())?;
         let program = std::env::current_exe().context("this program has no path")?;
         let child = Command::new(program)
             .args(["--json", "--listen", "127.0.0.1:0"])
-            .args(["--set", "http.key_per_second=10000000", "--set", "http.address_connections_max=20000"])
+            .args(["--set", "http.key_requests_per_second=10000000"])
+            .args(["--set", "http.connections_per_address_max=20000"])
             .arg("--data-dir")
             .arg(folder.path().join("data"))
             .stdout(Stdio::piped())
@@ -35,20 +36,20 @@ impl ChildNode {
         for line in BufReader::new(output).lines() {
             said += &line?;
             let Ok(running) = serde_json::from_str::<serde_json::Value>(&said) else { continue };
-            let url = running["url"].as_str().context("the node does not say where it is")?;
+            let url = running["url"].as_str().context("the node printed no URL")?;
             node.address = url.trim_start_matches("http://").parse()?;
             let token = node._folder.path().join("data").join("operator.token");
             let token = std::fs::read_to_string(token).context("the node has no token")?;
             node.token = token.lines().nth(1).context("the node's token is missing")?.to_owned();
             return Ok(node);
         }
-        bail!("the node ended by itself: {said}")
+        bail!("the node ended unexpectedly: {said}")
     }
 
-    /// Anonymous resident memory of the node now, in KiB.
+    /// Anonymous resident memory of the node.
     pub(super) fn anonymous_kib(&self) -> Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).context("no memory is told")?;
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).context("no RssAnon in the status")?;
         Ok(line.split_whitespace().next().context("no number")?.parse()?)
     }
 
@@ -61,7 +62,7 @@ impl ChildNode {
 
 impl Drop for ChildNode {
     fn drop(&mut self) {
-        // After an orderly stop there is nothing left to end.
+        // After a clean stop these do nothing.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

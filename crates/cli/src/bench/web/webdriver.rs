@@ -1,4 +1,4 @@
-//! Just enough of WebDriver to open a page in Chromium and run a script there.
+//! A minimal WebDriver client: opens pages in Chromium and runs scripts there.
 
 use super::super::http::connect;
 use anyhow::{Context as _, Result, bail, ensure};
@@ -10,21 +10,20 @@ use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
-/// How often a page that was left is looked at anew.
-const TURNS: usize = 10;
+/// How often to run the script again when the page was replaced or nothing happened.
+const ATTEMPTS_MAX: usize = 10;
 
-/// The driver, which ends with the benchmark.
+/// A chromedriver process, ended on drop.
 pub(super) struct Driver {
     child: Child,
     address: SocketAddr,
 }
 
 impl Driver {
-    /// Starts on a free port.
     pub(super) fn start() -> Result<Driver> {
         let mut command = Command::new("chromedriver");
         let command = command.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().context("chromedriver is not here: install chromium and chromium-driver")?;
+        let mut child = command.spawn().context("cannot start chromedriver: install chromium and chromium-driver")?;
         let output = child.stdout.take().context("an output")?;
         let mut lines = BufReader::new(output).lines().map_while(Result::ok);
         let line = lines.find(|line| line.contains("started successfully on port")).context("a port")?;
@@ -32,14 +31,14 @@ impl Driver {
         Ok(Driver { child, address: SocketAddr::from(([127, 0, 0, 1], port.parse()?)) })
     }
 
-    /// A browser with nothing in it.
+    /// Opens a window with an empty profile.
     pub(super) async fn window(&self) -> Result<Window> {
         let arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"];
         let quiet = ["--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"];
         let arguments = [arguments.as_slice(), &quiet].concat();
         let options = json!({ "args": arguments });
         let wanted = json!({ "capabilities": { "alwaysMatch": { "goog:chromeOptions": options } } });
-        let made = ask(self.address, Method::POST, "/session", &wanted).await?;
+        let made = send_command(self.address, Method::POST, "/session", &wanted).await?;
         let session = made["sessionId"].as_str().context("a session")?.to_owned();
         Ok(Window { address: self.address, session })
     }
@@ -52,26 +51,25 @@ impl Drop for Driver {
     }
 }
 
-/// A window.
 pub(super) struct Window {
     address: SocketAddr,
     session: String,
 }
 
 impl Window {
-    async fn ask(&self, what: &str, body: &Value) -> Result<Value> {
-        ask(self.address, Method::POST, &format!("/session/{}/{what}", self.session), body).await
+    async fn command(&self, what: &str, body: &Value) -> Result<Value> {
+        send_command(self.address, Method::POST, &format!("/session/{}/{what}", self.session), body).await
     }
 
     pub(super) async fn goto(&self, url: &str) -> Result<()> {
-        self.ask("url", &json!({ "url": url })).await.map(drop)
+        self.command("url", &json!({ "url": url })).await.map(drop)
     }
 
     pub(super) async fn run(&self, script: &str) -> Result<Value> {
-        self.ask("execute/sync", &json!({ "script": script, "args": [] })).await
+        self.command("execute/sync", &json!({ "script": script, "args": [] })).await
     }
 
-    /// Waits until an expression holds. Says when that was.
+    /// Waits until the expression is true, and returns the time in milliseconds.
     pub(super) async fn run_until(&self, expression: &str) -> Result<Value> {
         let script = format!(
             "const done = arguments[arguments.length - 1]; let watcher;
@@ -86,21 +84,21 @@ impl Window {
              watcher.observe(document, {{ subtree: true, childList: true, characterData: true, attributes: true }});
              setTimeout(() => done(null), 3000);"
         );
-        for _ in 0..TURNS {
-            match self.ask("execute/async", &json!({ "script": script, "args": [] })).await {
+        for _ in 0..ATTEMPTS_MAX {
+            match self.command("execute/async", &json!({ "script": script, "args": [] })).await {
                 Ok(Value::Null) | Err(_) => {}
                 Ok(value) => return Ok(value),
             }
         }
-        bail!("never {expression}")
+        bail!("timeout while waiting for {expression}")
     }
 
     pub(super) async fn close(self) {
-        let _ = ask(self.address, Method::DELETE, &format!("/session/{}", self.session), &json!({})).await;
+        let _ = send_command(self.address, Method::DELETE, &format!("/session/{}", self.session), &json!({})).await;
     }
 }
 
-async fn ask(address: SocketAddr, method: Method, path: &str, body: &Value) -> Result<Value> {
+async fn send_command(address: SocketAddr, method: Method, path: &str, body: &Value) -> Result<Value> {
     let request = Request::builder()
         .method(method)
         .uri(path)
