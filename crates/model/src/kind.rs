@@ -2,7 +2,7 @@
 //!
 //! A kind that is not known here is kept, passed on and shown as unknown; a later release may know it.
 
-use crate::payload::MemberRole;
+use crate::member_role::MemberRole;
 use std::fmt;
 
 macro_rules! kinds {

@@ -19,6 +19,7 @@ pub mod envelope;
 pub mod ids;
 pub mod kind;
 pub mod limits;
+mod member_role;
 pub mod need;
 pub mod packet;
 pub mod payload;

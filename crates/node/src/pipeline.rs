@@ -73,8 +73,8 @@ fn post(
         Opening::NoKey(..) | Opening::NotOurs(_) | Opening::Bad(_) => Default::default(),
     };
     let context = step_context(batch);
-    let in_post = EventInPost { context, draft, opening, was_opened, verdict, numbers };
-    let (outcome, changes) = chains::post(batch.db(), in_post)?;
+    let in_post = EventInPost { context, draft, was_opened, verdict, numbers };
+    let (outcome, changes) = chains::post(batch.db(), in_post, opening)?;
     batch.apply(changes)?;
     if matches!(outcome, Outcome::Refused(_) | Outcome::TurnedAway(_)) {
         batch.take_back_numbers(new_space, new_author)?;

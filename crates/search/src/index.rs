@@ -1,16 +1,17 @@
 //! The search index of one space: opened or recreated, updated, committed with its journal position, and searched.
 
-use crate::query::{Hit, IndexQuery, ParsedQuery, REACH_MAX};
+use crate::errors::{BadQuery, IndexError, REACH_MAX};
+use crate::query::{Hit, IndexQuery, ParsedQuery};
 use crate::schema::{Fields, IndexedMessage};
 use crate::sealed_directory::SealedDirectory;
-use crate::tokenizer::{BadQuery, TOKENIZER_NAME, analyzer};
+use crate::tokenizer::{TOKENIZER_NAME, analyzer};
 use model::{Position, Seq};
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tantivy::indexer::{IndexWriterOptions, LogMergePolicy, NoMergePolicy};
-use tantivy::{IndexReader, IndexWriter, ReloadPolicy, TantivyError};
+use tantivy::{IndexReader, IndexWriter, ReloadPolicy};
 
 /// Written with every commit. It changes with the tokenizer or the schema; an index of another format is recreated.
 const FORMAT: &str = "1";
@@ -18,27 +19,6 @@ const FORMAT: &str = "1";
 const WRITER_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// A segment with a larger share of removed messages is rewritten by the merge policy.
 const REMOVED_SHARE_MAX: f32 = 0.3;
-
-#[derive(Debug, thiserror::Error)]
-pub enum IndexError {
-    #[error(transparent)]
-    Bad(#[from] BadQuery),
-    /// The index must be recreated.
-    #[error("the search index cannot be used: {0}")]
-    Damaged(String),
-}
-
-impl From<TantivyError> for IndexError {
-    fn from(why: TantivyError) -> IndexError {
-        IndexError::Damaged(why.to_string())
-    }
-}
-
-impl From<io::Error> for IndexError {
-    fn from(why: io::Error) -> IndexError {
-        IndexError::Damaged(why.to_string())
-    }
-}
 
 /// The index of one space. Searches and one writer run concurrently.
 pub struct Index {

@@ -10,13 +10,14 @@
 //! Deliberately absent: access control, rendering, the journal, threads of its own, clocks.
 
 mod cipher;
+mod errors;
 mod index;
 mod query;
 mod schema;
 mod sealed_directory;
 mod tokenizer;
 
-pub use index::{Index, IndexError};
-pub use query::{Hit, IndexQuery, REACH_MAX, check};
+pub use errors::{BadQuery, IndexError, REACH_MAX};
+pub use index::Index;
+pub use query::{Hit, IndexQuery, check};
 pub use schema::IndexedMessage;
-pub use tokenizer::BadQuery;

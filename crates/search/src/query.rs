@@ -1,8 +1,8 @@
 //! Builds index queries from parsed words, within limits. Callers cannot use the query language of the search engine.
 
-use crate::index::IndexError;
+use crate::errors::{BadQuery, IndexError};
 use crate::schema::{Fields, SEQ_FIELD};
-use crate::tokenizer::{BadQuery, QueryPart, parse_query};
+use crate::tokenizer::{QueryPart, parse_query};
 use model::{Identity, Nanos, Seq};
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -13,8 +13,6 @@ use tantivy::query::{
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{Searcher, Term};
 
-/// The most hits that can be paged through: the engine ranks all hits before a page in memory.
-pub const REACH_MAX: usize = 10_000;
 /// The last word is a prefix; it is expanded to at most this many words, the most frequent first.
 const EXPANSIONS_MAX: usize = 64;
 /// How many words of each segment are considered for that.

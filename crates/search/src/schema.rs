@@ -58,7 +58,7 @@ impl Fields {
         Term::from_field_u64(self.seq, seq.0)
     }
 
-    pub(crate) fn to_document(&self, message: &IndexedMessage) -> TantivyDocument {
+    pub(crate) fn to_document(self, message: &IndexedMessage) -> TantivyDocument {
         let mut row = TantivyDocument::new();
         row.add_u64(self.seq, message.seq.0);
         row.add_u64(self.thread, message.thread.0);

@@ -4,6 +4,7 @@
 //! every character is a word. In a query, text in quotation marks is a phrase, and so is text between spaces that has
 //! more than one word, such as `e-mail` or `東京`.
 
+use crate::errors::{BadQuery, QUERY_BYTES_MAX, QUERY_WORDS_MAX};
 use tantivy::tokenizer::{
     AsciiFoldingFilter, LowerCaser, RemoveLongFilter, TextAnalyzer, Token, TokenStream, Tokenizer,
 };
@@ -12,24 +13,6 @@ use tantivy::tokenizer::{
 pub(crate) const TOKENIZER_NAME: &str = "words";
 /// Longer words are not indexed: nobody searches for them, and malicious text may contain many.
 const WORD_BYTES_MAX: usize = 64;
-const QUERY_BYTES_MAX: usize = 512;
-/// Limits the cost of a query.
-const QUERY_WORDS_MAX: usize = 16;
-
-/// Why a query is refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum BadQuery {
-    #[error("the query contains no word")]
-    Empty,
-    #[error("the query is longer than {QUERY_BYTES_MAX} bytes")]
-    Long,
-    #[error("the query has more than {QUERY_WORDS_MAX} words")]
-    ManyWords,
-    #[error("a quotation mark is not closed")]
-    Quote,
-    #[error("only the first {} hits can be listed; use a more specific query", crate::REACH_MAX)]
-    Far,
-}
 
 /// A part of a query. A message must match all of them.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -12,9 +12,11 @@ use crate::live_feed::LiveFeed;
 use crate::metrics;
 use crate::options::Limits;
 use crate::request_metrics::fold_samples;
+use crate::routes::{Route, RouteTable};
 use crate::state::{ServerState, SharedState};
 use crate::tls::{self, Tls};
 use axum::Router;
+use engine::access::Action;
 use engine::reads::StoreResult;
 use futures_util::FutureExt as _;
 use std::net::SocketAddr;
@@ -122,7 +124,9 @@ pub async fn serve_metrics(state: Arc<ServerState>, address: SocketAddr) -> Resu
 
 /// The router of a listener that serves metrics and nothing else.
 pub fn metrics_router(state: &Arc<ServerState>) -> Router {
-    Router::new().route("/metrics", axum::routing::get(metrics::scrape)).with_state(SharedState(state.clone()))
+    // Whoever reaches that listener may read it: nothing asks the rule.
+    let (router, _) = RouteTable::build(vec![Route::get("/metrics", Action::Operate, metrics::scrape)]);
+    router.with_state(SharedState(state.clone()))
 }
 
 async fn listen<F: Future<Output = ()> + Send + 'static>(

@@ -179,12 +179,8 @@ impl NodeFixture {
                 self.write(by, EventText::new(Kind::Edit, 0, &[(Role::Target, target)], &body), at)
             }
             "react" => {
-                let target = id(self, first);
-                self.write(
-                    by,
-                    EventText::new(Kind::Reaction, 0, &[(Role::Target, target)], &field("reaction", text)),
-                    at,
-                )
+                let (target, body) = ([(Role::Target, id(self, first))], field("reaction", text));
+                self.write(by, EventText::new(Kind::Reaction, 0, &target, &body), at)
             }
             "unreact" => {
                 let target = id(self, first);

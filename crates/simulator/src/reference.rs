@@ -369,10 +369,10 @@ impl<'a> ReferenceModel<'a> {
                 Kind::Post => ("post", EventId(made.envelope.space.0)),
                 _ => ("message", one(&made.envelope, Role::Thread).unwrap_or(EventId::ZERO)),
             };
-            let versions: Vec<String> =
-                versions.iter().map(|made| format!("{}/{}", stamp(made), self.content(made))).collect();
-            let shown: Vec<String> =
-                winners.iter().map(|(who, made)| format!("{who}:{}/{}", made.id, self.content(made))).collect();
+            let version = |made: &&&MadeEvent| format!("{}/{}", stamp(made), self.content(made));
+            let versions: Vec<String> = versions.iter().map(version).collect();
+            let reaction = |(who, made): (&Identity, &&MadeEvent)| format!("{who}:{}/{}", made.id, self.content(made));
+            let shown: Vec<String> = winners.iter().map(reaction).collect();
             let answers_here = |other: &&&MadeEvent| {
                 other.envelope.space == made.envelope.space && refs(&other.envelope, Role::ReplyTo).contains(&made.id)
             };
@@ -436,9 +436,7 @@ impl<'a> ReferenceModel<'a> {
 }
 
 fn fits_json(kind: Kind, plain: &[u8]) -> bool {
-    let Ok(value) = model::body::decode(plain) else {
-        return false;
-    };
+    let Ok(value) = model::body::decode(plain) else { return false };
     match kind {
         Kind::Reaction => value["reaction"].as_str().is_some_and(|text| !text.is_empty() && text.len() <= 64),
         Kind::File => {

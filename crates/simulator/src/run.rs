@@ -1,5 +1,8 @@
 //! One seed: a world is delivered to nodes in any order, with everything that can go wrong, and then compared.
 
+mod others;
+
+use self::others::Others;
 use crate::cast::MadeEvent;
 use crate::disk::{CrashLoss, SimDisk};
 use crate::random::SeededRandom;
@@ -13,9 +16,9 @@ use engine::reads::{Reads, StoreError};
 use engine::rows::{Origin, Outcome};
 use model::crypto::{TransitSecret, content_hash};
 use model::packet::{self, PacketContent};
-use model::{ContentState, EventId, Group, Nanos, Need, SpaceId};
+use model::{ContentState, EventId, Nanos, Need, SpaceId};
 use node::WriterCore;
-use node::fetch::hunter::{FetchError, FetchOrder, Fetched, Hunter};
+use node::fetch::hunter::{FetchOrder, Fetched, Hunter};
 use node::node_commands::{Collect, Deliver, EndHunt, Prune};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -316,7 +319,7 @@ impl Run<'_> {
             let node = &mut self.nodes[at];
             let Some(core) = &node.core else { return Ok(()) };
             let Ok(db) = core.store().snapshot() else { return Ok(()) };
-            let orders = node.hunter.look(&db, &others, Nanos(node.now)).map_err(|fault| fault.to_string())?;
+            let orders = node.hunter.take_orders(&db, &others, Nanos(node.now)).map_err(|fault| fault.to_string())?;
             drop(db);
             if orders.is_empty() {
                 return Ok(());
@@ -620,47 +623,5 @@ impl SimNode {
             return Err(format!("node {}: files {on_disk:?}, rows speak of {files:?}", self.index));
         }
         Ok(())
-    }
-}
-
-/// The other nodes, as a source: they have everything that is not lost, and may bring something else.
-#[derive(Debug)]
-struct Others<'w> {
-    at: usize,
-    world: &'w World,
-    lies: bool,
-    is_down: bool,
-}
-
-impl Others<'_> {
-    fn bring(&self, need: &Need) -> Option<Fetched> {
-        let world = self.world;
-        match need {
-            Need::Event(id) if !world.lost.contains(id) => {
-                let made = world.events.iter().find(|made| made.id == *id)?;
-                Some(Fetched::Event { blob: made.blob.clone(), inline: made.inline(world.inline_max) })
-            }
-            Need::Content(space, hash) => {
-                let made = world.events.iter().find(|made| made.hash() == *hash && made.envelope.space == *space)?;
-                let bytes = if self.lies { vec![0; made.wire.len()] } else { made.wire.clone() };
-                Some(Fetched::Content { space: *space, hash: *hash, bytes })
-            }
-            _ => None,
-        }
-    }
-
-    fn fetch(&self, _url: &str, needs: &[Need], deliver: &mut dyn FnMut(Fetched)) -> Result<(), FetchError> {
-        if self.is_down {
-            return Err(FetchError("nobody answers".into()));
-        }
-        needs.iter().filter_map(|need| self.bring(need)).for_each(deliver);
-        Ok(())
-    }
-}
-
-impl node::fetch::hunter::SourceDirectory for Others<'_> {
-    fn places(&self, _group: &Group) -> Vec<fetch::Source> {
-        let place = |number: usize| fetch::Source { url: format!("peer-{number}"), domain: format!("peer-{number}") };
-        (0..NODES).filter(|number| *number != self.at).map(place).collect()
     }
 }

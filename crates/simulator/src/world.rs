@@ -89,8 +89,7 @@ impl Story<'_> {
             let (place, made) = found(&self.authors[0], at, number, key, self.inline_max);
             let founding = made.id;
             self.events.push(made);
-            let members = vec![(0, founding, at)];
-            let (threads, messages, files) = (Vec::new(), Vec::new(), Vec::new());
+            let (members, threads, messages, files) = (vec![(0, founding, at)], Vec::new(), Vec::new(), Vec::new());
             self.rooms.push(Room { place, members, threads, messages, files, targets: Vec::new() });
             for (member, role) in [(1, MemberRole::Admin), (2, MemberRole::Member)] {
                 self.grant(number as usize, (0, founding, at), member, role, None);
@@ -380,8 +379,8 @@ impl Story<'_> {
 
     fn lie(&mut self, made: &MadeEvent) -> (Vec<u8>, Option<Vec<u8>>) {
         let inline = made.inline(self.inline_max);
-        let key = self.rooms.iter().find(|room| room.place.space == made.envelope.space);
-        let key = key.and_then(|room| room.place.key.clone());
+        let room = self.rooms.iter().find(|room| room.place.space == made.envelope.space);
+        let key = room.and_then(|room| room.place.key.clone());
         match (self.random.below(3), key) {
             (0, Some(key)) => {
                 let nonce = [self.random.below(256) as u8; 24];

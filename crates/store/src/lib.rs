@@ -9,14 +9,17 @@
 //! Deliberately absent: decisions about events (the engine's), clocks, threads, the network.
 
 pub mod at_rest;
+mod checksum;
 pub mod database;
 pub mod disk;
 mod encode;
+mod errors;
 pub mod events;
 pub mod keys;
 pub mod local;
 pub mod maintenance;
 mod protocol;
+mod row_value;
 pub mod shared;
 pub mod tables;
 pub mod views;

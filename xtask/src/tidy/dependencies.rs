@@ -24,6 +24,9 @@ const LAYERS: [&[&str]; 8] = [
 /// Crates for tests and developers, and how many of the lower layers each may use. Only the program's tests use them.
 const FOR_TESTS: [(&str, usize); 2] = [("simulator", 4), ("xtask", 0)];
 
+/// Tests that set their scene through another crate of the same layer.
+const TESTS_BESIDE: [(&str, &str); 1] = [("web", "api")];
+
 /// The crate whose tests may use anything.
 const PROGRAM: &str = "cli";
 
@@ -63,7 +66,8 @@ fn check_member(workspace: &Workspace, ours: &BTreeSet<&str>, manifest: &Manifes
     for (section, key, value) in dependencies(manifest) {
         let package = workspace.package_of(key, value);
         let other = short(package);
-        let is_free = section == Section::Tests && name == PROGRAM;
+        let is_beside = TESTS_BESIDE.contains(&(name.as_str(), other.as_str()));
+        let is_free = section == Section::Tests && (name == PROGRAM || is_beside);
         if ours.contains(package) && !is_free && !usable.contains(&other.as_str()) {
             let line = line_of(&manifest.text, section, key);
             violations.push(Violation::new(&manifest.path, line, refusal(&name, &other, &usable, section)));

@@ -5,8 +5,8 @@ use super::search::{leading_word, occurrences};
 use super::source::Source;
 use super::type_names::declarations;
 
-/// Whether the check is on: off until the last of these names is replaced.
-pub(crate) const IS_CHECKED: bool = false;
+/// Whether the check is on.
+pub(crate) const IS_CHECKED: bool = true;
 
 /// Types, each with the name that took its place.
 const TYPES: [(&str, &str); 21] = [

@@ -190,7 +190,7 @@ async fn a_password_signs_in_and_sessions_are_ended_elsewhere() {
     first.is_accessible().await;
     first.leave("form[action='/out'] button").await;
     first.reads("Sign in").await;
-    for (password, says) in [("wrong wrong wrong", "do not belong together"), ("correct horse battery", "Threads")] {
+    for (password, says) in [("wrong wrong wrong", "Wrong name or password"), ("correct horse battery", "Threads")] {
         first.goto(&format!("{}/in", served.url)).await;
         first.fill("input[name=user]", "bob").await;
         first.fill("input[name=password]", password).await;
@@ -259,7 +259,9 @@ async fn a_passkey_joins_signs_in_and_is_forgotten() {
     browser.fill("input[name=user]", "carol").await;
     browser.fill("input[name=password]", "correct horse battery").await;
     browser.leave("main form button").await;
-    for (password, says) in [("wrong wrong wrong", "is another one"), ("correct horse battery", "for localhost")] {
+    for (password, says) in
+        [("wrong wrong wrong", "current password is wrong"), ("correct horse battery", "for localhost")]
+    {
         browser.goto(&format!("{}/me", served.url)).await;
         browser.fill("form.passkey input[name=before]", password).await;
         browser.click("form.passkey button").await;

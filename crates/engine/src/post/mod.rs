@@ -25,8 +25,6 @@ pub struct EventInPost {
     pub context: StepContext,
     /// The row and the changes so far.
     pub draft: EventDraft,
-    /// What opening came to.
-    pub opening: Opening,
     /// Whether it was opened in an earlier passage.
     pub was_opened: bool,
     /// What is known of its inline content.
@@ -54,11 +52,11 @@ macro_rules! go_on {
     };
 }
 
-/// POST: the same steps for what is new and for what was released.
-pub fn post<R: Reads>(db: &R, mut event: EventInPost) -> StoreResult<Ending> {
-    let opened = match open::look_at_opening(&event)? {
-        open::Next::Go(opened) => opened,
-        open::Next::End(reason) => return open::end(db, event, reason),
+/// POST: the same steps for what is new and for what was released, after what opening it came to.
+pub fn post<R: Reads>(db: &R, mut event: EventInPost, opening: Opening) -> StoreResult<Ending> {
+    let opened = match open::opened_or_why(opening) {
+        Ok(opened) => opened,
+        Err(reason) => return open::end(db, event, reason),
     };
     of_protocol!(&opened, inner => {
         go_on!(open::begin::<P, R>(db, &mut event, inner));

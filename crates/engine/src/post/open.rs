@@ -13,14 +13,6 @@ use crate::rows::{Outcome, TurnedAway};
 use model::stage::{RefusalReason, StageInput};
 use model::{Need, Seq, SpaceId};
 
-/// Whether there is something to go on with.
-pub(super) enum Next {
-    /// It is opened.
-    Go(Opened),
-    /// It is not, for this reason.
-    End(Closed),
-}
-
 /// Why an event is not opened.
 pub(super) enum Closed {
     /// Its key is not here.
@@ -33,15 +25,15 @@ pub(super) enum Closed {
     Bad,
 }
 
-/// What opening came to.
-pub(super) fn look_at_opening(event: &EventInPost) -> StoreResult<Next> {
-    Ok(match &event.opening {
-        Opening::Opened(opened) => Next::Go(opened.clone()),
-        Opening::NoKey(space, key) => Next::End(Closed::Key(*space, *key)),
-        Opening::NotOurs(space) => Next::End(Closed::NotOurs(*space)),
-        Opening::Bad(why) if why.is_unknown_version() => Next::End(Closed::UnknownVersion),
-        Opening::Bad(_) => Next::End(Closed::Bad),
-    })
+/// What is opened, or why it is not.
+pub(super) fn opened_or_why(opening: Opening) -> Result<Opened, Closed> {
+    match opening {
+        Opening::Opened(opened) => Ok(opened),
+        Opening::NoKey(space, key) => Err(Closed::Key(space, key)),
+        Opening::NotOurs(space) => Err(Closed::NotOurs(space)),
+        Opening::Bad(why) if why.is_unknown_version() => Err(Closed::UnknownVersion),
+        Opening::Bad(_) => Err(Closed::Bad),
+    }
 }
 
 /// Begins the content of what was opened just now.

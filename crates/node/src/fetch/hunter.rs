@@ -108,8 +108,8 @@ impl Hunter {
         Hunter { hunts: Hunts::new(limits), ending: BTreeSet::new() }
     }
 
-    /// Looks at the schedule and the clock.
-    pub fn look(
+    /// What is to be asked of whom now, by the schedule and the clock.
+    pub fn take_orders(
         &mut self,
         db: &Db<Snapshot>,
         source: &dyn SourceDirectory,

@@ -28,7 +28,7 @@ pub(crate) fn hunt_loop(inner: &Arc<NodeInner>, source: &Arc<dyn SourceClient>, 
         let now = inner.clock.now();
         let mut look = || {
             let db = inner.core.store().snapshot()?;
-            let orders = hunter.look(&db, source.as_ref(), now)?;
+            let orders = hunter.take_orders(&db, source.as_ref(), now)?;
             Ok::<_, StoreError>((orders, hunter.wake_at(&db, now)?))
         };
         let (orders, wake_at) = look().unwrap_or_default();

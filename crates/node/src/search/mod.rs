@@ -99,7 +99,7 @@ impl SearchService {
 
     /// Reads the journal to its end and commits what came of it, before this returns.
     pub fn catch_up(&self) -> StoreResult<()> {
-        self.shared.look(IndexFollower::commit_all)
+        self.shared.with_follower(IndexFollower::commit_all)
     }
 
     /// The messages of a space that fit best, after the first so many. This reads files: not for a thread that must
@@ -148,7 +148,7 @@ impl SearchService {
 
 impl Shared {
     /// Follows the journal to its end, does the rest of the work, and publishes which indexes can be asked.
-    fn look<T>(&self, and_then: impl FnOnce(&mut IndexFollower, Nanos) -> T) -> StoreResult<T> {
+    fn with_follower<T>(&self, and_then: impl FnOnce(&mut IndexFollower, Nanos) -> T) -> StoreResult<T> {
         let now = self.node.now();
         let mut follower = self.follower();
         for space in std::mem::take(&mut locks::write(&self.ready).failed) {
@@ -170,7 +170,7 @@ impl Shared {
 fn follow_loop(shared: &Shared, woken: &Receiver<Wake>) {
     yield_to_readers();
     loop {
-        let wake_at = shared.look(IndexFollower::tend).unwrap_or_else(|fault: StoreError| {
+        let wake_at = shared.with_follower(IndexFollower::tend).unwrap_or_else(|fault: StoreError| {
             tracing::error!(%fault, "search cannot follow the journal");
             None
         });

@@ -143,7 +143,7 @@ fn what_was_purged_leaves_the_index_and_then_its_files() {
     searching.catch_up().expect("caught up");
     assert_eq!(home.found(&searching, "canarybird"), []);
     let index = searching.shared.follower().indexes().remove(&home.no).expect("an index");
-    let tend = || searching.shared.look(IndexFollower::tend).expect("tended");
+    let tend = || searching.shared.with_follower(IndexFollower::tend).expect("tended");
     assert!(tend().is_some() && index.has_removed_words().expect("read"));
     home.clock.0.fetch_add(61 * Nanos::SECOND, Ordering::Relaxed);
     assert_eq!(tend(), None, "there is nothing left to do");
@@ -154,7 +154,7 @@ fn what_was_purged_leaves_the_index_and_then_its_files() {
 fn commits_are_a_second_apart() {
     let home = Home::new();
     let searching = home.searching();
-    let tend = || searching.shared.look(IndexFollower::tend).expect("tended");
+    let tend = || searching.shared.with_follower(IndexFollower::tend).expect("tended");
     home.say("one word");
     home.clock.0.fetch_add(2 * Nanos::SECOND, Ordering::Relaxed);
     tend();

@@ -4,7 +4,8 @@ use crate::at_rest::{Inline, content_name};
 use crate::database::keyring::KeyringSecrets;
 use crate::database::open::StoreShared;
 use crate::disk::Disk;
-use crate::encode::{self, Usage, broken};
+use crate::encode::{self, Usage};
+use crate::errors::broken;
 use crate::keys::*;
 use crate::tables::{Row, RowRange, Rows, Stored, TableReads};
 use engine::Opened;
@@ -17,15 +18,6 @@ use model::{AuthorNo, Blob, ContentHash, EventId, Identity, Need, Seq, SpaceId, 
 use redb::ReadableTable;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-
-/// Turns an engine's fault into ours, telling a full disk apart.
-pub(crate) fn fault(error: impl Into<redb::Error>) -> StoreError {
-    let error = error.into();
-    match &error {
-        redb::Error::Io(io) if io.kind() == std::io::ErrorKind::StorageFull => StoreError::Full,
-        other => StoreError::Store(other.to_string()),
-    }
-}
 
 /// An event row that this batch has changed and not written yet.
 #[derive(Clone, Debug)]

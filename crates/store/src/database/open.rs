@@ -2,12 +2,14 @@
 
 use crate::at_rest::{self, KeySource, StorageKey};
 use crate::database::batch::Batch;
-use crate::database::db::{Db, Pending, fault};
+use crate::database::db::{Db, Pending};
 use crate::disk::Disk;
+use crate::errors::fault;
 
 use crate::at_rest::master::{MasterKey, WrongKey};
 use crate::database::keyring::KeyringSecrets;
-use crate::encode::{ReceivedAgain, broken};
+use crate::encode::ReceivedAgain;
+use crate::errors::broken;
 use crate::keys::*;
 use crate::tables::{Snapshot, Tables};
 use engine::policy::Policy;

@@ -5,7 +5,8 @@ use crate::at_rest::{
     TAG_FIELDS, TAG_PLAIN, TAG_WHOLE, TAG_WRAPPED, TAG_WRAPPED_NAMED, fields, full_name, inline_name,
 };
 use crate::database::db::Db;
-use crate::encode::{self, broken};
+use crate::encode::{self};
+use crate::errors::broken;
 use crate::keys::*;
 use crate::tables::TableReads;
 use engine::reads::StoreResult;

@@ -74,7 +74,7 @@ impl Batch<'_> {
         let wrapped = self.shared.master.wrap(name.as_bytes(), secret.as_slice());
         self.db.tables.storage_keys.insert(name, &wrapped)?;
         self.db.pending.keys.add_storage_key(*space, StorageKey::new(number, &secret));
-        self.db.storage_key(space, number)?.ok_or_else(|| crate::encode::broken("a new storage key"))
+        self.db.storage_key(space, number)?.ok_or_else(|| crate::errors::broken("a new storage key"))
     }
 
     /// Says what of a space's content is encrypted from now on. What rests already changes with the next sweep.

@@ -5,15 +5,12 @@ mod values;
 
 pub(crate) use event::{EventParts, decode_event, encode_event};
 pub(crate) use values::usage_index;
-pub use values::{ExpiredRow, JournalEntry, ReceivedAgain, RefusedRow, RoleCap, Usage};
+pub use values::{BlockKind, ExpiredRow, JournalEntry, ReceivedAgain, RefusedRow, RoleCap, Usage};
 
-use engine::reads::{StoreError, StoreResult};
+use crate::errors::broken;
+use engine::reads::StoreResult;
 use model::{ContentHash, SpaceId};
 use serde::{Deserialize, Serialize};
-
-pub(crate) fn broken(what: &str) -> StoreError {
-    StoreError::Broken(format!("{what} cannot be read back; run `anteroom verify`"))
-}
 
 pub(crate) fn to_row(value: &impl Serialize) -> StoreResult<Vec<u8>> {
     postcard::to_stdvec(value).map_err(|_| broken("a row that could not be written"))

@@ -3,7 +3,7 @@
 
 use super::TableKey;
 use super::parts::KeyField;
-use crate::encode::broken;
+use crate::errors::broken;
 use engine::reads::StoreResult;
 use engine::rows::{Register, RegisterKey, SpaceTask, Task};
 use model::reader::{ByteReader, TooShort};

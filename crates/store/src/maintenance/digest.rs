@@ -4,7 +4,6 @@
 //! same lines. The digest is a sum over the lines, so that their order does not matter and nothing has to be sorted.
 
 use crate::database::db::Db;
-use crate::encode;
 use crate::tables::TableReads;
 use crate::views::messages::ShownContent;
 use engine::reads::{Reads, SpaceReads as _, StoreResult};
@@ -65,7 +64,7 @@ impl<V: TableReads> Db<V> {
             let entry = entry?;
             let (seq, membership) = (entry.key().seq(), entry.value()?);
             let Some(row) = self.event(seq)? else {
-                return Err(encode::broken("a membership's event"));
+                return Err(crate::errors::broken("a membership's event"));
             };
             let (Some(stamp), Some(meta)) = (row.stamp(), &row.meta) else {
                 continue;
@@ -240,7 +239,7 @@ impl<V: TableReads> Db<V> {
 
     /// The id of a known event.
     pub fn id_of(&self, seq: Seq) -> StoreResult<EventId> {
-        self.with_event(seq, |parts| parts.row.id)?.ok_or_else(|| encode::broken("an event number"))
+        self.with_event(seq, |parts| parts.row.id)?.ok_or_else(|| crate::errors::broken("an event number"))
     }
 }
 

@@ -119,7 +119,7 @@ impl Batch<'_> {
         if !MasterKey::is_wrapped(wrapped) || master.is_current(wrapped) {
             return Ok(None);
         }
-        let secret = master.unwrap(name, wrapped).map_err(|_| crate::encode::broken("a wrapped secret"))?;
+        let secret = master.unwrap(name, wrapped).map_err(|_| crate::errors::broken("a wrapped secret"))?;
         Ok(Some(master.wrap(name, &zeroize::Zeroizing::new(secret))))
     }
 }

@@ -89,7 +89,7 @@ pub(crate) fn page_of<K: TableKey + for<'a> redb::Value<SelfType<'a> = K>>(
 fn after_bound<K: TableKey + for<'a> redb::Value<SelfType<'a> = K>>(after: &[u8]) -> StoreResult<Bound<K>> {
     match after {
         [] => Ok(Bound::Unbounded),
-        _ => K::parse(after).map(Bound::Excluded).ok_or_else(|| encode::broken("a cursor")),
+        _ => K::parse(after).map(Bound::Excluded).ok_or_else(|| crate::errors::broken("a cursor")),
     }
 }
 

@@ -2,7 +2,6 @@
 
 use crate::database::batch::Batch;
 use crate::database::db::Db;
-use crate::encode;
 use crate::encode::{from_row, to_row};
 use crate::keys::*;
 use crate::tables::TableReads;
@@ -203,7 +202,8 @@ impl<V: TableReads> Db<V> {
         for row in self.tables.audit().range(..AuditNo::new(before))?.rev().take(most) {
             let row = row?;
             let name = audit_name(row.key().as_bytes());
-            let plain = self.shared.master.unwrap(&name, row.value()?).map_err(|_| encode::broken("an audit entry"))?;
+            let plain =
+                self.shared.master.unwrap(&name, row.value()?).map_err(|_| crate::errors::broken("an audit entry"))?;
             entries.push((row.key().number(), from_row(&plain, "an audit entry")?));
         }
         Ok(entries)

@@ -5,8 +5,8 @@
 
 use crate::database::batch::Batch;
 use crate::database::db::Db;
-use crate::encode::broken;
 use crate::encode::{from_row, to_row};
+use crate::errors::broken;
 use crate::keys::JobNo;
 use crate::tables::TableReads;
 use engine::reads::StoreResult;

@@ -2,42 +2,14 @@
 
 use crate::database::batch::Batch;
 use crate::database::db::Db;
+pub use crate::encode::BlockKind;
+
 use crate::encode::{from_row, to_row};
 use crate::keys::*;
-use crate::tables::{RowValue, TableReads};
+use crate::tables::TableReads;
 use engine::reads::StoreResult;
 use model::{EventId, Identity, Nanos, SpaceId};
 use serde::{Deserialize, Serialize};
-
-/// How somebody keeps another at a distance.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BlockKind {
-    /// What the other writes is not shown.
-    Block,
-    /// What the other writes is shown, and counts as read.
-    Mute,
-}
-
-impl RowValue for BlockKind {
-    type Data<'a> = BlockKind;
-    const WIDTH: Option<usize> = Some(1);
-    const NAME: &'static str = "block";
-
-    fn put(kind: &BlockKind, out: &mut Vec<u8>) {
-        out.push(match kind {
-            BlockKind::Block => 1,
-            BlockKind::Mute => 2,
-        });
-    }
-
-    fn get(bytes: &[u8]) -> Option<BlockKind> {
-        match bytes {
-            [1] => Some(BlockKind::Block),
-            [2] => Some(BlockKind::Mute),
-            _ => None,
-        }
-    }
-}
 
 /// What somebody reported to the moderators.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

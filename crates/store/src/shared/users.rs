@@ -6,7 +6,8 @@
 use crate::database::batch::Batch;
 use crate::database::db::Db;
 use crate::database::open::StoreShared;
-use crate::encode::{broken, from_row, to_row};
+use crate::encode::{from_row, to_row};
+use crate::errors::broken;
 use crate::keys::*;
 use crate::tables::TableReads;
 use ed25519_dalek::SigningKey;

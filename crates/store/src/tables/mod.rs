@@ -11,19 +11,17 @@
 //! Keys are types of their own ([`crate::keys`]) that sort as what they mean. Three classes: **source** is what
 //! everything follows from; **view** can be dropped and rebuilt, and is in the digest; **local** is this node's own.
 
-mod checksum;
 mod rows;
 #[cfg(test)]
 mod tests;
-mod values;
 
+pub use crate::row_value::{Bytes, OwnedValue, RowValue, Stored};
 pub use rows::{Row, RowData, RowRange, Rows};
-pub use values::{Bytes, OwnedValue, RowValue, Stored};
 
-use crate::database::db::fault;
-use crate::encode::{ExpiredRow, JournalEntry, ReceivedAgain, RefusedRow, RoleCap, Usage};
+use crate::encode::{BlockKind, ExpiredRow, JournalEntry, ReceivedAgain, RefusedRow, RoleCap, Usage};
+use crate::errors::fault;
 use crate::keys::*;
-use crate::shared::moderation::BlockKind;
+
 use engine::fetch::ScheduleRow;
 use engine::reads::{StoreError, StoreResult};
 use engine::rows::{ContentRow, Membership};

@@ -4,10 +4,10 @@
 //! Every value ends in a checksum over table, key and value. It is looked at whenever a value is read, and for rows that
 //! say all in their key whenever they are iterated over. Reading only the keys of other rows does not look at it.
 
-use super::checksum::{CHECKSUM_BYTES, checksum, seed_of};
-use super::values::{OwnedValue, RowValue, Stored};
-use crate::database::db::fault;
+use crate::checksum::{CHECKSUM_BYTES, checksum, seed_of};
+use crate::errors::fault;
 use crate::keys::TableKey;
+use crate::row_value::{OwnedValue, RowValue, Stored};
 use engine::reads::{StoreError, StoreResult};
 use redb::{AccessGuard, ReadableTable, ReadableTableMetadata, Table};
 use std::borrow::Borrow;
@@ -75,6 +75,9 @@ pub struct RowRange<'a, K: TableKey, V: RowValue> {
     inner: redb::Range<'a, K, Stored<V>>,
     table: TableName,
 }
+
+/// Takes a row that is exported: the name of its table, the bytes of the key, and of the value with its checksum.
+pub(super) type TakeRow<'a, E> = dyn FnMut(&'static str, &[u8], &[u8]) -> Result<(), E> + 'a;
 
 impl<K: TableKey, V: RowValue> Row<'_, K, V> {
     /// The key.
@@ -206,10 +209,7 @@ impl<T: ReadableTable<K, Stored<V>>, K: TableKey, V: RowValue> Rows<T, K, V> {
     }
 
     /// Hands every row to a function: the bytes of the key, and of the value with its checksum.
-    pub(super) fn export<E: From<StoreError>>(
-        &self,
-        out: &mut dyn FnMut(&'static str, &[u8], &[u8]) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub(super) fn export<E: From<StoreError>>(&self, out: &mut TakeRow<'_, E>) -> Result<(), E> {
         for row in self.iter()? {
             let row = row?;
             row.value()?;
@@ -272,53 +272,57 @@ impl<K: TableKey, V: RowValue> Rows<Table<'_, K, Stored<V>>, K, V> {
 }
 
 #[cfg(test)]
-impl<K: TableKey, V: RowValue> Rows<Table<'_, K, Stored<V>>, K, V> {
-    /// Writes a row of ones, changes every byte of what is stored, one after another, and requires that reading, looking
-    /// and exporting name the table each time.
-    pub(super) fn check_that_damage_is_noticed(&mut self) {
-        let ones = [1; 128];
-        let key = (0..128).find(|length| {
-            K::fixed_width().is_none_or(|width| width == *length) && K::parse(&ones[..*length]).is_some()
-        });
-        let key = &ones[..key.expect("a key of ones")];
-        let value =
-            (0..128).find(|length| V::WIDTH.is_none_or(|width| width == *length) && V::get(&ones[..*length]).is_some());
-        let value = &ones[..value.expect("a value of ones")];
-        let typed = || K::parse(key).expect("a key");
-        self.insert(typed(), V::get(value).expect("a value")).expect("written");
-        let stored = self.inner.get(typed()).expect("read").expect("a row").value().to_vec();
-        assert_eq!(stored.len(), value.len() + CHECKSUM_BYTES);
-        for at in 0..stored.len() {
-            let mut changed = stored.clone();
-            changed[at] ^= 0x10;
-            self.inner.insert(typed(), changed.as_slice()).expect("written");
-            let named = |found: StoreResult<()>| match found {
-                Err(StoreError::Broken(text)) => text.contains(self.name.name),
-                Ok(()) | Err(_) => false,
-            };
-            assert!(named(self.get_row(typed()).map(drop)), "{}: byte {at}, found by its key", self.name.name);
-            let first = self.iter().expect("read").next().expect("a row").and_then(|row| row.value().map(drop));
-            assert!(named(first), "{}: byte {at}, found in order", self.name.name);
-            assert!(
-                named(self.export(&mut |_, _, _| Ok::<_, StoreError>(()))),
-                "{}: byte {at}, exported",
-                self.name.name
-            );
-            let mut damaged = 0;
-            self.check(&mut |_, _| damaged += 1).expect("read");
-            assert_eq!(damaged, 1, "{}: byte {at}", self.name.name);
-            assert!(self.import(key, &changed).is_err(), "{}: byte {at}, imported", self.name.name);
-        }
-        self.remove(typed()).expect("removed");
-        // The same value under another key, as if the key had changed.
-        for at in 0..key.len() {
-            let mut other = key.to_vec();
-            other[at] ^= 0x10;
-            self.inner.insert(K::from_bytes(&other), stored.as_slice()).expect("written");
-            let mut damaged = 0;
-            self.check(&mut |_, _| damaged += 1).expect("read");
-            assert_eq!(damaged, 1, "{}: byte {at} of the key", self.name.name);
-            self.remove(K::from_bytes(&other)).expect("removed");
+mod damage {
+    use super::*;
+
+    impl<K: TableKey, V: RowValue> Rows<Table<'_, K, Stored<V>>, K, V> {
+        /// Writes a row of ones, changes every byte of what is stored, one after another, and requires that reading, looking
+        /// and exporting name the table each time.
+        pub(in crate::tables) fn check_that_damage_is_noticed(&mut self) {
+            let ones = [1; 128];
+            let key = (0..128).find(|length| {
+                K::fixed_width().is_none_or(|width| width == *length) && K::parse(&ones[..*length]).is_some()
+            });
+            let key = &ones[..key.expect("a key of ones")];
+            let value = (0..128)
+                .find(|length| V::WIDTH.is_none_or(|width| width == *length) && V::get(&ones[..*length]).is_some());
+            let value = &ones[..value.expect("a value of ones")];
+            let typed = || K::parse(key).expect("a key");
+            self.insert(typed(), V::get(value).expect("a value")).expect("written");
+            let stored = self.inner.get(typed()).expect("read").expect("a row").value().to_vec();
+            assert_eq!(stored.len(), value.len() + CHECKSUM_BYTES);
+            for at in 0..stored.len() {
+                let mut changed = stored.clone();
+                changed[at] ^= 0x10;
+                self.inner.insert(typed(), changed.as_slice()).expect("written");
+                let named = |found: StoreResult<()>| match found {
+                    Err(StoreError::Broken(text)) => text.contains(self.name.name),
+                    Ok(()) | Err(_) => false,
+                };
+                assert!(named(self.get_row(typed()).map(drop)), "{}: byte {at}, found by its key", self.name.name);
+                let first = self.iter().expect("read").next().expect("a row").and_then(|row| row.value().map(drop));
+                assert!(named(first), "{}: byte {at}, found in order", self.name.name);
+                assert!(
+                    named(self.export(&mut |_, _, _| Ok::<_, StoreError>(()))),
+                    "{}: byte {at}, exported",
+                    self.name.name
+                );
+                let mut damaged = 0;
+                self.check(&mut |_, _| damaged += 1).expect("read");
+                assert_eq!(damaged, 1, "{}: byte {at}", self.name.name);
+                assert!(self.import(key, &changed).is_err(), "{}: byte {at}, imported", self.name.name);
+            }
+            self.remove(typed()).expect("removed");
+            // The same value under another key, as if the key had changed.
+            for at in 0..key.len() {
+                let mut other = key.to_vec();
+                other[at] ^= 0x10;
+                self.inner.insert(K::from_bytes(&other), stored.as_slice()).expect("written");
+                let mut damaged = 0;
+                self.check(&mut |_, _| damaged += 1).expect("read");
+                assert_eq!(damaged, 1, "{}: byte {at} of the key", self.name.name);
+                self.remove(K::from_bytes(&other)).expect("removed");
+            }
         }
     }
 }

@@ -39,7 +39,7 @@ impl Arrival {
             }
             Ok(())
         };
-        read().map_err(|_| crate::encode::broken("a block of arrivals"))?;
+        read().map_err(|_| crate::errors::broken("a block of arrivals"))?;
         Ok(block)
     }
 }

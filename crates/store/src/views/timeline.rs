@@ -197,7 +197,7 @@ impl Batch<'_> {
             None => {
                 let read =
                     |parts: encode::EventParts<'_>| row(TextCopy::of(&parts.row, parts.blob, parts.inline.as_ref()));
-                self.db.with_event(seq, read)?.ok_or_else(|| encode::broken("a message's event"))?
+                self.db.with_event(seq, read)?.ok_or_else(|| crate::errors::broken("a message's event"))?
             }
         };
         self.db.tables.timeline.insert(key, &bytes)?;

@@ -194,7 +194,7 @@ pub(super) fn to_text(parts: &[KeyPart], key: &[u8], names: &impl NumberNames) -
     let (mut text, mut rest) = (String::new(), key);
     for part in parts {
         let length = part.bytes().unwrap_or(rest.len());
-        let (head, tail) = rest.split_at_checked(length).ok_or_else(|| crate::encode::broken("a key"))?;
+        let (head, tail) = rest.split_at_checked(length).ok_or_else(|| crate::errors::broken("a key"))?;
         text.push_str(&part.write(head, names)?);
         rest = tail;
     }

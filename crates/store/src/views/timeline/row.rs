@@ -1,7 +1,7 @@
 //! The bytes of a row of the timeline.
 
 use crate::at_rest::Inline;
-use crate::encode::broken;
+use crate::errors::broken;
 use engine::reads::StoreResult;
 use engine::rows::EventRow;
 use model::blob::BlobForm;

@@ -1,6 +1,6 @@
 //! Values of tables: what a row says beside its key, and how that is written.
 
-use super::checksum::CHECKSUM_BYTES;
+use crate::checksum::CHECKSUM_BYTES;
 use crate::keys::KeyField;
 use std::fmt::Debug;
 use std::marker::PhantomData;

@@ -1,0 +1,49 @@
+//! The other nodes as sources: what a node that hunts is told by them, honestly or not.
+
+use super::NODES;
+use crate::world::World;
+use engine::fetch;
+use model::{Group, Need};
+use node::fetch::hunter::{FetchError, Fetched, SourceDirectory};
+
+/// The other nodes, as a source: they have everything that is not lost, and may bring something else.
+#[derive(Debug)]
+pub(super) struct Others<'w> {
+    pub(super) at: usize,
+    pub(super) world: &'w World,
+    pub(super) lies: bool,
+    pub(super) is_down: bool,
+}
+
+impl Others<'_> {
+    pub(super) fn bring(&self, need: &Need) -> Option<Fetched> {
+        let world = self.world;
+        match need {
+            Need::Event(id) if !world.lost.contains(id) => {
+                let made = world.events.iter().find(|made| made.id == *id)?;
+                Some(Fetched::Event { blob: made.blob.clone(), inline: made.inline(world.inline_max) })
+            }
+            Need::Content(space, hash) => {
+                let made = world.events.iter().find(|made| made.hash() == *hash && made.envelope.space == *space)?;
+                let bytes = if self.lies { vec![0; made.wire.len()] } else { made.wire.clone() };
+                Some(Fetched::Content { space: *space, hash: *hash, bytes })
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn fetch(&self, _url: &str, needs: &[Need], deliver: &mut dyn FnMut(Fetched)) -> Result<(), FetchError> {
+        if self.is_down {
+            return Err(FetchError("nobody answers".into()));
+        }
+        needs.iter().filter_map(|need| self.bring(need)).for_each(deliver);
+        Ok(())
+    }
+}
+
+impl SourceDirectory for Others<'_> {
+    fn places(&self, _group: &Group) -> Vec<fetch::Source> {
+        let place = |number: usize| fetch::Source { url: format!("peer-{number}"), domain: format!("peer-{number}") };
+        (0..NODES).filter(|number| *number != self.at).map(place).collect()
+    }
+}
