@@ -29,7 +29,7 @@ pub const CONTENT_BYTES_MAX: u64 = 4 << 30;
 /// The largest message body; larger is told to attach a file.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
 /// The largest packet between nodes.
-pub const PACKET_BYTES_MAX: usize = 1 + 16 + 24 + 2 + BLOB_BYTES_MAX + INLINE_WIRE_BYTES_MAX + 16 + 32;
+pub const PACKET_BYTES_MAX: usize = 1 + 16 + 24 + 4 + BLOB_BYTES_MAX + INLINE_WIRE_BYTES_MAX + 16 + 32;
 /// An event is held until the clock is this close to its time: clocks of honest people differ by minutes.
 pub const FUTURE_NANOS_MAX: u64 = 5 * 60 * 1_000_000_000;
 /// How long an event of a space waits for what it needs.
@@ -41,7 +41,8 @@ pub const JSON_DEPTH_MAX: usize = 64;
 /// Identifier and author of a Nostr address, and names of repositories.
 pub const IDENTIFIER_BYTES_MAX: usize = 256;
 
-const _: () = assert!(BLOB_BYTES_MAX < u16::MAX as usize, "a packet writes the length of its blob in two bytes");
+const _: () =
+    assert!(BLOB_BYTES_MAX < u32::MAX as usize, "rows, packets and bundles write the length of a blob in four bytes");
 const _: () = assert!(INLINE_BYTES_MAX < CHUNK_BYTES as u64, "inline content is one chunk");
 const _: () = assert!(BODY_BYTES_MAX as u64 <= CONTENT_BYTES_MAX, "a body is content");
 const _: () = assert!(ENVELOPE_BYTES_MIN < ENVELOPE_BYTES_MAX, "an envelope fits");

@@ -93,15 +93,16 @@ fn encode(carried: &PacketContent) -> Result<Vec<u8>, BadPacket> {
     if carried.blob.len() > BLOB_BYTES_MAX || carried.inline.len() > INLINE_WIRE_BYTES_MAX {
         return Err(BadPacket::Length);
     }
-    let mut bytes = (carried.blob.len() as u16).to_be_bytes().to_vec();
+    let mut bytes = (carried.blob.len() as u32).to_be_bytes().to_vec();
     bytes.extend(&carried.blob);
     bytes.extend(&carried.inline);
     Ok(bytes)
 }
 
 fn decode(bytes: &[u8]) -> Result<PacketContent, BadPacket> {
-    let (length, rest) = bytes.split_first_chunk::<2>().ok_or(BadPacket::Length)?;
-    let (blob, inline) = rest.split_at_checked(usize::from(u16::from_be_bytes(*length))).ok_or(BadPacket::Length)?;
+    let (length, rest) = bytes.split_first_chunk::<4>().ok_or(BadPacket::Length)?;
+    let length = usize::try_from(u32::from_be_bytes(*length)).map_err(|_| BadPacket::Length)?;
+    let (blob, inline) = rest.split_at_checked(length).ok_or(BadPacket::Length)?;
     if inline.len() > INLINE_WIRE_BYTES_MAX {
         return Err(BadPacket::Length);
     }

@@ -164,7 +164,7 @@ impl<W: Write> BundleWriter<W> {
 
     /// Writes an event. Blobs and inline content that were kept are within the limits.
     pub fn event(&mut self, blob: &[u8], inline: &[u8]) -> io::Result<()> {
-        self.record(EVENT, &[&(blob.len() as u16).to_be_bytes(), blob, inline])
+        self.record(EVENT, &[&(blob.len() as u32).to_be_bytes(), blob, inline])
     }
 
     /// Writes content, which must be at most [`CONTENT_RECORD_BYTES_MAX`] long.
@@ -276,12 +276,13 @@ impl<R: Read> BundleReader<R> {
 }
 
 fn split_event(mut body: Vec<u8>) -> Option<Record> {
-    let length = body.first_chunk::<2>().map(|length| usize::from(u16::from_be_bytes(*length)))?;
-    if body.len() < 2 + length {
+    let length = body.first_chunk::<4>().map(|length| u32::from_be_bytes(*length))?;
+    let end = usize::try_from(length).ok()?.checked_add(4)?;
+    if body.len() < end {
         return None;
     }
-    let inline = body.split_off(2 + length);
-    body.drain(..2);
+    let inline = body.split_off(end);
+    body.drain(..4);
     Some(Record::Event { blob: body, inline })
 }
 
