@@ -50,9 +50,9 @@ fn without_a_command_the_node_creates_its_folder_runs_and_stops_cleanly() {
 fn a_folder_in_use_names_who_uses_it() {
     let home = Home::new();
     let (child, _) = start(&home);
-    let who = format!("another anteroom (process {}) is using ./anteroom-data", child.id());
-    home.run(&["collect"]).bad(&[&who, "stop it first or use another --data-dir"]);
-    home.run(&["status"]).bad(&[&who, "even commands that only read"]);
+    let who = format!("another anteroom process ({}) is using ./anteroom-data", child.id());
+    home.run(&["collect"]).bad(&[&who, "stop it first, or use another --data-dir"]);
+    home.run(&["status"]).bad(&[&who, "needs exclusive access even though it only"]);
     let failed = home.run(&["--json", "status"]);
     let document: serde_json::Value = serde_json::from_str(&failed.err).unwrap();
     assert_eq!((failed.code, document["error"].as_str()), (1, Some(who.as_str())));
