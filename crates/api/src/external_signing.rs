@@ -139,6 +139,10 @@ pub(crate) async fn submit(
     headers: HeaderMap,
     RequestBody(body): RequestBody,
 ) -> Result<(StatusCode, Json<Submitted>), Problem> {
+    // A user who may not write hears that first; the command decides it again, inside the transaction.
+    if context.caller.user.is_some() {
+        context.read_as(&*state.node.snapshot()?, state.node.now())?;
+    }
     let sent: SubmitBody = json(&headers, &body)?;
     let hex = |text: &str, what: &str| {
         hex::decode(text).map_err(|_| Problem::unprocessable(format!("{what} is not hexadecimal")))

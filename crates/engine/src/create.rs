@@ -17,7 +17,7 @@ use model::content::seal_content;
 use model::crypto::{SpaceKey, content_hash};
 use model::envelope::{BadEnvelope, Role};
 use model::payload::Payload;
-use model::{AuxKey, Blob, Envelope, EventId, Identity, Kind, Nanos, Reference, Seq, SpaceId, Stamp};
+use model::{AuthorNo, AuxKey, Blob, Envelope, EventId, Identity, Kind, Nanos, Reference, Seq, SpaceId, Stamp};
 use std::sync::Arc;
 
 /// What somebody wants to say.
@@ -209,11 +209,14 @@ fn time(db: &impl Reads, policy: &Policy, now: Nanos, envelope: &Envelope) -> St
     Ok(Ok(at))
 }
 
+/// A number that is never given to an author.
+const NOBODY: AuthorNo = AuthorNo(u32::MAX);
+
 /// The current winner of whatever the draft would take over.
 fn winner(db: &impl Reads, envelope: &Envelope, subject: Option<Seq>) -> StoreResult<Option<Stamp>> {
-    let (Some(space), Some(author)) = (db.space_no(&envelope.space)?, db.author_no(&envelope.author)?) else {
-        return Ok(None);
-    };
+    let Some(space) = db.space_no(&envelope.space)? else { return Ok(None) };
+    // Whoever writes here for the first time has no number yet, and may take over what others wrote all the same.
+    let author = db.author_no(&envelope.author)?.unwrap_or(NOBODY);
     let found = match (envelope.kind, subject) {
         (Kind::Edit, Some(target)) => db.last_version(target)?,
         (Kind::Reaction | Kind::ReactionRemoval, Some(target)) => db.reaction_winner(target, author)?,
