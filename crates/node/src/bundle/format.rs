@@ -222,7 +222,7 @@ impl<R: Read> BundleReader<R> {
         let head = self.exact(HEAD_BYTES as u64)?;
         let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]);
         let (what, most) = match head[0] {
-            EVENT => ("event", 2 + BLOB_BYTES_MAX + INLINE_WIRE_BYTES_MAX),
+            EVENT => ("event", 4 + BLOB_BYTES_MAX + INLINE_WIRE_BYTES_MAX),
             CONTENT => ("content", CONTENT_HEAD_BYTES + CONTENT_RECORD_BYTES_MAX),
             END => ("end", END_BYTES),
             kind => return Err(BadBundle::Kind { kind, at }),
