@@ -198,7 +198,7 @@ pub fn packet(bytes: &[u8]) {
 fn carried_inside(bytes: &[u8], opened: Result<PacketContent, BadPacket>) -> Option<PacketContent> {
     match opened {
         Ok(PacketContent { blob, inline }) => {
-            assert_eq!([&(blob.len() as u16).to_be_bytes(), blob.as_slice(), &inline].concat(), bytes);
+            assert_eq!([&(blob.len() as u32).to_be_bytes(), blob.as_slice(), &inline].concat(), bytes);
             assert!(inline.len() <= INLINE_WIRE_BYTES_MAX);
             (blob.len() <= BLOB_BYTES_MAX).then_some(PacketContent { blob, inline })
         }

@@ -93,7 +93,7 @@ fn packets() -> Seeds {
     let (transit, first, blob) = (vector("packet-transit"), vector("packet-first"), vector("blob-plain"));
     let inside = [&(blob.len() as u32).to_be_bytes(), blob.as_slice(), b"{}"].concat();
     let made = named([("transit", &transit), ("first", &first), ("inside", &inside)]);
-    [made, named([("flipped", &flipped(&transit)), ("short-inside", &[0, 9, 1])])].concat()
+    [made, named([("flipped", &flipped(&transit)), ("short-inside", &[0, 0, 0, 9, 1])])].concat()
 }
 
 fn contents() -> Seeds {
