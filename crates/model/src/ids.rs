@@ -205,11 +205,12 @@ impl fmt::Debug for Stamp {
     }
 }
 
-/// A place in the journal, written `{epoch}-{number}`. A restore starts a new epoch.
+/// A place in the journal, written `{epoch}-{number}`. The epoch is random, drawn when a data folder is made and at every
+/// restore, so that a position of one journal is never taken for one of another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Position {
-    /// How often this journal was begun anew.
-    pub epoch: u32,
+    /// Which journal.
+    pub epoch: u64,
     /// The number of the entry.
     pub number: u64,
 }

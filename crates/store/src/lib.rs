@@ -28,6 +28,7 @@ pub use at_rest::master::MasterKey;
 pub use at_rest::{KeySource, Protection};
 pub use database::batch::Batch;
 pub use database::db::Db;
+pub use database::identity::NodeId;
 pub use database::keyring::KeyringSecrets;
 pub use database::open::{FORMAT, OpenError, Store, StoreOptions};
 pub use disk::{Disk, FolderDisk};

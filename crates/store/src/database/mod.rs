@@ -2,6 +2,7 @@
 
 pub mod batch;
 pub mod db;
+pub mod identity;
 pub(crate) mod keyring;
 mod numbering;
 pub(crate) mod open;

@@ -56,7 +56,7 @@ pub struct StoreOptions {
     pub cache_bytes: usize,
     /// Below this much free disk the node only reads.
     pub reserve_bytes: u64,
-    /// Where new storage keys come from.
+    /// Where storage keys, epochs and the node id come from.
     pub random: KeySource,
 }
 

@@ -208,8 +208,8 @@ impl<V: TableReads> Db<V> {
     }
 
     /// The journal's epoch.
-    pub fn epoch(&self) -> StoreResult<u32> {
-        Ok(self.about_number("epoch")? as u32)
+    pub fn epoch(&self) -> StoreResult<u64> {
+        self.about_number(crate::database::identity::EPOCH)
     }
 
     /// The numbers of all known events.

@@ -4,6 +4,7 @@
 //! runs steps of its own.
 
 use crate::at_rest::master::WrongKey;
+use crate::database::identity::{EPOCH, NODE_ID, draw_epoch, draw_node_id};
 use crate::database::open::{FORMAT, OpenError, Store, read_about};
 use crate::disk::Disk;
 use crate::tables::Tables;
@@ -41,11 +42,13 @@ impl Store {
 
     /// The format of the folder and the check value of its master key; a new folder gets both.
     fn read_or_begin_format(&self, newest: u64, check: &[u8]) -> StoreResult<(u64, Vec<u8>)> {
+        let random = self.shared.random;
         self.write_raw(|transaction| {
             let mut tables = Tables::open(transaction)?;
             let Some(format) = read_about(&tables, "format")? else {
                 tables.about.insert("format", &newest.to_be_bytes())?;
-                tables.about.insert("epoch", &1u64.to_be_bytes())?;
+                tables.about.insert(EPOCH, &draw_epoch(random, check)?.to_be_bytes())?;
+                tables.about.insert(NODE_ID, &draw_node_id(random, check)?.0)?;
                 tables.about.insert("key check", check)?;
                 return Ok((newest, check.to_vec()));
             };

@@ -36,7 +36,7 @@ pub struct Webhook {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct WebhookProgress {
     /// The epoch and number of the last journal entry that needs no telling any more.
-    pub epoch: u32,
+    pub epoch: u64,
     /// The number.
     pub number: u64,
     /// How often the next entry was tried in vain.

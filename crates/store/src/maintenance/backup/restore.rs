@@ -165,7 +165,7 @@ fn build(
     if let Some(problem) = report.problems.first() {
         return Err(RestoreError::Verify(problem.clone()));
     }
-    let epoch = store.begin_epoch()?;
+    let epoch = store.begin_epoch(now)?;
     drop(store);
     sync_dir(folder).map_err(|why| RestoreError::Write { folder: folder.to_owned(), why })?;
     Ok(Restored { rows, files, created_at: backup.header().created_at, epoch, digest: report.digest })
@@ -216,19 +216,5 @@ impl Rows<'_> {
             Ok(None)
         })?;
         unknown.map_or(Ok(()), |table| Err(RestoreError::Table(table)))
-    }
-}
-
-impl Store {
-    /// Starts a new epoch of the journal: positions given before mean nothing any more. Says which it is.
-    fn begin_epoch(&self) -> Result<u64, StoreError> {
-        self.write_raw(|transaction| {
-            let mut tables = Tables::open(transaction)?;
-            let old = crate::database::open::read_about(&tables, "epoch")?;
-            let old = old.and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_be_bytes);
-            let new = old.saturating_add(1);
-            tables.about.insert("epoch", &new.to_be_bytes())?;
-            Ok(new)
-        })
     }
 }

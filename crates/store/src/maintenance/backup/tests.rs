@@ -43,11 +43,18 @@ fn restore_to(home: &Path, file: &Path, key: &MasterKey) -> Result<Restored, Res
 #[test]
 fn what_was_backed_up_is_restored_with_its_secrets() {
     let (home, file) = backed_up();
+    let old = open(&home.path().join("old"));
+    let (old_epoch, node) = old.snapshot().and_then(|db| Ok((db.epoch()?, db.node_id()?))).expect("read");
     let header = *BackupFile::open(&file).expect("a backup").header();
-    assert_eq!((header.created_at, header.epoch), (NOW, 1));
-    assert_eq!(restore_to(home.path(), &file, &master()).expect("restored").epoch, 2);
+    assert_eq!((header.created_at, header.epoch), (NOW, old_epoch));
+    let epoch = restore_to(home.path(), &file, &master()).expect("restored").epoch;
     let store = open(&home.path().join("new"));
-    assert_eq!(store.snapshot().and_then(|db| db.epoch()).expect("read"), 2);
+    let db = store.snapshot().expect("a snapshot");
+    // The journal is another, the node is the same.
+    assert_eq!((db.epoch().expect("read"), db.node_id().expect("read")), (epoch, node));
+    assert!(epoch != old_epoch && epoch < 1 << 53 && old_epoch < 1 << 53);
+    let other = store.draw_node_id().expect("drawn");
+    assert!(other != node && store.snapshot().and_then(|db| db.node_id()).expect("read") == other);
     assert_eq!(store.custodian(&Identity([2; 32])).expect("read"), Some([0x5b; 32]));
     assert!(store.current_key(&SpaceId([1; 16])).expect("read").is_some());
 }

@@ -184,7 +184,7 @@ impl Writer<'_> {
         header.extend(FORMAT.to_be_bytes());
         header.extend(check);
         header.extend(created_at.0.to_be_bytes());
-        header.extend(u64::from(db.epoch()?).to_be_bytes());
+        header.extend(db.epoch()?.to_be_bytes());
         self.put(&header)
     }
 
