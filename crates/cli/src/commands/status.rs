@@ -99,6 +99,7 @@ fn count_tables(db: &Db<Snapshot>) -> Result<Vec<Table>, Failure> {
     let class_name = |class| match class {
         TableClass::Source => "source",
         TableClass::View => "view",
+        TableClass::Shared => "shared",
         TableClass::Local => "local",
     };
     Ok(rows.into_iter().map(|(class, name, rows)| Table { name, class: class_name(class), rows }).collect())

@@ -36,6 +36,10 @@ pub struct Batch<'t> {
     pub(crate) next_author: u32,
     pub(crate) next_refused: u64,
     pub(crate) next_expired: u64,
+    pub(crate) next_version: u64,
+    /// How many more shared rows are written before a test cuts the write off.
+    #[cfg(test)]
+    pub(crate) shared_writes_left: Option<usize>,
     wanted: BTreeMap<Group, fetch::NeedOrigin>,
     counts: BTreeMap<&'static str, u64>,
     journal_blocks: BTreeSet<JournalBlockKey>,
@@ -76,6 +80,9 @@ impl<'t> Batch<'t> {
             next_author: last_author.saturating_add(1),
             next_refused: db.about_number("next refused")?.max(1),
             next_expired: db.about_number("next expired")?.max(1),
+            next_version: db.about_number("next version")?.max(1),
+            #[cfg(test)]
+            shared_writes_left: None,
             db,
             now,
             shared,
@@ -352,6 +359,7 @@ impl<'t> Batch<'t> {
             ("next position", self.db.next_position),
             ("next refused", self.next_refused),
             ("next expired", self.next_expired),
+            ("next version", self.next_version),
         ];
         for (name, number) in numbers {
             self.db.tables.about.insert(name, &number.to_be_bytes())?;

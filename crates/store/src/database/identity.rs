@@ -70,6 +70,6 @@ impl<V: TableReads> Db<V> {
     /// Which node this folder is of.
     pub fn node_id(&self) -> StoreResult<NodeId> {
         let id = self.about(NODE_ID)?.and_then(|bytes| bytes.try_into().ok());
-        id.map(NodeId).ok_or_else(|| crate::encode::broken("the node id"))
+        id.map(NodeId).ok_or_else(|| crate::errors::broken("the node id"))
     }
 }

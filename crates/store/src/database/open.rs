@@ -351,10 +351,7 @@ impl Store {
     /// The custodial signing key of an identity.
     pub fn custodian(&self, identity: &model::Identity) -> StoreResult<Option<[u8; 32]>> {
         let db = self.snapshot()?;
-        let Some(row) = db.tables.custodians.get_row(IdentityKey::new(*identity))? else { return Ok(None) };
-        let name = [b"custodian".as_slice(), &identity.0].concat();
-        let opened = self.shared.master.unwrap32(&name, row.value()?);
-        opened.map(Some).map_err(|error| StoreError::Broken(error.to_string()))
+        db.shared::<crate::shared::Custodians>(&IdentityKey::new(*identity))
     }
 }
 

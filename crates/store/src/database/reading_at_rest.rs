@@ -42,10 +42,7 @@ impl<V: TableReads> Db<V> {
 
     /// What of a space's content is encrypted at rest.
     pub fn protection(&self, space: &SpaceId) -> StoreResult<Protection> {
-        match self.tables.protections().get_row(SpaceIdKey::new(*space))? {
-            Some(row) => crate::encode::from_row(row.value()?, "a protection"),
-            None => Ok(Protection::default()),
-        }
+        Ok(self.shared::<crate::shared::Protections>(&SpaceIdKey::new(*space))?.unwrap_or_default())
     }
 
     /// Opens a value that belongs to a space. None if its key was destroyed.

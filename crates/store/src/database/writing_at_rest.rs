@@ -83,9 +83,7 @@ impl Batch<'_> {
         self.writing.remove(space);
         // A walk that is under way may be past this space.
         self.db.tables.about.remove(crate::at_rest::SWEEP)?;
-        let row = crate::encode::to_row(protection)?;
-        self.db.tables.protections.insert(SpaceIdKey::new(*space), &row)?;
-        Ok(())
+        self.set_shared::<crate::shared::Protections>(&SpaceIdKey::new(*space), protection)
     }
 
     /// Protects a local row that belongs to a space, under its name.

@@ -1,11 +1,14 @@
 //! The bytes of values: rows of events, values of a few fields, and rows that are written as they are declared.
 
 mod event;
+mod shared;
 mod values;
 
 pub(crate) use event::{EventParts, decode_event, encode_event};
+pub use shared::RowVersion;
+pub(crate) use shared::{SharedBytes, SharedValue};
 pub(crate) use values::usage_index;
-pub use values::{BlockKind, ExpiredRow, JournalEntry, ReceivedAgain, RefusedRow, RoleCap, Usage};
+pub use values::{ExpiredRow, JournalEntry, ReceivedAgain, RefusedRow, RoleCap, Usage};
 
 use crate::errors::broken;
 use engine::reads::StoreResult;
@@ -18,6 +21,20 @@ pub(crate) fn to_row(value: &impl Serialize) -> StoreResult<Vec<u8>> {
 
 pub(crate) fn from_row<'a, T: Deserialize<'a>>(bytes: &'a [u8], what: &str) -> StoreResult<T> {
     postcard::from_bytes(bytes).map_err(|_| broken(what))
+}
+
+/// A moment that may never come rests as an option; where it is used it is zero until callers have it so too.
+pub(crate) mod optional_moment {
+    use model::Nanos;
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(at: &Nanos, serializer: S) -> Result<S::Ok, S::Error> {
+        Some(*at).filter(|at| at.0 > 0).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Nanos, D::Error> {
+        Ok(Option::deserialize(deserializer)?.unwrap_or(Nanos(0)))
+    }
 }
 
 /// The name of a content file.

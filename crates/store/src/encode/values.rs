@@ -8,36 +8,6 @@ use model::reader::{ByteReader, TooShort};
 use model::stage::{ContentState, RefusalReason};
 use model::{Identity, Nanos, Seq, SpaceNo};
 
-/// How a user keeps another at a distance.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BlockKind {
-    /// What the other writes is not shown.
-    Block,
-    /// What the other writes is shown, and counts as read.
-    Mute,
-}
-
-impl RowValue for BlockKind {
-    type Data<'a> = BlockKind;
-    const WIDTH: Option<usize> = Some(1);
-    const NAME: &'static str = "block";
-
-    fn put(kind: &BlockKind, out: &mut Vec<u8>) {
-        out.push(match kind {
-            BlockKind::Block => 1,
-            BlockKind::Mute => 2,
-        });
-    }
-
-    fn get(bytes: &[u8]) -> Option<BlockKind> {
-        match bytes {
-            [1] => Some(BlockKind::Block),
-            [2] => Some(BlockKind::Mute),
-            _ => None,
-        }
-    }
-}
-
 /// Declares values by how they are written and read. What reads must read all of the bytes.
 macro_rules! row_values {
     ($($type:ident: $name:literal, $width:expr, |$value:ident, $out:ident| $put:block, |$reader:ident| $get:block)*) => {$(

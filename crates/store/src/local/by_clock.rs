@@ -67,11 +67,7 @@ impl Batch<'_> {
 
     /// Keeps the signing key of a custodial identity.
     pub fn add_custodian(&mut self, identity: &Identity, secret: &[u8; 32]) -> StoreResult<()> {
-        self.touch();
-        let name = [b"custodian".as_slice(), &identity.0].concat();
-        let wrapped = self.shared.master.wrap(&name, secret);
-        self.db.tables.custodians.insert(IdentityKey::new(*identity), &wrapped)?;
-        Ok(())
+        self.set_shared::<crate::shared::Custodians>(&IdentityKey::new(*identity), secret)
     }
 
     /// Wakes what waited for a moment that has passed.

@@ -10,3 +10,4 @@ pub mod rebuild;
 pub(crate) mod rewrap;
 pub mod sweep;
 pub mod verify;
+mod verify_shared;

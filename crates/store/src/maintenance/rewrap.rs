@@ -10,6 +10,7 @@ use crate::database::batch::Batch;
 use crate::database::db::Db;
 use crate::database::open::Store;
 use crate::maintenance::sweep::{SweepCursor, SweepProgress, page_of};
+use crate::shared::{Audit, Custodians, Sealing, SharedTable};
 use crate::tables::{TableReads, Tables};
 use engine::reads::StoreResult;
 
@@ -50,23 +51,6 @@ macro_rules! rewrap_table {
     }};
 }
 
-/// Moves a page of protected rows that still rest under a master key to their space's storage key.
-macro_rules! protect_table {
-    ($batch:ident, $table:ident.$space:ident, $cursor:ident, $most:ident, $name:expr) => {{
-        let rows = page_of(&$batch.db.tables.$table, &$cursor.after, $most)?;
-        for (key, stored) in &rows {
-            let name: &dyn Fn(&[u8]) -> Vec<u8> = &$name;
-            if MasterKey::is_wrapped(stored)
-                && let Some(anew) = $batch.protect_anew(&key.$space(), &name(key.as_bytes()), stored)?
-            {
-                $batch.db.tables.$table.insert(key, &anew)?;
-                $cursor.changed += 1;
-            }
-        }
-        (rows.len(), rows.last().map(|(key, _)| key.as_bytes().to_vec()))
-    }};
-}
-
 impl<V: TableReads> Db<V> {
     /// Whether rows may still be wrapped under an earlier master key.
     pub fn is_rewrapping(&self) -> StoreResult<bool> {
@@ -88,14 +72,9 @@ impl Batch<'_> {
                 0 => rewrap_table!(self, keys, cursor, left, <[u8]>::to_vec),
                 1 => rewrap_table!(self, prekeys, cursor, left, <[u8]>::to_vec),
                 2 => rewrap_table!(self, transits, cursor, left, <[u8]>::to_vec),
-                3 => rewrap_table!(self, custodians, cursor, left, |key| [b"custodian", key].concat()),
-                4 => rewrap_table!(self, storage_keys, cursor, left, <[u8]>::to_vec),
-                5 => rewrap_table!(self, audit, cursor, left, crate::shared::api_keys::audit_name),
-                6 => protect_table!(self, kept_spaces.id, cursor, left, |_| b"kept space".to_vec()),
-                7 => protect_table!(self, users.space, cursor, left, <[u8]>::to_vec),
-                8 => protect_table!(self, user_names.space, cursor, left, <[u8]>::to_vec),
-                9 => protect_table!(self, signing_keys.space, cursor, left, <[u8]>::to_vec),
-                10 => protect_table!(self, webhooks.space, cursor, left, <[u8]>::to_vec),
+                3 => rewrap_table!(self, storage_keys, cursor, left, <[u8]>::to_vec),
+                4 => self.rewrap_shared::<Custodians>(&mut cursor, left)?,
+                5 => self.rewrap_shared::<Audit>(&mut cursor, left)?,
                 _ => return self.end_rewrap(&cursor),
             };
             cursor.step(rows, left, last);
@@ -103,6 +82,20 @@ impl Batch<'_> {
         }
         self.keep_cursor(CURSOR, &cursor)?;
         Ok(cursor.progress(false))
+    }
+
+    /// Wraps a page of a shared table whose rows rest under the master key.
+    fn rewrap_shared<T: SharedTable>(
+        &mut self,
+        cursor: &mut SweepCursor,
+        most: usize,
+    ) -> StoreResult<(usize, Option<Vec<u8>>)> {
+        let page = self.reseal_shared::<T>(&cursor.after, most, |batch, key, stored| match T::sealing(key) {
+            Sealing::Master(name) => batch.wrap_anew(&name, stored),
+            Sealing::Space(_) | Sealing::Plain => Ok(None),
+        })?;
+        cursor.changed += page.changed;
+        Ok((page.rows, page.last))
     }
 
     fn end_rewrap(&mut self, cursor: &SweepCursor) -> StoreResult<SweepProgress> {

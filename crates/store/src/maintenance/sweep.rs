@@ -8,11 +8,15 @@
 use crate::at_rest::SWEEP;
 use crate::at_rest::{Inline, Protection, TAG_WHOLE, content_name, inline_name};
 use crate::database::batch::Batch;
-use crate::encode;
 use crate::encode::file_name;
 use crate::encode::{from_row, to_row};
 use crate::events::content::write_file;
 use crate::keys::*;
+use crate::shared::{
+    Accounts, HostedSpaces, Invitations, Reports, Sealing, Sessions, SharedTable, SigningKeys, UserNames, Users,
+    Webhooks,
+};
+use crate::tables::after_bound;
 use crate::tables::{Bytes, Rows, Stored};
 use engine::reads::{Reads as _, StoreResult};
 use engine::rows::ContentLocation;
@@ -71,7 +75,7 @@ fn cursor_name(space: Option<SpaceId>) -> String {
     space.map_or_else(|| SWEEP.to_owned(), |space| format!("{SWEEP} {space}"))
 }
 
-/// The rows after a key, at most so many.
+/// The rows of a table of bytes after a key, at most so many.
 pub(crate) fn page_of<K: TableKey + for<'a> redb::Value<SelfType<'a> = K>>(
     table: &Rows<impl ReadableTable<K, Stored<Bytes>>, K, Bytes>,
     after: &[u8],
@@ -83,33 +87,6 @@ pub(crate) fn page_of<K: TableKey + for<'a> redb::Value<SelfType<'a> = K>>(
         rows.push((row.key(), row.value()?.to_vec()));
     }
     Ok(rows)
-}
-
-/// Where a walk over a table goes on: at its beginning, or after a key that it kept.
-fn after_bound<K: TableKey + for<'a> redb::Value<SelfType<'a> = K>>(after: &[u8]) -> StoreResult<Bound<K>> {
-    match after {
-        [] => Ok(Bound::Unbounded),
-        _ => K::parse(after).map(Bound::Excluded).ok_or_else(|| crate::errors::broken("a cursor")),
-    }
-}
-
-/// Walks a page of a table of protected rows.
-macro_rules! sweep_table {
-    ($batch:ident, $table:ident.$owner:ident, $cursor:ident, $space:ident, $most:ident, $name:expr) => {{
-        let rows = page_of(&$batch.db.tables.$table, &$cursor.after, $most)?;
-        let last = rows.last().map(|(key, _)| key.as_bytes().to_vec());
-        for (key, stored) in &rows {
-            let owner = key.$owner();
-            let name: &dyn Fn(&[u8]) -> Vec<u8> = &$name;
-            if $space.is_none_or(|space| space == owner)
-                && let Some(anew) = $batch.protect_anew(&owner, &name(key.as_bytes()), stored)?
-            {
-                $batch.db.tables.$table.insert(key, &anew)?;
-                $cursor.changed += 1;
-            }
-        }
-        Page { rows: rows.len(), last, must_commit: false }
-    }};
 }
 
 impl Batch<'_> {
@@ -154,15 +131,16 @@ impl Batch<'_> {
                 0 => self.sweep_events(&mut cursor, space, left)?,
                 1 => self.sweep_content_rows(&mut cursor, space, left)?,
                 2 => self.sweep_files(&mut cursor, space, left)?,
-                3 => sweep_table!(self, kept_spaces.id, cursor, space, left, |_| b"kept space".to_vec()),
-                4 => sweep_table!(self, users.space, cursor, space, left, <[u8]>::to_vec),
-                5 => sweep_table!(self, user_names.space, cursor, space, left, <[u8]>::to_vec),
-                6 => sweep_table!(self, signing_keys.space, cursor, space, left, <[u8]>::to_vec),
-                7 => sweep_table!(self, webhooks.space, cursor, space, left, <[u8]>::to_vec),
-                8 => sweep_table!(self, reports.space, cursor, space, left, <[u8]>::to_vec),
-                9 => sweep_table!(self, accounts.space, cursor, space, left, <[u8]>::to_vec),
-                10 => sweep_table!(self, sessions.space, cursor, space, left, <[u8]>::to_vec),
-                11 => sweep_table!(self, invitations.space, cursor, space, left, <[u8]>::to_vec),
+                3 => self.sweep_progress(&mut cursor, space, left)?,
+                4 => self.sweep_shared::<HostedSpaces>(&mut cursor, space, left)?,
+                5 => self.sweep_shared::<Users>(&mut cursor, space, left)?,
+                6 => self.sweep_shared::<UserNames>(&mut cursor, space, left)?,
+                7 => self.sweep_shared::<SigningKeys>(&mut cursor, space, left)?,
+                8 => self.sweep_shared::<Webhooks>(&mut cursor, space, left)?,
+                9 => self.sweep_shared::<Reports>(&mut cursor, space, left)?,
+                10 => self.sweep_shared::<Accounts>(&mut cursor, space, left)?,
+                11 => self.sweep_shared::<Sessions>(&mut cursor, space, left)?,
+                12 => self.sweep_shared::<Invitations>(&mut cursor, space, left)?,
                 _ => {
                     self.touch();
                     self.db.tables.about.remove(name.as_str())?;
@@ -192,6 +170,38 @@ impl Batch<'_> {
             Some(plain) => self.protect(space, name, &plain).map(Some),
             None => Ok(None),
         }
+    }
+
+    /// Walks a page of a shared table whose rows rest under the storage keys of their spaces.
+    fn sweep_shared<T: SharedTable>(
+        &mut self,
+        cursor: &mut SweepCursor,
+        space: Option<SpaceId>,
+        most: usize,
+    ) -> StoreResult<Page> {
+        let page = self.reseal_shared::<T>(&cursor.after, most, |batch, key, stored| match T::sealing(key) {
+            Sealing::Space(owner) if space.is_none_or(|space| space == owner) => {
+                batch.protect_anew(&owner, <T::Key as redb::Value>::as_bytes(key).as_ref(), stored)
+            }
+            Sealing::Space(_) | Sealing::Plain | Sealing::Master(_) => Ok(None),
+        })?;
+        cursor.changed += page.changed;
+        Ok(Page { rows: page.rows, last: page.last, must_commit: false })
+    }
+
+    /// Walks a page of how far webhooks have told.
+    fn sweep_progress(&mut self, cursor: &mut SweepCursor, space: Option<SpaceId>, most: usize) -> StoreResult<Page> {
+        let rows = page_of(&self.db.tables.webhook_progress, &cursor.after, most)?;
+        let last = rows.last().map(|(key, _)| key.as_bytes().to_vec());
+        for (key, stored) in &rows {
+            if space.is_none_or(|space| space == key.space())
+                && let Some(anew) = self.protect_anew(&key.space(), key.as_bytes(), stored)?
+            {
+                self.db.tables.webhook_progress.insert(key, &anew)?;
+                cursor.changed += 1;
+            }
+        }
+        Ok(Page { rows: rows.len(), last, must_commit: false })
     }
 
     fn sweep_events(&mut self, cursor: &mut SweepCursor, space: Option<SpaceId>, most: usize) -> StoreResult<Page> {

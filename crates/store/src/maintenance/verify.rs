@@ -86,6 +86,7 @@ impl Store {
             check.contents()?;
             check.usage()?;
             check.schedule()?;
+            check.shared_rows()?;
             check.views(self, rebuilding_at)?;
         }
         let Check { mut report, more, .. } = check;
@@ -369,6 +370,13 @@ impl Check<'_> {
         for group in self.groups.clone() {
             let hunted = scheduled.contains(&group) || self.db.needs_of(&group, 1)?.is_empty();
             self.require(hunted, || format!("{group} has needs but is not scheduled"));
+        }
+        Ok(())
+    }
+
+    fn shared_rows(&mut self) -> StoreResult<()> {
+        for problem in self.db.shared_problems()? {
+            self.wrong(problem);
         }
         Ok(())
     }

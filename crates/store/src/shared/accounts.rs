@@ -4,8 +4,8 @@
 
 use crate::database::batch::Batch;
 use crate::database::db::Db;
-use crate::encode::{from_row, to_row};
 use crate::keys::*;
+use crate::shared::{Accounts, Invitations, Sessions};
 use crate::tables::TableReads;
 use engine::reads::StoreResult;
 use model::payload::MemberRole;
@@ -132,60 +132,49 @@ pub fn session_id(user_key: &[u8; UserKey::WIDTH], hash: &SecretHash) -> Session
 impl Batch<'_> {
     /// Keeps an account, or changes what is kept of it.
     pub fn keep_account(&mut self, space: &SpaceId, account: &Account) -> StoreResult<()> {
-        self.touch();
         let key = self.shared.user_key(space, &account.user);
-        let row = self.protect(space, key.as_bytes(), &to_row(account)?)?;
-        self.db.tables.accounts.insert(key, &row)
+        self.set_shared::<Accounts>(&key, account)
     }
 
-    /// Forgets an account, ends its sessions, and takes back what its user invited to.
+    /// Takes back what a user invited to, ends their sessions, and forgets their account, in this order: whoever is cut
+    /// off leaves an account without a way in, never a way in without its account.
     pub fn forget_account(&mut self, space: &SpaceId, user: &str) -> StoreResult<()> {
-        self.touch();
-        let key = self.shared.user_key(space, user);
-        self.db.tables.accounts.remove(key)?;
-        for (id, _) in self.db.sessions_of(space, user)? {
-            self.end_session(&id)?;
-        }
         for (hash, invitation) in self.db.invitations(space)? {
             if invitation.by == user {
                 self.end_invitation(space, &hash)?;
             }
         }
+        let key = self.shared.user_key(space, user);
+        self.clear_shared_range::<Sessions>(SessionKey::of_user(*space, key.user()), usize::MAX)?;
+        self.clear_shared::<Accounts>(&key)?;
         Ok(())
     }
 
     /// Keeps a session, or changes what is kept of it.
     pub fn keep_session(&mut self, id: &SessionId, session: &Session) -> StoreResult<()> {
-        self.touch();
-        let row = self.protect(&space_of(id), id, &to_row(session)?)?;
-        self.db.tables.sessions.insert(SessionKey::from(*id), &row)
+        self.set_shared::<Sessions>(&SessionKey::from(*id), session)
     }
 
     /// Ends a session. Says whether there was one.
     pub fn end_session(&mut self, id: &SessionId) -> StoreResult<bool> {
-        self.touch();
-        self.db.tables.sessions.remove(SessionKey::from(*id))
+        self.clear_shared::<Sessions>(&SessionKey::from(*id))
     }
 
     /// Keeps an invitation, or changes what is kept of it.
     pub fn keep_invitation(&mut self, space: &SpaceId, hash: &SecretHash, invitation: &Invitation) -> StoreResult<()> {
-        self.touch();
-        let key = InvitationKey::new(*space, *hash);
-        let row = self.protect(space, key.as_bytes(), &to_row(invitation)?)?;
-        self.db.tables.invitations.insert(key, &row)
+        self.set_shared::<Invitations>(&InvitationKey::new(*space, *hash), invitation)
     }
 
     /// Takes an invitation back. Says whether there was one.
     pub fn end_invitation(&mut self, space: &SpaceId, hash: &SecretHash) -> StoreResult<bool> {
-        self.touch();
-        self.db.tables.invitations.remove(InvitationKey::new(*space, *hash))
+        self.clear_shared::<Invitations>(&InvitationKey::new(*space, *hash))
     }
 }
 
 impl<V: TableReads> Db<V> {
     /// The account of a user.
     pub fn account(&self, space: &SpaceId, user: &str) -> StoreResult<Option<Account>> {
-        self.account_at(space, self.shared.user_key(space, user))
+        self.shared::<Accounts>(&self.shared.user_key(space, user))
     }
 
     /// What a passkey calls a user: it tells nobody else who that is.
@@ -195,13 +184,7 @@ impl<V: TableReads> Db<V> {
 
     /// The account that a passkey names.
     pub fn account_by_handle(&self, space: &SpaceId, handle: &PasskeyHandle) -> StoreResult<Option<Account>> {
-        self.account_at(space, UserKey::new(*space, UserHash(*handle)))
-    }
-
-    fn account_at(&self, space: &SpaceId, key: UserKey) -> StoreResult<Option<Account>> {
-        let Some(row) = self.tables.accounts().get_row(key)? else { return Ok(None) };
-        let plain = self.open_at_rest(space, key.as_bytes(), row.value()?)?;
-        plain.map(|plain| from_row(&plain, "an account")).transpose()
+        self.shared::<Accounts>(&UserKey::new(*space, UserHash(*handle)))
     }
 
     /// What the sessions of a user begin with.
@@ -211,17 +194,12 @@ impl<V: TableReads> Db<V> {
 
     /// A session.
     pub fn session(&self, id: &SessionId) -> StoreResult<Option<Session>> {
-        let Some(row) = self.tables.sessions().get_row(SessionKey::from(*id))? else { return Ok(None) };
-        let plain = self.open_at_rest(&space_of(id), id, row.value()?)?;
-        plain.map(|plain| from_row(&plain, "a session")).transpose()
+        self.shared::<Sessions>(&SessionKey::from(*id))
     }
 
     /// An invitation by the hash of its secret.
     pub fn invitation(&self, space: &SpaceId, hash: &SecretHash) -> StoreResult<Option<Invitation>> {
-        let key = InvitationKey::new(*space, *hash);
-        let Some(row) = self.tables.invitations().get_row(key)? else { return Ok(None) };
-        let plain = self.open_at_rest(space, key.as_bytes(), row.value()?)?;
-        plain.map(|plain| from_row(&plain, "an invitation")).transpose()
+        self.shared::<Invitations>(&InvitationKey::new(*space, *hash))
     }
 
     /// The sessions of a user.
@@ -235,26 +213,13 @@ impl<V: TableReads> Db<V> {
     }
 
     fn sessions_in(&self, range: RangeInclusive<SessionKey>, most: usize) -> StoreResult<Vec<(SessionId, Session)>> {
-        let mut found = Vec::new();
-        for row in self.tables.sessions().range(range)?.take(most) {
-            let row = row?;
-            let id = row.key();
-            if let Some(plain) = self.open_at_rest(&id.space(), id.as_bytes(), row.value()?)? {
-                found.push((*id.as_bytes(), from_row(&plain, "a session")?));
-            }
-        }
-        Ok(found)
+        let sessions = self.shared_range::<Sessions>(range)?.take(most);
+        sessions.map(|row| row.map(|(key, session)| (*key.as_bytes(), session))).collect()
     }
 
     /// All invitations of a space, in an order that means nothing.
     pub fn invitations(&self, space: &SpaceId) -> StoreResult<Vec<(SecretHash, Invitation)>> {
-        let mut found = Vec::new();
-        for row in self.tables.invitations().range(InvitationKey::of_space(*space))? {
-            let row = row?;
-            if let Some(plain) = self.open_at_rest(space, row.key().as_bytes(), row.value()?)? {
-                found.push((row.key().secret(), from_row(&plain, "an invitation")?));
-            }
-        }
-        Ok(found)
+        let invitations = self.shared_range::<Invitations>(InvitationKey::of_space(*space))?;
+        invitations.map(|row| row.map(|(key, invitation)| (key.secret(), invitation))).collect()
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::database::batch::Batch;
 use crate::database::db::Db;
-use crate::encode::{from_row, to_row};
 use crate::keys::*;
+use crate::shared::rows::SharedWriteError;
+use crate::shared::{ApiKeys, Audit, Requests, SigningKeys};
 use crate::tables::TableReads;
 use engine::access::KeyRole;
 use engine::reads::StoreResult;
@@ -23,6 +24,7 @@ pub struct ApiKey {
     /// When it was made.
     pub created_at: Nanos,
     /// From when it is not accepted any more; zero for never.
+    #[serde(with = "crate::encode::optional_moment")]
     pub ends_at: Nanos,
 }
 
@@ -51,6 +53,7 @@ pub struct SigningSecret {
     /// When it was made.
     pub created_at: Nanos,
     /// From when it is not accepted any more; zero for never.
+    #[serde(with = "crate::encode::optional_moment")]
     pub ends_at: Nanos,
 }
 
@@ -104,30 +107,20 @@ pub struct AuditRow {
 /// Repetitions of a request are answered as the first for so long.
 pub const IDEMPOTENCY_NANOS: u64 = 24 * 3600 * Nanos::SECOND;
 
-/// What an entry of the audit log is wrapped under.
-pub(crate) fn audit_name(key: &[u8]) -> Vec<u8> {
-    [b"audit".as_slice(), key].concat()
-}
-
 impl Batch<'_> {
     /// Keeps an API key, or changes what is kept of it.
     pub fn keep_api_key(&mut self, id: [u8; 8], key: &ApiKey) -> StoreResult<()> {
-        self.touch();
-        self.db.tables.api_keys.insert(ApiKeyName::new(id), &to_row(key)?)
+        self.set_shared::<ApiKeys>(&ApiKeyName::new(id), key)
     }
 
     /// Keeps a key that signs for users.
     pub fn keep_signing_key(&mut self, space: &SpaceId, number: u64, key: &SigningSecret) -> StoreResult<()> {
-        self.touch();
-        let id = SigningKeyName::new(*space, number);
-        let row = self.protect(space, id.as_bytes(), &to_row(key)?)?;
-        self.db.tables.signing_keys.insert(id, &row)
+        self.set_shared::<SigningKeys>(&SigningKeyName::new(*space, number), key)
     }
 
     /// Remembers what came of a request, and forgets a few that are too old to be repeated.
     pub fn keep_asked(&mut self, who_and_key: [u8; 32], asked: &IdempotencyRecord) -> StoreResult<()> {
-        self.touch();
-        self.db.tables.idempotency.insert(RequestKey::new(who_and_key), &to_row(asked)?)?;
+        self.set_shared::<Requests>(&RequestKey::new(who_and_key), asked)?;
         self.db.tables.idempotency_order.insert(RequestOrderKey::new(asked.at, who_and_key), ())?;
         let before = self.now.minus(IDEMPOTENCY_NANOS);
         for _ in 0..2 {
@@ -136,7 +129,7 @@ impl Batch<'_> {
             self.db.tables.idempotency_order.remove(oldest)?;
             // The key may have been used again since.
             if self.db.asked(&oldest.hash(), self.now)?.is_none() {
-                self.db.tables.idempotency.remove(RequestKey::new(oldest.hash()))?;
+                self.clear_shared::<Requests>(&RequestKey::new(oldest.hash()))?;
             }
         }
         Ok(())
@@ -144,68 +137,41 @@ impl Batch<'_> {
 
     /// Writes an act of administration into the audit log.
     pub fn audit(&mut self, space: Option<SpaceId>, who: &str, what: &str, target: &str) -> StoreResult<()> {
-        self.touch();
         let number = self.db.tables.audit.last()?.map_or(1, |row| row.key().number().saturating_add(1));
         let entry =
             AuditRow { at: self.now, space, who: who.to_owned(), what: what.to_owned(), target: target.to_owned() };
-        let key = AuditNo::new(number);
-        let row = self.shared.master.wrap(&audit_name(key.as_bytes()), &to_row(&entry)?);
-        self.db.tables.audit.insert(key, &row)
+        // Two nodes that took the same number would notice: the second write is stale, and takes the next.
+        let put = self.put_shared::<Audit>(&AuditNo::new(number), None, &entry);
+        put.map(drop).map_err(SharedWriteError::within_batch)
     }
 }
 
 impl<V: TableReads> Db<V> {
     /// An API key by its id.
     pub fn api_key(&self, id: &[u8; 8]) -> StoreResult<Option<ApiKey>> {
-        match self.tables.api_keys().get_row(ApiKeyName::new(*id))? {
-            Some(row) => from_row(row.value()?, "an API key").map(Some),
-            None => Ok(None),
-        }
+        self.shared::<ApiKeys>(&ApiKeyName::new(*id))
     }
 
     /// All API keys.
     pub fn api_keys(&self) -> StoreResult<Vec<([u8; 8], ApiKey)>> {
-        let mut keys = Vec::new();
-        for entry in self.tables.api_keys().iter()? {
-            let row = entry?;
-            keys.push((row.key().id(), from_row(row.value()?, "an API key")?));
-        }
-        Ok(keys)
+        self.shared_range::<ApiKeys>(..)?.map(|row| row.map(|(id, key)| (id.id(), key))).collect()
     }
 
     /// The keys that sign for users of a space, the latest first.
     pub fn signing_keys(&self, space: &SpaceId) -> StoreResult<Vec<(u64, SigningSecret)>> {
-        let mut keys = Vec::new();
-        for row in self.tables.signing_keys().range(SigningKeyName::of_space(*space))?.rev() {
-            let row = row?;
-            if let Some(plain) = self.open_at_rest(space, row.key().as_bytes(), row.value()?)? {
-                keys.push((row.key().number(), from_row(&plain, "a signing key")?));
-            }
-        }
-        Ok(keys)
+        let keys = self.shared_range::<SigningKeys>(SigningKeyName::of_space(*space))?.rev();
+        keys.map(|row| row.map(|(name, key)| (name.number(), key))).collect()
     }
 
     /// What came of a request that was made within the last day.
     pub fn asked(&self, who_and_key: &[u8; 32], now: Nanos) -> StoreResult<Option<IdempotencyRecord>> {
-        match self.tables.idempotency().get_row(RequestKey::new(*who_and_key))? {
-            Some(row) => {
-                let asked: IdempotencyRecord = from_row(row.value()?, "an idempotency row")?;
-                Ok(Some(asked).filter(|asked| now < asked.at.plus(IDEMPOTENCY_NANOS)))
-            }
-            None => Ok(None),
-        }
+        let asked = self.shared::<Requests>(&RequestKey::new(*who_and_key))?;
+        Ok(asked.filter(|asked| now < asked.at.plus(IDEMPOTENCY_NANOS)))
     }
 
     /// Acts of administration before a number, the latest first.
     pub fn audit_log(&self, before: u64, most: usize) -> StoreResult<Vec<(u64, AuditRow)>> {
-        let mut entries = Vec::new();
-        for row in self.tables.audit().range(..AuditNo::new(before))?.rev().take(most) {
-            let row = row?;
-            let name = audit_name(row.key().as_bytes());
-            let plain =
-                self.shared.master.unwrap(&name, row.value()?).map_err(|_| crate::errors::broken("an audit entry"))?;
-            entries.push((row.key().number(), from_row(&plain, "an audit entry")?));
-        }
-        Ok(entries)
+        let entries = self.shared_range::<Audit>(..AuditNo::new(before))?.rev().take(most);
+        entries.map(|row| row.map(|(key, entry)| (key.number(), entry))).collect()
     }
 }

@@ -5,9 +5,9 @@
 
 use crate::database::batch::Batch;
 use crate::database::db::Db;
-use crate::encode::{from_row, to_row};
 use crate::errors::broken;
 use crate::keys::JobNo;
+use crate::shared::Jobs;
 use crate::tables::TableReads;
 use engine::reads::StoreResult;
 use model::{Identity, Nanos, SpaceId};
@@ -82,6 +82,7 @@ pub struct Job {
     /// When.
     pub begun_at: Nanos,
     /// When it ended; zero while it goes on.
+    #[serde(with = "crate::encode::optional_moment")]
     pub ended_at: Nanos,
     /// Where it goes on.
     pub cursor: Vec<u8>,
@@ -115,9 +116,8 @@ impl Batch<'_> {
 
     /// Keeps how far a job has come. One that has ended makes room for others.
     pub fn keep_job(&mut self, number: u64, job: &Job) -> StoreResult<()> {
-        self.touch();
         self.db.tables.about.insert(LAST, &number.to_be_bytes())?;
-        self.db.tables.jobs.insert(JobNo::new(number), &to_row(job)?)?;
+        self.set_shared::<Jobs>(&JobNo::new(number), job)?;
         if job.ended_at == Nanos(0) {
             return self.db.tables.open_jobs.insert(JobNo::new(number), ());
         }
@@ -127,7 +127,7 @@ impl Batch<'_> {
         if let Some(oldest) = oldest.filter(|_| count > ENDED_MAX as u64)
             && !self.db.tables.open_jobs.contains(oldest)?
         {
-            self.db.tables.jobs.remove(oldest)?;
+            self.clear_shared::<Jobs>(&oldest)?;
         }
         Ok(())
     }
@@ -153,19 +153,12 @@ impl<V: TableReads> Db<V> {
 
     /// A job.
     pub fn job(&self, number: u64) -> StoreResult<Option<Job>> {
-        match self.tables.jobs().get_row(JobNo::new(number))? {
-            Some(row) => from_row(row.value()?, "a job").map(Some),
-            None => Ok(None),
-        }
+        self.shared::<Jobs>(&JobNo::new(number))
     }
 
     /// Jobs before a number, the latest first.
     pub fn jobs(&self, before: u64, most: usize) -> StoreResult<Vec<(u64, Job)>> {
-        let mut jobs = Vec::new();
-        for row in self.tables.jobs().range(..JobNo::new(before))?.rev().take(most) {
-            let row = row?;
-            jobs.push((row.key().number(), from_row(row.value()?, "a job")?));
-        }
-        Ok(jobs)
+        let jobs = self.shared_range::<Jobs>(..JobNo::new(before))?.rev().take(most);
+        jobs.map(|row| row.map(|(key, job)| (key.number(), job))).collect()
     }
 }

@@ -1,5 +1,5 @@
-//! What all nodes that serve a space must agree on and no event says: users, accounts, keys, webhooks, retention, audit,
-//! jobs.
+//! What all nodes that serve a space must agree on and no event says: hosted spaces, users, accounts, keys, webhooks,
+//! retention, blocks, reports, jobs, audit. All of it is written through [`rows`], one row and its version at a time.
 
 pub mod accounts;
 pub mod api_keys;
@@ -7,5 +7,11 @@ mod erasure;
 pub mod jobs;
 pub mod moderation;
 pub mod retention;
+pub mod rows;
+mod tables;
+#[cfg(test)]
+mod tests;
 pub mod users;
 pub mod webhooks;
+
+pub(crate) use tables::*;

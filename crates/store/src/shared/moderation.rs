@@ -2,14 +2,21 @@
 
 use crate::database::batch::Batch;
 use crate::database::db::Db;
-pub use crate::encode::BlockKind;
-
-use crate::encode::{from_row, to_row};
 use crate::keys::*;
+use crate::shared::{Blocks, ReportNumbers, Reports};
 use crate::tables::TableReads;
 use engine::reads::StoreResult;
 use model::{EventId, Identity, Nanos, SpaceId};
 use serde::{Deserialize, Serialize};
+
+/// How a user keeps another at a distance.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum BlockKind {
+    /// What the other writes is not shown.
+    Block,
+    /// What the other writes is shown, and counts as read.
+    Mute,
+}
 
 /// What somebody reported to the moderators.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -35,11 +42,10 @@ impl Batch<'_> {
         other: &Identity,
         distance: Option<BlockKind>,
     ) -> StoreResult<()> {
-        self.touch();
         let key = BlockKey::new(*space, *owner, *other);
         match distance {
-            Some(distance) => self.db.tables.distances.insert(key, distance),
-            None => self.db.tables.distances.remove(key).map(drop),
+            Some(distance) => self.set_shared::<Blocks>(&key, &distance),
+            None => self.clear_shared::<Blocks>(&key).map(drop),
         }
     }
 
@@ -53,63 +59,46 @@ impl Batch<'_> {
 
     /// Forgets what somebody reported.
     pub fn forget_reports(&mut self, space: &SpaceId, reporter: &Identity) -> StoreResult<()> {
-        self.touch();
         for (number, report) in self.db.reports(space, u64::MAX, usize::MAX)? {
             if report.reporter == *reporter {
-                self.db.tables.reports.remove(ReportNo::new(*space, number))?;
+                self.clear_shared::<Reports>(&ReportNo::new(*space, number))?;
             }
         }
         Ok(())
     }
 
-    /// Keeps a new report. Says its number.
+    /// Keeps a new report. Says its number. The number is taken before the report has it: whoever is cut off leaves a
+    /// number that no report has.
     pub fn add_report(&mut self, space: &SpaceId, report: &UserReport) -> StoreResult<u64> {
         // A number stays what it was in the audit log, also when the report is forgotten.
-        let name = format!("reports {space}");
-        let last = self.db.about(&name)?.and_then(|bytes| Some(u64::from_be_bytes(*bytes.first_chunk()?)));
-        let latest = self.db.reports(space, u64::MAX, 1)?.first().map_or(0, |(number, _)| *number);
-        let number = last.unwrap_or(0).max(latest).saturating_add(1);
-        self.db.tables.about.insert(name.as_str(), &number.to_be_bytes())?;
+        let number = self.db.shared::<ReportNumbers>(&SpaceIdKey::new(*space))?.unwrap_or(0).saturating_add(1);
+        self.set_shared::<ReportNumbers>(&SpaceIdKey::new(*space), &number)?;
         self.keep_report(space, number, report)?;
         Ok(number)
     }
 
     /// Changes what is kept of a report.
     pub fn keep_report(&mut self, space: &SpaceId, number: u64, report: &UserReport) -> StoreResult<()> {
-        self.touch();
-        let key = ReportNo::new(*space, number);
-        let row = self.protect(space, key.as_bytes(), &to_row(report)?)?;
-        self.db.tables.reports.insert(key, &row)
+        self.set_shared::<Reports>(&ReportNo::new(*space, number), report)
     }
 }
 
 impl<V: TableReads> Db<V> {
     /// Whom somebody keeps at a distance in a space.
     pub fn distances(&self, space: &SpaceId, owner: &Identity) -> StoreResult<Vec<(Identity, BlockKind)>> {
-        let rows = self.tables.distances().range(BlockKey::of_owner(*space, *owner))?;
-        let mut found = Vec::new();
-        for row in rows {
-            let row = row?;
-            found.push((row.key().other(), row.value()?));
-        }
-        Ok(found)
+        let blocks = self.shared_range::<Blocks>(BlockKey::of_owner(*space, *owner))?;
+        blocks.map(|row| row.map(|(key, kind)| (key.other(), kind))).collect()
     }
 
     /// How somebody keeps another at a distance.
     pub fn distance(&self, space: &SpaceId, owner: &Identity, other: &Identity) -> StoreResult<Option<BlockKind>> {
-        self.tables.distances().get(BlockKey::new(*space, *owner, *other))
+        self.shared::<Blocks>(&BlockKey::new(*space, *owner, *other))
     }
 
     /// Reports of a space before a number, the latest first.
     pub fn reports(&self, space: &SpaceId, before: u64, most: usize) -> StoreResult<Vec<(u64, UserReport)>> {
-        let mut reports = Vec::new();
         let range = ReportNo::new(*space, 0)..ReportNo::new(*space, before);
-        for row in self.tables.reports().range(range)?.rev().take(most) {
-            let row = row?;
-            if let Some(plain) = self.open_at_rest(space, row.key().as_bytes(), row.value()?)? {
-                reports.push((row.key().number(), from_row(&plain, "a report")?));
-            }
-        }
-        Ok(reports)
+        let reports = self.shared_range::<Reports>(range)?.rev().take(most);
+        reports.map(|row| row.map(|(key, report)| (key.number(), report))).collect()
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::database::batch::Batch;
 use crate::database::db::Db;
-use crate::encode::{from_row, to_row};
 use crate::keys::{SpaceIdKey, ThreadIdKey};
+use crate::shared::{Retentions, ThreadRetentions};
 use crate::tables::TableReads;
 use engine::reads::StoreResult;
 use model::{EventId, Nanos, SpaceId};
@@ -32,17 +32,14 @@ impl Batch<'_> {
         thread: Option<&EventId>,
         kept: Option<&Retention>,
     ) -> StoreResult<()> {
-        self.touch();
-        let row = kept.map(to_row).transpose()?;
-        let tables = &mut self.db.tables;
-        match (thread.map(|thread| ThreadIdKey::new(*space, *thread)), &row) {
-            (Some(key), Some(row)) => tables.thread_retentions.insert(key, row)?,
-            (Some(key), None) => tables.thread_retentions.remove(key).map(drop)?,
-            (None, Some(row)) => tables.retentions.insert(SpaceIdKey::new(*space), row)?,
-            (None, None) => tables.retentions.remove(SpaceIdKey::new(*space)).map(drop)?,
+        match (thread.map(|thread| ThreadIdKey::new(*space, *thread)), kept) {
+            (Some(key), Some(kept)) => self.set_shared::<ThreadRetentions>(&key, kept)?,
+            (Some(key), None) => self.clear_shared::<ThreadRetentions>(&key).map(drop)?,
+            (None, Some(kept)) => self.set_shared::<Retentions>(&SpaceIdKey::new(*space), kept)?,
+            (None, None) => self.clear_shared::<Retentions>(&SpaceIdKey::new(*space)).map(drop)?,
         }
         // Whoever comes later does not put it off for the others.
-        if row.is_some() && self.db.about_number(NEXT)? <= self.now.0 { self.schedule_retention() } else { Ok(()) }
+        if kept.is_some() && self.db.about_number(NEXT)? <= self.now.0 { self.schedule_retention() } else { Ok(()) }
     }
 
     /// Sets the time at which retention is next looked at, from now.
@@ -64,23 +61,22 @@ impl<V: TableReads> Db<V> {
 
     /// The rule of a space or thread itself.
     pub fn own_retention(&self, space: &SpaceId, thread: Option<&EventId>) -> StoreResult<Option<Retention>> {
-        let row = match thread {
-            Some(thread) => self.tables.thread_retentions().get_row(ThreadIdKey::new(*space, *thread))?,
-            None => self.tables.retentions().get_row(SpaceIdKey::new(*space))?,
-        };
-        row.map(|row| from_row(row.value()?, "a retention")).transpose()
+        match thread {
+            Some(thread) => self.shared::<ThreadRetentions>(&ThreadIdKey::new(*space, *thread)),
+            None => self.shared::<Retentions>(&SpaceIdKey::new(*space)),
+        }
     }
 
     /// All rules: those of spaces, then those of threads.
     pub fn retentions(&self) -> StoreResult<Vec<(SpaceId, Option<EventId>, Retention)>> {
         let mut rules = Vec::new();
-        for entry in self.tables.retentions().iter()? {
-            let row = entry?;
-            rules.push((row.key().id(), None, from_row(row.value()?, "a retention")?));
+        for row in self.shared_range::<Retentions>(..)? {
+            let (key, kept) = row?;
+            rules.push((key.id(), None, kept));
         }
-        for entry in self.tables.thread_retentions().iter()? {
-            let row = entry?;
-            rules.push((row.key().space(), Some(row.key().thread()), from_row(row.value()?, "a retention")?));
+        for row in self.shared_range::<ThreadRetentions>(..)? {
+            let (key, kept) = row?;
+            rules.push((key.space(), Some(key.thread()), kept));
         }
         Ok(rules)
     }

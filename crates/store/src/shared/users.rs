@@ -1,14 +1,12 @@
-//! The spaces that this node keeps and the users it acts for: local rows, protected under the space's
-//! storage key.
+//! The spaces that this node keeps and the users it acts for: shared rows, protected under the space's storage key.
 //!
 //! A user is `(space, user id)`. The row is found by a keyed hash of the id, so that the database shows no names.
 
 use crate::database::batch::Batch;
 use crate::database::db::Db;
 use crate::database::open::StoreShared;
-use crate::encode::{from_row, to_row};
-use crate::errors::broken;
 use crate::keys::*;
+use crate::shared::{Custodians, HostedSpaces, UserNames, Users};
 use crate::tables::TableReads;
 use ed25519_dalek::SigningKey;
 use engine::reads::{Reads as _, StoreResult};
@@ -58,20 +56,15 @@ impl StoreShared {
 impl Batch<'_> {
     /// Keeps a space, or changes what is kept of it.
     pub fn keep_space(&mut self, space: &SpaceId, kept: &KeptSpace) -> StoreResult<()> {
-        self.touch();
-        let row = self.protect(space, b"kept space", &to_row(kept)?)?;
-        self.db.tables.kept_spaces.insert(SpaceIdKey::new(*space), &row)
+        self.set_shared::<HostedSpaces>(&SpaceIdKey::new(*space), kept)
     }
 
-    /// Keeps a user, or changes what is kept of them.
+    /// Keeps a user, or changes what is kept of them. The user comes before the name that leads to them: without the
+    /// name they act as ever, and their identity shows without one.
     pub fn keep_user(&mut self, space: &SpaceId, user: &User) -> StoreResult<()> {
-        self.touch();
         let key = self.shared.user_key(space, &user.id);
-        let row = self.protect(space, key.as_bytes(), &to_row(user)?)?;
-        self.db.tables.users.insert(key, &row)?;
-        let key = UserNameKey::new(*space, user.identity);
-        let row = self.protect(space, key.as_bytes(), user.id.as_bytes())?;
-        self.db.tables.user_names.insert(key, &row)?;
+        self.set_shared::<Users>(&key, user)?;
+        self.set_shared::<UserNames>(&UserNameKey::new(*space, user.identity), &user.id)?;
         self.shared.keys.forget_name(space, &user.identity);
         Ok(())
     }
@@ -121,35 +114,23 @@ impl<V: TableReads> Db<V> {
 
     /// A space that this node keeps.
     pub fn kept_space(&self, space: &SpaceId) -> StoreResult<Option<KeptSpace>> {
-        let Some(row) = self.tables.kept_spaces().get_row(SpaceIdKey::new(*space))? else { return Ok(None) };
-        let plain = self.open_at_rest(space, b"kept space", row.value()?)?;
-        plain.map(|plain| from_row(&plain, "a kept space")).transpose()
+        self.shared::<HostedSpaces>(&SpaceIdKey::new(*space))
     }
 
     /// Whether this node keeps a space, readable or not.
     pub fn is_kept(&self, space: &SpaceId) -> bool {
-        self.tables.kept_spaces().contains(SpaceIdKey::new(*space)).unwrap_or(false)
+        self.tables.hosted_spaces().contains(SpaceIdKey::new(*space)).unwrap_or(false)
     }
 
     /// All spaces that this node keeps.
     pub fn kept_spaces(&self) -> StoreResult<Vec<(SpaceId, KeptSpace)>> {
-        let mut spaces = Vec::new();
-        for entry in self.tables.kept_spaces().iter()? {
-            let row = entry?;
-            let space = row.key().id();
-            if let Some(plain) = self.open_at_rest(&space, b"kept space", row.value()?)? {
-                spaces.push((space, from_row(&plain, "a kept space")?));
-            }
-        }
-        Ok(spaces)
+        let rows = self.shared_range::<HostedSpaces>(..)?;
+        rows.map(|row| row.map(|(key, kept)| (key.id(), kept))).collect()
     }
 
     /// A user by the name that applications use.
     pub fn user(&self, space: &SpaceId, user: &str) -> StoreResult<Option<User>> {
-        let key = self.shared.user_key(space, user);
-        let Some(row) = self.tables.users().get_row(key)? else { return Ok(None) };
-        let plain = self.open_at_rest(space, key.as_bytes(), row.value()?)?;
-        plain.map(|plain| from_row(&plain, "a user")).transpose()
+        self.shared::<Users>(&self.shared.user_key(space, user))
     }
 
     /// Users of a space after a row, in an order that means nothing, with the row to go on from.
@@ -157,14 +138,8 @@ impl<V: TableReads> Db<V> {
         let all = UserKey::of_space(*space);
         let excluded = |after| std::ops::Bound::Excluded(UserKey::from(after));
         let from = after.map_or(std::ops::Bound::Included(*all.start()), excluded);
-        let mut users = Vec::new();
-        for row in self.tables.users().range((from, std::ops::Bound::Included(*all.end())))?.take(most) {
-            let row = row?;
-            if let Some(plain) = self.open_at_rest(space, row.key().as_bytes(), row.value()?)? {
-                users.push((*row.key().as_bytes(), from_row(&plain, "a user")?));
-            }
-        }
-        Ok(users)
+        let users = self.shared_range::<Users>((from, std::ops::Bound::Included(*all.end())))?;
+        users.take(most).map(|row| row.map(|(key, user)| (*key.as_bytes(), user))).collect()
     }
 
     /// The user id of an identity, where it is custodial here.
@@ -172,14 +147,7 @@ impl<V: TableReads> Db<V> {
         if let Some(known) = self.keys.name(space, identity) {
             return Ok(Some(known));
         }
-        let key = UserNameKey::new(*space, *identity);
-        let found = match self.tables.user_names().get_row(key)? {
-            Some(row) => match self.open_at_rest(space, key.as_bytes(), row.value()?)? {
-                Some(plain) => Some(Arc::from(String::from_utf8(plain).map_err(|_| broken("a user's name"))?)),
-                None => None,
-            },
-            None => None,
-        };
+        let found: Option<Arc<str>> = self.shared::<UserNames>(&UserNameKey::new(*space, *identity))?.map(Arc::from);
         // An unknown identity may get a name with the next commit, so only what is found is remembered.
         if let Some(name) = &found {
             self.keys.remember_name(space, identity, name);
@@ -198,10 +166,8 @@ impl<V: TableReads> Db<V> {
         if let Some(known) = self.keys.signing_key(identity) {
             return Ok(Some(known));
         }
-        let Some(row) = self.tables.custodians().get_row(IdentityKey::new(*identity))? else { return Ok(None) };
-        let name = [b"custodian".as_slice(), &identity.0].concat();
-        let secret = self.shared.master.unwrap32(&name, row.value()?).map_err(|_| broken("a custodial key"))?;
-        let key = Arc::new(SigningKey::from_bytes(&secret));
+        let Some(secret) = self.shared::<Custodians>(&IdentityKey::new(*identity))? else { return Ok(None) };
+        let key = Arc::new(SigningKey::from_bytes(&zeroize::Zeroizing::new(secret)));
         self.keys.remember_signing_key(identity, &key);
         Ok(Some(key))
     }

@@ -1,22 +1,25 @@
 //! Webhooks: where a space tells an application what happens in it, and how far it has told.
 //!
-//! A row is its own outbox. It holds a journal position; what is after it is still to be told. So nothing is stored
-//! twice, nothing that was deleted rests in a queue, and an entry is told again until it was taken.
+//! The row of its progress is its outbox. It holds a journal position; what is after it is still to be told. So nothing is
+//! stored twice, nothing that was deleted rests in a queue, and an entry is told again until it was taken. Where a webhook
+//! tells and what signs is shared; how far it has told is this node's own, as the journal is.
 
 use crate::database::batch::Batch;
 use crate::database::db::Db;
 use crate::encode::{from_row, to_row};
 use crate::keys::WebhookKey;
+use crate::shared::Webhooks;
 use crate::tables::TableReads;
 use engine::reads::StoreResult;
 use model::{Nanos, Position, SpaceId};
 use serde::{Deserialize, Serialize};
+use std::ops::Bound;
 
 /// The id of a webhook, which is chance.
 pub type WebhookId = [u8; 8];
 
 /// A webhook.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Webhook {
     /// Where to tell.
     pub url: String,
@@ -32,6 +35,28 @@ pub struct Webhook {
     pub progress: WebhookProgress,
 }
 
+/// What is shared of a webhook: all but how far this node has told.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct WebhookSettings {
+    url: String,
+    secret: [u8; 32],
+    previous: Option<([u8; 32], Nanos)>,
+    kinds: Vec<String>,
+    created_at: Nanos,
+}
+
+impl WebhookSettings {
+    fn of(webhook: &Webhook) -> WebhookSettings {
+        let Webhook { url, secret, previous, kinds, created_at, progress: _ } = webhook.clone();
+        WebhookSettings { url, secret, previous, kinds, created_at }
+    }
+
+    fn with_progress(self, progress: WebhookProgress) -> Webhook {
+        let WebhookSettings { url, secret, previous, kinds, created_at } = self;
+        Webhook { url, secret, previous, kinds, created_at, progress }
+    }
+}
+
 /// How far a webhook has told.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct WebhookProgress {
@@ -42,6 +67,7 @@ pub struct WebhookProgress {
     /// How often the next entry was tried in vain.
     pub attempts: u32,
     /// Since when it is tried in vain.
+    #[serde(with = "crate::encode::optional_moment")]
     pub failing_since: Nanos,
     /// Not before then.
     pub next: Nanos,
@@ -74,14 +100,19 @@ impl Batch<'_> {
     pub fn keep_webhook(&mut self, space: &SpaceId, id: &WebhookId, webhook: &Webhook) -> StoreResult<()> {
         self.touch();
         let key = WebhookKey::new(*space, *id);
-        let row = self.protect(space, key.as_bytes(), &to_row(webhook)?)?;
-        self.db.tables.webhooks.insert(key, &row)
+        let settings = WebhookSettings::of(webhook);
+        // Telling changes the progress only, which is no matter of other nodes.
+        if self.db.shared::<Webhooks>(&key)?.as_ref() != Some(&settings) {
+            self.set_shared::<Webhooks>(&key, &settings)?;
+        }
+        let progress = self.protect(space, key.as_bytes(), &to_row(&webhook.progress)?)?;
+        self.db.tables.webhook_progress.insert(key, &progress)
     }
 
     /// Forgets a webhook. Says whether there was one.
     pub fn forget_webhook(&mut self, space: &SpaceId, id: &WebhookId) -> StoreResult<bool> {
-        self.touch();
-        self.db.tables.webhooks.remove(WebhookKey::new(*space, *id))
+        self.db.tables.webhook_progress.remove(WebhookKey::new(*space, *id))?;
+        self.clear_shared::<Webhooks>(&WebhookKey::new(*space, *id))
     }
 }
 
@@ -89,26 +120,34 @@ impl<V: TableReads> Db<V> {
     /// A webhook.
     pub fn webhook(&self, space: &SpaceId, id: &WebhookId) -> StoreResult<Option<Webhook>> {
         let key = WebhookKey::new(*space, *id);
-        let Some(row) = self.tables.webhooks().get_row(key)? else { return Ok(None) };
-        let plain = self.open_at_rest(space, key.as_bytes(), row.value()?)?;
-        plain.map(|plain| from_row(&plain, "a webhook")).transpose()
+        let Some(settings) = self.shared::<Webhooks>(&key)? else { return Ok(None) };
+        Ok(Some(settings.with_progress(self.webhook_progress(&key)?)))
     }
 
     /// The webhooks of one space, or of all.
     pub fn webhooks(&self, only: Option<&SpaceId>) -> StoreResult<Vec<(SpaceId, WebhookId, Webhook)>> {
-        let rows = match only {
-            Some(space) => self.tables.webhooks().range(WebhookKey::of_space(*space))?,
-            None => self.tables.webhooks().iter()?,
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        let range = only.map_or(all, |space| {
+            let (first, last) = WebhookKey::of_space(*space).into_inner();
+            (Bound::Included(first), Bound::Included(last))
+        });
+        // Where the space's keys were destroyed there is nobody to tell any more.
+        let webhooks = self.shared_range::<Webhooks>(range)?.map(|row| {
+            let (key, settings) = row?;
+            Ok((key.space(), key.id(), settings.with_progress(self.webhook_progress(&key)?)))
+        });
+        webhooks.collect()
+    }
+
+    /// How far this node has told; from now on, if it has not begun.
+    fn webhook_progress(&self, key: &WebhookKey) -> StoreResult<WebhookProgress> {
+        let opened = match self.tables.webhook_progress().get_row(key)? {
+            Some(row) => self.open_at_rest(&key.space(), key.as_bytes(), row.value()?)?,
+            None => None,
         };
-        let mut webhooks = Vec::new();
-        for row in rows {
-            let row = row?;
-            let key = row.key();
-            // Where the space's keys were destroyed there is nobody to tell any more.
-            if let Some(plain) = self.open_at_rest(&key.space(), key.as_bytes(), row.value()?)? {
-                webhooks.push((key.space(), key.id(), from_row(&plain, "a webhook")?));
-            }
+        match opened {
+            Some(plain) => from_row(&plain, "a webhook's progress"),
+            None => Ok(WebhookProgress::told_up_to(self.position()?)),
         }
-        Ok(webhooks)
     }
 }

@@ -8,8 +8,9 @@
 //! space in `contents`, with its count of references, and its bytes in `content_bytes` or in a file. Work that is cut
 //! into transactions is a row in `tasks`; groups to hunt for are rows in `schedule`.
 //!
-//! Keys are types of their own ([`crate::keys`]) that sort as what they mean. Three classes: **source** is what
-//! everything follows from; **view** can be dropped and rebuilt, and is in the digest; **local** is this node's own.
+//! Keys are types of their own ([`crate::keys`]) that sort as what they mean. Four classes: **source** is what
+//! everything follows from; **view** can be dropped and rebuilt, and is in the digest; **shared** is what all nodes that
+//! serve a space must agree on and no event says, each row with a version; **local** is this node's own.
 
 mod rows;
 #[cfg(test)]
@@ -18,16 +19,17 @@ mod tests;
 pub use crate::row_value::{Bytes, OwnedValue, RowValue, Stored};
 pub use rows::{Row, RowData, RowRange, Rows};
 
-use crate::encode::{BlockKind, ExpiredRow, JournalEntry, ReceivedAgain, RefusedRow, RoleCap, Usage};
+use crate::encode::SharedValue;
+use crate::encode::{ExpiredRow, JournalEntry, ReceivedAgain, RefusedRow, RoleCap, Usage};
 use crate::errors::fault;
 use crate::keys::*;
-
 use engine::fetch::ScheduleRow;
 use engine::reads::{StoreError, StoreResult};
 use engine::rows::{ContentRow, Membership};
 use model::{AuthorNo, EventId, Identity, KeyId, Nanos, Seq, SpaceId, SpaceNo};
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable, Table, TableDefinition, WriteTransaction};
 use rows::TableName;
+use std::ops::Bound;
 
 macro_rules! tables {
     ($($(#[$doc:meta])* $class:ident $field:ident: $key:ty => $value:ty = $name:literal;)*) => {
@@ -127,6 +129,9 @@ pub enum TableClass {
     Source,
     /// Rebuilt from source; in the digest.
     View,
+    /// What all nodes that serve a space must agree on and no event says; backed up, never rebuilt, written by
+    /// [`crate::shared::rows`] only.
+    Shared,
     /// This node's own; backed up, never rebuilt.
     Local,
 }
@@ -195,6 +200,45 @@ tables! {
     /// (space, that time, number of the thread): threads by what happened last. Agrees with `updated`.
     View recent: RecentKey => () = "recent_v1";
 
+    /// Space id to its name, the identity that owns it and the founding event, protected: the spaces this node hosts.
+    Shared hosted_spaces: SpaceIdKey => SharedValue = "hosted_spaces_v1";
+    /// Space id to what of its content is encrypted at rest; without a row all of it.
+    Shared protections: SpaceIdKey => SharedValue = "protections_v1";
+    /// (space id, keyed hash of a user id) to the identity and membership behind it, protected.
+    Shared users: UserKey => SharedValue = "users_v1";
+    /// (space id, identity) to user id, protected. Agrees with `users`.
+    Shared user_names: UserNameKey => SharedValue = "user_names_v1";
+    /// Identity to custodial signing key, wrapped.
+    Shared custodians: IdentityKey => SharedValue = "custodians_v1";
+    /// (space id, keyed hash of a user id) to how they prove themselves on the pages, protected.
+    Shared accounts: UserKey => SharedValue = "accounts_v1";
+    /// (space id, keyed hash of a user id, hash of a secret) to a browser that they signed in with, protected.
+    Shared sessions: SessionKey => SharedValue = "sessions_v1";
+    /// (space id, hash of a secret) to a link by which somebody may come in, protected.
+    Shared invitations: InvitationKey => SharedValue = "invitations_v1";
+    /// API key id to role, space, hash of the secret and times.
+    Shared api_keys: ApiKeyName => SharedValue = "api_keys_v1";
+    /// (space id, number) to a key that signs for users, protected.
+    Shared signing_keys: SigningKeyName => SharedValue = "signing_keys_v1";
+    /// Hash of who asked and their idempotency key to what was asked and what came of it.
+    Shared idempotency: RequestKey => SharedValue = "idempotency_v1";
+    /// (space id, id of a webhook) to where it tells and what signs; protected. How far it has told is `webhook_progress`.
+    Shared webhooks: WebhookKey => SharedValue = "webhooks_v1";
+    /// Space id to how long its messages are kept.
+    Shared retentions: SpaceIdKey => SharedValue = "retentions_v1";
+    /// (space id, thread id) to how long the messages of that thread are kept, in place of the rule of its space.
+    Shared thread_retentions: ThreadIdKey => SharedValue = "thread_retentions_v1";
+    /// (space id, identity, identity) to whether the first blocks or mutes the second.
+    Shared blocks: BlockKey => SharedValue = "blocks_v1";
+    /// (space id, number) to what a user reported, protected.
+    Shared reports: ReportNo => SharedValue = "reports_v1";
+    /// Space id to the number of its last report, which is not given again when the report is forgotten.
+    Shared report_numbers: SpaceIdKey => SharedValue = "report_numbers_v1";
+    /// Number to work that goes on in the background, and what came of it.
+    Shared jobs: JobNo => SharedValue = "jobs_v1";
+    /// Number to an act of administration: who, what, when; protected.
+    Shared audit: AuditNo => SharedValue = "audit_v1";
+
     /// (need, number): who waits for what. Agrees with the lists in `events`.
     Local waiting: WaitingKey<'static> => () = "waiting_v1";
     /// (space, need) to how many of its events wait for it: what hunts of that space ask for. Agrees with `waiting`.
@@ -247,51 +291,17 @@ tables! {
     Local joined: SpaceIdKey => () = "joined_v1";
     /// Transit id to secret, space and peer, wrapped.
     Local transits: TransitName => Bytes = "transits_v1";
-    /// Identity to custodial signing key, wrapped.
-    Local custodians: IdentityKey => Bytes = "custodians_v1";
     /// Space id to the id of the key that new events are sealed under.
     Local current_keys: SpaceIdKey => KeyId = "current_keys_v1";
     /// (thread, first journal number) to up to 32 journal numbers with their authors: the messages of a thread in the
     /// order in which they were applied here.
     Local arrivals: ArrivalsKey => Bytes = "arrivals_v1";
-    /// Space id to its name, the identity of its keeper and the founding event, protected: the spaces this node keeps.
-    Local kept_spaces: SpaceIdKey => Bytes = "kept_spaces_v1";
-    /// Space id to what of its content is encrypted at rest; without a row all of it.
-    Local protections: SpaceIdKey => Bytes = "protections_v1";
-    /// (space id, keyed hash of a user id) to the identity and membership behind it, protected.
-    Local users: UserKey => Bytes = "users_v1";
-    /// (space id, identity) to user id, protected. Agrees with `users`.
-    Local user_names: UserNameKey => Bytes = "user_names_v1";
-    /// API key id to role, space, hash of the secret and times.
-    Local api_keys: ApiKeyName => Bytes = "api_keys_v1";
-    /// (space id, number) to a key that signs for users, protected.
-    Local signing_keys: SigningKeyName => Bytes = "signing_keys_v1";
-    /// Hash of who asked and their idempotency key to what was asked and what came of it.
-    Local idempotency: RequestKey => Bytes = "idempotency_v1";
-    /// (when, hash): the same, oldest first. Agrees with `idempotency`.
+    /// (when, hash): the rows of `idempotency`, oldest first.
     Local idempotency_order: RequestOrderKey => () = "idempotency_order_v1";
-    /// Number to an act of administration: who, what, when; protected.
-    Local audit: AuditNo => Bytes = "audit_v1";
-    /// (space id, id of a webhook) to where it tells, what signs, and how far it has told; protected.
-    Local webhooks: WebhookKey => Bytes = "webhooks_v1";
-    /// Number to work that goes on in the background, and what came of it.
-    Local jobs: JobNo => Bytes = "jobs_v1";
-    /// The numbers of those that are under way.
+    /// The numbers of the jobs that are under way. Agrees with `jobs`.
     Local open_jobs: JobNo => () = "open_jobs_v1";
-    /// Space id to how long its messages are kept.
-    Local retentions: SpaceIdKey => Bytes = "retentions_v1";
-    /// (space id, thread id) to how long the messages of that thread are kept, in place of the rule of its space.
-    Local thread_retentions: ThreadIdKey => Bytes = "thread_retentions_v1";
-    /// (space id, identity, identity) to how the first keeps the second at a distance.
-    Local distances: BlockKey => BlockKind = "distances_v1";
-    /// (space id, number) to what a user reported, protected.
-    Local reports: ReportNo => Bytes = "reports_v1";
-    /// (space id, keyed hash of a user id) to how they prove themselves on the pages, protected.
-    Local accounts: UserKey => Bytes = "accounts_v1";
-    /// (space id, keyed hash of a user id, hash of a secret) to a browser that they signed in with, protected.
-    Local sessions: SessionKey => Bytes = "sessions_v1";
-    /// (space id, hash of a secret) to a link by which somebody may come in, protected.
-    Local invitations: InvitationKey => Bytes = "invitations_v1";
+    /// (space id, id of a webhook) to how far it has told; protected.
+    Local webhook_progress: WebhookKey => Bytes = "webhook_progress_v1";
     /// Word to how often it happened.
     Local counts: &'static str => u64 = "counts_v1";
     /// Numbers and bytes that describe the data folder itself: format version, epoch, key check.
@@ -307,5 +317,13 @@ impl std::fmt::Debug for Tables<'_> {
 impl std::fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Snapshot")
+    }
+}
+
+/// Where a walk over a table goes on: at its beginning, or after a key that it kept.
+pub(crate) fn after_bound<K: TableKey + for<'a> redb::Value<SelfType<'a> = K>>(after: &[u8]) -> StoreResult<Bound<K>> {
+    match after {
+        [] => Ok(Bound::Unbounded),
+        _ => K::parse(after).map(Bound::Excluded).ok_or_else(|| crate::errors::broken("a cursor")),
     }
 }

@@ -13,7 +13,7 @@
 //! 255  end: number of rows (8), number of files (8), keyed BLAKE3 (32) of everything before these 32 bytes
 //! ```
 //!
-//! Every class of table is in it: source, view and local. Secrets stay wrapped under the master key as they are at
+//! Every class of table is in it: source, view, shared and local. Secrets stay wrapped under the master key as they are at
 //! rest, so the file contains no key in the clear, and not the master key itself: **whoever wants to restore needs the
 //! master key, or the recovery text that was printed when it was made.** Content of open spaces and what the rows say
 //! can be read by whoever has the file.

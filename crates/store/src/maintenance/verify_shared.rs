@@ -1,0 +1,75 @@
+//! What holds between shared rows, also after any prefix of a write of several of them, and between them and the rows of
+//! this node that follow from them.
+
+use crate::database::db::Db;
+use crate::keys::*;
+use crate::shared::{Jobs, ReportNumbers, Reports, UserNames};
+use crate::tables::TableReads;
+use engine::reads::StoreResult;
+use model::Nanos;
+use std::collections::BTreeSet;
+
+impl<V: TableReads> Db<V> {
+    /// Everything that is wrong between shared rows.
+    pub(crate) fn shared_problems(&self) -> StoreResult<Vec<String>> {
+        let mut problems = Vec::new();
+        self.check_user_names(&mut problems)?;
+        self.check_reports(&mut problems)?;
+        self.check_jobs(&mut problems)?;
+        self.check_requests(&mut problems)?;
+        for row in self.tables.webhook_progress().iter()? {
+            let key = row?.key();
+            if !self.tables.webhooks().contains(key)? {
+                problems.push(format!("the progress of a webhook of {} that is not there", key.space()));
+            }
+        }
+        Ok(problems)
+    }
+
+    /// A name leads to a user.
+    fn check_user_names(&self, problems: &mut Vec<String>) -> StoreResult<()> {
+        for row in self.shared_range::<UserNames>(..)? {
+            let (key, user) = row?;
+            if !self.tables.users().contains(self.shared.user_key(&key.space(), &user))? {
+                problems.push(format!("{} has the name of a user who is not there", key.identity()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of a report was taken before the report had it.
+    fn check_reports(&self, problems: &mut Vec<String>) -> StoreResult<()> {
+        for row in self.shared_range::<Reports>(..)? {
+            let key = row?.0;
+            let last = self.shared::<ReportNumbers>(&SpaceIdKey::new(key.space()))?;
+            if last.is_none_or(|last| last < key.number()) {
+                problems.push(format!("report {} of {} has a number that was not given", key.number(), key.space()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The jobs that are under way are those that are listed as such.
+    fn check_jobs(&self, problems: &mut Vec<String>) -> StoreResult<()> {
+        let mut listed: BTreeSet<u64> = self.open_jobs()?.into_iter().collect();
+        for row in self.shared_range::<Jobs>(..)? {
+            let (key, job) = row?;
+            if listed.remove(&key.number()) != (job.ended_at == Nanos(0)) {
+                problems.push(format!("job {} is wrongly listed as under way or ended", key.number()));
+            }
+        }
+        problems.extend(listed.into_iter().map(|number| format!("job {number} is listed but not there")));
+        Ok(())
+    }
+
+    /// Every request that may be repeated is found by its age, so that it goes.
+    fn check_requests(&self, problems: &mut Vec<String>) -> StoreResult<()> {
+        for row in self.shared_range::<crate::shared::Requests>(..)? {
+            let (key, asked) = row?;
+            if !self.tables.idempotency_order().contains(RequestOrderKey::new(asked.at, key.hash()))? {
+                problems.push("an idempotency row that is not found by its age".to_owned());
+            }
+        }
+        Ok(())
+    }
+}
