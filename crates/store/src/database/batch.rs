@@ -175,12 +175,12 @@ impl<'t> Batch<'t> {
             Change::Forget(seq, id) => self.forget(seq, id),
             Change::Refused(id, why) => self.remember_refused(id, why),
             Change::Expired(id, at) => self.remember_expired(id, at),
-            Change::Waiting(row_change, need, seq, space) => self.waiting(row_change, &need, seq, space),
-            Change::Held(row_change, owner, seq, since) => self.held(row_change, owner, seq, since),
+            Change::Waiting(row_change, need, seq, space) => self.change_waiting(row_change, &need, seq, space),
+            Change::Held(row_change, owner, seq, since) => self.change_held(row_change, owner, seq, since),
             Change::Ready(row_change, seq) => {
                 put_or_remove(row_change, &mut self.db.tables.ready, EventNo::new(seq), ())
             }
-            Change::Carried(row_change, space, seq) => self.carried(row_change, space, seq),
+            Change::Carried(row_change, space, seq) => self.change_carried(row_change, space, seq),
             Change::ContentWaiting(row_change, space, hash, seq) => {
                 let key = ContentWaitingKey::new(space, hash, seq);
                 if row_change == RowChange::Remove {
@@ -188,9 +188,11 @@ impl<'t> Batch<'t> {
                 }
                 put_or_remove(row_change, &mut self.db.tables.content_waiting, key, ())
             }
-            Change::Take(space, hash, len) => self.take(space, &hash, len),
-            Change::GiveBack(space, hash) => self.give_back(space, &hash),
-            Change::Usage(row_change, space, author, state, len) => self.use_up(row_change, space, author, state, len),
+            Change::Take(space, hash, len) => self.take_reference(space, &hash, len),
+            Change::GiveBack(space, hash) => self.give_back_reference(space, &hash),
+            Change::Usage(row_change, space, author, state, len) => {
+                self.change_usage(row_change, space, author, state, len)
+            }
             Change::ByAuthor(space, author, stamp, seq) => {
                 self.db.tables.by_author.insert(AuthorStamp::new(space, author, stamp), seq)
             }
@@ -204,7 +206,7 @@ impl<'t> Batch<'t> {
                 }
                 put_or_remove(row_change, &mut self.db.tables.gaps, key, ())
             }
-            Change::Journal(space, seq, kind) => self.journal(space, seq, kind),
+            Change::Journal(space, seq, kind) => self.write_journal(space, seq, kind),
             Change::Task(row_change, task) => {
                 put_or_remove(row_change, &mut self.db.tables.tasks, TaskKey::new(&task), ())
             }
@@ -261,7 +263,7 @@ impl<'t> Batch<'t> {
         Ok(())
     }
 
-    fn use_up(
+    fn change_usage(
         &mut self,
         row_change: RowChange,
         space: SpaceNo,
@@ -280,7 +282,7 @@ impl<'t> Batch<'t> {
         Ok(())
     }
 
-    fn journal(&mut self, space: SpaceNo, seq: Seq, kind: JournalKind) -> StoreResult<()> {
+    fn write_journal(&mut self, space: SpaceNo, seq: Seq, kind: JournalKind) -> StoreResult<()> {
         let number = self.db.next_position;
         self.db.next_position += 1;
         let entry = JournalEntry { space, seq, kind, at: self.now };
@@ -299,7 +301,7 @@ impl<'t> Batch<'t> {
     }
 
     /// Something happened that cannot: it stops tests, and is counted and logged in a release.
-    pub(crate) fn bug(&mut self, what: &'static str) -> StoreResult<()> {
+    pub(crate) fn report_bug(&mut self, what: &'static str) -> StoreResult<()> {
         *self.counts.entry("bug").or_default() += 1;
         tracing::error!(what, "an invariant was broken");
         if cfg!(any(debug_assertions, feature = "planted")) { Err(StoreError::Broken(what.into())) } else { Ok(()) }
@@ -346,7 +348,7 @@ impl<'t> Batch<'t> {
             self.db.tables.counts.insert(word, before + count)?;
         }
         for (group, origin) in std::mem::take(&mut self.wanted) {
-            self.want(&group, origin)?;
+            self.schedule_hunt(&group, origin)?;
         }
         // A group with nothing pending leaves the schedule with the commit that met its last need.
         for group in std::mem::take(&mut self.perhaps_met) {

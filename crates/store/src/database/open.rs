@@ -47,10 +47,10 @@ pub enum OpenError {
     Store(#[from] StoreError),
 }
 
-/// How to open.
+/// What a data folder is opened with.
 #[derive(Clone, Copy, Debug)]
 pub struct StoreOptions {
-    /// Local limits.
+    /// The limits of this node.
     pub policy: Policy,
     /// How much memory the database may use for its pages.
     pub cache_bytes: usize,
@@ -180,7 +180,7 @@ impl Store {
         let mut slot = self.database.write().unwrap_or_else(std::sync::PoisonError::into_inner);
         // The old one must let go of the file before the new one can have it; readers that still use it keep it busy.
         let placeholder =
-            Builder::new().create_with_backend(redb::backends::InMemoryBackend::new()).map_err(opening)?;
+            Builder::new().create_with_backend(redb::backends::InMemoryBackend::new()).map_err(opening_fault)?;
         drop(std::mem::replace(&mut *slot, Arc::new(placeholder)));
         *slot = Arc::new(open_database(self.shared.disk.as_ref(), &self.options)?);
         Ok(())
@@ -280,7 +280,7 @@ impl Store {
         self.forget_snapshot();
         let slot = self.database.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
         match Arc::get_mut(slot) {
-            Some(database) => database.check_integrity().map_err(opening),
+            Some(database) => database.check_integrity().map_err(opening_fault),
             None => Err(OpenError::Busy),
         }
     }
@@ -372,7 +372,7 @@ fn read_transit(bytes: &[u8]) -> Option<Transit> {
     reader.rest().is_empty().then_some(Transit { secret, space, peer })
 }
 
-fn opening(error: redb::DatabaseError) -> OpenError {
+fn opening_fault(error: redb::DatabaseError) -> OpenError {
     match error {
         redb::DatabaseError::DatabaseAlreadyOpen => OpenError::Busy,
         redb::DatabaseError::Storage(redb::StorageError::Io(io)) if io.kind() == std::io::ErrorKind::InvalidData => {
@@ -389,7 +389,7 @@ fn open_database(disk: &dyn Disk, options: &StoreOptions) -> Result<Database, Op
     builder.set_cache_size(options.cache_bytes);
     let attempt = std::panic::AssertUnwindSafe(|| disk.open_database(&builder));
     match std::panic::catch_unwind(attempt) {
-        Ok(opened) => opened.map_err(opening),
+        Ok(opened) => opened.map_err(opening_fault),
         Err(_) => Err(OpenError::Damaged("the database engine gave up on it".into())),
     }
 }

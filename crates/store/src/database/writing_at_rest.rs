@@ -18,7 +18,7 @@ pub(crate) struct Writing {
 }
 
 impl Writing {
-    fn whole(&self, name: &[u8], value: &[u8]) -> Vec<u8> {
+    fn seal_whole(&self, name: &[u8], value: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(48 + value.len());
         out.push(TAG_WHOLE);
         out.extend(self.key.number().to_be_bytes());
@@ -31,10 +31,10 @@ impl Writing {
         let name = full_name(space, name);
         match &self.protection {
             Protection::Nothing => plain(bytes),
-            Protection::Whole => self.whole(&name, bytes),
+            Protection::Whole => self.seal_whole(&name, bytes),
             Protection::Fields(paths) => match fields::seal(&self.key, &name, paths, bytes) {
                 Some(json) => [&[TAG_FIELDS], self.key.number().to_be_bytes().as_slice(), &json].concat(),
-                None => self.whole(&name, bytes),
+                None => self.seal_whole(&name, bytes),
             },
         }
     }
@@ -88,7 +88,7 @@ impl Batch<'_> {
 
     /// Protects a local row that belongs to a space, under its name.
     pub(crate) fn protect(&mut self, space: &SpaceId, row: &[u8], value: &[u8]) -> StoreResult<Vec<u8>> {
-        Ok(self.writing(space)?.whole(&full_name(space, row), value))
+        Ok(self.writing(space)?.seal_whole(&full_name(space, row), value))
     }
 
     /// Larger content in the form in which it rests.

@@ -31,9 +31,9 @@ macro_rules! row_values {
 /// An entry of the journal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JournalEntry {
-    /// In which space.
+    /// The space of the event.
     pub space: SpaceNo,
-    /// Which event.
+    /// The event that changed.
     pub seq: Seq,
     /// What changed.
     pub kind: JournalKind,
@@ -44,7 +44,7 @@ pub struct JournalEntry {
 /// Why an id was refused, and its place among those that are remembered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RefusedRow {
-    /// The reason.
+    /// Why it was refused.
     pub why: RefusalReason,
     /// Its key in `refused_order`.
     pub order: u64,
@@ -53,7 +53,7 @@ pub struct RefusedRow {
 /// When the wait of an id ended, and its place among those that are remembered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ExpiredRow {
-    /// The moment.
+    /// When its wait ended.
     pub at: Nanos,
     /// Its key in `expired_order`.
     pub order: u64,
@@ -62,9 +62,9 @@ pub struct ExpiredRow {
 /// Who brought a known event again last.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReceivedAgain {
-    /// Through which door.
+    /// The door it came through.
     pub origin: Origin,
-    /// When.
+    /// When it came.
     pub at: Nanos,
 }
 

@@ -95,7 +95,7 @@ impl Batch<'_> {
         self.db.tables.contents.insert(ContentKey::new(space, *hash), *row)
     }
 
-    pub(crate) fn take(&mut self, space: SpaceNo, hash: &ContentHash, len: u64) -> StoreResult<()> {
+    pub(crate) fn take_reference(&mut self, space: SpaceNo, hash: &ContentHash, len: u64) -> StoreResult<()> {
         let mut row = self.db.content(space, hash)?.unwrap_or(ContentRow {
             count: 0,
             len,
@@ -110,12 +110,12 @@ impl Batch<'_> {
         self.put_content(space, hash, &row)
     }
 
-    pub(crate) fn give_back(&mut self, space: SpaceNo, hash: &ContentHash) -> StoreResult<()> {
+    pub(crate) fn give_back_reference(&mut self, space: SpaceNo, hash: &ContentHash) -> StoreResult<()> {
         let Some(mut row) = self.db.content(space, hash)? else {
-            return self.bug("a reference was given back that nobody had taken");
+            return self.report_bug("a reference was given back that nobody had taken");
         };
         if row.count == 0 {
-            return self.bug("a reference was given back twice");
+            return self.report_bug("a reference was given back twice");
         }
         row.count -= 1;
         if row.count == 0 && row.place == ContentLocation::Absent {
@@ -156,7 +156,7 @@ impl Batch<'_> {
             return Ok(());
         };
         if row.count > 0 && !is_planted(PlantedBug::CollectReferenced) {
-            return self.bug("content in use was listed as unused");
+            return self.report_bug("content in use was listed as unused");
         }
         self.db.tables.contents.remove(content)?;
         match row.place {

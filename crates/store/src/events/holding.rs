@@ -37,7 +37,13 @@ impl Batch<'_> {
         Ok(())
     }
 
-    pub(crate) fn held(&mut self, row_change: RowChange, owner: Owner, seq: Seq, until: Nanos) -> StoreResult<()> {
+    pub(crate) fn change_held(
+        &mut self,
+        row_change: RowChange,
+        owner: Owner,
+        seq: Seq,
+        until: Nanos,
+    ) -> StoreResult<()> {
         let count = self.db.held_count(owner)?;
         put_or_remove(row_change, &mut self.db.tables.held, HeldKey::new(until, seq), ())?;
         put_or_remove(row_change, &mut self.db.tables.held_by_owner, HeldByOwnerKey::new(owner, seq), ())?;
@@ -51,7 +57,7 @@ impl Batch<'_> {
     }
 
     /// The reverse row of a need, and how many of the space wait for it: what hunts of that space ask for.
-    pub(crate) fn waiting(
+    pub(crate) fn change_waiting(
         &mut self,
         row_change: RowChange,
         need: &Need,
@@ -73,7 +79,7 @@ impl Batch<'_> {
         put_or_remove(row_change, &mut self.db.tables.hunted, hunted, count)
     }
 
-    pub(crate) fn carried(&mut self, row_change: RowChange, space: SpaceId, seq: Seq) -> StoreResult<()> {
+    pub(crate) fn change_carried(&mut self, row_change: RowChange, space: SpaceId, seq: Seq) -> StoreResult<()> {
         put_or_remove(row_change, &mut self.db.tables.carried, CarriedKey::new(space, seq), ())?;
         put_or_remove(row_change, &mut self.db.tables.carried_order, EventNo::new(seq), space)?;
         let count = self.db.carried_count(&space)?;

@@ -21,7 +21,7 @@ pub fn rhythm(group: &Group) -> BackoffPolicy {
 const NEEDS_LOOKED_AT_MAX: usize = 10_000;
 
 impl Batch<'_> {
-    pub(crate) fn want(&mut self, group: &Group, origin: fetch::NeedOrigin) -> StoreResult<()> {
+    pub(crate) fn schedule_hunt(&mut self, group: &Group, origin: fetch::NeedOrigin) -> StoreResult<()> {
         let old = self.db.schedule_row(group)?;
         let new = fetch::on_new_need(old, rhythm(group), origin, self.now.0);
         self.put_schedule(group, Some(new))

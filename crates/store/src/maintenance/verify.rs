@@ -52,15 +52,15 @@ struct Check<'a> {
 impl Store {
     /// Checks everything that can be checked without changing anything. No other writes meanwhile.
     pub fn verify(&self, now: Nanos) -> StoreResult<VerifyReport> {
-        self.verified(Some(now))
+        self.verify_at(Some(now))
     }
 
     /// Checks what can be checked while others write: all but that the views are those that follow from the events.
     pub fn verify_beside(&self) -> StoreResult<VerifyReport> {
-        self.verified(None)
+        self.verify_at(None)
     }
 
-    fn verified(&self, rebuilding_at: Option<Nanos>) -> StoreResult<VerifyReport> {
+    fn verify_at(&self, rebuilding_at: Option<Nanos>) -> StoreResult<VerifyReport> {
         let db = self.snapshot()?;
         let mut check = Check {
             at_rest: db.is_at_rest()?,

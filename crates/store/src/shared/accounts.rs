@@ -26,7 +26,7 @@ pub type PasskeyHandle = [u8; 16];
 /// Ways in for a user of a space.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
-    /// The user.
+    /// The id of the user whose account it is.
     pub user: String,
     /// The hash of their password, in the form that names how it was made; none for whoever comes by a link only.
     pub password: Option<String>,
@@ -36,7 +36,7 @@ pub struct Account {
     pub picture: Option<Vec<u8>>,
     /// When it was made.
     pub since: Nanos,
-    /// Other ways in.
+    /// Passkeys, each a way in of its own.
     pub passkeys: Vec<Passkey>,
 }
 
@@ -73,11 +73,11 @@ impl std::fmt::Debug for Account {
 /// A browser that somebody signed in with.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Session {
-    /// Who.
+    /// The id of the user who signed in.
     pub user: String,
     /// Whether it is the operator's as well.
     pub is_operator: bool,
-    /// Since when.
+    /// When they signed in.
     pub since: Nanos,
     /// When it was last used, to within some minutes.
     pub seen: Nanos,
@@ -89,9 +89,9 @@ pub struct Session {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Invitation {
     role: u8,
-    /// Who made it.
+    /// The id of the user who made it.
     pub by: String,
-    /// What for.
+    /// What whoever made it noted for themselves.
     pub note: String,
     /// When it was made.
     pub since: Nanos,
@@ -192,7 +192,7 @@ impl<V: TableReads> Db<V> {
         *self.shared.user_key(space, user).as_bytes()
     }
 
-    /// A session.
+    /// A session that has not ended.
     pub fn session(&self, id: &SessionId) -> StoreResult<Option<Session>> {
         self.shared::<Sessions>(&SessionKey::from(*id))
     }

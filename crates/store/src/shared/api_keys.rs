@@ -48,7 +48,7 @@ impl ApiKey {
 /// A key that signs for the users of a space.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SigningSecret {
-    /// The secret.
+    /// The secret that signatures are made with.
     pub secret: [u8; 32],
     /// When it was made.
     pub created_at: Nanos,
@@ -83,7 +83,7 @@ pub enum RequestOutcome {
 pub struct IdempotencyRecord {
     /// The hash of what was asked.
     pub fingerprint: [u8; 32],
-    /// When.
+    /// When it was asked.
     pub at: Nanos,
     /// What came of it.
     pub outcome: RequestOutcome,
@@ -92,7 +92,7 @@ pub struct IdempotencyRecord {
 /// An act of administration.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct AuditRow {
-    /// When.
+    /// When it was done.
     pub at: Nanos,
     /// In which space; none for the node itself.
     pub space: Option<SpaceId>,
@@ -100,7 +100,7 @@ pub struct AuditRow {
     pub who: String,
     /// What was done.
     pub what: String,
-    /// To what.
+    /// What it was done to.
     pub target: String,
 }
 

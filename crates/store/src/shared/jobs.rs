@@ -79,7 +79,7 @@ pub struct Job {
     pub work: JobKind,
     /// Who asked for it: a key, the operator, or the schedule.
     pub who: String,
-    /// When.
+    /// When it was asked for.
     pub begun_at: Nanos,
     /// When it ended; zero while it goes on.
     #[serde(with = "crate::encode::optional_moment")]
@@ -151,7 +151,7 @@ impl<V: TableReads> Db<V> {
         self.job(number)?.map(|job| Some((number, job))).ok_or_else(|| broken("a job"))
     }
 
-    /// A job.
+    /// The job of that number, under way or ended.
     pub fn job(&self, number: u64) -> StoreResult<Option<Job>> {
         self.shared::<Jobs>(&JobNo::new(number))
     }

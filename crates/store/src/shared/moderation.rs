@@ -21,13 +21,13 @@ pub enum BlockKind {
 /// What somebody reported to the moderators.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct UserReport {
-    /// Who did.
+    /// The identity of whoever reported it.
     pub reporter: Identity,
     /// What it is about.
     pub message: EventId,
-    /// Why.
+    /// What they gave as the reason.
     pub reason: String,
-    /// When.
+    /// When they did.
     pub at: Nanos,
     /// Who settled it, when, and how; none while it is open.
     pub settled: Option<(String, Nanos, String)>,

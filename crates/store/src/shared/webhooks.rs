@@ -15,15 +15,15 @@ use model::{Nanos, Position, SpaceId};
 use serde::{Deserialize, Serialize};
 use std::ops::Bound;
 
-/// The id of a webhook, which is chance.
+/// The id of a webhook, which is random.
 pub type WebhookId = [u8; 8];
 
 /// A webhook.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Webhook {
-    /// Where to tell.
+    /// The address that requests are sent to.
     pub url: String,
-    /// What signs.
+    /// The secret that requests are signed with.
     pub secret: [u8; 32],
     /// What signed before, and until when it still does.
     pub previous: Option<([u8; 32], Nanos)>,
@@ -62,14 +62,14 @@ impl WebhookSettings {
 pub struct WebhookProgress {
     /// The epoch and number of the last journal entry that needs no telling any more.
     pub epoch: u64,
-    /// The number.
+    /// The number of that entry.
     pub number: u64,
     /// How often the next entry was tried in vain.
     pub attempts: u32,
     /// Since when it is tried in vain.
     #[serde(with = "crate::encode::optional_moment")]
     pub failing_since: Nanos,
-    /// Not before then.
+    /// The next attempt is not before then.
     pub next: Nanos,
     /// Why nothing is told any more.
     pub disabled: Option<String>,
@@ -117,7 +117,7 @@ impl Batch<'_> {
 }
 
 impl<V: TableReads> Db<V> {
-    /// A webhook.
+    /// A webhook with its progress.
     pub fn webhook(&self, space: &SpaceId, id: &WebhookId) -> StoreResult<Option<Webhook>> {
         let key = WebhookKey::new(*space, *id);
         let Some(settings) = self.shared::<Webhooks>(&key)? else { return Ok(None) };

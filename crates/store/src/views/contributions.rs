@@ -9,26 +9,34 @@ use engine::rows::{Register, ViewRow};
 use model::{Seq, SpaceNo, Stamp};
 
 impl Batch<'_> {
-    pub(crate) fn view(&mut self, row_change: RowChange, row: ViewRow, stamp: Stamp, seq: Seq) -> StoreResult<()> {
+    pub(crate) fn change_view(
+        &mut self,
+        row_change: RowChange,
+        row: ViewRow,
+        stamp: Stamp,
+        seq: Seq,
+    ) -> StoreResult<()> {
         match row {
             ViewRow::Thread { space } => {
                 self.touched_threads.insert(seq);
                 put_or_remove(row_change, &mut self.db.tables.threads, SpaceStamp::new(space, stamp), seq)
             }
-            ViewRow::Timeline { space, thread, refers } => self.timeline(row_change, space, thread, refers, stamp, seq),
+            ViewRow::Timeline { space, thread, refers } => {
+                self.change_timeline(row_change, space, thread, refers, stamp, seq)
+            }
             ViewRow::Version { target } => {
                 put_or_remove(row_change, &mut self.db.tables.versions, EventStamp::new(target, stamp), seq)?;
-                self.hint(target, HINT_VERSIONS)
+                self.note_hint(target, HINT_VERSIONS)
             }
             ViewRow::Reaction { target, author } => {
                 let key = ReactionKey::new(target, author, stamp);
                 put_or_remove(row_change, &mut self.db.tables.reactions, key, seq)?;
-                self.hint(target, HINT_REACTIONS)
+                self.note_hint(target, HINT_REACTIONS)
             }
             ViewRow::Reply { space, target } => {
                 put_or_remove(row_change, &mut self.db.tables.replies, ReplyKey::new(space, target, stamp), seq)?;
                 match self.db.seq(&target)? {
-                    Some(target) => self.hint(target, HINT_REPLIES),
+                    Some(target) => self.note_hint(target, HINT_REPLIES),
                     None => Ok(()),
                 }
             }
@@ -57,7 +65,7 @@ impl Batch<'_> {
         }
     }
 
-    fn timeline(
+    fn change_timeline(
         &mut self,
         row_change: RowChange,
         space: SpaceNo,
@@ -84,7 +92,7 @@ impl Batch<'_> {
         }
     }
 
-    fn hint(&mut self, target: Seq, hint: u8) -> StoreResult<()> {
+    fn note_hint(&mut self, target: Seq, hint: u8) -> StoreResult<()> {
         let Some(row) = self.db.event(target)? else {
             return Ok(());
         };

@@ -26,7 +26,7 @@ pub enum ShownContent {
     Absent,
     /// Not of the form that its kind asks for.
     Invalid,
-    /// Deleted.
+    /// Deleted, by the event of that stamp.
     Deleted(Stamp),
 }
 
@@ -88,11 +88,20 @@ impl<V: TableReads> Db<V> {
             Some((version, latest)) => (version, self.shown(latest)?),
             None => (stamp, first),
         };
-        self.in_company(space, hints, MessageView { version, ..MessageView::alone(seq, stamp, author, content) })
+        self.with_reactions_and_replies(
+            space,
+            hints,
+            MessageView { version, ..MessageView::alone(seq, stamp, author, content) },
+        )
     }
 
     /// A message with the reactions and answers that the hints speak of.
-    pub(crate) fn in_company(&self, space: SpaceNo, hints: u8, message: MessageView) -> StoreResult<MessageView> {
+    pub(crate) fn with_reactions_and_replies(
+        &self,
+        space: SpaceNo,
+        hints: u8,
+        message: MessageView,
+    ) -> StoreResult<MessageView> {
         let MessageView { seq, stamp, .. } = message;
         Ok(MessageView {
             reactions: if hints & HINT_REACTIONS != 0 { self.reactions(seq)? } else { Vec::new() },

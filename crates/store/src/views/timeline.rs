@@ -83,9 +83,9 @@ impl<'a, V: TableReads> TimelineLine<'a, V> {
         let Some(said) = said.filter(|_| hints & HINT_VERSIONS == 0) else {
             return self.db.message(seq, self.stamp, hints);
         };
-        let content = self.db.said(self.place, self.stamp, &said)?;
+        let content = self.db.open_copy(self.place, self.stamp, &said)?;
         let author = self.db.remembered_identity(said.author)?;
-        self.db.in_company(self.place.no, hints, MessageView::alone(seq, self.stamp, author, content))
+        self.db.with_reactions_and_replies(self.place.no, hints, MessageView::alone(seq, self.stamp, author, content))
     }
 }
 
@@ -156,7 +156,7 @@ impl<V: TableReads> Db<V> {
     }
 
     /// What a message says, opened.
-    fn said(&self, place: &Place, stamp: Stamp, said: &TextCopy<'_>) -> StoreResult<ShownContent> {
+    fn open_copy(&self, place: &Place, stamp: Stamp, said: &TextCopy<'_>) -> StoreResult<ShownContent> {
         match said.form {
             TextCopyForm::Plain => Ok(ShownContent::Here(said.bytes.to_vec())),
             TextCopyForm::AtRest => {

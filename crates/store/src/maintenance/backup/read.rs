@@ -18,9 +18,9 @@ pub enum BadBackup {
     /// It cannot be read at all.
     #[error("cannot read the backup {}: {why}", path.display())]
     Read {
-        /// Which file.
+        /// The file that was to be read.
         path: PathBuf,
-        /// What happened.
+        /// What the operating system said.
         why: io::Error,
     },
     /// It is something else.
@@ -44,9 +44,9 @@ pub enum BadBackup {
     /// It is whole, but what it says makes no sense.
     #[error("the backup is whole but cannot be understood at byte {at}: {what}")]
     Strange {
-        /// Where.
+        /// The byte at which reading stopped.
         at: u64,
-        /// What is strange.
+        /// What was expected there.
         what: &'static str,
     },
 }

@@ -25,7 +25,7 @@ const BYTES_PER_TRANSACTION_MAX: usize = 32 << 20;
 pub struct Restored {
     /// Rows of all tables.
     pub rows: u64,
-    /// Content files.
+    /// How many content files.
     pub files: u64,
     /// When the backup was made.
     pub created_at: Nanos,
@@ -55,9 +55,9 @@ pub enum RestoreError {
     /// The folder could not be written or put in its place.
     #[error("cannot restore into {}: {why}", folder.display())]
     Write {
-        /// The folder.
+        /// The folder that was to be written.
         folder: PathBuf,
-        /// What happened.
+        /// What the operating system said.
         why: io::Error,
     },
     /// What was restored cannot be opened.

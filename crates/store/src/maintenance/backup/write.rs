@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 pub struct BackupSummary {
     /// Rows of all tables.
     pub rows: u64,
-    /// Content files.
+    /// How many content files.
     pub files: u64,
     /// Bytes of the whole file.
     pub bytes: u64,
@@ -32,22 +32,22 @@ pub struct BackupSummary {
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     /// Something stands there already.
-    #[error("{} is there already", .0.display())]
+    #[error("cannot write the backup: {} is there already", .0.display())]
     Exists(PathBuf),
     /// The file could not be written.
     #[error("cannot write the backup {}: {why}", path.display())]
     Write {
-        /// Where.
+        /// The file that was to be written.
         path: PathBuf,
-        /// What happened.
+        /// What the operating system said.
         why: io::Error,
     },
     /// A content file could not be read.
     #[error("the content file {name} cannot be read: {why}")]
     Content {
-        /// Which.
+        /// The name of the content file.
         name: String,
-        /// What happened.
+        /// What the operating system said.
         why: io::Error,
     },
     /// A row that no record can hold.

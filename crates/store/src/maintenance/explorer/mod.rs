@@ -35,10 +35,10 @@ pub struct ExplorerPage {
     pub next: Option<String>,
 }
 
-/// A row.
+/// A row as the explorer shows it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ExplorerRow {
-    /// What it says.
+    /// Its value, as JSON.
     pub value: serde_json::Value,
     /// What to know about how it is shown.
     pub note: Option<&'static str>,
