@@ -347,12 +347,6 @@ impl Store {
         let db = self.snapshot()?;
         db.tables.current_keys.get(SpaceIdKey::new(*space))
     }
-
-    /// The custodial signing key of an identity.
-    pub fn custodian(&self, identity: &model::Identity) -> StoreResult<Option<[u8; 32]>> {
-        let db = self.snapshot()?;
-        db.shared::<crate::shared::Custodians>(&IdentityKey::new(*identity))
-    }
 }
 
 /// A row that describes the data folder.

@@ -1,6 +1,6 @@
 //! Reading what rests: the tag tells the form, the number the key.
 
-use crate::at_rest::{Protection, StorageKey};
+use crate::at_rest::StorageKey;
 use crate::at_rest::{
     TAG_FIELDS, TAG_PLAIN, TAG_WHOLE, TAG_WRAPPED, TAG_WRAPPED_NAMED, fields, full_name, inline_name,
 };
@@ -38,11 +38,6 @@ impl<V: TableReads> Db<V> {
     pub fn storage_key_numbers(&self, space: &SpaceId) -> StoreResult<Vec<u32>> {
         let rows = self.tables.storage_keys().range(StorageKeyName::of_space(*space))?;
         rows.map(|row| Ok(row?.key().number())).collect()
-    }
-
-    /// What of a space's content is encrypted at rest.
-    pub fn protection(&self, space: &SpaceId) -> StoreResult<Protection> {
-        Ok(self.shared::<crate::shared::Protections>(&SpaceIdKey::new(*space))?.unwrap_or_default())
     }
 
     /// Opens a value that belongs to a space. None if its key was destroyed.

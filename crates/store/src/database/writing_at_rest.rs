@@ -77,15 +77,6 @@ impl Batch<'_> {
         self.db.storage_key(space, number)?.ok_or_else(|| crate::errors::broken("a new storage key"))
     }
 
-    /// Says what of a space's content is encrypted from now on. What rests already changes with the next sweep.
-    pub fn set_protection(&mut self, space: &SpaceId, protection: &Protection) -> StoreResult<()> {
-        self.touch();
-        self.writing.remove(space);
-        // A walk that is under way may be past this space.
-        self.db.tables.about.remove(crate::at_rest::SWEEP)?;
-        self.set_shared::<crate::shared::Protections>(&SpaceIdKey::new(*space), protection)
-    }
-
     /// Protects a local row that belongs to a space, under its name.
     pub(crate) fn protect(&mut self, space: &SpaceId, row: &[u8], value: &[u8]) -> StoreResult<Vec<u8>> {
         Ok(self.writing(space)?.seal_whole(&full_name(space, row), value))

@@ -8,8 +8,7 @@
 use crate::at_rest::SWEEP;
 use crate::at_rest::{Inline, Protection, TAG_WHOLE, content_name, inline_name};
 use crate::database::batch::Batch;
-use crate::encode::file_name;
-use crate::encode::{from_row, to_row};
+use crate::encode::{decode_event, file_name, from_row, to_row};
 use crate::events::content::write_file;
 use crate::keys::*;
 use crate::shared::{
@@ -208,7 +207,7 @@ impl Batch<'_> {
         let mut rows = Vec::new();
         for row in self.db.tables.events.range((after_bound::<EventNo>(&cursor.after)?, Bound::Unbounded))?.take(most) {
             let row = row?;
-            let parts = encode::decode_event(row.value()?)?;
+            let parts = decode_event(row.value()?)?;
             let owner = Blob::plain_space_of(parts.blob).filter(|owner| space.is_none_or(|space| space == *owner));
             rows.push((row.key().seq(), owner, parts.row.id, parts.inline.map(Inline::into_owned)));
         }

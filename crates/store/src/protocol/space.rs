@@ -14,7 +14,7 @@ use model::{AuthorNo, Envelope, EventId, Seq, Stamp};
 impl Batch<'_> {
     pub(crate) fn apply_space(&mut self, change: SpaceChange) -> StoreResult<()> {
         match change {
-            SpaceChange::View(row_change, row, stamp, seq) => self.view(row_change, row, stamp, seq),
+            SpaceChange::View(row_change, row, stamp, seq) => self.change_view(row_change, row, stamp, seq),
             SpaceChange::Membership(seq, membership) => {
                 self.db.tables.memberships.insert(EventNo::new(seq), membership)
             }

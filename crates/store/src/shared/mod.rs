@@ -6,6 +6,7 @@ pub mod api_keys;
 mod erasure;
 pub mod jobs;
 pub mod moderation;
+mod protections;
 pub mod retention;
 pub mod rows;
 mod tables;
