@@ -4,6 +4,5 @@ use model::Nanos;
 
 /// Something that tells the time.
 pub trait Clock: Send + Sync + std::fmt::Debug + 'static {
-    /// Now.
     fn now(&self) -> Nanos;
 }

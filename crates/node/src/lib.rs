@@ -1,13 +1,14 @@
-//! The running thing: one writer, the fetcher, the journal, and a handle to reach them.
+//! The running node: one writer, the fetcher, the journal, and a handle to reach them.
 //!
-//! [`writer`] runs one batch of requests in one transaction, without threads or clocks, so that the simulator can run
-//! whole nodes on one thread. [`Node`] ([`running`]) runs the same writer on threads of its own: requests are checked in
-//! parallel at the doors (`receive`), gathered by the writer loop, committed, and only then answered. [`fetch`] is the
+//! Whoever wants something changed asks with a [`WriterCommand`], which knows the type of its answer. [`writer`] runs one
+//! batch of commands in one transaction, without threads or clocks, so that the simulator can run whole nodes on one
+//! thread. [`Node`] ([`running`]) runs the same writer on threads of its own: what arrives is checked in parallel
+//! (`receive`), commands are gathered by the writer loop, committed, and only then answered. [`fetch`] is the
 //! fetcher's session over the schedule and its [`SourceClient`](fetch::hunter::SourceClient)s. [`bundle`] reads and
 //! writes what `import` and `export` exchange; [`explain`] says what waits for what; [`jobs`] is work over many rows.
 //!
-//! [`commands`] is what the users of the HTTP API and the pages do. With the feature `search`, `search` keeps the
-//! search indexes up with the journal.
+//! [`commands`] is what users and administrators do through the HTTP API and the pages. With the feature `search`,
+//! `search` keeps the search indexes up with the journal.
 //!
 //! This is the only crate that spawns threads.
 

@@ -46,7 +46,7 @@ pub(crate) fn arrive(batch: &mut Batch<'_>, arrival: &Arrival) -> StoreResult<Ou
     }
 }
 
-/// The key may have come since the door looked: only what this transaction sees decides whether to wait for it.
+/// The key may have come since the arrival was opened: only what this transaction sees decides whether to wait for it.
 fn open_again<'a>(batch: &Batch<'_>, arrival: &'a Arrival) -> Cow<'a, Arrival> {
     if !matches!(arrival.opening, Opening::NoKey(..) | Opening::NotOurs(_)) {
         return Cow::Borrowed(arrival);

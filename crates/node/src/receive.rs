@@ -1,4 +1,4 @@
-//! The doors: what comes in is parsed, opened and checked here, in parallel, before the writer sees it.
+//! What comes in is parsed, opened and checked here, in parallel, before the writer sees it.
 
 use crate::running::Node;
 use crate::writer::node_commands::{Arrive, Deliver};

@@ -60,7 +60,7 @@ impl ServerState {
         other: String,
         kind: Option<BlockKind>,
     ) -> Result<(), Problem> {
-        self.act(context.clone(), UserCommand::Distance(other, kind)).await?;
+        self.act(context.clone(), UserCommand::SetBlock(other, kind)).await?;
         let viewer = context.read_as(&*self.node.snapshot()?, self.node.now())?;
         if let Some(identity) = viewer.identity() {
             self.hub.change_rights(viewer.no, ChangedRights::Of(vec![*identity]));

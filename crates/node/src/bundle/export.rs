@@ -45,7 +45,6 @@ pub enum ExportError {
     /// The bundle could not be written.
     #[error("writing the bundle failed: {0}")]
     Write(#[from] io::Error),
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

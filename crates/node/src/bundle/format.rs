@@ -27,7 +27,6 @@ pub enum Record {
         /// The inline content; empty for none.
         inline: Vec<u8>,
     },
-    /// Content.
     Content {
         /// Of which space.
         space: SpaceId,
@@ -49,63 +48,34 @@ pub enum BadBundle {
     Version(u8),
     /// It ends before its end record.
     #[error("the bundle ends too early at byte {at}: it was cut off")]
-    CutOff {
-        /// Where.
-        at: u64,
-    },
+    CutOff { at: u64 },
     /// A type of record that this release does not know.
     #[error("the bundle has a record of unknown type {kind} at byte {at}")]
-    Kind {
-        /// The type.
-        kind: u8,
-        /// Where.
-        at: u64,
-    },
+    Kind { kind: u8, at: u64 },
     /// A record longer than there can be.
     #[error("the {what} record at byte {at} says it is {length} bytes long, and {most} is the most")]
     Long {
-        /// Which record.
         what: &'static str,
-        /// Where.
         at: u64,
         /// How long it says it is.
         length: u32,
-        /// How long it may be.
         most: usize,
     },
     /// A record that is shorter than its own parts.
     #[error("the {what} record at byte {at} is shorter than its parts")]
-    Short {
-        /// Which record.
-        what: &'static str,
-        /// Where.
-        at: u64,
-    },
+    Short { what: &'static str, at: u64 },
     /// Its end counts other records than there were.
     #[error("the bundle says it has {said} records, and {found} were found")]
-    Count {
-        /// What its end says.
-        said: u64,
-        /// How many there were.
-        found: u64,
-    },
+    Count { said: u64, found: u64 },
     /// Its bytes are not those that were written.
     #[error("the checksum of the bundle is wrong: it was changed on the way")]
     Checksum,
     /// Something follows its end.
     #[error("the bundle goes on after its end at byte {at}")]
-    AfterEnd {
-        /// Where.
-        at: u64,
-    },
+    AfterEnd { at: u64 },
     /// It could not be read.
     #[error("reading the bundle failed at byte {at}: {why}")]
-    Read {
-        /// Where.
-        at: u64,
-        /// What happened.
-        why: io::Error,
-    },
+    Read { at: u64, why: io::Error },
 }
 
 impl BadBundle {

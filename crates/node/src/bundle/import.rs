@@ -30,9 +30,7 @@ const LOOKS_PER_SNAPSHOT: u32 = 1024;
 /// How far an import is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ImportProgress {
-    /// Records read.
     pub records: u64,
-    /// Bytes read.
     pub bytes: u64,
 }
 
@@ -47,10 +45,8 @@ pub enum ImportError {
     Node {
         /// The first record that was not taken.
         at: u64,
-        /// Why not.
         why: RequestError,
     },
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Whoever watched it asked it to stop.

@@ -16,16 +16,13 @@ const DESCRIBED_MAX: usize = 10;
 pub struct DroppedRecord {
     /// The byte of the bundle at which it begins.
     pub at: u64,
-    /// Why.
     pub why: String,
 }
 
 /// What became of the records of a bundle, each counted as it came in.
 #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub struct Imported {
-    /// Records read.
     pub records: u64,
-    /// Bytes read.
     pub bytes: u64,
     /// Events that were applied at once.
     pub applied: u64,
@@ -47,7 +44,6 @@ pub struct Imported {
     pub contents_unwanted: u64,
     /// Records that were dropped at the door, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
-    /// The first of them.
     pub first_dropped: Vec<DroppedRecord>,
     /// Events that met a broken rule and were left alone.
     pub parked: u64,

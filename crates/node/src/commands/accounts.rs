@@ -1,5 +1,5 @@
-//! Coming in through the pages: invitations, accounts, sessions. Passwords are checked elsewhere; what is kept and who
-//! may do it is decided here, in one transaction.
+//! Signing in to the pages: invitations, accounts, sessions. Passwords are checked before the writer; who may do what is
+//! decided here, in one transaction.
 
 use crate::commands::users::{self, admit};
 use crate::commands::{Caller, CommandError, by_keeper, names, principal};
@@ -23,16 +23,14 @@ const PASSKEYS_MAX: usize = 20;
 /// A session that was not used for so long has ended.
 pub const SESSION_NANOS: u64 = 30 * 24 * 3600 * Nanos::SECOND;
 
-/// Something about how people come in.
+/// A command about an account, a session or an invitation of a space.
 #[derive(Clone, Debug)]
 pub struct AccountRequest {
-    /// Into which space.
     pub space: SpaceId,
-    /// What.
     pub what: AccountCommand,
 }
 
-/// A browser to be remembered.
+/// A browser that is signed in from now on.
 #[derive(Clone, Debug)]
 pub struct NewSession {
     /// The hash of the secret that it gets.
@@ -41,7 +39,7 @@ pub struct NewSession {
     pub agent: String,
 }
 
-/// A way in.
+/// How somebody proves who they are.
 #[derive(Clone, Debug)]
 pub enum Credential {
     /// The hash of a password.
@@ -50,38 +48,33 @@ pub enum Credential {
     Passkey(Passkey),
 }
 
-/// What can be done.
+/// What people do about how they sign in.
 #[derive(Clone, Debug)]
 pub enum AccountCommand {
-    /// Make a link by which others may come in.
+    /// Make an invitation link.
     Invite(Caller, SecretHash, Invitation),
-    /// Take such a link back.
+    /// Take an invitation link back.
     Uninvite(Caller, SecretHash),
-    /// Use a link: be admitted, have an account, be signed in.
+    /// Use an invitation link: become a member, get an account, be signed in.
     Join {
         /// The hash of the link's secret.
         invitation: SecretHash,
-        /// The name that was chosen.
         user: String,
-        /// How they come in from now on.
+        /// How they sign in from now on.
         way: Credential,
-        /// The browser.
         browser: NewSession,
-        /// Chance for an identity.
         random: Box<[u8; 32]>,
     },
     /// Sign in somebody who was proven.
     SignIn {
-        /// Who.
         user: String,
         /// How they were proven; that may have been changed meanwhile.
         proven: Credential,
-        /// The browser.
         browser: NewSession,
     },
     /// Sign in the operator, who is an admin under this name.
     SignInOperator(String, NewSession, Box<[u8; 32]>),
-    /// Note that a session is used.
+    /// Save that a session was used just now.
     Touch(SessionId),
     /// End a session of a user.
     SignOut(String, SessionId),
@@ -106,10 +99,10 @@ pub enum AccountChange {
     ForgetPasskey(Vec<u8>),
 }
 
-/// Why not.
+/// Why an account command was not done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AccountError {
-    /// The link is not good.
+    /// The invitation link is not valid.
     #[error("the invitation was used up, taken back, or has ended")]
     InvitationEnded,
     /// Somebody has that name.
@@ -121,13 +114,12 @@ pub enum AccountError {
     /// There are too many.
     #[error("there are at most {0} {1}")]
     TooMany(usize, &'static str),
-    /// Whoever takes it away could not come in again.
+    /// Without this credential nobody could sign in to the account.
     #[error("this is the only way into the account")]
     LastWay,
     /// A step that it shares with other commands failed.
     #[error(transparent)]
     Command(#[from] CommandError),
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -1,4 +1,4 @@
-//! Administration: spaces, API keys, keys that sign for users, and members. Every act is in the audit log.
+//! Administration: spaces, API keys, keys that sign for users, and members. Every command is in the audit log.
 
 use crate::commands::users::{self, admit};
 use crate::commands::webhooks::{self, WebhookCommand};
@@ -19,7 +19,7 @@ use store::shared::users::{KeptSpace, User};
 use store::shared::webhooks::WebhookId;
 use store::{Batch, Protection};
 
-/// Something to administer. Chance is an argument.
+/// What administrators do. Randomness is an argument.
 #[derive(Clone, Debug)]
 pub enum AdminCommand {
     /// Found a space that this node keeps.
@@ -28,12 +28,11 @@ pub enum AdminCommand {
         name: String,
         /// Whether it is sealed.
         sealed: bool,
-        /// Chance for its keeper, its key and its id.
+        /// Randomness for its keeper, its key and its id.
         random: Box<[u8; 80]>,
     },
     /// Keep a new API key.
     AddKey {
-        /// Its id.
         id: [u8; 8],
         /// What it is for.
         role: KeyRole,
@@ -46,9 +45,7 @@ pub enum AdminCommand {
     },
     /// Keep another key like that one, which is accepted only until then.
     RotateKey {
-        /// The id of the one before.
         old: [u8; 8],
-        /// The id of the new one.
         id: [u8; 8],
         /// The hash of its secret.
         hash: [u8; 32],
@@ -56,12 +53,7 @@ pub enum AdminCommand {
         at: Nanos,
     },
     /// Accept an API key only until then.
-    EndKey {
-        /// Its id.
-        id: [u8; 8],
-        /// Until when.
-        at: Nanos,
-    },
+    EndKey { id: [u8; 8], at: Nanos },
     /// Keep a new key that signs for the users of a space.
     AddSigningKey(SpaceId, Box<[u8; 32]>),
     /// Accept a key that signs for users only until then.
@@ -88,62 +80,54 @@ pub enum AdminCommand {
     SettleReport(SpaceId, u64, String),
     /// Give a user a role, admitting them if they were never here.
     SetRole {
-        /// In which space.
         space: SpaceId,
-        /// Which user.
         user: String,
         /// Which role; none removes them.
         role: Option<MemberRole>,
-        /// Chance, for an identity that may have to be made.
+        /// Randomness for an identity that may have to be made.
         random: Box<[u8; 32]>,
     },
 }
 
-/// What came of it.
+/// What an administrative command did.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AdminResult {
     /// A space was founded.
     Founded(SpaceId),
-    /// A secret was made, from the salt of the order; of the first one, if this repeats it.
+    /// A secret was made, from the salt of the request; of the first request, if this repeats it.
     Made([u8; 16]),
-    /// The membership that an identity acts on.
+    /// The membership that an identity was given.
     Admitted(EventId),
     /// A job of this number does it.
     Begun(u64),
-    /// A user stands so.
+    /// The user as they are now.
     User(User),
-    /// It was done.
     Done,
 }
 
-/// Why it was not done.
+/// Why an administrative command was not done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AdminError {
     /// A space of that name is kept already.
     #[error("there is a space called {0:?} already")]
     NameTaken(String),
-    /// There is no such key.
     #[error("there is no such key")]
     NoSuchKey,
     /// The key has ended, or is about to.
     #[error("the key has ended or is about to; make a new one")]
     Ended,
-    /// There is no such webhook.
     #[error("there is no such webhook")]
     NoSuchWebhook,
     /// The space has enough webhooks.
     #[error("a space has at most 100 webhooks")]
     TooManyWebhooks,
-    /// There is no such report.
     #[error("there is no such report")]
     NoSuchReport,
-    /// There is no such user.
     #[error("there is no such user")]
     NoSuchUser,
     /// A step that it shares with other commands failed.
     #[error(transparent)]
     Command(#[from] CommandError),
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

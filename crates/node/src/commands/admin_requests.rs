@@ -15,7 +15,6 @@ pub struct AdminRequest {
     pub idempotency: Option<IdempotencyKey>,
     /// What the secrets that it makes are derived from, so that a repetition can show them again.
     pub salt: [u8; 16],
-    /// What to do.
     pub what: AdminCommand,
 }
 

@@ -111,7 +111,7 @@ pub(super) fn run(batch: &mut Batch<'_>, request: &CommandRequest) -> Result<Com
         UserCommand::Unreact(message) => messages::remove_reaction(batch, &context, message),
         UserCommand::MarkRead(thread, message) => messages::mark_read(batch, &context, thread, message),
         UserCommand::Purge(target) => deletion::purge_event(batch, &context, target),
-        UserCommand::Distance(other, block) => moderation::set_block(batch, &context, other, *block),
+        UserCommand::SetBlock(other, block) => moderation::set_block(batch, &context, other, *block),
         UserCommand::Report(message, reason) => moderation::report_message(batch, &context, message, reason),
         UserCommand::Leave => moderation::leave_space(batch, &context),
     }
@@ -136,7 +136,7 @@ fn action(command: &UserCommand) -> Action {
         | UserCommand::Edit(..)
         | UserCommand::DeleteMessage(_) => Action::Change,
         UserCommand::Purge(_) => Action::Change,
-        UserCommand::MarkRead(..) | UserCommand::Distance(..) | UserCommand::Report(..) | UserCommand::Leave => {
+        UserCommand::MarkRead(..) | UserCommand::SetBlock(..) | UserCommand::Report(..) | UserCommand::Leave => {
             Action::Own
         }
     }
@@ -152,6 +152,6 @@ fn bytes_to_keep(command: &UserCommand) -> Option<u64> {
         | UserCommand::DeleteMessage(_)
         | UserCommand::Unreact(_)
         | UserCommand::MarkRead(..) => None,
-        UserCommand::Purge(_) | UserCommand::Distance(..) | UserCommand::Report(..) | UserCommand::Leave => None,
+        UserCommand::Purge(_) | UserCommand::SetBlock(..) | UserCommand::Report(..) | UserCommand::Leave => None,
     }
 }

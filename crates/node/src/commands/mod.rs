@@ -1,8 +1,9 @@
-//! Acts: what a user of the API or the pages does, decided and carried out inside one transaction.
+//! Commands: what users and administrators do through the API and the pages, decided and carried out inside one
+//! transaction.
 //!
-//! An act finds who acts, resolves what it names, asks [`engine::access`], and makes events through CREATE. It is one
-//! request to the writer, so that two acts never see each other half done: an id that a client chose is taken once, a
-//! user is admitted once, a repeated request is answered as the first.
+//! A command finds who gives it, resolves what it names, asks [`engine::access`], and makes events through CREATE. It
+//! runs in the writer, so that two commands never see each other half done: an id that a client chose is taken once, a
+//! user is admitted once, a repeated request is answered as the first. A command that is refused changes nothing.
 
 pub mod accounts;
 mod admin;
@@ -46,7 +47,7 @@ use store::Batch;
 use store::shared::api_keys::{IdempotencyRecord, RequestOutcome};
 use store::shared::moderation::BlockKind;
 
-/// Through what somebody acts.
+/// How a caller proved who they are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CallerKind {
     /// An API key.
@@ -57,33 +58,29 @@ pub enum CallerKind {
     Operator,
 }
 
-/// Who acts.
+/// Whoever gives a command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Caller {
-    /// Through what.
     pub kind: CallerKind,
-    /// For which user.
+    /// The user they act for, if it is one.
     pub user: Option<String>,
     /// How the audit log calls them.
     pub audit_name: String,
 }
 
-/// Something to do, once.
+/// A user command, done once however often it is sent.
 #[derive(Clone, Debug)]
 pub struct CommandRequest {
-    /// In which space.
     pub space: SpaceId,
-    /// Who.
     pub caller: Caller,
     /// What makes it safe to repeat.
     pub idempotency: Option<IdempotencyKey>,
-    /// What.
     pub command: UserCommand,
-    /// Chance, for an identity that may have to be made.
+    /// Randomness for an identity that may have to be made.
     pub random: [u8; 32],
 }
 
-/// A request that may be repeated.
+/// What makes a request safe to repeat.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IdempotencyKey {
     /// The hash of who asks and their key.
@@ -97,7 +94,6 @@ pub struct IdempotencyKey {
 pub struct MessageRef {
     /// The thread, if it was named.
     pub thread: Option<NameOrId>,
-    /// The message.
     pub message: NameOrId,
 }
 
@@ -128,7 +124,7 @@ pub struct ThreadChange {
 /// A message to be posted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewMessage {
-    /// Where; none opens a thread for it.
+    /// Its thread; none opens one for it.
     pub thread: Option<NameOrId>,
     /// The id that the client chose.
     pub chosen: Option<String>,
@@ -142,7 +138,7 @@ pub struct NewMessage {
     pub attachments: Vec<EventId>,
 }
 
-/// What can be done.
+/// What users do.
 #[derive(Clone, PartialEq, Debug)]
 pub enum UserCommand {
     /// Open a thread.
@@ -165,26 +161,25 @@ pub enum UserCommand {
     MarkRead(NameOrId, NameOrId),
     /// Purge the content of a thread, message or file for ever.
     Purge(EventId),
-    /// Keep another user at a distance, or no longer.
-    Distance(String, Option<BlockKind>),
+    /// Block or mute another user, or no longer.
+    SetBlock(String, Option<BlockKind>),
     /// Report a message to the moderators.
     Report(NameOrId, String),
     /// Leave the space.
     Leave,
 }
 
-/// What came of an act.
+/// What a user command did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CommandResult {
     /// The event to show: the thread or message that was opened, posted or changed.
     pub shown: EventId,
-    /// Its number.
     pub seq: Seq,
     /// Whether it is new, rather than the repetition of an earlier request.
     pub is_new: bool,
 }
 
-/// Why an act was not done.
+/// Why a user command was not done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommandError {
     /// The caller may not.
@@ -237,10 +232,10 @@ pub enum CommandError {
     /// The author of an event that was signed elsewhere is not a member any more.
     #[error("the membership it stands on is not in force")]
     NotInForce,
-    /// CREATE refused.
+    /// The event could not be made.
     #[error(transparent)]
     Create(#[from] CreateError),
-    /// The store failed. Whoever asked is told so by the writer, never by this.
+    /// The store failed. The writer answers for it: whoever asked never sees this.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -7,28 +7,27 @@ use model::{Nanos, SpaceId};
 use store::Batch;
 use store::shared::webhooks::{Webhook, WebhookId, WebhookProgress};
 
-/// For how long the secret before a rotation still signs.
+/// How long the previous secret signs beside the new one after a rotation.
 const PREVIOUS_NANOS: u64 = 24 * 3600 * Nanos::SECOND;
-/// More webhooks than this a space does not have.
+/// How many webhooks a space may have.
 const PER_SPACE_MAX: usize = 100;
 
 /// What to do with a webhook.
 #[derive(Clone, Debug)]
 pub enum WebhookCommand {
-    /// Make it: from now on it is told what happens.
+    /// Add a webhook, which gets everything that happens from now on.
     Add {
-        /// Where to tell.
         url: String,
-        /// What signs.
+        /// What signs its deliveries.
         secret: Box<[u8; 32]>,
-        /// What to tell; all of it if empty.
+        /// The kinds of live events to deliver; all if empty.
         kinds: Vec<String>,
     },
     /// Let another secret sign; the one before signs beside it for a day.
     Rotate(Box<[u8; 32]>),
-    /// Tell it again, after it was disabled.
+    /// Deliver again, after it was disabled.
     Enable,
-    /// End it.
+    /// Remove the webhook.
     End,
 }
 

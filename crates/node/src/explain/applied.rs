@@ -24,7 +24,6 @@ pub struct Applied {
     pub counts: bool,
     /// Why it does not.
     pub not_counting: Option<NotCounting>,
-    /// Its content.
     pub content: ContentNote,
 }
 
@@ -34,7 +33,6 @@ pub struct Applied {
 pub enum NotCounting {
     /// The membership it stands on had ended.
     Ended {
-        /// The membership.
         authority: String,
         /// What ended it.
         by: String,
@@ -43,7 +41,6 @@ pub enum NotCounting {
     },
     /// The membership it stands on had been lessened too far.
     Lessened {
-        /// The membership.
         authority: String,
         /// What lessened it.
         by: String,
@@ -52,7 +49,6 @@ pub enum NotCounting {
     },
     /// The membership it stands on does not count itself.
     Authority {
-        /// The membership.
         authority: String,
         /// Why that does not count.
         because: Option<Box<NotCounting>>,
@@ -68,7 +64,6 @@ pub struct ContentNote {
     pub state: &'static str,
     /// How many bytes travel.
     pub bytes: u64,
-    /// Its hash.
     pub hash: String,
     /// Where the bytes are: `empty`, `inline`, `database`, `file` or `absent`.
     pub place: &'static str,

@@ -28,7 +28,6 @@ const WAITERS_COUNTED_MAX: usize = 100_000;
 /// Where an event stands, and why.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Explanation {
-    /// The event.
     #[serde(serialize_with = "text")]
     pub id: EventId,
     /// Where it stands.
@@ -47,15 +46,9 @@ pub enum StageExplanation {
     /// It never came here, or nothing of it was kept.
     Unknown,
     /// It will never be valid.
-    Refused {
-        /// Why.
-        why: String,
-    },
+    Refused { why: String },
     /// Its wait ended without what it needed. It may come again.
-    Expired {
-        /// When.
-        at: u64,
-    },
+    Expired { at: u64 },
     /// Its last need was met; POST will look at it again.
     Ready,
     /// It is kept for others: nobody here can open it.
@@ -65,11 +58,9 @@ pub enum StageExplanation {
     },
     /// It waits.
     Held {
-        /// Since when.
         since: u64,
         /// When the wait ends if nothing comes.
         until: u64,
-        /// What for.
         needs: Vec<Unmet>,
         /// Events that wait for each other in a circle, so that none will ever be applied.
         cycles: Vec<Vec<String>>,
@@ -109,11 +100,9 @@ pub struct ArrivalNote {
 /// Who waits for an event.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Waiters {
-    /// How many.
     pub count: u64,
     /// Whether there may be more than were counted.
     pub and_more: bool,
-    /// The first of them.
     pub first: Vec<String>,
 }
 

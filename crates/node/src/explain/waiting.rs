@@ -62,7 +62,6 @@ pub struct HeldNeed {
 /// Something that waits.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct WaitingItem {
-    /// Its id.
     #[serde(serialize_with = "text")]
     pub id: EventId,
     /// What it is; none while nobody here can open it.

@@ -17,7 +17,6 @@ const WORDS_CHARS_MAX: usize = 200;
 /// Somebody who was asked, and the latest answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AskedSource {
-    /// Who.
     pub place: String,
     /// When the answer had come.
     pub at: Nanos,

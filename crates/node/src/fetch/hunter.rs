@@ -32,13 +32,7 @@ pub trait SourceClient: SourceDirectory + Send + Sync + std::fmt::Debug + 'stati
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fetched {
     /// A blob with its inline content.
-    Event {
-        /// The blob.
-        blob: Vec<u8>,
-        /// The inline content.
-        inline: Option<Vec<u8>>,
-    },
-    /// Content.
+    Event { blob: Vec<u8>, inline: Option<Vec<u8>> },
     Content {
         /// Of which space.
         space: SpaceId,
@@ -61,16 +55,12 @@ pub enum FetchOrder {
     Fetch {
         /// The name of the request.
         ticket: RequestId,
-        /// The group.
         group: Group,
-        /// Where to ask.
         url: String,
-        /// What for.
         needs: Vec<Need>,
     },
     /// Reschedule the group.
     Ended {
-        /// The group.
         group: Group,
         /// The time its row had when the hunt began.
         expected_next: Nanos,

@@ -37,13 +37,9 @@ impl PurgeReason {
 /// A message that goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ExpiringMessage {
-    /// Its space.
     pub space: SpaceId,
-    /// Its thread.
     pub thread: EventId,
-    /// The message.
     pub message: EventId,
-    /// Why.
     pub why: PurgeReason,
     /// Where a plan goes on after it.
     after: PlanCursor,

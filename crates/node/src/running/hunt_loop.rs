@@ -105,7 +105,7 @@ impl Drop for Settled {
     }
 }
 
-/// Asks one source; what comes is delivered at once, and the end is told after the last of it is committed.
+/// Asks one source. What comes is handed to the writer at once; the request has ended when the last of it is committed.
 fn fetch(inner: &NodeInner, source: &dyn SourceClient, group: &Group, url: &str, needs: &[Need]) {
     let (committing, all_committed) = bounded::<()>(0);
     let (mut brought, mut unasked) = (0, 0);

@@ -97,15 +97,15 @@ impl NodeInner {
         }
     }
 
-    /// What a door drops is counted by reason; the count is written with whatever commits next. The log hears of the
-    /// first, the second, the fourth and so on, so that a flood does not fill it.
+    /// Counts by reason what is dropped before it reaches the writer; the count is written with whatever commits next. The
+    /// first, the second, the fourth and so on are logged, so that a flood does not fill the log.
     pub(crate) fn count_dropped<T>(&self, received: Result<T, DropReason>) -> Result<T, DropReason> {
         if let Err(why) = &received {
             let mut dropped = locks::lock(&self.dropped);
             let count = dropped.entry(why.word()).or_default();
             *count += 1;
             if count.is_power_of_two() {
-                tracing::debug!(reason = why.word(), count, %why, "dropped at the door");
+                tracing::debug!(reason = why.word(), count, %why, "something that arrived was dropped");
             }
         }
         received
@@ -179,7 +179,6 @@ impl Node {
         self.store().snapshot()
     }
 
-    /// The time.
     pub fn now(&self) -> Nanos {
         self.inner.clock.now()
     }
@@ -260,9 +259,9 @@ const LOOK_FOR_THE_END: Duration = Duration::from_millis(200);
 /// How long the writer sleeps when nothing is asked and nothing is due.
 pub(crate) const IDLE: Duration = Duration::from_secs(3600);
 
-/// Lets this thread go behind those that answer somebody: the writer, and bulk work such as an import. Where the system does not
-/// allow it, nothing changes.
+/// Lowers the priority of this thread below those that answer somebody: for the writer, and for bulk work such as an
+/// import. Where the system does not allow it, nothing changes.
 pub fn yield_to_readers() {
-    const PATIENCE: i32 = 10;
-    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), PATIENCE);
+    const NICENESS: i32 = 10;
+    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICENESS);
 }

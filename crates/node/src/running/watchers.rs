@@ -1,4 +1,4 @@
-//! Who hears of commits, how much waits for the writer, and what sources answered.
+//! Watching a node: callbacks after commits, how much waits for the writer, and what sources answered.
 
 use crate::fetch::answers::AskedSource;
 use crate::locks;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 type Watcher = Box<dyn Fn(u64) + Send + Sync>;
 
-/// Those who are told a number after every commit.
+/// Callbacks that get a number after every commit.
 #[derive(Default)]
 pub(crate) struct CommitWatchers(RwLock<Vec<Watcher>>);
 
@@ -18,7 +18,7 @@ impl CommitWatchers {
         locks::write(&self.0).push(Box::new(watcher));
     }
 
-    pub(crate) fn tell(&self, number: u64) {
+    pub(crate) fn notify(&self, number: u64) {
         locks::read(&self.0).iter().for_each(|watcher| watcher(number));
     }
 }

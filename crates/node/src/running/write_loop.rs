@@ -15,7 +15,7 @@ use std::time::Duration;
 /// How often a full disk is looked at again.
 const WAIT_FOR_ROOM: Duration = Duration::from_secs(1);
 /// Runs the writer until it ends, in order or by a panic. Either way the node ends with it, and whoever waits for an
-/// answer, in the batch under way or in the queue, is told that the node has stopped.
+/// answer, in the batch under way or in the queue, is answered that the node has stopped.
 pub(super) fn run_writer(inner: &NodeInner, queue: &Receiver<Box<dyn QueuedCommand>>) {
     let mut jobs = VecDeque::new();
     threads::run_logged(WRITER_THREAD, || write_loop(inner, queue, &mut jobs));
@@ -74,7 +74,7 @@ fn write_batch(inner: &NodeInner, jobs: &mut VecDeque<Box<dyn QueuedCommand>>) -
     let mut commands: Vec<&mut dyn BatchedCommand> = jobs.iter_mut().map(|job| &mut **job as _).collect();
     match inner.core.commit(&mut commands, began) {
         Ok(commit) => {
-            inner.timers.tell(inner.clock.now().0.saturating_sub(began.0));
+            inner.timers.notify(inner.clock.now().0.saturating_sub(began.0));
             publish(inner, commit.position);
             // One at a time: should an answer panic, the others are still there to be answered.
             (0..commit.done).filter_map(|_| jobs.pop_front()).for_each(|job| job.answer());
@@ -134,6 +134,6 @@ fn publish(inner: &NodeInner, position: u64) {
     let (lock, condition) = &inner.position;
     *locks::lock(lock) = position;
     condition.notify_all();
-    inner.watchers.tell(position);
+    inner.watchers.notify(position);
     let _ = inner.wakes.try_send(HuntWake::Commit);
 }

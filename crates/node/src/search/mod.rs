@@ -40,7 +40,6 @@ pub enum SearchError {
 enum Wake {
     /// A commit: there may be new entries in the journal.
     Commit,
-    /// The end.
     Stop,
 }
 

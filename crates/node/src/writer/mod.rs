@@ -44,7 +44,6 @@ impl WriterCore {
         WriterCore { store }
     }
 
-    /// The store.
     pub fn store(&self) -> &Store {
         &self.store
     }

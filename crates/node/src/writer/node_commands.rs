@@ -122,7 +122,6 @@ impl WriterCommand for HuntNow {
 /// Schedules the next hunt of a group whose hunt has ended.
 #[derive(Clone, Debug)]
 pub struct EndHunt {
-    /// The group.
     pub group: Group,
     /// The time its row had when the hunt began.
     pub expected_next: Nanos,
@@ -144,9 +143,7 @@ impl WriterCommand for EndHunt {
 /// Purges the content of events of a space.
 #[derive(Clone, Debug)]
 pub struct Purge {
-    /// The space.
     pub space: SpaceId,
-    /// The events.
     pub targets: Vec<EventId>,
     /// How the audit log calls whoever asked for it.
     pub audit_name: String,
@@ -222,7 +219,6 @@ impl WriterCommand for AddSpaceKey {
 /// Keeps a transit secret that was agreed with a peer for a space.
 #[derive(Clone, Copy, Debug)]
 pub struct AddTransit {
-    /// The secret.
     pub secret: [u8; 32],
     /// The space it attributes packets to.
     pub space: SpaceId,
@@ -271,7 +267,6 @@ impl WriterCommand for CountDropped {
 pub struct SaveWebhookProgress {
     /// The space of the webhook.
     pub space: SpaceId,
-    /// The webhook.
     pub webhook: WebhookId,
     /// How far it is.
     pub progress: WebhookProgress,
