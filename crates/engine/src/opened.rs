@@ -1,6 +1,6 @@
 //! An event that was opened and checked, of whichever protocol.
 
-use model::{Identity, SpaceId, Verified};
+use model::{AuthorKey, SpaceId, Verified};
 
 /// An event that was opened and checked, of whichever protocol.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,9 +18,9 @@ impl Opened {
     }
 
     /// Who signed it.
-    pub fn author(&self) -> Identity {
+    pub fn author(&self) -> AuthorKey {
         match self {
-            Opened::Space(envelope) => envelope.author,
+            Opened::Space(envelope) => AuthorKey::Space(envelope.author),
         }
     }
 

@@ -10,6 +10,7 @@
 //! events.
 
 pub mod aead;
+mod author;
 pub mod blob;
 pub mod body;
 pub mod calendar;
@@ -27,6 +28,7 @@ pub mod planted;
 pub mod reader;
 pub mod stage;
 
+pub use author::AuthorKey;
 pub use blob::Blob;
 pub use envelope::{Envelope, Reference, Role, Verified};
 pub use ids::{

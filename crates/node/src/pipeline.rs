@@ -67,7 +67,7 @@ fn post(
         Opening::Opened(opened) => {
             let (space, author) = (opened.space(), opened.author());
             new_space = batch.db().space_no(&space)?.is_none().then_some(space);
-            new_author = batch.db().author_no(&author)?.is_none().then_some(author);
+            new_author = batch.db().number_of(&author)?.is_none().then_some(author);
             Numbers { space: batch.number_space(&space)?, author: batch.number_author(&author)? }
         }
         Opening::NoKey(..) | Opening::NotOurs(_) | Opening::Bad(_) => Default::default(),

@@ -88,9 +88,26 @@ field_values!(
     model::Nanos = "moment",
     model::EventId = "event id",
     model::SpaceId = "space id",
-    model::Identity = "identity",
     model::KeyId = "key id",
 );
+
+/// The code of the protocol, then the key.
+impl RowValue for model::AuthorKey {
+    type Data<'a> = model::AuthorKey;
+    const WIDTH: Option<usize> = Some(33);
+    const NAME: &'static str = "author";
+
+    fn put(author: &model::AuthorKey, out: &mut Vec<u8>) {
+        let (protocol, key) = author.to_code();
+        out.push(protocol);
+        out.extend(key);
+    }
+
+    fn get(bytes: &[u8]) -> Option<model::AuthorKey> {
+        let (protocol, key) = bytes.split_first()?;
+        model::AuthorKey::from_code(*protocol, key.try_into().ok()?)
+    }
+}
 
 /// What the database keeps of a value: its bytes, then their checksum.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ pub use space::SpaceReads;
 use crate::opened::Opened;
 use crate::rows::{ContentRow, EventRow, Owner};
 use model::stage::RefusalReason;
-use model::{AuthorNo, Blob, ContentHash, EventId, Identity, Need, Seq, SpaceId, SpaceNo, Stamp, Verified};
+use model::{AuthorKey, AuthorNo, Blob, ContentHash, EventId, Identity, Need, Seq, SpaceId, SpaceNo, Stamp, Verified};
 
 /// The store could not answer, or what it answered breaks an invariant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -53,12 +53,21 @@ pub trait Reads: SpaceReads {
     fn refused(&self, id: &EventId) -> StoreResult<Option<RefusalReason>>;
     /// The id of a numbered space.
     fn space_id(&self, space: SpaceNo) -> StoreResult<SpaceId>;
-    /// The identity behind a number.
-    fn identity(&self, author: AuthorNo) -> StoreResult<Identity>;
+    /// The author behind a number.
+    fn author_key(&self, author: AuthorNo) -> StoreResult<AuthorKey>;
+    /// The identity behind the number of an author of the `space` protocol.
+    fn identity(&self, author: AuthorNo) -> StoreResult<Identity> {
+        let key = self.author_key(author)?;
+        key.identity().ok_or_else(|| StoreError::Broken(format!("{author} is {key}, which is no identity")))
+    }
     /// The number of a space, if it has one.
     fn space_no(&self, space: &SpaceId) -> StoreResult<Option<SpaceNo>>;
+    /// The number of an author, if they have one.
+    fn number_of(&self, author: &AuthorKey) -> StoreResult<Option<AuthorNo>>;
     /// The number of an identity, if it has one.
-    fn author_no(&self, identity: &Identity) -> StoreResult<Option<AuthorNo>>;
+    fn author_no(&self, identity: &Identity) -> StoreResult<Option<AuthorNo>> {
+        self.number_of(&AuthorKey::Space(*identity))
+    }
     /// Whether somebody here has joined the space.
     fn joined(&self, space: &SpaceId) -> StoreResult<bool>;
     /// The count and place of a content.

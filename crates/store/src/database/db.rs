@@ -14,7 +14,7 @@ use engine::reads::{KeptBlob, Reads, StoreError, StoreResult};
 use engine::receive;
 use engine::rows::{ContentLocation, ContentRow, EventRow, MembershipLimit, Owner};
 use model::stage::RefusalReason;
-use model::{AuthorNo, Blob, ContentHash, EventId, Identity, Need, Seq, SpaceId, SpaceNo, Stamp};
+use model::{AuthorKey, AuthorNo, Blob, ContentHash, EventId, Need, Seq, SpaceId, SpaceNo, Stamp};
 use redb::ReadableTable;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -177,7 +177,7 @@ impl<V: TableReads> Reads for Db<V> {
         self.tables.space_ids().get(SpaceNoKey::new(space))?.ok_or_else(|| broken("a space number"))
     }
 
-    fn identity(&self, author: AuthorNo) -> StoreResult<Identity> {
+    fn author_key(&self, author: AuthorNo) -> StoreResult<AuthorKey> {
         self.tables.author_ids().get(AuthorNoKey::new(author))?.ok_or_else(|| broken("an author number"))
     }
 
@@ -185,8 +185,8 @@ impl<V: TableReads> Reads for Db<V> {
         self.tables.spaces().get(SpaceIdKey::new(*space))
     }
 
-    fn author_no(&self, identity: &Identity) -> StoreResult<Option<AuthorNo>> {
-        self.tables.authors().get(IdentityKey::new(*identity))
+    fn number_of(&self, author: &AuthorKey) -> StoreResult<Option<AuthorNo>> {
+        self.tables.authors().get(AuthorName::of(*author))
     }
 
     fn joined(&self, space: &SpaceId) -> StoreResult<bool> {

@@ -1,9 +1,9 @@
-//! Small numbers for spaces and identities, given in the order of their arrival.
+//! Small numbers for spaces and authors, given in the order of their arrival.
 
 use crate::database::batch::Batch;
 use crate::keys::*;
 use engine::reads::{Reads as _, StoreResult};
-use model::{AuthorNo, Identity, SpaceId, SpaceNo};
+use model::{AuthorKey, AuthorNo, SpaceId, SpaceNo};
 
 impl Batch<'_> {
     /// The number of a space, given now if it has none.
@@ -20,22 +20,22 @@ impl Batch<'_> {
         Ok(number)
     }
 
-    /// The number of an identity, given now if it has none.
-    pub fn number_author(&mut self, identity: &Identity) -> StoreResult<AuthorNo> {
-        if let Some(known) = self.db.author_no(identity)? {
+    /// The number of an author, given now if it has none.
+    pub fn number_author(&mut self, author: &AuthorKey) -> StoreResult<AuthorNo> {
+        if let Some(known) = self.db.number_of(author)? {
             return Ok(known);
         }
         let number = self.next_author;
         self.next_author += 1;
         self.is_changed = true;
         let number = AuthorNo(number);
-        self.db.tables.authors.insert(IdentityKey::new(*identity), number)?;
-        self.db.tables.author_ids.insert(AuthorNoKey::new(number), *identity)?;
+        self.db.tables.authors.insert(AuthorName::of(*author), number)?;
+        self.db.tables.author_ids.insert(AuthorNoKey::new(number), *author)?;
         Ok(number)
     }
 
     /// Takes back the numbers of a space and an author that were given for an event that is not kept after all.
-    pub fn take_back_numbers(&mut self, space: Option<SpaceId>, author: Option<Identity>) -> StoreResult<()> {
+    pub fn take_back_numbers(&mut self, space: Option<SpaceId>, author: Option<AuthorKey>) -> StoreResult<()> {
         if let Some(space) = space
             && let Some(number) = self.db.space_no(&space)?
         {
@@ -44,9 +44,9 @@ impl Batch<'_> {
             self.next_space = self.next_space.min(number.0);
         }
         if let Some(author) = author
-            && let Some(number) = self.db.author_no(&author)?
+            && let Some(number) = self.db.number_of(&author)?
         {
-            self.db.tables.authors.remove(IdentityKey::new(author))?;
+            self.db.tables.authors.remove(AuthorName::of(author))?;
             self.db.tables.author_ids.remove(AuthorNoKey::new(number))?;
             self.next_author = self.next_author.min(number.0);
         }

@@ -3,7 +3,8 @@
 use super::{KeyField, TableKey, UserHash, fixed_keys};
 use engine::rows::Owner;
 use model::{
-    AuthorNo, AuxKey, ContentHash, EventId, Identity, KeyId, Nanos, PrekeyId, Seq, SpaceId, SpaceNo, Stamp, TransitId,
+    AuthorKey, AuthorNo, AuxKey, ContentHash, EventId, Identity, KeyId, Nanos, PrekeyId, Seq, SpaceId, SpaceNo, Stamp,
+    TransitId,
 };
 
 fixed_keys! {
@@ -17,7 +18,9 @@ fixed_keys! {
     SpaceNoKey { number: SpaceNo };
     /// An identity by its public key.
     IdentityKey { identity: Identity };
-    /// An identity by its local number.
+    /// An author by their key.
+    AuthorName { protocol: u8, key: [u8; 32] };
+    /// An author by their local number.
     AuthorNoKey { number: AuthorNo };
     /// Larger content of a space.
     ContentKey { space: SpaceNo, hash: ContentHash };
@@ -110,6 +113,14 @@ fixed_keys! {
         of_space(space: SpaceId) of_user(space: SpaceId, user: UserHash);
     /// An invitation by the hash of its secret.
     InvitationKey { space: SpaceId, secret: [u8; 32] } of_space(space: SpaceId);
+}
+
+impl AuthorName {
+    /// The key under which an author stands.
+    pub fn of(author: AuthorKey) -> AuthorName {
+        let (protocol, key) = author.to_code();
+        AuthorName::new(protocol, key)
+    }
 }
 
 macro_rules! stamped_keys {

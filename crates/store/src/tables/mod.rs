@@ -1,7 +1,7 @@
 //! The tables, each a small contract. The data model told as a story:
 //!
 //! A blob that arrives gets the next number and one row in `events`, with its stage, the state of its content, what its
-//! envelope says, and its inline content; `ids` finds the number by id. Spaces and identities get small numbers too.
+//! envelope says, and its inline content; `ids` finds the number by id. Spaces and authors get small numbers too.
 //! What an event waits for is a list in its own row and a reverse row in `waiting`; `held` and `held_by_owner` know
 //! since when and on whose account; `ready` is the queue of what was released. An applied event is one row in its
 //! author's order and one in each view it contributes to, and an entry in the `journal`. Larger content has one row per
@@ -26,7 +26,7 @@ use crate::keys::*;
 use engine::fetch::ScheduleRow;
 use engine::reads::{StoreError, StoreResult};
 use engine::rows::{ContentRow, Membership};
-use model::{AuthorNo, EventId, Identity, KeyId, Nanos, Seq, SpaceId, SpaceNo};
+use model::{AuthorKey, AuthorNo, EventId, KeyId, Nanos, Seq, SpaceId, SpaceNo};
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable, Table, TableDefinition, WriteTransaction};
 use rows::TableName;
 use std::ops::Bound;
@@ -145,10 +145,10 @@ tables! {
     Source spaces: SpaceIdKey => SpaceNo = "spaces_v1";
     /// Number to space id.
     Source space_ids: SpaceNoKey => SpaceId = "space_ids_v1";
-    /// Identity to number.
-    Source authors: IdentityKey => AuthorNo = "authors_v1";
-    /// Number to identity.
-    Source author_ids: AuthorNoKey => Identity = "author_ids_v1";
+    /// Key of an author to number.
+    Source authors: AuthorName => AuthorNo = "authors_v1";
+    /// Number to key of an author.
+    Source author_ids: AuthorNoKey => AuthorKey = "author_ids_v1";
     /// (space, hash) to count of references, length and place. Agrees with the states in `events`.
     Source contents: ContentKey => ContentRow = "contents_v1";
     /// (space, hash) to bytes, for content that needs no file of its own.

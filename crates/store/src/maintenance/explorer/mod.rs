@@ -21,7 +21,7 @@ use crate::keys::{JournalNo, KeyField as _, SpaceNoKey};
 use crate::tables::TableReads;
 use engine::reads::{Reads, StoreResult};
 use families::{FAMILIES, Family};
-use model::{AuthorNo, EventId, Identity, Seq, SpaceId, SpaceNo};
+use model::{AuthorKey, AuthorNo, EventId, Seq, SpaceId, SpaceNo};
 use pattern::NumberNames;
 pub(super) use pattern::hex;
 use std::ops::Bound;
@@ -198,11 +198,16 @@ impl<V: TableReads> NumberNames for Db<V> {
         Reads::space_id(self, no)
     }
 
-    fn author_no(&self, id: &Identity) -> StoreResult<Option<AuthorNo>> {
-        Reads::author_no(self, id)
+    fn author_no(&self, key: &[u8; 32]) -> StoreResult<Option<AuthorNo>> {
+        for author in AuthorKey::candidates(*key) {
+            if let Some(known) = self.number_of(&author)? {
+                return Ok(Some(known));
+            }
+        }
+        Ok(None)
     }
 
-    fn author_id(&self, no: AuthorNo) -> StoreResult<Identity> {
-        self.identity(no)
+    fn author_bytes(&self, no: AuthorNo) -> StoreResult<[u8; 32]> {
+        Ok(self.author_key(no)?.to_code().1)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::keys::KeyField;
 use engine::reads::StoreResult;
-use model::{AuthorNo, EventId, Identity, Seq, SpaceId, SpaceNo};
+use model::{AuthorNo, EventId, Seq, SpaceId, SpaceNo};
 use std::ops::Bound;
 
 /// A part of a key. Parts that are numbers in the store and ids in the text must be whole in a prefix; the others may
@@ -40,8 +40,8 @@ pub(super) trait NumberNames {
     fn space_of_event(&self, seq: Seq) -> StoreResult<Option<SpaceId>>;
     fn space_no(&self, id: &SpaceId) -> StoreResult<Option<SpaceNo>>;
     fn space_id(&self, no: SpaceNo) -> StoreResult<SpaceId>;
-    fn author_no(&self, id: &Identity) -> StoreResult<Option<AuthorNo>>;
-    fn author_id(&self, no: AuthorNo) -> StoreResult<Identity>;
+    fn author_no(&self, key: &[u8; 32]) -> StoreResult<Option<AuthorNo>>;
+    fn author_bytes(&self, no: AuthorNo) -> StoreResult<[u8; 32]>;
 }
 
 /// A range of keys.
@@ -100,9 +100,9 @@ impl KeyPart {
                 Ok(id) => names.space_no(&id)?.map(|no| no.0.to_be_bytes().to_vec()),
                 Err(_) => None,
             },
-            KeyPart::Author => match text.parse() {
-                Ok(id) => names.author_no(&id)?.map(|no| no.0.to_be_bytes().to_vec()),
-                Err(_) => None,
+            KeyPart::Author => match from_hex(text, 32).and_then(|key| key.try_into().ok()) {
+                Some(key) => names.author_no(&key)?.map(|no| no.0.to_be_bytes().to_vec()),
+                None => None,
             },
             KeyPart::SpaceId => from_hex(text, 16),
             KeyPart::Hex(bytes) => from_hex(text, bytes),
@@ -122,7 +122,7 @@ impl KeyPart {
             KeyPart::Fixed(_) => String::new(),
             KeyPart::Event => names.event_id(Seq::read(bytes))?.to_string(),
             KeyPart::Space => names.space_id(SpaceNo::read(bytes))?.to_string(),
-            KeyPart::Author => names.author_id(AuthorNo::read(bytes))?.to_string(),
+            KeyPart::Author => hex(&names.author_bytes(AuthorNo::read(bytes))?),
             KeyPart::SpaceId | KeyPart::Hex(_) => hex(bytes),
             KeyPart::Byte => format!("{:03}", bytes.first().copied().unwrap_or_default()),
             KeyPart::Number => format!("{:020}", u64::read(bytes)),

@@ -3,7 +3,7 @@
 use crate::maintenance::explorer::families::{FAMILIES, Family};
 use crate::maintenance::explorer::pattern::{KeyPart, NumberNames, parse, span, to_text};
 use engine::reads::StoreResult;
-use model::{AuthorNo, EventId, Identity, Seq, SpaceId, SpaceNo};
+use model::{AuthorNo, EventId, Seq, SpaceId, SpaceNo};
 use proptest::prelude::*;
 use std::ops::Bound;
 
@@ -42,14 +42,14 @@ impl NumberNames for Everybody {
         Ok(SpaceId(scrambled(no.0.into())))
     }
 
-    fn author_no(&self, id: &Identity) -> StoreResult<Option<AuthorNo>> {
-        Ok(Some(AuthorNo(unscrambled(&id.0) as u32)))
+    fn author_no(&self, key: &[u8; 32]) -> StoreResult<Option<AuthorNo>> {
+        Ok(Some(AuthorNo(unscrambled(key) as u32)))
     }
 
-    fn author_id(&self, no: AuthorNo) -> StoreResult<Identity> {
+    fn author_bytes(&self, no: AuthorNo) -> StoreResult<[u8; 32]> {
         let mut identity = [0; 32];
         identity.as_chunks_mut::<16>().0.fill(scrambled(no.0.into()));
-        Ok(Identity(identity))
+        Ok(identity)
     }
 }
 

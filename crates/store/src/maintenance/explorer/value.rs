@@ -37,7 +37,7 @@ impl<V: TableReads> Db<V> {
             ExplorerTable::Ids => self.event_value(key),
             ExplorerTable::Spaces => self.space_value(key),
             ExplorerTable::Authors => {
-                Ok(value_at(view.authors(), key)?.map(|_| plain(json!({ "identity": hex(key) }))))
+                Ok(value_at(view.authors(), key)?.map(|_| plain(json!({ "identity": hex(&key[1..]) }))))
             }
             ExplorerTable::Threads => self.points(value_at(view.threads(), key)?),
             ExplorerTable::Posts => self.points(value_at(view.posts(), key)?),
