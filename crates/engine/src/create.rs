@@ -4,13 +4,15 @@
 //! writes, and one after the author's last, so that an edit made by a slow clock still wins.
 
 use crate::content::ContentCheck;
+use crate::keyring::Keyring;
 use crate::opened::Opened;
+use crate::opened::Opening;
 use crate::policy::Policy;
 use crate::protocol::space::counting::acting_role;
 use crate::protocol::space::judge_body;
 use crate::protocol::space::kinds::register_of;
 use crate::reads::{Reads, StoreResult};
-use crate::receive::{Arrival, Keyring, Opening, complete};
+use crate::receive::{Arrival, complete};
 use crate::rows::{EventKind, Meta, Origin};
 use ed25519_dalek::SigningKey;
 use model::content::seal_content;

@@ -4,7 +4,7 @@ use crate::change::{Change, RowChange};
 use crate::content::{self, ContentCheck, EventDraft, fetch_origin};
 use crate::opened::Opened;
 use crate::policy::Policy;
-use crate::protocol::{self, Protocol as _, of_kind, of_protocol};
+use crate::protocol::{self, Protocol as _, of_kind};
 use crate::reads::{Reads, StoreError, StoreResult};
 use crate::rows::{ContentLocation, EventRow, Meta, Task};
 use model::planted::{PlantedBug, is_planted};
@@ -56,7 +56,7 @@ fn find(
     }
     if meta.content_len <= policy.inline_bytes_max {
         return match inline {
-            None if draft.row.has_inline => judge_inline(db, draft, opened),
+            None if draft.row.has_inline => judge_inline(db, policy, draft, opened),
             // Bytes of that hash are here and longer than this event says: it lies about their length.
             None if db
                 .content(meta.space, &meta.content_hash)?
@@ -71,29 +71,29 @@ fn find(
         Some(row) if row.place != ContentLocation::Absent && row.len != meta.content_len => {
             Ok(Some(ContentCheck::Unfit))
         }
-        Some(row) if row.place != ContentLocation::Absent => judge_stored(db, &meta, opened).map(Some),
+        Some(row) if row.place != ContentLocation::Absent => judge_stored(db, policy, &meta, opened).map(Some),
         Some(_) | None => Ok(None),
     }
 }
 
-fn judge_inline(db: &impl Reads, draft: &EventDraft, opened: &Opened) -> StoreResult<Option<ContentCheck>> {
+fn judge_inline(
+    db: &impl Reads,
+    policy: &Policy,
+    draft: &EventDraft,
+    opened: &Opened,
+) -> StoreResult<Option<ContentCheck>> {
     let inline = db.kept(draft.seq)?.and_then(|kept| kept.inline);
-    inline.map(|wire| judge_wire(db, opened, &wire)).transpose()
+    Ok(inline.map(|wire| protocol::judge_content(db, policy, opened, &wire)))
 }
 
-fn judge_stored(db: &impl Reads, meta: &Meta, opened: &Opened) -> StoreResult<ContentCheck> {
+fn judge_stored(db: &impl Reads, policy: &Policy, meta: &Meta, opened: &Opened) -> StoreResult<ContentCheck> {
     if of_kind!(meta.kind => P::judge_length(meta)).is_none() {
         return Ok(ContentCheck::Fits);
     }
     match db.content_bytes(meta.space, &meta.content_hash, meta.content_len)? {
-        Some(wire) => judge_wire(db, opened, &wire),
+        Some(wire) => Ok(protocol::judge_content(db, policy, opened, &wire)),
         None => Err(StoreError::Broken(format!("content {} has a place but no bytes", meta.content_hash))),
     }
-}
-
-/// Judges content as it travels.
-pub fn judge_wire(db: &impl Reads, opened: &Opened, wire: &[u8]) -> StoreResult<ContentCheck> {
-    of_protocol!(opened, event => P::judge_content(db, event, wire))
 }
 
 /// Processes content for those that wait for it, a bounded number at a time. Each waiting event is judged by itself.
@@ -158,7 +158,7 @@ pub fn inline_arrived(
         let Some(opened) = db.open_event(seq)? else {
             return Ok(Vec::new());
         };
-        match judge_wire(db, &opened, wire)? {
+        match protocol::judge_content(db, policy, &opened, wire) {
             ContentCheck::Fits => draft.content(policy, ContentInput::Arrived)?,
             ContentCheck::Unfit => draft.content(policy, ContentInput::Unfit)?,
         };

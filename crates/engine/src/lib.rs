@@ -16,6 +16,7 @@ mod context;
 pub mod create;
 pub mod delivery;
 pub mod fetch;
+pub mod keyring;
 pub mod opened;
 pub mod policy;
 mod post;

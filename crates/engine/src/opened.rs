@@ -1,6 +1,8 @@
 //! An event that was opened and checked, of whichever protocol.
 
-use model::{AuthorKey, SpaceId, Verified};
+use model::blob::BadBlob;
+use model::crypto::content_hash;
+use model::{AuthorKey, ContentHash, KeyId, SpaceId, Verified};
 
 /// An event that was opened and checked, of whichever protocol.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,6 +26,18 @@ impl Opened {
         }
     }
 
+    /// The length and the hash of its content as it travels.
+    pub fn content(&self) -> (u64, ContentHash) {
+        match self {
+            Opened::Space(envelope) => (envelope.content_len, envelope.content_hash),
+        }
+    }
+
+    /// Whether these bytes are its content.
+    pub fn is_content(&self, wire: &[u8]) -> bool {
+        self.content() == (wire.len() as u64, content_hash(wire))
+    }
+
     /// The envelope, if it is of the `space` protocol.
     pub fn as_space(&self) -> Option<&Verified> {
         match self {
@@ -37,4 +51,18 @@ impl Opened {
             Opened::Space(envelope) => Some(envelope),
         }
     }
+}
+
+/// What opening a blob came to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all of them are opened")]
+pub enum Opening {
+    /// Opened and checked.
+    Opened(Opened),
+    /// The space key is not here.
+    NoKey(SpaceId, KeyId),
+    /// Addressed to a prekey that is not ours.
+    NotOurs(SpaceId),
+    /// It opens to something that is not valid.
+    Bad(BadBlob),
 }

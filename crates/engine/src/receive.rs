@@ -4,57 +4,14 @@
 //! values whose type says that they were checked.
 
 use crate::content::ContentCheck;
-use crate::opened::Opened;
+use crate::keyring::{Keyring, Transit};
+use crate::opened::Opening;
 use crate::policy::Policy;
-use crate::protocol::space::judge_body;
+use crate::protocol;
 use crate::rows::Origin;
+use model::Blob;
 use model::blob::{BadBlob, BlobForm};
-use model::content::{ChunkBinding, open_content};
-use model::crypto::{SpaceKey, TransitSecret, content_hash};
 use model::packet::{self, BadPacket, PacketContent, PacketHeader};
-use model::{Blob, Envelope, KeyId, PrekeyId, SpaceId, TransitId};
-use std::sync::Arc;
-
-/// The secrets at hand.
-pub trait Keyring {
-    /// A space key.
-    fn space_key(&self, space: &SpaceId, key: &KeyId) -> Option<Arc<SpaceKey>>;
-    /// The secret of a prekey.
-    fn prekey(&self, prekey: &PrekeyId) -> Option<[u8; 32]>;
-    /// A transit secret, with the space and the peer it stands for.
-    fn transit(&self, transit: &TransitId) -> Option<Transit>;
-}
-
-/// What a transit secret attributes a packet to.
-#[derive(Clone, Debug)]
-pub struct Transit {
-    /// The secret.
-    pub secret: Arc<TransitSecret>,
-    /// The space it was agreed for.
-    pub space: SpaceId,
-    /// The peer it was agreed with.
-    pub peer: u32,
-}
-
-impl std::fmt::Debug for dyn Keyring {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Keyring")
-    }
-}
-
-/// What opening a blob came to.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[expect(clippy::large_enum_variant, reason = "nearly all of them are opened")]
-pub enum Opening {
-    /// Opened and checked.
-    Opened(Opened),
-    /// The space key is not here.
-    NoKey(SpaceId, KeyId),
-    /// Addressed to a prekey that is not ours.
-    NotOurs(SpaceId),
-    /// It opens to something that is not valid.
-    Bad(BadBlob),
-}
 
 /// Something that came through a door and can be stored.
 #[derive(Clone, Debug)]
@@ -122,10 +79,10 @@ pub fn unwrap(keyring: &impl Keyring, bytes: &[u8]) -> Result<(PacketContent, Op
 
 /// The space in the blob must be the one the secret stands for; strangers bring plain blobs only.
 pub fn gate(arrival: Arrival, transit: Option<&Transit>) -> Result<Arrival, DropReason> {
-    let space = match (&arrival.opening, arrival.blob.form()) {
-        (_, BlobForm::Sealed { space, .. } | BlobForm::Addressed { space, .. }) => space,
-        (Opening::Opened(opened), BlobForm::Plain) => opened.space(),
-        (_, BlobForm::Plain) => return Err(DropReason::Gate),
+    let space = match (arrival.blob.form().named_space(), &arrival.opening) {
+        (Some(space), _) => space,
+        (None, Opening::Opened(opened)) => opened.space(),
+        (None, _) => return Err(DropReason::Gate),
     };
     match transit {
         Some(transit) if transit.space == space => Ok(arrival),
@@ -147,71 +104,20 @@ pub fn parse(
     if inline.as_ref().is_some_and(|bytes| bytes.len() as u64 > policy.inline_bytes_max) {
         return Err(DropReason::Inline);
     }
-    let opening = match open(keyring, &blob) {
+    let opening = match protocol::open(keyring, &blob) {
         Opening::Bad(why) => return Err(DropReason::Blob(why)),
         opening => opening,
     };
     Ok(complete(keyring, policy, Arrival { blob, opening, inline, verdict: None, origin }))
 }
 
-/// Checks inline content against the opened envelope; bytes that are not those that were signed for are left out.
+/// Checks inline content against the opened event; bytes that are not those that were signed for are left out.
 pub fn complete(keyring: &impl Keyring, policy: &Policy, mut arrival: Arrival) -> Arrival {
-    let Opening::Opened(Opened::Space(envelope)) = &arrival.opening else {
-        return arrival;
-    };
-    let Some(wire) = &arrival.inline else { return arrival };
-    if envelope.content_len > policy.inline_bytes_max || !is_content_of(envelope, wire) {
+    let (Opening::Opened(opened), Some(wire)) = (&arrival.opening, &arrival.inline) else { return arrival };
+    if opened.content().0 > policy.inline_bytes_max || !opened.is_content(wire) {
         arrival.inline = None;
         return arrival;
     }
-    arrival.verdict = Some(match plain_content(keyring, policy.inline_bytes_max, envelope, wire) {
-        Some(plain) => judge_body(envelope.kind, &plain),
-        None => ContentCheck::Unfit,
-    });
+    arrival.verdict = Some(protocol::judge_content(keyring, policy, opened, wire));
     arrival
-}
-
-/// Whether these bytes are the content that the envelope names.
-pub fn is_content_of(envelope: &Envelope, wire: &[u8]) -> bool {
-    envelope.content_len == wire.len() as u64 && content_hash(wire) == envelope.content_hash
-}
-
-/// The plain bytes of content as it travels, if it opens.
-pub fn plain_content(
-    keyring: &impl Keyring,
-    inline_bytes_max: u64,
-    envelope: &Envelope,
-    wire: &[u8],
-) -> Option<Vec<u8>> {
-    if envelope.key.is_zero() {
-        return Some(wire.to_vec());
-    }
-    let key = keyring.space_key(&envelope.space, &envelope.key)?;
-    open_content(&key, wire, ChunkBinding::of(envelope, inline_bytes_max)).ok()
-}
-
-/// Opens a blob with the keys at hand and checks the signature.
-pub fn open(keyring: &impl Keyring, blob: &Blob) -> Opening {
-    let checked = match blob.form() {
-        BlobForm::Plain => blob.check_plain(),
-        BlobForm::Sealed { space, key } => match keyring.space_key(&space, &key) {
-            Some(secret) => blob.check_sealed(&secret),
-            None => return Opening::NoKey(space, key),
-        },
-        BlobForm::Addressed { space, prekey } => match keyring.prekey(&prekey) {
-            Some(secret) => blob.check_addressed(&secret),
-            None => return Opening::NotOurs(space),
-        },
-    };
-    checked.map_or_else(Opening::Bad, |envelope| Opening::Opened(Opened::Space(envelope)))
-}
-
-/// Opens a blob that was checked before it was kept.
-pub fn reopen(keyring: &impl Keyring, blob: &Blob) -> Option<Opened> {
-    let envelope = match blob.form() {
-        BlobForm::Plain => blob.kept_plain().ok(),
-        BlobForm::Sealed { space, key } => blob.kept_sealed(&*keyring.space_key(&space, &key)?).ok(),
-        BlobForm::Addressed { prekey, .. } => blob.kept_addressed(&keyring.prekey(&prekey)?).ok(),
-    };
-    envelope.map(Opened::Space)
 }

@@ -4,9 +4,7 @@ use crate::change::{Change, RowChange};
 use crate::content::EventDraft;
 use crate::policy::Policy;
 use crate::reads::{Reads, StoreError, StoreResult};
-use crate::receive::Keyring;
 use crate::rows::{EventRow, Owner, Task};
-use model::blob::BlobForm;
 use model::planted::{PlantedBug, is_planted};
 use model::stage::{ContentState, RefusalReason, Stage, StageInput};
 use model::{Group, Nanos, Need, Seq, SpaceId};
@@ -57,7 +55,7 @@ pub struct Retry {
 
 /// Looks again at an event, and says what to hunt for now. Every commit that meets a need wakes who waits for it, so
 /// looking again finds nothing new unless a row is wrong; an event that really waits keeps its deadline.
-pub fn retry(db: &(impl Reads + Keyring), seq: Seq, now: Nanos) -> StoreResult<Retry> {
+pub fn retry(db: &impl Reads, seq: Seq, now: Nanos) -> StoreResult<Retry> {
     let Some(row) = db.event(seq)? else { return Ok(Retry::default()) };
     let Some(space) = space_of(db, seq, &row)? else { return Ok(Retry::default()) };
     let Stage::Held { unmet, until, .. } = row.stage.clone() else {
@@ -78,22 +76,26 @@ pub fn retry(db: &(impl Reads + Keyring), seq: Seq, now: Nanos) -> StoreResult<R
     Ok(Retry { hunts, changes: draft.finish() })
 }
 
-fn is_any_met(db: &(impl Reads + Keyring), unmet: &[Need], space: &SpaceId, now: Nanos) -> StoreResult<bool> {
+fn is_any_met(db: &impl Reads, unmet: &[Need], space: &SpaceId, now: Nanos) -> StoreResult<bool> {
     for need in unmet {
-        let is_met = match need {
-            Need::Event(id) => match db.seq(id)? {
-                Some(other) => db.event(other)?.is_some_and(|row| row.is_applied()),
-                None => db.refused(id)?.is_some(),
-            },
-            Need::Key(key) => db.space_key(space, key).is_some(),
-            Need::Time(at) => *at <= now,
-            Need::Address { .. } | Need::GitObject { .. } | Need::GitData { .. } | Need::Content(..) => false,
-        };
-        if is_met {
+        if is_met(db, need, Some(space), now)? {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// Whether an event of that space need not wait for this any more: it is here, or will never come.
+pub fn is_met(db: &impl Reads, need: &Need, space: Option<&SpaceId>, now: Nanos) -> StoreResult<bool> {
+    Ok(match need {
+        Need::Event(id) => match db.seq(id)? {
+            Some(other) => db.event(other)?.is_some_and(|row| row.is_applied()),
+            None => db.refused(id)?.is_some(),
+        },
+        Need::Key(key) => space.is_some_and(|space| db.space_key(space, key).is_some()),
+        Need::Time(at) => *at <= now,
+        Need::Address { .. } | Need::GitObject { .. } | Need::GitData { .. } | Need::Content(..) => false,
+    })
 }
 
 fn no_row(seq: Seq) -> StoreError {
@@ -121,10 +123,7 @@ pub fn space_of(db: &impl Reads, seq: Seq, row: &EventRow) -> StoreResult<Option
     if let Some(meta) = &row.meta {
         return db.space_id(meta.space).map(Some);
     }
-    Ok(db.kept(seq)?.and_then(|kept| match kept.blob.form() {
-        BlobForm::Plain => None,
-        BlobForm::Sealed { space, .. } | BlobForm::Addressed { space, .. } => Some(space),
-    }))
+    Ok(db.kept(seq)?.and_then(|kept| kept.blob.form().named_space()))
 }
 
 /// Takes an event out of everything that says it waits, and gives back what it holds.

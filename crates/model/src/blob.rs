@@ -68,6 +68,16 @@ pub enum BlobForm {
     Addressed { space: SpaceId, prekey: PrekeyId },
 }
 
+impl BlobForm {
+    /// The space that the outside of the blob names; none where only the envelope does.
+    pub fn named_space(self) -> Option<SpaceId> {
+        match self {
+            BlobForm::Plain => None,
+            BlobForm::Sealed { space, .. } | BlobForm::Addressed { space, .. } => Some(space),
+        }
+    }
+}
+
 /// A blob of a known form and a possible length, with its id.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Blob {

@@ -120,6 +120,15 @@ impl Need {
         }
     }
 
+    /// Whether the peers of the space are asked for it, together with all that events of that space wait for.
+    pub fn is_hunted_by_space(&self) -> bool {
+        match self {
+            Need::Event(_) | Need::Key(_) => true,
+            Need::Address { .. } | Need::GitObject { .. } | Need::GitData { .. } => false,
+            Need::Time(_) | Need::Content(..) => false,
+        }
+    }
+
     /// A word for what kind of need it is.
     pub fn word(&self) -> &'static str {
         match self {

@@ -85,7 +85,7 @@ bugs! {
     FutureAppliedNow,
 }
 
-#[cfg(feature = "planted")]
+#[cfg(feature = "simulation")]
 mod active {
     use super::PlantedBug;
     use std::cell::Cell;
@@ -116,18 +116,18 @@ mod active {
     }
 }
 
-#[cfg(feature = "planted")]
+#[cfg(feature = "simulation")]
 pub use active::{has_weak_ids, is_planted, plant, weaken_ids};
 
 /// Whether ids of events are weak: never, in a build without the feature.
-#[cfg(not(feature = "planted"))]
+#[cfg(not(feature = "simulation"))]
 #[inline(always)]
 pub const fn has_weak_ids() -> bool {
     false
 }
 
 /// Whether this bug is planted on this thread: never, in a build without the feature.
-#[cfg(not(feature = "planted"))]
+#[cfg(not(feature = "simulation"))]
 #[inline(always)]
 pub const fn is_planted(_bug: PlantedBug) -> bool {
     false

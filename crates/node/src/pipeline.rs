@@ -1,12 +1,13 @@
 //! The chains of the engine against an open transaction: STORE and POST for what arrives, and the work
 //! that goes on by itself.
 
-use engine::Opened;
 use engine::chains::{self, EventInPost, StepContext, StoreOutcome};
 use engine::content::{self, EventDraft};
+use engine::opened::Opening;
+use engine::protocol;
 use engine::protocol::Numbers;
 use engine::reads::{Reads, StoreError, StoreResult};
-use engine::receive::{self, Arrival, Opening};
+use engine::receive::{self, Arrival};
 use engine::rows::{Outcome, Task};
 use std::borrow::Cow;
 use store::Batch;
@@ -16,7 +17,7 @@ pub(crate) const STEPS_PER_BATCH_MAX: usize = 1000;
 const _: () = assert!(STEPS_PER_BATCH_MAX <= model::limits::RELEASES_PER_TRANSACTION_MAX);
 
 /// A broken invariant stops a test run; a release leaves the one event alone and goes on.
-pub(crate) const STOPS_ON_BUGS: bool = cfg!(any(debug_assertions, feature = "planted"));
+pub(crate) const STOPS_ON_BUGS: bool = cfg!(any(debug_assertions, feature = "simulation"));
 
 pub(crate) fn policy(batch: &Batch<'_>) -> engine::Policy {
     *batch.db().policy()
@@ -51,7 +52,7 @@ fn open_again<'a>(batch: &Batch<'_>, arrival: &'a Arrival) -> Cow<'a, Arrival> {
     if !matches!(arrival.opening, Opening::NoKey(..) | Opening::NotOurs(_)) {
         return Cow::Borrowed(arrival);
     }
-    let opening = receive::open(batch.db(), &arrival.blob);
+    let opening = protocol::open(batch.db(), &arrival.blob);
     Cow::Owned(receive::complete(batch.db(), &policy(batch), Arrival { opening, ..arrival.clone() }))
 }
 
@@ -130,7 +131,7 @@ fn post_again(batch: &mut Batch<'_>) -> StoreResult<()> {
             }
         }
     } else {
-        receive::open(batch.db(), &kept.blob)
+        protocol::open(batch.db(), &kept.blob)
     };
     let mut draft = EventDraft::new(seq, row);
     drop_foreign_inline(&mut draft, &opening, kept.inline.as_deref(), was_opened);
@@ -139,10 +140,8 @@ fn post_again(batch: &mut Batch<'_>) -> StoreResult<()> {
 
 /// Inline bytes that came with a blob nobody could open may turn out not to be those that were signed for.
 fn drop_foreign_inline(draft: &mut EventDraft, opening: &Opening, inline: Option<&[u8]>, was_opened: bool) {
-    let (Opening::Opened(Opened::Space(envelope)), Some(wire), false) = (opening, inline, was_opened) else {
-        return;
-    };
-    if !receive::is_content_of(envelope, wire) {
+    let (Opening::Opened(opened), Some(wire), false) = (opening, inline, was_opened) else { return };
+    if !opened.is_content(wire) {
         draft.row.has_inline = false;
         draft.changes.push(engine::Change::Inline(draft.seq, None));
     }

@@ -5,9 +5,9 @@
 //! that was acknowledged by then.
 
 use crate::disk::{CrashLoss, Recorded, SimDisk};
+use crate::protocol::space::world::World;
 use crate::random::SeededRandom;
 use crate::requests::{SimReply, SimRequest};
-use crate::world::World;
 use engine::chains;
 use engine::policy::Policy;
 use engine::reads::Reads as _;

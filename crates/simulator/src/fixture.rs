@@ -7,9 +7,9 @@
 //! `unfollow WHO`, `reply THREAD TARGET TEXT`, each with an optional `by WHO`. Others act on the node: `arrive NAMES`,
 //! `content NAMES`, `prune NAMES`, `want NAMES`, `collect`, `later SECONDS`.
 
-use crate::cast::{Author, EventText, MadeEvent, Wrapping, found, grant, write};
 use crate::disk::SimDisk;
-use crate::world::BEGINNING;
+use crate::protocol::space::cast::{Author, EventText, MadeEvent, Wrapping, found, grant, write};
+use crate::protocol::space::world::BEGINNING;
 use engine::chains;
 use engine::policy::Policy;
 use engine::reads::Reads as _;

@@ -3,12 +3,12 @@
 mod others;
 
 use self::others::Others;
-use crate::cast::MadeEvent;
 use crate::disk::{CrashLoss, SimDisk};
+use crate::protocol::space::cast::MadeEvent;
+use crate::protocol::space::reference::ReferenceModel;
+use crate::protocol::space::world::{BEGINNING, World};
 use crate::random::SeededRandom;
-use crate::reference::ReferenceModel;
 use crate::requests::{SimReply, SimRequest};
-use crate::world::{BEGINNING, World};
 use engine::chains;
 use engine::fetch::{self, DomainLimits};
 use engine::policy::Policy;

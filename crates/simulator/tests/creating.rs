@@ -1,9 +1,9 @@
 //! CREATE: times that win, failures with a name, keys for others.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use anteroom_simulator::cast::{Author, found};
 use anteroom_simulator::disk::SimDisk;
-use anteroom_simulator::world::BEGINNING;
+use anteroom_simulator::protocol::space::cast::{Author, found};
+use anteroom_simulator::protocol::space::world::BEGINNING;
 use engine::chains;
 use engine::create::{CreateError, NewEvent, Seal};
 use engine::reads::Reads as _;

@@ -1,8 +1,8 @@
 //! A full disk, a read-only disk and a failing sync, on a running node.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use anteroom_simulator::cast::{Author, EventText, Wrapping, write};
 use anteroom_simulator::disk::{DiskFault, SimDisk};
+use anteroom_simulator::protocol::space::cast::{Author, EventText, Wrapping, write};
 use engine::rows::{Origin, Outcome};
 use model::{EventId, Kind, Nanos};
 use node::fetch::hunter::NoSources;

@@ -1,9 +1,9 @@
 //! What attackers send: refused with a reason, counted where it is kept, nothing stored, nothing lost.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use anteroom_simulator::cast::{Author, EventText, MadeEvent, Wrapping, found, send_key, write};
 use anteroom_simulator::disk::SimDisk;
-use anteroom_simulator::world::BEGINNING;
+use anteroom_simulator::protocol::space::cast::{Author, EventText, MadeEvent, Wrapping, found, send_key, write};
+use anteroom_simulator::protocol::space::world::BEGINNING;
 use engine::chains;
 use engine::policy::Policy;
 use engine::reads::Reads as _;

@@ -1,9 +1,9 @@
 //! The running node hunts for what is missing and applies what a source brings, and believes nothing else.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use anteroom_simulator::cast::{Author, EventText, MadeEvent, Wrapping, write};
 use anteroom_simulator::disk::SimDisk;
-use anteroom_simulator::world::BEGINNING;
+use anteroom_simulator::protocol::space::cast::{Author, EventText, MadeEvent, Wrapping, write};
+use anteroom_simulator::protocol::space::world::BEGINNING;
 use engine::fetch;
 use engine::reads::Reads as _;
 use engine::rows::Origin;

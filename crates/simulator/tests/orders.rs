@@ -1,10 +1,10 @@
 //! For small sets, every order of arrival; for any set, any order, repetition and batching: the same views.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use anteroom_simulator::cast::MadeEvent;
 use anteroom_simulator::disk::SimDisk;
+use anteroom_simulator::protocol::space::cast::MadeEvent;
+use anteroom_simulator::protocol::space::world::World;
 use anteroom_simulator::random::SeededRandom;
-use anteroom_simulator::world::World;
 use engine::chains;
 use engine::policy::Policy;
 use engine::rows::Origin;

@@ -1,9 +1,9 @@
 //! A hundred thousand events in the worst order: a chain delivered backwards, and a crowd that waits for one need.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use anteroom_simulator::cast::{Author, EventText, MadeEvent, found, grant, write};
 use anteroom_simulator::disk::SimDisk;
-use anteroom_simulator::world::BEGINNING;
+use anteroom_simulator::protocol::space::cast::{Author, EventText, MadeEvent, found, grant, write};
+use anteroom_simulator::protocol::space::world::BEGINNING;
 use engine::chains;
 use engine::reads::Reads as _;
 use engine::rows::Origin;

@@ -14,7 +14,7 @@
 
 pub mod backoff;
 pub mod domain;
-#[cfg(any(test, feature = "planted"))]
+#[cfg(any(test, feature = "simulation"))]
 pub mod driver;
 pub mod hunts;
 pub mod messages;

@@ -9,13 +9,15 @@ pub mod space;
 use crate::change::Change;
 use crate::content::ContentCheck;
 use crate::context::StepContext;
-use crate::opened::Opened;
+use crate::keyring::Keyring;
+use crate::opened::{Opened, Opening};
 use crate::policy::Policy;
 use crate::reads::{Reads, StoreResult};
 use crate::rows::{EventKind, EventRow, Meta};
+use model::blob::BlobForm;
 use model::envelope::Role;
 use model::stage::RefusalReason;
-use model::{AuthorNo, EventId, Nanos, Need, Seq, SpaceNo, Stamp};
+use model::{AuthorNo, Blob, EventId, Nanos, Need, Seq, SpaceNo, Stamp};
 
 /// A needed reference that is applied.
 #[derive(Clone, Debug)]
@@ -116,7 +118,7 @@ pub trait Protocol {
     fn judge_length(meta: &Meta) -> Option<bool>;
 
     /// Whether content, as it travels, is what the kind asks for.
-    fn judge_content<R: Reads>(db: &R, event: &Self::Opened, wire: &[u8]) -> StoreResult<ContentCheck>;
+    fn judge_content(keyring: &impl Keyring, policy: &Policy, event: &Self::Opened, wire: &[u8]) -> ContentCheck;
 }
 
 /// Runs an expression with the protocol of an opened event: `P` is the protocol, the name the event.
@@ -144,6 +146,27 @@ macro_rules! of_kind {
     };
 }
 pub(crate) use of_kind;
+
+/// Opens a blob with the keys at hand and checks it.
+pub fn open(keyring: &impl Keyring, blob: &Blob) -> Opening {
+    match blob.form() {
+        BlobForm::Plain | BlobForm::Sealed { .. } | BlobForm::Addressed { .. } => space::open::open(keyring, blob),
+    }
+}
+
+/// Opens a blob that was checked before it was kept.
+pub fn reopen(keyring: &impl Keyring, blob: &Blob) -> Option<Opened> {
+    match blob.form() {
+        BlobForm::Plain | BlobForm::Sealed { .. } | BlobForm::Addressed { .. } => {
+            space::open::reopen(keyring, blob).map(Opened::Space)
+        }
+    }
+}
+
+/// Whether content, as it travels, is what the kind asks for.
+pub fn judge_content(keyring: &impl Keyring, policy: &Policy, opened: &Opened, wire: &[u8]) -> ContentCheck {
+    of_protocol!(opened, event => P::judge_content(keyring, policy, event, wire))
+}
 
 /// Whether two blobs of one id are the same event.
 pub fn is_same(opened: &Opened, kept: &[u8], came: &[u8]) -> bool {

@@ -4,6 +4,7 @@ mod space;
 
 pub use space::SpaceReads;
 
+use crate::keyring::Keyring;
 use crate::opened::Opened;
 use crate::rows::{ContentRow, EventRow, Owner};
 use model::stage::RefusalReason;
@@ -36,7 +37,7 @@ pub struct KeptBlob {
 }
 
 /// Everything the engine may look at. One snapshot: no answer changes while a step runs.
-pub trait Reads: SpaceReads {
+pub trait Reads: SpaceReads + Keyring {
     /// The number of a known event.
     fn seq(&self, id: &EventId) -> StoreResult<Option<Seq>>;
     /// The row of a known event.

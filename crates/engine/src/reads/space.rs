@@ -2,7 +2,7 @@
 
 use super::StoreResult;
 use crate::rows::{Membership, MembershipLimit, RegisterKey};
-use model::{AuthorNo, Envelope, EventId, Seq, Stamp};
+use model::{AuthorNo, EventId, Seq, Stamp};
 
 /// Rows of the `space` protocol.
 pub trait SpaceReads {
@@ -24,6 +24,4 @@ pub trait SpaceReads {
     fn reaction_winner(&self, target: Seq, author: AuthorNo) -> StoreResult<Option<(Stamp, Seq)>>;
     /// The least stamp from which events of some membership are to be looked at again, leaving out one such task.
     fn next_rederive(&self, but: (Seq, Stamp)) -> StoreResult<Option<Stamp>>;
-    /// Decrypts content of a sealed envelope; the bytes themselves for a plain one; none if it does not open.
-    fn open_content(&self, envelope: &Envelope, wire: &[u8]) -> StoreResult<Option<Vec<u8>>>;
 }

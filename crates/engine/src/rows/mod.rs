@@ -58,9 +58,30 @@ impl EventKind {
     }
 
     /// Which kinds need which: a rebuild goes from tier to tier.
-    pub fn tier(self) -> u8 {
+    pub fn tier(self) -> Tier {
         match self {
-            EventKind::Space(kind) => kind.tier(),
+            EventKind::Space(kind) => Tier::Space(kind.tier()),
+        }
+    }
+}
+
+/// Kinds of one protocol that do not need each other, or only in the order of their stamps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tier {
+    /// Of the `space` protocol: what a kind needs is of a lower tier.
+    Space(u8),
+}
+
+impl Tier {
+    /// Every tier, those first that others need.
+    pub fn all() -> impl Iterator<Item = Tier> {
+        (0..Kind::TIERS).map(Tier::Space)
+    }
+
+    /// Whether its events need each other, so that they go back in the order of their stamps.
+    pub fn is_ordered(self) -> bool {
+        match self {
+            Tier::Space(tier) => tier == 0,
         }
     }
 }

@@ -6,7 +6,7 @@ use ed25519_dalek::SigningKey;
 use engine::chains;
 use engine::create::{CreateError, NewEvent, Seal};
 use engine::rows::Outcome;
-use engine::{receive, release};
+use engine::{protocol, release};
 use model::crypto::content_hash;
 use model::{EventId, Need};
 use store::Batch;
@@ -24,7 +24,7 @@ pub(crate) fn create_event(
     let id = arrival.blob.id();
     if is_for_another {
         // Only what can be opened again is applied; a key for somebody else's prekey is carried for them.
-        arrival.opening = receive::open(batch.db(), &arrival.blob);
+        arrival.opening = protocol::open(batch.db(), &arrival.blob);
     }
     let large = arrival.inline.take_if(|wire| wire.len() as u64 > policy.inline_bytes_max);
     let outcome = arrive(batch, &arrival)?;

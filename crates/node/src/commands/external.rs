@@ -14,9 +14,10 @@ use crate::writer_command::WriterCommand;
 use engine::Opened;
 use engine::access::{Action, Facts};
 use engine::create::{CreateError, Seal};
+use engine::opened::Opening;
 use engine::protocol::space::counting::acting_role;
 use engine::reads::Reads as _;
-use engine::receive::{self, Arrival, Opening};
+use engine::receive::{self, Arrival};
 use engine::rows::{Origin, Outcome};
 use model::blob::BadBlob;
 use model::envelope::Role;
@@ -112,10 +113,11 @@ impl SubmitSigned {
         let policy = policy(batch);
         let is_inline = self.content.len() as u64 <= policy.inline_bytes_max;
         let inline = (is_inline && !self.content.is_empty()).then(|| self.content.clone());
-        let opening = Opening::Opened(Opened::Space(self.signed.clone()));
-        let arrival = Arrival { blob, opening, inline, verdict: None, origin: Origin::Local };
+        let opened = Opened::Space(self.signed.clone());
+        let is_content = opened.is_content(&self.content);
+        let arrival = Arrival { blob, opening: Opening::Opened(opened), inline, verdict: None, origin: Origin::Local };
         let outcome = arrive(batch, &receive::complete(batch.db(), &policy, arrival))?;
-        if !is_inline && receive::is_content_of(self.signed.envelope(), &self.content) {
+        if !is_inline && is_content {
             batch.deliver(&self.space, &self.signed.envelope().content_hash, &self.content)?;
         }
         Ok(outcome)

@@ -1,17 +1,14 @@
 //! What there is to say of an applied event: whether it counts, and what became of its content.
 
+use super::space::{self, NotCounting};
 use super::waiting::{HuntState, hunted};
-use engine::protocol::space::counting::{membership, permission};
-use engine::reads::{Reads as _, SpaceReads as _, StoreResult};
-use engine::rows::{ContentLocation, EventRow, Meta};
+use engine::reads::{Reads as _, StoreResult};
+use engine::rows::{ContentLocation, EventKind, EventRow, Meta};
 use model::stage::ContentState;
 use model::{EventId, Need, Position, Stamp};
 use serde::Serialize;
 use store::Db;
 use store::tables::Snapshot;
-
-/// How many authorities that stand on each other are followed.
-const AUTHORITIES_MAX: usize = 32;
 
 /// An applied event.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -25,36 +22,6 @@ pub struct Applied {
     /// Why it does not.
     pub not_counting: Option<NotCounting>,
     pub content: ContentNote,
-}
-
-/// Why an applied event does not count.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-#[serde(tag = "why", rename_all = "kebab-case")]
-pub enum NotCounting {
-    /// The membership it stands on had ended.
-    Ended {
-        authority: String,
-        /// What ended it.
-        by: String,
-        /// From when on.
-        from: u64,
-    },
-    /// The membership it stands on had been lessened too far.
-    Lessened {
-        authority: String,
-        /// What lessened it.
-        by: String,
-        /// To which role.
-        to: String,
-    },
-    /// The membership it stands on does not count itself.
-    Authority {
-        authority: String,
-        /// Why that does not count.
-        because: Option<Box<NotCounting>>,
-    },
-    /// What it stands on is being looked at again.
-    Pending,
 }
 
 /// The content of an applied event.
@@ -80,7 +47,7 @@ pub(super) fn applied(db: &Db<Snapshot>, row: &EventRow, position: u64) -> Store
     let at = entry.first().filter(|(number, _)| *number == position).map(|(_, entry)| entry.at.0);
     let counts = row.meta.as_ref().is_some_and(|meta| meta.counts);
     let not_counting = match (&row.meta, row.stamp()) {
-        (Some(meta), Some(stamp)) if !counts => Some(why_not(db, meta, stamp, AUTHORITIES_MAX)?),
+        (Some(meta), Some(stamp)) if !counts => why_not(db, meta, stamp)?,
         _ => None,
     };
     let position = Position { epoch: db.epoch()?, number: position }.to_string();
@@ -88,35 +55,11 @@ pub(super) fn applied(db: &Db<Snapshot>, row: &EventRow, position: u64) -> Store
     Ok(Applied { position, at, counts, not_counting, content })
 }
 
-fn why_not(db: &Db<Snapshot>, meta: &Meta, stamp: Stamp, depth: usize) -> StoreResult<NotCounting> {
-    let found = match meta.authority {
-        Some(authority) => db.event(authority)?.map(|row| (authority, row)),
-        None => None,
-    };
-    let Some((standing_on, row)) = found else {
-        return Ok(NotCounting::Pending);
-    };
-    let authority = row.id.to_string();
-    if let (Some(above), Some(at)) = (&row.meta, row.stamp())
-        && !above.counts
-    {
-        let because = if depth == 0 { None } else { Some(Box::new(why_not(db, above, at, depth - 1)?)) };
-        return Ok(NotCounting::Authority { authority, because });
+/// Why an event does not count, by the rules of its protocol.
+fn why_not(db: &Db<Snapshot>, meta: &Meta, stamp: Stamp) -> StoreResult<Option<NotCounting>> {
+    match meta.kind {
+        EventKind::Space(_) => space::why_not(db, meta, stamp).map(Some),
     }
-    let act = permission(db, meta)?;
-    let mut role = membership(db, standing_on)?.role;
-    for limit in db.limits(standing_on, stamp)? {
-        let by = limit.from.id.to_string();
-        match limit.cap {
-            None => return Ok(NotCounting::Ended { authority, by, from: limit.from.at.0 }),
-            Some(cap) => role = role.min(cap),
-        }
-        if !act.is_permitted(role) {
-            return Ok(NotCounting::Lessened { authority, by, to: role.to_string() });
-        }
-    }
-    // A change of rights is a task of its own; until it has run, rows and rights may differ.
-    Ok(NotCounting::Pending)
 }
 
 fn content_note(db: &Db<Snapshot>, row: &EventRow, applied_at: Option<u64>) -> StoreResult<ContentNote> {

@@ -3,9 +3,8 @@
 use super::text;
 use super::waiting::{HuntState, hunted, oldest};
 use engine::reads::{Reads as _, StoreResult};
-use engine::receive::Keyring as _;
 use model::stage::Stage;
-use model::{EventId, Need, Seq};
+use model::{EventId, Nanos, Need, Seq};
 use serde::Serialize;
 use store::Db;
 use store::tables::Snapshot;
@@ -124,13 +123,10 @@ impl Walk<'_> {
 fn look_at(db: &Db<Snapshot>, need: &Need, space: Option<model::SpaceId>) -> StoreResult<Look> {
     let (state, next) = match need {
         Need::Event(id) => event_state(db, id)?,
-        Need::Key(key) => {
-            let here = space.is_some_and(|space| db.space_key(&space, key).is_some());
-            (if here { NeedState::Met } else { NeedState::Absent }, Vec::new())
-        }
         Need::Time(_) => (NeedState::Future, Vec::new()),
-        Need::Address { .. } | Need::GitObject { .. } | Need::GitData { .. } | Need::Content(..) => {
-            (NeedState::Absent, Vec::new())
+        other => {
+            let is_met = engine::release::is_met(db, other, space.as_ref(), Nanos(0))?;
+            (if is_met { NeedState::Met } else { NeedState::Absent }, Vec::new())
         }
     };
     let waiting = db.waiting(need, Seq(0), COUNTED_MAX)?;

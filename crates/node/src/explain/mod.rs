@@ -5,10 +5,12 @@
 
 mod applied;
 mod chain;
+mod space;
 mod waiting;
 
-pub use applied::{Applied, ContentNote, NotCounting};
+pub use applied::{Applied, ContentNote};
 pub use chain::{NeedState, Unmet};
+pub use space::NotCounting;
 pub use waiting::{HeldFilter, HeldList, HeldNeed, HuntState, WaitingItem, held};
 
 use engine::reads::{Reads as _, StoreResult};

@@ -4,11 +4,11 @@
 //! the script; a step that makes no sense does nothing.
 
 use super::TRANSIT_SECRET;
-use crate::cast::{Author, MadeEvent};
 use crate::disk::SimDisk;
+use crate::protocol::space::cast::{Author, MadeEvent};
+use crate::protocol::space::world::World;
 use crate::random::SeededRandom;
 use crate::requests::SimRequest;
-use crate::world::World;
 use engine::chains;
 use engine::policy::Policy;
 use engine::receive::{Arrival, DropReason};

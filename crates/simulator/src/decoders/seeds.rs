@@ -1,8 +1,8 @@
 //! What the fuzzer begins with: the golden vectors, what is made here, and some of both cut or changed.
 
 use super::{INLINE, PREKEY_SECRET, SPACE, master_key, space_key};
-use crate::cast::{Author, EventText, Wrapping, write};
 use crate::disk::SimDisk;
+use crate::protocol::space::cast::{Author, EventText, Wrapping, write};
 use crate::requests::SimRequest;
 use engine::chains::receive_blob;
 use engine::rows::Origin;

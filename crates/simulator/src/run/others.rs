@@ -1,7 +1,7 @@
 //! The other nodes as sources: what a node that hunts is told by them, honestly or not.
 
 use super::NODES;
-use crate::world::World;
+use crate::protocol::space::world::World;
 use engine::fetch;
 use model::{Group, Need};
 use node::fetch::hunter::{FetchError, Fetched, SourceDirectory};

@@ -304,7 +304,7 @@ impl<'t> Batch<'t> {
     pub(crate) fn report_bug(&mut self, what: &'static str) -> StoreResult<()> {
         *self.counts.entry("bug").or_default() += 1;
         tracing::error!(what, "an invariant was broken");
-        if cfg!(any(debug_assertions, feature = "planted")) { Err(StoreError::Broken(what.into())) } else { Ok(()) }
+        if cfg!(any(debug_assertions, feature = "simulation")) { Err(StoreError::Broken(what.into())) } else { Ok(()) }
     }
 
     /// Nothing is committed: what was only noted waits for the next batch.

@@ -11,7 +11,6 @@ use crate::tables::{Row, RowRange, Rows, Stored, TableReads};
 use engine::Opened;
 use engine::policy::Policy;
 use engine::reads::{KeptBlob, Reads, StoreError, StoreResult};
-use engine::receive;
 use engine::rows::{ContentLocation, ContentRow, EventRow, MembershipLimit, Owner};
 use model::stage::RefusalReason;
 use model::{AuthorKey, AuthorNo, Blob, ContentHash, EventId, Need, Seq, SpaceId, SpaceNo, Stamp};
@@ -166,7 +165,7 @@ impl<V: TableReads> Reads for Db<V> {
 
     fn open_event(&self, seq: Seq) -> StoreResult<Option<Opened>> {
         let Some(kept) = self.kept(seq)? else { return Ok(None) };
-        Ok(receive::reopen(self, &kept.blob))
+        Ok(engine::protocol::reopen(self, &kept.blob))
     }
 
     fn refused(&self, id: &EventId) -> StoreResult<Option<RefusalReason>> {

@@ -4,7 +4,7 @@
 use crate::at_rest::StorageKey;
 use crate::database::db::Db;
 use ed25519_dalek::SigningKey;
-use engine::receive::{Keyring, Transit};
+use engine::keyring::{Keyring, Transit};
 use model::crypto::SpaceKey;
 use model::{AuthorNo, Identity, KeyId, PrekeyId, SpaceId, TransitId};
 use std::collections::{HashMap, HashSet};

@@ -65,7 +65,7 @@ impl Batch<'_> {
         space: Option<SpaceId>,
     ) -> StoreResult<()> {
         put_or_remove(row_change, &mut self.db.tables.waiting, WaitingKey::new(need, seq), ())?;
-        let (Some(space), Need::Event(_) | Need::Key(_)) = (space, need) else { return Ok(()) };
+        let Some(space) = space.filter(|_| need.is_hunted_by_space()) else { return Ok(()) };
         if row_change == RowChange::Remove {
             self.perhaps_met.insert(Group::Space(space));
         }

@@ -61,7 +61,7 @@ impl Batch<'_> {
         let wrapped = self.shared.master.wrap(&transit.id().0, &bytes);
         self.db.tables.transits.insert(TransitName::new(transit.id()), &wrapped)?;
         let secret = std::sync::Arc::new(transit);
-        self.db.pending.keys.add_transit(engine::receive::Transit { secret, space, peer });
+        self.db.pending.keys.add_transit(engine::keyring::Transit { secret, space, peer });
         Ok(())
     }
 

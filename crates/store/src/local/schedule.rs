@@ -141,21 +141,13 @@ impl<V: TableReads> Db<V> {
     fn is_hunted(&self, need: &Need) -> StoreResult<bool> {
         Ok(match need {
             Need::Event(id) => self.seq(id)?.is_none(),
-            Need::Key(_) => true,
-            Need::Time(_) | Need::Content(..) => false,
-            Need::Address { .. } | Need::GitObject { .. } | Need::GitData { .. } => false,
+            _ => need.is_hunted_by_space(),
         })
     }
 
     /// The space of a known event, opened or not.
     pub fn space_of(&self, seq: Seq) -> StoreResult<Option<model::SpaceId>> {
         let Some(row) = self.event(seq)? else { return Ok(None) };
-        if let Some(meta) = row.meta {
-            return self.space_id(meta.space).map(Some);
-        }
-        Ok(self.kept(seq)?.and_then(|kept| match kept.blob.form() {
-            model::blob::BlobForm::Plain => None,
-            model::blob::BlobForm::Sealed { space, .. } | model::blob::BlobForm::Addressed { space, .. } => Some(space),
-        }))
+        engine::release::space_of(self, seq, &row)
     }
 }

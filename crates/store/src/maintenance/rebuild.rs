@@ -9,14 +9,10 @@ use crate::keys::EventNo;
 use crate::tables::drop_views;
 use engine::chains::rebuild_one;
 use engine::reads::{Reads, StoreResult};
-use engine::rows::EventRow;
+use engine::rows::{EventRow, Tier};
 use model::{Nanos, Seq, Stamp};
 use redb::WriteTransaction;
 use std::sync::Arc;
-
-use model::Kind;
-
-const TIERS: u8 = Kind::TIERS;
 
 impl Store {
     /// Builds all views again. Nothing else changes, journal positions included.
@@ -47,21 +43,21 @@ pub(crate) fn rebuild<'t>(
     drop_views(transaction)?;
     let mut batch = Batch::begin(shared, transaction, now)?;
     let (mut count, mut unreadable) = (0, 0);
-    for tier in 0..TIERS {
+    for tier in Tier::all() {
         let mut from = 0;
-        let mut founding: Vec<(Stamp, Seq)> = Vec::new();
+        let mut ordered: Vec<(Stamp, Seq)> = Vec::new();
         loop {
             let chunk = applied_of_tier(&batch, tier, from)?;
             let Some(last) = chunk.0 else { break };
             from = last + 1;
             for (stamp, seq) in chunk.1 {
                 count += 1;
-                if tier == 0 { founding.push((stamp, seq)) } else { unreadable += put_back(&mut batch, seq)? }
+                if tier.is_ordered() { ordered.push((stamp, seq)) } else { unreadable += put_back(&mut batch, seq)? }
             }
             progress(count);
         }
-        founding.sort();
-        for (_, seq) in founding {
+        ordered.sort();
+        for (_, seq) in ordered {
             unreadable += put_back(&mut batch, seq)?;
         }
     }
@@ -73,7 +69,7 @@ pub(crate) fn rebuild<'t>(
 type Chunk = (Option<u64>, Vec<(Stamp, Seq)>);
 
 /// The applied events of a tier among the next thousand, and the last number looked at.
-fn applied_of_tier(batch: &Batch<'_>, tier: u8, from: u64) -> StoreResult<Chunk> {
+fn applied_of_tier(batch: &Batch<'_>, tier: Tier, from: u64) -> StoreResult<Chunk> {
     let mut last = None;
     let mut found = Vec::new();
     for entry in batch.db.tables.events.range(EventNo::new(Seq(from))..)?.take(1000) {

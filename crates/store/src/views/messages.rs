@@ -8,8 +8,8 @@ use crate::encode::JournalEntry;
 use crate::keys::*;
 use crate::tables::TableReads;
 use crate::views::timeline::{HINT_REACTIONS, HINT_REFERS, HINT_REPLIES, HINT_VERSIONS};
+use engine::keyring::Keyring as _;
 use engine::reads::{Reads, SpaceReads as _, StoreResult};
-use engine::receive::Keyring as _;
 use engine::rows::{Meta, Register, RegisterKey, ThreadField};
 use model::blob::BlobForm;
 use model::content::{ChunkBinding, open_content};
@@ -28,6 +28,18 @@ pub enum ShownContent {
     Invalid,
     /// Deleted, by the event of that stamp.
     Deleted(Stamp),
+}
+
+impl ShownContent {
+    /// How a line of a view writes it.
+    pub(crate) fn line(&self) -> String {
+        match self {
+            ShownContent::Here(bytes) => format!("here:{}", model::crypto::content_hash(bytes)),
+            ShownContent::Absent => "absent".into(),
+            ShownContent::Invalid => "invalid".into(),
+            ShownContent::Deleted(by) => format!("deleted:{by}"),
+        }
+    }
 }
 
 /// A message, post or thread with its latest version.

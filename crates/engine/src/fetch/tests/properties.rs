@@ -63,7 +63,7 @@ proptest! {
     }
 }
 
-#[cfg(feature = "planted")]
+#[cfg(feature = "simulation")]
 mod planted {
     use super::driver;
     use model::planted::{PlantedBug, plant};

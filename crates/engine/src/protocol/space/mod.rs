@@ -9,6 +9,7 @@ pub mod counting;
 pub mod deletion;
 pub mod kinds;
 mod needs;
+pub(crate) mod open;
 pub mod rederive;
 pub mod validate;
 
@@ -19,6 +20,7 @@ use super::{AppliedEvent, AppliedReference, Lookup, Numbers, Protocol};
 use crate::change::Change;
 use crate::content::ContentCheck;
 use crate::context::StepContext;
+use crate::keyring::Keyring;
 use crate::policy::Policy;
 use crate::reads::{Reads, StoreResult};
 use crate::rows::{Meta, SpaceTask};
@@ -96,11 +98,11 @@ impl Protocol for Space {
     }
 
     /// What does not open under its key is unfit, for everybody who has the key.
-    fn judge_content<R: Reads>(db: &R, event: &Verified, wire: &[u8]) -> StoreResult<ContentCheck> {
-        Ok(match db.open_content(event, wire)? {
+    fn judge_content(keyring: &impl Keyring, policy: &Policy, event: &Verified, wire: &[u8]) -> ContentCheck {
+        match open::plain_content(keyring, policy.inline_bytes_max, event, wire) {
             Some(plain) => judge_body(event.kind, &plain),
             None => ContentCheck::Unfit,
-        })
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! A small world from a seed: people, spaces, and everything they say, honest and otherwise.
 
-use crate::cast::{Author, EventText, MadeEvent, Wrapping, chosen, found, grant, send_key, write};
+use crate::protocol::space::cast::{Author, EventText, MadeEvent, Wrapping, chosen, found, grant, send_key, write};
 use crate::random::SeededRandom;
 use engine::rows::ThreadField;
 use model::blob::Blob;

@@ -1,5 +1,8 @@
 //! Rows of the `space` protocol: memberships and their limits, edits, tombstones, and contributions to the views.
 
+mod check;
+mod dump;
+
 use crate::database::batch::{Batch, put_or_remove};
 use crate::database::db::{Db, stamped};
 use crate::encode::RoleCap;
@@ -7,9 +10,8 @@ use crate::keys::*;
 use crate::tables::TableReads;
 use engine::change::SpaceChange;
 use engine::reads::{SpaceReads, StoreResult};
-use engine::receive;
 use engine::rows::{Membership, MembershipLimit, RegisterKey, SpaceTask, Task};
-use model::{AuthorNo, Envelope, EventId, Seq, Stamp};
+use model::{AuthorNo, EventId, Seq, Stamp};
 
 impl Batch<'_> {
     pub(crate) fn apply_space(&mut self, change: SpaceChange) -> StoreResult<()> {
@@ -77,9 +79,5 @@ impl<V: TableReads> SpaceReads for Db<V> {
 
     fn reaction_winner(&self, target: Seq, author: AuthorNo) -> StoreResult<Option<(Stamp, Seq)>> {
         Self::last(self.tables.reactions().range(ReactionKey::of_author(target, author))?)
-    }
-
-    fn open_content(&self, envelope: &Envelope, wire: &[u8]) -> StoreResult<Option<Vec<u8>>> {
-        Ok(receive::plain_content(self, self.policy.inline_bytes_max, envelope, wire))
     }
 }

@@ -3,7 +3,7 @@
 //! It knows nothing of arrival, rows, counts of references or stages. It shares with the product only the formats and
 //! the wording of the lines.
 
-use crate::cast::MadeEvent;
+use crate::protocol::space::cast::MadeEvent;
 use model::crypto::{content_hash, public_space, space_id};
 use model::envelope::Role;
 use model::payload::{MemberRole, Payload};
