@@ -97,6 +97,8 @@ pub enum Action {
     Read,
     /// Something new under the user's name.
     Write,
+    /// An event that was signed elsewhere: its signature says whose it is, and the rules of the space whether it is valid.
+    Submit,
     /// A change of what somebody wrote: its author, or an admin of the space.
     Change,
     /// What concerns the caller alone: markers, blocks, own export.
@@ -159,7 +161,7 @@ pub fn decide(principal: &Principal, action: Action, facts: &Facts) -> Decision 
         (
             Principal::Key { user: Some(UserStanding::Member(MemberRole::Reader)), .. }
             | Principal::Session { user: UserStanding::Member(MemberRole::Reader), .. },
-            Action::Write | Action::Change,
+            Action::Write | Action::Submit | Action::Change,
         ) => Decision::Forbidden(READS_ONLY),
         (Principal::Key { role, user, .. }, _) => by_key(*role, user.is_some(), action),
         (Principal::Session { user, .. }, _) => by_session(*user, action),
@@ -180,7 +182,7 @@ fn by_key(role: KeyRole, has_user: bool, action: Action) -> Decision {
         }
         (KeyRole::Admin, Action::Write | Action::Own) if !has_user => Decision::Forbidden(NEEDS_USER),
         (_, Action::Operate) => Decision::Forbidden(NEEDS_OPERATOR),
-        (_, Action::Look | Action::Read | Action::Write | Action::Change) => Decision::Allow,
+        (_, Action::Look | Action::Read | Action::Write | Action::Submit | Action::Change) => Decision::Allow,
         (_, Action::Own | Action::Vouch | Action::Administer) => Decision::Allow,
     }
 }
@@ -188,7 +190,8 @@ fn by_key(role: KeyRole, has_user: bool, action: Action) -> Decision {
 fn by_session(user: UserStanding, action: Action) -> Decision {
     let is_admin = matches!(user, UserStanding::Member(role) if role >= MemberRole::Admin);
     match action {
-        Action::Look | Action::Read | Action::Write | Action::Change | Action::Own => Decision::Allow,
+        Action::Look | Action::Read | Action::Write | Action::Submit | Action::Change => Decision::Allow,
+        Action::Own => Decision::Allow,
         Action::Administer if is_admin => Decision::Allow,
         Action::Administer => Decision::Forbidden(NEEDS_ADMIN_ROLE),
         Action::Vouch => Decision::Forbidden(NEEDS_BACKEND),
@@ -235,6 +238,16 @@ mod tests {
         for action in [Action::Read, Action::Write, Action::Change, Action::Own] {
             assert_eq!(decide(&key(KeyRole::Frontend, None), action, &Facts::default()), Decision::Unproven);
         }
+    }
+
+    #[test]
+    fn what_was_signed_elsewhere_needs_no_user_but_a_reader_submits_nothing() {
+        let says = |principal| decide(&principal, Action::Submit, &Facts::default());
+        let reader = Some(UserStanding::Member(MemberRole::Reader));
+        assert_eq!(says(key(KeyRole::Backend, None)), Decision::Allow);
+        assert_eq!(says(key(KeyRole::Frontend, None)), Decision::Unproven);
+        assert_eq!(says(key(KeyRole::Backend, reader)), Decision::Forbidden(READS_ONLY));
+        assert_eq!(says(Principal::Nobody), Decision::Unproven);
     }
 
     #[test]

@@ -141,7 +141,7 @@ fn external_signing_routes() -> Vec<ApiRoute> {
         post "/v1/prepare" Read external_signing::prepare,
             "Prepare an event for a key that is elsewhere", body::<external_signing::PrepareBody>(),
             answers::<external_signing::Prepared>(200);
-        post "/v1/submit" Read external_signing::submit,
+        post "/v1/submit" Submit external_signing::submit,
             "Submit an event that was signed elsewhere", body::<external_signing::SubmitBody>(),
             answers_when::<external_signing::Submitted>(201, "It is applied"),
             answers_when::<external_signing::Submitted>(202, "It waits for what it names"),

@@ -54,7 +54,7 @@ impl WriterCommand for SubmitSigned {
     fn run(&self, batch: &mut Batch<'_>) -> Result<Submission, CommandError> {
         let no = users::space_no(batch, &self.space)?;
         let (principal, _) = principal(batch.db(), &self.space, &self.caller, batch.now())?;
-        check_access(&principal, Action::Write, &Facts::default())?;
+        check_access(&principal, Action::Submit, &Facts::default())?;
         let envelope = self.signed.envelope();
         if envelope.space != self.space {
             return Err(CommandError::OtherSpace);

@@ -18,42 +18,52 @@ enum Says {
 }
 use Says::{Forbidden, In, Unproven};
 
-/// Who asks, and what they are told for Look, Read, Write, Change, Own, Vouch, Administer, Operate.
-const TABLE: &[(&str, [Says; 8])] = &[
-    ("nobody", [In, Unproven, Unproven, Unproven, Unproven, Unproven, Unproven, Unproven]),
-    ("wrong key", [Unproven; 8]),
-    ("revoked key", [Unproven; 8]),
-    ("key in two headers", [Unproven; 8]),
-    ("frontend without user", [In, Unproven, Unproven, Unproven, Unproven, Forbidden, Forbidden, Forbidden]),
-    ("frontend with user, no signature", [Unproven; 8]),
-    ("frontend with wrong signature", [Unproven; 8]),
-    ("frontend with expired signature", [Unproven; 8]),
-    ("frontend with user", [In, In, In, In, In, Forbidden, Forbidden, Forbidden]),
-    ("frontend with removed user", [In, Forbidden, Forbidden, Forbidden, Forbidden, Forbidden, Forbidden, Forbidden]),
-    ("backend without user", [In, In, Forbidden, Forbidden, Forbidden, In, Forbidden, Forbidden]),
-    ("backend with user", [In, In, In, In, In, In, Forbidden, Forbidden]),
-    ("backend with removed user", [In, Forbidden, Forbidden, Forbidden, Forbidden, In, Forbidden, Forbidden]),
-    ("admin without user", [In, In, Forbidden, In, Forbidden, In, In, Forbidden]),
-    ("admin with user", [In, In, In, In, In, In, In, Forbidden]),
-    ("operator", [In, In, Forbidden, In, Forbidden, In, In, In]),
-    ("wrong operator", [Unproven; 8]),
-    ("session of a member", [In, In, In, In, In, Forbidden, Forbidden, Forbidden]),
-    ("session of an admin", [In, In, In, In, In, Forbidden, In, Forbidden]),
-    ("session of a removed user", [In, Forbidden, Forbidden, Forbidden, Forbidden, Forbidden, Forbidden, Forbidden]),
-    ("session of the operator", [In; 8]),
-    ("session that ended", [In, Unproven, Unproven, Unproven, Unproven, Unproven, Unproven, Unproven]),
+/// Who asks, and what they are told for Look, Read, Submit, Write, Change, Own, Vouch, Administer, Operate.
+const TABLE: &[(&str, [Says; 9])] = &[
+    ("nobody", [In, Unproven, Unproven, Unproven, Unproven, Unproven, Unproven, Unproven, Unproven]),
+    ("wrong key", [Unproven; 9]),
+    ("revoked key", [Unproven; 9]),
+    ("key in two headers", [Unproven; 9]),
+    ("frontend without user", [In, Unproven, Unproven, Unproven, Unproven, Unproven, Forbidden, Forbidden, Forbidden]),
+    ("frontend with user, no signature", [Unproven; 9]),
+    ("frontend with wrong signature", [Unproven; 9]),
+    ("frontend with expired signature", [Unproven; 9]),
+    ("frontend with user", [In, In, In, In, In, In, Forbidden, Forbidden, Forbidden]),
+    (
+        "frontend with removed user",
+        [In, Forbidden, Forbidden, Forbidden, Forbidden, Forbidden, Forbidden, Forbidden, Forbidden],
+    ),
+    ("backend without user", [In, In, In, Forbidden, Forbidden, Forbidden, In, Forbidden, Forbidden]),
+    ("backend with user", [In, In, In, In, In, In, In, Forbidden, Forbidden]),
+    (
+        "backend with removed user",
+        [In, Forbidden, Forbidden, Forbidden, Forbidden, Forbidden, In, Forbidden, Forbidden],
+    ),
+    ("admin without user", [In, In, In, Forbidden, In, Forbidden, In, In, Forbidden]),
+    ("admin with user", [In, In, In, In, In, In, In, In, Forbidden]),
+    ("operator", [In, In, In, Forbidden, In, Forbidden, In, In, In]),
+    ("wrong operator", [Unproven; 9]),
+    ("session of a member", [In, In, In, In, In, In, Forbidden, Forbidden, Forbidden]),
+    ("session of an admin", [In, In, In, In, In, In, Forbidden, In, Forbidden]),
+    (
+        "session of a removed user",
+        [In, Forbidden, Forbidden, Forbidden, Forbidden, Forbidden, Forbidden, Forbidden, Forbidden],
+    ),
+    ("session of the operator", [In; 9]),
+    ("session that ended", [In, Unproven, Unproven, Unproven, Unproven, Unproven, Unproven, Unproven, Unproven]),
 ];
 
 fn column(action: Action) -> usize {
     match action {
         Action::Look => 0,
         Action::Read => 1,
-        Action::Write => 2,
-        Action::Change => 3,
-        Action::Own => 4,
-        Action::Vouch => 5,
-        Action::Administer => 6,
-        Action::Operate => 7,
+        Action::Submit => 2,
+        Action::Write => 3,
+        Action::Change => 4,
+        Action::Own => 5,
+        Action::Vouch => 6,
+        Action::Administer => 7,
+        Action::Operate => 8,
     }
 }
 
