@@ -4,6 +4,7 @@
 //! blanked out. Each check is a file here that takes what was read and answers with violations; none of them reads or
 //! writes a file itself, so that each is tested with short texts.
 
+mod arms;
 mod calls;
 mod dependencies;
 mod lengths;
@@ -102,6 +103,7 @@ fn violations(root: &Path, sources: &[Source]) -> Result<Vec<Violation>> {
     if retired_names::IS_CHECKED {
         violations.extend(sources.iter().flat_map(retired_names::check));
     }
+    violations.extend(arms::check(sources, &read_list(root, arms::PATH)?));
     violations.extend(options::check(sources));
     violations.extend(words::load(root)?.iter().flat_map(|(path, text)| words::check(path, text)));
     violations.sort();
