@@ -25,7 +25,7 @@ use crate::release;
 use crate::rows::{EventRow, Origin, Outcome, TurnedAway};
 use ed25519_dalek::SigningKey;
 use model::stage::{ContentState, Stage};
-use model::{Nanos, Seq};
+use model::{Blob, Nanos, Seq};
 
 /// RECEIVE, for a packet from a peer.
 pub fn receive_packet(keyring: &impl Keyring, policy: &Policy, bytes: &[u8]) -> Result<Arrival, DropReason> {
@@ -44,6 +44,17 @@ pub fn receive_blob(
     origin: Origin,
 ) -> Result<Arrival, DropReason> {
     receive::parse(keyring, policy, blob, inline, origin)
+}
+
+/// RECEIVE, for a blob that the door of its own protocol has parsed.
+pub fn receive_parsed(
+    keyring: &impl Keyring,
+    policy: &Policy,
+    blob: Blob,
+    inline: Option<Vec<u8>>,
+    origin: Origin,
+) -> Result<Arrival, DropReason> {
+    receive::accept(keyring, policy, blob, inline, origin)
 }
 
 /// CREATE: outline, place, sign and seal. What was made then passes STORE and POST like anything else.

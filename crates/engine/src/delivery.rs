@@ -22,7 +22,7 @@ pub fn settle(
 ) -> StoreResult<()> {
     let meta = draft.meta()?;
     draft.is_being_applied = true;
-    let deleted = protocol::deleted_by(db, &draft.row.id, &meta)?;
+    let deleted = protocol::deleted_by(db, &draft.row.id, &meta, opened)?;
     content::recheck(policy, draft, deleted)?;
     if draft.row.content != ContentState::Missing {
         return Ok(());

@@ -9,6 +9,8 @@ use model::{AuthorKey, ContentHash, KeyId, SpaceId, Verified};
 pub enum Opened {
     /// Of the `space` protocol.
     Space(Verified),
+    #[cfg(feature = "simulation")]
+    Probe(model::probe::ProbeStatement),
 }
 
 impl Opened {
@@ -16,6 +18,8 @@ impl Opened {
     pub fn space(&self) -> SpaceId {
         match self {
             Opened::Space(envelope) => envelope.space,
+            #[cfg(feature = "simulation")]
+            Opened::Probe(_) => SpaceId::COMMONS,
         }
     }
 
@@ -23,6 +27,8 @@ impl Opened {
     pub fn author(&self) -> AuthorKey {
         match self {
             Opened::Space(envelope) => AuthorKey::Space(envelope.author),
+            #[cfg(feature = "simulation")]
+            Opened::Probe(statement) => AuthorKey::Probe(statement.author),
         }
     }
 
@@ -30,6 +36,8 @@ impl Opened {
     pub fn content(&self) -> (u64, ContentHash) {
         match self {
             Opened::Space(envelope) => (envelope.content_len, envelope.content_hash),
+            #[cfg(feature = "simulation")]
+            Opened::Probe(statement) => (statement.content_len, statement.content_hash),
         }
     }
 
@@ -42,6 +50,8 @@ impl Opened {
     pub fn as_space(&self) -> Option<&Verified> {
         match self {
             Opened::Space(envelope) => Some(envelope),
+            #[cfg(feature = "simulation")]
+            Opened::Probe(_) => None,
         }
     }
 
@@ -49,6 +59,8 @@ impl Opened {
     pub fn into_space(self) -> Option<Verified> {
         match self {
             Opened::Space(envelope) => Some(envelope),
+            #[cfg(feature = "simulation")]
+            Opened::Probe(_) => None,
         }
     }
 }

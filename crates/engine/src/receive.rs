@@ -91,7 +91,7 @@ pub fn gate(arrival: Arrival, transit: Option<&Transit>) -> Result<Arrival, Drop
     }
 }
 
-/// Parses a blob and opens it as far as the keys go. What opens to something invalid is dropped here.
+/// Parses a blob of the `space` protocol and opens it as far as the keys go.
 pub fn parse(
     keyring: &impl Keyring,
     policy: &Policy,
@@ -99,7 +99,17 @@ pub fn parse(
     inline: Option<Vec<u8>>,
     origin: Origin,
 ) -> Result<Arrival, DropReason> {
-    let blob = Blob::parse(blob)?;
+    accept(keyring, policy, Blob::parse(blob)?, inline, origin)
+}
+
+/// Opens a parsed blob as far as the keys go. What opens to something invalid is dropped here.
+pub fn accept(
+    keyring: &impl Keyring,
+    policy: &Policy,
+    blob: Blob,
+    inline: Option<Vec<u8>>,
+    origin: Origin,
+) -> Result<Arrival, DropReason> {
     let inline = inline.filter(|bytes| !bytes.is_empty());
     if inline.as_ref().is_some_and(|bytes| bytes.len() as u64 > policy.inline_bytes_max) {
         return Err(DropReason::Inline);

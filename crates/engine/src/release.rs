@@ -95,6 +95,8 @@ pub fn is_met(db: &impl Reads, need: &Need, space: Option<&SpaceId>, now: Nanos)
         Need::Key(key) => space.is_some_and(|space| db.space_key(space, key).is_some()),
         Need::Time(at) => *at <= now,
         Need::Address { .. } | Need::GitObject { .. } | Need::GitData { .. } | Need::Content(..) => false,
+        #[cfg(feature = "simulation")]
+        Need::Probe { .. } => crate::protocol::probe::is_met(db, need)?,
     })
 }
 

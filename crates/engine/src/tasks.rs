@@ -14,5 +14,7 @@ pub fn run_task(db: &impl Reads, policy: &Policy, task: Task) -> StoreResult<Vec
         Task::Content(space, hash, after) => delivery::arrived(db, policy, space, hash, after),
         Task::Join(space, after) => release::join(db, policy, space, after),
         Task::Space(task) => space::run_task(db, policy, task),
+        #[cfg(feature = "simulation")]
+        Task::Probe(task) => crate::protocol::probe::run_task(db, policy, task),
     }
 }

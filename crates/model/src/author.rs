@@ -3,39 +3,50 @@
 use crate::ids::Identity;
 use std::fmt;
 
+/// The code of the `space` protocol, where rows name a protocol.
+pub const SPACE_PROTOCOL: u8 = 1;
+
 /// The key of an author, whichever protocol it belongs to. Keys of two protocols are never the same author, even where
 /// their bytes are equal.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum AuthorKey {
     /// An identity of the `space` protocol.
     Space(Identity),
+    #[cfg(feature = "simulation")]
+    Probe(crate::probe::ProbeKey),
 }
 
 impl AuthorKey {
     /// The code of its protocol and the bytes of the key, as rows keep them.
     pub fn to_code(self) -> (u8, [u8; 32]) {
         match self {
-            AuthorKey::Space(identity) => (0, identity.0),
+            AuthorKey::Space(identity) => (SPACE_PROTOCOL, identity.0),
+            #[cfg(feature = "simulation")]
+            AuthorKey::Probe(key) => (crate::probe::PROBE_FORM, key.0),
         }
     }
 
     /// The author of these, if this release knows the protocol.
     pub fn from_code(protocol: u8, key: [u8; 32]) -> Option<AuthorKey> {
         match protocol {
-            0 => Some(AuthorKey::Space(Identity(key))),
+            SPACE_PROTOCOL => Some(AuthorKey::Space(Identity(key))),
+            #[cfg(feature = "simulation")]
+            crate::probe::PROBE_FORM => Some(AuthorKey::Probe(crate::probe::ProbeKey(key))),
             _ => None,
         }
     }
 
     /// Whom these bytes may be the key of: one author for each protocol.
     pub fn candidates(key: [u8; 32]) -> impl Iterator<Item = AuthorKey> {
-        (0..=u8::MAX).map_while(move |protocol| AuthorKey::from_code(protocol, key))
+        (0..=u8::MAX).filter_map(move |protocol| AuthorKey::from_code(protocol, key))
     }
 
     /// The identity, if the author belongs to the `space` protocol.
     pub fn identity(self) -> Option<Identity> {
         match self {
             AuthorKey::Space(identity) => Some(identity),
+            #[cfg(feature = "simulation")]
+            AuthorKey::Probe(_) => None,
         }
     }
 }
@@ -51,6 +62,8 @@ impl fmt::Display for AuthorKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             AuthorKey::Space(identity) => write!(f, "{identity}"),
+            #[cfg(feature = "simulation")]
+            AuthorKey::Probe(key) => write!(f, "{key}"),
         }
     }
 }

@@ -66,6 +66,8 @@ pub enum BlobForm {
     Sealed { space: SpaceId, key: KeyId },
     /// The holder of the prekey can read it.
     Addressed { space: SpaceId, prekey: PrekeyId },
+    #[cfg(feature = "simulation")]
+    Probe,
 }
 
 impl BlobForm {
@@ -74,6 +76,18 @@ impl BlobForm {
         match self {
             BlobForm::Plain => None,
             BlobForm::Sealed { space, .. } | BlobForm::Addressed { space, .. } => Some(space),
+            #[cfg(feature = "simulation")]
+            BlobForm::Probe => Some(SpaceId::COMMONS),
+        }
+    }
+
+    /// The space key that the envelope and its content are sealed under, if they are.
+    pub fn sealing_key(self) -> Option<(SpaceId, KeyId)> {
+        match self {
+            BlobForm::Sealed { space, key } => Some((space, key)),
+            BlobForm::Plain | BlobForm::Addressed { .. } => None,
+            #[cfg(feature = "simulation")]
+            BlobForm::Probe => None,
         }
     }
 }
@@ -87,13 +101,27 @@ pub struct Blob {
 }
 
 impl Blob {
-    /// Reads the form of these bytes and computes the event id. Nothing is decrypted or verified.
+    /// Reads the form of these bytes and computes the event id. Nothing is decrypted or verified. This is what comes in
+    /// from outside: a blob of the `space` protocol. Those of other protocols have doors of their own.
     pub fn parse(bytes: Vec<u8>) -> Result<Blob, BadBlob> {
+        #[cfg(feature = "simulation")]
+        if let Ok(BlobForm::Probe) = parse_form(&bytes) {
+            return Err(BadBlob::Version(crate::probe::PROBE_FORM));
+        }
+        Blob::parse_kept(bytes)
+    }
+
+    /// As [`Blob::parse`], for a blob of any protocol: one that is kept, or that came through its protocol's own door.
+    pub fn parse_kept(bytes: Vec<u8>) -> Result<Blob, BadBlob> {
         if bytes.len() > BLOB_BYTES_MAX {
             return Err(BadBlob::Long);
         }
         let form = parse_form(&bytes)?;
-        let id = event_id(&bytes);
+        let id = match form {
+            BlobForm::Plain | BlobForm::Sealed { .. } | BlobForm::Addressed { .. } => event_id(&bytes),
+            #[cfg(feature = "simulation")]
+            BlobForm::Probe => crate::probe::ProbeStatement::read(&bytes).map_err(|_| BadBlob::Short)?.id().short(),
+        };
         Ok(Blob { bytes, form, id })
     }
 
@@ -102,11 +130,13 @@ impl Blob {
         parse_form(bytes)
     }
 
-    /// The space of a plain blob, read from its outside; none for other forms.
-    pub fn plain_space_of(bytes: &[u8]) -> Option<SpaceId> {
+    /// The space of a blob that anyone can read, read from its outside; none for other forms.
+    pub fn open_space_of(bytes: &[u8]) -> Option<SpaceId> {
         match parse_form(bytes) {
             Ok(BlobForm::Plain) => bytes.get(PLAIN_SPACE_AT..)?.first_chunk::<16>().map(|space| SpaceId(*space)),
             Ok(BlobForm::Sealed { .. } | BlobForm::Addressed { .. }) | Err(_) => None,
+            #[cfg(feature = "simulation")]
+            Ok(BlobForm::Probe) => Some(SpaceId::COMMONS),
         }
     }
 
@@ -187,6 +217,8 @@ impl Blob {
         match self.form {
             BlobForm::Plain => self.bytes.get(1..).ok_or(BadBlob::Short),
             BlobForm::Sealed { .. } | BlobForm::Addressed { .. } => Err(BadBlob::Header),
+            #[cfg(feature = "simulation")]
+            BlobForm::Probe => Err(BadBlob::Header),
         }
     }
 
@@ -236,6 +268,8 @@ fn header(form: u8, space: &SpaceId, key: &[u8; 16]) -> Vec<u8> {
 fn parse_form(bytes: &[u8]) -> Result<BlobForm, BadBlob> {
     let (form, rest) = bytes.split_first().ok_or(BadBlob::Short)?;
     let needed = match *form {
+        #[cfg(feature = "simulation")]
+        crate::probe::PROBE_FORM => return Ok(BlobForm::Probe),
         PLAIN => ENVELOPE_BYTES_MIN,
         SEALED => 32 + NONCE_BYTES + TAG_BYTES + ENVELOPE_BYTES_MIN,
         ADDRESSED => 32 + BOX_OVERHEAD_BYTES + ENVELOPE_BYTES_MIN,

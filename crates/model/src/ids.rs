@@ -41,26 +41,26 @@ macro_rules! byte_ids {
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(&hex::encode(self.0))
             }
         }
 
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 write!(f, concat!($word, ":{}"), hex::encode(self.0))
             }
         }
 
-        impl FromStr for $name {
-            type Err = BadId;
+        impl std::str::FromStr for $name {
+            type Err = $crate::ids::BadId;
 
-            fn from_str(text: &str) -> Result<Self, BadId> {
+            fn from_str(text: &str) -> Result<Self, $crate::ids::BadId> {
                 let mut bytes = [0; $len];
                 match hex::decode_to_slice(text, &mut bytes) {
                     Ok(()) if text.bytes().all(|b| !b.is_ascii_uppercase()) => Ok($name(bytes)),
-                    _ => Err(BadId {
+                    _ => Err($crate::ids::BadId {
                         what: $article,
                         want: 2 * $len,
                         got: text.chars().take(80).collect(),
@@ -70,6 +70,9 @@ macro_rules! byte_ids {
         }
     )*};
 }
+
+#[cfg(feature = "simulation")]
+pub(crate) use byte_ids;
 
 byte_ids! {
     /// The id of an event: BLAKE2b-128 of its blob.

@@ -25,10 +25,12 @@ pub mod need;
 pub mod packet;
 pub mod payload;
 pub mod planted;
+#[cfg(feature = "simulation")]
+pub mod probe;
 pub mod reader;
 pub mod stage;
 
-pub use author::AuthorKey;
+pub use author::{AuthorKey, SPACE_PROTOCOL};
 pub use blob::Blob;
 pub use envelope::{Envelope, Reference, Role, Verified};
 pub use ids::{

@@ -45,6 +45,9 @@ pub enum Need {
     Time(Nanos),
     /// The bytes are verified and stored.
     Content(SpaceId, ContentHash),
+    /// A value of that author under that name is applied.
+    #[cfg(feature = "simulation")]
+    Probe { author: crate::probe::ProbeKey, name: String },
 }
 
 /// Why a text or a row is not a need.
@@ -84,6 +87,10 @@ impl Need {
             }
             Need::Time(at) => tagged(Need::TIME_TAG, &[&at.0.to_be_bytes()]),
             Need::Content(space, hash) => tagged(7, &[&space.0, &hash.0]),
+            #[cfg(feature = "simulation")]
+            Need::Probe { author, name } => {
+                tagged(crate::probe::PROBE_FORM, &[&author.0, &(name.len() as u16).to_be_bytes(), name.as_bytes()])
+            }
         }
     }
 
@@ -107,6 +114,11 @@ impl Need {
             }
             Need::TIME_TAG => Need::Time(reader.nanos()?),
             7 => Need::Content(SpaceId(reader.array()?), ContentHash(reader.array()?)),
+            #[cfg(feature = "simulation")]
+            crate::probe::PROBE_FORM => {
+                let author = crate::probe::ProbeKey(reader.array()?);
+                Need::Probe { author, name: read_identifier(reader)? }
+            }
             _ => return Err(BadNeed),
         })
     }
@@ -117,6 +129,8 @@ impl Need {
             Need::Content(..) => false,
             Need::Event(_) | Need::Key(_) | Need::Address { .. } | Need::Time(_) => true,
             Need::GitObject { .. } | Need::GitData { .. } => true,
+            #[cfg(feature = "simulation")]
+            Need::Probe { .. } => true,
         }
     }
 
@@ -126,6 +140,8 @@ impl Need {
             Need::Event(_) | Need::Key(_) => true,
             Need::Address { .. } | Need::GitObject { .. } | Need::GitData { .. } => false,
             Need::Time(_) | Need::Content(..) => false,
+            #[cfg(feature = "simulation")]
+            Need::Probe { .. } => true,
         }
     }
 
@@ -139,6 +155,8 @@ impl Need {
             Need::GitData { .. } => "repository",
             Need::Time(_) => "time",
             Need::Content(..) => "content",
+            #[cfg(feature = "simulation")]
+            Need::Probe { .. } => "probe",
         }
     }
 }
@@ -170,6 +188,8 @@ impl fmt::Display for Need {
             Need::GitData { owner, identifier } => write!(f, "repository:{owner}:{identifier}"),
             Need::Time(at) => write!(f, "time:{}", at.0),
             Need::Content(space, hash) => write!(f, "content:{space}:{hash}"),
+            #[cfg(feature = "simulation")]
+            Need::Probe { author, name } => write!(f, "probe:{author}:{name}"),
         }
     }
 }
@@ -252,6 +272,8 @@ impl Group {
             }
             Need::Time(_) => None,
             Need::Content(space, hash) => Some(Group::Content(*space, *hash)),
+            #[cfg(feature = "simulation")]
+            Need::Probe { .. } => Some(Group::Space(space)),
         }
     }
 

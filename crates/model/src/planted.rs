@@ -1,6 +1,6 @@
 //! Bugs that the simulator plants on purpose, to prove that it would catch them.
 //!
-//! A planted bug is chosen at run time, per thread, and exists only in builds with the feature `planted`; elsewhere
+//! A planted bug is chosen at run time, per thread, and exists only in builds with the feature `simulation`; elsewhere
 //! [`is_planted`] is the constant `false` and the compiler removes the branch. The simulator runs each bug over a few
 //! hundred seeds and expects at least one of them to fail.
 
@@ -83,6 +83,8 @@ bugs! {
     ReplacementEndsAll,
     /// An event of the future is applied at once.
     FutureAppliedNow,
+    /// Of two values of the probe protocol at the same time the one with the greatest id wins, as in the space protocol.
+    ProbeGreatestIdWins,
 }
 
 #[cfg(feature = "simulation")]

@@ -1,9 +1,13 @@
 //! One seed: a world is delivered to nodes in any order, with everything that can go wrong, and then compared.
 
 mod others;
+mod probes;
+mod sim_node;
 
 use self::others::Others;
 use crate::disk::{CrashLoss, SimDisk};
+use crate::protocol::probe::world::ProbeWorld;
+use crate::protocol::probe::{self, MadeProbe};
 use crate::protocol::space::cast::MadeEvent;
 use crate::protocol::space::reference::ReferenceModel;
 use crate::protocol::space::world::{BEGINNING, World};
@@ -12,17 +16,15 @@ use crate::requests::{SimReply, SimRequest};
 use engine::chains;
 use engine::fetch::{self, DomainLimits};
 use engine::policy::Policy;
-use engine::reads::{Reads, StoreError};
 use engine::rows::{Origin, Outcome};
 use model::crypto::{TransitSecret, content_hash};
 use model::packet::{self, PacketContent};
-use model::{ContentState, EventId, Nanos, Need, SpaceId};
+use model::{EventId, Nanos, Need, SpaceId};
 use node::WriterCore;
 use node::fetch::hunter::{FetchOrder, Fetched, Hunter};
 use node::node_commands::{Collect, Deliver, EndHunt, Prune};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use store::{MasterKey, Store, StoreOptions};
 
 /// How a run is told.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,6 +44,9 @@ enum Item {
     Lie(usize),
     Key(usize),
     WrongContent(usize),
+    Probe(usize),
+    ProbeContent(usize),
+    ProbeClash(usize),
 }
 
 struct SimNode {
@@ -59,6 +64,7 @@ struct SimNode {
 
 struct Run<'w> {
     world: &'w World,
+    probes: &'w ProbeWorld,
     random: SeededRandom,
     nodes: Vec<SimNode>,
     policy: Policy,
@@ -76,7 +82,8 @@ pub fn run(seed: u64, log: RunLog) -> Result<(), String> {
         releases_max: 1 + random.below(3),
         ..Policy::default()
     };
-    let mut run = Run { world: &world, random, nodes: Vec::new(), policy, log };
+    let probes = ProbeWorld::new(&mut SeededRandom::new(seed ^ 0x0070_726f_6265));
+    let mut run = Run { world: &world, probes: &probes, random, nodes: Vec::new(), policy, log };
     run.begin()?;
     run.live()?;
     run.heal()?;
@@ -137,6 +144,7 @@ impl Run<'_> {
         }
         items.extend((0..self.world.lies.len()).map(Item::Lie));
         items.extend((0..self.world.key_events[node].len()).map(Item::Key));
+        items.extend(self.probe_items());
         if self.random.percent(30) {
             items.push(Item::WrongContent(self.random.below(self.world.events.len())));
         }
@@ -193,8 +201,12 @@ impl Run<'_> {
     }
 
     fn prune(&mut self, at: usize) -> Result<(), String> {
-        let made = self.random.pick(&self.world.events);
-        let request = if self.random.percent(80) { SimRequest::prune(made.id) } else { SimRequest::want_back(made.id) };
+        let id = if self.random.percent(15) && !self.probes.events.is_empty() {
+            self.random.pick(&self.probes.events).id
+        } else {
+            self.random.pick(&self.world.events).id
+        };
+        let request = if self.random.percent(80) { SimRequest::prune(id) } else { SimRequest::want_back(id) };
         self.ask(at, vec![request])
     }
 
@@ -210,6 +222,9 @@ impl Run<'_> {
         let items: Vec<Item> = self.nodes[at].queue.drain(..count).collect();
         let mut requests = Vec::new();
         for item in &items {
+            if let Item::ProbeClash(index) = item {
+                self.clash(at, *index)?;
+            }
             requests.extend(self.request_of(at, *item));
         }
         self.nodes[at].now += self.random.next_u64() % 1_000_000_000;
@@ -247,6 +262,12 @@ impl Run<'_> {
                 let made = &self.world.events[index];
                 return checked_content(made.envelope.space, made.hash(), vec![1; made.wire.len()]);
             }
+            Item::Probe(index) => return self.probe_request(at, index),
+            Item::ProbeContent(index) => {
+                let made: &MadeProbe = &self.probes.events[index];
+                return checked_content(SpaceId::COMMONS, made.hash(), made.wire.clone());
+            }
+            Item::ProbeClash(_) => return None,
         };
         let number = space.and_then(|space| self.spaces().iter().position(|other| *other == space));
         match (by_packet, number) {
@@ -314,7 +335,13 @@ impl Run<'_> {
 
     /// Lets a node's fetcher ask the other nodes.
     fn hunt(&mut self, at: usize) -> Result<(), String> {
-        let others = Others { at, world: self.world, lies: self.random.percent(10), is_down: self.random.percent(20) };
+        let others = Others {
+            at,
+            world: self.world,
+            probes: self.probes,
+            lies: self.random.percent(10),
+            is_down: self.random.percent(20),
+        };
         for _ in 0..8 {
             let node = &mut self.nodes[at];
             let Some(core) = &node.core else { return Ok(()) };
@@ -388,6 +415,7 @@ impl Run<'_> {
                 });
                 let contents = contents.collect();
                 self.bring(at, contents)?;
+                self.bring_probes(at)?;
             }
         }
         Ok(())
@@ -415,7 +443,9 @@ impl Run<'_> {
             }
             let here = |made: &MadeEvent| !pruned.contains(&made.id);
             let model = ReferenceModel::new(self.world.events.iter().filter(kept).filter(has_key), &here);
-            difference(node.index, &model.lines(), &node.lines()?)?;
+            let shown = node.lines()?.into_iter().filter(|line| !probes::is_probe_line(line)).collect();
+            difference(node.index, &model.lines(), &shown)?;
+            self.compare_probes(node, &pruned)?;
             node.check_journal()?;
             node.check_stages(&model, self.world)?;
         }
@@ -426,9 +456,13 @@ impl Run<'_> {
     fn collect(&mut self) -> Result<(), String> {
         for at in 0..NODES {
             let before = self.nodes[at].lines()?;
-            self.nodes[at].now += 2 * DAY;
-            for _ in 0..3 {
-                self.ask(at, vec![SimRequest::Collect(Collect)])?;
+            // What waits a day at most gives its references back in the first round, and its content is collected in the
+            // second.
+            for _ in 0..2 {
+                self.nodes[at].now += 2 * DAY;
+                for _ in 0..3 {
+                    self.ask(at, vec![SimRequest::Collect(Collect)])?;
+                }
             }
             let node = &self.nodes[at];
             difference(at, &before, &node.lines()?)?;
@@ -457,7 +491,10 @@ fn arrive(
     blob: Vec<u8>,
     inline: Option<Vec<u8>>,
 ) -> Option<SimRequest> {
-    let arrival = chains::receive_blob(&**keys, policy, blob, inline, Origin::Import).ok()?;
+    let arrival = match probe::is_probe(&blob) {
+        true => probe::receive(keys, policy, blob, inline).ok()?,
+        false => chains::receive_blob(&**keys, policy, blob, inline, Origin::Import).ok()?,
+    };
     Some(SimRequest::arrive(arrival))
 }
 
@@ -473,155 +510,4 @@ fn difference(node: usize, want: &BTreeSet<String>, have: &BTreeSet<String>) -> 
     let missing: Vec<&String> = want.difference(have).take(3).collect();
     let extra: Vec<&String> = have.difference(want).take(3).collect();
     Err(format!("node {node} shows something else\n  expected {missing:#?}\n  shown {extra:#?}"))
-}
-
-impl SimNode {
-    fn open(&mut self, policy: Policy) -> Result<(), String> {
-        let options =
-            StoreOptions { policy, cache_bytes: 4 << 20, reserve_bytes: 0, random: store::KeySource::Seed(1) };
-        let disk = Arc::new(self.disk.clone());
-        let store = Store::open(disk, MasterKey::new(&MASTER), options).map_err(|why| why.to_string())?;
-        self.core = Some(WriterCore::new(store));
-        Ok(())
-    }
-
-    fn core(&self) -> Result<&WriterCore, String> {
-        self.core.as_ref().ok_or_else(|| "the node is down".to_owned())
-    }
-
-    fn request(&mut self, requests: Vec<SimRequest>) -> Result<Vec<SimReply>, String> {
-        let done = self.core()?.run(requests, Nanos(self.now));
-        match done {
-            Ok(done) => {
-                let replies = done.answers.into_iter().collect::<Result<Vec<_>, _>>().map_err(|why| why.to_string())?;
-                replies.iter().for_each(|reply| self.hear(reply));
-                Ok(replies)
-            }
-            Err(StoreError::Store(_) | StoreError::Full) if self.disk.is_dead() => Ok(Vec::new()),
-            Err(fault) => Err(fault.to_string()),
-        }
-    }
-
-    fn hear(&mut self, reply: &SimReply) {
-        if let SimReply::Arrived(
-            id,
-            Outcome::Applied(_) | Outcome::Held(..) | Outcome::Carried(_) | Outcome::Known(_),
-        ) = reply
-        {
-            self.acknowledged.insert(*id);
-        }
-    }
-
-    fn settle(&mut self) -> Result<(), String> {
-        self.core()?.settle(Nanos(self.now)).map_err(|fault| fault.to_string())
-    }
-
-    fn is_applied(&self, id: &EventId) -> bool {
-        let applied = || {
-            let db = self.core().ok()?.store().snapshot().ok()?;
-            let seq = db.seq(id).ok()??;
-            db.event(seq).ok()?.map(|row| row.is_applied())
-        };
-        !self.disk.is_dead() && applied() == Some(true)
-    }
-
-    /// An acknowledged event is there after any crash, unless its time was up.
-    fn check_acknowledged(&self) -> Result<(), String> {
-        let db = self.core()?.store().snapshot().map_err(|fault| fault.to_string())?;
-        for id in &self.acknowledged {
-            let known = db.is_known(id).map_err(|fault| fault.to_string())?;
-            let expired = db.expired_recently(id).map_err(|fault| fault.to_string())?;
-            let refused = db.refused(id).map_err(|fault| fault.to_string())?.is_some();
-            if !known && !expired && !refused {
-                return Err(format!("node {} acknowledged {id} and lost it", self.index));
-            }
-        }
-        Ok(())
-    }
-
-    fn verify(&self) -> Result<(), String> {
-        let report = self.core()?.store().verify(Nanos(self.now)).map_err(|fault| fault.to_string())?;
-        match report.problems.first() {
-            Some(problem) => Err(format!("node {}: {problem}", self.index)),
-            None => Ok(()),
-        }
-    }
-
-    fn lines(&self) -> Result<BTreeSet<String>, String> {
-        let db = self.core()?.store().snapshot().map_err(|fault| fault.to_string())?;
-        let mut lines = BTreeSet::new();
-        db.dump(&mut |line| {
-            lines.insert(line);
-        })
-        .map_err(|fault| fault.to_string())?;
-        Ok(lines)
-    }
-
-    fn pruned(&self) -> Result<BTreeSet<EventId>, String> {
-        let read = || {
-            let db = self.core().map_err(StoreError::Broken)?.store().snapshot()?;
-            let mut pruned = BTreeSet::new();
-            for seq in db.all_events()? {
-                pruned.extend(db.event(seq)?.filter(|row| row.content == ContentState::Pruned).map(|row| row.id));
-            }
-            Ok(pruned)
-        };
-        read().map_err(|fault: StoreError| fault.to_string())
-    }
-
-    /// One effect per cause: each event is applied once, and its content processed once unless it was taken away.
-    fn check_journal(&self) -> Result<(), String> {
-        use engine::rows::JournalKind::*;
-        let db = self.core()?.store().snapshot().map_err(|fault| fault.to_string())?;
-        let entries = db.journal(None, 0, usize::MAX).map_err(|fault| fault.to_string())?;
-        let mut applied: BTreeMap<_, i64> = BTreeMap::new();
-        let mut processed: BTreeMap<_, i64> = BTreeMap::new();
-        for (_, entry) in entries {
-            match entry.kind {
-                Applied => *applied.entry(entry.seq).or_default() += 1,
-                Processed => *processed.entry(entry.seq).or_default() += 1,
-                Deleted | Pruned => *processed.entry(entry.seq).or_default() = 0,
-                Undeleted | Hidden | Shown => {}
-            }
-            if applied.get(&entry.seq).is_some_and(|count| *count > 1) {
-                return Err(format!("{} was applied twice", entry.seq));
-            }
-            if processed.get(&entry.seq).is_some_and(|count| *count > 1) {
-                return Err(format!("the content of {} was processed twice", entry.seq));
-            }
-        }
-        Ok(())
-    }
-
-    /// What can be applied is applied; what cannot waits or is gone.
-    fn check_stages(&self, model: &ReferenceModel<'_>, world: &World) -> Result<(), String> {
-        for made in world.events.iter().filter(|made| !world.lost.contains(&made.id)) {
-            let readable = self.gets_keys || made.envelope.key.is_zero();
-            let want = readable && model.is_valid(made);
-            if self.is_applied(&made.id) != want {
-                let (id, kind) = (made.id, made.envelope.kind);
-                return Err(format!(
-                    "node {}: {kind} {id} should{} be applied",
-                    self.index,
-                    if want { "" } else { " not" }
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    /// After the grace nothing is kept that nobody refers to, and every file is spoken of.
-    fn check_collected(&self) -> Result<(), String> {
-        let db = self.core()?.store().snapshot().map_err(|fault| fault.to_string())?;
-        let (unused, files) = db.unused_and_files().map_err(|fault| fault.to_string())?;
-        let mut on_disk = store::Disk::list_files(&self.disk).map_err(|error| error.to_string())?;
-        on_disk.sort();
-        if unused > 0 {
-            return Err(format!("node {}: {unused} contents outlived their grace", self.index));
-        }
-        if files != on_disk {
-            return Err(format!("node {}: files {on_disk:?}, rows speak of {files:?}", self.index));
-        }
-        Ok(())
-    }
 }

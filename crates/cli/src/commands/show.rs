@@ -100,9 +100,9 @@ fn describe_event(db: &Db<Snapshot>, seq: Seq, row: &EventRow) -> Read<Answer> {
     let kept = db.kept(seq)?;
     let envelope = db.opened(seq)?;
     let blob = match kept.as_ref().map(|kept| kept.blob.form()) {
-        Some(BlobForm::Plain) => "plain".to_owned(),
         Some(BlobForm::Sealed { space, key }) => format!("sealed for space {space} under key {key}"),
         Some(BlobForm::Addressed { space, prekey }) => format!("sealed for space {space} to prekey {prekey}"),
+        Some(_) => "plain".to_owned(),
         None => "missing".to_owned(),
     };
     Ok(Answer {

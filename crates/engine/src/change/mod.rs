@@ -1,7 +1,11 @@
 //! What a step answers with: changes, which the one writer applies in one transaction.
 
+#[cfg(feature = "simulation")]
+mod probe;
 mod space;
 
+#[cfg(feature = "simulation")]
+pub use probe::ProbeChange;
 pub use space::SpaceChange;
 
 use crate::fetch;
@@ -63,6 +67,9 @@ pub enum Change {
     Wanted(Group, fetch::NeedOrigin),
     /// A change of rows that only the `space` protocol has.
     Space(SpaceChange),
+    /// A change of rows that only the `probe` protocol has.
+    #[cfg(feature = "simulation")]
+    Probe(ProbeChange),
     /// Something that someone should know: counted, and logged at a bounded rate.
     Count(&'static str),
 }

@@ -44,7 +44,7 @@ pub(super) fn begin<P: Protocol, R: Reads>(
 ) -> StoreResult<StepResult<()>> {
     if !event.was_opened {
         let meta = P::outline(inner, event.numbers);
-        let deleted = P::deleted_by(db, &event.draft.row.id, &meta)?;
+        let deleted = P::deleted_by(db, &event.draft.row.id, &meta, inner)?;
         event.draft.row.meta = Some(meta);
         content::begin(&event.context.policy, &mut event.draft, deleted)?;
     }

@@ -4,6 +4,8 @@
 //! protocol is [`Protocol`]; the macro `of_protocol` is the one match that picks it. A protocol is a folder here, with a
 //! file for each step and for each small family of kinds, and a file in each of `rows`, `change` and `reads`.
 
+#[cfg(feature = "simulation")]
+pub mod probe;
 pub mod space;
 
 use crate::change::Change;
@@ -106,7 +108,7 @@ pub trait Protocol {
     fn meets(event: &Self::Opened) -> Vec<Need>;
 
     /// The least delete that reaches an event, if any does.
-    fn deleted_by<R: Reads>(db: &R, id: &EventId, meta: &Meta) -> StoreResult<Option<Stamp>>;
+    fn deleted_by<R: Reads>(db: &R, id: &EventId, meta: &Meta, event: &Self::Opened) -> StoreResult<Option<Stamp>>;
 
     /// Until when such an event may be held.
     fn hold_until(policy: &Policy, now: Nanos) -> Nanos;
@@ -129,6 +131,11 @@ macro_rules! of_protocol {
                 type P = $crate::protocol::space::Space;
                 $body
             }
+            #[cfg(feature = "simulation")]
+            $crate::opened::Opened::Probe($event) => {
+                type P = $crate::protocol::probe::Probe;
+                $body
+            }
         }
     };
 }
@@ -142,6 +149,11 @@ macro_rules! of_kind {
                 type P = $crate::protocol::space::Space;
                 $body
             }
+            #[cfg(feature = "simulation")]
+            $crate::rows::EventKind::Probe(_) => {
+                type P = $crate::protocol::probe::Probe;
+                $body
+            }
         }
     };
 }
@@ -151,6 +163,8 @@ pub(crate) use of_kind;
 pub fn open(keyring: &impl Keyring, blob: &Blob) -> Opening {
     match blob.form() {
         BlobForm::Plain | BlobForm::Sealed { .. } | BlobForm::Addressed { .. } => space::open::open(keyring, blob),
+        #[cfg(feature = "simulation")]
+        BlobForm::Probe => probe::open(blob),
     }
 }
 
@@ -160,6 +174,8 @@ pub fn reopen(keyring: &impl Keyring, blob: &Blob) -> Option<Opened> {
         BlobForm::Plain | BlobForm::Sealed { .. } | BlobForm::Addressed { .. } => {
             space::open::reopen(keyring, blob).map(Opened::Space)
         }
+        #[cfg(feature = "simulation")]
+        BlobForm::Probe => probe::reopen(blob),
     }
 }
 
@@ -174,8 +190,8 @@ pub fn is_same(opened: &Opened, kept: &[u8], came: &[u8]) -> bool {
 }
 
 /// The least delete that reaches an event, if any does.
-pub fn deleted_by<R: Reads>(db: &R, id: &EventId, meta: &Meta) -> StoreResult<Option<Stamp>> {
-    of_kind!(meta.kind => P::deleted_by(db, id, meta))
+pub fn deleted_by<R: Reads>(db: &R, id: &EventId, meta: &Meta, opened: &Opened) -> StoreResult<Option<Stamp>> {
+    of_protocol!(opened, event => P::deleted_by(db, id, meta, event))
 }
 
 /// Until when an event of that kind may be held; one that was never opened waits as those of the `space` protocol do.

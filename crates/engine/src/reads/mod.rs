@@ -1,7 +1,11 @@
 //! The one trait through which the engine looks at what is kept; what only one protocol has is a trait beside it.
 
+#[cfg(feature = "simulation")]
+mod probe;
 mod space;
 
+#[cfg(feature = "simulation")]
+pub use probe::ProbeReads;
 pub use space::SpaceReads;
 
 use crate::keyring::Keyring;
@@ -36,8 +40,20 @@ pub struct KeptBlob {
     pub inline: Option<Vec<u8>>,
 }
 
+/// What the rules of each protocol look at beside what all do.
+#[cfg(not(feature = "simulation"))]
+pub trait ProtocolReads: SpaceReads {}
+#[cfg(not(feature = "simulation"))]
+impl<R: SpaceReads> ProtocolReads for R {}
+
+/// What the rules of each protocol look at beside what all do.
+#[cfg(feature = "simulation")]
+pub trait ProtocolReads: SpaceReads + ProbeReads {}
+#[cfg(feature = "simulation")]
+impl<R: SpaceReads + ProbeReads> ProtocolReads for R {}
+
 /// Everything the engine may look at. One snapshot: no answer changes while a step runs.
-pub trait Reads: SpaceReads + Keyring {
+pub trait Reads: ProtocolReads + Keyring {
     /// The number of a known event.
     fn seq(&self, id: &EventId) -> StoreResult<Option<Seq>>;
     /// The row of a known event.

@@ -1,13 +1,17 @@
 //! What is kept of an event and of its content, whichever protocol it belongs to; the rows of a protocol's own are in a
 //! file beside this one.
 
+#[cfg(feature = "simulation")]
+mod probe;
 mod space;
 
+#[cfg(feature = "simulation")]
+pub use probe::ProbeTask;
 pub use space::{Membership, MembershipLimit, Register, RegisterKey, SpaceTask, ThreadField, ViewRow};
 
 use model::payload::MemberRole;
 use model::stage::{ContentState, RefusalReason, Stage};
-use model::{AuthorNo, ContentHash, EventId, Kind, Nanos, Seq, SpaceId, SpaceNo, Stamp};
+use model::{AuthorNo, ContentHash, EventId, Kind, Nanos, SPACE_PROTOCOL, Seq, SpaceId, SpaceNo, Stamp};
 
 /// Through which door an event came first. Kept locally, never replicated.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -25,6 +29,8 @@ pub enum Origin {
 pub enum EventKind {
     /// A kind of the `space` protocol.
     Space(Kind),
+    #[cfg(feature = "simulation")]
+    Probe(model::probe::ProbeKind),
 }
 
 impl EventKind {
@@ -32,6 +38,8 @@ impl EventKind {
     pub fn space(self) -> Option<Kind> {
         match self {
             EventKind::Space(kind) => Some(kind),
+            #[cfg(feature = "simulation")]
+            EventKind::Probe(_) => None,
         }
     }
 
@@ -39,20 +47,26 @@ impl EventKind {
     pub fn word(self) -> &'static str {
         match self {
             EventKind::Space(kind) => kind.word(),
+            #[cfg(feature = "simulation")]
+            EventKind::Probe(kind) => kind.word(),
         }
     }
 
     /// The codes of its protocol and of the kind within it, as rows keep them.
     pub fn to_code(self) -> (u8, u16) {
         match self {
-            EventKind::Space(kind) => (0, kind.code()),
+            EventKind::Space(kind) => (SPACE_PROTOCOL, kind.code()),
+            #[cfg(feature = "simulation")]
+            EventKind::Probe(kind) => (model::probe::PROBE_FORM, kind.code()),
         }
     }
 
     /// The kind of these codes, if this release knows the protocol.
     pub fn from_code(protocol: u8, kind: u16) -> Option<EventKind> {
         match protocol {
-            0 => Some(EventKind::Space(Kind::from_code(kind))),
+            SPACE_PROTOCOL => Some(EventKind::Space(Kind::from_code(kind))),
+            #[cfg(feature = "simulation")]
+            model::probe::PROBE_FORM => model::probe::ProbeKind::from_code(kind).map(EventKind::Probe),
             _ => None,
         }
     }
@@ -61,6 +75,8 @@ impl EventKind {
     pub fn tier(self) -> Tier {
         match self {
             EventKind::Space(kind) => Tier::Space(kind.tier()),
+            #[cfg(feature = "simulation")]
+            EventKind::Probe(_) => Tier::Probe,
         }
     }
 }
@@ -70,18 +86,25 @@ impl EventKind {
 pub enum Tier {
     /// Of the `space` protocol: what a kind needs is of a lower tier.
     Space(u8),
+    #[cfg(feature = "simulation")]
+    Probe,
 }
 
 impl Tier {
     /// Every tier, those first that others need.
     pub fn all() -> impl Iterator<Item = Tier> {
-        (0..Kind::TIERS).map(Tier::Space)
+        let tiers = (0..Kind::TIERS).map(Tier::Space);
+        #[cfg(feature = "simulation")]
+        let tiers = tiers.chain([Tier::Probe]);
+        tiers
     }
 
     /// Whether its events need each other, so that they go back in the order of their stamps.
     pub fn is_ordered(self) -> bool {
         match self {
             Tier::Space(tier) => tier == 0,
+            #[cfg(feature = "simulation")]
+            Tier::Probe => false,
         }
     }
 }
@@ -96,6 +119,8 @@ impl std::fmt::Display for EventKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             EventKind::Space(kind) => kind.fmt(f),
+            #[cfg(feature = "simulation")]
+            EventKind::Probe(kind) => f.write_str(kind.word()),
         }
     }
 }
@@ -254,6 +279,9 @@ pub enum Task {
     Join(SpaceId, Seq),
     /// Work of the `space` protocol.
     Space(SpaceTask),
+    /// Work of the `probe` protocol.
+    #[cfg(feature = "simulation")]
+    Probe(ProbeTask),
 }
 
 /// What became of an arrival.

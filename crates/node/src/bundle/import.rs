@@ -143,8 +143,8 @@ impl Run<'_> {
 
     /// Whether nothing more will be answered.
     fn is_over(&self) -> bool {
-        let probe = self.node.submit(Tick, |_| ());
-        matches!(probe, Err(RequestError::Stopped)) || self.tally.lock().failure.is_some()
+        let answer = self.node.submit(Tick, |_| ());
+        matches!(answer, Err(RequestError::Stopped)) || self.tally.lock().failure.is_some()
     }
 
     /// Waits until everything that was read is committed and nothing is left that could go on by itself.

@@ -115,9 +115,9 @@ pub fn explain(db: &Db<Snapshot>, id: &EventId) -> StoreResult<Explanation> {
         return Ok(Explanation { id: *id, standing: absent(db, id)?, arrival: None, waiters });
     };
     let standing = match &row.stage {
-        Stage::Held { unmet, since, .. } => {
+        Stage::Held { unmet, since, until } => {
             let (needs, cycles) = chain::follow(db, id, seq, unmet)?;
-            StageExplanation::Held { since: since.0, until: since.plus(db.policy().hold_nanos).0, needs, cycles }
+            StageExplanation::Held { since: since.0, until: until.0, needs, cycles }
         }
         Stage::Ready => StageExplanation::Ready,
         Stage::Carried => StageExplanation::Carried { space: db.space_of(seq)?.map(|space| space.to_string()) },

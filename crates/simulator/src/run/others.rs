@@ -1,9 +1,11 @@
 //! The other nodes as sources: what a node that hunts is told by them, honestly or not.
 
 use super::NODES;
+use crate::protocol::probe::MadeProbe;
+use crate::protocol::probe::world::ProbeWorld;
 use crate::protocol::space::world::World;
 use engine::fetch;
-use model::{Group, Need};
+use model::{Group, Need, SpaceId};
 use node::fetch::hunter::{FetchError, Fetched, SourceDirectory};
 
 /// The other nodes, as a source: they have everything that is not lost, and may bring something else.
@@ -11,6 +13,7 @@ use node::fetch::hunter::{FetchError, Fetched, SourceDirectory};
 pub(super) struct Others<'w> {
     pub(super) at: usize,
     pub(super) world: &'w World,
+    pub(super) probes: &'w ProbeWorld,
     pub(super) lies: bool,
     pub(super) is_down: bool,
 }
@@ -22,6 +25,16 @@ impl Others<'_> {
             Need::Event(id) if !world.lost.contains(id) => {
                 let made = world.events.iter().find(|made| made.id == *id)?;
                 Some(Fetched::Event { blob: made.blob.clone(), inline: made.inline(world.inline_max) })
+            }
+            Need::Probe { author, name } => {
+                let is_it = |made: &MadeProbe| made.statement.author == *author && made.statement.name == *name;
+                let (_, made) = self.probes.kept().find(|(_, made)| is_it(made))?;
+                Some(Fetched::Event { blob: made.statement.sign(0), inline: made.inline(world.inline_max) })
+            }
+            Need::Content(SpaceId::COMMONS, hash) => {
+                let made = self.probes.events.iter().find(|made| made.hash() == *hash)?;
+                let bytes = if self.lies { vec![0; made.wire.len()] } else { made.wire.clone() };
+                Some(Fetched::Content { space: SpaceId::COMMONS, hash: *hash, bytes })
             }
             Need::Content(space, hash) => {
                 let made = world.events.iter().find(|made| made.hash() == *hash && made.envelope.space == *space)?;

@@ -197,6 +197,8 @@ impl<'t> Batch<'t> {
                 self.db.tables.by_author.insert(AuthorStamp::new(space, author, stamp), seq)
             }
             Change::Space(change) => self.apply_space(change),
+            #[cfg(feature = "simulation")]
+            Change::Probe(change) => self.apply_probe(change),
             Change::Key(space, secret) => self.add_key(space, secret),
             Change::Joined(space) => self.db.tables.joined.insert(SpaceIdKey::new(space), ()),
             Change::Gap(row_change, space, author, parent) => {

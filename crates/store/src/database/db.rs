@@ -157,7 +157,7 @@ impl<V: TableReads> Reads for Db<V> {
 
     fn kept(&self, seq: Seq) -> StoreResult<Option<KeptBlob>> {
         let kept = self.with_event(seq, |parts| {
-            let blob = Blob::parse(parts.blob.to_vec()).map_err(|_| broken("a blob"))?;
+            let blob = Blob::parse_kept(parts.blob.to_vec()).map_err(|_| broken("a blob"))?;
             Ok(KeptBlob { blob, inline: self.open_inline(&parts)? })
         })?;
         kept.transpose()

@@ -65,7 +65,7 @@ impl<V: TableReads> Db<V> {
     pub(crate) fn open_inline(&self, parts: &encode::EventParts<'_>) -> StoreResult<Option<Vec<u8>>> {
         match &parts.inline {
             Some(inline) if inline.is_at_rest => {
-                let space = Blob::plain_space_of(parts.blob).ok_or_else(|| broken("protected inline content"))?;
+                let space = Blob::open_space_of(parts.blob).ok_or_else(|| broken("protected inline content"))?;
                 self.open_at_rest(&space, &inline_name(&parts.row.id), &inline.bytes)
             }
             Some(inline) => Ok(Some(inline.bytes.to_vec())),

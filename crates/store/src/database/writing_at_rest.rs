@@ -6,7 +6,6 @@ use crate::database::batch::Batch;
 use crate::database::db::PendingRow;
 use crate::keys::*;
 use engine::reads::{Reads as _, StoreResult};
-use model::blob::BlobForm;
 use model::{Blob, ContentHash, Seq, SpaceId, SpaceNo};
 use std::sync::Arc;
 
@@ -101,13 +100,13 @@ impl Batch<'_> {
             return Ok(false);
         };
         let form = self.db.with_event(seq, |parts| Blob::form_of(parts.blob).ok())?.flatten();
-        Ok(matches!(form, Some(BlobForm::Sealed { .. })))
+        Ok(form.is_some_and(|form| form.sealing_key().is_some()))
     }
 
     /// Inline content in the form in which it rests beside its blob; what rests already stays as it is.
     pub(crate) fn rest_inline(&mut self, pending: &mut PendingRow) -> StoreResult<()> {
         let Some(inline) = pending.inline.as_mut().filter(|inline| !inline.is_at_rest) else { return Ok(()) };
-        let Some(space) = Blob::plain_space_of(&pending.blob) else { return Ok(()) };
+        let Some(space) = Blob::open_space_of(&pending.blob) else { return Ok(()) };
         let writing = self.writing(&space)?;
         if writing.protection != Protection::Nothing {
             let bytes = writing.content(&space, &inline_name(&pending.row.id), &inline.bytes);

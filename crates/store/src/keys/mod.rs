@@ -8,10 +8,14 @@
 
 mod fixed;
 mod parts;
+#[cfg(feature = "simulation")]
+mod probe;
 mod varying;
 
 pub use fixed::*;
 pub use parts::{KeyField, UserHash};
+#[cfg(feature = "simulation")]
+pub use probe::*;
 pub use varying::*;
 
 /// A key of a table: its type in Rust, and how bytes from elsewhere become one.

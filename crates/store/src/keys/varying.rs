@@ -194,6 +194,10 @@ impl TaskKey<'static> {
                 join(&[&[4], &target.0.to_be_bytes(), &after.to_bytes()])
             }
             Task::Join(space, after) => join(&[&[5], &space.0, &after.0.to_be_bytes()]),
+            #[cfg(feature = "simulation")]
+            Task::Probe(task) => {
+                join(&[&[model::probe::PROBE_FORM], &task.author.0.to_be_bytes(), &task.name.0, &task.after.to_bytes()])
+            }
         })
     }
 
@@ -217,6 +221,12 @@ impl TaskKey<'_> {
                 }
                 4 => Task::Space(SpaceTask::Versions(Seq(reader.u64()?), Stamp::from_bytes(reader.array()?))),
                 5 => Task::Join(SpaceId(reader.array()?), Seq(reader.u64()?)),
+                #[cfg(feature = "simulation")]
+                model::probe::PROBE_FORM => Task::Probe(engine::rows::ProbeTask {
+                    author: AuthorNo(reader.u32()?),
+                    name: model::probe::ProbeName(reader.array()?),
+                    after: Stamp::from_bytes(reader.array()?),
+                }),
                 _ => return Err(TooShort),
             })
         };

@@ -40,6 +40,8 @@ impl<V: TableReads> Db<V> {
 
     /// Every line of every view, in no particular order.
     pub fn dump(&self, out: &mut impl FnMut(String)) -> StoreResult<()> {
+        #[cfg(feature = "simulation")]
+        self.dump_probe(out)?;
         self.dump_space(out)
     }
 

@@ -208,7 +208,7 @@ impl Batch<'_> {
         for row in self.db.tables.events.range((after_bound::<EventNo>(&cursor.after)?, Bound::Unbounded))?.take(most) {
             let row = row?;
             let parts = decode_event(row.value()?)?;
-            let owner = Blob::plain_space_of(parts.blob).filter(|owner| space.is_none_or(|space| space == *owner));
+            let owner = Blob::open_space_of(parts.blob).filter(|owner| space.is_none_or(|space| space == *owner));
             rows.push((row.key().seq(), owner, parts.row.id, parts.inline.map(Inline::into_owned)));
         }
         let page = rows.len();
@@ -331,9 +331,8 @@ impl Batch<'_> {
         for row in self.db.tables.by_author.range(AuthorStamp::of_space(space))? {
             let seq = row?.value()?;
             match self.db.with_event(seq, |parts| Blob::form_of(parts.blob).ok())?.flatten() {
-                Some(BlobForm::Plain) => return Ok(false),
-                Some(BlobForm::Sealed { .. }) => return Ok(true),
                 Some(BlobForm::Addressed { .. }) | None => {}
+                Some(form) => return Ok(form.sealing_key().is_some()),
             }
         }
         Ok(false)

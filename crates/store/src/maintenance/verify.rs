@@ -87,6 +87,8 @@ impl Store {
             check.usage()?;
             check.schedule()?;
             db.check_space(&mut |problem| check.wrong(problem))?;
+            #[cfg(feature = "simulation")]
+            db.check_probe(&mut |problem| check.wrong(problem))?;
             check.shared_rows()?;
             check.views(self, rebuilding_at)?;
         }
@@ -148,7 +150,7 @@ impl Check<'_> {
     /// Inline content that rests protected opens, unless its keys were destroyed.
     fn inline(&mut self, seq: Seq, parts: &encode::EventParts<'_>) -> StoreResult<()> {
         let is_at_rest = parts.inline.as_ref().is_some_and(|inline| inline.is_at_rest);
-        match (self.db.open_inline(parts), model::Blob::plain_space_of(parts.blob)) {
+        match (self.db.open_inline(parts), model::Blob::open_space_of(parts.blob)) {
             (Ok(None), Some(space)) if is_at_rest => {
                 self.unreadable(&space, || format!("{seq}: the key of its inline content is gone"))
             }

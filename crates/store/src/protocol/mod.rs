@@ -1,3 +1,5 @@
-//! Rows that only one protocol has: a file for each protocol, read and written for the engine.
+//! Rows that only one protocol has: a folder for each protocol, read and written for the engine, dumped and checked.
 
+#[cfg(feature = "simulation")]
+mod probe;
 mod space;

@@ -32,88 +32,97 @@ use rows::TableName;
 use std::ops::Bound;
 
 macro_rules! tables {
-    ($($(#[$doc:meta])* $class:ident $field:ident: $key:ty => $value:ty = $name:literal;)*) => {
+    ($($(#[$meta:meta])* $class:ident $field:ident: $key:ty => $value:ty = $name:literal;)*) => {
         /// Every table, open for writing.
         #[allow(missing_docs)]
-        pub struct Tables<'t> { $(pub $field: Rows<Table<'t, $key, Stored<$value>>, $key, $value>,)* }
+        pub struct Tables<'t> { $($(#[$meta])* pub $field: Rows<Table<'t, $key, Stored<$value>>, $key, $value>,)* }
 
         /// Every table, as of one moment.
         #[allow(missing_docs)]
-        pub struct Snapshot { $(pub $field: Rows<ReadOnlyTable<$key, Stored<$value>>, $key, $value>,)* }
+        pub struct Snapshot { $($(#[$meta])* pub $field: Rows<ReadOnlyTable<$key, Stored<$value>>, $key, $value>,)* }
 
         /// What can be read from either.
         pub trait TableReads {
-            $($(#[$doc])* fn $field(&self) -> &Rows<impl ReadableTable<$key, Stored<$value>>, $key, $value>;)*
+            $($(#[$meta])* fn $field(&self) -> &Rows<impl ReadableTable<$key, Stored<$value>>, $key, $value>;)*
         }
 
         impl TableReads for Tables<'_> {
-            $(fn $field(&self) -> &Rows<impl ReadableTable<$key, Stored<$value>>, $key, $value> { &self.$field })*
+            $($(#[$meta])* fn $field(&self) -> &Rows<impl ReadableTable<$key, Stored<$value>>, $key, $value> { &self.$field })*
         }
 
         impl TableReads for Snapshot {
-            $(fn $field(&self) -> &Rows<impl ReadableTable<$key, Stored<$value>>, $key, $value> { &self.$field })*
+            $($(#[$meta])* fn $field(&self) -> &Rows<impl ReadableTable<$key, Stored<$value>>, $key, $value> { &self.$field })*
         }
 
         impl<'t> Tables<'t> {
             /// Opens every table, creating those that are not there yet.
-            pub fn open(transaction: &'t WriteTransaction) -> StoreResult<Tables<'t>> {
+            #[allow(unused_doc_comments)]
+        pub fn open(transaction: &'t WriteTransaction) -> StoreResult<Tables<'t>> {
                 Ok(Tables {
-                    $($field: Rows::new(transaction.open_table(TableDefinition::new($name)).map_err(fault)?, NAMES.$field),)*
+                    $($(#[$meta])* $field: Rows::new(transaction.open_table(TableDefinition::new($name)).map_err(fault)?, NAMES.$field),)*
                 })
             }
         }
 
         impl Snapshot {
             /// Opens every table as of this transaction.
-            pub fn open(transaction: &ReadTransaction) -> StoreResult<Snapshot> {
+            #[allow(unused_doc_comments)]
+        pub fn open(transaction: &ReadTransaction) -> StoreResult<Snapshot> {
                 Ok(Snapshot {
-                    $($field: Rows::new(transaction.open_table(TableDefinition::new($name)).map_err(fault)?, NAMES.$field),)*
+                    $($(#[$meta])* $field: Rows::new(transaction.open_table(TableDefinition::new($name)).map_err(fault)?, NAMES.$field),)*
                 })
             }
         }
 
         /// The names of the tables, with what is computed from them once.
-        struct TableNames { $($field: TableName,)* }
-        const NAMES: TableNames = TableNames { $($field: TableName::new($name),)* };
+        struct TableNames { $($(#[$meta])* $field: TableName,)* }
+        #[allow(unused_doc_comments)]
+        const NAMES: TableNames = TableNames { $($(#[$meta])* $field: TableName::new($name),)* };
 
         /// Every table with its class, name, and number of rows.
+        #[allow(unused_doc_comments)]
         pub fn census(view: &impl TableReads) -> StoreResult<Vec<(TableClass, &'static str, u64)>> {
-            Ok(vec![$((TableClass::$class, $name, view.$field().len()?),)*])
+            Ok([$($(#[$meta])* (TableClass::$class, $name, view.$field().len()?),)*].to_vec())
         }
 
         /// Looks at every row of every table and hands out the names and keys of those whose checksum does not fit, or
         /// whose key or value cannot be read.
+        #[allow(unused_doc_comments)]
         pub(crate) fn check_rows(view: &impl TableReads, out: &mut dyn FnMut(&'static str, &[u8])) -> StoreResult<()> {
-            $(view.$field().check(out)?;)*
+            $($(#[$meta])* view.$field().check(out)?;)*
             Ok(())
         }
 
         #[cfg(test)]
+        #[allow(unused_doc_comments)]
         fn check_that_damage_is_noticed(tables: &mut Tables<'_>) {
-            $(tables.$field.check_that_damage_is_noticed();)*
+            $($(#[$meta])* tables.$field.check_that_damage_is_noticed();)*
         }
 
         /// Hands every row of every table to a function: the table's name, the bytes of the key, and of the value with
         /// its checksum. A damaged row ends it.
+        #[allow(unused_doc_comments)]
         pub fn export_rows<E: From<StoreError>>(
             view: &impl TableReads,
             out: &mut dyn FnMut(&'static str, &[u8], &[u8]) -> Result<(), E>,
         ) -> Result<(), E> {
-            $(view.$field().export(out)?;)*
+            $($(#[$meta])* view.$field().export(out)?;)*
             Ok(())
         }
 
         /// Puts back a row that [`export_rows`] handed out. Says whether there is such a table with such rows.
+        #[allow(unused_doc_comments)]
         pub fn import_row(tables: &mut Tables<'_>, name: &str, key: &[u8], value: &[u8]) -> StoreResult<bool> {
             match name {
-                $($name => tables.$field.import(key, value),)*
+                $($(#[$meta])* $name => tables.$field.import(key, value),)*
                 _ => Ok(false),
             }
         }
 
         /// Drops every view. Whoever rebuilds opens the tables again afterwards.
+        #[allow(unused_doc_comments)]
         pub fn drop_views(transaction: &WriteTransaction) -> StoreResult<()> {
-            $(if TableClass::$class == TableClass::View {
+            $($(#[$meta])* if TableClass::$class == TableClass::View {
                 let definition: TableDefinition<'_, $key, Stored<$value>> = TableDefinition::new($name);
                 transaction.delete_table(definition).map_err(fault)?;
             })*
@@ -199,6 +208,13 @@ tables! {
     View updated: EventNo => Nanos = "updated_v1";
     /// (space, that time, number of the thread): threads by what happened last. Agrees with `updated`.
     View recent: RecentKey => () = "recent_v1";
+
+    /// (author, name, place) to number of a value of the probe protocol.
+    #[cfg(feature = "simulation")]
+    View probe_values: ProbeValueKey => Seq = "probe_values_v1";
+    /// (author, name, stamp) to number of a clear of the probe protocol.
+    #[cfg(feature = "simulation")]
+    View probe_clears: ProbeClearKey => Seq = "probe_clears_v1";
 
     /// Space id to its name, the identity that owns it and the founding event, protected: the spaces this node hosts.
     Shared hosted_spaces: SpaceIdKey => SharedValue = "hosted_spaces_v1";

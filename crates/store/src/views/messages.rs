@@ -11,7 +11,6 @@ use crate::views::timeline::{HINT_REACTIONS, HINT_REFERS, HINT_REPLIES, HINT_VER
 use engine::keyring::Keyring as _;
 use engine::reads::{Reads, SpaceReads as _, StoreResult};
 use engine::rows::{Meta, Register, RegisterKey, ThreadField};
-use model::blob::BlobForm;
 use model::content::{ChunkBinding, open_content};
 use model::planted::{PlantedBug, is_planted};
 use model::stage::ContentState;
@@ -339,8 +338,5 @@ impl<V: TableReads> Db<V> {
 
 /// The space and key of a sealed blob, read from its outside.
 fn sealing_key(blob: &[u8]) -> Option<(SpaceId, KeyId)> {
-    match Blob::form_of(blob).ok()? {
-        BlobForm::Sealed { space, key } => Some((space, key)),
-        BlobForm::Plain | BlobForm::Addressed { .. } => None,
-    }
+    Blob::form_of(blob).ok()?.sealing_key()
 }

@@ -79,7 +79,7 @@ impl Protocol for Space {
         }
     }
 
-    fn deleted_by<R: Reads>(db: &R, id: &EventId, meta: &Meta) -> StoreResult<Option<Stamp>> {
+    fn deleted_by<R: Reads>(db: &R, id: &EventId, meta: &Meta, _event: &Verified) -> StoreResult<Option<Stamp>> {
         deletion::deleted_by(db, id, meta)
     }
 

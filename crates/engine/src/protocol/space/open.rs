@@ -18,6 +18,8 @@ pub(crate) fn open(keyring: &impl Keyring, blob: &Blob) -> Opening {
             Some(secret) => blob.check_addressed(&secret),
             None => return Opening::NotOurs(space),
         },
+        #[cfg(feature = "simulation")]
+        BlobForm::Probe => Err(model::blob::BadBlob::Header),
     };
     checked.map_or_else(Opening::Bad, |envelope| Opening::Opened(Opened::Space(envelope)))
 }
@@ -28,6 +30,8 @@ pub(crate) fn reopen(keyring: &impl Keyring, blob: &Blob) -> Option<Verified> {
         BlobForm::Plain => blob.kept_plain().ok(),
         BlobForm::Sealed { space, key } => blob.kept_sealed(&*keyring.space_key(&space, &key)?).ok(),
         BlobForm::Addressed { prekey, .. } => blob.kept_addressed(&keyring.prekey(&prekey)?).ok(),
+        #[cfg(feature = "simulation")]
+        BlobForm::Probe => None,
     }
 }
 

@@ -66,7 +66,7 @@ const COLON: KeyPart = Text(":");
 /// Every family, in the order in which they are listed. Needs and groups that nothing makes yet have none.
 pub(super) const FAMILIES: &[Family] = &[
     family(ExplorerTable::Spaces, &[Text("space:"), SpaceId]),
-    family(ExplorerTable::Authors, &[Text("identity:"), Fixed(&[0]), Hex(32)]),
+    family(ExplorerTable::Authors, &[Text("identity:"), Fixed(&[model::SPACE_PROTOCOL]), Hex(32)]),
     family(ExplorerTable::Ids, &[Text("event:"), Hex(16)]),
     family(ExplorerTable::Threads, &[Text("threads:"), Space, COLON, Stamp]),
     family(ExplorerTable::Updated, &[Text("thread:"), Event, Text(":meta")]),

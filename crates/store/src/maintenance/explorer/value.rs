@@ -145,7 +145,7 @@ impl<V: TableReads> Db<V> {
         };
         let parts = self.with_event(seq, copied)?;
         let Some((row, blob, inline)) = parts else { return Ok(None) };
-        let is_sealed = Blob::form_of(&blob).is_ok_and(|form| form != model::blob::BlobForm::Plain);
+        let is_sealed = Blob::open_space_of(&blob).is_none();
         let (inline, note) = inline.map_or((Value::Null, None), |inline| match inline.is_at_rest {
             true => shown_at_rest(&inline.bytes, is_sealed),
             false => shown(&inline.bytes, is_sealed),

@@ -50,11 +50,11 @@ impl<'a> TextCopy<'a> {
     pub(crate) fn of(row: &EventRow, blob: &[u8], inline: Option<&'a Inline<'_>>) -> Option<TextCopy<'a>> {
         let inline = inline.filter(|inline| inline.bytes.len() <= COPIED_BYTES_MAX)?;
         let author = row.meta.as_ref().filter(|_| row.content == ContentState::Processed)?.author;
-        let form = match Blob::form_of(blob).ok()? {
-            BlobForm::Plain if inline.is_at_rest => TextCopyForm::AtRest,
-            BlobForm::Plain => TextCopyForm::Plain,
-            BlobForm::Sealed { key, .. } => TextCopyForm::Sealed(key),
-            BlobForm::Addressed { .. } => return None,
+        let form = match (Blob::form_of(blob).ok()?, Blob::open_space_of(blob)) {
+            (BlobForm::Sealed { key, .. }, _) => TextCopyForm::Sealed(key),
+            (_, Some(_)) if inline.is_at_rest => TextCopyForm::AtRest,
+            (_, Some(_)) => TextCopyForm::Plain,
+            (_, None) => return None,
         };
         Some(TextCopy { author, form, bytes: &inline.bytes })
     }

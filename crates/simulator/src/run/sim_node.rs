@@ -1,0 +1,165 @@
+//! A simulated node: opening it, asking it, and checking what it holds.
+
+use super::{MASTER, SimNode};
+use crate::protocol::space::reference::ReferenceModel;
+use crate::protocol::space::world::World;
+use crate::requests::{SimReply, SimRequest};
+use engine::policy::Policy;
+use engine::reads::{Reads as _, StoreError};
+use engine::rows::Outcome;
+use model::{ContentState, EventId, Nanos};
+use node::WriterCore;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use store::{MasterKey, Store, StoreOptions};
+
+impl SimNode {
+    pub(super) fn open(&mut self, policy: Policy) -> Result<(), String> {
+        let options =
+            StoreOptions { policy, cache_bytes: 4 << 20, reserve_bytes: 0, random: store::KeySource::Seed(1) };
+        let disk = Arc::new(self.disk.clone());
+        let store = Store::open(disk, MasterKey::new(&MASTER), options).map_err(|why| why.to_string())?;
+        self.core = Some(WriterCore::new(store));
+        Ok(())
+    }
+
+    pub(super) fn core(&self) -> Result<&WriterCore, String> {
+        self.core.as_ref().ok_or_else(|| "the node is down".to_owned())
+    }
+
+    pub(super) fn request(&mut self, requests: Vec<SimRequest>) -> Result<Vec<SimReply>, String> {
+        let done = self.core()?.run(requests, Nanos(self.now));
+        match done {
+            Ok(done) => {
+                let replies = done.answers.into_iter().collect::<Result<Vec<_>, _>>().map_err(|why| why.to_string())?;
+                replies.iter().for_each(|reply| self.hear(reply));
+                Ok(replies)
+            }
+            Err(StoreError::Store(_) | StoreError::Full) if self.disk.is_dead() => Ok(Vec::new()),
+            Err(fault) => Err(fault.to_string()),
+        }
+    }
+
+    pub(super) fn hear(&mut self, reply: &SimReply) {
+        if let SimReply::Arrived(
+            id,
+            Outcome::Applied(_) | Outcome::Held(..) | Outcome::Carried(_) | Outcome::Known(_),
+        ) = reply
+        {
+            self.acknowledged.insert(*id);
+        }
+    }
+
+    pub(super) fn settle(&mut self) -> Result<(), String> {
+        self.core()?.settle(Nanos(self.now)).map_err(|fault| fault.to_string())
+    }
+
+    pub(super) fn is_applied(&self, id: &EventId) -> bool {
+        let applied = || {
+            let db = self.core().ok()?.store().snapshot().ok()?;
+            let seq = db.seq(id).ok()??;
+            db.event(seq).ok()?.map(|row| row.is_applied())
+        };
+        !self.disk.is_dead() && applied() == Some(true)
+    }
+
+    /// An acknowledged event is there after any crash, unless its time was up.
+    pub(super) fn check_acknowledged(&self) -> Result<(), String> {
+        let db = self.core()?.store().snapshot().map_err(|fault| fault.to_string())?;
+        for id in &self.acknowledged {
+            let known = db.is_known(id).map_err(|fault| fault.to_string())?;
+            let expired = db.expired_recently(id).map_err(|fault| fault.to_string())?;
+            let refused = db.refused(id).map_err(|fault| fault.to_string())?.is_some();
+            if !known && !expired && !refused {
+                return Err(format!("node {} acknowledged {id} and lost it", self.index));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn verify(&self) -> Result<(), String> {
+        let report = self.core()?.store().verify(Nanos(self.now)).map_err(|fault| fault.to_string())?;
+        match report.problems.first() {
+            Some(problem) => Err(format!("node {}: {problem}", self.index)),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn lines(&self) -> Result<BTreeSet<String>, String> {
+        let db = self.core()?.store().snapshot().map_err(|fault| fault.to_string())?;
+        let mut lines = BTreeSet::new();
+        db.dump(&mut |line| {
+            lines.insert(line);
+        })
+        .map_err(|fault| fault.to_string())?;
+        Ok(lines)
+    }
+
+    pub(super) fn pruned(&self) -> Result<BTreeSet<EventId>, String> {
+        let read = || {
+            let db = self.core().map_err(StoreError::Broken)?.store().snapshot()?;
+            let mut pruned = BTreeSet::new();
+            for seq in db.all_events()? {
+                pruned.extend(db.event(seq)?.filter(|row| row.content == ContentState::Pruned).map(|row| row.id));
+            }
+            Ok(pruned)
+        };
+        read().map_err(|fault: StoreError| fault.to_string())
+    }
+
+    /// One effect per cause: each event is applied once, and its content processed once unless it was taken away.
+    pub(super) fn check_journal(&self) -> Result<(), String> {
+        use engine::rows::JournalKind::*;
+        let db = self.core()?.store().snapshot().map_err(|fault| fault.to_string())?;
+        let entries = db.journal(None, 0, usize::MAX).map_err(|fault| fault.to_string())?;
+        let mut applied: BTreeMap<_, i64> = BTreeMap::new();
+        let mut processed: BTreeMap<_, i64> = BTreeMap::new();
+        for (_, entry) in entries {
+            match entry.kind {
+                Applied => *applied.entry(entry.seq).or_default() += 1,
+                Processed => *processed.entry(entry.seq).or_default() += 1,
+                Deleted | Pruned => *processed.entry(entry.seq).or_default() = 0,
+                Undeleted | Hidden | Shown => {}
+            }
+            if applied.get(&entry.seq).is_some_and(|count| *count > 1) {
+                return Err(format!("{} was applied twice", entry.seq));
+            }
+            if processed.get(&entry.seq).is_some_and(|count| *count > 1) {
+                return Err(format!("the content of {} was processed twice", entry.seq));
+            }
+        }
+        Ok(())
+    }
+
+    /// What can be applied is applied; what cannot waits or is gone.
+    pub(super) fn check_stages(&self, model: &ReferenceModel<'_>, world: &World) -> Result<(), String> {
+        for made in world.events.iter().filter(|made| !world.lost.contains(&made.id)) {
+            let readable = self.gets_keys || made.envelope.key.is_zero();
+            let want = readable && model.is_valid(made);
+            if self.is_applied(&made.id) != want {
+                let (id, kind) = (made.id, made.envelope.kind);
+                return Err(format!(
+                    "node {}: {kind} {id} should{} be applied",
+                    self.index,
+                    if want { "" } else { " not" }
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// After the grace nothing is kept that nobody refers to, and every file is spoken of.
+    pub(super) fn check_collected(&self) -> Result<(), String> {
+        let db = self.core()?.store().snapshot().map_err(|fault| fault.to_string())?;
+        let (unused, files) = db.unused_and_files().map_err(|fault| fault.to_string())?;
+        let mut on_disk = store::Disk::list_files(&self.disk).map_err(|error| error.to_string())?;
+        on_disk.sort();
+        if unused > 0 {
+            return Err(format!("node {}: {unused} contents outlived their grace", self.index));
+        }
+        if files != on_disk {
+            return Err(format!("node {}: files {on_disk:?}, rows speak of {files:?}", self.index));
+        }
+        Ok(())
+    }
+}
