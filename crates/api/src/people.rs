@@ -90,8 +90,8 @@ pub(crate) async fn blocks(State(state): State<SharedState>, context: RequestCon
     with_message_reader(&state, &context, |reader| {
         let renderer = reader.renderer();
         let mut blocks = Vec::new();
-        for (identity, distance) in blocked_or_muted(reader.db, reader.viewer)? {
-            let kind = match distance {
+        for (identity, block) in blocked_or_muted(reader.db, reader.viewer)? {
+            let kind = match block {
                 BlockKind::Block => DistanceWord::Block,
                 BlockKind::Mute => DistanceWord::Mute,
             };

@@ -23,7 +23,7 @@ pub(crate) fn resolve_keys(declared: &[DeclaredKey], node: &Node) -> Result<BTre
 }
 
 fn find_space(key: &DeclaredKey, node: &Node) -> Result<SpaceId, Failure> {
-    let spaces = node.snapshot()?.kept_spaces()?;
+    let spaces = node.snapshot()?.hosted_spaces()?;
     let found = spaces.iter().find(|(space, kept)| kept.name == key.space || space.to_string() == key.space);
     let names: Vec<&str> = spaces.iter().map(|(_, kept)| kept.name.as_str()).collect();
     found.map(|(space, _)| *space).ok_or_else(|| {

@@ -9,7 +9,7 @@ const HOME: &str = "home";
 
 /// Creates the home space if the node has no space yet. Returns whether it did.
 pub(crate) fn create_home_space(node: &Node) -> Result<bool, Failure> {
-    if !node.snapshot()?.kept_spaces()?.is_empty() {
+    if !node.snapshot()?.hosted_spaces()?.is_empty() {
         return Ok(false);
     }
     let command = AdminCommand::FoundSpace { name: HOME.to_owned(), sealed: true, random: Box::new(random_bytes()?) };

@@ -39,7 +39,7 @@ fn run_as_operator(node: &Node, space: SpaceId, command: UserCommand) -> Result<
 
 /// Creates the thread in the first space of the node.
 pub(crate) fn create_welcome_thread(node: &Node) -> Result<(), Failure> {
-    let Some((space, _)) = node.snapshot()?.kept_spaces()?.into_iter().next() else { return Ok(()) };
+    let Some((space, _)) = node.snapshot()?.hosted_spaces()?.into_iter().next() else { return Ok(()) };
     let (user, role) = (OPERATOR.to_owned(), Some(MemberRole::Admin));
     administer(node, AdminCommand::SetRole { space, user, role, random: Box::new(random_bytes()?) })?;
     let fields = Map::from_iter([("title".to_owned(), "Welcome".into())]);

@@ -285,7 +285,7 @@ fn what_lost_its_keys_reads_as_absent() {
         for _ in 0..2 {
             let db = cage.core.store().snapshot().unwrap();
             assert_eq!(cage.shown(), [ShownContent::Absent, ShownContent::Absent, ShownContent::Absent]);
-            assert_eq!((db.user(&space, CANARY).unwrap(), db.kept_space(&space).unwrap()), (None, None));
+            assert_eq!((db.user(&space, CANARY).unwrap(), db.hosted_space(&space).unwrap()), (None, None));
             drop(db);
             let report = cage.core.store().verify(NOW).unwrap();
             assert!(report.problems.is_empty(), "{:?}", report.problems);

@@ -117,7 +117,7 @@ fn a_space_keeps_the_content_of_its_founding_and_what_is_empty_is_not_purged() {
     home.post("alice", "hello");
     let (founding, membership) = {
         let db = home.core.store().snapshot().unwrap();
-        let founding = db.kept_space(&home.space).unwrap().unwrap().founding;
+        let founding = db.hosted_space(&home.space).unwrap().unwrap().founding;
         (founding, db.user(&home.space, "alice").unwrap().unwrap().membership)
     };
     let purge = Purge { space: home.space, targets: vec![founding, membership], audit_name: "a test".to_owned() };

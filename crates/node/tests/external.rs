@@ -143,7 +143,7 @@ fn whoever_was_removed_since_is_turned_away() {
 /// The keeper of the space ends a membership.
 fn remove_membership(home: &Home, target: Reference) {
     let db = home.core.store().snapshot().unwrap();
-    let kept = db.kept_space(&home.space).unwrap().unwrap();
+    let kept = db.hosted_space(&home.space).unwrap().unwrap();
     let author = Box::new(SigningKey::clone(&db.signing_key(&kept.keeper).unwrap().unwrap()));
     let authority = Reference { role: Role::Authority, id: kept.founding };
     let draft = Box::new(NewEvent {

@@ -134,7 +134,7 @@ fn a_space_that_ended_is_forgotten_wherever_that_was_stopped() {
     assert!(job.receipt.pruned >= MESSAGES as u64, "{job:?}");
     assert_eq!(left(&core, &messages), Vec::<usize>::new());
     let db = core.store().snapshot().expect("a snapshot");
-    assert!(db.kept_spaces().expect("read").is_empty());
+    assert!(db.hosted_spaces().expect("read").is_empty());
     assert!(db.users(&space, None, 10).expect("read").is_empty());
 }
 

@@ -259,7 +259,7 @@ impl<V: TableReads> Renderer<'_, V> {
         let Some(identity) = self.viewer.identity() else { return Ok(None) };
         let after = self.marked(thread)?.map_or(0, |(_, position)| position);
         let mut read = Vec::from_iter(self.db.author_no(identity)?);
-        for (other, _) in self.db.distances(&self.viewer.space, identity)? {
+        for (other, _) in self.db.blocks_by(&self.viewer.space, identity)? {
             read.extend(self.db.author_no(&other)?);
         }
         Ok(Some(self.db.arrived_after(thread, after, &read)? as u64))

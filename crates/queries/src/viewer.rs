@@ -35,7 +35,7 @@ impl Viewer {
         let Some(no) = db.space_no(&space)? else { return Err(QueryError::not_found("this space is empty here")) };
         let (principal, user) = commands::principal(db, &space, caller, now)?;
         let blocked = match &user {
-            Some(user) => db.distances(&space, &user.identity)?,
+            Some(user) => db.blocks_by(&space, &user.identity)?,
             None => Vec::new(),
         };
         let blocked = blocked.into_iter().filter(|(_, kind)| *kind == BlockKind::Block);

@@ -142,7 +142,7 @@ pub fn find_message<V: TableReads>(
 /// Whether the viewer neither blocks nor mutes somebody: only then a mention by them is listed.
 pub fn is_heard<V: TableReads>(db: &Db<V>, viewer: &Viewer, other: &Identity) -> Result<bool, QueryError> {
     match viewer.identity() {
-        Some(identity) => Ok(db.distance(&viewer.space, identity, other)?.is_none()),
+        Some(identity) => Ok(db.block_between(&viewer.space, identity, other)?.is_none()),
         None => Ok(true),
     }
 }
@@ -150,7 +150,7 @@ pub fn is_heard<V: TableReads>(db: &Db<V>, viewer: &Viewer, other: &Identity) ->
 /// Whom the viewer blocks or mutes.
 pub fn blocked_or_muted<V: TableReads>(db: &Db<V>, viewer: &Viewer) -> Result<Vec<(Identity, BlockKind)>, QueryError> {
     match viewer.identity() {
-        Some(identity) => Ok(db.distances(&viewer.space, identity)?),
+        Some(identity) => Ok(db.blocks_by(&viewer.space, identity)?),
         None => Ok(Vec::new()),
     }
 }

@@ -164,7 +164,7 @@ impl From<CommandError> for Problem {
         let detail = why.to_string();
         match why {
             CommandError::Denied(decision) => decision.into(),
-            CommandError::Unknown(_) | CommandError::NotKept | CommandError::OtherSpace => Problem::not_found(detail),
+            CommandError::Unknown(_) | CommandError::NotHosted | CommandError::OtherSpace => Problem::not_found(detail),
             CommandError::NotInForce => Problem::forbidden(detail),
             CommandError::Nobody(_) => {
                 Problem { action: "check how the name is written", ..Problem::not_found(detail) }

@@ -32,7 +32,7 @@ pub(crate) async fn show(State(state): State<SharedState>, context: RequestConte
     let db = state.node.snapshot()?;
     context.read_as(&db, state.node.now())?;
     let session = session_of(&context)?;
-    let name = db.kept_space(&session.home)?.map(|kept| kept.name).unwrap_or_default();
+    let name = db.hosted_space(&session.home)?.map(|kept| kept.name).unwrap_or_default();
     let account = db.account(&session.home, &session.user)?;
     let mut sessions = db.sessions_of(&session.home, &session.user)?;
     sessions.sort_by_key(|(_, known)| std::cmp::Reverse(known.seen));

@@ -242,7 +242,7 @@ pub(crate) async fn show_settings(
 ) -> Result<Response, Problem> {
     let own = home_space_name(&state, &context)?;
     let db = state.node.snapshot()?;
-    let spaces = db.kept_spaces()?;
+    let spaces = db.hosted_spaces()?;
     let name_of = |space: &model::SpaceId| {
         spaces.iter().find(|(other, _)| other == space).map_or_else(|| space.to_string(), |(_, kept)| kept.name.clone())
     };

@@ -146,7 +146,7 @@ fn find_owner(
         return Ok(None);
     };
     let db = state.node.snapshot()?;
-    for (space, _) in db.kept_spaces()? {
+    for (space, _) in db.hosted_spaces()? {
         let Some(account) = db.account_by_handle(&space, &handle)? else { continue };
         let fits = |known: &&Passkey| known.id == credential.get_credential_id() && known.host == host;
         let found = account.passkeys.iter().find(fits).cloned();
@@ -204,7 +204,7 @@ fn begin_registration(
     let account = db.account(&space, user)?;
     let known = account.map(|account| account.passkeys).unwrap_or_default();
     let known = known.into_iter().map(|passkey| passkey.id).collect();
-    let name = db.kept_space(&space)?.map(|kept| kept.name).unwrap_or_default();
+    let name = db.hosted_space(&space)?.map(|kept| kept.name).unwrap_or_default();
     let shown = format!("{user} in {name}");
     let (options, ceremony) =
         site.library.start_passkey_registration(handle, &shown, user, Some(known)).map_err(passkey_broken)?;

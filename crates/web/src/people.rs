@@ -1,4 +1,4 @@
-//! The people of a space: talking to one of them, keeping a distance, inviting others.
+//! The people of a space: talking to one of them, blocking, inviting others.
 
 use crate::article::{picture, short, time};
 use crate::shell::{NavItem, PageFrame, redirect_to};
@@ -39,7 +39,7 @@ struct Person {
     display: String,
     has_picture: bool,
     since: u64,
-    distance: Option<BlockKind>,
+    block: Option<BlockKind>,
 }
 
 fn list_people(
@@ -58,8 +58,8 @@ fn list_people(
             UserStanding::New | UserStanding::Gone => None,
         };
         let account = db.account(&viewer.space, &user.id)?;
-        let distance = match viewer.identity() {
-            Some(own) => db.distance(&viewer.space, own, &user.identity)?,
+        let block = match viewer.identity() {
+            Some(own) => db.block_between(&viewer.space, own, &user.identity)?,
             None => None,
         };
         people.push(Person {
@@ -67,7 +67,7 @@ fn list_people(
             display: account.as_ref().map(|account| account.display.clone()).unwrap_or_default(),
             has_picture: account.is_some_and(|account| account.picture.is_some()),
             since: user.since.0,
-            distance,
+            block,
             user: user.id,
         });
     }
@@ -119,7 +119,7 @@ fn entry(space: &str, person: &Person, context: &RequestContext, (may_invite, ma
             div.grow {
                 b { (short(&person.user)) } @if !person.display.is_empty() { " · " (person.display) }
                 br; span.note { (role) ", here since " (time(person.since))
-                    @match person.distance {
+                    @match person.block {
                         Some(BlockKind::Block) => ", blocked by you",
                         Some(BlockKind::Mute) => ", muted by you",
                         None => "",
@@ -130,14 +130,14 @@ fn entry(space: &str, person: &Person, context: &RequestContext, (may_invite, ma
                 details.menu { summary aria-label={ "More about " (person.user) } { "⋯" }
                     div.card {
                         b { (short(&person.user)) }
-                        form method="post" action={ (own) "/distance" } {
-                            @if person.distance.is_none() {
+                        form method="post" action={ (own) "/block" } {
+                            @if person.block.is_none() {
                                 p.note { "Mute: their messages do not count as unread. Block: you do not see their messages at all. "
                                     "They are not notified." }
                             }
-                            @if person.distance != Some(BlockKind::Mute) { button.quiet name="kind" value="mute" { "Mute" } }
-                            @if person.distance != Some(BlockKind::Block) { button.quiet name="kind" value="block" { "Block" } }
-                            @if person.distance.is_some() { button.quiet name="kind" value="none" { "Unblock or unmute" } }
+                            @if person.block != Some(BlockKind::Mute) { button.quiet name="kind" value="mute" { "Mute" } }
+                            @if person.block != Some(BlockKind::Block) { button.quiet name="kind" value="block" { "Block" } }
+                            @if person.block.is_some() { button.quiet name="kind" value="none" { "Unblock or unmute" } }
                         }
                         @if may_invite {
                             form method="post" action={ (own) "/role" } {
@@ -273,7 +273,7 @@ pub(crate) async fn revoke_invitation(
     Ok(redirect_to(&format!("/s/{space}/people")))
 }
 
-/// How to keep somebody at a distance.
+/// Whether to block or mute somebody.
 #[derive(Debug, Deserialize)]
 pub(crate) struct DistanceForm {
     kind: String,

@@ -74,7 +74,7 @@ fn space_pages() -> Vec<Route<WebState>> {
         Route::post("/s/{space}/m/{id}/report", Own, message::report),
         Route::get("/s/{space}/people", Read, people::list),
         Route::post("/s/{space}/people/{user}/talk", Write, people::open_direct_thread),
-        Route::post("/s/{space}/people/{user}/distance", Own, people::set_block),
+        Route::post("/s/{space}/people/{user}/block", Own, people::set_block),
         Route::post("/s/{space}/people/{user}/role", Administer, people::set_role),
         Route::post("/s/{space}/invite", Administer, people::invite),
         Route::post("/s/{space}/uninvite", Administer, people::revoke_invitation),

@@ -54,7 +54,7 @@ pub(crate) fn local_path(next: Option<&str>) -> &str {
 }
 
 fn home_of(state: &ServerState) -> Result<Option<(SpaceId, String)>, Problem> {
-    let spaces = state.node.snapshot()?.kept_spaces()?;
+    let spaces = state.node.snapshot()?.hosted_spaces()?;
     let found = spaces.iter().find(|(_, kept)| kept.name == "home").or(spaces.first());
     Ok(found.map(|(space, kept)| (*space, kept.name.clone())))
 }
@@ -62,7 +62,7 @@ fn home_of(state: &ServerState) -> Result<Option<(SpaceId, String)>, Problem> {
 /// The beginning: threads for whoever is signed in, the form for others.
 pub(crate) async fn show_home(State(state): State<SharedState>, context: RequestContext) -> Result<Response, Problem> {
     let Some(session) = &context.session else { return Ok(sign_in_page(StatusCode::OK, "/", None)) };
-    let name = state.node.snapshot()?.kept_space(&session.home)?.map(|kept| kept.name);
+    let name = state.node.snapshot()?.hosted_space(&session.home)?.map(|kept| kept.name);
     Ok(match name {
         Some(name) => redirect_to(&format!("/s/{name}")),
         None => sign_in_page(StatusCode::OK, "/", Some("The space of your account does not exist any more.")),
@@ -149,7 +149,7 @@ pub(crate) async fn sign_in(
     let next = local_path(form.next.as_deref()).to_owned();
     let form = SignInForm { user: form.user.trim().to_lowercase(), ..form };
     let db = state.node.snapshot()?;
-    let spaces = db.kept_spaces()?;
+    let spaces = db.hosted_spaces()?;
     let name = if form.space.is_empty() { "home" } else { form.space.as_str() };
     let space = spaces.iter().find(|(_, kept)| kept.name == name).map(|(space, _)| *space);
     let account = match &space {
@@ -224,7 +224,7 @@ pub(crate) fn find_invitation(state: &ServerState, link: &str) -> Result<(SpaceI
     let (space, secret) = read_secret::<16>(link).map(|(space, secret)| (SpaceId(space), secret)).ok_or_else(ended)?;
     let db = state.node.snapshot()?;
     let found = db.invitation(&space, &secret.hash)?.filter(|found| found.is_good(state.node.now()));
-    let kept = db.kept_space(&space)?;
+    let kept = db.hosted_space(&space)?;
     match (found, kept) {
         (Some(_), Some(kept)) => Ok((space, secret.hash, kept.name)),
         _ => Err(ended()),

@@ -41,7 +41,7 @@ fn count(unread: u64) -> Markup {
 /// The spaces of this node, with what the operator has not read in the others; those of this one are shown with its threads.
 fn spaces(state: &ServerState, db: &Db<Snapshot>, context: &RequestContext) -> Result<Vec<(String, u64)>, Problem> {
     let mut spaces = Vec::new();
-    for (space, kept) in db.kept_spaces()? {
+    for (space, kept) in db.hosted_spaces()? {
         let there = RequestContext { space: Some(space), ..context.clone() };
         let unread = match there.read_as(db, state.node.now()) {
             _ if Some(space) == context.space || spaces.len() >= COUNTED_MAX => 0,

@@ -39,7 +39,7 @@ pub(crate) struct WaitingQuery {
 pub(crate) fn home_space_name(state: &ServerState, context: &RequestContext) -> Result<String, Problem> {
     let home = context.session.as_ref().map(|session| session.home).or(context.space);
     let kept = match home {
-        Some(home) => state.node.snapshot()?.kept_space(&home)?,
+        Some(home) => state.node.snapshot()?.hosted_space(&home)?,
         None => None,
     };
     Ok(kept.map(|kept| kept.name).unwrap_or_default())
@@ -103,7 +103,7 @@ pub(crate) async fn list(
     Query(query): Query<WaitingQuery>,
 ) -> Result<Response, Problem> {
     let db = state.node.snapshot()?;
-    let spaces = db.kept_spaces()?;
+    let spaces = db.hosted_spaces()?;
     let space = spaces.iter().find(|(_, kept)| kept.name == query.space).map(|(space, _)| *space);
     let word = Some(query.kind.clone()).filter(|word| !word.is_empty());
     let list = held(&db, NEEDS_MAX, &HeldFilter { word, space })?;

@@ -141,7 +141,7 @@ pub(crate) async fn preview(
     context: RequestContext,
 ) -> Result<Json<Preview>, Problem> {
     let (db, space, now) = (state.node.snapshot()?, context.space()?, state.node.now());
-    let how = if db.kept_space(&space)?.is_some() { "delete" } else { "prune" };
+    let how = if db.hosted_space(&space)?.is_some() { "delete" } else { "prune" };
     let plan = tokio::task::spawn_blocking(move || plan(&db, Some(space), now, PlanCursor::FIRST, LOOKED_AT_MAX));
     let plan = plan.await.map_err(|_| Problem::broken("the preview was given up"))??;
     let messages = plan.going.iter().take(LISTED_MAX).map(|going| WouldGo {

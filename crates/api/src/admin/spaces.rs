@@ -40,7 +40,7 @@ pub(crate) struct SpaceBody {
 }
 
 pub(crate) async fn list(State(state): State<SharedState>) -> Result<Json<Spaces>, Problem> {
-    let spaces = state.node.snapshot()?.kept_spaces()?.into_iter();
+    let spaces = state.node.snapshot()?.hosted_spaces()?.into_iter();
     let spaces = spaces.map(|(id, kept)| SpaceEntry { id: id.to_string(), name: kept.name, sealed: kept.sealed });
     Ok(Json(Spaces { spaces: spaces.collect() }))
 }

@@ -37,12 +37,12 @@ pub(crate) async fn erase(
 
 /// A space that the node keeps, by its name or id.
 fn find_kept_space(state: &ServerState, name: &str) -> Result<SpaceId, Problem> {
-    let spaces = state.node.snapshot()?.kept_spaces()?;
+    let spaces = state.node.snapshot()?.hosted_spaces()?;
     if let Some((space, _)) = spaces.iter().find(|(space, kept)| kept.name == name || space.to_string() == name) {
         return Ok(*space);
     }
     // Once its keys were destroyed, a space has no name any more.
-    let space = name.parse().ok().filter(|space| state.node.snapshot().is_ok_and(|db| db.is_kept(space)));
+    let space = name.parse().ok().filter(|space| state.node.snapshot().is_ok_and(|db| db.is_hosted(space)));
     space.ok_or_else(|| Problem::not_found("this node keeps no such space"))
 }
 

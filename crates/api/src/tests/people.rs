@@ -1,4 +1,4 @@
-//! Users among each other: mentions, distance, reports, leaving, taking along.
+//! Users among each other: mentions, blocks, reports, leaving, taking along.
 
 use super::Home;
 use serde_json::{Value, json};

@@ -202,7 +202,7 @@ async fn destroyed_keys_leave_nothing_to_read_not_even_in_memory() {
     assert_eq!(as_operator(&home, "DELETE", "/admin/spaces/home", None).await.0, 404);
     assert_eq!(as_operator(&home, "DELETE", &format!("/admin/spaces/{}", home.space), None).await.0, 202);
     finish_jobs(&home);
-    assert!(!home.state.node.snapshot().expect("a snapshot").is_kept(&home.space));
+    assert!(!home.state.node.snapshot().expect("a snapshot").is_hosted(&home.space));
 }
 
 #[tokio::test]

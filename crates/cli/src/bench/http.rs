@@ -94,7 +94,7 @@ fn prepare(node: &Node) -> Result<String> {
     home_space::create_home_space(node).map_err(failed)?;
     let (space, _) = *node
         .snapshot()?
-        .kept_spaces()?
+        .hosted_spaces()?
         .first()
         .map(|(space, kept)| (*space, kept.sealed))
         .as_ref()

@@ -89,7 +89,7 @@ fn prepare(node: &Node) -> Result<()> {
     let failed = |failure: crate::failure::Failure| anyhow::anyhow!("{failure:?}");
     home_space::create_home_space(node).map_err(failed)?;
     welcome_thread::create_welcome_thread(node).map_err(failed)?;
-    let (space, _) = node.snapshot()?.kept_spaces()?.into_iter().next().context("a space")?;
+    let (space, _) = node.snapshot()?.hosted_spaces()?.into_iter().next().context("a space")?;
     for number in 0..THREADS * MESSAGES {
         let text = format!("message {number} says something *ordinary*, to @user-{}", number % 7);
         let new = NewMessage {

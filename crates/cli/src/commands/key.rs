@@ -287,7 +287,7 @@ impl Key {
     }
 
     fn find_space(&self, node: &Node) -> Result<SpaceId, Failure> {
-        let spaces = node.snapshot()?.kept_spaces()?;
+        let spaces = node.snapshot()?.hosted_spaces()?;
         let found = spaces.iter().find(|(_, kept)| kept.name == self.space).map(|(space, _)| *space);
         let names: Vec<&str> = spaces.iter().map(|(_, kept)| kept.name.as_str()).collect();
         let what_to_do = format!("the spaces of this node are: {}", names.join(", "));

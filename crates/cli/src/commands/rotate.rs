@@ -34,7 +34,7 @@ impl Rotate {
 
     fn find_space(&self, store: &Store) -> Result<SpaceId, Failure> {
         let db = store.snapshot()?;
-        let named = db.kept_spaces()?.into_iter().find(|(_, kept)| kept.name == self.space);
+        let named = db.hosted_spaces()?.into_iter().find(|(_, kept)| kept.name == self.space);
         if let Some((space, _)) = named {
             return Ok(space);
         }

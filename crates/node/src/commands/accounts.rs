@@ -165,7 +165,7 @@ fn sign_in_user(
     browser: &NewSession,
 ) -> Result<(), AccountError> {
     let is_here = batch.db().user(space, user)?.is_some_and(|user| !user.is_gone);
-    match is_here && batch.db().kept_space(space)?.is_some() && is_proven(batch, space, user, proven)? {
+    match is_here && batch.db().hosted_space(space)?.is_some() && is_proven(batch, space, user, proven)? {
         true => add_session(batch, space, user, browser, false),
         false => Err(AccountError::Unknown("account")),
     }
@@ -245,7 +245,7 @@ fn readmit(batch: &mut Batch<'_>, space: &SpaceId, mut known: User) -> Result<()
 }
 
 fn check_may_administer(batch: &Batch<'_>, space: &SpaceId, caller: &Caller) -> Result<(), CommandError> {
-    users::kept(batch.db(), space)?;
+    users::hosted(batch.db(), space)?;
     let (principal, _) = principal(batch.db(), space, caller, batch.now())?;
     match decide(&principal, Action::Administer, &Facts::default()) {
         Decision::Allow => Ok(()),

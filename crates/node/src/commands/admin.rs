@@ -15,7 +15,7 @@ use std::sync::Arc;
 use store::shared::api_keys::{ApiKey, SigningSecret};
 use store::shared::jobs::JobKind;
 use store::shared::retention::Retention;
-use store::shared::users::{KeptSpace, User};
+use store::shared::users::{HostedSpace, User};
 use store::shared::webhooks::WebhookId;
 use store::{Batch, Protection};
 
@@ -173,7 +173,7 @@ pub(super) fn carry_out(batch: &mut Batch<'_>, who: &str, salt: [u8; 16], comman
     match command {
         AdminCommand::FoundSpace { name, sealed, random } => found_space(batch, name, *sealed, random),
         AdminCommand::AddKey { id, role, space, hash, label } => {
-            users::kept(batch.db(), space)?;
+            users::hosted(batch.db(), space)?;
             batch.keep_api_key(*id, &ApiKey::new(*role, *space, *hash, label.clone(), batch.now()))?;
             Ok(AdminResult::Made(salt))
         }
@@ -200,19 +200,19 @@ pub(super) fn carry_out(batch: &mut Batch<'_>, who: &str, salt: [u8; 16], comman
         AdminCommand::Webhook(space, id, command) => webhooks::change_webhook(batch, space, id, command, salt),
         AdminCommand::EraseUser(space, user) => erase_user(batch, who, space, user),
         AdminCommand::EndSpace(space) => {
-            if !batch.db().is_kept(space) {
-                return Err(CommandError::NotKept.into());
+            if !batch.db().is_hosted(space) {
+                return Err(CommandError::NotHosted.into());
             }
             batch.end_space(space)?;
             Ok(AdminResult::Begun(batch.begin_job(JobKind::EndSpace(*space), who)?))
         }
         AdminCommand::DestroyKeys(space) => {
-            users::kept(batch.db(), space)?;
+            users::hosted(batch.db(), space)?;
             batch.destroy_keys(space)?;
             Ok(AdminResult::Done)
         }
         AdminCommand::Protect(space, protection) => {
-            users::kept(batch.db(), space)?;
+            users::hosted(batch.db(), space)?;
             batch.set_protection(space, protection)?;
             Ok(AdminResult::Begun(batch.begin_job(JobKind::Encrypt, who)?))
         }
@@ -260,7 +260,7 @@ fn rotate_key(
 }
 
 fn add_signing_key(batch: &mut Batch<'_>, space: &SpaceId, secret: [u8; 32]) -> Result<(), AdminError> {
-    users::kept(batch.db(), space)?;
+    users::hosted(batch.db(), space)?;
     let number = batch.db().signing_keys(space)?.first().map_or(1, |(number, _)| number + 1);
     let key = SigningSecret { secret, created_at: batch.now(), ends_at: Nanos(0) };
     batch.keep_signing_key(space, number, &key)?;
@@ -280,7 +280,7 @@ fn end_signing_key(batch: &mut Batch<'_>, space: &SpaceId, number: u64, at: Nano
 /// A space: its keeper's identity, its key if it is sealed, its founding, and a first key that signs for users.
 fn found_space(batch: &mut Batch<'_>, name: &str, sealed: bool, random: &[u8; 80]) -> AdminOutcome {
     crate::commands::names::check_name(name).map_err(CommandError::from)?;
-    if batch.db().kept_spaces()?.iter().any(|(_, kept)| kept.name == name) {
+    if batch.db().hosted_spaces()?.iter().any(|(_, kept)| kept.name == name) {
         return Err(AdminError::NameTaken(name.to_owned()));
     }
     let random = |context: &str| blake3::derive_key(context, random);
@@ -301,7 +301,7 @@ fn found_space(batch: &mut Batch<'_>, name: &str, sealed: bool, random: &[u8; 80
     let payload = Payload::Space { sealed };
     let draft = NewEvent { kind: Kind::Space, space, aux, payload, references: Vec::new(), content, seal };
     let founding = create_event(batch, &keeper, draft)?;
-    batch.keep_space(&space, &KeptSpace { name: name.to_owned(), keeper: identity, founding, sealed })?;
+    batch.host_space(&space, &HostedSpace { name: name.to_owned(), keeper: identity, founding, sealed })?;
     let secret = random("anteroom v1 chance of a signing key");
     batch.keep_signing_key(&space, 1, &SigningSecret { secret, created_at: batch.now(), ends_at: Nanos(0) })?;
     Ok(AdminResult::Founded(space))
@@ -362,7 +362,7 @@ pub(crate) fn by_keeper_saying(
     target: Option<Reference>,
     content: Vec<u8>,
 ) -> Result<EventId, CommandError> {
-    let kept = users::kept(batch.db(), space)?;
+    let kept = users::hosted(batch.db(), space)?;
     let keeper = users::keeper(batch, &kept)?;
     let seal = users::seal(batch.db(), space, &kept)?;
     let authority = Reference { role: Role::Authority, id: keeper.authority };

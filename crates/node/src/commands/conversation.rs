@@ -80,7 +80,7 @@ pub(super) fn run(batch: &mut Batch<'_>, request: &CommandRequest) -> Result<Com
     let no = users::space_no(batch, space)?;
     let (principal, _) = principal(batch.db(), space, caller, batch.now())?;
     check_access(&principal, action(command), &Facts::default())?;
-    let kept = users::kept(batch.db(), space)?;
+    let kept = users::hosted(batch.db(), space)?;
     let seal = users::seal(batch.db(), space, &kept)?;
     if let (UserCommand::Leave, Some(user)) = (command, &caller.user)
         && batch.db().user(space, user)?.is_none()

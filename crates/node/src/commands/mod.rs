@@ -225,7 +225,7 @@ pub enum CommandError {
     TooManyBlocked(usize),
     /// The space is not kept by this node.
     #[error("this node does not keep that space")]
-    NotKept,
+    NotHosted,
     /// An event that was signed elsewhere belongs to another space than the caller.
     #[error("that event is of another space")]
     OtherSpace,

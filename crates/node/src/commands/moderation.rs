@@ -40,10 +40,10 @@ pub(super) fn set_block(
     if identity == context.signer.identity || !is_known {
         return Err(CommandError::Unknown("other user"));
     }
-    if block.is_some() && batch.db().distances(&context.space, &context.signer.identity)?.len() >= BLOCKS_MAX {
+    if block.is_some() && batch.db().blocks_by(&context.space, &context.signer.identity)?.len() >= BLOCKS_MAX {
         return Err(CommandError::TooManyBlocked(BLOCKS_MAX));
     }
-    batch.set_distance(&context.space, &context.signer.identity, &identity, block)?;
+    batch.set_block(&context.space, &context.signer.identity, &identity, block)?;
     membership_result(batch, context)
 }
 

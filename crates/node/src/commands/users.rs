@@ -8,7 +8,7 @@ use model::envelope::{Reference, Role};
 use model::payload::{MemberRole, Payload};
 use model::{AuxKey, EventId, Identity, Kind, SpaceId, SpaceNo};
 use std::sync::Arc;
-use store::shared::users::{KeptSpace, User};
+use store::shared::users::{HostedSpace, User};
 use store::tables::TableReads;
 use store::{Batch, Db};
 
@@ -20,12 +20,12 @@ pub(crate) struct Signer {
 }
 
 /// The space, if this node keeps it.
-pub(super) fn kept<V: TableReads>(db: &Db<V>, space: &SpaceId) -> Result<KeptSpace, CommandError> {
-    db.kept_space(space)?.ok_or(CommandError::NotKept)
+pub(super) fn hosted<V: TableReads>(db: &Db<V>, space: &SpaceId) -> Result<HostedSpace, CommandError> {
+    db.hosted_space(space)?.ok_or(CommandError::NotHosted)
 }
 
 /// How new events of a space are wrapped.
-pub(super) fn seal<V: TableReads>(db: &Db<V>, space: &SpaceId, kept: &KeptSpace) -> Result<Seal, CommandError> {
+pub(super) fn seal<V: TableReads>(db: &Db<V>, space: &SpaceId, kept: &HostedSpace) -> Result<Seal, CommandError> {
     if !kept.sealed {
         return Ok(Seal::Plain);
     }
@@ -34,13 +34,13 @@ pub(super) fn seal<V: TableReads>(db: &Db<V>, space: &SpaceId, kept: &KeptSpace)
 
 /// How new events of a space that this node keeps are wrapped.
 pub fn seal_for<V: TableReads>(db: &Db<V>, space: &SpaceId) -> Result<Seal, CommandError> {
-    seal(db, space, &kept(db, space)?)
+    seal(db, space, &hosted(db, space)?)
 }
 
 /// The keeper of a space, who signs for it.
-pub(crate) fn keeper(batch: &Batch<'_>, kept: &KeptSpace) -> Result<Signer, CommandError> {
+pub(crate) fn keeper(batch: &Batch<'_>, kept: &HostedSpace) -> Result<Signer, CommandError> {
     let key = batch.db().signing_key(&kept.keeper)?;
-    key.map(|key| Signer { key, authority: kept.founding, identity: kept.keeper }).ok_or(CommandError::NotKept)
+    key.map(|key| Signer { key, authority: kept.founding, identity: kept.keeper }).ok_or(CommandError::NotHosted)
 }
 
 /// The user as a signer; a user who was never here is admitted.
@@ -55,7 +55,7 @@ pub(crate) fn signer(
         None => admit(batch, space, user, random, MemberRole::Member)?,
     };
     let key = batch.db().signing_key(&user.identity)?;
-    key.map(|key| Signer { key, authority: user.membership, identity: user.identity }).ok_or(CommandError::NotKept)
+    key.map(|key| Signer { key, authority: user.membership, identity: user.identity }).ok_or(CommandError::NotHosted)
 }
 
 /// The identity of a user, who is admitted if they were never here.
@@ -81,7 +81,7 @@ pub(crate) fn admit(
     role: MemberRole,
 ) -> Result<User, CommandError> {
     names::check_name(user)?;
-    let kept = kept(batch.db(), space)?;
+    let kept = hosted(batch.db(), space)?;
     let keeper = keeper(batch, &kept)?;
     let seal = seal(batch.db(), space, &kept)?;
     let identity = Identity(SigningKey::from_bytes(random).verifying_key().to_bytes());
@@ -103,5 +103,5 @@ pub(crate) fn admit(
 
 /// The number of a space that this node keeps.
 pub(crate) fn space_no(batch: &Batch<'_>, space: &SpaceId) -> Result<SpaceNo, CommandError> {
-    batch.db().space_no(space)?.ok_or(CommandError::NotKept)
+    batch.db().space_no(space)?.ok_or(CommandError::NotHosted)
 }

@@ -50,7 +50,7 @@ pub(super) fn change_webhook(
     command: &WebhookCommand,
     salt: [u8; 16],
 ) -> Result<AdminResult, AdminError> {
-    users::kept(batch.db(), space)?;
+    users::hosted(batch.db(), space)?;
     let makes_a_secret = matches!(command, WebhookCommand::Add { .. } | WebhookCommand::Rotate(_));
     let known = batch.db().webhook(space, id)?;
     let changed = match (command, known) {

@@ -257,7 +257,7 @@ fn claimed_user(
 
 /// The operator may name a space; without a name it is the first that the node keeps.
 fn space_for_operator(state: &SharedState, headers: &HeaderMap) -> Result<Option<SpaceId>, Problem> {
-    let spaces = state.node.snapshot()?.kept_spaces()?;
+    let spaces = state.node.snapshot()?.hosted_spaces()?;
     let Some(name) = single_value(headers, &ON_BEHALF_OF_SPACE)? else {
         return Ok(spaces.iter().find(|(_, kept)| kept.name == "home").or(spaces.first()).map(|(space, _)| *space));
     };

@@ -150,8 +150,8 @@ pub(super) fn space_in_path(
     let name = percent_decode(name);
     let db = state.node.snapshot()?;
     let found = match (is_operator, own) {
-        (true, _) => db.kept_spaces()?.into_iter().find(|(_, kept)| kept.name == name).map(|(space, _)| space),
-        (false, Some(own)) => db.kept_space(&own)?.filter(|kept| kept.name == name).map(|_| own),
+        (true, _) => db.hosted_spaces()?.into_iter().find(|(_, kept)| kept.name == name).map(|(space, _)| space),
+        (false, Some(own)) => db.hosted_space(&own)?.filter(|kept| kept.name == name).map(|_| own),
         (false, None) => None,
     };
     found.map(Some).ok_or_else(|| Problem::not_found("there is no such space for you"))
@@ -166,7 +166,7 @@ fn named_space(state: &ServerState, request: &Request) -> Result<Option<SpaceId>
         return Ok(None);
     }
     let Some(name) = header.or(query).map(percent_decode).filter(|name| !name.is_empty()) else { return Ok(None) };
-    let spaces = state.node.snapshot()?.kept_spaces()?;
+    let spaces = state.node.snapshot()?.hosted_spaces()?;
     let found = spaces.into_iter().find(|(_, kept)| kept.name == name).map(|(space, _)| space);
     found.map(Some).ok_or_else(|| Problem::not_found("there is no such space for you"))
 }

@@ -95,7 +95,7 @@ struct Names {
 impl Names {
     /// A node is known by its home space, which it keeps for ever.
     fn of(node: &Node) -> StoreResult<Names> {
-        let spaces = node.snapshot()?.kept_spaces()?;
+        let spaces = node.snapshot()?.hosted_spaces()?;
         let home = spaces.iter().find(|(_, kept)| kept.name == "home").or(spaces.first());
         let space = home.map(|(space, _)| space.0).unwrap_or_default();
         Ok(Names { start: format!("anteroom-{}-", hex::encode(&space[..4])) })

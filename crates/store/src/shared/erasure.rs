@@ -19,7 +19,7 @@ impl Batch<'_> {
     pub fn forget_user(&mut self, space: &SpaceId, user: &User) -> StoreResult<()> {
         self.forget_account(space, &user.id)?;
         self.forget_reports(space, &user.identity)?;
-        self.forget_distances(space, &user.identity)?;
+        self.forget_blocks(space, &user.identity)?;
         self.clear_shared::<UserNames>(&UserNameKey::new(*space, user.identity))?;
         let key = self.shared.user_key(space, &user.id);
         self.clear_shared::<Users>(&key)?;
@@ -41,7 +41,7 @@ impl Batch<'_> {
         self.clear_shared_range::<SigningKeys>(SigningKeyName::of_space(*space), usize::MAX)?;
         self.clear_shared_range::<Webhooks>(WebhookKey::of_space(*space), usize::MAX)?;
         self.db.tables.webhook_progress.remove_range(WebhookKey::of_space(*space), usize::MAX)?;
-        let kept = self.db.kept_space(space)?;
+        let kept = self.db.hosted_space(space)?;
         self.clear_shared::<HostedSpaces>(&SpaceIdKey::new(*space))?;
         self.clear_shared::<Protections>(&SpaceIdKey::new(*space))?;
         if let Some(kept) = kept {

@@ -9,7 +9,7 @@ use engine::reads::StoreResult;
 use model::{EventId, Identity, Nanos, SpaceId};
 use serde::{Deserialize, Serialize};
 
-/// How a user keeps another at a distance.
+/// How a user keeps away from another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum BlockKind {
     /// What the other writes is not shown.
@@ -34,25 +34,25 @@ pub struct UserReport {
 }
 
 impl Batch<'_> {
-    /// Keeps another at a distance, or no longer.
-    pub fn set_distance(
+    /// Blocks or mutes another, or no longer.
+    pub fn set_block(
         &mut self,
         space: &SpaceId,
         owner: &Identity,
         other: &Identity,
-        distance: Option<BlockKind>,
+        block: Option<BlockKind>,
     ) -> StoreResult<()> {
         let key = BlockKey::new(*space, *owner, *other);
-        match distance {
-            Some(distance) => self.set_shared::<Blocks>(&key, &distance),
+        match block {
+            Some(block) => self.set_shared::<Blocks>(&key, &block),
             None => self.clear_shared::<Blocks>(&key).map(drop),
         }
     }
 
-    /// Forgets whom somebody keeps at a distance.
-    pub fn forget_distances(&mut self, space: &SpaceId, owner: &Identity) -> StoreResult<()> {
-        for (other, _) in self.db.distances(space, owner)? {
-            self.set_distance(space, owner, &other, None)?;
+    /// Forgets whom somebody blocks or mutes.
+    pub fn forget_blocks(&mut self, space: &SpaceId, owner: &Identity) -> StoreResult<()> {
+        for (other, _) in self.db.blocks_by(space, owner)? {
+            self.set_block(space, owner, &other, None)?;
         }
         Ok(())
     }
@@ -84,14 +84,14 @@ impl Batch<'_> {
 }
 
 impl<V: TableReads> Db<V> {
-    /// Whom somebody keeps at a distance in a space.
-    pub fn distances(&self, space: &SpaceId, owner: &Identity) -> StoreResult<Vec<(Identity, BlockKind)>> {
+    /// Whom somebody blocks or mutes in a space.
+    pub fn blocks_by(&self, space: &SpaceId, owner: &Identity) -> StoreResult<Vec<(Identity, BlockKind)>> {
         let blocks = self.shared_range::<Blocks>(BlockKey::of_owner(*space, *owner))?;
         blocks.map(|row| row.map(|(key, kind)| (key.other(), kind))).collect()
     }
 
-    /// How somebody keeps another at a distance.
-    pub fn distance(&self, space: &SpaceId, owner: &Identity, other: &Identity) -> StoreResult<Option<BlockKind>> {
+    /// Whether somebody blocks or mutes another.
+    pub fn block_between(&self, space: &SpaceId, owner: &Identity, other: &Identity) -> StoreResult<Option<BlockKind>> {
         self.shared::<Blocks>(&BlockKey::new(*space, *owner, *other))
     }
 

@@ -8,7 +8,7 @@ use crate::shared::api_keys::{ApiKey, AuditRow, IdempotencyRecord, SigningSecret
 use crate::shared::jobs::Job;
 use crate::shared::moderation::{BlockKind, UserReport};
 use crate::shared::retention::Retention;
-use crate::shared::users::{KeptSpace, User};
+use crate::shared::users::{HostedSpace, User};
 use crate::shared::webhooks::WebhookSettings;
 use crate::tables::{Rows, Stored, TableReads, Tables};
 use model::SpaceId;
@@ -76,7 +76,7 @@ macro_rules! shared_tables {
 }
 
 shared_tables! {
-    HostedSpaces: hosted_spaces, SpaceIdKey => KeptSpace, "a hosted space", |key| Sealing::Space(key.id());
+    HostedSpaces: hosted_spaces, SpaceIdKey => HostedSpace, "a hosted space", |key| Sealing::Space(key.id());
     Protections: protections, SpaceIdKey => Protection, "a protection", |_| Sealing::Plain;
     Users: users, UserKey => User, "a user", |key| Sealing::Space(key.space());
     UserNames: user_names, UserNameKey => String, "a user's name", |key| Sealing::Space(key.space());

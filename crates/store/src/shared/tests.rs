@@ -6,7 +6,7 @@ use crate::shared::accounts::{Account, Invitation, Session, session_id};
 use crate::shared::api_keys::ApiKey;
 use crate::shared::moderation::{BlockKind, UserReport};
 use crate::shared::rows::{RowVersion, SharedWriteError, Versioned};
-use crate::shared::users::{KeptSpace, User};
+use crate::shared::users::{HostedSpace, User};
 use crate::shared::{Custodians, ReportNumbers, Sessions};
 use crate::{Batch, FolderDisk, KeySource, MasterKey};
 use engine::StoreError;
@@ -125,8 +125,8 @@ fn report(by: u8) -> UserReport {
 /// A hosted space with two users, who have everything that users have.
 fn inhabit(batch: &mut Batch<'_>) -> StoreResult<()> {
     batch.add_custodian(&KEEPER, &[9; 32])?;
-    let kept = KeptSpace { name: "home".into(), keeper: KEEPER, founding: EventId([9; 16]), sealed: false };
-    batch.keep_space(&SPACE, &kept)?;
+    let kept = HostedSpace { name: "home".into(), keeper: KEEPER, founding: EventId([9; 16]), sealed: false };
+    batch.host_space(&SPACE, &kept)?;
     batch.keep_api_key([3; 8], &ApiKey::new(KeyRole::Admin, SPACE, [4; 32], "a key".into(), NOW))?;
     for (name, byte) in [("ann", 1), ("bob", 2)] {
         batch.add_custodian(&Identity([byte; 32]), &[byte; 32])?;
@@ -140,7 +140,7 @@ fn inhabit(batch: &mut Batch<'_>) -> StoreResult<()> {
         let invitation = Invitation::new(MemberRole::Member, name.into(), String::new(), NOW, NOW.plus(9), 1);
         batch.keep_invitation(&SPACE, &[byte; 32], &invitation)?;
         batch.add_report(&SPACE, &report(byte))?;
-        batch.set_distance(&SPACE, &Identity([byte; 32]), &KEEPER, Some(BlockKind::Mute))?;
+        batch.set_block(&SPACE, &Identity([byte; 32]), &KEEPER, Some(BlockKind::Mute))?;
     }
     Ok(())
 }
@@ -150,7 +150,7 @@ fn assert_sound(batch: &Batch<'_>, what: &str) -> StoreResult<()> {
     let db = &batch.db;
     assert_eq!(db.shared_problems()?, Vec::<String>::new(), "{what}");
     // There or not, whether its keys were destroyed or not.
-    let is_hosted = db.is_kept(&SPACE);
+    let is_hosted = db.is_hosted(&SPACE);
     for (name, byte) in [("ann", 1), ("bob", 2), ("cid", 3)] {
         let identity = Identity([byte; 32]);
         let account = db.account(&SPACE, name)?;

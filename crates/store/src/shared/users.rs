@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// A space that this node keeps: it holds the identity that owns it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct KeptSpace {
+pub struct HostedSpace {
     /// What the operator calls it; unique on this node.
     pub name: String,
     /// The identity that owns it.
@@ -55,7 +55,7 @@ impl StoreShared {
 
 impl Batch<'_> {
     /// Keeps a space, or changes what is kept of it.
-    pub fn keep_space(&mut self, space: &SpaceId, kept: &KeptSpace) -> StoreResult<()> {
+    pub fn host_space(&mut self, space: &SpaceId, kept: &HostedSpace) -> StoreResult<()> {
         self.set_shared::<HostedSpaces>(&SpaceIdKey::new(*space), kept)
     }
 
@@ -113,17 +113,17 @@ impl<V: TableReads> Db<V> {
     }
 
     /// A space that this node keeps.
-    pub fn kept_space(&self, space: &SpaceId) -> StoreResult<Option<KeptSpace>> {
+    pub fn hosted_space(&self, space: &SpaceId) -> StoreResult<Option<HostedSpace>> {
         self.shared::<HostedSpaces>(&SpaceIdKey::new(*space))
     }
 
     /// Whether this node keeps a space, readable or not.
-    pub fn is_kept(&self, space: &SpaceId) -> bool {
+    pub fn is_hosted(&self, space: &SpaceId) -> bool {
         self.tables.hosted_spaces().contains(SpaceIdKey::new(*space)).unwrap_or(false)
     }
 
     /// All spaces that this node keeps.
-    pub fn kept_spaces(&self) -> StoreResult<Vec<(SpaceId, KeptSpace)>> {
+    pub fn hosted_spaces(&self) -> StoreResult<Vec<(SpaceId, HostedSpace)>> {
         let rows = self.shared_range::<HostedSpaces>(..)?;
         rows.map(|row| row.map(|(key, kept)| (key.id(), kept))).collect()
     }
