@@ -270,6 +270,12 @@ fn join(
     if batch.db().user(space, user)?.is_some() || user.eq_ignore_ascii_case(OPERATOR) {
         return Err(AccountError::NameTaken(user.to_owned()));
     }
+    // The invitation is used up before anybody comes in by it, so that no cut lets a second in.
+    invitation.uses_left -= 1;
+    match invitation.uses_left {
+        0 => drop(batch.end_invitation(space, hash)?),
+        _ => batch.keep_invitation(space, hash, &invitation)?,
+    }
     admit(batch, space, user, random, role)?;
     let mut account = Account::new(user.to_owned(), batch.now());
     match way {
@@ -277,11 +283,6 @@ fn join(
         Credential::Passkey(passkey) => account.passkeys.push(passkey.clone()),
     }
     batch.keep_account(space, &account)?;
-    invitation.uses_left -= 1;
-    match invitation.uses_left {
-        0 => drop(batch.end_invitation(space, hash)?),
-        _ => batch.keep_invitation(space, hash, &invitation)?,
-    }
     batch.audit(Some(*space), &invitation.by, "admit by invitation", user)?;
     add_session(batch, space, user, browser, false)
 }

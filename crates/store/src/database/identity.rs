@@ -2,8 +2,7 @@
 //!
 //! The epoch is drawn when a folder is made and at every restore, so that no two folders ever share one and a position of
 //! one journal is never taken for one of another. The node id is drawn when a folder is made and stays through restores:
-//! a restored folder is the same node, in a state of before. Node id and epoch together name one folder. Whoever restores
-//! a backup in a second place and goes on with both draws a new node id for one of them ([`Store::draw_node_id`]).
+//! a restored folder is the same node, in a state of before. Node id and epoch together name one folder.
 
 use crate::at_rest::KeySource;
 use crate::database::db::Db;
@@ -44,16 +43,6 @@ pub(crate) fn draw_node_id(random: KeySource, context: &[u8]) -> StoreResult<Nod
 }
 
 impl Store {
-    /// Makes this folder another node, for a copy that goes on beside the folder it was restored from. Says which.
-    pub fn draw_node_id(&self) -> StoreResult<NodeId> {
-        let old = self.snapshot()?.node_id()?;
-        let new = draw_node_id(self.shared.random, &old.0)?;
-        self.write_raw(|transaction| {
-            Tables::open(transaction)?.about.insert(NODE_ID, &new.0)?;
-            Ok(new)
-        })
-    }
-
     /// Starts a new epoch of the journal: positions given before mean nothing any more. Says which it is.
     pub(crate) fn begin_epoch(&self, now: model::Nanos) -> StoreResult<u64> {
         let old = self.snapshot()?.epoch()?;

@@ -140,7 +140,6 @@ impl Batch<'_> {
         let number = self.db.tables.audit.last()?.map_or(1, |row| row.key().number().saturating_add(1));
         let entry =
             AuditRow { at: self.now, space, who: who.to_owned(), what: what.to_owned(), target: target.to_owned() };
-        // Two nodes that took the same number would notice: the second write is stale, and takes the next.
         let put = self.put_shared::<Audit>(&AuditNo::new(number), None, &entry);
         put.map(drop).map_err(SharedWriteError::within_batch)
     }

@@ -10,7 +10,7 @@ use crate::shared::{
     Sessions, SharedTable, SigningKeys, ThreadRetentions, UserNames, Users, Webhooks,
 };
 use engine::reads::StoreResult;
-use model::SpaceId;
+use model::{Identity, SpaceId};
 use std::ops::RangeInclusive;
 
 impl Batch<'_> {
@@ -25,6 +25,13 @@ impl Batch<'_> {
         self.clear_shared::<Users>(&key)?;
         self.clear_shared::<Custodians>(&IdentityKey::new(user.identity))?;
         self.shared.keys.erase(space, &user.identity);
+        Ok(())
+    }
+
+    /// Forgets the key of an identity that this node acted for: nobody does any more.
+    pub fn forget_custodian(&mut self, space: &SpaceId, identity: &Identity) -> StoreResult<()> {
+        self.clear_shared::<Custodians>(&IdentityKey::new(*identity))?;
+        self.shared.keys.erase(space, identity);
         Ok(())
     }
 
@@ -45,8 +52,7 @@ impl Batch<'_> {
         self.clear_shared::<HostedSpaces>(&SpaceIdKey::new(*space))?;
         self.clear_shared::<Protections>(&SpaceIdKey::new(*space))?;
         if let Some(kept) = kept {
-            self.clear_shared::<Custodians>(&IdentityKey::new(kept.keeper))?;
-            self.shared.keys.erase(space, &kept.keeper);
+            self.forget_custodian(space, &kept.keeper)?;
         }
         self.destroy_keys(space)?;
         Ok(())
@@ -54,7 +60,7 @@ impl Batch<'_> {
 
     /// Forgets at most so many rows of what is kept of an ended space and its users. Says how many. A table is begun when
     /// those before it are empty. Nobody acts in an ended space, so the key of an identity goes before the name by which
-    /// it is found: none is left that nobody looks for.
+    /// it is found.
     pub fn forget_some(&mut self, space: &SpaceId, most: usize) -> StoreResult<usize> {
         self.touch();
         let mut gone = 0;

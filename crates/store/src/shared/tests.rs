@@ -3,17 +3,21 @@
 use crate::database::open::{Store, StoreOptions};
 use crate::keys::*;
 use crate::shared::accounts::{Account, Invitation, Session, session_id};
-use crate::shared::api_keys::ApiKey;
+use crate::shared::api_keys::{ApiKey, IdempotencyRecord, RequestOutcome, SigningSecret};
+use crate::shared::jobs::JobKind;
 use crate::shared::moderation::{BlockKind, UserReport};
+use crate::shared::retention::Retention;
 use crate::shared::rows::{RowVersion, SharedWriteError, Versioned};
 use crate::shared::users::{HostedSpace, User};
-use crate::shared::{Custodians, ReportNumbers, Sessions};
-use crate::{Batch, FolderDisk, KeySource, MasterKey};
+use crate::shared::webhooks::{Webhook, WebhookProgress};
+use crate::shared::{Custodians, ReportNumbers, Sessions, Users, Webhooks};
+use crate::tables::{TableClass, census};
+use crate::{Batch, FolderDisk, KeySource, MasterKey, Protection};
 use engine::StoreError;
 use engine::access::KeyRole;
 use engine::reads::StoreResult;
 use model::payload::MemberRole;
-use model::{EventId, Identity, Nanos, SpaceId};
+use model::{EventId, Identity, Nanos, Position, SpaceId};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -122,12 +126,24 @@ fn report(by: u8) -> UserReport {
     UserReport { reporter, message: EventId([5; 16]), reason: "rude".into(), at: NOW, settled: None }
 }
 
-/// A hosted space with two users, who have everything that users have.
+fn webhook(at: Position) -> Webhook {
+    let progress = WebhookProgress::told_up_to(at);
+    let url = "https://example.org/".into();
+    Webhook { url, secret: [6; 32], previous: None, kinds: Vec::new(), created_at: NOW, progress }
+}
+
+/// A hosted space with two users, who have everything that users have, and everything that a space has.
 fn inhabit(batch: &mut Batch<'_>) -> StoreResult<()> {
     batch.add_custodian(&KEEPER, &[9; 32])?;
     let kept = HostedSpace { name: "home".into(), keeper: KEEPER, founding: EventId([9; 16]), sealed: false };
     batch.host_space(&SPACE, &kept)?;
     batch.keep_api_key([3; 8], &ApiKey::new(KeyRole::Admin, SPACE, [4; 32], "a key".into(), NOW))?;
+    batch.keep_signing_key(&SPACE, 1, &SigningSecret { secret: [1; 32], created_at: NOW, ends_at: Nanos(0) })?;
+    batch.set_protection(&SPACE, &Protection::Nothing)?;
+    let retention = Retention { age_seconds: Some(9), count: None, deleted_seconds: None };
+    batch.set_retention(&SPACE, None, Some(&retention))?;
+    batch.set_retention(&SPACE, Some(&EventId([4; 16])), Some(&retention))?;
+    batch.keep_webhook(&SPACE, &[6; 8], &webhook(batch.db.position()?))?;
     for (name, byte) in [("ann", 1), ("bob", 2)] {
         batch.add_custodian(&Identity([byte; 32]), &[byte; 32])?;
         batch.keep_user(&SPACE, &user(name, byte))?;
@@ -228,4 +244,76 @@ fn putting_to_rest_anew_keeps_versions() {
     assert_eq!(store.snapshot().and_then(|db| db.storage_key_numbers(&SPACE)).expect("read"), [2]);
     let read = store.snapshot().and_then(|db| db.sessions_of(&SPACE, "ann")).expect("read");
     assert_eq!(read.len(), 2);
+}
+
+#[test]
+fn nothing_of_an_ended_space_and_its_users_is_left() {
+    let home = tempfile::tempdir().expect("a folder");
+    let store = open(home.path());
+    let shared = |store: &Store| {
+        let db = store.snapshot().expect("a snapshot");
+        let rows = census(&db.tables).expect("counted").into_iter();
+        let rows = rows.filter(|(class, name, _)| *class == TableClass::Shared || *name == "webhook_progress_v1");
+        rows.filter(|(_, _, count)| *count > 0).map(|(_, name, _)| name).collect::<Vec<_>>()
+    };
+    store.write(NOW, inhabit).expect("written");
+    // Everything but what is not of a space: requests, jobs and the audit log.
+    assert_eq!(shared(&store).len(), 17, "{:?}", shared(&store));
+    store.write(NOW, |batch| batch.end_space(&SPACE)).expect("written");
+    while store.write(NOW, |batch| batch.forget_some(&SPACE, 2)).expect("written") > 0 {}
+    assert_eq!(shared(&store), Vec::<&str>::new());
+}
+
+#[test]
+fn telling_a_webhook_changes_no_shared_row() {
+    let home = tempfile::tempdir().expect("a folder");
+    let store = open(home.path());
+    store.write(NOW, inhabit).expect("written");
+    let version = |store: &Store| {
+        let key = WebhookKey::new(SPACE, [6; 8]);
+        store.snapshot().and_then(|db| db.shared_version::<Webhooks>(&key)).expect("read")
+    };
+    let before = version(&store);
+    let further = Position { epoch: 1, number: 77 };
+    store.write(NOW, |batch| batch.keep_webhook(&SPACE, &[6; 8], &webhook(further))).expect("written");
+    assert_eq!(version(&store), before);
+    let other = Webhook { url: "https://example.net/".into(), ..webhook(further) };
+    store.write(NOW, |batch| batch.keep_webhook(&SPACE, &[6; 8], &other)).expect("written");
+    assert!(version(&store) > before);
+}
+
+#[test]
+fn verify_names_what_does_not_fit_between_shared_rows() {
+    let breaks: [(&str, Write); 6] = [
+        ("the name of a user who is not there", |batch| {
+            let key = batch.shared.user_key(&SPACE, "ann");
+            batch.clear_shared::<Users>(&key).map(drop)
+        }),
+        ("a number that was not given", |batch| batch.set_shared::<ReportNumbers>(&counter(), &1)),
+        ("is wrongly listed", |batch| {
+            let number = batch.begin_job(JobKind::Encrypt, "a test")?;
+            batch.db.tables.open_jobs.remove(JobNo::new(number)).map(drop)
+        }),
+        ("is listed but not there", |batch| {
+            batch.touch();
+            batch.db.tables.open_jobs.insert(JobNo::new(99), ())
+        }),
+        ("not found by its age", |batch| {
+            let asked = IdempotencyRecord { fingerprint: [1; 32], at: NOW, outcome: RequestOutcome::Done };
+            batch.keep_asked([2; 32], &asked)?;
+            batch.db.tables.idempotency_order.remove(RequestOrderKey::new(NOW, [2; 32])).map(drop)
+        }),
+        ("the progress of a webhook", |batch| {
+            batch.clear_shared::<Webhooks>(&WebhookKey::new(SPACE, [6; 8])).map(drop)
+        }),
+    ];
+    for (what, write) in breaks {
+        let home = tempfile::tempdir().expect("a folder");
+        let store = open(home.path());
+        store.write(NOW, inhabit).expect("written");
+        assert_eq!(store.verify(NOW).expect("checked").problems, Vec::<String>::new());
+        store.write(NOW, write).expect("written");
+        let problems = store.verify(NOW).expect("checked").problems;
+        assert!(problems.len() == 1 && problems[0].contains(what), "{what}: {problems:?}");
+    }
 }
