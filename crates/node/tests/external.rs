@@ -33,7 +33,7 @@ impl Client<'_> {
     fn new(home: &Home) -> Client<'_> {
         let key = SigningKey::from_bytes(&[42; 32]);
         let identity = Identity(key.verifying_key().to_bytes());
-        match home.administer(AdminCommand::AdmitIdentity(home.space, identity, MemberRole::Member)) {
+        match home.administer(AdminCommand::SetIdentityRole(home.space, identity, Some(MemberRole::Member))) {
             AdminResult::Admitted(authority) => Client { home, key, authority },
             other => panic!("{other:?}"),
         }

@@ -193,7 +193,8 @@ impl From<AdminError> for Problem {
             AdminError::Command(why) => why.into(),
             AdminError::Store(fault) => fault.into(),
             AdminError::NameTaken(_) | AdminError::Ended => Problem::conflict(detail),
-            AdminError::NoSuchKey | AdminError::NoSuchUser => Problem::not_found(detail),
+            AdminError::NoSuchKey | AdminError::NoSuchUser | AdminError::NoSuchIdentity => Problem::not_found(detail),
+            AdminError::IsUser(_) | AdminError::IsKeeper => Problem::conflict(detail),
             AdminError::NoSuchWebhook | AdminError::NoSuchReport => Problem::not_found(detail),
             AdminError::TooManyWebhooks => Problem::unprocessable(detail),
         }

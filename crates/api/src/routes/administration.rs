@@ -43,8 +43,10 @@ fn access_routes() -> Vec<ApiRoute> {
         delete "/admin/users/{user}" Administer admin::users::remove,
             "Remove a user from the space", answers_nothing();
         put "/admin/identities/{identity}" Administer admin::identities::put,
-            "Give an identity whose key is elsewhere a role", body::<admin::users::RoleBody>(),
-            answers::<admin::identities::MembershipEntry>(200);
+            "Give an identity whose key is elsewhere a role, in place of the one it has",
+            body::<admin::users::RoleBody>(), answers::<admin::identities::MembershipEntry>(200);
+        delete "/admin/identities/{identity}" Administer admin::identities::remove,
+            "Remove an identity whose key is elsewhere from the space", answers_nothing();
         get "/admin/keys" Administer admin::explorer::list,
             "List keys of the store, by family and then in the order of the rows",
             query::<admin::explorer::KeyQuery>(), answers::<admin::explorer::KeyPage>(200);

@@ -57,3 +57,56 @@ async fn a_client_with_its_own_key_prepares_signs_and_submits() {
         json!({ "identity": identity, "authority": made["event"], "kind": "message", "thread": "ab".repeat(16) });
     assert_eq!(home.by("bob", "POST", "/v1/prepare", Some(unknown)).await.status, 404);
 }
+
+async fn submit(home: &Home, key: &SigningKey, draft: Value) -> (u16, Value) {
+    let prepared = home.by("bob", "POST", "/v1/prepare", Some(draft)).await;
+    assert_eq!(prepared.status, 200, "{prepared:?}");
+    let answer = home.by("bob", "POST", "/v1/submit", Some(signed(key, &prepared.body))).await;
+    (answer.status.as_u16(), answer.body)
+}
+
+#[tokio::test]
+async fn a_role_given_anew_replaces_the_one_before_and_a_removed_identity_has_none() {
+    let home = Home::new();
+    let key = SigningKey::from_bytes(&[42; 32]);
+    let identity = hex::encode(key.verifying_key().to_bytes());
+    let path = format!("/admin/identities/{identity}");
+    home.by("alice", "POST", "/v1/threads", Some(json!({ "id": "t" }))).await;
+    let message = home.by("alice", "POST", "/v1/threads/t/messages", Some(json!({ "body": "mine" }))).await.body;
+    let as_admin = admin(&home, "PUT", &path, json!({ "role": "admin" })).await["membership"].clone();
+    let again = admin(&home, "PUT", &path, json!({ "role": "admin" })).await["membership"].clone();
+    assert_eq!(again, as_admin, "a role that it has already makes no other membership");
+    let edit = |authority: &Value| json!({ "identity": identity, "authority": authority, "kind": "edit", "target": message["event"], "body": "x" });
+    home.clock.advance(1);
+    assert_eq!(submit(&home, &key, edit(&as_admin)).await.0, 201, "an admin changes what others wrote");
+    let as_member = admin(&home, "PUT", &path, json!({ "role": "member" })).await["membership"].clone();
+    home.clock.advance(1);
+    // Neither membership gives the right any more, the one before included.
+    assert_eq!(submit(&home, &key, edit(&as_admin)).await.0, 403, "it is not in force any more");
+    assert_eq!(submit(&home, &key, edit(&as_member)).await.0, 422, "it never gave that right");
+    let thread = home.by("alice", "GET", "/v1/threads/t", None).await.body["event"].clone();
+    let say = |authority: &Value| json!({ "identity": identity, "authority": authority, "kind": "message", "thread": thread, "body": "hello" });
+    assert_eq!(submit(&home, &key, say(&as_member)).await.0, 201, "a member writes");
+    let prepared = home.by("bob", "POST", "/v1/prepare", Some(say(&as_member))).await.body;
+    let backend = [("x-api-key", home.admin.as_str())];
+    assert_eq!(home.send("DELETE", &path, &backend, None).await.status, 204);
+    assert_eq!(home.send("DELETE", &path, &backend, None).await.status, 404, "it has no role any more");
+    home.clock.advance(1);
+    for authority in [&as_admin, &as_member] {
+        assert_eq!(home.by("bob", "POST", "/v1/prepare", Some(say(authority))).await.status, 403);
+    }
+    assert_eq!(
+        home.by("bob", "POST", "/v1/submit", Some(signed(&key, &prepared))).await.status,
+        403,
+        "a removed member"
+    );
+    let log = home.send("GET", "/admin/audit", &backend, None).await.body;
+    assert_eq!(log["entries"][0]["what"], "remove identity", "{log}");
+    // Users of this node have their own way, and the owner of the space stays.
+    let alice = home.send("GET", "/admin/users", &backend, None).await.body["users"][0]["identity"].clone();
+    let path = format!("/admin/identities/{}", alice.as_str().expect("an identity"));
+    assert_eq!(home.send("DELETE", &path, &backend, None).await.status, 409);
+    let keeper =
+        home.state.node.snapshot().expect("a snapshot").hosted_space(&home.space).expect("read").expect("kept").keeper;
+    assert_eq!(home.send("DELETE", &format!("/admin/identities/{keeper}"), &backend, None).await.status, 409);
+}

@@ -211,7 +211,7 @@ fn deliver(from: &Node, to: &Node, id: &EventId) -> Result<(), Failure> {
 /// Copies all events to the second node, and writes new ones there.
 fn write_events(first_node: &Node, second_node: &Node, space: SpaceId, vera: &SigningKey) -> Result<Script, Failure> {
     let identity = Identity(vera.verifying_key().to_bytes());
-    let admitted = administer(first_node, AdminCommand::AdmitIdentity(space, identity, MemberRole::Member))?;
+    let admitted = administer(first_node, AdminCommand::SetIdentityRole(space, identity, Some(MemberRole::Member)))?;
     let AdminResult::Admitted(authority) = admitted else {
         return Err(internal_error("the second author was not admitted"));
     };

@@ -2,12 +2,14 @@
 
 use super::StoreResult;
 use crate::rows::{Membership, MembershipLimit, RegisterKey};
-use model::{AuthorNo, EventId, Seq, Stamp};
+use model::{AuthorNo, EventId, Identity, Seq, SpaceNo, Stamp};
 
 /// Rows of the `space` protocol.
 pub trait SpaceReads {
     /// The membership that a space or member event gives.
     fn membership(&self, seq: Seq) -> StoreResult<Option<Membership>>;
+    /// The memberships that somebody was given in a space, counting or not, in order.
+    fn memberships_of(&self, space: SpaceNo, member: &Identity) -> StoreResult<Vec<(Stamp, Seq)>>;
     /// What ends or lessens a membership before a stamp, counting, in order, as far as the first that ends it.
     fn limits(&self, membership: Seq, before: Stamp) -> StoreResult<Vec<MembershipLimit>>;
     /// Deletes that name this target, counting or not, in order.

@@ -1,5 +1,6 @@
 //! Administration: spaces, API keys, keys that sign for users, and members. Every command is in the audit log.
 
+use crate::commands::identities::set_identity_role;
 use crate::commands::users::{self, admit};
 use crate::commands::webhooks::{self, WebhookCommand};
 use crate::commands::{CommandError, create_event};
@@ -58,8 +59,8 @@ pub enum AdminCommand {
     AddSigningKey(SpaceId, Box<[u8; 32]>),
     /// Accept a key that signs for users only until then.
     EndSigningKey(SpaceId, u64, Nanos),
-    /// Give an identity whose key is elsewhere a role.
-    AdmitIdentity(SpaceId, Identity, MemberRole),
+    /// Give an identity whose key is elsewhere a role, in place of those that it has; none removes it.
+    SetIdentityRole(SpaceId, Identity, Option<MemberRole>),
     /// Make, change or end a webhook of a space.
     Webhook(SpaceId, WebhookId, WebhookCommand),
     /// Forget a user and purge all that they wrote.
@@ -125,6 +126,13 @@ pub enum AdminError {
     NoSuchReport,
     #[error("there is no such user")]
     NoSuchUser,
+    #[error("this identity has no role in the space")]
+    NoSuchIdentity,
+    #[error("this identity owns the space, which cannot be without it")]
+    IsKeeper,
+    /// The identity is one that this node keeps for a user.
+    #[error("this identity belongs to the user {0:?}; change the role of the user instead")]
+    IsUser(String),
     /// A step that it shares with other commands failed.
     #[error(transparent)]
     Command(#[from] CommandError),
@@ -143,9 +151,10 @@ pub(super) fn describe_for_audit(command: &AdminCommand) -> (Option<SpaceId>, &'
         AdminCommand::EndKey { id, .. } => (None, "end api key", hex(id)),
         AdminCommand::AddSigningKey(space, _) => (Some(*space), "add signing key", String::new()),
         AdminCommand::EndSigningKey(space, number, _) => (Some(*space), "end signing key", number.to_string()),
-        AdminCommand::AdmitIdentity(space, identity, role) => {
+        AdminCommand::SetIdentityRole(space, identity, Some(role)) => {
             (Some(*space), "admit identity", format!("{identity}: {role}"))
         }
+        AdminCommand::SetIdentityRole(space, identity, None) => (Some(*space), "remove identity", identity.to_string()),
         AdminCommand::Webhook(space, id, command) => (Some(*space), command.audit_word(), hex(id)),
         AdminCommand::EraseUser(space, user) => (Some(*space), "erase user", user.clone()),
         AdminCommand::EndSpace(space) => (None, "delete space", space.to_string()),
@@ -192,11 +201,7 @@ pub(super) fn carry_out(batch: &mut Batch<'_>, who: &str, salt: [u8; 16], comman
             Ok(AdminResult::Made(salt))
         }
         AdminCommand::EndSigningKey(space, number, at) => end_signing_key(batch, space, *number, *at),
-        AdminCommand::AdmitIdentity(space, member, role) => {
-            let payload = Payload::Member { member: *member, role: *role };
-            let membership = by_keeper(batch, space, Kind::Member, payload, None)?;
-            Ok(AdminResult::Admitted(membership))
-        }
+        AdminCommand::SetIdentityRole(space, identity, role) => set_identity_role(batch, space, identity, *role),
         AdminCommand::Webhook(space, id, command) => webhooks::change_webhook(batch, space, id, command, salt),
         AdminCommand::EraseUser(space, user) => erase_user(batch, who, space, user),
         AdminCommand::EndSpace(space) => {

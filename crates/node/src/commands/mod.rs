@@ -13,6 +13,7 @@ mod create;
 mod deletion;
 mod external;
 mod failure;
+mod identities;
 mod lookup;
 mod messages;
 mod moderation;

@@ -42,6 +42,10 @@ fixed_keys! {
     /// An author's events in a space, in order.
     AuthorStamp { space: SpaceNo, author: AuthorNo, stamp: Stamp }
         of_space(space: SpaceNo) of_author(space: SpaceNo, author: AuthorNo);
+    /// What somebody was given in a space, in order.
+    MemberKey { space: SpaceNo, member: Identity, stamp: Stamp } of_member(space: SpaceNo, member: Identity);
+    /// Somebody who alone, with others, sees a thread; they are named by their public space.
+    DirectKey { thread: Seq, who: SpaceId } of_thread(thread: Seq);
     /// Messages of a space that mention somebody, who is named by their public space.
     MentionKey { space: SpaceNo, who: SpaceId, stamp: Stamp };
     /// Reactions to a message, by author.
@@ -133,4 +137,14 @@ macro_rules! stamped_keys {
     )*};
 }
 
-stamped_keys!(SpaceStamp, EventStamp, TargetStamp, AuthorStamp, MentionKey, ReactionKey, ReplyKey, ChosenKey);
+stamped_keys!(
+    SpaceStamp,
+    EventStamp,
+    TargetStamp,
+    AuthorStamp,
+    MemberKey,
+    MentionKey,
+    ReactionKey,
+    ReplyKey,
+    ChosenKey
+);

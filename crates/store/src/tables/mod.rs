@@ -176,6 +176,8 @@ tables! {
     View by_author: AuthorStamp => Seq = "by_author_v1";
     /// Number of a space or member event to the membership it gives.
     View memberships: EventNo => Membership = "memberships_v1";
+    /// (space, member, stamp) to number of the space or member event that gives them a membership.
+    View members: MemberKey => Seq = "members_v1";
     /// (membership, stamp) to the role that remains, if one does: counting limits only.
     View limits: EventStamp => RoleCap = "limits_v1";
     /// (space, stamp) to number of a thread.

@@ -69,7 +69,7 @@ pub(super) fn standing_rows<R: Reads>(db: &R, event: AppliedEvent<'_, Verified>)
     let AppliedEvent { seq, stamp, meta, opened: envelope } = event;
     let mut changes = vec![Change::ByAuthor(meta.space, meta.author, stamp, seq)];
     if let Some(membership) = validate::membership_of(db, envelope, meta.authority)? {
-        changes.push(SpaceChange::Membership(seq, membership).into());
+        changes.push(SpaceChange::Membership(meta.space, stamp, seq, membership).into());
     }
     if let (true, Some(target)) = (meta.kind == Kind::Edit, meta.subject) {
         changes.push(SpaceChange::Edit(target, stamp, seq).into());

@@ -12,7 +12,7 @@ use crate::reads::{Reads, StoreError, StoreResult};
 use crate::rows::{Membership, MembershipLimit, Meta};
 use model::payload::MemberRole;
 use model::planted::{PlantedBug, is_planted};
-use model::{Kind, Seq, Stamp};
+use model::{Identity, Kind, Seq, SpaceNo, Stamp};
 
 /// What an event does, as far as rights are concerned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,6 +62,15 @@ pub fn acting_role(db: &impl Reads, authority: Seq, at: Stamp) -> StoreResult<Op
     }
     let membership = membership(db, authority)?;
     Ok(role_at(&membership, &db.limits(authority, at)?, at))
+}
+
+/// The memberships that somebody has in a space at a stamp, with the role that each gives then.
+pub fn roles_of(db: &impl Reads, space: SpaceNo, member: &Identity, at: Stamp) -> StoreResult<Vec<(Seq, MemberRole)>> {
+    let mut found = Vec::new();
+    for (_, seq) in db.memberships_of(space, member)? {
+        found.extend(acting_role(db, seq, at)?.map(|role| (seq, role)));
+    }
+    Ok(found)
 }
 
 /// The membership behind a number that is known to be one.

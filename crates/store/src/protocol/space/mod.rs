@@ -11,13 +11,14 @@ use crate::tables::TableReads;
 use engine::change::SpaceChange;
 use engine::reads::{SpaceReads, StoreResult};
 use engine::rows::{Membership, MembershipLimit, RegisterKey, SpaceTask, Task};
-use model::{AuthorNo, EventId, Seq, Stamp};
+use model::{AuthorNo, EventId, Identity, Seq, SpaceNo, Stamp};
 
 impl Batch<'_> {
     pub(crate) fn apply_space(&mut self, change: SpaceChange) -> StoreResult<()> {
         match change {
             SpaceChange::View(row_change, row, stamp, seq) => self.change_view(row_change, row, stamp, seq),
-            SpaceChange::Membership(seq, membership) => {
+            SpaceChange::Membership(space, stamp, seq, membership) => {
+                self.db.tables.members.insert(MemberKey::new(space, membership.member, stamp), seq)?;
                 self.db.tables.memberships.insert(EventNo::new(seq), membership)
             }
             SpaceChange::Limit(row_change, membership, limit) => {
@@ -35,6 +36,10 @@ impl Batch<'_> {
 impl<V: TableReads> SpaceReads for Db<V> {
     fn membership(&self, seq: Seq) -> StoreResult<Option<Membership>> {
         self.tables.memberships().get(EventNo::new(seq))
+    }
+
+    fn memberships_of(&self, space: SpaceNo, member: &Identity) -> StoreResult<Vec<(Stamp, Seq)>> {
+        stamped(self.tables.members().range(MemberKey::of_member(space, *member))?)
     }
 
     fn limits(&self, membership: Seq, before: Stamp) -> StoreResult<Vec<MembershipLimit>> {
