@@ -47,6 +47,8 @@ pub(crate) struct ThreadBody {
     pins: Option<Vec<String>>,
     /// Whether only participants see it.
     private: Option<bool>,
+    /// Whether it is a direct conversation: only these participants ever see it. Said when it is opened, never changed.
+    direct: Option<bool>,
     /// The user who opens it, where a backend key names no user in a header.
     #[schema(value_type = Option<ChosenId>)]
     author: Option<String>,
@@ -139,7 +141,7 @@ pub(crate) async fn create(
     headers: HeaderMap,
     RequestBody(body): RequestBody,
 ) -> Result<(StatusCode, Json<Thread>), Problem> {
-    let ThreadBody { id, title, name, slug, metadata, participants, private, author, pins, .. } =
+    let ThreadBody { id, title, name, slug, metadata, participants, private, direct, author, pins, .. } =
         json(&headers, &body)?;
     let context = context.acting_for(author)?;
     let mut fields = Map::new();
@@ -157,7 +159,8 @@ pub(crate) async fn create(
     }
     let participants = participants.unwrap_or_default();
     check_participants(&participants)?;
-    let new = NewThread { chosen: id, fields, participants, is_private: private.unwrap_or(false) };
+    let (is_private, is_direct) = (private.unwrap_or(false), direct.unwrap_or(false));
+    let new = NewThread { chosen: id, fields, participants, is_private, is_direct };
     let result = state.act(context.clone(), UserCommand::OpenThread(new)).await?;
     let status = if result.is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(thread_after(&state, &context, &result)?)))

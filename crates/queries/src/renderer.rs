@@ -217,7 +217,8 @@ impl<V: TableReads> Renderer<'_, V> {
             metadata: field(ThreadField::Metadata),
             participants,
             pins: listed(&field(ThreadField::Pins)).into_iter().map(str::to_owned).collect(),
-            private: {
+            direct: self.db.is_direct(found.seq)?,
+            private: self.db.is_direct(found.seq)? || {
                 let latest = found.fields.iter().find(|(field, ..)| *field == ThreadField::Participants);
                 let latest = privacy(latest.map(|(.., shown)| shown));
                 latest.or_else(|| privacy(Some(&found.content))).unwrap_or(false)

@@ -66,6 +66,8 @@ pub struct Thread {
     pub pins: Vec<String>,
     /// Whether only participants see it.
     pub private: bool,
+    /// Whether it is a direct conversation, which stays private.
+    pub direct: bool,
     /// Whether it was deleted.
     pub deleted: bool,
     /// Its latest message.

@@ -177,7 +177,7 @@ impl From<CommandError> for Problem {
             }
             CommandError::Body(model::body::BadBody::Long) => Problem::too_large(detail),
             CommandError::Body(_) => Problem::unprocessable(detail),
-            CommandError::NoKey => Problem::conflict(detail),
+            CommandError::NoKey | CommandError::Direct => Problem::conflict(detail),
             CommandError::Create(CreateError::NoRight) => Problem::forbidden(detail),
             CommandError::Create(CreateError::Reference(_)) => Problem::not_found(detail),
             CommandError::Create(_) => Problem::unprocessable(detail),

@@ -12,7 +12,7 @@ use model::payload::MemberRole;
 use node::commands::accounts::AccountCommand;
 use node::commands::{self, AdminCommand, NewThread, UserCommand};
 use serde::Deserialize;
-use serde_json::{Map, json};
+use serde_json::Map;
 use server::auth::sessions::host;
 use server::context::RequestContext;
 use server::extract::{FormFields, Path, Query};
@@ -346,8 +346,8 @@ pub(crate) async fn open_direct_thread(
         queries::visibility::find_thread(&db, &viewer, &name).is_ok()
     };
     if !known {
-        let fields = Map::from_iter([("metadata".to_owned(), json!({ "direct": true }))]);
-        let new = NewThread { chosen: Some(name.clone()), fields, participants: vec![user], is_private: true };
+        let (chosen, participants) = (Some(name.clone()), vec![user]);
+        let new = NewThread { chosen, participants, is_private: true, is_direct: true, fields: Map::new() };
         state.act(context, UserCommand::OpenThread(new)).await?;
     }
     Ok(redirect_to(&format!("/s/{space}/t/{name}")))

@@ -166,10 +166,14 @@ fn about(own: &str, thread: &Thread, may_change: bool) -> Markup {
                 @if !thread.participants.is_empty() { "; with " (thread.participants.join(", ")) } }
             @if may_change { form method="post" action={ (own) "/change" } {
                 label { "Title" input name="title" value=(thread.title) maxlength="256"; }
-                label { "Participants"
-                    input name="participants" value=(thread.participants.join(" ")) placeholder="names, separated by spaces"; }
-                label.check { input type="checkbox" name="private" value="1" checked[thread.private];
-                    " Only participants see it" }
+                @if thread.direct { p.note { "Only you two ever see this conversation." } } @else {
+                    label { "Participants"
+                        input name="participants" value=(thread.participants.join(" ")) placeholder="names, separated by spaces"; }
+                    label.check { input type="checkbox" name="private" value="1" checked[thread.private];
+                        " Only participants see it" }
+                    @if thread.private { label.check { input type="checkbox" name="publish" value="1";
+                        " If not: show it, with all earlier messages, to everybody in the space" } }
+                }
                 button name="do" value="save" { "Save" }
                 details.really { summary { "Delete the thread" }
                     p { "It is deleted for everybody, with all its messages." }
@@ -301,6 +305,8 @@ pub(crate) struct ChangeForm {
     #[serde(default)]
     participants: String,
     private: Option<String>,
+    /// That everybody is to see what only participants saw.
+    publish: Option<String>,
 }
 
 /// Changes or deletes a thread.
@@ -324,11 +330,16 @@ pub(crate) async fn change(
     }
     let mut names = split_names(&form.participants);
     names.sort();
-    if names != before.participants {
+    if names != before.participants && !before.direct {
         check_participants(&names)?;
         change.participants = Some(names);
     }
-    if form.private.is_some() != before.private {
+    if form.private.is_some() != before.private && !before.direct {
+        if before.private && form.publish.is_none() {
+            let why = "everybody in the space would see this thread with all its earlier messages; if that is meant, \
+                       tick \"show it to everybody\" as well";
+            return Err(Problem::unprocessable(why));
+        }
         change.is_private = Some(form.private.is_some());
     }
     state.act(context, UserCommand::UpdateThread(parse_name(&name, "thread")?, change)).await?;

@@ -145,7 +145,8 @@ pub(crate) async fn open(
     let participants = split_names(&form.participants);
     check_participants(&participants)?;
     let fields = Map::from_iter([("title".to_owned(), form.title.into())]);
-    let new = NewThread { chosen: None, fields, participants, is_private: form.private.is_some() };
+    let is_private = form.private.is_some();
+    let new = NewThread { fields, participants, is_private, ..NewThread::default() };
     let result = state.act(context.clone(), UserCommand::OpenThread(new)).await?;
     if !form.text.trim().is_empty() {
         thread::send_text(&state, context, &result.shown.to_string(), form.text, None, None).await?;

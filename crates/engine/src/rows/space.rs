@@ -110,6 +110,11 @@ pub enum ViewRow {
         /// The space.
         space: SpaceNo,
     },
+    /// Somebody who alone, with others, sees a thread.
+    Direct {
+        /// Their public space.
+        who: SpaceId,
+    },
     /// A message of a thread.
     Timeline {
         /// The space.
@@ -194,7 +199,8 @@ impl ViewRow {
     pub(crate) fn register(self) -> Option<RegisterKey> {
         match self {
             ViewRow::Register(key) => Some(key),
-            ViewRow::Thread { .. } | ViewRow::Timeline { .. } | ViewRow::Version { .. } => None,
+            ViewRow::Thread { .. } | ViewRow::Direct { .. } => None,
+            ViewRow::Timeline { .. } | ViewRow::Version { .. } => None,
             ViewRow::Reaction { .. } | ViewRow::Reply { .. } | ViewRow::Mention { .. } => None,
             ViewRow::Follower { .. } | ViewRow::Post { .. } | ViewRow::Chosen { .. } | ViewRow::File { .. } => None,
         }

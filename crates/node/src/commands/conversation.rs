@@ -55,12 +55,13 @@ impl CommandContext<'_> {
         if batch.db().identity(meta.author)? == self.signer.identity {
             return Ok(());
         }
-        let who = self
-            .caller
-            .user
-            .as_deref()
-            .map_or_else(|| self.caller.audit_name.clone(), |user| format!("{} for {user}", self.caller.audit_name));
-        batch.audit(Some(self.space), &who, what, &target.to_string())
+        batch.audit(Some(self.space), &self.audit_name(), what, &target.to_string())
+    }
+
+    /// How the audit log calls whoever acts.
+    pub(super) fn audit_name(&self) -> String {
+        let Caller { user, audit_name, .. } = self.caller;
+        user.as_deref().map_or_else(|| audit_name.clone(), |user| format!("{audit_name} for {user}"))
     }
 
     pub(super) fn result(

@@ -121,9 +121,12 @@ pub(super) fn thread_of<V: TableReads>(db: &Db<V>, seq: Seq) -> StoreResult<Opti
     Ok(db.event(thread)?.and_then(|row| row.meta).map(|meta| (thread, meta)))
 }
 
-/// Whether only its participants see a thread: as the latest list of them says, or what it was opened with. Where what
-/// would say it cannot be read any more, nobody else sees it.
+/// Whether only its participants see a thread: as the latest list of them says, or what it was opened with; always, if it
+/// is a direct conversation. Where what would say it cannot be read any more, nobody else sees it.
 pub fn is_private<V: TableReads>(db: &Db<V>, thread: Seq, space: SpaceNo) -> StoreResult<bool> {
+    if db.is_direct(thread)? {
+        return Ok(true);
+    }
     let register = Register::ThreadField(thread, ThreadField::Participants.code());
     let latest = match db.register(space, register)? {
         Some((_, winner)) => Some(db.shown(winner)?),
@@ -155,6 +158,9 @@ fn participates<V: TableReads>(db: &Db<V>, thread: Seq, meta: &Meta, identity: O
     let Some(identity) = identity else { return Ok(false) };
     if db.identity(meta.author)? == *identity {
         return Ok(true);
+    }
+    if db.is_direct(thread)? {
+        return db.is_talking(thread, identity);
     }
     Ok(participants(db, thread, meta.space)?.contains(identity))
 }

@@ -109,6 +109,8 @@ pub struct NewThread {
     pub participants: Vec<String>,
     /// Whether only participants see it.
     pub is_private: bool,
+    /// Whether it is a direct conversation: only these participants ever see it.
+    pub is_direct: bool,
 }
 
 /// What is to change in a thread.
@@ -194,6 +196,8 @@ pub enum CommandError {
     /// What it names is not there.
     #[error("there is no such {0}")]
     Unknown(&'static str),
+    #[error("a direct conversation stays between its participants; open a thread to talk with others")]
+    Direct,
     /// There is no such user to name.
     #[error("there is nobody called {0:?} here")]
     Nobody(String),

@@ -1,13 +1,13 @@
 //! Threads: opened and changed, each change with an event of its own.
 
 use crate::commands::conversation::CommandContext;
-use crate::commands::lookup::thread_for;
+use crate::commands::lookup::{is_private, thread_for};
 use crate::commands::participants_update::{find_identities, list_identities, participants_update};
-use crate::commands::{CommandError, CommandResult, NameOrId, NewThread, ThreadChange, names};
+use crate::commands::{CommandError, CommandResult, NameOrId, NewThread, ThreadChange, message_content, names};
 use engine::access::Action;
 use engine::reads::Reads as _;
 use engine::rows::ThreadField;
-use model::crypto::chosen_key;
+use model::crypto::{chosen_key, public_space};
 use model::envelope::{Reference, Role};
 use model::{AuxKey, EventId, Kind, body};
 use serde_json::{Map, Value};
@@ -24,12 +24,19 @@ pub(super) fn open_thread(
         names::check_name(chosen)?;
         fields.insert("id".to_owned(), chosen.as_str().into());
     }
+    // A direct conversation without others is one with oneself.
+    let own = EventId(public_space(&context.signer.identity).0);
+    let mut mentions: Vec<EventId> =
+        (new.is_direct && new.participants.is_empty()).then_some(own).into_iter().collect();
     if !new.participants.is_empty() {
         let mut identities = find_identities(batch, context, &new.participants)?;
+        if new.is_direct {
+            mentions.extend(identities.iter().map(|other| EventId(public_space(other).0)));
+        }
         identities.push(context.signer.identity);
         fields.insert("participants".to_owned(), list_identities(identities));
     }
-    if new.is_private {
+    if new.is_private || new.is_direct {
         fields.insert("private".to_owned(), true.into());
     }
     let content = body::encode(&Value::Object(fields))?;
@@ -38,7 +45,7 @@ pub(super) fn open_thread(
     {
         return context.result(batch, id, false);
     }
-    let id = create_thread(batch, context, new.chosen.as_deref(), content)?;
+    let id = create_thread(batch, context, new.chosen.as_deref(), mentions, content)?;
     context.result(batch, id, true)
 }
 
@@ -54,17 +61,21 @@ pub(super) fn open_thread_for_message(
     };
     let fields = chosen.map_or_else(Map::new, |text| Map::from_iter([("id".to_owned(), text.into())]));
     let content = body::encode(&Value::Object(fields))?;
-    create_thread(batch, context, chosen, content)
+    create_thread(batch, context, chosen, Vec::new(), content)
 }
 
 fn create_thread(
     batch: &mut Batch<'_>,
     context: &CommandContext<'_>,
     chosen: Option<&str>,
+    mut mentions: Vec<EventId>,
     content: Vec<u8>,
 ) -> Result<EventId, CommandError> {
     let aux = chosen.map_or(AuxKey::ZERO, chosen_key);
-    context.create(batch, (Kind::Thread, aux), Vec::new(), content)
+    mentions.sort();
+    mentions.dedup();
+    let references = mentions.into_iter().map(|id| Reference { role: Role::Mention, id }).collect();
+    context.create(batch, (Kind::Thread, aux), references, content)
 }
 
 /// The event that already has a chosen id, if it is the same thing said again; an error if it is something else.
@@ -102,7 +113,11 @@ pub(super) fn update_thread(
         let content = Map::from_iter([(field.name().to_owned(), value.clone())]);
         contents.push((*field, body::encode(&Value::Object(content))?));
     }
+    let is_open_now = !is_private(batch.db(), seq, context.no)?;
     if change.participants.is_some() || change.is_private.is_some() {
+        if batch.db().is_direct(seq)? {
+            return Err(CommandError::Direct);
+        }
         let update = participants_update(batch, context, seq, change.participants.as_deref(), change.is_private)?;
         contents.push((ThreadField::Participants, body::encode(&Value::Object(update))?));
     }
@@ -111,5 +126,27 @@ pub(super) fn update_thread(
         let reference = Reference { role: Role::Thread, id: stamp.id };
         context.create(batch, (Kind::ThreadUpdate, field.aux()), vec![reference], content)?;
     }
+    if let Some(is_private) = change.is_private.filter(|is_private| *is_private == is_open_now) {
+        announce_visibility(batch, context, &stamp.id, is_private)?;
+    }
     Ok(CommandResult { shown: stamp.id, seq, is_new: true })
+}
+
+/// Says in the thread and in the audit log that others can, or cannot, see it from now on.
+fn announce_visibility(
+    batch: &mut Batch<'_>,
+    context: &CommandContext<'_>,
+    thread: &EventId,
+    is_private: bool,
+) -> Result<(), CommandError> {
+    let (word, text) = match is_private {
+        true => ("make thread private", "made this thread private: only its participants see it from now on."),
+        false => {
+            ("make thread public", "made this thread visible to everybody in the space, with all earlier messages.")
+        }
+    };
+    let content = message_content(text.into(), None)?;
+    let reference = Reference { role: Role::Thread, id: *thread };
+    context.create(batch, (Kind::Message, AuxKey::ZERO), vec![reference], content)?;
+    Ok(batch.audit(Some(context.space), &context.audit_name(), word, &thread.to_string())?)
 }

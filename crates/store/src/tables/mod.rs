@@ -182,6 +182,8 @@ tables! {
     View limits: EventStamp => RoleCap = "limits_v1";
     /// (space, stamp) to number of a thread.
     View threads: SpaceStamp => Seq = "threads_v1";
+    /// (thread, public space of somebody): who alone sees a direct conversation.
+    View direct: DirectKey => () = "direct_v1";
     /// (thread, stamp) to number of a message, hints on what else there is of it, and a copy of what it says.
     View timeline: EventStamp => Bytes = "timeline_v1";
     /// (space, public space of somebody, stamp) to number of a message that mentions them.

@@ -21,6 +21,9 @@ impl Batch<'_> {
                 self.touched_threads.insert(seq);
                 put_or_remove(row_change, &mut self.db.tables.threads, SpaceStamp::new(space, stamp), seq)
             }
+            ViewRow::Direct { who } => {
+                put_or_remove(row_change, &mut self.db.tables.direct, DirectKey::new(seq, who), ())
+            }
             ViewRow::Timeline { space, thread, refers } => {
                 self.change_timeline(row_change, space, thread, refers, stamp, seq)
             }

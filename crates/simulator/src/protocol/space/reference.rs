@@ -338,6 +338,11 @@ impl<'a> ReferenceModel<'a> {
             }
             let deleted = changes.iter().any(|made| made.envelope.kind == Kind::ThreadDelete);
             let messages = self.counting(&[Kind::Message]);
+            let talking = refs(&thread.envelope, Role::Mention);
+            if !talking.is_empty() {
+                let own = EventId(public_space(&thread.envelope.author).0);
+                lines.extend(talking.into_iter().chain([own]).map(|who| format!("direct {} {who}", thread.id)));
+            }
             let times = messages.iter().filter(belongs).map(|made| made.envelope.created_at);
             let winners: Vec<Nanos> = changes.iter().map(|made| made.envelope.created_at).collect();
             let updated = times.chain(winners).chain([thread.envelope.created_at]).max().unwrap_or(Nanos(0));

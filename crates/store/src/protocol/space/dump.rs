@@ -151,6 +151,10 @@ impl<V: TableReads> Db<V> {
             let (space, stamp) = (self.space_id(row.key().space())?, row.key().stamp());
             out(format!("file {space} {stamp} {}", self.shown(row.value()?)?.line()));
         }
+        for entry in self.tables.direct().iter()? {
+            let key = entry?.key();
+            out(format!("direct {} {}", self.id_of(key.thread())?, key.who()));
+        }
         for entry in self.tables.mentions().iter()? {
             let key = entry?.key();
             out(format!("mention {} {} {}", self.space_id(key.space())?, key.who(), key.stamp()));

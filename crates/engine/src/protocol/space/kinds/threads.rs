@@ -20,9 +20,19 @@ impl KindRules for Thread {
         rows.extend(ViewRow::chosen(meta, envelope));
         rows
     }
+        rows.extend(talking(envelope).map(|who| ViewRow::Direct { who }));
 }
 
 pub(crate) struct ThreadUpdate;
+
+/// Who alone sees a direct conversation, as their public spaces: a thread that mentions somebody is one between its author
+/// and those. The envelope says so, which nothing changes, deletes or prunes, so it stays private for ever.
+fn talking(envelope: &Envelope) -> impl Iterator<Item = SpaceId> {
+    let mentions = envelope.references.iter().filter(|reference| reference.role == Role::Mention);
+    let others: Vec<SpaceId> = mentions.map(|mention| SpaceId(mention.id.0)).collect();
+    let own = (!others.is_empty()).then(|| public_space(&envelope.author));
+    own.into_iter().chain(others)
+}
 
 impl KindRules for ThreadUpdate {
     fn shape(&self) -> Shape {
