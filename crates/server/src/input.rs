@@ -32,13 +32,20 @@ pub fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> Result<T,
     if !body.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok() {
         return Err(Problem::unprocessable("the body is JSON, but not an object"));
     }
-    serde_json::from_slice(body).map_err(|why| {
+    let read = serde_json::from_slice(body).map_err(|why| {
         if why.is_data() {
             Problem::unprocessable(format!("the body does not fit: {why}"))
         } else {
             Problem::bad_request(format!("the body is not JSON: {why}"))
         }
-    })
+    })?;
+    match std::str::from_utf8(body).ok().and_then(model::body::find_inexact_number) {
+        None => Ok(read),
+        Some((path, number)) => Err(Problem::unprocessable(format!(
+            "{path}: the number {number} cannot be kept exactly; send an integer of at most 64 bits, a number with fewer \
+             digits, or a string"
+        ))),
+    }
 }
 
 /// Whether a title or slug is short enough.
