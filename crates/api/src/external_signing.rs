@@ -88,7 +88,7 @@ pub(crate) struct Submitted {
     event: String,
     /// `applied`, `held` or `known`.
     state: &'static str,
-    /// What it waits for.
+    /// What it waits for: other events, or its own content if that was not sent or does not match its hash.
     waits_for: Vec<String>,
 }
 
@@ -156,13 +156,16 @@ pub(crate) async fn submit(
     })?;
     let content = hex(&sent.content, "the content")?;
     let command = SubmitSigned { space: context.space()?, caller: context.caller, signed, content };
-    let Submission { event, outcome } = state.ask(command).await?;
-    let (status, state, waits_for) = match outcome {
+    let Submission { event, outcome, missing } = state.ask(command).await?;
+    let (status, state, mut needs) = match outcome {
+        Outcome::Applied(_) if missing.is_some() => (StatusCode::ACCEPTED, "applied", Vec::new()),
         Outcome::Applied(_) => (StatusCode::CREATED, "applied", Vec::new()),
         Outcome::Known(_) | Outcome::Carried(_) => (StatusCode::OK, "known", Vec::new()),
-        Outcome::Held(_, needs) => (StatusCode::ACCEPTED, "held", needs.iter().map(ToString::to_string).collect()),
+        Outcome::Held(_, needs) => (StatusCode::ACCEPTED, "held", needs),
         Outcome::Refused(why) => return Err(Problem::unprocessable(why.to_string())),
         Outcome::TurnedAway(why) => return Err(Problem::overloaded(format!("turned away: {why:?}")).after(60)),
     };
+    needs.extend(missing);
+    let waits_for = needs.iter().map(ToString::to_string).collect();
     Ok((status, Json(Submitted { event: event.to_string(), state, waits_for })))
 }

@@ -202,3 +202,76 @@ fn a_reader_submits_nothing() {
     let refused = submit(&home, &client.message_in(thread, "hello"));
     assert!(matches!(refused, Err(CommandError::Denied(_))), "{refused:?}");
 }
+
+#[test]
+fn content_that_does_not_match_is_said_to_be_missing_until_it_comes() {
+    let home = Home::new();
+    let client = Client::new(&home);
+    let thread = open_thread(&home, "alice", NewThread::default());
+    for text in ["short".to_owned(), "long ".repeat(1000)] {
+        let signed = client.message_in(thread, &text);
+        let need = Need::Content(home.space, signed.signed.content_hash);
+        for wrong in [Vec::new(), vec![7; signed.content.len()]] {
+            let said = submit(&home, &SubmitSigned { content: wrong, ..signed.clone() }).unwrap();
+            assert_eq!(said.missing, Some(need.clone()), "{said:?}");
+        }
+        assert_eq!(submit(&home, &signed).unwrap().missing, None);
+        home.core.settle(NOW).unwrap();
+        assert_eq!(submit(&home, &signed).unwrap().missing, None);
+    }
+    home.verify();
+}
+
+/// One event of each kind that is in the space.
+fn one_of_each_kind(home: &Home) -> Vec<EventId> {
+    let db = home.core.store().snapshot().unwrap();
+    let mut found = std::collections::BTreeMap::new();
+    for seq in db.all_events().unwrap() {
+        let row = db.event(seq).unwrap().unwrap();
+        found.insert(row.meta.unwrap().kind, row.id);
+    }
+    found.into_values().collect()
+}
+
+#[test]
+fn no_reference_to_anything_breaks_a_rule_of_the_store() {
+    let home = Home::new();
+    let client = Client::new(&home);
+    let thread = open_thread(&home, "alice", NewThread::default());
+    let posted = submit(&home, &client.message_in(thread, "hello")).unwrap().event;
+    for signed in [client.edit_of(posted), client.reaction_to(posted), client.message_in(thread, "more")] {
+        submit(&home, &signed).unwrap();
+    }
+    home.ask("alice", UserCommand::DeleteThread(NameOrId::Event(open_thread(&home, "alice", NewThread::default()))))
+        .unwrap();
+    home.ask("alice", UserCommand::Purge(home.post("alice", "gone"))).unwrap();
+    let targets = one_of_each_kind(&home);
+    assert!(targets.len() >= 8, "{targets:?}");
+    let roles = [Role::Thread, Role::Target, Role::Attachment, Role::ReplyTo, Role::Mention];
+    let model = client.message_in(thread, "any");
+    let mut submitted = 0;
+    for kind in Kind::ALL.iter().copied().chain([Kind::Unknown(999)]) {
+        for authority in targets.iter().chain([&client.authority]) {
+            for (role, other) in roles.iter().flat_map(|role| targets.iter().map(move |other| (*role, *other))) {
+                let mut envelope = model.signed.envelope().clone();
+                envelope.kind = kind;
+                envelope.created_at = Nanos(LATER.0 - 1_000_000 + submitted);
+                let mut references =
+                    vec![Reference { role: Role::Authority, id: *authority }, Reference { role, id: other }];
+                references.sort();
+                envelope.references = references;
+                let Ok(signed) = envelope.sign(&client.key) else { continue };
+                submitted += 1;
+                let outcome = home.core.ask(SubmitSigned { signed, ..model.clone() }, LATER);
+                let is_broken = match &outcome {
+                    Ok(_) => false,
+                    Err(AskError::Refused(why)) => matches!(why, CommandError::Store(_)),
+                    Err(AskError::NotRun(_)) => true,
+                };
+                assert!(!is_broken, "{kind} on {authority}, {role:?} {other}: {outcome:?}");
+            }
+        }
+    }
+    assert!(submitted > 1000, "only {submitted}");
+    home.verify();
+}

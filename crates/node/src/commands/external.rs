@@ -1,7 +1,7 @@
 //! Events that were signed by a client whose key this node does not have.
 //!
 //! The client has an event prepared, signs it and submits it. Whether it may be stored is decided here, inside the
-//! transaction, as for any other command: the caller may write, the membership is in force, the thread is open to its
+//! transaction, as for any other command: the caller may submit, the membership is in force, the thread is open to its
 //! author, what it refers to was not deleted, and there is room for it. Submitting the same event again changes nothing,
 //! so that no idempotency key is needed.
 
@@ -16,12 +16,13 @@ use engine::access::{Action, Facts};
 use engine::create::{CreateError, Seal};
 use engine::opened::Opening;
 use engine::protocol::space::counting::acting_role;
-use engine::reads::Reads as _;
+use engine::reads::{Reads as _, SpaceReads as _};
 use engine::receive::{self, Arrival};
-use engine::rows::{Origin, Outcome};
+use engine::rows::{ContentLocation, ContentRow, Origin, Outcome};
 use model::blob::BadBlob;
 use model::envelope::Role;
-use model::{Blob, EventId, Kind, SpaceId, Stamp, Verified};
+use model::stage::ContentState;
+use model::{Blob, EventId, Kind, Need, SpaceId, Stamp, Verified};
 use store::tables::TableReads;
 use store::{Batch, Db};
 
@@ -45,6 +46,8 @@ pub struct Submission {
     pub event: EventId,
     /// What became of it. An event may be refused by the rules of its kind, or wait for what it needs.
     pub outcome: Outcome,
+    /// Its content, if that is not here: it was not sent, or what was sent is not what was signed for.
+    pub missing: Option<Need>,
 }
 
 impl WriterCommand for SubmitSigned {
@@ -69,11 +72,29 @@ impl WriterCommand for SubmitSigned {
             moderation::check_quota(batch, no, &envelope.author, self.content.len() as u64)?;
         }
         let outcome = self.store(batch, blob)?;
-        Ok(Submission { event, outcome })
+        // What would be applied without any effect is not taken in: whoever sent it hears why.
+        if let Outcome::Applied(seq) = outcome
+            && batch.db().event(seq)?.and_then(|row| row.meta).is_some_and(|meta| !meta.counts)
+        {
+            return Err(CreateError::NoRight.into());
+        }
+        Ok(Submission { event, outcome, missing: self.missing_content(batch.db(), &event)? })
     }
 }
 
 impl SubmitSigned {
+    fn missing_content<V: TableReads>(&self, db: &Db<V>, event: &EventId) -> Result<Option<Need>, CommandError> {
+        let Some(seq) = db.seq(event)? else { return Ok(None) };
+        let Some(row) = db.event(seq)?.filter(|row| row.content == ContentState::Missing) else { return Ok(None) };
+        let Some(meta) = row.meta else { return Ok(None) };
+        let is_stored = |content: ContentRow| content.place != ContentLocation::Absent;
+        let is_here = row.has_inline || meta.content_len == 0;
+        if is_here || db.content(meta.space, &meta.content_hash)?.is_some_and(is_stored) {
+            return Ok(None);
+        }
+        Ok(Some(Need::Content(self.space, meta.content_hash)))
+    }
+
     /// Removed members are turned away, whatever time they put into the event. An authority that is not here yet is
     /// waited for.
     fn check_membership(&self, batch: &Batch<'_>) -> Result<(), CommandError> {
@@ -81,6 +102,10 @@ impl SubmitSigned {
         let authority = envelope.reference(Role::Authority);
         let Some(seq) = authority.map(|id| batch.db().seq(&id)).transpose()?.flatten() else { return Ok(()) };
         let at = Stamp { at: batch.now().max(envelope.created_at), id: EventId([0xff; 16]) };
+        // What is no membership, or not applied yet, is for POST to refuse or to wait for.
+        if batch.db().membership(seq)?.is_none() {
+            return Ok(());
+        }
         acting_role(batch.db(), seq, at)?.map(drop).ok_or(CommandError::NotInForce)
     }
 
