@@ -3,6 +3,7 @@
 //! Both contain the same 64 hexadecimal digits; the recovery text shows them in groups of four.
 
 use crate::failure::Failure;
+use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
@@ -28,6 +29,12 @@ pub(crate) fn format_recovery_text(secret: &Secret) -> Zeroizing<String> {
     let digits = Zeroizing::new(hex::encode(secret.as_slice()));
     let groups: Vec<&str> = (0..DIGITS / 4).map(|group| &digits[4 * group..4 * group + 4]).collect();
     Zeroizing::new(groups.join(" "))
+}
+
+/// The recovery text as it is shown: eight groups a line.
+pub(crate) fn write_in_lines(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    let groups: Vec<&str> = text.split(' ').collect();
+    groups.chunks(8).try_for_each(|line| writeln!(f, "    {}", line.join(" ")))
 }
 
 /// Ignores whitespace, hyphens and case.

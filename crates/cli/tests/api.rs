@@ -73,3 +73,52 @@ fn a_port_in_use_is_named() {
     other.run(&["--listen", address]).bad(&["cannot listen on", "--listen 127.0.0.1:0 takes any free port"]);
     other.run(&["--listen", "everywhere"]).bad(&["is not a valid listen address", "ADDRESS:PORT"]);
 }
+
+/// Every command of administration, in an order in which each has something to do.
+const ADMIN_COMMANDS: [&[&str]; 30] = [
+    &["stats"],
+    &["threads"],
+    &["role", "bob", "member"],
+    &["role", "eve", "reader"],
+    &["users"],
+    &["export-user", "bob"],
+    &["remove-user", "eve"],
+    &["retain", "--age", "30"],
+    &["retention"],
+    &["purge-old", "--dry-run"],
+    &["purge-old"],
+    &["lift-retention"],
+    &["purge", "00000000000000000000000000000000"],
+    &["jobs"],
+    &["reports"],
+    &["settle", "7"],
+    &["signing-keys"],
+    &["new-signing-key"],
+    &["end-signing-key", "1"],
+    &["rotate-key", "0000000000000000"],
+    &["erase-user", "bob", "--yes"],
+    &["audit"],
+    &["found", "club", "--open"],
+    &["spaces"],
+    &["--space", "club", "protect", "fields", "--field", "body.text"],
+    &["--space", "club", "protect", "none"],
+    &["--space", "club", "rotate"],
+    &["found", "attic"],
+    &["--space", "attic", "destroy-keys", "--yes"],
+    &["--space", "club", "delete-space", "--yes"],
+];
+
+#[test]
+fn every_command_of_administration_works_with_and_without_a_node() {
+    let (served, alone) = (serve(), Home::ready());
+    for home in [&served.home, &alone] {
+        for words in ADMIN_COMMANDS {
+            let ran = home.run(&[&["admin"], words].concat());
+            assert!(!ran.err.contains("internal error"), "{words:?}: {}", ran.err);
+            let is_about_nothing = ["settle", "rotate-key"].contains(&words[0]);
+            assert_eq!(ran.code, i32::from(is_about_nothing), "{words:?}: {}{}", ran.out, ran.err);
+        }
+        home.run(&["admin", "audit"]).good();
+    }
+    alone.run(&["verify"]).good();
+}

@@ -301,3 +301,47 @@ fn spaces_users_and_retention_are_administered_without_a_running_node() {
     home.run(&["admin", "--space", "club", "stats"]).bad(&["no such space"]);
     assert_eq!(home.json(&["admin", "audit"])["entries"][0]["what"], "delete space");
 }
+
+#[test]
+fn the_recovery_text_is_shown_again_only_when_that_is_meant() {
+    let home = Home::new();
+    let made = home.json(&["init"]);
+    let text = made["recovery_text"].as_str().unwrap().to_owned();
+    let refused = home.run(&["recovery-text"]).bad(&["whoever reads it can decrypt", "recovery-text --yes"]);
+    assert!(!refused.out.contains(&text[..9]) && !refused.err.contains(&text[..9]));
+    assert_eq!(home.json(&["recovery-text", "--yes"])["recovery_text"], text);
+    let shown = home.run(&["recovery-text", "--yes"]).good().out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(shown.contains(&text), "{shown}");
+}
+
+#[test]
+fn a_foreign_folder_among_the_content_files_is_left_alone() {
+    let home = Home::ready();
+    let foreign = home.data().join("content").join("lost+found");
+    std::fs::create_dir_all(&foreign).unwrap();
+    std::fs::write(home.data().join("content").join("stray"), b"what a crash left").unwrap();
+    assert_eq!(home.json(&["collect"])["deleted"], 1);
+    assert!(foreign.is_dir());
+    home.run(&["verify"]).good();
+}
+
+#[test]
+fn a_first_start_that_was_cut_off_is_completed_and_shows_the_recovery_text() {
+    // After the key, and after the database.
+    for has_database in [false, true] {
+        let home = Home::ready();
+        std::fs::write(home.data().join("first-start"), b"").unwrap();
+        if !has_database {
+            std::fs::remove_file(home.data().join("anteroom.redb")).unwrap();
+        }
+        let made = home.json(&["init"]);
+        assert_eq!(made["recovery_text"], home.json(&["recovery-text", "--yes"])["recovery_text"]);
+        home.run(&["verify"]).good();
+        home.run(&["init"]).bad(&["already has a master key"]);
+    }
+    // Whoever lost a database hears so.
+    let home = Home::ready();
+    std::fs::remove_file(home.data().join("anteroom.redb")).unwrap();
+    home.run(&["init"]).bad(&["already has a master key"]);
+    home.run(&["verify"]).bad(&[]);
+}

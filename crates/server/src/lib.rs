@@ -40,7 +40,7 @@ pub mod writer;
 pub use app::{App, AppPart};
 pub use auth::keys::{ApiKeySecret, NewKey};
 pub use backups::BackupPlan;
-pub use listen::{ListenError, RunningServer, serve, serve_bare, serve_metrics};
+pub use listen::{ListenError, Listener, RunningServer, serve, serve_bare, serve_metrics_on, serve_on};
 pub use options::{Limits, ServerOptions};
 pub use problem::Problem;
 pub use state::{ServerState, SharedState};

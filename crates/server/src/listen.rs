@@ -23,12 +23,14 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
 /// Connections to a listener that serves metrics only.
 const METRICS_CONNECTIONS_MAX: usize = 64;
+/// How many connections may wait to be accepted.
+const CONNECTIONS_QUEUED_MAX: u32 = 1024;
 /// How long connections may take to end when the node stops.
 const END_SECONDS: u64 = 5;
 
@@ -38,6 +40,26 @@ const END_SECONDS: u64 = 5;
 pub struct ListenError {
     pub address: SocketAddr,
     pub why: std::io::Error,
+}
+
+/// An address that was taken, before anything is served there.
+#[derive(Debug)]
+pub struct Listener {
+    socket: TcpSocket,
+    address: SocketAddr,
+}
+
+impl Listener {
+    /// Takes an address, if nobody listens there.
+    pub fn bind(address: SocketAddr) -> Result<Listener, ListenError> {
+        let bind = || {
+            let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+            socket.set_reuseaddr(true)?;
+            socket.bind(address)?;
+            Ok(Listener { socket, address })
+        };
+        bind().map_err(|why| ListenError { address, why })
+    }
 }
 
 /// A server that listens.
@@ -63,10 +85,15 @@ impl RunningServer {
 
 /// Listens on an address, and serves an application there with its background tasks.
 pub async fn serve(app: App, address: SocketAddr) -> Result<RunningServer, ListenError> {
+    serve_on(app, Listener::bind(address)?).await
+}
+
+/// Serves an application with its background tasks on an address that was taken.
+pub async fn serve_on(app: App, listener: Listener) -> Result<RunningServer, ListenError> {
     let router = app.router();
     let App { state, tasks, .. } = app;
     let feed = LiveFeed::new(state.node.clone(), state.hub.clone());
-    listen(address, async move |listener, stopped| {
+    listen(listener, async move |listener, stopped| {
         let mut supervisor = Supervisor::start(own_tasks(&state, feed).into_iter().chain(tasks).collect());
         let (tls, limiter) = (state.options.tls.clone(), ConnectionLimiter::new(&state.options));
         let acceptor = Acceptor { router, tls, limits: state.options.limits, limiter };
@@ -111,10 +138,10 @@ fn own_tasks(state: &Arc<ServerState>, feed: StoreResult<LiveFeed>) -> Vec<Backg
     tasks
 }
 
-/// Listens on an address, and serves metrics there to whoever asks, without a key.
-pub async fn serve_metrics(state: Arc<ServerState>, address: SocketAddr) -> Result<RunningServer, ListenError> {
+/// Serves metrics to whoever asks, without a key, on an address that was taken.
+pub async fn serve_metrics_on(state: Arc<ServerState>, listener: Listener) -> Result<RunningServer, ListenError> {
     let router = metrics_router(&state);
-    listen(address, async move |listener, stopped| {
+    listen(listener, async move |listener, stopped| {
         let limiter = ConnectionLimiter::of(METRICS_CONNECTIONS_MAX);
         let acceptor = Acceptor { router, tls: None, limits: state.options.limits, limiter };
         end(acceptor.accept(listener, stopped.map(drop)).await).await;
@@ -130,11 +157,11 @@ pub fn metrics_router(state: &Arc<ServerState>) -> Router {
 }
 
 async fn listen<F: Future<Output = ()> + Send + 'static>(
-    address: SocketAddr,
+    Listener { socket, address }: Listener,
     serve: impl FnOnce(TcpListener, oneshot::Receiver<()>) -> F,
 ) -> Result<RunningServer, ListenError> {
     let failed = |why| ListenError { address, why };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let listener = socket.listen(CONNECTIONS_QUEUED_MAX).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     let (stop, stopped) = oneshot::channel();
     let task = tokio::spawn(serve(listener, stopped));
@@ -145,7 +172,7 @@ async fn listen<F: Future<Output = ()> + Send + 'static>(
 pub async fn serve_bare(address: SocketAddr, page: bytes::Bytes) -> Result<RunningServer, ListenError> {
     let json = [(http::header::CONTENT_TYPE, "application/json")];
     let router = Router::new().fallback(move || async move { (json, page.clone()) });
-    listen(address, async move |listener, stopped| {
+    listen(Listener::bind(address)?, async move |listener, stopped| {
         let limiter = ConnectionLimiter::of(usize::MAX);
         let acceptor = Acceptor { router, tls: None, limits: Limits::default(), limiter };
         end(acceptor.accept(listener, stopped.map(drop)).await).await;

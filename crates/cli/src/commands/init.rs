@@ -8,6 +8,7 @@ use crate::master_key_file::{self, Secret};
 use clap::Args;
 use serde::Serialize;
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use store::{FolderDisk, MasterKey, Store};
@@ -20,7 +21,7 @@ pub(crate) struct Init {
     recover: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct Initialised {
     data_dir: String,
     master_key: String,
@@ -34,8 +35,7 @@ impl fmt::Display for Initialised {
         let Some(text) = &self.recovery_text else { return Ok(()) };
         writeln!(f, "\nWrite down the recovery text and keep it somewhere else. Without the key file or this text")?;
         writeln!(f, "nobody can open the data folder or restore a backup:\n")?;
-        let groups: Vec<&str> = text.split(' ').collect();
-        groups.chunks(8).try_for_each(|line| writeln!(f, "    {}", line.join(" ")))
+        master_key_file::write_in_lines(f, text)
     }
 }
 
@@ -53,11 +53,13 @@ pub(super) fn create_folder_and_key(context: &Context, recovered: Option<Secret>
     let (folder, source) = (context.data_dir(), &context.settings.master_key);
     let has_database = data_folder::database_path(folder).exists();
     let Some(key) = source.key_file() else { return create_folder_only(context, recovered, has_database) };
-    if key.exists() {
+    let marker = first_start_marker(folder);
+    let was_interrupted = marker.exists();
+    if key.exists() && !was_interrupted {
         let what = format!("{} already has a master key: {}", folder.display(), key.display());
         return Err(Failure::new(what, "use it as it is, or pass another --data-dir"));
     }
-    if has_database && recovered.is_none() {
+    if has_database && recovered.is_none() && !was_interrupted {
         let what = format!("{} has a database, but its master key is not at {}", folder.display(), key.display());
         let what_to_do =
             "restore the key file, pass --master-key FILE, or recreate it with `anteroom init --recover TEXT`";
@@ -66,20 +68,38 @@ pub(super) fn create_folder_and_key(context: &Context, recovered: Option<Secret>
     data_folder::create(folder)?;
     let _lock = data_folder::lock(folder, Access::Write)?;
     let is_new = recovered.is_none();
-    let secret = recovered.map_or_else(master_key_file::generate_secret, Ok)?;
+    let is_key_written = key.exists();
+    let secret = match recovered {
+        Some(secret) => secret,
+        None if is_key_written => source.read_secret()?,
+        None => master_key_file::generate_secret()?,
+    };
     if has_database {
         try_key(context, &secret)?;
+    } else {
+        std::fs::write(&marker, b"").map_err(|why| Failure::file("write", &marker, &why))?;
     }
-    master_key_file::write(key, &secret)?;
+    if !is_key_written {
+        master_key_file::write(key, &secret)?;
+    }
     if !has_database {
-        // The key is written first: a folder with a key but without a database has lost its database.
+        // The key is written first: without the marker, a folder with a key but without a database has lost its database.
         try_key(context, &secret)?;
+    }
+    if marker.exists() {
+        std::fs::remove_file(&marker).map_err(|why| Failure::file("remove", &marker, &why))?;
     }
     Ok(Initialised {
         data_dir: folder.display().to_string(),
         master_key: key.display().to_string(),
         recovery_text: is_new.then(|| master_key_file::format_recovery_text(&secret).to_string()),
     })
+}
+
+/// A file that is there while a data folder is created for the first time. If it was left behind, the creation was cut
+/// off, nobody has seen the recovery text, and it is completed.
+pub(super) fn first_start_marker(folder: &Path) -> PathBuf {
+    folder.join("first-start")
 }
 
 /// Creates the folder with a key from the environment or systemd, which is never written to disk.

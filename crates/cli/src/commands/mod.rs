@@ -18,6 +18,7 @@ mod link;
 mod man;
 mod prune;
 mod rebuild_views;
+mod recovery_text;
 mod restore;
 mod retry;
 mod rewrap;
@@ -58,6 +59,7 @@ pub(crate) enum Command {
     Key(key::Key),
     Admin(admin::Admin),
     Link(link::Link),
+    RecoveryText(recovery_text::RecoveryText),
     Config(config::ShowConfig),
     Demo(demo::Demo),
     Bench(bench::Bench),
@@ -89,6 +91,7 @@ pub(crate) fn run(context: &Context, command: Option<Command>) -> CommandResult 
         Command::Key(command) => command.run(context),
         Command::Admin(command) => command.run(context),
         Command::Link(command) => command.run(context),
+        Command::RecoveryText(command) => command.run(context),
         Command::Config(command) => command.run(context),
         Command::Demo(command) => command.run(context),
         Command::Bench(command) => command.run(context),

@@ -20,7 +20,7 @@ use node::Node;
 use node::fetch::hunter::NoSources;
 use node::node_commands::Tick;
 use serde::Serialize;
-use server::{RunningServer, ServerState, Tls};
+use server::{Listener, RunningServer, ServerState, Tls};
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -28,8 +28,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often to check that the writer still works.
-const WRITER_CHECK_INTERVAL: Duration = Duration::from_secs(60);
+/// How often to check that the writer and the server still run.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// After how many checks the writer is asked to do something.
+const CHECKS_PER_TICK: u32 = 60;
 
 /// Printed when the node is ready.
 #[derive(Debug, Serialize)]
@@ -70,17 +72,52 @@ pub(super) fn run(context: &Context) -> CommandResult {
     let tls = load_tls(context)?;
     open_file_limit::raise_open_file_limit();
     huge_pages::disable_huge_pages();
+    // A port that is taken is noticed before a folder and its key are made.
+    let listeners = Listeners::bind(context)?;
     let made = create_folder_if_new(context)?;
-    let (store, _lock) = data_folder::open(context, Access::Write)?;
-    let clock = Arc::new(context.clock);
-    let node = Node::start(store, clock, Arc::new(NoSources), context.settings.config.node_options());
-    let served = serve(context, &node, &signals, tls, made);
-    node.stop();
-    served?;
+    start_and_serve(context, &signals, tls, listeners, made.as_ref()).inspect_err(|_| {
+        // The recovery text was made with the folder: whatever went wrong afterwards, it is shown.
+        if let Some(made) = &made {
+            output::write_stderr(&format!("{made}\n"));
+        }
+    })?;
     if !context.json {
         output::write_stderr("stopped\n");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The addresses the node listens on, taken before anything else is done.
+struct Listeners {
+    main: Listener,
+    metrics: Option<Listener>,
+}
+
+impl Listeners {
+    fn bind(context: &Context) -> Result<Listeners, Failure> {
+        let cannot_listen = |why: server::ListenError| {
+            let what_to_do = "stop the process that listens there, or pass another address: --listen 127.0.0.1:0 takes any free port";
+            Failure::new(why.to_string(), what_to_do)
+        };
+        let main = Listener::bind(context.settings.listen).map_err(cannot_listen)?;
+        let metrics = context.settings.metrics_listen.map(Listener::bind).transpose().map_err(cannot_listen)?;
+        Ok(Listeners { main, metrics })
+    }
+}
+
+fn start_and_serve(
+    context: &Context,
+    signals: &ShutdownSignals,
+    tls: Option<Arc<Tls>>,
+    listeners: Listeners,
+    made: Option<&Initialised>,
+) -> Result<(), Failure> {
+    let (store, _lock) = data_folder::open(context, Access::Write)?;
+    let clock = Arc::new(context.clock);
+    let node = Node::start(store, clock, Arc::new(NoSources), context.settings.config.node_options());
+    let served = serve(context, &node, signals, tls, listeners, made);
+    node.stop();
+    served
 }
 
 /// Serves until shutdown is requested.
@@ -89,7 +126,8 @@ fn serve(
     node: &Node,
     signals: &ShutdownSignals,
     tls: Option<Arc<Tls>>,
-    made: Option<Initialised>,
+    listeners: Listeners,
+    made: Option<&Initialised>,
 ) -> Result<(), Failure> {
     if home_space::create_home_space(node)? {
         welcome_thread::create_welcome_thread(node)?;
@@ -105,13 +143,9 @@ fn serve(
     let searching = node::search::SearchService::start(node, context.data_dir().join("search"));
     #[cfg(feature = "search")]
     state.search_with(searching.clone());
-    let cannot_listen = |why: server::ListenError| {
-        let what_to_do =
-            "stop the process that listens there, or pass another address: --listen 127.0.0.1:0 takes any free port";
-        Failure::new(why.to_string(), what_to_do)
-    };
-    let server = runtime.block_on(server::serve(app(&state), context.settings.listen)).map_err(cannot_listen)?;
-    let metrics = context.settings.metrics_listen.map(|address| server::serve_metrics(state.clone(), address));
+    let cannot_listen = |why: server::ListenError| Failure::new(why.to_string(), "start the node again");
+    let server = runtime.block_on(server::serve_on(app(&state), listeners.main)).map_err(cannot_listen)?;
+    let metrics = listeners.metrics.map(|listener| server::serve_metrics_on(state.clone(), listener));
     let metrics = metrics.map(|metrics| runtime.block_on(metrics)).transpose().map_err(cannot_listen)?;
     warn_if_not_encrypted(context, server.address);
     let _token_file = TokenFile::write(context, server.address, &token)?;
@@ -125,7 +159,7 @@ fn serve(
         process: std::process::id(),
         events: super::status::count_table_rows(&db, "events_v1")?,
         waiting: db.held_total()?,
-        made,
+        made: made.cloned(),
     };
     drop(db);
     let ended = context.print(&running).and_then(|()| wait_for_shutdown(node, &server, signals));
@@ -160,7 +194,8 @@ fn create_folder_if_new(context: &Context) -> Result<Option<Initialised>, Failur
     let has_database = data_folder::database_path(context.data_dir()).exists();
     let source = &context.settings.master_key;
     // A key from the environment or systemd exists before the folder; a key file is created with it.
-    if has_database || source.key_file().is_some_and(Path::exists) {
+    let was_interrupted = init::first_start_marker(context.data_dir()).exists();
+    if !was_interrupted && (has_database || source.key_file().is_some_and(Path::exists)) {
         return Ok(None);
     }
     init::create_folder_and_key(context, None).map(Some)
@@ -168,12 +203,17 @@ fn create_folder_if_new(context: &Context) -> Result<Option<Initialised>, Failur
 
 /// Waits for a shutdown signal. Fails if the writer or the server stops because of an error.
 fn wait_for_shutdown(node: &Node, server: &RunningServer, signals: &ShutdownSignals) -> Result<(), Failure> {
-    while !signals.wait(WRITER_CHECK_INTERVAL) {
+    let mut checks = 0_u32;
+    while !signals.wait(CHECK_INTERVAL) {
         if server.has_ended() {
             return Err(Failure::new(
                 "the server has stopped by itself",
                 "the log above names the task that ended; report it, then start again",
             ));
+        }
+        checks = checks.wrapping_add(1);
+        if !node.has_stopped() && !checks.is_multiple_of(CHECKS_PER_TICK) {
+            continue;
         }
         node.submit(Tick, |_| ()).or_else(|why| match why {
             // A full queue shows that the writer is running.
