@@ -56,8 +56,7 @@ fn main() -> ExitCode {
         let context = Context::new(&arguments.global)?;
         commands::run(&context, arguments.command)
     };
-    // The database engine can panic on a damaged file.
-    std::panic::set_hook(Box::new(|_| ()));
+    std::panic::set_hook(Box::new(log_panic));
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(code)) => code,
         Ok(Err(failure)) => output::print_failure(json, &failure),
@@ -65,9 +64,25 @@ fn main() -> ExitCode {
     }
 }
 
-fn describe_panic(panic: &(dyn std::any::Any + Send)) -> Failure {
+/// A panic on the main thread becomes the error of the command; one on any other thread is logged here, with its place.
+fn log_panic(panic: &std::panic::PanicHookInfo<'_>) {
+    let thread = std::thread::current();
+    if thread.name() == Some("main") {
+        return;
+    }
+    let at = panic.location().map(ToString::to_string).unwrap_or_default();
+    let what = panic_text(panic.payload());
+    tracing::error!(thread = thread.name().unwrap_or_default(), at, what, "internal error: a thread ended");
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    let what = format!("internal error: {}", text.unwrap_or("unknown reason"));
+    text.unwrap_or("unknown reason")
+}
+
+/// The database engine can panic on a damaged file.
+fn describe_panic(panic: &(dyn std::any::Any + Send)) -> Failure {
+    let what = format!("internal error: {}", panic_text(panic));
     Failure::new(what, "the database may be damaged: keep a copy of the data folder, and restore a backup")
 }
 

@@ -52,7 +52,8 @@ impl OperatorClient {
     /// Waits before the state of a job is queried again.
     pub(crate) fn wait_for_next_poll(&self) {
         if let Ok(runtime) = self.runtime() {
-            runtime.block_on(tokio::time::sleep(JOB_POLL_INTERVAL));
+            // The timer belongs to the runtime, so it is made inside of it.
+            runtime.block_on(async { tokio::time::sleep(JOB_POLL_INTERVAL).await });
         }
     }
 
@@ -166,5 +167,15 @@ async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
             Ok(()) => response.await,
             Err(why) => Err(why.to_string()),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::OperatorClient;
+
+    #[test]
+    fn waiting_for_a_job_needs_no_runtime_of_the_caller() {
+        OperatorClient::for_address(([127, 0, 0, 1], 1).into(), "token").wait_for_next_poll();
     }
 }
