@@ -198,6 +198,12 @@ pub fn drop_carried(db: &impl Reads, space: &SpaceId, seq: Seq, now: Nanos) -> S
 pub fn refuse(
     db: &impl Reads,
     policy: &Policy,
+    // As a parent it is found, if not of any use: nobody asks for it again.
+    if let Some(meta) = &draft.row.meta
+        && db.is_gap(meta.space, meta.author, &id)?
+    {
+        changes.push(Change::Gap(RowChange::Remove, meta.space, meta.author, id));
+    }
     draft: EventDraft,
     opened: bool,
     why: RefusalReason,

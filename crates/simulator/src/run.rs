@@ -365,7 +365,8 @@ impl Run<'_> {
             FetchOrder::Ended { group, expected_next, started_at } => {
                 let ended = EndHunt { group: group.clone(), expected_next, started_at, jitter_permille: 0 };
                 let crashed = self.ask_or_crash(at, vec![SimRequest::EndHunt(ended)])?;
-                self.nodes[at].hunter.settled(&group);
+                let now = Nanos(self.nodes[at].now);
+                self.nodes[at].hunter.settled(&group, !crashed, now);
                 Ok(crashed)
             }
             FetchOrder::Fetch { ticket, url, needs, .. } => {

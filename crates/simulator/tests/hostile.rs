@@ -240,3 +240,45 @@ fn a_cycle_never_applies_is_named_and_expires() {
     assert_eq!(node.stored(), 0);
     model::planted::weaken_ids(false);
 }
+
+#[test]
+fn an_event_that_lies_about_the_length_of_short_content_is_invalid_and_hunted_no_more() {
+    let node = fixture(Policy::default());
+    let author = Author::new(1);
+    let honest = post(1, "{\"text\":\"hi\"}");
+    let mut envelope = honest.envelope.envelope().clone();
+    envelope.created_at = Nanos(BEGINNING + 2);
+    envelope.content_len = 5000;
+    let liar = Blob::plain(&envelope.sign(&author.key).unwrap()).unwrap();
+    assert!(matches!(node.send(liar.bytes(), None), Ok(Outcome::Applied(_))));
+    node.core.settle(NOW).unwrap();
+    let scheduled = || node.core.store().snapshot().unwrap().schedule().unwrap().len();
+    assert_eq!((node.content_of(&liar.id()), scheduled()), ("missing", 1));
+    let short = Deliver { space: author.home(), hash: honest.hash(), bytes: honest.wire.clone() };
+    node.core.ask(short, NOW).unwrap();
+    node.core.settle(NOW).unwrap();
+    assert_eq!((node.content_of(&liar.id()), scheduled()), ("invalid", 0));
+    assert!(matches!(node.send_made(&honest), Outcome::Applied(_)));
+    assert_eq!(node.content_of(&honest.id), "processed", "whoever says the truth has the same content");
+    node.verify();
+}
+
+#[test]
+fn a_parent_that_is_refused_is_asked_for_no_more() {
+    let node = fixture(Policy::default());
+    let author = Author::new(1);
+    // A follow of nobody is refused.
+    let place = Wrapping { space: author.home(), key: None };
+    let refused = write(&author, &place, 1024, EventText::new(Kind::Follow, BEGINNING + 1, &[], b""));
+    let mut envelope = post(2, "{\"text\":\"hi\"}").envelope.envelope().clone();
+    envelope.parents[0] = refused.id;
+    let child = Blob::plain(&envelope.sign(&author.key).unwrap()).unwrap();
+    assert!(matches!(node.send(child.bytes(), Some(b"{\"text\":\"hi\"}".to_vec())), Ok(Outcome::Applied(_))));
+    node.core.settle(NOW).unwrap();
+    let scheduled = || node.core.store().snapshot().unwrap().schedule().unwrap().len();
+    assert_eq!(scheduled(), 1, "the parent is hunted for");
+    assert!(matches!(node.send_made(&refused), Outcome::Refused(_)));
+    node.core.settle(NOW).unwrap();
+    assert_eq!(scheduled(), 0);
+    node.verify();
+}

@@ -4,12 +4,14 @@
 use anteroom_simulator::disk::SimDisk;
 use anteroom_simulator::protocol::space::cast::{Author, EventText, MadeEvent, Wrapping, write};
 use anteroom_simulator::protocol::space::world::BEGINNING;
-use engine::fetch;
+use engine::chains;
+use engine::fetch::{self, DomainLimits};
 use engine::reads::Reads as _;
 use engine::rows::Origin;
 use model::{Group, Kind, Nanos, Need};
-use node::fetch::hunter::{FetchError, Fetched, SourceClient, SourceDirectory};
-use node::{Clock, Node, NodeOptions};
+use node::fetch::hunter::{FetchError, FetchOrder, Fetched, Hunter, NoSources, SourceClient, SourceDirectory};
+use node::node_commands::Arrive;
+use node::{Clock, Node, NodeOptions, WriterCore};
 use std::sync::Arc;
 use std::time::Duration;
 use store::{MasterKey, Store, StoreOptions};
@@ -68,4 +70,40 @@ fn missing_content_is_fetched_from_the_one_who_has_it() {
     drop(db);
     node.stop();
     assert!(node.store().verify(FixedClock.now()).unwrap().problems.is_empty());
+}
+
+/// A node that waits for content, which nobody has.
+fn waiting_node() -> WriterCore {
+    let author = Author::new(1);
+    let place = Wrapping { space: author.home(), key: None };
+    let text = format!("{{\"text\":\"{}\"}}", "x".repeat(3000));
+    let made = write(&author, &place, 1024, EventText::new(Kind::Post, BEGINNING, &[], text.as_bytes()));
+    let options = StoreOptions { cache_bytes: 4 << 20, reserve_bytes: 0, ..StoreOptions::default() };
+    let store = Store::open(Arc::new(SimDisk::new()), MasterKey::new(&[1; 32]), options).unwrap();
+    let core = WriterCore::new(store);
+    let keys = core.store().keys().clone();
+    let arrival = chains::receive_blob(&*keys, core.store().policy(), made.blob, None, Origin::Import).unwrap();
+    core.ask(Arrive(Box::new(arrival)), FixedClock.now()).unwrap();
+    core
+}
+
+#[test]
+fn a_group_whose_end_cannot_be_written_rests_and_is_hunted_again() {
+    let core = waiting_node();
+    let (mut hunter, now) = (Hunter::new(DomainLimits::default()), FixedClock.now());
+    let db = core.store().snapshot().unwrap();
+    let hunt = |hunter: &mut Hunter, now| match hunter.take_orders(&db, &NoSources, now).unwrap().as_slice() {
+        [] => None,
+        [FetchOrder::Ended { group, .. }] => Some(group.clone()),
+        other => panic!("{other:?}"),
+    };
+    let group = hunt(&mut hunter, now).expect("it is due, and there is nobody to ask");
+    assert_eq!(hunt(&mut hunter, now), None, "its end is under way");
+    hunter.settled(&group, false, now);
+    assert_eq!(hunt(&mut hunter, now), None, "it rests");
+    let wake_at = hunter.wake_at(&db, now).unwrap().expect("a time to look again");
+    assert!(wake_at > now && wake_at <= now.plus(60 * Nanos::SECOND), "{wake_at:?}");
+    assert_eq!(hunt(&mut hunter, wake_at), Some(group.clone()));
+    hunter.settled(&group, true, wake_at);
+    assert!(hunter.wake_at(&db, wake_at).unwrap().is_none(), "the schedule alone says when");
 }

@@ -9,7 +9,7 @@ use engine::reads::Reads as _;
 use engine::rows::Origin;
 use model::envelope::Role;
 use model::payload::MemberRole;
-use model::{Kind, Nanos};
+use model::{Group, Kind, Nanos, Need};
 use node::WriterCore;
 use node::node_commands::Arrive;
 use std::sync::Arc;
@@ -93,4 +93,28 @@ fn a_hundred_thousand_that_wait_for_one_need_apply() {
     deliver(&core, [&thread].into_iter());
     assert_eq!(held(&core), 0);
     assert_eq!(applied(&core), MANY + 2);
+}
+
+#[test]
+fn what_is_absent_is_hunted_however_much_is_only_held() {
+    let core = core();
+    let length = 12_000;
+    let chain = chain(length);
+    // All but the first and the second: each waits for the one before it, which is here and waits itself.
+    deliver(&core, chain[2..].iter());
+    assert_eq!(held(&core), length - 2);
+    let db = core.store().snapshot().unwrap();
+    let (group, absent) = (Group::Space(chain[0].envelope.space), Need::Event(chain[1].id));
+    assert_eq!(db.needs_of(&group, 10).unwrap(), [absent]);
+    assert!(db.schedule_row(&group).unwrap().is_some(), "somebody looks for it");
+    drop(db);
+    deliver(&core, chain[1..2].iter());
+    let db = core.store().snapshot().unwrap();
+    assert_eq!(db.needs_of(&group, 10).unwrap(), [Need::Event(chain[0].id)]);
+    drop(db);
+    deliver(&core, chain[..1].iter());
+    assert_eq!((held(&core), applied(&core)), (0, length));
+    let db = core.store().snapshot().unwrap();
+    assert!(db.needs_of(&group, 10).unwrap().is_empty() && db.schedule_row(&group).unwrap().is_none());
+    assert!(core.store().verify(NOW).unwrap().problems.is_empty());
 }

@@ -6,7 +6,7 @@
 use engine::fetch::{self, DomainLimits, HuntInput, HuntOutput, Hunts, RequestId};
 use engine::reads::StoreResult;
 use model::{ContentHash, Group, Nanos, Need, SpaceId};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use store::Db;
 use store::tables::Snapshot;
 
@@ -74,7 +74,12 @@ pub enum FetchOrder {
 pub struct Hunter {
     hunts: Hunts<Group>,
     ending: BTreeSet<Group>,
+    /// Groups whose end could not be written, and until when they are left alone.
+    resting: BTreeMap<Group, Nanos>,
 }
+
+/// How long a group is left alone whose end could not be written: its row still says that it is due.
+const REST_NANOS: u64 = 10 * Nanos::SECOND;
 
 struct Plan<'a> {
     db: &'a Db<Snapshot>,
@@ -95,7 +100,7 @@ impl fetch::FetchReads<Group> for Plan<'_> {
 impl Hunter {
     /// A session that keeps to those limits.
     pub fn new(limits: DomainLimits) -> Hunter {
-        Hunter { hunts: Hunts::new(limits), ending: BTreeSet::new() }
+        Hunter { hunts: Hunts::new(limits), ending: BTreeSet::new(), resting: BTreeMap::new() }
     }
 
     /// What is to be asked of whom now, by the schedule and the clock.
@@ -106,8 +111,10 @@ impl Hunter {
         now: Nanos,
     ) -> StoreResult<Vec<FetchOrder>> {
         let plan = Plan { db, source };
+        self.resting.retain(|_, until| *until > now);
         for (group, row) in db.due_groups(now, GROUPS_PER_LOOK_MAX)? {
-            if !self.hunts.is_hunting(&group) && !self.ending.contains(&group) {
+            let is_left_alone = self.ending.contains(&group) || self.resting.contains_key(&group);
+            if !is_left_alone && !self.hunts.is_hunting(&group) {
                 self.hunts.hear(&plan, HuntInput::Due { group, next: row.next }, now.0);
             }
         }
@@ -144,19 +151,20 @@ impl Hunter {
         Ok(orders)
     }
 
-    /// The end of a hunt was written into the schedule, or will never be: until then its old row would look due.
-    pub fn settled(&mut self, group: &Group) {
+    /// The end of a hunt was written into the schedule, or could not be. Until then its old row would look due; and where
+    /// it could not be written, the group rests, so that a full disk or queue does not make it hunt without a pause.
+    pub fn settled(&mut self, group: &Group, is_written: bool, now: Nanos) {
         self.ending.remove(group);
+        if !is_written {
+            self.resting.insert(group.clone(), now.plus(REST_NANOS));
+        }
     }
 
     /// When to look again if nothing happens before: a row comes due, or a domain's window frees a slot.
     pub fn wake_at(&self, db: &Db<Snapshot>, now: Nanos) -> StoreResult<Option<Nanos>> {
         let due = db.next_due(now)?;
         let window = self.hunts.wake_at(now.0).map(Nanos);
-        Ok(match (due, window) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        })
+        Ok(due.into_iter().chain(window).chain(self.resting.values().copied()).min())
     }
 }
 

@@ -2,8 +2,9 @@
 
 use crate::fetch::answers::AskedSource;
 use crate::fetch::hunter::{FetchOrder, Fetched, Hunter, SourceClient};
+use crate::locks;
 use crate::running::queue::Queued;
-use crate::running::{HuntWake, IDLE, NodeInner};
+use crate::running::{HuntEnd, HuntWake, IDLE, NodeInner};
 use crate::threads;
 use crate::writer::node_commands::{Arrive, Deliver, EndHunt};
 use crate::writer_command::WriterCommand;
@@ -14,10 +15,13 @@ use engine::reads::StoreError;
 use engine::rows::Origin;
 use model::blob::BlobForm;
 use model::crypto::content_hash;
-use model::{Group, Need};
+use model::{Group, Nanos, Need};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The most that jitter may shorten a rest by, in thousandths.
+const JITTER_PERMILLE_MAX: u16 = 100;
 
 /// Hunts until the node stops: wakes for commits, for the ends of requests, and for the clock.
 pub(crate) fn hunt_loop(inner: &Arc<NodeInner>, source: &Arc<dyn SourceClient>, woken: &Receiver<HuntWake>) {
@@ -26,6 +30,9 @@ pub(crate) fn hunt_loop(inner: &Arc<NodeInner>, source: &Arc<dyn SourceClient>, 
     let mut under_way = 0;
     loop {
         let now = inner.clock.now();
+        for HuntEnd { group, is_written } in std::mem::take(&mut *locks::lock(&inner.ended_hunts)) {
+            hunter.settled(&group, is_written, now);
+        }
         let mut look = || {
             let db = inner.core.store().snapshot()?;
             let orders = hunter.take_orders(&db, source.as_ref(), now)?;
@@ -43,7 +50,6 @@ pub(crate) fn hunt_loop(inner: &Arc<NodeInner>, source: &Arc<dyn SourceClient>, 
                 let orders = db.and_then(|db| hunter.ended(&db, source.as_ref(), ticket, now));
                 waiting.extend(orders.unwrap_or_default());
             }
-            Ok(HuntWake::Settled(group)) => hunter.settled(&group),
             Ok(HuntWake::Commit) | Err(crossbeam_channel::RecvTimeoutError::Timeout) => {}
             Ok(HuntWake::Stop) | Err(crossbeam_channel::RecvTimeoutError::Disconnected) => return,
         }
@@ -60,9 +66,10 @@ fn begin(
     while let Some(order) = waiting.pop_front() {
         match order {
             FetchOrder::Ended { group, expected_next, started_at } => {
-                let settled = Settled { inner: inner.clone(), group: group.clone() };
-                let command = EndHunt { group, expected_next, started_at, jitter_permille: 0 };
-                let _ = inner.jobs.try_send(Queued::boxed(command, move |_| drop(settled)));
+                let end = EndingHunt { inner: inner.clone(), group: group.clone(), is_written: false };
+                let jitter_permille = jitter(&group, started_at);
+                let command = EndHunt { group, expected_next, started_at, jitter_permille };
+                let _ = inner.jobs.try_send(Queued::boxed(command, move |done| end.finish(done.is_ok())));
             }
             FetchOrder::Fetch { .. } if *under_way >= inner.options.fetches_max => {
                 waiting.push_front(order);
@@ -93,15 +100,32 @@ impl Drop for Ended {
     }
 }
 
-/// Tells that the end of a hunt was written, or will not be.
-struct Settled {
-    inner: Arc<NodeInner>,
-    group: Group,
+/// By how much the next hunt comes sooner, in thousandths: spread over groups and times, so that they do not all come at
+/// once.
+fn jitter(group: &Group, started_at: Nanos) -> u16 {
+    let hash = blake3::hash(&[group.to_key().as_slice(), &started_at.0.to_be_bytes()].concat());
+    u16::from(hash.as_bytes()[0]) * JITTER_PERMILLE_MAX / 255
 }
 
-impl Drop for Settled {
+/// Notes that the end of a hunt was written, or that it was not, however that came. The list takes every one of them: what
+/// only wakes the loop may be dropped, what it must know may not.
+struct EndingHunt {
+    inner: Arc<NodeInner>,
+    group: Group,
+    is_written: bool,
+}
+
+impl EndingHunt {
+    fn finish(mut self, is_written: bool) {
+        self.is_written = is_written;
+    }
+}
+
+impl Drop for EndingHunt {
     fn drop(&mut self) {
-        let _ = self.inner.wakes.try_send(HuntWake::Settled(self.group.clone()));
+        let end = HuntEnd { group: self.group.clone(), is_written: self.is_written };
+        locks::lock(&self.inner.ended_hunts).push(end);
+        let _ = self.inner.wakes.try_send(HuntWake::Commit);
     }
 }
 

@@ -42,6 +42,12 @@ pub(crate) enum HuntWake {
     Settled(Group),
     /// The node stops.
     Stop,
+/// The end of a hunt, and whether it is in the schedule.
+pub(crate) struct HuntEnd {
+    pub(crate) group: Group,
+    pub(crate) is_written: bool,
+}
+
 }
 
 /// What the handle and the loops share.
@@ -50,6 +56,7 @@ pub(crate) struct NodeInner {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) options: NodeOptions,
     pub(crate) jobs: Sender<Box<dyn QueuedCommand>>,
+    pub(crate) ended_hunts: Mutex<Vec<HuntEnd>>,
     pub(crate) queue: Receiver<Box<dyn QueuedCommand>>,
     pub(crate) wakes: Sender<HuntWake>,
     pub(crate) is_stopping: AtomicBool,
@@ -150,6 +157,7 @@ impl Node {
             answers: SourceAnswers::default(),
         });
         // What a crash left between a file and its row is cleared away first.
+            ended_hunts: Mutex::default(),
         let _ = inner.jobs.try_send(Queued::boxed(Collect, |_| ()));
         let (writer, hunter) = (inner.clone(), inner.clone());
         let started = [

@@ -127,6 +127,7 @@ impl<'t> Batch<'t> {
         self.next_seq += 1;
         self.is_changed = true;
         self.db.tables.ids.insert(EventIdKey::new(arrival.blob.id()), seq)?;
+        self.change_absence(RowChange::Remove, arrival.blob.id())?;
         let blob = arrival.blob.bytes().to_vec();
         let inline = arrival.inline.clone().map(Inline::wire);
         self.db.pending.rows.insert(seq, PendingRow { row, blob, inline, is_copied: false });
@@ -260,6 +261,7 @@ impl<'t> Batch<'t> {
         self.db.pending.rows.remove(&seq);
         self.db.tables.events.remove(EventNo::new(seq))?;
         self.db.tables.ids.remove(EventIdKey::new(id))?;
+        self.change_absence(RowChange::Put, id)?;
         self.received_again.remove(&seq);
         self.db.tables.received_again.remove(EventNo::new(seq))?;
         Ok(())
@@ -351,6 +353,8 @@ impl<'t> Batch<'t> {
         }
         for (group, origin) in std::mem::take(&mut self.wanted) {
             self.schedule_hunt(&group, origin)?;
+            // What is wanted may be here already, and only wait itself.
+            self.perhaps_met.insert(group);
         }
         // A group with nothing pending leaves the schedule with the commit that met its last need.
         for group in std::mem::take(&mut self.perhaps_met) {

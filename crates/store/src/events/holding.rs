@@ -69,14 +69,36 @@ impl Batch<'_> {
         if row_change == RowChange::Remove {
             self.perhaps_met.insert(Group::Space(space));
         }
-        let hunted = HuntedKey::new(&space, need);
-        let count = self.db.tables.hunted.get(&hunted)?.unwrap_or(0);
+        let hunter = HunterKey::new(need, &space);
+        let before = self.db.tables.hunters.get(&hunter)?.unwrap_or(0);
         let count = match row_change {
             RowChange::Put => count + 1,
             RowChange::Remove => count.saturating_sub(1),
         };
         let row_change = if count > 0 { RowChange::Put } else { RowChange::Remove };
-        put_or_remove(row_change, &mut self.db.tables.hunted, hunted, count)
+        put_or_remove(row_change, &mut self.db.tables.hunters, hunter, count)?;
+        match (before, count) {
+            (0, 1..) if self.db.is_absent(need)? => self.db.tables.hunted.insert(HuntedKey::new(&space, need), ()),
+            (1.., 0) => self.db.tables.hunted.remove(HuntedKey::new(&space, need)).map(drop),
+            _ => Ok(()),
+        }
+    }
+
+    /// An event came, or is gone: nobody hunts for it any more, or everybody does who waits for it.
+    pub(crate) fn change_absence(&mut self, row_change: RowChange, id: EventId) -> StoreResult<()> {
+        let need = Need::Event(id);
+        let mut hunters = Vec::new();
+        for row in self.db.tables.hunters.range(HunterKey::of_need(&need))? {
+            hunters.push(row?.key().parts()?.1);
+        }
+        for space in hunters {
+            put_or_remove(row_change, &mut self.db.tables.hunted, HuntedKey::new(&space, &need), ())?;
+            match row_change {
+                RowChange::Put => _ = self.wanted.entry(Group::Space(space)).or_insert(NeedOrigin::PeerOrRelay),
+                RowChange::Remove => _ = self.perhaps_met.insert(Group::Space(space)),
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn change_carried(&mut self, row_change: RowChange, space: SpaceId, seq: Seq) -> StoreResult<()> {

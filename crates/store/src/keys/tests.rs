@@ -79,6 +79,9 @@ fn varying_keys_read_back() {
         assert_eq!(key.seq().expect("a key"), Seq(9));
         assert!(key < WaitingKey::after(&need) && WaitingKey::new(&need, Seq(u64::MAX)) < WaitingKey::after(&need));
         assert_eq!(HuntedKey::new(&SpaceId([3; 16]), &need).need().expect("a key"), need);
+        let hunter = HunterKey::new(&need, &SpaceId([3; 16]));
+        assert_eq!(hunter.parts().expect("a key"), (need.clone(), SpaceId([3; 16])));
+        assert!(HunterKey::of_need(&need).contains(&hunter));
         assert!(HuntedKey::of_space(&SpaceId([3; 16])).contains(&HuntedKey::new(&SpaceId([3; 16]), &need)));
         let task = Task::Release(need);
         assert_eq!(TaskKey::new(&task).task().expect("a key"), task);

@@ -68,6 +68,8 @@ varying_keys! {
     WaitingKey = |key| key.parts().is_ok();
     /// What hunts of a space ask for: the id of the space, then a need.
     HuntedKey = |key| key.need().is_ok();
+    /// A need, then a space whose events wait for it.
+    HunterKey = |key| key.parts().is_ok();
     /// Work that goes on in later transactions.
     TaskKey = |key| key.task().is_ok();
     /// A group to hunt for.
@@ -114,8 +116,29 @@ impl WaitingKey<'_> {
     }
 }
 
-impl HuntedKey<'static> {
+impl HunterKey<'static> {
     /// That events of a space wait for a need.
+    pub fn new(need: &Need, space: &SpaceId) -> HunterKey<'static> {
+        HunterKey(join(&[&need.to_key(), &space.0]))
+    }
+
+    /// All spaces whose events wait for a need.
+    pub fn of_need(need: &Need) -> RangeInclusive<HunterKey<'static>> {
+        HunterKey::new(need, &SpaceId([0; 16]))..=HunterKey::new(need, &SpaceId([0xff; 16]))
+    }
+}
+
+impl HunterKey<'_> {
+    /// The need and the space.
+    pub fn parts(&self) -> StoreResult<(Need, SpaceId)> {
+        let mut reader = ByteReader::new(&self.0);
+        let read = Need::read_key(&mut reader).ok().zip(reader.array().ok().map(SpaceId));
+        read.filter(|_| reader.rest().is_empty()).ok_or_else(|| broken("a key of `hunters`"))
+    }
+}
+
+impl HuntedKey<'static> {
+    /// That a need of a space is not here.
     pub fn new(space: &SpaceId, need: &Need) -> HuntedKey<'static> {
         HuntedKey(join(&[&space.0, &need.to_key()]))
     }

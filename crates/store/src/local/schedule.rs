@@ -17,9 +17,6 @@ pub fn rhythm(group: &Group) -> BackoffPolicy {
     }
 }
 
-/// How many needs of a space one look goes through.
-const NEEDS_LOOKED_AT_MAX: usize = 10_000;
-
 impl Batch<'_> {
     pub(crate) fn schedule_hunt(&mut self, group: &Group, origin: fetch::NeedOrigin) -> StoreResult<()> {
         let old = self.db.schedule_row(group)?;
@@ -111,37 +108,26 @@ impl<V: TableReads> Db<V> {
         Ok(if waits { vec![Need::Content(space, *hash)] } else { Vec::new() })
     }
 
-    /// Events and keys that events of this space wait for and that are not here themselves. Where there are more than
-    /// one request can ask for, each attempt begins at another place, so that nobody can crowd the others out.
+    /// What events of this space wait for and is not here. Where there is more than one request can ask for, each attempt
+    /// begins at another place, so that nobody can crowd the others out.
     fn space_needs(&self, space: &model::SpaceId, most: usize) -> StoreResult<Vec<Need>> {
         let attempts = self.schedule_row(&Group::Space(*space))?.map_or(0, |row| row.attempts);
         let all = HuntedKey::of_space(space);
         let begin = HuntedKey::at_byte(space, (attempts.wrapping_mul(97) % 256) as u8);
         let mut needs = Vec::new();
         for range in [begin.clone()..all.end, all.start..begin] {
-            for row in self.tables.hunted().range(range)?.take(NEEDS_LOOKED_AT_MAX) {
-                let need = row?.key().need()?;
-                if needs.len() < most && self.is_hunted(&need)? {
-                    needs.push(need);
-                }
-                if needs.len() >= most {
-                    return Ok(needs);
-                }
+            for row in self.tables.hunted().range(range)?.take(most.saturating_sub(needs.len())) {
+                needs.push(row?.key().need()?);
             }
         }
         Ok(needs)
     }
 
-    /// Whether anything waits for what a group brings, be it here already and waiting itself.
-    pub(crate) fn is_waited_for(&self, group: &Group) -> StoreResult<bool> {
-        let Group::Space(space) = group else { return Ok(!self.needs_of(group, 1)?.is_empty()) };
-        Ok(self.tables.hunted().range(HuntedKey::of_space(space))?.next().is_some())
-    }
-
-    fn is_hunted(&self, need: &Need) -> StoreResult<bool> {
+    /// Whether what is needed is not here, not even waiting itself.
+    pub(crate) fn is_absent(&self, need: &Need) -> StoreResult<bool> {
         Ok(match need {
             Need::Event(id) => self.seq(id)?.is_none(),
-            _ => need.is_hunted_by_space(),
+            _ => true,
         })
     }
 

@@ -44,7 +44,8 @@ struct Check<'a> {
     content_waiting: u64,
     ready: u64,
     carried: u64,
-    hunted: HashMap<HuntedKey<'static>, u64>,
+    hunters: HashMap<HunterKey<'static>, u64>,
+    hunted: HashSet<HuntedKey<'static>>,
     groups: HashSet<Group>,
     at_rest: bool,
 }
@@ -75,7 +76,8 @@ impl Store {
             content_waiting: 0,
             ready: 0,
             carried: 0,
-            hunted: HashMap::new(),
+            hunters: HashMap::new(),
+            hunted: HashSet::new(),
             groups: HashSet::new(),
         };
         check.rows()?;
@@ -231,9 +233,18 @@ impl Check<'_> {
             let met = engine::release::is_met(db, need, space.as_ref(), Nanos(0))?;
             self.require(!met || !self.at_rest, || format!("{seq}: waits for {need}, which is here"));
             if let Some(space) = space {
-                self.groups.extend(Group::of(need, space));
-                if need.is_hunted_by_space() {
-                    *self.hunted.entry(HuntedKey::new(&space, need)).or_default() += 1;
+                if !need.is_hunted_by_space() {
+                    self.groups.extend(Group::of(need, space));
+                    continue;
+                }
+                *self.hunters.entry(HunterKey::new(need, &space)).or_default() += 1;
+                let is_here = match need {
+                    Need::Event(id) => db.tables.ids().contains(EventIdKey::new(*id))?,
+                    _ => false,
+                };
+                if !is_here {
+                    self.hunted.insert(HuntedKey::new(&space, need));
+                    self.groups.extend(Group::of(need, space));
                 }
             }
         }
@@ -281,11 +292,17 @@ impl Check<'_> {
         for (what, rows, counted) in pairs {
             self.require(rows == counted, || format!("{rows} rows of {what}, but {counted} counted"));
         }
-        let (hunted, waited_for) = (tables.hunted.len()?, self.hunted.len() as u64);
-        self.require(hunted == waited_for, || format!("{hunted} needs are hunted, but others are waited for"));
-        for (key, counted) in std::mem::take(&mut self.hunted) {
-            let stored = tables.hunted.get(key)?.unwrap_or(0);
+        let (hunters, counted) = (tables.hunters.len()?, self.hunters.len() as u64);
+        self.require(hunters == counted, || format!("{hunters} needs are waited for, but {counted} counted"));
+        for (key, counted) in std::mem::take(&mut self.hunters) {
+            let stored = tables.hunters.get(key)?.unwrap_or(0);
             self.require(stored == counted, || format!("a need has {counted} waiting, but {stored} are noted"));
+        }
+        let (hunted, absent) = (tables.hunted.len()?, self.hunted.len() as u64);
+        self.require(hunted == absent, || format!("{hunted} needs are hunted, but {absent} are absent"));
+        for key in std::mem::take(&mut self.hunted) {
+            let is_hunted = tables.hunted.contains(key)?;
+            self.require(is_hunted, || "a need is absent, but not hunted".to_owned());
         }
         for (owner, counted) in self.owners.clone() {
             let stored = tables.held_counts.get(owner)?.unwrap_or(0);
@@ -357,15 +374,8 @@ impl Check<'_> {
         }
         let scheduled: HashSet<Group> = rows.into_iter().map(|(group, _)| group).collect();
         for group in self.groups.clone() {
-            let hunted = scheduled.contains(&group) || self.db.needs_of(&group, 1)?.is_empty();
-            self.require(hunted, || format!("{group} has needs but is not scheduled"));
-        }
-        Ok(())
-    }
-
-    fn shared_rows(&mut self) -> StoreResult<()> {
-        for problem in self.db.shared_problems()? {
-            self.wrong(problem);
+            let is_scheduled = scheduled.contains(&group) || !self.at_rest;
+            self.require(is_scheduled, || format!("{group} has needs but is not scheduled"));
         }
         Ok(())
     }

@@ -261,8 +261,11 @@ tables! {
 
     /// (need, number): who waits for what. Agrees with the lists in `events`.
     Local waiting: WaitingKey<'static> => () = "waiting_v1";
-    /// (space, need) to how many of its events wait for it: what hunts of that space ask for. Agrees with `waiting`.
-    Local hunted: HuntedKey<'static> => u64 = "hunted_v1";
+    /// (need, space) to how many events of that space wait for it. Agrees with `waiting`.
+    Local hunters: HunterKey<'static> => u64 = "hunters_v1";
+    /// (space, need): what events of that space wait for and is not here, which is what hunts ask for. Agrees with
+    /// `hunters` and `ids`.
+    Local hunted: HuntedKey<'static> => () = "hunted_v1";
     /// (deadline, number): held events by when their wait ends.
     Local held: HeldKey => () = "held_v1";
     /// (owner, number): held events by who answers for them.
