@@ -64,6 +64,20 @@ fn deleting_again_changes_nothing() {
 }
 
 #[test]
+fn purging_again_changes_nothing_however_often() {
+    let home = Home::new();
+    let id = home.post("alice", "hello");
+    assert!(home.ask("alice", UserCommand::Purge(id)).unwrap().is_new);
+    home.core.settle(NOW).unwrap();
+    let before = home.position();
+    for _ in 0..3 {
+        assert!(!home.ask("alice", UserCommand::Purge(id)).unwrap().is_new);
+    }
+    assert_eq!(home.position(), before);
+    assert!(is_forbidden(&home.ask("bob", UserCommand::Purge(id))), "and only for those who may");
+}
+
+#[test]
 fn a_message_that_only_looks_like_a_deletion_is_not_deleted() {
     let home = Home::new();
     let id = home.post("alice", r#"{"deleted":true}"#);

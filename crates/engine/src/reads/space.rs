@@ -12,8 +12,8 @@ pub trait SpaceReads {
     fn memberships_of(&self, space: SpaceNo, member: &Identity) -> StoreResult<Vec<(Stamp, Seq)>>;
     /// What ends or lessens a membership before a stamp, counting, in order, as far as the first that ends it.
     fn limits(&self, membership: Seq, before: Stamp) -> StoreResult<Vec<MembershipLimit>>;
-    /// Deletes that name this target, counting or not, in order.
-    fn tombstones(&self, target: &EventId) -> StoreResult<Vec<(Stamp, Seq)>>;
+    /// Deletes that name this target, counting or not, in order: after a stamp, at most so many.
+    fn tombstones(&self, target: &EventId, after: Stamp, most: usize) -> StoreResult<Vec<(Stamp, Seq)>>;
     /// Edits of a message or post, counting or not, after a stamp.
     fn edits(&self, target: Seq, after: Stamp, most: usize) -> StoreResult<Vec<(Stamp, Seq)>>;
     /// Versions of a message or post, after a stamp.

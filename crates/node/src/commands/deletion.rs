@@ -116,6 +116,10 @@ pub(super) fn purge_event(
     let facts = Facts { is_closed_to_caller: false, is_own, is_known: true };
     check_access(&context.principal, Action::Change, &facts)?;
     context.audit(batch, &meta, "purge", target)?;
+    // Whoever repeats it hears so at once: another delete would change nothing.
+    if db.event(seq)?.is_some_and(|row| matches!(row.content, ContentState::Deleted { .. })) {
+        return Ok(CommandResult { shown: *target, seq, is_new: false });
+    }
     let reference = Reference { role: Role::Target, id: *target };
     context.create(batch, (Kind::Delete, AuxKey::ZERO), vec![reference], Vec::new())?;
     Ok(CommandResult { shown: *target, seq, is_new: true })

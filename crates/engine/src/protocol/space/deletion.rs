@@ -17,6 +17,9 @@ use model::planted::{PlantedBug, is_planted};
 use model::stage::ContentState;
 use model::{Envelope, EventId, Kind, Seq, Stamp};
 
+/// How many deletes of a target are read at a time: nearly always the first of them counts, and the rest does not matter.
+const TOMBSTONES_PER_LOOK: usize = 8;
+
 /// What a delete names.
 pub fn deleted_target(envelope: &Envelope) -> Option<EventId> {
     if envelope.kind == Kind::Delete { envelope.reference(Role::Target) } else { None }
@@ -40,9 +43,17 @@ pub fn deleted_by(db: &impl Reads, id: &EventId, meta: &Meta) -> StoreResult<Opt
 }
 
 fn least_delete(db: &impl Reads, id: &EventId, meta: &Meta) -> StoreResult<Option<Stamp>> {
-    for (stamp, delete) in db.tombstones(id)? {
-        if delete_reaches(db, delete, stamp, meta)? {
-            return Ok(Some(stamp));
+    let mut after = Stamp::FIRST;
+    loop {
+        let tombstones = db.tombstones(id, after, TOMBSTONES_PER_LOOK)?;
+        for (stamp, delete) in &tombstones {
+            if delete_reaches(db, *delete, *stamp, meta)? {
+                return Ok(Some(*stamp));
+            }
+        }
+        match tombstones.last() {
+            Some((last, _)) if tombstones.len() == TOMBSTONES_PER_LOOK => after = *last,
+            Some(_) | None => return Ok(None),
         }
     }
     Ok(None)

@@ -46,8 +46,9 @@ impl<V: TableReads> SpaceReads for Db<V> {
         self.limits_before(membership, before, |limit| limit.cap.is_none())
     }
 
-    fn tombstones(&self, target: &EventId) -> StoreResult<Vec<(Stamp, Seq)>> {
-        stamped(self.tables.tombstones().range(TargetStamp::of_target(*target))?)
+    fn tombstones(&self, target: &EventId, after: Stamp, most: usize) -> StoreResult<Vec<(Stamp, Seq)>> {
+        let (from, to) = (TargetStamp::new(*target, after), TargetStamp::new(*target, Stamp::LAST));
+        Self::after(self.tables.tombstones(), from, to, most)
     }
 
     fn edits(&self, target: Seq, after: Stamp, most: usize) -> StoreResult<Vec<(Stamp, Seq)>> {
