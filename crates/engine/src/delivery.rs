@@ -148,8 +148,9 @@ pub fn inline_arrived(
     if !wanted || meta.content_len > policy.inline_bytes_max || meta.content_len != wire.len() as u64 {
         return Ok(Vec::new());
     }
-    if model::crypto::content_hash(wire) != meta.content_hash {
-        return Ok(Vec::new());
+    if meta.content_len != wire.len() as u64 {
+        // These are the bytes that it names, and they are of another length than it says: no others will ever come.
+        return if draft.row.is_applied() { draft.content(policy, ContentInput::Unfit) } else { Ok(false) };
     }
     let mut draft = EventDraft::new(seq, row);
     draft.row.has_inline = true;

@@ -6,7 +6,9 @@ use engine::receive::Arrival;
 use engine::rows::Outcome;
 use model::{ContentHash, EventId, Need, SpaceId};
 use node::WriterCommand;
-use node::node_commands::{AddPrekey, AddTransit, Arrive, Collect, Deliver, EndHunt, HuntNow, Prune, Tick, WantBack};
+use node::node_commands::{
+    AddPrekey, AddTransit, Arrive, Collect, DeleteStrays, Deliver, EndHunt, HuntNow, Prune, Tick, WantBack,
+};
 use store::Batch;
 use store::events::content::DeliverResult;
 
@@ -27,6 +29,8 @@ pub enum SimRequest {
     EndHunt(EndHunt),
     /// Forget unused content.
     Collect(Collect),
+    /// Delete files that nothing refers to.
+    DeleteStrays(DeleteStrays),
     /// Keep the secret of a prekey.
     AddPrekey(AddPrekey),
     /// Keep a transit secret.
@@ -61,6 +65,7 @@ impl WriterCommand for SimRequest {
             SimRequest::HuntNow(command) => done(command, batch),
             SimRequest::EndHunt(command) => done(command, batch),
             SimRequest::Collect(command) => done(command, batch),
+            SimRequest::DeleteStrays(command) => done(command, batch),
             SimRequest::AddPrekey(command) => done(command, batch),
             SimRequest::AddTransit(command) => done(command, batch),
             SimRequest::Tick(command) => done(command, batch),

@@ -22,7 +22,7 @@ use model::packet::{self, PacketContent};
 use model::{EventId, Nanos, Need, SpaceId};
 use node::WriterCore;
 use node::fetch::hunter::{FetchOrder, Fetched, Hunter};
-use node::node_commands::{Collect, Deliver, EndHunt, Prune};
+use node::node_commands::{Collect, DeleteStrays, Deliver, EndHunt, Prune};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -175,7 +175,7 @@ impl Run<'_> {
                 0 => self.plan_crash(at),
                 1 => self.jump(at),
                 2 => self.prune(at)?,
-                3 => self.ask(at, vec![SimRequest::Collect(Collect)])?,
+                3 => self.collect_on(at)?,
                 4 => self.retry(at)?,
                 5 | 6 => self.hunt(at)?,
                 _ => self.deliver(at)?,
@@ -453,6 +453,13 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Forgets what nobody refers to, and deletes the files that nothing speaks of.
+    fn collect_on(&mut self, at: usize) -> Result<(), String> {
+        let Some(core) = &self.nodes[at].core else { return Ok(()) };
+        let strays = DeleteStrays::all(core.store()).unwrap_or_default().into_iter().map(SimRequest::DeleteStrays);
+        self.ask(at, [SimRequest::Collect(Collect)].into_iter().chain(strays).collect())
+    }
+
     /// When the grace is over, what nobody refers to is gone, and everything else is as before.
     fn collect(&mut self) -> Result<(), String> {
         for at in 0..NODES {
@@ -462,7 +469,7 @@ impl Run<'_> {
             for _ in 0..2 {
                 self.nodes[at].now += 2 * DAY;
                 for _ in 0..3 {
-                    self.ask(at, vec![SimRequest::Collect(Collect)])?;
+                    self.collect_on(at)?;
                 }
             }
             let node = &self.nodes[at];

@@ -114,7 +114,11 @@ impl Disk for FolderDisk {
     fn list_files(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.content)? {
-            names.extend(entry?.file_name().into_string().ok());
+            let entry = entry?;
+            // Folders and the like are not ours, and are left alone.
+            if entry.file_type()?.is_file() {
+                names.extend(entry.file_name().into_string().ok());
+            }
         }
         names.sort();
         Ok(names)

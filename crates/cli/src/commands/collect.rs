@@ -44,6 +44,9 @@ impl Collect {
             answer.forgotten += forgotten;
             answer.deleted += deleted;
         }
+        for part in node_commands::DeleteStrays::all(core.store())? {
+            answer.deleted += core.ask(part, context.clock.now())?;
+        }
         context.print(&answer)?;
         Ok(ExitCode::SUCCESS)
     }

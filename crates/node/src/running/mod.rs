@@ -17,7 +17,7 @@ use crate::running::queue::{Queued, QueuedCommand};
 use crate::running::watchers::CommitWatchers;
 use crate::threads;
 use crate::writer::WriterCore;
-use crate::writer::node_commands::{Collect, Tick};
+use crate::writer::node_commands::{Collect, DeleteStrays, Tick};
 use crate::writer_command::{Answered, RequestError, WriterCommand};
 use crossbeam_channel::{Receiver, SendTimeoutError, Sender, TrySendError, bounded};
 use engine::fetch::RequestId;
@@ -130,6 +130,15 @@ impl std::fmt::Debug for Node {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Node({:?})", self.inner.core)
     }
+/// Clears away what a crash left between a file and its row. The folder is listed beside the writer, which then looks at
+/// a bounded part in each transaction; what does not fit its queue waits for the next start.
+fn delete_strays(inner: &NodeInner) {
+    match DeleteStrays::all(inner.core.store()) {
+        Ok(parts) => parts.into_iter().for_each(|part| drop(inner.jobs.try_send(Queued::boxed(part, |_| ())))),
+        Err(why) => tracing::warn!(%why, "the content files could not be listed; files that nothing refers to stay"),
+    }
+}
+
 }
 
 impl Node {
@@ -148,6 +157,7 @@ impl Node {
             has_ended: AtomicBool::new(false),
             needs_reopening: AtomicBool::new(false),
             is_full: AtomicBool::new(false),
+            ended_hunts: Mutex::default(),
             commits: AtomicU64::new(0),
             dropped: Mutex::default(),
             position: (Mutex::new(0), Condvar::new()),
@@ -157,9 +167,9 @@ impl Node {
             answers: SourceAnswers::default(),
         });
         // What a crash left between a file and its row is cleared away first.
-            ended_hunts: Mutex::default(),
         let _ = inner.jobs.try_send(Queued::boxed(Collect, |_| ()));
         let (writer, hunter) = (inner.clone(), inner.clone());
+            threads::spawn("anteroom-strays", move || delete_strays(&sweeper)),
         let started = [
             threads::spawn(WRITER_THREAD, move || write_loop::run_writer(&writer, &queue)),
             threads::spawn("anteroom-hunter", move || hunt_loop::hunt_loop(&hunter, &source, &woken)),

@@ -12,9 +12,9 @@ use engine::reads::{Reads as _, StoreError, StoreResult};
 use engine::receive::Arrival;
 use engine::rows::Outcome;
 use model::{ContentHash, EventId, Group, Identity, Nanos, Need, SpaceId};
-use store::Batch;
 use store::events::content::DeliverResult;
 use store::shared::webhooks::{WebhookId, WebhookProgress};
+use store::{Batch, Store};
 
 /// Stores what arrived.
 #[derive(Clone, Debug)]
@@ -184,9 +184,30 @@ impl WriterCommand for Collect {
     type Error = StoreError;
 
     fn run(&self, batch: &mut Batch<'_>) -> StoreResult<Collected> {
-        let deleted = batch.delete_forgotten(STEPS_PER_BATCH_MAX)? + batch.delete_strays()?;
+        let deleted = batch.delete_forgotten(STEPS_PER_BATCH_MAX)?;
         let forgotten = batch.forget_unused(STEPS_PER_BATCH_MAX)?;
         Ok(Collected { forgotten, deleted })
+    }
+}
+
+/// Deletes those of these content files that no row speaks of. Says how many.
+#[derive(Clone, Debug)]
+pub struct DeleteStrays(pub Vec<String>);
+
+impl DeleteStrays {
+    /// All content files, in parts that one transaction each looks at.
+    pub fn all(store: &Store) -> StoreResult<Vec<DeleteStrays>> {
+        let files = store.content_files()?;
+        Ok(files.chunks(STEPS_PER_BATCH_MAX).map(|part| DeleteStrays(part.to_vec())).collect())
+    }
+}
+
+impl WriterCommand for DeleteStrays {
+    type Answer = usize;
+    type Error = StoreError;
+
+    fn run(&self, batch: &mut Batch<'_>) -> StoreResult<usize> {
+        batch.delete_strays(&self.0)
     }
 }
 

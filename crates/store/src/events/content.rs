@@ -4,13 +4,16 @@
 //! which the collector finds; it never leaves a row that speaks of a file that is not there.
 
 use crate::database::batch::Batch;
+use crate::database::open::Store;
 use crate::disk::Disk;
 use crate::encode::file_name;
 use crate::keys::*;
 use engine::Change;
 use engine::change::RowChange;
+use engine::content::EventDraft;
 use engine::reads::{Reads, StoreError, StoreResult};
 use engine::rows::{ContentLocation, ContentRow, Task};
+use model::limits::RELEASES_PER_TRANSACTION_MAX;
 use model::planted::{PlantedBug, is_planted};
 use model::{ContentHash, Nanos, SpaceId, SpaceNo};
 
@@ -41,6 +44,13 @@ pub enum DeliverResult {
     Known,
     /// Nobody here refers to it.
     Unwanted,
+}
+
+impl Store {
+    /// The names of all content files, spoken of or not. This takes as long as there are files, and needs no transaction.
+    pub fn content_files(&self) -> StoreResult<Vec<String>> {
+        self.shared.disk.list_files().map_err(|error| disk_fault(&error))
+    }
 }
 
 impl Batch<'_> {
@@ -76,19 +86,22 @@ impl Batch<'_> {
         Ok(DeliverResult::Stored)
     }
 
+    /// Gives inline content to those that wait for it, as many as one transaction may change. Each keeps its own copy, so
+    /// that those beyond wait on, and the next delivery is theirs.
     fn deliver_inline(&mut self, space: SpaceNo, hash: &ContentHash, bytes: &[u8]) -> StoreResult<()> {
-        let mut after = model::Seq(0);
-        loop {
-            let waiting = self.db.waiting_for_content(space, hash, after, 1000)?;
-            let Some(last) = waiting.last() else { return Ok(()) };
-            after = *last;
-            for seq in waiting {
-                let Some(row) = self.db.event(seq)? else { continue };
-                let policy = self.db.policy;
-                let changes = engine::delivery::inline_arrived(&self.db, &policy, seq, row, bytes)?;
-                self.apply(changes)?;
-            }
+        let policy = self.db.policy;
+        for seq in self.db.waiting_for_content(space, hash, model::Seq(0), RELEASES_PER_TRANSACTION_MAX)? {
+            let Some(row) = self.db.event(seq)? else {
+                // It waits without being there.
+                self.report_bug("content for an event without a row")?;
+                continue;
+            };
+            let mut draft = EventDraft::new(seq, row);
+            let is_delivered = engine::delivery::inline_arrived(&self.db, &policy, &mut draft, bytes)?;
+            let changes = if is_delivered { draft.finish() } else { Vec::new() };
+            self.apply(changes)?;
         }
+        Ok(())
     }
 
     pub(crate) fn put_content(&mut self, space: SpaceNo, hash: &ContentHash, row: &ContentRow) -> StoreResult<()> {
@@ -198,12 +211,12 @@ impl Batch<'_> {
         Ok(keys.len())
     }
 
-    /// Deletes files that no row speaks of: what a crash left between a file and its row.
-    pub fn delete_strays(&mut self) -> StoreResult<usize> {
+    /// Deletes those of these files that no row speaks of: what a crash left between a file and its row.
+    pub fn delete_strays(&mut self, names: &[String]) -> StoreResult<usize> {
         let mut strays = 0;
-        for name in self.db.disk.list_files().map_err(|error| disk_fault(&error))? {
-            if !self.is_spoken_of(&name)? {
-                self.db.disk.remove_file(&name).map_err(|error| disk_fault(&error))?;
+        for name in names {
+            if !self.is_spoken_of(name)? {
+                self.db.disk.remove_file(name).map_err(|error| disk_fault(&error))?;
                 strays += 1;
             }
         }
