@@ -71,6 +71,7 @@ fn a_port_in_use_is_named() {
     let other = Home::new();
     let address = served.url.trim_start_matches("http://");
     other.run(&["--listen", address]).bad(&["cannot listen on", "--listen 127.0.0.1:0 takes any free port"]);
+    assert!(!other.data().exists(), "no folder and no key were made");
     other.run(&["--listen", "everywhere"]).bad(&["is not a valid listen address", "ADDRESS:PORT"]);
 }
 

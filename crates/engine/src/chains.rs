@@ -13,6 +13,7 @@ pub use crate::protocol::rebuild as rebuild_one;
 pub use crate::tasks::run_task;
 
 use crate::change::Change;
+use crate::content::EventDraft;
 use crate::create::{self, CreateError, NewEvent};
 use crate::delivery;
 use crate::keyring::Keyring;
@@ -25,7 +26,7 @@ use crate::release;
 use crate::rows::{EventRow, Origin, Outcome, TurnedAway};
 use ed25519_dalek::SigningKey;
 use model::stage::{ContentState, Stage};
-use model::{Blob, Nanos, Seq};
+use model::{Nanos, Seq};
 
 /// RECEIVE, for a packet from a peer.
 pub fn receive_packet(keyring: &impl Keyring, policy: &Policy, bytes: &[u8]) -> Result<Arrival, DropReason> {
@@ -47,10 +48,11 @@ pub fn receive_blob(
 }
 
 /// RECEIVE, for a blob that the door of its own protocol has parsed.
+#[cfg(feature = "simulation")]
 pub fn receive_parsed(
     keyring: &impl Keyring,
     policy: &Policy,
-    blob: Blob,
+    blob: model::Blob,
     inline: Option<Vec<u8>>,
     origin: Origin,
 ) -> Result<Arrival, DropReason> {
@@ -110,14 +112,14 @@ fn known(db: &impl Reads, context: &StepContext, arrival: &Arrival, seq: Seq) ->
         return Ok(StoreOutcome::Away(Outcome::TurnedAway(TurnedAway::Clash)));
     }
     let kind = row.meta.as_ref().map(|meta| meta.kind);
-    let mut changes = match &arrival.inline {
-        Some(wire) => delivery::inline_arrived(db, &context.policy, seq, row, wire)?,
-        None => Vec::new(),
+    let mut draft = EventDraft::new(seq, row);
+    let is_renewed = protocol::renews_holds(kind)
+        && release::renew(&mut draft, protocol::hold_until(kind, &context.policy, context.now))?;
+    let is_delivered = match &arrival.inline {
+        Some(wire) => delivery::inline_arrived(db, &context.policy, &mut draft, wire)?,
+        None => false,
     };
-    if protocol::renews_holds(kind) {
-        changes.extend(release::renew(db, seq, protocol::hold_until(kind, &context.policy, context.now))?);
-    }
-    Ok(StoreOutcome::Known(seq, changes))
+    Ok(StoreOutcome::Known(seq, if is_renewed || is_delivered { draft.finish() } else { Vec::new() }))
 }
 
 /// Whether an arrival is the event that has its id. One that cannot be opened is compared byte by byte.

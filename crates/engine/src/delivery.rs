@@ -6,7 +6,7 @@ use crate::opened::Opened;
 use crate::policy::Policy;
 use crate::protocol::{self, Protocol as _, of_kind};
 use crate::reads::{Reads, StoreError, StoreResult};
-use crate::rows::{ContentLocation, EventRow, Meta, Task};
+use crate::rows::{ContentLocation, Meta, Task};
 use model::planted::{PlantedBug, is_planted};
 use model::stage::{ContentInput, ContentState};
 use model::{Group, Seq};
@@ -133,36 +133,28 @@ fn arrive_for(db: &impl Reads, policy: &Policy, draft: &mut EventDraft) -> Store
     }
 }
 
-/// Inline bytes that came for an event whose content was missing. The hash was compared with the envelope's.
-pub fn inline_arrived(
-    db: &impl Reads,
-    policy: &Policy,
-    seq: Seq,
-    row: EventRow,
-    wire: &[u8],
-) -> StoreResult<Vec<Change>> {
-    let Some(meta) = row.meta.clone() else {
-        return Ok(Vec::new());
-    };
-    let wanted = row.content == ContentState::Missing && !row.has_inline;
-    if !wanted || meta.content_len > policy.inline_bytes_max || meta.content_len != wire.len() as u64 {
-        return Ok(Vec::new());
+/// Inline bytes that came for an event whose content was missing. Says whether they were those, and changed anything.
+pub fn inline_arrived(db: &impl Reads, policy: &Policy, draft: &mut EventDraft, wire: &[u8]) -> StoreResult<bool> {
+    let Some(meta) = draft.row.meta.clone() else { return Ok(false) };
+    let is_wanted = draft.row.content == ContentState::Missing && !draft.row.has_inline;
+    if !is_wanted || model::crypto::content_hash(wire) != meta.content_hash {
+        return Ok(false);
     }
     if meta.content_len != wire.len() as u64 {
         // These are the bytes that it names, and they are of another length than it says: no others will ever come.
         return if draft.row.is_applied() { draft.content(policy, ContentInput::Unfit) } else { Ok(false) };
     }
-    let mut draft = EventDraft::new(seq, row);
-    draft.row.has_inline = true;
-    draft.changes.push(Change::Inline(seq, Some(wire.to_vec())));
     if draft.row.is_applied() {
-        let Some(opened) = db.open_event(seq)? else {
-            return Ok(Vec::new());
-        };
+        let Some(opened) = db.open_event(draft.seq)? else { return Ok(false) };
+        draft.row.has_inline = true;
+        draft.changes.push(Change::Inline(draft.seq, Some(wire.to_vec())));
         match protocol::judge_content(db, policy, &opened, wire) {
             ContentCheck::Fits => draft.content(policy, ContentInput::Arrived)?,
             ContentCheck::Unfit => draft.content(policy, ContentInput::Unfit)?,
         };
+        return Ok(true);
     }
-    Ok(draft.finish())
+    draft.row.has_inline = true;
+    draft.changes.push(Change::Inline(draft.seq, Some(wire.to_vec())));
+    Ok(true)
 }

@@ -145,17 +145,18 @@ pub(crate) fn withdraw(db: &impl Reads, policy: &Policy, seq: Seq, row: &EventRo
     Ok(changes)
 }
 
-/// Prolongs the wait of a held event; any other is left as it is.
-pub fn renew(db: &impl Reads, seq: Seq, until: Nanos) -> StoreResult<Vec<Change>> {
-    let Some(mut row) = db.event(seq)? else { return Err(no_row(seq)) };
-    let Stage::Held { until: before, .. } = row.stage else { return Ok(Vec::new()) };
-    let owner = owner_of(&row);
-    row.stage = row.stage.next(StageInput::Renew(until)).map_err(|edge| StoreError::Broken(edge.to_string()))?;
-    Ok(vec![
-        Change::Held(RowChange::Remove, owner, seq, before),
-        Change::Held(RowChange::Put, owner, seq, until),
-        Change::Row(seq, Box::new(row)),
-    ])
+/// Prolongs the wait of a held event, and never shortens it; any other is left as it is. Says whether it did.
+pub fn renew(draft: &mut EventDraft, until: Nanos) -> StoreResult<bool> {
+    let Stage::Held { until: before, .. } = draft.row.stage else { return Ok(false) };
+    if until <= before {
+        return Ok(false);
+    }
+    let (owner, seq) = (owner_of(&draft.row), draft.seq);
+    let stage = draft.row.stage.clone().next(StageInput::Renew(until));
+    draft.row.stage = stage.map_err(|edge| StoreError::Broken(edge.to_string()))?;
+    draft.changes.push(Change::Held(RowChange::Remove, owner, seq, before));
+    draft.changes.push(Change::Held(RowChange::Put, owner, seq, until));
+    Ok(true)
 }
 
 /// Ends the wait of an event: nothing of it is kept, and it may come again.
@@ -167,13 +168,6 @@ pub fn expire(db: &impl Reads, policy: &Policy, seq: Seq, now: Nanos) -> StoreRe
     let mut changes = withdraw(db, policy, seq, &row)?;
     if is_planted(PlantedBug::ExpiredStillKnown) {
         changes.push(Change::Refused(row.id, RefusalReason::NeedsRefused));
-    }
-    // Who waits for it has to hunt for it again.
-    if let Some(waiter) = db.waiting(&Need::Event(row.id), Seq(0), 1)?.first()
-        && let Some(waiting) = db.event(*waiter)?
-        && let Some(space) = space_of(db, *waiter, &waiting)?
-    {
-        changes.push(Change::Wanted(Group::Space(space), crate::fetch::NeedOrigin::PeerOrRelay));
     }
     changes.push(Change::Forget(seq, row.id));
     changes.push(Change::Expired(row.id, now));
@@ -198,18 +192,18 @@ pub fn drop_carried(db: &impl Reads, space: &SpaceId, seq: Seq, now: Nanos) -> S
 pub fn refuse(
     db: &impl Reads,
     policy: &Policy,
-    // As a parent it is found, if not of any use: nobody asks for it again.
-    if let Some(meta) = &draft.row.meta
-        && db.is_gap(meta.space, meta.author, &id)?
-    {
-        changes.push(Change::Gap(RowChange::Remove, meta.space, meta.author, id));
-    }
     draft: EventDraft,
     opened: bool,
     why: RefusalReason,
 ) -> StoreResult<Vec<Change>> {
     let id = draft.row.id;
     let mut changes = draft.changes;
+    // As a parent it is found, if not of any use: nobody asks for it again.
+    if let Some(meta) = &draft.row.meta
+        && db.is_gap(meta.space, meta.author, &id)?
+    {
+        changes.push(Change::Gap(RowChange::Remove, meta.space, meta.author, id));
+    }
     if opened {
         changes.extend(withdraw(db, policy, draft.seq, &draft.row)?);
     }

@@ -51,12 +51,6 @@ impl AuthorKey {
     }
 }
 
-impl From<Identity> for AuthorKey {
-    fn from(identity: Identity) -> AuthorKey {
-        AuthorKey::Space(identity)
-    }
-}
-
 /// The digits of the key.
 impl fmt::Display for AuthorKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -17,7 +17,7 @@ use engine::rows::Outcome;
 use model::envelope::{Reference, Role};
 use model::payload::{MemberRole, Payload};
 use model::stage::ContentState;
-use model::{AuxKey, EventId, Identity, Kind, Nanos};
+use model::{AuxKey, EventId, Identity, Kind, Nanos, Need};
 
 /// When events are submitted: after everything else has happened.
 const LATER: Nanos = Nanos(NOW.0 + 60 * Nanos::SECOND);

@@ -17,7 +17,7 @@ use model::payload::Payload;
 use model::stage::RefusalReason;
 use model::{EventId, Kind, Nanos};
 use node::WriterCore;
-use node::node_commands::{AddPrekey, AddTransit, Arrive};
+use node::node_commands::{AddPrekey, AddTransit, Arrive, Deliver};
 use std::sync::Arc;
 use store::{MasterKey, Store, StoreOptions};
 

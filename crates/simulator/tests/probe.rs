@@ -5,6 +5,7 @@
 use anteroom_simulator::disk::SimDisk;
 use anteroom_simulator::protocol::probe::{MadeProbe, open_door, receive};
 use anteroom_simulator::protocol::space::world::BEGINNING;
+use anteroom_simulator::requests::SimRequest;
 use engine::fetch::Source;
 use engine::policy::Policy;
 use engine::reads::Reads as _;
@@ -128,6 +129,33 @@ fn a_fresh_submission_renews_the_wait_and_without_one_it_ends() {
     };
     assert!(is_held(later(30)), "it was renewed");
     assert!(!is_held(later(45)), "its time was up");
+    node.assert_sound();
+}
+
+#[test]
+fn content_that_comes_with_a_renewal_is_kept_when_the_wait_ends_in_the_same_batch() {
+    let node = TestNode::new();
+    let (first, second) = (value(1, 1, "red", "", "one"), value(1, 2, "blue", "red", "two"));
+    let keys = node.core.store().keys().clone();
+    let arrival = |made: &MadeProbe, inline: Option<Vec<u8>>| {
+        SimRequest::arrive(receive(&keys, &Policy::default(), made.statement.sign(0), inline).unwrap())
+    };
+    node.core.run(vec![arrival(&second, None)], NOW).unwrap();
+    let both = vec![arrival(&second, Some(second.wire.clone())), arrival(&first, Some(first.wire.clone()))];
+    node.core.run(both, NOW.plus(HOUR)).unwrap();
+    node.core.settle(NOW.plus(HOUR)).unwrap();
+    assert!(node.lines().contains(&shown(&second)), "{:#?}", node.lines());
+    node.assert_sound();
+}
+
+#[test]
+fn a_clock_that_went_back_shortens_no_wait() {
+    let node = TestNode::new();
+    let made = value(1, 2, "blue", "red", "two");
+    node.bring(&made);
+    node.bring_at(&made, made.statement.sign(1), Nanos(NOW.0 - HOUR));
+    let StageExplanation::Held { until, .. } = node.explained(&made) else { panic!("it is not held") };
+    assert_eq!(until, NOW.plus(24 * HOUR).0);
     node.assert_sound();
 }
 

@@ -1,6 +1,6 @@
 //! What a protocol costs outside its own folders. The `probe` protocol, which only the simulator speaks, is the measure: a
 //! file that speaks of it and is not its own is listed with the number of lines that do, so that the price of the next
-//! protocol is known, and a kind of event that leaks out of its folder is noticed.
+//! protocol is known, and what leaks out of its folders is noticed.
 
 use super::Violation;
 use super::source::Source;
@@ -31,7 +31,7 @@ pub(crate) fn check(sources: &[Source], list: &str) -> Vec<Violation> {
     violations
 }
 
-/// How many lines of a file speak of the protocol; none if it is the protocol's own, a test, or does not.
+/// How many lines of a file speak of the protocol; none if it is the protocol's own, or does not.
 fn mentions(source: &Source) -> Option<usize> {
     let is_own = source.path.contains("/probe") || !source.path.starts_with("crates/");
     if is_own || source.path.starts_with("crates/simulator/") {

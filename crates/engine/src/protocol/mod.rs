@@ -1,7 +1,7 @@
 //! Protocols: families of event kinds, each with its own format and rules, behind one trait.
 //!
 //! The chains, holding, content, fetching and the journal are written once and know no kind. What they ask of a
-//! protocol is [`Protocol`]; the macro `of_protocol` is the one match that picks it. A protocol is a folder here, with a
+//! protocol is [`Protocol`]; the macros `of_protocol` and `of_kind` pick it. A protocol is a folder here, with a
 //! file for each step and for each small family of kinds, and a file in each of `rows`, `change` and `reads`.
 
 #[cfg(feature = "simulation")]

@@ -208,11 +208,14 @@ pub(super) fn carry_out(batch: &mut Batch<'_>, who: &str, salt: [u8; 16], comman
             if !batch.db().is_hosted(space) {
                 return Err(CommandError::NotHosted.into());
             }
+            // The job that forgets the rest is there before the space goes.
+            let job = batch.begin_job(JobKind::EndSpace(*space), who)?;
             batch.end_space(space)?;
-            Ok(AdminResult::Begun(batch.begin_job(JobKind::EndSpace(*space), who)?))
+            Ok(AdminResult::Begun(job))
         }
         AdminCommand::DestroyKeys(space) => {
-            users::hosted(batch.db(), space)?;
+            let kept = users::hosted(batch.db(), space)?;
+            batch.forget_custodian(space, &kept.keeper)?;
             batch.destroy_keys(space)?;
             Ok(AdminResult::Done)
         }
@@ -343,8 +346,9 @@ fn erase_user(batch: &mut Batch<'_>, who: &str, space: &SpaceId, user: &str) -> 
     if !known.is_gone {
         remove_user(batch, space, user)?;
     }
+    let job = batch.begin_job(JobKind::Erase(*space, known.identity), who)?;
     batch.forget_user(space, &known)?;
-    Ok(AdminResult::Begun(batch.begin_job(JobKind::Erase(*space, known.identity), who)?))
+    Ok(AdminResult::Begun(job))
 }
 
 /// An event that the keeper of the space makes.

@@ -12,6 +12,7 @@ use engine::access::{Action, Facts};
 use engine::reads::{Reads as _, SpaceReads as _, StoreResult};
 use engine::rows::{Meta, Register, ThreadField};
 use model::envelope::{Reference, Role};
+use model::stage::ContentState;
 use model::{AuxKey, Envelope, EventId, Kind, Seq, SpaceNo};
 use store::tables::TableReads;
 use store::views::messages::ShownContent;
@@ -115,11 +116,11 @@ pub(super) fn purge_event(
     let is_own = db.identity(meta.author)? == context.signer.identity;
     let facts = Facts { is_closed_to_caller: false, is_own, is_known: true };
     check_access(&context.principal, Action::Change, &facts)?;
-    context.audit(batch, &meta, "purge", target)?;
     // Whoever repeats it hears so at once: another delete would change nothing.
     if db.event(seq)?.is_some_and(|row| matches!(row.content, ContentState::Deleted { .. })) {
         return Ok(CommandResult { shown: *target, seq, is_new: false });
     }
+    context.audit(batch, &meta, "purge", target)?;
     let reference = Reference { role: Role::Target, id: *target };
     context.create(batch, (Kind::Delete, AuxKey::ZERO), vec![reference], Vec::new())?;
     Ok(CommandResult { shown: *target, seq, is_new: true })

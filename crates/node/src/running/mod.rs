@@ -38,16 +38,14 @@ pub(crate) enum HuntWake {
     Commit,
     /// A request to a source ended.
     Ended(RequestId),
-    /// The end of a hunt was written.
-    Settled(Group),
     /// The node stops.
     Stop,
+}
+
 /// The end of a hunt, and whether it is in the schedule.
 pub(crate) struct HuntEnd {
     pub(crate) group: Group,
     pub(crate) is_written: bool,
-}
-
 }
 
 /// What the handle and the loops share.
@@ -56,9 +54,9 @@ pub(crate) struct NodeInner {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) options: NodeOptions,
     pub(crate) jobs: Sender<Box<dyn QueuedCommand>>,
-    pub(crate) ended_hunts: Mutex<Vec<HuntEnd>>,
     pub(crate) queue: Receiver<Box<dyn QueuedCommand>>,
     pub(crate) wakes: Sender<HuntWake>,
+    pub(crate) ended_hunts: Mutex<Vec<HuntEnd>>,
     pub(crate) is_stopping: AtomicBool,
     pub(crate) has_ended: AtomicBool,
     pub(crate) needs_reopening: AtomicBool,
@@ -130,6 +128,8 @@ impl std::fmt::Debug for Node {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Node({:?})", self.inner.core)
     }
+}
+
 /// Clears away what a crash left between a file and its row. The folder is listed beside the writer, which then looks at
 /// a bounded part in each transaction; what does not fit its queue waits for the next start.
 fn delete_strays(inner: &NodeInner) {
@@ -137,8 +137,6 @@ fn delete_strays(inner: &NodeInner) {
         Ok(parts) => parts.into_iter().for_each(|part| drop(inner.jobs.try_send(Queued::boxed(part, |_| ())))),
         Err(why) => tracing::warn!(%why, "the content files could not be listed; files that nothing refers to stay"),
     }
-}
-
 }
 
 impl Node {
@@ -157,22 +155,21 @@ impl Node {
             has_ended: AtomicBool::new(false),
             needs_reopening: AtomicBool::new(false),
             is_full: AtomicBool::new(false),
-            ended_hunts: Mutex::default(),
             commits: AtomicU64::new(0),
             dropped: Mutex::default(),
+            ended_hunts: Mutex::default(),
             position: (Mutex::new(0), Condvar::new()),
             watchers: CommitWatchers::default(),
             timers: CommitWatchers::default(),
             source: source.clone(),
             answers: SourceAnswers::default(),
         });
-        // What a crash left between a file and its row is cleared away first.
         let _ = inner.jobs.try_send(Queued::boxed(Collect, |_| ()));
-        let (writer, hunter) = (inner.clone(), inner.clone());
-            threads::spawn("anteroom-strays", move || delete_strays(&sweeper)),
+        let (writer, hunter, sweeper) = (inner.clone(), inner.clone(), inner.clone());
         let started = [
             threads::spawn(WRITER_THREAD, move || write_loop::run_writer(&writer, &queue)),
             threads::spawn("anteroom-hunter", move || hunt_loop::hunt_loop(&hunter, &source, &woken)),
+            threads::spawn("anteroom-strays", move || delete_strays(&sweeper)),
         ];
         let mut running = Vec::new();
         for thread in started {

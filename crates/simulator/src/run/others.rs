@@ -5,6 +5,7 @@ use crate::protocol::probe::MadeProbe;
 use crate::protocol::probe::world::ProbeWorld;
 use crate::protocol::space::world::World;
 use engine::fetch;
+use model::probe::{ProbeKind, ProbeStatement};
 use model::{Group, Need, SpaceId};
 use node::fetch::hunter::{FetchError, Fetched, SourceDirectory};
 
@@ -27,7 +28,10 @@ impl Others<'_> {
                 Some(Fetched::Event { blob: made.blob.clone(), inline: made.inline(world.inline_max) })
             }
             Need::Probe { author, name } => {
-                let is_it = |made: &MadeProbe| made.statement.author == *author && made.statement.name == *name;
+                let is_it = |made: &MadeProbe| {
+                    let ProbeStatement { kind, author: whose, name: which, .. } = &made.statement;
+                    *kind == ProbeKind::Value && whose == author && which == name
+                };
                 let (_, made) = self.probes.kept().find(|(_, made)| is_it(made))?;
                 Some(Fetched::Event { blob: made.statement.sign(0), inline: made.inline(world.inline_max) })
             }

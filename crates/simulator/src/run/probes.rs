@@ -74,7 +74,7 @@ impl Run<'_> {
         self.check_commons(node)
     }
 
-    /// Everything of the protocol is in the commons, and nothing else is.
+    /// Everything of the protocol is in the commons.
     fn check_commons(&self, node: &SimNode) -> Result<(), String> {
         let db = node.core()?.store().snapshot().map_err(|fault| fault.to_string())?;
         for (_, made) in self.probes.kept() {

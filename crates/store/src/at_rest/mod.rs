@@ -2,7 +2,7 @@
 //!
 //! The master key wraps everything secret. Under it stand the storage keys of each space, drawn at random when the
 //! first thing of that space is protected, numbered from one; the newest writes, all of them read, and once they are
-//! destroyed nobody reads. Under a storage key rest the local rows of the space and, where the space is open, its
+//! destroyed nobody reads. Under a storage key rest shared and local rows about the space and, where the space is open, its
 //! content: whole, or named fields of its JSON, or not at all, as the space's [`Protection`] says. Content of sealed
 //! spaces rests as it travels, which is sealed.
 //!

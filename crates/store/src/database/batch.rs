@@ -40,7 +40,7 @@ pub struct Batch<'t> {
     /// How many more shared rows are written before a test cuts the write off.
     #[cfg(test)]
     pub(crate) shared_writes_left: Option<usize>,
-    wanted: BTreeMap<Group, fetch::NeedOrigin>,
+    pub(crate) wanted: BTreeMap<Group, fetch::NeedOrigin>,
     counts: BTreeMap<&'static str, u64>,
     journal_blocks: BTreeSet<JournalBlockKey>,
     pub(crate) forgotten_now: BTreeSet<ForgottenFileKey>,
@@ -177,7 +177,7 @@ impl<'t> Batch<'t> {
             Change::Refused(id, why) => self.remember_refused(id, why),
             Change::Expired(id, at) => self.remember_expired(id, at),
             Change::Waiting(row_change, need, seq, space) => self.change_waiting(row_change, &need, seq, space),
-            Change::Held(row_change, owner, seq, since) => self.change_held(row_change, owner, seq, since),
+            Change::Held(row_change, owner, seq, until) => self.change_held(row_change, owner, seq, until),
             Change::Ready(row_change, seq) => {
                 put_or_remove(row_change, &mut self.db.tables.ready, EventNo::new(seq), ())
             }

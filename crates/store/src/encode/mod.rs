@@ -23,7 +23,7 @@ pub(crate) fn from_row<'a, T: Deserialize<'a>>(bytes: &'a [u8], what: &str) -> S
     postcard::from_bytes(bytes).map_err(|_| broken(what))
 }
 
-/// A moment that may never come rests as an option; where it is used it is zero until callers have it so too.
+/// How a moment that may be absent is stored: as an option. In memory zero stands for none.
 pub(crate) mod optional_moment {
     use model::Nanos;
     use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};

@@ -4,6 +4,7 @@ use crate::database::batch::{Batch, put_or_remove};
 use crate::encode::{ExpiredRow, RefusedRow};
 use crate::keys::*;
 use engine::change::RowChange;
+use engine::fetch::NeedOrigin;
 use engine::reads::{Reads, StoreResult};
 use engine::rows::Owner;
 use model::stage::RefusalReason;
@@ -56,7 +57,7 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// The reverse row of a need, and how many of the space wait for it: what hunts of that space ask for.
+    /// The reverse row of a need, how many of the space wait for it, and whether hunts of the space ask for it.
     pub(crate) fn change_waiting(
         &mut self,
         row_change: RowChange,
@@ -72,8 +73,8 @@ impl Batch<'_> {
         let hunter = HunterKey::new(need, &space);
         let before = self.db.tables.hunters.get(&hunter)?.unwrap_or(0);
         let count = match row_change {
-            RowChange::Put => count + 1,
-            RowChange::Remove => count.saturating_sub(1),
+            RowChange::Put => before + 1,
+            RowChange::Remove => before.saturating_sub(1),
         };
         let row_change = if count > 0 { RowChange::Put } else { RowChange::Remove };
         put_or_remove(row_change, &mut self.db.tables.hunters, hunter, count)?;

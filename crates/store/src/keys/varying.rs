@@ -9,7 +9,7 @@ use engine::rows::{Register, RegisterKey, SpaceTask, Task};
 use model::reader::{ByteReader, TooShort};
 use model::{AuthorNo, AuxKey, ContentHash, Group, Nanos, Need, Seq, SpaceId, SpaceNo, Stamp};
 use std::borrow::Cow;
-use std::ops::{Range, RangeFrom};
+use std::ops::{Range, RangeFrom, RangeInclusive};
 
 /// Declares keys that are bytes of any length, read with the function that follows the arrow.
 macro_rules! varying_keys {

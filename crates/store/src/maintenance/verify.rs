@@ -91,7 +91,7 @@ impl Store {
             db.check_space(&mut |problem| check.wrong(problem))?;
             #[cfg(feature = "simulation")]
             db.check_probe(&mut |problem| check.wrong(problem))?;
-            check.shared_rows()?;
+            db.shared_problems()?.into_iter().for_each(|problem| check.wrong(problem));
             check.views(self, rebuilding_at)?;
         }
         let Check { mut report, more, .. } = check;
@@ -369,7 +369,7 @@ impl Check<'_> {
         let due = self.db.tables.schedule_due().len()?;
         self.require(rows.len() as u64 == due, || format!("{} groups scheduled, {due} by time", rows.len()));
         for (group, _) in &rows {
-            let pending = self.db.is_waited_for(group)? || !self.at_rest;
+            let pending = !self.db.needs_of(group, 1)?.is_empty() || !self.at_rest;
             self.require(pending, || format!("{group} is scheduled but nothing of it is pending"));
         }
         let scheduled: HashSet<Group> = rows.into_iter().map(|(group, _)| group).collect();

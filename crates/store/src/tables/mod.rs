@@ -3,7 +3,7 @@
 //! A blob that arrives gets the next number and one row in `events`, with its stage, the state of its content, what its
 //! envelope says, and its inline content; `ids` finds the number by id. Spaces and authors get small numbers too.
 //! What an event waits for is a list in its own row and a reverse row in `waiting`; `held` and `held_by_owner` know
-//! since when and on whose account; `ready` is the queue of what was released. An applied event is one row in its
+//! until when and on whose account; `ready` is the queue of what was released. An applied event is one row in its
 //! author's order and one in each view it contributes to, and an entry in the `journal`. Larger content has one row per
 //! space in `contents`, with its count of references, and its bytes in `content_bytes` or in a file. Work that is cut
 //! into transactions is a row in `tasks`; groups to hunt for are rows in `schedule`.

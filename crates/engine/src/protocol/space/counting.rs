@@ -117,7 +117,7 @@ pub(crate) fn subject_of(meta: &Meta) -> StoreResult<Seq> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{EventId, Identity, Nanos};
+    use model::{EventId, Nanos};
 
     fn stamp(at: u64) -> Stamp {
         Stamp { at: Nanos(at), id: EventId([0; 16]) }

@@ -56,7 +56,6 @@ fn least_delete(db: &impl Reads, id: &EventId, meta: &Meta) -> StoreResult<Optio
             Some(_) | None => return Ok(None),
         }
     }
-    Ok(None)
 }
 
 /// Whether a delete reaches a target: it counts, and its author wrote the target or was an admin at the time.

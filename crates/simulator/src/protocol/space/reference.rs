@@ -3,6 +3,8 @@
 //! It knows nothing of arrival, rows, counts of references or stages. It shares with the product only the formats and
 //! the wording of the lines.
 
+mod follows;
+
 use crate::protocol::space::cast::MadeEvent;
 use model::crypto::{content_hash, public_space, space_id};
 use model::envelope::Role;
@@ -336,13 +338,13 @@ impl<'a> ReferenceModel<'a> {
                 let winner = changes.iter().rfind(is_field);
                 fields.extend(winner.map(|made| format!("{name}={}/{}", stamp(made), self.content(made))));
             }
-            let deleted = changes.iter().any(|made| made.envelope.kind == Kind::ThreadDelete);
-            let messages = self.counting(&[Kind::Message]);
             let talking = refs(&thread.envelope, Role::Mention);
             if !talking.is_empty() {
                 let own = EventId(public_space(&thread.envelope.author).0);
                 lines.extend(talking.into_iter().chain([own]).map(|who| format!("direct {} {who}", thread.id)));
             }
+            let deleted = changes.iter().any(|made| made.envelope.kind == Kind::ThreadDelete);
+            let messages = self.counting(&[Kind::Message]);
             let times = messages.iter().filter(belongs).map(|made| made.envelope.created_at);
             let winners: Vec<Nanos> = changes.iter().map(|made| made.envelope.created_at).collect();
             let updated = times.chain(winners).chain([thread.envelope.created_at]).max().unwrap_or(Nanos(0));
@@ -416,26 +418,6 @@ impl<'a> ReferenceModel<'a> {
         }
         for ((space, subject), made) in winners {
             lines.insert(format!("register {space} {subject} {} {}", stamp(made), self.content(made)));
-        }
-    }
-
-    fn follow_lines(&self, lines: &mut BTreeSet<String>) {
-        let mut winners: BTreeMap<(Identity, SpaceId), Kind> = BTreeMap::new();
-        for made in self.counting(&[Kind::Follow, Kind::Unfollow]) {
-            winners.insert((made.envelope.author, SpaceId(made.envelope.aux.0)), made.envelope.kind);
-        }
-        let authors: BTreeSet<Identity> = winners.keys().map(|(author, _)| *author).collect();
-        let spaces: BTreeSet<SpaceId> = winners.keys().map(|(_, space)| *space).collect();
-        let follows = |author: Identity, space: SpaceId| winners.get(&(author, space)) == Some(&Kind::Follow);
-        for author in &authors {
-            let list: Vec<String> =
-                spaces.iter().filter(|space| follows(*author, **space)).map(SpaceId::to_string).collect();
-            lines.insert(format!("follows {author} [{}]", list.join(" ")));
-        }
-        for space in &spaces {
-            let list: Vec<String> =
-                authors.iter().filter(|author| follows(**author, *space)).map(Identity::to_string).collect();
-            lines.insert(format!("followers {space} [{}]", list.join(" ")));
         }
     }
 }

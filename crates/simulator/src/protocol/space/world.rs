@@ -185,8 +185,9 @@ impl Story<'_> {
         let place = self.rooms[room].place.clone();
         let aux = if self.random.percent(30) { chosen("general") } else { AuxKey::ZERO };
         let content = self.content();
-        let id =
-            self.put(by.0, &place, EventText::new(Kind::Thread, at, &[(Role::Authority, by.1)], &content).aux(aux));
+        let other = self.authors.get(self.random.below(20)).map(|author| (Role::Mention, EventId(author.home().0)));
+        let references: Vec<_> = [(Role::Authority, by.1)].into_iter().chain(other).collect();
+        let id = self.put(by.0, &place, EventText::new(Kind::Thread, at, &references, &content).aux(aux));
         self.rooms[room].threads.push((id, at));
         self.rooms[room].targets.push(id);
     }
@@ -314,8 +315,7 @@ impl Story<'_> {
     fn unknown(&mut self, room: usize, by: (usize, EventId, u64)) {
         let at = self.time_after(by.2);
         let place = self.rooms[room].place.clone();
-        let content = self.content();
-        self.put(by.0, &place, EventText::new(Kind::Unknown(999), at, &[(Role::Authority, by.1)], &content));
+        self.put(by.0, &place, EventText::new(Kind::Unknown(999), at, &[(Role::Authority, by.1)], b"{}"));
     }
 
     fn act_in_public(&mut self) {

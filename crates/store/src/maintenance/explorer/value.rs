@@ -151,7 +151,7 @@ impl<V: TableReads> Db<V> {
             false => shown(&inline.bytes, is_sealed),
         });
         let (space, author) = match &row.meta {
-            Some(meta) => (Some(self.space_id(meta.space)?), Some(self.identity(meta.author)?)),
+            Some(meta) => (Some(self.space_id(meta.space)?), Some(self.author_key(meta.author)?)),
             None => (self.space_of(seq)?, None),
         };
         let meta = row.meta.as_ref();

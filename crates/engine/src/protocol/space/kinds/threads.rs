@@ -5,8 +5,10 @@ use crate::protocol::space::counting::{Permission, own_or_admin};
 use crate::protocol::space::{Register, ThreadField, ViewRow};
 use crate::reads::{Reads, StoreResult};
 use crate::rows::Meta;
-use model::Envelope;
+use model::crypto::public_space;
+use model::envelope::Role;
 use model::payload::MemberRole;
+use model::{Envelope, SpaceId};
 
 pub(crate) struct Thread;
 
@@ -18,12 +20,10 @@ impl KindRules for Thread {
     fn rows(&self, meta: &Meta, envelope: &Envelope) -> Vec<ViewRow> {
         let mut rows = vec![ViewRow::Thread { space: meta.space }];
         rows.extend(ViewRow::chosen(meta, envelope));
+        rows.extend(talking(envelope).map(|who| ViewRow::Direct { who }));
         rows
     }
-        rows.extend(talking(envelope).map(|who| ViewRow::Direct { who }));
 }
-
-pub(crate) struct ThreadUpdate;
 
 /// Who alone sees a direct conversation, as their public spaces: a thread that mentions somebody is one between its author
 /// and those. The envelope says so, which nothing changes, deletes or prunes, so it stays private for ever.
@@ -33,6 +33,8 @@ fn talking(envelope: &Envelope) -> impl Iterator<Item = SpaceId> {
     let own = (!others.is_empty()).then(|| public_space(&envelope.author));
     own.into_iter().chain(others)
 }
+
+pub(crate) struct ThreadUpdate;
 
 impl KindRules for ThreadUpdate {
     fn shape(&self) -> Shape {
