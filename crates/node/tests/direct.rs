@@ -7,7 +7,7 @@ mod common;
 use anteroom_node::AskError;
 use anteroom_node::commands::{
     AdminCommand, AdminResult, CommandError, NameOrId, NewThread, SubmitSigned, ThreadChange, UserCommand, find,
-    seal_for, thread_visibility,
+    participants, seal_for, thread_visibility,
 };
 use anteroom_node::node_commands::Arrive;
 use common::{Answer, Home, NOW, caller};
@@ -102,6 +102,11 @@ fn what_was_signed_elsewhere_opens_no_direct_conversation() {
     assert!(matches!(outcome, Outcome::Applied(_)), "{outcome:?}");
     home.core.settle(LATER).unwrap();
     assert_eq!(["alice", "bob", "carol"].map(|user| sees(&home, user, thread)), [true, true, false]);
+    let db = home.core.store().snapshot().unwrap();
+    let (no, seq) = (db.space_no(&home.space).unwrap().unwrap(), db.seq(&thread).unwrap().unwrap());
+    let listed = participants(&db, seq, no).unwrap();
+    assert!(listed.len() == 2 && !listed.contains(&carol), "whoever follows it live is one of the two: {listed:?}");
+    drop(db);
     home.verify();
 }
 

@@ -194,8 +194,10 @@ impl<V: TableReads> Renderer<'_, V> {
     /// A thread, without what has to be counted.
     pub fn head(&self, found: &messages::ThreadView) -> Result<Thread, QueryError> {
         let opened = object(&found.content);
+        let is_direct = self.db.is_direct(found.seq)?;
         let field = |field: ThreadField| {
-            let later = found.fields.iter().find(|(other, ..)| *other == field);
+            let is_settled = is_direct && field == ThreadField::Participants;
+            let later = found.fields.iter().find(|(other, ..)| *other == field && !is_settled);
             let from = later.map_or(opened.clone(), |(.., shown)| object(shown));
             from.get(field.name()).cloned().unwrap_or(Value::Null)
         };
@@ -217,8 +219,8 @@ impl<V: TableReads> Renderer<'_, V> {
             metadata: field(ThreadField::Metadata),
             participants,
             pins: listed(&field(ThreadField::Pins)).into_iter().map(str::to_owned).collect(),
-            direct: self.db.is_direct(found.seq)?,
-            private: self.db.is_direct(found.seq)? || {
+            direct: is_direct,
+            private: is_direct || {
                 let latest = found.fields.iter().find(|(field, ..)| *field == ThreadField::Participants);
                 let latest = privacy(latest.map(|(.., shown)| shown));
                 latest.or_else(|| privacy(Some(&found.content))).unwrap_or(false)

@@ -165,14 +165,25 @@ fn participates<V: TableReads>(db: &Db<V>, thread: Seq, meta: &Meta, identity: O
     Ok(participants(db, thread, meta.space)?.contains(identity))
 }
 
-/// The identities that take part in a thread: the latest list, or the one it was opened with.
+/// The identities that take part in a thread: the latest list, or the one it was opened with; of a direct conversation
+/// always the latter.
 pub fn participants<V: TableReads>(db: &Db<V>, thread: Seq, space: SpaceNo) -> StoreResult<Vec<Identity>> {
     let register = Register::ThreadField(thread, ThreadField::Participants.code());
-    let from = db.register(space, register)?.map_or(thread, |(_, winner)| winner);
+    let is_direct = db.is_direct(thread)?;
+    let from = match is_direct {
+        true => thread,
+        false => db.register(space, register)?.map_or(thread, |(_, winner)| winner),
+    };
     let ShownContent::Here(bytes) = db.shown(from)? else { return Ok(Vec::new()) };
     let Ok(content) = model::body::decode(&bytes) else { return Ok(Vec::new()) };
     let listed = content["participants"].as_array().into_iter().flatten();
-    Ok(listed.filter_map(|item| item.as_str()?.parse().ok()).collect())
+    let mut participants = Vec::new();
+    for identity in listed.filter_map(|item| item.as_str()?.parse::<Identity>().ok()) {
+        if !is_direct || db.is_talking(thread, &identity)? {
+            participants.push(identity);
+        }
+    }
+    Ok(participants)
 }
 
 /// Asks the access function about something in a thread.
