@@ -1,6 +1,6 @@
 //! This node's own: secrets that were made or agreed here, and upkeep that time asks for.
 
-use crate::database::batch::Batch;
+use crate::database::batch::{Batch, JOURNAL_BLOCK};
 use crate::database::db::Db;
 use crate::encode;
 use crate::keys::*;
@@ -11,6 +11,7 @@ use engine::rows::Task;
 use engine::{Change, release};
 use model::crypto::{TransitSecret, prekey_id, prekey_public};
 use model::{ContentHash, Identity, Nanos, Need, Seq, SpaceId, SpaceNo};
+use std::collections::BTreeSet;
 
 impl Batch<'_> {
     pub(crate) fn touch(&mut self) {
@@ -128,12 +129,19 @@ impl Batch<'_> {
         Ok(old.len())
     }
 
-    /// A block of the journal's index goes when the last of its numbers has gone.
+    /// A row of the journal's index goes with the last entry of its space in its block, others of the block may stay.
     fn trim_blocks(&mut self, trimmed: &[(u64, model::SpaceNo)]) -> StoreResult<()> {
         let first = self.db.tables.journal.first()?.map_or(u64::MAX, |row| row.key().number());
+        let first_block = first / JOURNAL_BLOCK;
+        let mut left = BTreeSet::new();
+        let rest_of_block =
+            JournalNo::new(first)..JournalNo::new(first_block.saturating_add(1).saturating_mul(JOURNAL_BLOCK));
+        for row in self.db.tables.journal.range(rest_of_block)? {
+            left.insert(row?.value()?.space);
+        }
         for (number, space) in trimmed {
-            let block = number / crate::database::batch::JOURNAL_BLOCK;
-            if block < first / crate::database::batch::JOURNAL_BLOCK {
+            let block = number / JOURNAL_BLOCK;
+            if block < first_block || (block == first_block && !left.contains(space)) {
                 self.db.tables.journal_blocks.remove(JournalBlockKey::new(*space, block))?;
             }
         }

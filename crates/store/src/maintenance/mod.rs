@@ -10,4 +10,5 @@ pub mod rebuild;
 pub(crate) mod rewrap;
 pub mod sweep;
 pub mod verify;
+mod verify_journal;
 mod verify_shared;

@@ -91,7 +91,8 @@ impl Store {
             db.check_space(&mut |problem| check.wrong(problem))?;
             #[cfg(feature = "simulation")]
             db.check_probe(&mut |problem| check.wrong(problem))?;
-            db.shared_problems()?.into_iter().for_each(|problem| check.wrong(problem));
+            let between_rows = db.shared_problems()?.into_iter().chain(db.journal_problems()?);
+            between_rows.for_each(|problem| check.wrong(problem));
             check.views(self, rebuilding_at)?;
         }
         let Check { mut report, more, .. } = check;
@@ -326,7 +327,10 @@ impl Check<'_> {
             self.require(row.count > 0 || row.place != ContentLocation::Absent, || {
                 format!("content {hash}: a row for nothing")
             });
-            let unused = db.tables.unused().contains(UnusedContentKey::new(row.unused_since, space, hash))?;
+            let unused = match row.unused_since {
+                Some(since) => db.tables.unused().contains(UnusedContentKey::new(since, space, hash))?,
+                None => false,
+            };
             self.require(unused == (row.count == 0), || format!("content {hash}: wrongly listed as used or unused"));
             self.bytes(space, &hash, row.place, row.len)?;
         }
