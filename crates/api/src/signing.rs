@@ -4,7 +4,6 @@ use crate::schemas::ChosenId;
 use axum::Json;
 use axum::extract::State;
 use http::HeaderMap;
-use model::Nanos;
 use node::commands::names::check_name;
 use serde::{Deserialize, Serialize};
 use server::auth::signature::{sign as signed, sign_dated as signed_now};
@@ -46,7 +45,7 @@ pub(crate) async fn sign(
     let SignBody { user_id, dated } = json(&headers, &body)?;
     check_name(&user_id)?;
     let keys = state.node.snapshot()?.signing_keys(&context.space()?)?;
-    let current = keys.into_iter().find(|(_, key)| key.ends_at == Nanos(0));
+    let current = keys.into_iter().find(|(_, key)| key.ends_at.is_none());
     let (_, key) = current.ok_or_else(|| Problem::no_signing_key("this space has no key that signs for users"))?;
     let signature = match dated {
         true => signed_now(&key.secret, &user_id, state.node.now(), &hex::encode(random_bytes::<16>()?)),

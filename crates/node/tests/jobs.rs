@@ -68,7 +68,7 @@ fn run_with_stops(folder: &Path, mut core: WriterCore, begun: AdminResult, commi
         drop(core);
         core = open(folder);
         let job = core.store().snapshot().expect("a snapshot").job(number).expect("read").expect("a job");
-        if job.ended_at > Nanos(0) {
+        if job.ended_at.is_some() {
             core.settle(NOW).expect("a healthy disk");
             return (core, job);
         }

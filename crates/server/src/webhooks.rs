@@ -196,7 +196,7 @@ impl WebhookDispatcher {
                     return Ok(failed(progress, &answer, self.node.now()));
                 }
             }
-            progress = WebhookProgress { number, attempts: 0, failing_since: Nanos(0), next: Nanos(0), ..progress };
+            progress = WebhookProgress { number, attempts: 0, failing_since: None, next: Nanos(0), ..progress };
         }
         // What happens in other spaces alone is not worth a row.
         if is_last && !is_empty {
@@ -209,7 +209,7 @@ impl WebhookDispatcher {
 /// What comes of an entry that was not received: another attempt later, or the end.
 fn failed(before: WebhookProgress, answer: &Result<u16, SendError>, now: Nanos) -> WebhookProgress {
     let attempts = before.attempts.saturating_add(1);
-    let failing_since = if before.attempts == 0 { now } else { before.failing_since };
+    let failing_since = before.failing_since.filter(|_| before.attempts > 0).unwrap_or(now);
     let next = now.plus(backoff(BackoffPolicy::Content, attempts));
     let said = match answer {
         Ok(status) => format!("it answered {status}"),
@@ -218,7 +218,7 @@ fn failed(before: WebhookProgress, answer: &Result<u16, SendError>, now: Nanos) 
     let is_gone = *answer == Ok(StatusCode::GONE.as_u16());
     let is_over = is_gone || now.0.saturating_sub(failing_since.0) >= RETRY_NANOS_MAX;
     let disabled = is_over.then(|| if is_gone { said } else { format!("{said}, for a day") });
-    WebhookProgress { attempts, failing_since, next, disabled, ..before }
+    WebhookProgress { attempts, failing_since: Some(failing_since), next, disabled, ..before }
 }
 
 #[cfg(test)]

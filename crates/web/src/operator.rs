@@ -12,7 +12,7 @@ use axum::response::Response;
 use engine::reads::Reads as _;
 use maud::{Markup, html};
 use model::envelope::Role;
-use model::{EventId, Kind, Nanos};
+use model::{EventId, Kind};
 use serde::Deserialize;
 use server::context::RequestContext;
 use server::extract::{Path, Query};
@@ -198,7 +198,7 @@ pub(crate) async fn list_jobs(State(state): State<SharedState>, context: Request
                 tbody { @for (number, job) in &jobs { tr {
                     td.number { (number) } td { (job.work.word()) } td { (time(job.begun_at.0)) }
                     td { @if let Some(failed) = &job.failed { span.bad { (failed) } }
-                        @else if job.ended_at == Nanos(0) { "running" } @else { (time(job.ended_at.0)) } }
+                        @else if let Some(at) = job.ended_at { (time(at.0)) } @else { "running" } }
                     td.number { (job.receipt.seen) }
                     td.number { (job.receipt.rewritten + job.receipt.deleted + job.receipt.pruned) }
                     td { (job.who) }

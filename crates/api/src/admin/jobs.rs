@@ -3,7 +3,6 @@
 use axum::Json;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
-use model::Nanos;
 use node::commands::{AdminCommand, AdminResult, CallerKind};
 use queries::paging::page_limit;
 use serde::{Deserialize, Serialize};
@@ -87,7 +86,7 @@ fn entry(number: u64, job: Job) -> JobEntry {
         space: job.work.space().map(|space| space.to_string()),
         who: job.who,
         begun_ts: job.begun_at.0,
-        ended_ts: (job.ended_at != Nanos(0)).then_some(job.ended_at.0),
+        ended_ts: job.ended_at.map(|at| at.0),
         failed: job.failed,
         seen: job.receipt.seen,
         rewritten: job.receipt.rewritten,

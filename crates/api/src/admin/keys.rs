@@ -42,7 +42,7 @@ fn entry(id: &[u8; 8], key: &ApiKey, declared: bool) -> KeyEntry {
         role: key.role().map_or("unknown", KeyRole::word).to_owned(),
         label: key.label.clone(),
         created_ts: (!declared).then_some(key.created_at.0),
-        ends_ts: (key.ends_at != Nanos(0)).then_some(key.ends_at.0),
+        ends_ts: key.ends_at.map(|at| at.0),
         declared,
     }
 }
@@ -188,7 +188,7 @@ pub(crate) async fn rotate(
     let made = made.await?;
     // Streams that were opened with a key end with it.
     state.recheck_streams_of_space(&context.space()?)?;
-    let old_ends = state.node.snapshot()?.api_key(&old)?.map(|old| old.ends_at);
+    let old_ends = state.node.snapshot()?.api_key(&old)?.and_then(|old| old.ends_at);
     Ok((StatusCode::CREATED, Json(made_key(&made, role, old_ends))))
 }
 

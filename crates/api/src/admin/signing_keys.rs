@@ -4,7 +4,6 @@ use super::keys::EndQuery;
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
-use model::Nanos;
 use node::commands::AdminCommand;
 use serde::Serialize;
 use server::context::RequestContext;
@@ -43,11 +42,11 @@ pub(crate) async fn list(
     context: RequestContext,
 ) -> Result<Json<SigningKeys>, Problem> {
     let found = state.node.snapshot()?.signing_keys(&context.space()?)?;
-    let current = found.iter().find(|(_, key)| key.ends_at == Nanos(0)).map(|(number, _)| *number);
+    let current = found.iter().find(|(_, key)| key.ends_at.is_none()).map(|(number, _)| *number);
     let keys = found.iter().map(|(number, key)| SigningKeyEntry {
         number: *number,
         created_ts: key.created_at.0,
-        ends_ts: (key.ends_at != Nanos(0)).then_some(key.ends_at.0),
+        ends_ts: key.ends_at.map(|at| at.0),
         signs: Some(*number) == current,
     });
     Ok(Json(SigningKeys { keys: keys.collect() }))

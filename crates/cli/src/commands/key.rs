@@ -157,7 +157,7 @@ impl Entry {
             id: hex::encode(id),
             role: key.role().map_or("unknown", KeyRole::word).to_owned(),
             label: key.label.clone(),
-            ends_ts: (key.ends_at != Nanos(0)).then_some(key.ends_at.0),
+            ends_ts: key.ends_at.map(|at| at.0),
             declared,
         }
     }

@@ -210,8 +210,8 @@ pub struct ContentRow {
     pub len: u64,
     /// Where they are.
     pub place: ContentLocation,
-    /// Since when the count is zero.
-    pub unused_since: Nanos,
+    /// Since when the count is zero, while it is.
+    pub unused_since: Option<Nanos>,
 }
 
 /// Why an entry stands in the journal.

@@ -244,8 +244,8 @@ pub(super) fn carry_out(batch: &mut Batch<'_>, who: &str, salt: [u8; 16], comman
 }
 
 /// An end that was set is never put off: a key that was revoked stays so.
-fn sooner(ends_at: Nanos, at: Nanos) -> Nanos {
-    if ends_at == Nanos(0) { at } else { ends_at.min(at) }
+fn sooner(ends_at: Option<Nanos>, at: Nanos) -> Option<Nanos> {
+    Some(ends_at.map_or(at, |ends_at| ends_at.min(at)))
 }
 
 /// Another key with the role, space and label of one that has not ended.
@@ -257,12 +257,12 @@ fn rotate_key(
 ) -> Result<(), AdminError> {
     let Some(mut before) = batch.db().api_key(&old)? else { return Err(AdminError::NoSuchKey) };
     let Some(role) = before.role() else { return Err(AdminError::NoSuchKey) };
-    if before.ends_at != Nanos(0) {
+    if before.ends_at.is_some() {
         return Err(AdminError::Ended);
     }
     let key = ApiKey::new(role, before.space, hash, before.label.clone(), batch.now());
     batch.keep_api_key(id, &key)?;
-    before.ends_at = at;
+    before.ends_at = Some(at);
     batch.keep_api_key(old, &before)?;
     Ok(())
 }
@@ -270,7 +270,7 @@ fn rotate_key(
 fn add_signing_key(batch: &mut Batch<'_>, space: &SpaceId, secret: [u8; 32]) -> Result<(), AdminError> {
     users::hosted(batch.db(), space)?;
     let number = batch.db().signing_keys(space)?.first().map_or(1, |(number, _)| number + 1);
-    let key = SigningSecret { secret, created_at: batch.now(), ends_at: Nanos(0) };
+    let key = SigningSecret { secret, created_at: batch.now(), ends_at: None };
     batch.keep_signing_key(space, number, &key)?;
     Ok(())
 }
@@ -311,7 +311,7 @@ fn found_space(batch: &mut Batch<'_>, name: &str, sealed: bool, random: &[u8; 80
     let founding = create_event(batch, &keeper, draft)?;
     batch.host_space(&space, &HostedSpace { name: name.to_owned(), keeper: identity, founding, sealed })?;
     let secret = random("anteroom v1 chance of a signing key");
-    batch.keep_signing_key(&space, 1, &SigningSecret { secret, created_at: batch.now(), ends_at: Nanos(0) })?;
+    batch.keep_signing_key(&space, 1, &SigningSecret { secret, created_at: batch.now(), ends_at: None })?;
     Ok(AdminResult::Founded(space))
 }
 

@@ -7,7 +7,7 @@ pub mod retention;
 pub use purging::{PurgeResult, purge};
 
 use engine::reads::{Reads as _, StoreError, StoreResult};
-use model::{AuthorNo, Nanos, Stamp};
+use model::{AuthorNo, Stamp};
 use store::Batch;
 use store::maintenance::sweep::SweepProgress;
 use store::shared::jobs::{Job, JobKind, JobReceipt};
@@ -35,14 +35,14 @@ pub(crate) fn step(batch: &mut Batch<'_>) -> StoreResult<bool> {
     match part(batch, &mut job) {
         Ok(JobStep::More) => {}
         Ok(JobStep::Done) => {
-            job.ended_at = batch.now().max(Nanos(1));
+            job.ended_at = Some(batch.now());
             let JobReceipt { seen, rewritten, deleted, pruned } = job.receipt;
             tracing::info!(number, job = job.work.word(), seen, rewritten, deleted, pruned, "a job is done");
         }
         // What cannot be done is not tried for ever.
         Err(StoreError::Broken(why)) => {
             tracing::warn!(number, job = job.work.word(), why, "a job failed");
-            job.ended_at = batch.now().max(Nanos(1));
+            job.ended_at = Some(batch.now());
             job.failed = Some(why);
         }
         Err(fault) => return Err(fault),

@@ -23,20 +23,6 @@ pub(crate) fn from_row<'a, T: Deserialize<'a>>(bytes: &'a [u8], what: &str) -> S
     postcard::from_bytes(bytes).map_err(|_| broken(what))
 }
 
-/// How a moment that may be absent is stored: as an option. In memory zero stands for none.
-pub(crate) mod optional_moment {
-    use model::Nanos;
-    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
-
-    pub(crate) fn serialize<S: Serializer>(at: &Nanos, serializer: S) -> Result<S::Ok, S::Error> {
-        Some(*at).filter(|at| at.0 > 0).serialize(serializer)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Nanos, D::Error> {
-        Ok(Option::deserialize(deserializer)?.unwrap_or(Nanos(0)))
-    }
-}
-
 /// The name of a content file.
 pub(crate) fn file_name(space: &SpaceId, hash: &ContentHash) -> String {
     format!("{space}-{hash}")

@@ -199,7 +199,7 @@ row_values! {
         });
         out.extend(row.count.to_be_bytes());
         out.extend(row.len.to_be_bytes());
-        put_optional(Some(row.unused_since.0).filter(|since| *since > 0), out);
+        put_optional(row.unused_since.map(|since| since.0), out);
     }, |reader| {
         let place = match reader.u8()? {
             0 => ContentLocation::Absent,
@@ -208,7 +208,7 @@ row_values! {
             _ => return Err(TooShort),
         };
         let (count, len) = (reader.u64()?, reader.u64()?);
-        Ok(ContentRow { place, count, len, unused_since: Nanos(get_optional(reader)?.unwrap_or(0)) })
+        Ok(ContentRow { place, count, len, unused_since: get_optional(reader)?.map(Nanos) })
     }
 
     ScheduleRow: "schedule", None, |row, out| {

@@ -15,7 +15,7 @@ use engine::reads::{Reads, StoreError, StoreResult};
 use engine::rows::{ContentLocation, ContentRow, Task};
 use model::limits::RELEASES_PER_TRANSACTION_MAX;
 use model::planted::{PlantedBug, is_planted};
-use model::{ContentHash, Nanos, SpaceId, SpaceNo};
+use model::{ContentHash, SpaceId, SpaceNo};
 
 fn disk_fault(error: &std::io::Error) -> StoreError {
     match error.kind() {
@@ -113,11 +113,11 @@ impl Batch<'_> {
             count: 0,
             len,
             place: ContentLocation::Absent,
-            unused_since: Nanos(0),
+            unused_since: None,
         });
-        if row.count == 0 && row.unused_since != Nanos(0) && !is_planted(PlantedBug::CollectReferenced) {
-            self.db.tables.unused.remove(UnusedContentKey::new(row.unused_since, space, *hash))?;
-            row.unused_since = Nanos(0);
+        if let Some(since) = row.unused_since.filter(|_| row.count == 0 && !is_planted(PlantedBug::CollectReferenced)) {
+            self.db.tables.unused.remove(UnusedContentKey::new(since, space, *hash))?;
+            row.unused_since = None;
         }
         row.count += 1;
         self.put_content(space, hash, &row)
@@ -136,8 +136,8 @@ impl Batch<'_> {
             return Ok(());
         }
         if row.count == 0 {
-            row.unused_since = self.now.max(Nanos(1));
-            self.db.tables.unused.insert(UnusedContentKey::new(row.unused_since, space, *hash), ())?;
+            row.unused_since = Some(self.now);
+            self.db.tables.unused.insert(UnusedContentKey::new(self.now, space, *hash), ())?;
         }
         self.put_content(space, hash, &row)
     }

@@ -6,7 +6,6 @@ use crate::keys::*;
 use crate::shared::{Jobs, ReportNumbers, Reports, UserNames};
 use crate::tables::TableReads;
 use engine::reads::StoreResult;
-use model::Nanos;
 use std::collections::BTreeSet;
 
 impl<V: TableReads> Db<V> {
@@ -54,7 +53,7 @@ impl<V: TableReads> Db<V> {
         let mut listed: BTreeSet<u64> = self.open_jobs()?.into_iter().collect();
         for row in self.shared_range::<Jobs>(..)? {
             let (key, job) = row?;
-            if listed.remove(&key.number()) != (job.ended_at == Nanos(0)) {
+            if listed.remove(&key.number()) != job.ended_at.is_none() {
                 problems.push(format!("job {} is wrongly listed as under way or ended", key.number()));
             }
         }

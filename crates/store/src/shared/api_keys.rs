@@ -24,14 +24,13 @@ pub struct ApiKey {
     /// When it was made.
     pub created_at: Nanos,
     /// From when it is not accepted any more; zero for never.
-    #[serde(with = "crate::encode::optional_moment")]
-    pub ends_at: Nanos,
+    pub ends_at: Option<Nanos>,
 }
 
 impl ApiKey {
     /// A key that is accepted until it is revoked.
     pub fn new(role: KeyRole, space: SpaceId, hash: [u8; 32], label: String, created_at: Nanos) -> ApiKey {
-        ApiKey { role: role.code(), space, hash, label, created_at, ends_at: Nanos(0) }
+        ApiKey { role: role.code(), space, hash, label, created_at, ends_at: None }
     }
 
     /// What it is for.
@@ -41,7 +40,7 @@ impl ApiKey {
 
     /// Whether it is accepted at that time.
     pub fn is_accepted(&self, now: Nanos) -> bool {
-        self.ends_at == Nanos(0) || now < self.ends_at
+        self.ends_at.is_none_or(|end| now < end)
     }
 }
 
@@ -53,8 +52,7 @@ pub struct SigningSecret {
     /// When it was made.
     pub created_at: Nanos,
     /// From when it is not accepted any more; zero for never.
-    #[serde(with = "crate::encode::optional_moment")]
-    pub ends_at: Nanos,
+    pub ends_at: Option<Nanos>,
 }
 
 impl std::fmt::Debug for SigningSecret {

@@ -82,8 +82,7 @@ pub struct Job {
     /// When it was asked for.
     pub begun_at: Nanos,
     /// When it ended; zero while it goes on.
-    #[serde(with = "crate::encode::optional_moment")]
-    pub ended_at: Nanos,
+    pub ended_at: Option<Nanos>,
     /// Where it goes on.
     pub cursor: Vec<u8>,
     /// What was done so far.
@@ -105,7 +104,7 @@ impl Batch<'_> {
             work,
             who: who.to_owned(),
             begun_at: self.now,
-            ended_at: Nanos(0),
+            ended_at: None,
             cursor: Vec::new(),
             receipt: JobReceipt::default(),
             failed: None,
@@ -118,7 +117,7 @@ impl Batch<'_> {
     pub fn keep_job(&mut self, number: u64, job: &Job) -> StoreResult<()> {
         self.db.tables.about.insert(LAST, &number.to_be_bytes())?;
         self.set_shared::<Jobs>(&JobNo::new(number), job)?;
-        if job.ended_at == Nanos(0) {
+        if job.ended_at.is_none() {
             return self.db.tables.open_jobs.insert(JobNo::new(number), ());
         }
         self.db.tables.open_jobs.remove(JobNo::new(number))?;

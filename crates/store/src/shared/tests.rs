@@ -138,7 +138,7 @@ fn inhabit(batch: &mut Batch<'_>) -> StoreResult<()> {
     let kept = HostedSpace { name: "home".into(), keeper: KEEPER, founding: EventId([9; 16]), sealed: false };
     batch.host_space(&SPACE, &kept)?;
     batch.keep_api_key([3; 8], &ApiKey::new(KeyRole::Admin, SPACE, [4; 32], "a key".into(), NOW))?;
-    batch.keep_signing_key(&SPACE, 1, &SigningSecret { secret: [1; 32], created_at: NOW, ends_at: Nanos(0) })?;
+    batch.keep_signing_key(&SPACE, 1, &SigningSecret { secret: [1; 32], created_at: NOW, ends_at: None })?;
     batch.set_protection(&SPACE, &Protection::Nothing)?;
     let retention = Retention { age_seconds: Some(9), count: None, deleted_seconds: None };
     batch.set_retention(&SPACE, None, Some(&retention))?;

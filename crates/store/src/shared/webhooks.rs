@@ -67,8 +67,7 @@ pub struct WebhookProgress {
     /// How often the next entry was tried in vain.
     pub attempts: u32,
     /// Since when it is tried in vain.
-    #[serde(with = "crate::encode::optional_moment")]
-    pub failing_since: Nanos,
+    pub failing_since: Option<Nanos>,
     /// The next attempt is not before then.
     pub next: Nanos,
     /// Why nothing is told any more.
@@ -82,7 +81,7 @@ impl WebhookProgress {
             epoch: position.epoch,
             number: position.number,
             attempts: 0,
-            failing_since: Nanos(0),
+            failing_since: None,
             next: Nanos(0),
             disabled: None,
         }

@@ -234,7 +234,7 @@ impl<V: TableReads> Db<V> {
             "space": key.space.to_string(),
             "label": key.label,
             "created": key.created_at.0,
-            "ends": key.ends_at.0,
+            "ends": key.ends_at.map(|at| at.0),
         });
         Ok(Some(ExplorerRow { value, note: Some("the hash of its secret is not shown") }))
     }
