@@ -86,9 +86,25 @@ fn write_list<T>(
     out.push(close);
 }
 
-/// The first number in a JSON text that would come back changed, with the path to it; none if all keep their value.
-/// Integers of up to 64 bits keep their digits, other numbers are kept as a double.
-pub fn find_inexact_number(json: &str) -> Option<(String, String)> {
+/// Something in a JSON text that would come back changed, and where it is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Inexact {
+    #[error(
+        "{path}: the number {number} cannot be kept exactly; send an integer of at most 64 bits, a number with fewer \
+         digits, or a string"
+    )]
+    Number { path: String, number: String },
+    /// The reader of JSON takes an object with such a name for something else.
+    #[error("{path}: names that begin with {RESERVED_PREFIX} are reserved; choose another")]
+    Name { path: String },
+}
+
+/// How names begin that the reader of JSON keeps for itself.
+const RESERVED_PREFIX: &str = "$serde_json::private::";
+
+/// The first thing in a JSON text that would come back changed; none if all of it is kept. Integers of up to 64 bits keep
+/// their digits, other numbers are kept as a double.
+pub fn find_inexact(json: &str) -> Option<Inexact> {
     let (mut path, mut at) = (Vec::new(), 0);
     let bytes = json.as_bytes();
     while let Some(byte) = bytes.get(at) {
@@ -106,6 +122,9 @@ pub fn find_inexact_number(json: &str) -> Option<(String, String)> {
                 at += text.len();
                 if let Some(PathStep::Name(name @ None)) = path.last_mut() {
                     *name = serde_json::from_str(text).ok();
+                    if name.as_ref().is_some_and(|name| name.starts_with(RESERVED_PREFIX)) {
+                        return Some(Inexact::Name { path: path_text(&path) });
+                    }
                 }
                 continue;
             }
@@ -113,7 +132,7 @@ pub fn find_inexact_number(json: &str) -> Option<(String, String)> {
                 let is_part = |byte: &u8| byte.is_ascii_digit() || b"+-.eE".contains(byte);
                 let number = token(json, at, |bytes| bytes.iter().take_while(|byte| is_part(byte)).count());
                 if !is_exact(number) {
-                    return Some((path_text(&path), number.chars().take(40).collect()));
+                    return Some(Inexact::Number { path: path_text(&path), number: number.chars().take(40).collect() });
                 }
                 at += number.len();
                 continue;
@@ -243,14 +262,18 @@ mod tests {
     fn a_number_that_would_change_is_found_with_its_path() {
         let exact =
             r#"{"a":[9007199254740993,-1,1.0,1e2,0.1,-0,100000000000000000000],"b\"":{"12345678901234567890123":"x"}}"#;
-        assert_eq!(find_inexact_number(exact), None);
+        assert_eq!(find_inexact(exact), None);
+        let reserved = r#"{"body":[{"$serde_json::private::\u0052awValue":"18446744073709551616"}]}"#;
+        let path = "body[0].$serde_json::private::RawValue".to_owned();
+        assert_eq!(find_inexact(reserved), Some(Inexact::Name { path }));
         for (text, path, number) in [
             (r#"{"body":{"n":9007199254740993.5}}"#, "body.n", "9007199254740993.5"),
             (r#"{"body":[1,{"x":[0,18446744073709551617]}]}"#, "body[1].x[1]", "18446744073709551617"),
             (r#"{"a":"1,2","b":0.10000000000000000001}"#, "b", "0.10000000000000000001"),
             (r#"{"a":{"b":1},"c":1e400}"#, "c", "1e400"),
         ] {
-            assert_eq!(find_inexact_number(text), Some((path.to_owned(), number.to_owned())), "{text}");
+            let want = Inexact::Number { path: path.to_owned(), number: number.to_owned() };
+            assert_eq!(find_inexact(text), Some(want), "{text}");
         }
     }
 

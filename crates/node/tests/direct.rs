@@ -65,6 +65,17 @@ fn a_direct_conversation_is_seen_by_its_two_and_changed_by_nobody() {
 }
 
 #[test]
+fn too_many_for_a_direct_conversation_are_told_so() {
+    let home = Home::new();
+    let talk = |count: usize| {
+        let participants = (0..count).map(|number| format!("user-{number}")).collect();
+        home.ask("alice", UserCommand::OpenThread(NewThread { participants, is_direct: true, ..NewThread::default() }))
+    };
+    assert!(matches!(talk(61), Err(AskError::Refused(CommandError::TooManyInDirect(60)))));
+    talk(60).expect("as many as there is room for");
+}
+
+#[test]
 fn what_was_signed_elsewhere_opens_no_direct_conversation() {
     let home = Home::new();
     let thread = direct(&home);

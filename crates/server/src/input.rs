@@ -39,12 +39,9 @@ pub fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> Result<T,
             Problem::bad_request(format!("the body is not JSON: {why}"))
         }
     })?;
-    match std::str::from_utf8(body).ok().and_then(model::body::find_inexact_number) {
+    match std::str::from_utf8(body).ok().and_then(model::body::find_inexact) {
         None => Ok(read),
-        Some((path, number)) => Err(Problem::unprocessable(format!(
-            "{path}: the number {number} cannot be kept exactly; send an integer of at most 64 bits, a number with fewer \
-             digits, or a string"
-        ))),
+        Some(why) => Err(Problem::unprocessable(why.to_string())),
     }
 }
 

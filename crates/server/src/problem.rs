@@ -172,9 +172,8 @@ impl From<CommandError> for Problem {
             CommandError::OverQuota(_) => Problem::over_quota(detail),
             CommandError::Taken(_) | CommandError::OtherRequest => Problem::conflict(detail),
             CommandError::Deleted => Problem { action: "write a new message", ..Problem::conflict(detail) },
-            CommandError::Name(_) | CommandError::TooMany(_) | CommandError::TooManyBlocked(_) => {
-                Problem::unprocessable(detail)
-            }
+            CommandError::Name(_) | CommandError::TooMany(_) => Problem::unprocessable(detail),
+            CommandError::TooManyBlocked(_) | CommandError::TooManyInDirect(_) => Problem::unprocessable(detail),
             CommandError::Body(model::body::BadBody::Long) => Problem::too_large(detail),
             CommandError::Body(_) => Problem::unprocessable(detail),
             CommandError::NoKey | CommandError::Direct => Problem::conflict(detail),

@@ -80,6 +80,8 @@ async fn a_role_given_anew_replaces_the_one_before_and_a_removed_identity_has_no
     home.clock.advance(1);
     assert_eq!(submit(&home, &key, edit(&as_admin)).await.0, 201, "an admin changes what others wrote");
     let as_member = admin(&home, "PUT", &path, json!({ "role": "member" })).await["membership"].clone();
+    let again = admin(&home, "PUT", &path, json!({ "role": "member" })).await["membership"].clone();
+    assert_eq!(again, as_member, "nor does it after a change");
     home.clock.advance(1);
     // Neither membership gives the right any more, the one before included.
     assert_eq!(submit(&home, &key, edit(&as_admin)).await.0, 403, "it is not in force any more");

@@ -30,10 +30,12 @@ pub(super) fn set_identity_role(
     if role.is_none() && before.is_empty() {
         return Err(AdminError::NoSuchIdentity);
     }
-    if let [(seq, held)] = before[..]
-        && role == Some(held)
+    // What was replaced stays in force with the rights that are left; the latest says which role it is.
+    if let Some((seq, held)) = before.last()
+        && role == Some(*held)
+        && before.iter().all(|(_, other)| other <= held)
     {
-        return Ok(AdminResult::Admitted(batch.db().id_of(seq)?));
+        return Ok(AdminResult::Admitted(batch.db().id_of(*seq)?));
     }
     let replaced = if role.is_some() { before.pop() } else { None };
     let target = |batch: &Batch<'_>, seq| -> Result<Reference, AdminError> {

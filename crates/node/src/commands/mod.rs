@@ -225,6 +225,8 @@ pub enum CommandError {
     /// More references than an event can have.
     #[error("a message names at most {0} mentions and attachments together")]
     TooMany(usize),
+    #[error("a direct conversation has at most {0} participants")]
+    TooManyInDirect(usize),
     /// A user blocks and mutes as many as they may.
     #[error("a user blocks and mutes at most {0} others")]
     TooManyBlocked(usize),

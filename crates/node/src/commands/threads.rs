@@ -14,6 +14,9 @@ use serde_json::{Map, Value};
 use store::Batch;
 use store::views::messages::ShownContent;
 
+/// How many a direct conversation names beside its author: each is a reference of its event.
+const DIRECT_MAX: usize = 60;
+
 pub(super) fn open_thread(
     batch: &mut Batch<'_>,
     context: &CommandContext<'_>,
@@ -35,6 +38,9 @@ pub(super) fn open_thread(
         }
         identities.push(context.signer.identity);
         fields.insert("participants".to_owned(), list_identities(identities));
+    }
+    if mentions.len() > DIRECT_MAX {
+        return Err(CommandError::TooManyInDirect(DIRECT_MAX));
     }
     if new.is_private || new.is_direct {
         fields.insert("private".to_owned(), true.into());
