@@ -6,6 +6,11 @@ mod space;
 
 #[cfg(feature = "simulation")]
 pub use probe::ProbeReads;
+/// What only simulated protocols look at; in the product there is none.
+#[cfg(feature = "simulation")]
+use probe::ProbeReads as SimulatedReads;
+#[cfg(not(feature = "simulation"))]
+use space::SpaceReads as SimulatedReads;
 pub use space::SpaceReads;
 
 use crate::keyring::Keyring;
@@ -40,20 +45,8 @@ pub struct KeptBlob {
     pub inline: Option<Vec<u8>>,
 }
 
-/// What the rules of each protocol look at beside what all do.
-#[cfg(not(feature = "simulation"))]
-pub trait ProtocolReads: SpaceReads {}
-#[cfg(not(feature = "simulation"))]
-impl<R: SpaceReads> ProtocolReads for R {}
-
-/// What the rules of each protocol look at beside what all do.
-#[cfg(feature = "simulation")]
-pub trait ProtocolReads: SpaceReads + ProbeReads {}
-#[cfg(feature = "simulation")]
-impl<R: SpaceReads + ProbeReads> ProtocolReads for R {}
-
 /// Everything the engine may look at. One snapshot: no answer changes while a step runs.
-pub trait Reads: ProtocolReads + Keyring {
+pub trait Reads: SpaceReads + SimulatedReads + Keyring {
     /// The number of a known event.
     fn seq(&self, id: &EventId) -> StoreResult<Option<Seq>>;
     /// The row of a known event.
