@@ -3,6 +3,7 @@
 //! One layout, one encoding: what decodes encodes to the same bytes, so that an envelope has one form and its blob one
 //! id. Decoding checks everything that can be said of an envelope alone; what depends on other events is the engine's.
 
+use crate::author_points::verifying_key;
 use crate::crypto::content_hash;
 use crate::ids::{AuxKey, ContentHash, EventId, Identity, KeyId, Nanos, SpaceId};
 use crate::kind::{ContentRule, Kind};
@@ -305,7 +306,7 @@ impl Verified {
     /// Decodes the bytes and checks the signature, strictly: small-order keys and malleable signatures are refused.
     pub fn check(bytes: &[u8]) -> Result<Verified, BadEnvelope> {
         let (envelope, signature) = Envelope::decode(bytes)?;
-        let key = VerifyingKey::from_bytes(&envelope.author.0).map_err(|_| BadEnvelope::Signature)?;
+        let key = verifying_key(&envelope.author).ok_or(BadEnvelope::Signature)?;
         let unsigned = &bytes[..bytes.len().saturating_sub(SIGNATURE_BYTES)];
         key.verify_strict(&signed_text(unsigned), &Signature::from_bytes(&signature))
             .map_err(|_| BadEnvelope::Signature)?;

@@ -11,6 +11,7 @@
 
 pub mod aead;
 mod author;
+mod author_points;
 pub mod blob;
 pub mod body;
 pub mod calendar;
