@@ -95,7 +95,7 @@ fn read_while_writing(store: Store, generator: &EventGenerator, stored: u64, sec
     let is_over = AtomicBool::new(false);
     let read = std::thread::scope(|scope| {
         scope.spawn(|| {
-            node::running::yield_to_readers();
+            node::running::yield_to_writer();
             for raw in raw {
                 if is_over.load(Ordering::Relaxed) {
                     break;

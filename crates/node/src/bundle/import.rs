@@ -171,7 +171,7 @@ impl Run<'_> {
     }
 
     fn check(&self, queue: Receiver<Job>) {
-        crate::running::yield_to_readers();
+        crate::running::yield_to_writer();
         let mut looks = Looks { node: self.node, snapshot: None, left: 0 };
         for job in queue {
             if self.tally.lock().failure.is_none() {

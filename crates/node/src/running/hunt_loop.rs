@@ -3,7 +3,7 @@
 use crate::fetch::answers::AskedSource;
 use crate::fetch::hunter::{FetchOrder, Fetched, Hunter, SourceClient};
 use crate::locks;
-use crate::running::queue::Queued;
+use crate::running::queue::{Lane, Queued};
 use crate::running::{HuntEnd, HuntWake, IDLE, NodeInner};
 use crate::threads;
 use crate::writer::node_commands::{Arrive, Deliver, EndHunt};
@@ -69,7 +69,7 @@ fn begin(
                 let end = EndingHunt { inner: inner.clone(), group: group.clone(), is_written: false };
                 let jitter_permille = jitter(&group, started_at);
                 let command = EndHunt { group, expected_next, started_at, jitter_permille };
-                let _ = inner.jobs.try_send(Queued::boxed(command, move |done| end.finish(done.is_ok())));
+                let _ = inner.queue.try_send(Queued::boxed(command, move |done| end.finish(done.is_ok())));
             }
             FetchOrder::Fetch { .. } if *under_way >= inner.options.fetches_max => {
                 waiting.push_front(order);
@@ -168,5 +168,5 @@ fn store_fetched(inner: &NodeInner, needs: &[Need], fetched: Fetched, committing
 }
 
 fn queue_fetched(inner: &NodeInner, command: impl WriterCommand, committing: Sender<()>) -> bool {
-    inner.send(Queued::boxed(command, move |_| drop(committing))).is_ok()
+    inner.send(Lane::Prompt, Queued::boxed(command, move |_| drop(committing))).is_ok()
 }

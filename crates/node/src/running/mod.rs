@@ -13,7 +13,7 @@ use crate::fetch::answers::SourceAnswers;
 use crate::fetch::hunter::SourceClient;
 use crate::locks;
 use crate::options::NodeOptions;
-use crate::running::queue::{Queued, QueuedCommand};
+use crate::running::queue::{CommandQueue, Lane, Queued, QueuedCommand};
 use crate::running::watchers::CommitWatchers;
 use crate::threads;
 use crate::writer::WriterCore;
@@ -53,8 +53,7 @@ pub(crate) struct NodeInner {
     pub(crate) core: WriterCore,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) options: NodeOptions,
-    pub(crate) jobs: Sender<Box<dyn QueuedCommand>>,
-    pub(crate) queue: Receiver<Box<dyn QueuedCommand>>,
+    pub(crate) queue: CommandQueue,
     pub(crate) wakes: Sender<HuntWake>,
     pub(crate) ended_hunts: Mutex<Vec<HuntEnd>>,
     pub(crate) is_stopping: AtomicBool,
@@ -72,9 +71,9 @@ pub(crate) struct NodeInner {
 
 impl NodeInner {
     /// Puts a command into the queue, waiting for room.
-    pub(crate) fn send(&self, mut job: Box<dyn QueuedCommand>) -> Result<(), RequestError> {
+    pub(crate) fn send(&self, lane: Lane, mut job: Box<dyn QueuedCommand>) -> Result<(), RequestError> {
         loop {
-            let sent = self.jobs.send_timeout(job, LOOK_FOR_THE_END);
+            let sent = self.queue.send(lane, job, LOOK_FOR_THE_END);
             self.answer_if_ended();
             match sent {
                 Ok(()) => return Ok(()),
@@ -96,7 +95,7 @@ impl NodeInner {
     /// either the writer's last look saw it, or this one does.
     fn answer_if_ended(&self) {
         if self.has_ended.load(Ordering::SeqCst) {
-            for job in self.queue.try_iter() {
+            for job in self.queue.waiting() {
                 job.fail(RequestError::Stopped);
             }
         }
@@ -134,7 +133,7 @@ impl std::fmt::Debug for Node {
 /// a bounded part in each transaction; what does not fit its queue waits for the next start.
 fn delete_strays(inner: &NodeInner) {
     match DeleteStrays::all(inner.core.store()) {
-        Ok(parts) => parts.into_iter().for_each(|part| drop(inner.jobs.try_send(Queued::boxed(part, |_| ())))),
+        Ok(parts) => parts.into_iter().for_each(|part| drop(inner.queue.try_send(Queued::boxed(part, |_| ())))),
         Err(why) => tracing::warn!(%why, "the content files could not be listed; files that nothing refers to stay"),
     }
 }
@@ -148,8 +147,7 @@ impl Node {
             core: WriterCore::new(store),
             clock,
             options,
-            jobs,
-            queue: queue.clone(),
+            queue: CommandQueue::new(options.queue_max),
             wakes,
             is_stopping: AtomicBool::new(false),
             has_ended: AtomicBool::new(false),
@@ -164,7 +162,7 @@ impl Node {
             source: source.clone(),
             answers: SourceAnswers::default(),
         });
-        let _ = inner.jobs.try_send(Queued::boxed(Collect, |_| ()));
+        let _ = inner.queue.try_send(Queued::boxed(Collect, |_| ()));
         let (writer, hunter, sweeper) = (inner.clone(), inner.clone(), inner.clone());
         let started = [
             threads::spawn(WRITER_THREAD, move || write_loop::run_writer(&writer, &queue)),
@@ -220,7 +218,7 @@ impl Node {
         on_answer: impl FnOnce(Answered<C>) + Send + 'static,
     ) -> Result<(), RequestError> {
         self.check_running()?;
-        let sent = self.inner.jobs.try_send(Queued::boxed(command, on_answer));
+        let sent = self.inner.queue.try_send(Queued::boxed(command, on_answer));
         self.inner.answer_if_ended();
         match sent {
             Ok(()) => Ok(()),
@@ -236,7 +234,7 @@ impl Node {
         on_answer: impl FnOnce(Answered<C>) + Send + 'static,
     ) -> Result<(), RequestError> {
         self.check_running()?;
-        self.inner.send(Queued::boxed(command, on_answer))
+        self.inner.send(Lane::Bulk, Queued::boxed(command, on_answer))
     }
 
     fn check_running(&self) -> Result<(), RequestError> {
@@ -246,9 +244,10 @@ impl Node {
     /// Hands a command over and waits for its answer.
     pub fn ask<C: WriterCommand>(&self, command: C) -> Answered<C> {
         let (sender, receiver) = bounded(1);
-        self.submit_patiently(command, move |answer| {
+        let on_answer = move |answer| {
             let _ = sender.send(answer);
-        })?;
+        };
+        self.inner.send(Lane::Prompt, Queued::boxed(command, on_answer))?;
         receiver.recv().map_err(|_| RequestError::Stopped)?
     }
 
@@ -260,7 +259,7 @@ impl Node {
             return;
         }
         let _ = self.inner.wakes.send(HuntWake::Stop);
-        let _ = self.inner.send(Queued::boxed(Tick, |_| ()));
+        let _ = self.inner.send(Lane::Prompt, Queued::boxed(Tick, |_| ()));
         for thread in threads {
             let _ = thread.join();
         }
@@ -277,6 +276,15 @@ pub(crate) const IDLE: Duration = Duration::from_secs(3600);
 /// Lowers the priority of this thread below those that answer somebody: for the writer, and for bulk work such as an
 /// import. Where the system does not allow it, nothing changes.
 pub fn yield_to_readers() {
-    const NICENESS: i32 = 10;
-    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICENESS);
+    set_niceness(10);
+}
+
+/// Lowers the priority of this thread below the writer's: for bulk work such as an import, which would only fill the
+/// writer's queue while the writer waits for a core.
+pub fn yield_to_writer() {
+    set_niceness(15);
+}
+
+fn set_niceness(niceness: i32) {
+    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), niceness);
 }

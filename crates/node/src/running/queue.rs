@@ -1,7 +1,9 @@
 //! The writer's queue: commands of any type, each with what is to be done with its answer.
 
 use crate::writer_command::{Answered, AskError, BatchedCommand, CommandEnd, RequestError, Slot, WriterCommand};
+use crossbeam_channel::{Receiver, Select, SendTimeoutError, Sender, TrySendError, bounded};
 use engine::reads::StoreResult;
+use std::time::Duration;
 use store::Batch;
 
 /// A command that waits for the writer, or for its commit.
@@ -11,6 +13,99 @@ pub(crate) trait QueuedCommand: BatchedCommand + Send {
 
     /// Hands over why the command was not run.
     fn fail(self: Box<Self>, why: RequestError);
+}
+
+/// Which of two rows a command stands in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Lane {
+    /// Somebody waits for the answer.
+    Prompt,
+    /// Bulk work, such as an import. It gets what the others leave of each batch, so that it neither keeps anybody
+    /// waiting nor has them turned away.
+    Bulk,
+}
+
+/// So many commands of bulk work are worth a commit,
+const WORTH_A_COMMIT: usize = 2048;
+/// or as many as come in so many looks, each so long.
+const GATHER_LOOKS: u32 = 50;
+const GATHER_STEP: Duration = Duration::from_millis(1);
+
+type Channel = (Sender<Box<dyn QueuedCommand>>, Receiver<Box<dyn QueuedCommand>>);
+
+/// What waits for the writer. It belongs to the node, so neither end ever hangs up.
+pub(crate) struct CommandQueue {
+    prompt: Channel,
+    bulk: Channel,
+}
+
+impl CommandQueue {
+    /// With room for so many in each row.
+    pub(crate) fn new(each_max: usize) -> CommandQueue {
+        CommandQueue { prompt: bounded(each_max), bulk: bounded(each_max) }
+    }
+
+    /// Puts a command into its row, or gives it up if that is full.
+    pub(crate) fn try_send(&self, job: Box<dyn QueuedCommand>) -> Result<(), RequestError> {
+        self.prompt.0.try_send(job).map_err(|why| match why {
+            TrySendError::Full(_) => RequestError::Busy,
+            TrySendError::Disconnected(_) => RequestError::Stopped,
+        })
+    }
+
+    /// Puts a command into its row, or gives it back if there is no room for so long.
+    pub(crate) fn send(
+        &self,
+        lane: Lane,
+        job: Box<dyn QueuedCommand>,
+        patience: Duration,
+    ) -> Result<Option<Box<dyn QueuedCommand>>, RequestError> {
+        let (sender, _) = match lane {
+            Lane::Prompt => &self.prompt,
+            Lane::Bulk => &self.bulk,
+        };
+        match sender.send_timeout(job, patience) {
+            Ok(()) => Ok(None),
+            Err(SendTimeoutError::Timeout(back)) => Ok(Some(back)),
+            Err(SendTimeoutError::Disconnected(_)) => Err(RequestError::Stopped),
+        }
+    }
+
+    /// Waits until there is something to do, for so long. Bulk work is worth a commit when there is enough of it: it is
+    /// given a moment to gather, but not once somebody waits for an answer.
+    pub(crate) fn wait(&self, patience: Duration) {
+        self.wait_for(&[&self.prompt.1, &self.bulk.1], patience);
+        for _ in 0..GATHER_LOOKS {
+            if !self.prompt.1.is_empty()
+                || self.bulk.1.is_empty()
+                || self.bulk.1.len() >= WORTH_A_COMMIT.min(self.bulk.1.capacity().unwrap_or(0))
+            {
+                return;
+            }
+            self.wait_for(&[&self.prompt.1], GATHER_STEP);
+        }
+    }
+
+    fn wait_for(&self, rows: &[&Receiver<Box<dyn QueuedCommand>>], patience: Duration) {
+        let mut waiting = Select::new();
+        for row in rows {
+            waiting.recv(row);
+        }
+        let _ = waiting.ready_timeout(patience);
+    }
+
+    /// What is there now, bulk work last.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = Box<dyn QueuedCommand>> + '_ {
+        self.prompt.1.try_iter().chain(self.bulk.1.try_iter())
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.prompt.1.len() + self.bulk.1.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.prompt.1.is_empty() && self.bulk.1.is_empty()
+    }
 }
 
 /// A command together with whoever waits for its answer: one allocation for both.

@@ -33,18 +33,14 @@ fn write_loop(
     let mut has_more = true;
     loop {
         if !has_more || inner.is_full.load(Ordering::Relaxed) {
-            match queue.recv_timeout(sleep_of(inner)) {
-                Ok(job) => jobs.push_back(job),
-                Err(crossbeam_channel::RecvTimeoutError::Timeout) => {}
-                Err(crossbeam_channel::RecvTimeoutError::Disconnected) => return,
-            }
+            inner.queue.wait(sleep_of(inner));
         }
-        jobs.extend(queue.try_iter().take(inner.options.batch_max.saturating_sub(jobs.len())));
+        jobs.extend(inner.queue.waiting().take(inner.options.batch_max.saturating_sub(jobs.len())));
         match write_batch(inner, jobs) {
             Ok(more) => has_more = more,
             Err(()) => return,
         }
-        if inner.is_stopping.load(Ordering::Acquire) && queue.is_empty() && jobs.is_empty() {
+        if inner.is_stopping.load(Ordering::Acquire) && inner.queue.is_empty() && jobs.is_empty() {
             return;
         }
     }

@@ -139,21 +139,6 @@ impl<'t> Batch<'t> {
         self.received_again.insert(seq, ReceivedAgain { origin, at: self.now });
     }
 
-    /// The next event that POST should look at, taken from the queue.
-    pub fn next_ready(&mut self) -> StoreResult<Option<Seq>> {
-        let first = self.db.tables.ready.first()?.map(|row| row.key());
-        if let Some(key) = first {
-            self.db.tables.ready.remove(key)?;
-            self.is_changed = true;
-        }
-        Ok(first.map(|key| key.seq()))
-    }
-
-    /// Whether any event is ready.
-    pub fn has_ready(&self) -> StoreResult<bool> {
-        Ok(self.db.tables.ready.first()?.is_some())
-    }
-
     /// The next task.
     pub fn next_task(&self) -> StoreResult<Option<Task>> {
         let first = self.db.tables.tasks.first()?;

@@ -118,3 +118,49 @@ impl Batch<'_> {
         put_or_remove(row_change, &mut self.db.tables.carried_counts, SpaceIdKey::new(space), count)
     }
 }
+    pub(crate) fn change_ready(&mut self, row_change: RowChange, seq: Seq) -> StoreResult<()> {
+        match row_change {
+            RowChange::Put => _ = self.db.pending.ready.insert(seq),
+            RowChange::Remove if self.db.pending.ready.remove(&seq) => {}
+            RowChange::Remove => _ = self.db.tables.ready.remove(EventNo::new(seq))?,
+        }
+        Ok(())
+    }
+
+    pub(crate) fn change_parked(&mut self, row_change: RowChange, seq: Seq, why: &str) -> StoreResult<()> {
+        if row_change == RowChange::Put {
+            tracing::error!(event = seq.0, why, "an event is parked: a step broke an invariant on it");
+        }
+        put_or_remove(row_change, &mut self.db.tables.parked, EventNo::new(seq), why.as_bytes())
+    }
+
+    /// The next event that POST should look at, taken from the queue.
+    pub fn next_ready(&mut self) -> StoreResult<Option<Seq>> {
+        let stored = self.db.tables.ready.first()?.map(|row| row.key().seq());
+        let next = self.db.pending.ready.first().copied().into_iter().chain(stored).min();
+        if let Some(seq) = next {
+            self.change_ready(RowChange::Remove, seq)?;
+            self.is_changed = true;
+        }
+        Ok(next)
+    }
+
+    /// Whether any event is ready.
+    pub fn has_ready(&self) -> StoreResult<bool> {
+        Ok(!self.db.pending.ready.is_empty() || !self.db.tables.ready.is_empty()?)
+    }
+
+    /// Writes who waits, as this batch leaves it.
+    pub(crate) fn write_waiting(&mut self) -> StoreResult<()> {
+        for (key, count) in std::mem::take(&mut self.db.pending.held_counts) {
+            put_count(&mut self.db.tables.held_counts, key, count)?;
+        }
+        for ((need, space), count) in std::mem::take(&mut self.db.pending.hunters) {
+            put_count(&mut self.db.tables.hunters, HunterKey::new(&need, &space), count)?;
+        }
+        for seq in std::mem::take(&mut self.db.pending.ready) {
+            self.db.tables.ready.insert(EventNo::new(seq), ())?;
+        }
+        Ok(())
+    }
+
