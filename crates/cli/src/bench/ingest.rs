@@ -36,6 +36,16 @@ pub(crate) fn run(options: &BenchOptions) -> Result<()> {
     let missing = (10 * base).saturating_sub(next);
     fill(folder.path(), &generator, &mut next, missing, &peak)?;
     let large = measure(folder.path(), generator.messages(next, measured)?, &peak)?;
+    let size = event_generator::open_store(folder.path())?.size()?;
+    for table in size.tables.iter().take(8) {
+        let per_event = |bytes: u64| bytes / (next + measured);
+        eprintln!(
+            "  {:16} {:4} bytes stored per event, {:4} unfilled",
+            table.name,
+            per_event(table.stored_bytes),
+            per_event(table.unfilled_bytes)
+        );
+    }
     print_figures(
         "ingest",
         &[
@@ -48,6 +58,7 @@ pub(crate) fn run(options: &BenchOptions) -> Result<()> {
             figure("engine_per_s", engine_per_s, "redb alone, writing the same rows"),
             figure("ratio_engine", small.events_per_s / engine_per_s, "ingest to redb alone"),
             figure("slowdown_10x", 1.0 - large.events_per_s / small.events_per_s, "share lost at ten times the size"),
+            figure("bytes_per_event", size.used_bytes as f64 / (next + measured) as f64, "of the database, in use"),
             figure("rss_mib", peak.mib(), "peak anonymous memory, including the generated events"),
         ],
     )
@@ -95,7 +106,7 @@ fn measure(folder: &Path, raw: Vec<RawEvent>, peak: &PeakMemory) -> Result<Measu
             let (node, applied) = (&node, &applied);
             scope.spawn(move || {
                 // As an import does.
-                node::running::yield_to_readers();
+                node::running::yield_to_writer();
                 part.iter().try_for_each(|raw| submit(node, raw, applied))
             });
         }

@@ -6,6 +6,7 @@
 use crate::at_rest::Inline;
 use crate::database::db::{Db, Pending, PendingRow};
 use crate::database::keyring::KeyringSecrets;
+use crate::database::latest_times::{GREATEST_TIME, HELD_TIME};
 use crate::database::open::StoreShared;
 use crate::database::writing_at_rest::Writing;
 use crate::encode::{self, JournalEntry, ReceivedAgain, Usage, usage_index};
@@ -31,17 +32,24 @@ pub struct Batch<'t> {
     pub(crate) db: Db<Tables<'t>>,
     pub(crate) now: Nanos,
     pub(crate) shared: Arc<StoreShared>,
+    /// The number of the first event that this batch stores.
+    first_seq: u64,
     next_seq: u64,
     pub(crate) next_space: u32,
     pub(crate) next_author: u32,
     pub(crate) next_refused: u64,
     pub(crate) next_expired: u64,
     pub(crate) next_version: u64,
+    greatest_time: u64,
+    held_time_before: u64,
+    /// The time that counts for what is held.
+    pub(crate) held_time: u64,
     /// How many more shared rows are written before a test cuts the write off.
     #[cfg(test)]
     pub(crate) shared_writes_left: Option<usize>,
     pub(crate) wanted: BTreeMap<Group, fetch::NeedOrigin>,
     counts: BTreeMap<&'static str, u64>,
+    journal: Vec<(JournalNo, JournalEntry)>,
     journal_blocks: BTreeSet<JournalBlockKey>,
     pub(crate) forgotten_now: BTreeSet<ForgottenFileKey>,
     pub(crate) perhaps_met: BTreeSet<Group>,
@@ -75,12 +83,16 @@ impl<'t> Batch<'t> {
         let last_space = db.tables.space_ids.last()?.map_or(0, |row| row.key().number().0);
         let last_author = db.tables.author_ids.last()?.map_or(0, |row| row.key().number().0);
         let mut batch = Batch {
+            first_seq: 0,
             next_seq: last_seq.saturating_add(1),
             next_space: last_space.saturating_add(1),
             next_author: last_author.saturating_add(1),
             next_refused: db.about_number("next refused")?.max(1),
             next_expired: db.about_number("next expired")?.max(1),
             next_version: db.about_number("next version")?.max(1),
+            greatest_time: db.about_number(GREATEST_TIME)?,
+            held_time_before: db.about_number(HELD_TIME)?,
+            held_time: 0,
             #[cfg(test)]
             shared_writes_left: None,
             db,
@@ -88,6 +100,7 @@ impl<'t> Batch<'t> {
             shared,
             wanted: BTreeMap::new(),
             counts: BTreeMap::new(),
+            journal: Vec::new(),
             journal_blocks: BTreeSet::new(),
             forgotten_now: BTreeSet::new(),
             perhaps_met: BTreeSet::new(),
@@ -100,6 +113,7 @@ impl<'t> Batch<'t> {
         };
         // Numbers are never given twice, even when the rows that had them are gone.
         batch.next_seq = batch.next_seq.max(batch.db.about_number("next event")?);
+        batch.first_seq = batch.next_seq;
         batch.db.next_position = batch.db.about_number("next position")?.max(1);
         batch.received_again = batch.shared.take_received_again();
         batch.db.held_total = batch.db.tables.held.len()?;
@@ -163,9 +177,8 @@ impl<'t> Batch<'t> {
             Change::Expired(id, at) => self.remember_expired(id, at),
             Change::Waiting(row_change, need, seq, space) => self.change_waiting(row_change, &need, seq, space),
             Change::Held(row_change, owner, seq, until) => self.change_held(row_change, owner, seq, until),
-            Change::Ready(row_change, seq) => {
-                put_or_remove(row_change, &mut self.db.tables.ready, EventNo::new(seq), ())
-            }
+            Change::Ready(row_change, seq) => self.change_ready(row_change, seq),
+            Change::Parked(row_change, seq, why) => self.change_parked(row_change, seq, &why),
             Change::Carried(row_change, space, seq) => self.change_carried(row_change, space, seq),
             Change::ContentWaiting(row_change, space, hash, seq) => {
                 let key = ContentWaitingKey::new(space, hash, seq);
@@ -275,12 +288,17 @@ impl<'t> Batch<'t> {
         let number = self.db.next_position;
         self.db.next_position += 1;
         let entry = JournalEntry { space, seq, kind, at: self.now };
-        self.db.tables.journal.insert(JournalNo::new(number), entry)?;
+        self.journal.push((JournalNo::new(number), entry));
         self.journal_blocks.insert(JournalBlockKey::new(space, number / JOURNAL_BLOCK));
         if kind == JournalKind::Applied {
             self.arrived.push((seq, number));
         }
         Ok(())
+    }
+
+    /// Writes the journal entries so far, for whoever reads the journal in this batch.
+    pub(crate) fn write_journal_entries(&mut self) -> StoreResult<()> {
+        self.db.tables.journal.append(self.journal.drain(..))
     }
 
     /// Counts something that happened so many times.
@@ -304,14 +322,21 @@ impl<'t> Batch<'t> {
     /// Writes everything gathered. What it answers is published after the commit.
     pub(crate) fn finish(mut self) -> StoreResult<KeyringSecrets> {
         self.settle_threads()?;
+        let mut new_events = Vec::new();
         for (seq, mut pending) in std::mem::take(&mut self.db.pending.rows) {
             self.rest_inline(&mut pending)?;
             if !pending.is_copied {
                 self.follow_in_timeline(seq, &pending)?;
             }
             let bytes = encode::encode_event(&pending.row, &pending.blob, pending.inline.as_ref());
-            self.db.tables.events.insert(EventNo::new(seq), &bytes)?;
+            if seq.0 < self.first_seq {
+                self.db.tables.events.insert(EventNo::new(seq), &bytes)?;
+            } else {
+                new_events.push((EventNo::new(seq), bytes));
+            }
         }
+        self.db.tables.events.append(new_events.iter().map(|(key, bytes)| (*key, bytes.as_slice())))?;
+        self.write_journal_entries()?;
         for (key, usage) in std::mem::take(&mut self.db.pending.usage) {
             if usage == Usage::default() {
                 self.db.tables.usage.remove(key)?;
@@ -319,13 +344,7 @@ impl<'t> Batch<'t> {
                 self.db.tables.usage.insert(key, usage)?;
             }
         }
-        for (key, count) in std::mem::take(&mut self.db.pending.held_counts) {
-            if count == 0 {
-                self.db.tables.held_counts.remove(key)?;
-            } else {
-                self.db.tables.held_counts.insert(key, count)?;
-            }
-        }
+        self.write_waiting()?;
         for (seq, again) in std::mem::take(&mut self.received_again) {
             self.db.tables.received_again.insert(EventNo::new(seq), again)?;
         }
@@ -353,6 +372,8 @@ impl<'t> Batch<'t> {
             ("next refused", self.next_refused),
             ("next expired", self.next_expired),
             ("next version", self.next_version),
+            (GREATEST_TIME, self.greatest_time.max(self.now.0)),
+            (HELD_TIME, self.held_time.max(self.held_time_before)),
         ];
         for (name, number) in numbers {
             self.db.tables.about.insert(name, &number.to_be_bytes())?;

@@ -12,10 +12,11 @@ use engine::Opened;
 use engine::policy::Policy;
 use engine::reads::{KeptBlob, Reads, StoreError, StoreResult};
 use engine::rows::{ContentLocation, ContentRow, EventRow, MembershipLimit, Owner};
+use model::crypto::content_hash;
 use model::stage::RefusalReason;
 use model::{AuthorKey, AuthorNo, Blob, ContentHash, EventId, Need, Seq, SpaceId, SpaceNo, Stamp};
 use redb::ReadableTable;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// An event row that this batch has changed and not written yet.
@@ -34,6 +35,10 @@ pub(crate) struct Pending {
     pub(crate) rows: BTreeMap<Seq, PendingRow>,
     pub(crate) usage: HashMap<UsageKey, Usage>,
     pub(crate) held_counts: HashMap<OwnerKey, u64>,
+    /// Became ready in this batch, and is not in the table. Most of them are posted before the batch ends.
+    pub(crate) ready: BTreeSet<Seq>,
+    /// How many of a space wait for an event, where this batch has changed it.
+    pub(crate) hunters: BTreeMap<(Need, SpaceId), u64>,
     pub(crate) keys: KeyringSecrets,
 }
 
@@ -208,8 +213,14 @@ impl<V: TableReads> Reads for Db<V> {
             Some(ContentRow { place: ContentLocation::File, .. }) => {
                 let space = self.space_id(space)?;
                 let read = self.disk.read_file(&crate::encode::file_name(&space, hash));
-                let stored = read.map_err(|error| StoreError::Store(error.to_string()))?;
-                self.open_at_rest(&space, &content_name(hash), &stored)
+                let unreadable = |why| StoreError::Broken(format!("the content file of {hash} cannot be read: {why}"));
+                let stored = read.map_err(unreadable)?;
+                let opened = self.open_at_rest(&space, &content_name(hash), &stored)?;
+                // A row has a checksum; a file has none.
+                if opened.as_ref().is_some_and(|bytes| content_hash(bytes) != *hash) {
+                    return Err(StoreError::Broken(format!("the content file of {hash} is damaged")));
+                }
+                Ok(opened)
             }
             Some(ContentRow { place: ContentLocation::Absent, .. }) | None => Ok(None),
         }

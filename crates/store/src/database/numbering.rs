@@ -6,32 +6,30 @@ use engine::reads::{Reads as _, StoreResult};
 use model::{AuthorKey, AuthorNo, SpaceId, SpaceNo};
 
 impl Batch<'_> {
-    /// The number of a space, given now if it has none.
-    pub fn number_space(&mut self, space: &SpaceId) -> StoreResult<SpaceNo> {
+    /// The number of a space, and whether it is given now.
+    pub fn number_space(&mut self, space: &SpaceId) -> StoreResult<(SpaceNo, bool)> {
         if let Some(known) = self.db.space_no(space)? {
-            return Ok(known);
+            return Ok((known, false));
         }
-        let number = self.next_space;
+        let number = SpaceNo(self.next_space);
         self.next_space += 1;
         self.is_changed = true;
-        let number = SpaceNo(number);
         self.db.tables.spaces.insert(SpaceIdKey::new(*space), number)?;
         self.db.tables.space_ids.insert(SpaceNoKey::new(number), *space)?;
-        Ok(number)
+        Ok((number, true))
     }
 
-    /// The number of an author, given now if it has none.
-    pub fn number_author(&mut self, author: &AuthorKey) -> StoreResult<AuthorNo> {
+    /// The number of an author, and whether it is given now.
+    pub fn number_author(&mut self, author: &AuthorKey) -> StoreResult<(AuthorNo, bool)> {
         if let Some(known) = self.db.number_of(author)? {
-            return Ok(known);
+            return Ok((known, false));
         }
-        let number = self.next_author;
+        let number = AuthorNo(self.next_author);
         self.next_author += 1;
         self.is_changed = true;
-        let number = AuthorNo(number);
         self.db.tables.authors.insert(AuthorName::of(*author), number)?;
         self.db.tables.author_ids.insert(AuthorNoKey::new(number), *author)?;
-        Ok(number)
+        Ok((number, true))
     }
 
     /// Takes back the numbers of a space and an author that were given for an event that is not kept after all.

@@ -3,12 +3,14 @@
 use crate::database::batch::{Batch, put_or_remove};
 use crate::encode::{ExpiredRow, RefusedRow};
 use crate::keys::*;
+use crate::tables::{Rows, Stored};
 use engine::change::RowChange;
 use engine::fetch::NeedOrigin;
 use engine::reads::{Reads, StoreResult};
 use engine::rows::Owner;
 use model::stage::RefusalReason;
 use model::{EventId, Group, Nanos, Need, Seq, SpaceId};
+use std::collections::BTreeSet;
 
 impl Batch<'_> {
     pub(crate) fn remember_refused(&mut self, id: EventId, why: RefusalReason) -> StoreResult<()> {
@@ -70,14 +72,12 @@ impl Batch<'_> {
         if row_change == RowChange::Remove {
             self.perhaps_met.insert(Group::Space(space));
         }
-        let hunter = HunterKey::new(need, &space);
-        let before = self.db.tables.hunters.get(&hunter)?.unwrap_or(0);
+        let before = self.hunters_of(need, space)?;
         let count = match row_change {
             RowChange::Put => before + 1,
             RowChange::Remove => before.saturating_sub(1),
         };
-        let row_change = if count > 0 { RowChange::Put } else { RowChange::Remove };
-        put_or_remove(row_change, &mut self.db.tables.hunters, hunter, count)?;
+        self.db.pending.hunters.insert((need.clone(), space), count);
         match (before, count) {
             (0, 1..) if self.db.is_absent(need)? => self.db.tables.hunted.insert(HuntedKey::new(&space, need), ()),
             (1.., 0) => self.db.tables.hunted.remove(HuntedKey::new(&space, need)).map(drop),
@@ -85,18 +85,33 @@ impl Batch<'_> {
         }
     }
 
+    fn hunters_of(&self, need: &Need, space: SpaceId) -> StoreResult<u64> {
+        if let Some(count) = self.db.pending.hunters.get(&(need.clone(), space)) {
+            return Ok(*count);
+        }
+        Ok(self.db.tables.hunters.get(HunterKey::new(need, &space))?.unwrap_or(0))
+    }
+
     /// An event came, or is gone: nobody hunts for it any more, or everybody does who waits for it.
     pub(crate) fn change_absence(&mut self, row_change: RowChange, id: EventId) -> StoreResult<()> {
         // Most of the time nothing waits, and whatever comes in passes here.
-        if self.db.tables.hunters.is_empty()? {
+        if self.db.tables.hunters.is_empty()? && self.db.pending.hunters.is_empty() {
             return Ok(());
         }
         let need = Need::Event(id);
-        let mut hunters = Vec::new();
+        let mut spaces = BTreeSet::new();
         for row in self.db.tables.hunters.range(HunterKey::of_need(&need))? {
-            hunters.push(row?.key().parts()?.1);
+            spaces.insert(row?.key().parts()?.1);
         }
-        for space in hunters {
+        let every_space = (need.clone(), SpaceId([0; 16]))..=(need.clone(), SpaceId([u8::MAX; 16]));
+        for ((_, space), count) in self.db.pending.hunters.range(every_space) {
+            if *count > 0 {
+                spaces.insert(*space)
+            } else {
+                spaces.remove(space)
+            };
+        }
+        for space in spaces {
             put_or_remove(row_change, &mut self.db.tables.hunted, HuntedKey::new(&space, &need), ())?;
             match row_change {
                 RowChange::Put => _ = self.wanted.entry(Group::Space(space)).or_insert(NeedOrigin::PeerOrRelay),
@@ -106,18 +121,6 @@ impl Batch<'_> {
         Ok(())
     }
 
-    pub(crate) fn change_carried(&mut self, row_change: RowChange, space: SpaceId, seq: Seq) -> StoreResult<()> {
-        put_or_remove(row_change, &mut self.db.tables.carried, CarriedKey::new(space, seq), ())?;
-        put_or_remove(row_change, &mut self.db.tables.carried_order, EventNo::new(seq), space)?;
-        let count = self.db.carried_count(&space)?;
-        let count = match row_change {
-            RowChange::Put => count + 1,
-            RowChange::Remove => count.saturating_sub(1),
-        };
-        let row_change = if count > 0 { RowChange::Put } else { RowChange::Remove };
-        put_or_remove(row_change, &mut self.db.tables.carried_counts, SpaceIdKey::new(space), count)
-    }
-}
     pub(crate) fn change_ready(&mut self, row_change: RowChange, seq: Seq) -> StoreResult<()> {
         match row_change {
             RowChange::Put => _ = self.db.pending.ready.insert(seq),
@@ -164,3 +167,23 @@ impl Batch<'_> {
         Ok(())
     }
 
+    pub(crate) fn change_carried(&mut self, row_change: RowChange, space: SpaceId, seq: Seq) -> StoreResult<()> {
+        put_or_remove(row_change, &mut self.db.tables.carried, CarriedKey::new(space, seq), ())?;
+        put_or_remove(row_change, &mut self.db.tables.carried_order, EventNo::new(seq), space)?;
+        let count = self.db.carried_count(&space)?;
+        let count = match row_change {
+            RowChange::Put => count + 1,
+            RowChange::Remove => count.saturating_sub(1),
+        };
+        put_count(&mut self.db.tables.carried_counts, SpaceIdKey::new(space), count)
+    }
+}
+
+/// A count of nothing has no row.
+fn put_count<'k, K: TableKey>(
+    table: &mut Rows<redb::Table<'_, K, Stored<u64>>, K, u64>,
+    key: impl std::borrow::Borrow<K::SelfType<'k>>,
+    count: u64,
+) -> StoreResult<()> {
+    put_or_remove(if count > 0 { RowChange::Put } else { RowChange::Remove }, table, key, count)
+}

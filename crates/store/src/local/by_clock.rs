@@ -133,6 +133,7 @@ impl Batch<'_> {
     fn trim_blocks(&mut self, trimmed: &[(u64, model::SpaceNo)]) -> StoreResult<()> {
         let first = self.db.tables.journal.first()?.map_or(u64::MAX, |row| row.key().number());
         let first_block = first / JOURNAL_BLOCK;
+            self.write_journal_entries()?;
         let mut left = BTreeSet::new();
         let rest_of_block =
             JournalNo::new(first)..JournalNo::new(first_block.saturating_add(1).saturating_mul(JOURNAL_BLOCK));

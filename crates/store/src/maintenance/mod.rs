@@ -8,6 +8,8 @@ pub mod explorer;
 mod migrations;
 pub mod rebuild;
 pub(crate) mod rewrap;
+pub mod salvage;
+pub mod size;
 pub mod sweep;
 pub mod verify;
 mod verify_journal;

@@ -222,12 +222,24 @@ impl<T: ReadableTable<K, Stored<V>>, K: TableKey, V: RowValue> Rows<T, K, V> {
 impl<K: TableKey, V: RowValue> Rows<Table<'_, K, Stored<V>>, K, V> {
     /// Writes a row, in place of any that was there.
     pub fn insert<'k>(&mut self, key: impl Borrow<K::SelfType<'k>>, value: V::Data<'_>) -> StoreResult<()> {
-        self.scratch.clear();
-        V::put(&value, &mut self.scratch);
-        let sum = self.name.checksum::<K>(K::as_bytes(key.borrow()).as_ref(), &self.scratch);
-        self.scratch.extend(sum);
-        self.inner.insert(key, self.scratch.as_slice()).map_err(fault)?;
-        Ok(())
+        self.name.encode::<K, V>(key.borrow(), &value, &mut self.scratch);
+        guarded_write(|| self.inner.insert(key, self.scratch.as_slice()).map(drop))
+    }
+
+    /// Writes rows that sort after all that are there, in their order. They fill their pages, where rows that are written
+    /// one by one leave them half empty.
+    pub fn append<'v>(&mut self, rows: impl IntoIterator<Item = (K, V::Data<'v>)>) -> StoreResult<()>
+    where
+        K: for<'a> redb::Value<SelfType<'a> = K> + Copy,
+    {
+        guarded_write(|| -> Result<(), redb::Error> {
+            let mut end = self.inner.upper_bound_mut(Bound::<K>::Unbounded)?;
+            for (key, value) in rows {
+                self.name.encode::<K, V>(key, &value, &mut self.scratch);
+                end.insert_before(key, self.scratch.as_slice())?;
+            }
+            Ok(end.close()?)
+        })
     }
 
     /// Removes a row. Says whether there was one.
