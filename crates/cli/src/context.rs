@@ -5,16 +5,33 @@ use crate::clock::SystemClock;
 use crate::config::{SettingInputs, Settings, check_variable_name, load};
 use crate::failure::Failure;
 use crate::{logging, output};
-use node::Clock as _;
+use node::{Clock as _, Node};
 use serde::Serialize;
 use std::fmt::Display;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 #[derive(Debug)]
 pub(crate) struct Context {
-    pub(crate) settings: Settings,
+    pub(crate) settings: Arc<Settings>,
     pub(crate) json: bool,
     pub(crate) clock: SystemClock,
+    /// Set while a running node executes the command for another process.
+    pub(crate) inside: Option<InsideNode>,
+}
+
+/// The node that executes a command, and what the command has printed.
+#[derive(Debug)]
+pub(crate) struct InsideNode {
+    pub(crate) node: Node,
+    printed: Mutex<Printed>,
+}
+
+/// What a command has printed.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Printed {
+    pub(crate) output: String,
+    pub(crate) errors: String,
 }
 
 impl Context {
@@ -38,7 +55,13 @@ impl Context {
                 tracing::warn!("{warning}");
             }
         }
-        Ok(Context { settings, json: global.json, clock: SystemClock })
+        Ok(Context { settings: Arc::new(settings), json: global.json, clock: SystemClock, inside: None })
+    }
+
+    /// For a command that this node executes for another process.
+    pub(crate) fn inside(settings: Arc<Settings>, node: Node, json: bool) -> Context {
+        let inside = InsideNode { node, printed: Mutex::default() };
+        Context { settings, json, clock: SystemClock, inside: Some(inside) }
     }
 
     pub(crate) fn data_dir(&self) -> &Path {
@@ -51,6 +74,33 @@ impl Context {
     }
 
     pub(crate) fn print<T: Serialize + Display>(&self, answer: &T) -> Result<(), Failure> {
-        output::print(self.json, answer)
+        let text = output::render(self.json, answer)?;
+        match &self.inside {
+            Some(inside) => inside.print(|printed| printed.output.push_str(&text)),
+            None => output::write_stdout(&text)?,
+        }
+        Ok(())
+    }
+
+    pub(crate) fn print_error(&self, text: &str) {
+        match &self.inside {
+            Some(inside) => inside.print(|printed| printed.errors.push_str(text)),
+            None => output::write_stderr(text),
+        }
+    }
+
+    /// What a command that runs inside a node has printed.
+    pub(crate) fn printed(&self) -> Printed {
+        let mut all = Printed::default();
+        if let Some(inside) = &self.inside {
+            inside.print(|printed| all = printed.clone());
+        }
+        all
+    }
+}
+
+impl InsideNode {
+    fn print(&self, print: impl FnOnce(&mut Printed)) {
+        print(&mut self.printed.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }

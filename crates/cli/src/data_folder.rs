@@ -3,6 +3,7 @@
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::master_key_source::MasterKeySource;
+use node::Node;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -59,10 +60,7 @@ fn locked_failure(folder: &Path, file: &mut File, access: Access) -> Failure {
     };
     let what_to_do = match access {
         Access::Write => "stop it first, or use another --data-dir",
-        Access::Read => {
-            "stop it first, or use another --data-dir; this command needs exclusive access even though it only \
-             reads"
-        }
+        Access::Read => "if it is a node that starts or stops, try again in a moment; otherwise wait for it to end",
     };
     Failure::new(format!("{who} is using {}", folder.display()), what_to_do)
 }
@@ -125,8 +123,35 @@ pub(crate) fn open_with_key(
     Ok((store, lock))
 }
 
-/// As [`open`], with a snapshot for commands that only read.
-pub(crate) fn open_snapshot(context: &Context) -> Result<(Arc<Db<Snapshot>>, Store, FolderLock), Failure> {
+/// A store that a command only reads: opened by it, or of the node that executes it.
+#[derive(Debug)]
+pub(crate) enum ReadStore {
+    Opened(Box<Store>, FolderLock),
+    Running(Node),
+}
+
+impl std::ops::Deref for ReadStore {
+    type Target = Store;
+
+    fn deref(&self) -> &Store {
+        match self {
+            ReadStore::Opened(store, _) => store,
+            ReadStore::Running(node) => node.store(),
+        }
+    }
+}
+
+/// As [`open`], for commands that only read; inside a node it is the node's own.
+pub(crate) fn open_to_read(context: &Context) -> Result<ReadStore, Failure> {
+    if let Some(inside) = &context.inside {
+        return Ok(ReadStore::Running(inside.node.clone()));
+    }
     let (store, lock) = open(context, Access::Read)?;
-    Ok((store.snapshot()?, store, lock))
+    Ok(ReadStore::Opened(Box::new(store), lock))
+}
+
+/// As [`open_to_read`], with a snapshot.
+pub(crate) fn open_snapshot(context: &Context) -> Result<(Arc<Db<Snapshot>>, ReadStore), Failure> {
+    let store = open_to_read(context)?;
+    Ok((store.snapshot()?, store))
 }

@@ -6,7 +6,7 @@ use node::{AskError, RequestError};
 use store::OpenError;
 use store::maintenance::backup::{BackupError, RestoreError};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Failure {
     Reported {
         /// What was attempted and what happened.

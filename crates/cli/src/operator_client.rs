@@ -64,6 +64,13 @@ impl OperatorClient {
         self.runtime()?.block_on(self.exchange_json(request, REQUEST_TIMEOUT))
     }
 
+    /// Sends a long request, and waits for its end.
+    pub(crate) fn post_long<T: serde::de::DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T, Failure> {
+        let request = self.request(Method::POST, path, None, body)?;
+        let answer = self.runtime()?.block_on(self.exchange_json(request, LONG_REQUEST_TIMEOUT))?;
+        serde_json::from_value(answer).map_err(|why| self.failed(&why.to_string()))
+    }
+
     /// Sends a long request, and meanwhile passes the response to a `GET` of the same path to `progress`.
     pub(crate) fn post_with_progress(
         &self,

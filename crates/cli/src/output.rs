@@ -6,18 +6,14 @@ use std::fmt::Display;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-/// Prints a result as text or as one JSON document.
-pub(crate) fn print<T: Serialize + Display>(json: bool, answer: &T) -> Result<(), Failure> {
-    write_stdout(&render(json, answer)?)
-}
-
 /// Prints a result to standard error, for commands that write data to standard output.
 pub(crate) fn print_to_stderr<T: Serialize + Display>(json: bool, answer: &T) -> Result<(), Failure> {
     write_stderr(&render(json, answer)?);
     Ok(())
 }
 
-fn render<T: Serialize + Display>(json: bool, answer: &T) -> Result<String, Failure> {
+/// A result as text or as one JSON document.
+pub(crate) fn render<T: Serialize + Display>(json: bool, answer: &T) -> Result<String, Failure> {
     let mut text = if json {
         let cannot = |why| Failure::new(format!("cannot write the result as JSON: {why}"), "leave out --json");
         serde_json::to_string_pretty(answer).map_err(cannot)?

@@ -11,6 +11,7 @@ pub mod app;
 pub mod auth;
 pub mod background;
 pub mod backups;
+pub mod command_runner;
 pub mod commands;
 pub mod context;
 pub mod extract;

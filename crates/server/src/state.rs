@@ -1,6 +1,7 @@
 //! What all requests share.
 
 use crate::backups::Backups;
+use crate::command_runner::{CommandRunner, RUNNING_MAX};
 use crate::nonces::NonceCache;
 use crate::operator_links::OperatorLinks;
 use crate::options::ServerOptions;
@@ -39,6 +40,9 @@ pub struct ServerState {
     /// Search, if this node searches.
     #[cfg(feature = "search")]
     pub(crate) search: std::sync::OnceLock<Arc<node::search::SearchService>>,
+    /// What runs commands of the command line.
+    command_runner: std::sync::OnceLock<CommandRunner>,
+    command_permits: Arc<Semaphore>,
     /// The latest journal number.
     position: watch::Receiver<u64>,
 }
@@ -93,6 +97,8 @@ impl ServerState {
             outbound,
             #[cfg(feature = "search")]
             search: std::sync::OnceLock::new(),
+            command_runner: std::sync::OnceLock::new(),
+            command_permits: Arc::new(Semaphore::new(RUNNING_MAX)),
             position,
             node,
             options,
@@ -102,6 +108,20 @@ impl ServerState {
     /// The number of the latest journal entry, anew after every commit.
     pub fn commits(&self) -> watch::Receiver<u64> {
         self.position.clone()
+    }
+
+    /// Runs commands of the command line with this, from now on; the first one stays.
+    pub fn run_commands_with(&self, runner: CommandRunner) {
+        let _ = self.command_runner.set(runner);
+    }
+
+    /// What runs a command, and the right to run one.
+    pub fn command_runner(&self) -> Result<(CommandRunner, OwnedSemaphorePermit), Problem> {
+        let runner = self.command_runner.get().cloned();
+        let runner = runner.ok_or_else(|| Problem::unprocessable("this node runs no commands"))?;
+        let permit = self.command_permits.clone().try_acquire_owned();
+        let permit = permit.map_err(|_| Problem::overloaded("too many commands are running").after(1))?;
+        Ok((runner, permit))
     }
 
     /// The path of a new link by which the operator signs in, once.

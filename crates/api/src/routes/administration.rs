@@ -141,5 +141,8 @@ fn operator_routes() -> Vec<ApiRoute> {
         post "/admin/backups" Operate admin::backups::create [LONG_TIMEOUT],
             "Write a backup to a new file, and read it back; the answer comes when it is whole",
             body::<admin::backups::BackupBody>(), answers::<admin::backups::BackupMade>(201);
+        post "/admin/commands" Operate admin::commands::run [LONG_TIMEOUT],
+            "Run a command of the command line inside the node, such as `status` or `import`; the answer comes when it \
+            has ended", body::<admin::commands::CommandBody>(), answers::<admin::commands::CommandResult>(200);
     }
 }

@@ -7,12 +7,12 @@ use crate::formatting::{format_count, format_duration, format_hunt, format_size,
 use clap::Args;
 use model::{EventId, Need};
 use node::explain::{Applied, Explanation, HuntState, NeedState, NotCounting, StageExplanation, Unmet, explain};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::process::ExitCode;
 
 /// Explain the stage of an event: what it waits for, whether it counts, and the state of its content
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Serialize, Deserialize)]
 pub(crate) struct Explain {
     /// The event id
     #[arg(value_name = "ID")]

@@ -1,6 +1,5 @@
 //! `anteroom export`: writes events and content to a bundle.
 
-use super::CommandResult;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::formatting::{format_count, format_size};
@@ -9,13 +8,12 @@ use crate::{data_folder, output};
 use clap::Args;
 use model::{Seq, SpaceId};
 use node::bundle::{CONTENT_RECORD_BYTES_MAX, ExportOptions, Exported, export};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, IsTerminal as _, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use store::Db;
 use store::disk::sync_dir;
 use store::tables::Snapshot;
@@ -24,14 +22,14 @@ use store::tables::Snapshot;
 ///
 /// Events are written in order of arrival, whatever their stage; sealed events stay sealed. Content follows. With
 /// --after, content that arrived later for events before that number is not included; a full export has it.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Serialize, Deserialize)]
 pub(crate) struct Export {
     /// Export this space only
     #[arg(long, value_name = "ID")]
     space: Option<SpaceId>,
     /// The file to write; `-` for standard output
     #[arg(long, value_name = "FILE", default_value = "-")]
-    out: PathBuf,
+    pub(super) out: PathBuf,
     /// Export only events after this number, which an earlier export printed
     #[arg(long, value_name = "N", default_value_t = 0)]
     after: u64,
@@ -55,8 +53,8 @@ impl fmt::Display for Answer {
 }
 
 impl Export {
-    pub(super) fn run(&self, context: &Context) -> CommandResult {
-        let (db, _store, _lock) = data_folder::open_snapshot(context)?;
+    pub(super) fn run(&self, context: &Context) -> Result<u8, Failure> {
+        let (db, _store) = data_folder::open_snapshot(context)?;
         if let Some(space) = &self.space
             && !has_data_of(&db, space)?
         {
@@ -68,23 +66,20 @@ impl Export {
         }
         let done = self.write_to_file(context, &db)?;
         context.print(&Answer(done))?;
-        Ok(ExitCode::SUCCESS)
+        Ok(0)
     }
 
     fn write(&self, context: &Context, db: &Db<Snapshot>, out: impl Write) -> Result<Exported, Failure> {
-        let bar = ProgressDisplay::for_bytes(context.json, "exporting", None);
+        let bar = ProgressDisplay::for_bytes(context.json || context.inside.is_some(), "exporting", None);
         let options = ExportOptions { space: self.space, after: Seq(self.after) };
         Ok(export(db, options, out, &mut |done| bar.set(done.bytes))?)
     }
 
-    fn write_to_stdout(&self, context: &Context, db: &Db<Snapshot>) -> CommandResult {
-        if std::io::stdout().is_terminal() {
-            let what = "a bundle is binary data, and standard output is a terminal";
-            return Err(Failure::new(what, "pass --out FILE, or redirect the output to a file or a pipe"));
-        }
+    fn write_to_stdout(&self, context: &Context, db: &Db<Snapshot>) -> Result<u8, Failure> {
+        refuse_terminal()?;
         let done = self.write(context, db, BufWriter::new(std::io::stdout().lock()))?;
         output::print_to_stderr(context.json, &Answer(done))?;
-        Ok(ExitCode::SUCCESS)
+        Ok(0)
     }
 
     /// Writes to a temporary name and renames it, so that the final file is always complete.
@@ -109,6 +104,14 @@ impl Export {
         }
         attempt
     }
+}
+
+pub(super) fn refuse_terminal() -> Result<(), Failure> {
+    if std::io::stdout().is_terminal() {
+        let what = "a bundle is binary data, and standard output is a terminal";
+        return Err(Failure::new(what, "pass --out FILE, or redirect the output to a file or a pipe"));
+    }
+    Ok(())
 }
 
 fn sync_parent(path: &Path) -> std::io::Result<()> {

@@ -1,18 +1,17 @@
 //! `anteroom held`: lists the needs of held events.
 
-use super::CommandResult;
 use crate::context::Context;
 use crate::data_folder;
+use crate::failure::Failure;
 use crate::formatting::{escape_controls, format_count, format_hunt, format_time_relative};
 use clap::Args;
 use model::SpaceId;
 use node::explain::{HeldFilter, HeldList, HeldNeed, held};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::process::ExitCode;
 
 /// List what held events wait for: each need, the number of events, since when, and the next attempt to fetch it
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Serialize, Deserialize)]
 pub(crate) struct Held {
     /// The maximum number of needs to list
     #[arg(long, value_name = "N", default_value_t = 50)]
@@ -35,12 +34,12 @@ struct Answer {
 }
 
 impl Held {
-    pub(super) fn run(&self, context: &Context) -> CommandResult {
-        let (db, _store, _lock) = data_folder::open_snapshot(context)?;
+    pub(super) fn run(&self, context: &Context) -> Result<u8, Failure> {
+        let (db, _store) = data_folder::open_snapshot(context)?;
         let filter = HeldFilter { word: self.kind.clone(), space: self.space };
         let list = held(&db, self.limit, &filter)?;
         context.print(&Answer { list, now: context.now() })?;
-        Ok(ExitCode::SUCCESS)
+        Ok(0)
     }
 }
 

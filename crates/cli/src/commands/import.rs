@@ -1,23 +1,20 @@
 //! `anteroom import`: reads events and content from a bundle.
 
-use super::CommandResult;
 use crate::context::Context;
 use crate::data_folder::{self, Access};
 use crate::failure::Failure;
 use crate::formatting::{format_count, format_size};
-use crate::output;
 use crate::progress::ProgressDisplay;
 use crate::signals::ShutdownSignals;
 use clap::Args;
 use node::Node;
-use node::bundle::{ImportProgress, Imported, import};
+use node::bundle::{ImportError, ImportProgress, Imported, import};
 use node::fetch::hunter::NoSources;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
 
 const BUFFER_BYTES: usize = 1 << 20;
@@ -25,11 +22,11 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// Import events and content from a bundle that `export` wrote
 ///
 /// Events that are already stored are skipped. To resume an interrupted import, run it again.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Serialize, Deserialize)]
 pub(crate) struct Import {
     /// The bundle; `-` for standard input
     #[arg(value_name = "FILE")]
-    file: PathBuf,
+    pub(super) file: PathBuf,
 }
 
 #[derive(Debug, Serialize)]
@@ -37,31 +34,43 @@ pub(crate) struct Import {
 struct Answer(Imported);
 
 impl Import {
-    pub(super) fn run(&self, context: &Context) -> CommandResult {
+    pub(super) fn run(&self, context: &Context) -> Result<u8, Failure> {
         let (input, total) = open_bundle(&self.file)?;
-        let (store, _lock) = data_folder::open(context, Access::Write)?;
-        let signals = ShutdownSignals::listen()?;
-        let options = context.settings.config.node_options();
-        let node = Node::start(store, Arc::new(context.clock), Arc::new(NoSources), options);
-        let bar = ProgressDisplay::for_bytes(context.json, "importing", total);
-        let mut watch = |progress: ImportProgress| {
-            bar.set(progress.bytes);
-            !signals.is_shutdown_requested()
+        let (imported, ended) = match &context.inside {
+            Some(inside) => import(&inside.node, input, &mut |_| true),
+            None => import_into_folder(context, input, total)?,
         };
-        tracing::debug!("reading the bundle");
-        let (imported, ended) = import(&node, input, &mut watch);
-        drop(bar);
-        node.stop();
         let answer = Answer(imported);
         if let Err(why) = ended {
             if !context.json {
-                output::write_stderr(&format!("imported before the error:\n{answer}\n"));
+                context.print_error(&format!("imported before the error:\n{answer}\n"));
             }
             return Err(Failure::from(why).with_result(&answer));
         }
         context.print(&answer)?;
-        Ok(ExitCode::SUCCESS)
+        Ok(0)
     }
+}
+
+fn import_into_folder(
+    context: &Context,
+    input: Box<dyn Read>,
+    total: Option<u64>,
+) -> Result<(Imported, Result<(), ImportError>), Failure> {
+    let (store, _lock) = data_folder::open(context, Access::Write)?;
+    let signals = ShutdownSignals::listen()?;
+    let options = context.settings.config.node_options();
+    let node = Node::start(store, Arc::new(context.clock), Arc::new(NoSources), options);
+    let bar = ProgressDisplay::for_bytes(context.json, "importing", total);
+    let mut watch = |progress: ImportProgress| {
+        bar.set(progress.bytes);
+        !signals.is_shutdown_requested()
+    };
+    tracing::debug!("reading the bundle");
+    let done = import(&node, input, &mut watch);
+    drop(bar);
+    node.stop();
+    Ok(done)
 }
 
 /// The bundle, and its length if it is a regular file.
@@ -107,6 +116,13 @@ impl fmt::Display for Answer {
         }
         for dropped in &imported.first_dropped {
             writeln!(f, "             at byte {}: {}", dropped.at, dropped.why)?;
+        }
+        if imported.carried > 0 {
+            writeln!(
+                f,
+                "the carried events are sealed for spaces whose key this node does not have: they are kept, and"
+            )?;
+            writeln!(f, "are shown as soon as a member of the space sends this node its key")?;
         }
         match imported.waiting {
             0 => write!(f, "no event is held"),

@@ -12,6 +12,7 @@ mod explain;
 mod export;
 mod held;
 mod import;
+pub(crate) mod in_node;
 mod init;
 mod key;
 mod link;
@@ -32,6 +33,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use clap::Subcommand;
 use std::process::ExitCode;
+use in_node::NodeCommand;
 
 /// The exit code, or an error to print.
 pub(crate) type CommandResult = Result<ExitCode, Failure>;
@@ -72,16 +74,16 @@ pub(crate) fn run(context: &Context, command: Option<Command>) -> CommandResult 
     let Some(command) = command else { return start::run(context) };
     match command {
         Command::Init(command) => command.run(context),
-        Command::Import(command) => command.run(context),
-        Command::Export(command) => command.run(context),
-        Command::Status(command) => command.run(context),
-        Command::Held(command) => command.run(context),
-        Command::Explain(command) => command.run(context),
-        Command::Show(command) => command.run(context),
+        Command::Import(command) => in_node::run_or_ask(context, NodeCommand::Import(command)),
+        Command::Export(command) => in_node::run_or_ask(context, NodeCommand::Export(command)),
+        Command::Status(command) => in_node::run_or_ask(context, NodeCommand::Status(command)),
+        Command::Held(command) => in_node::run_or_ask(context, NodeCommand::Held(command)),
+        Command::Explain(command) => in_node::run_or_ask(context, NodeCommand::Explain(command)),
+        Command::Show(command) => in_node::run_or_ask(context, NodeCommand::Show(command)),
         Command::Retry(command) => command.run(context),
         Command::Prune(command) => command.run(context),
         Command::Collect(command) => command.run(context),
-        Command::Verify(command) => command.run(context),
+        Command::Verify(command) => in_node::run_or_ask(context, NodeCommand::Verify(command)),
         Command::RebuildViews(command) => command.run(context),
         Command::Backup(command) => command.run(context),
         Command::Restore(command) => command.run(context),

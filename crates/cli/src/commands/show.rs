@@ -11,7 +11,7 @@ use engine::rows::EventRow;
 use model::blob::BlobForm;
 use model::payload::Payload;
 use model::{Envelope, EventId, Seq};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::process::ExitCode;
 use store::Db;
@@ -21,7 +21,7 @@ use store::views::messages::ShownContent;
 /// Print an event: its envelope, references, stage and body
 ///
 /// Secret keys in an event are never printed.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Serialize, Deserialize)]
 pub(crate) struct Show {
     /// The event id
     #[arg(value_name = "ID")]

@@ -1,6 +1,7 @@
 //! Without a command: runs the node until a shutdown signal.
 
 use super::CommandResult;
+use super::in_node;
 use super::init::{self, Initialised};
 use crate::app::app;
 use crate::configured_keys;
@@ -30,6 +31,8 @@ use std::time::Duration;
 
 /// How often to check that the writer and the server still run.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// How long commands that run inside the node may take to end when it stops.
+const COMMANDS_TIMEOUT: Duration = Duration::from_secs(1);
 /// After how many checks the writer is asked to do something.
 const CHECKS_PER_TICK: u32 = 60;
 
@@ -139,6 +142,8 @@ fn serve(
     let token = hex::encode(random_bytes::<32>()?);
     let options = server::ServerOptions { keys, tls, ..context.settings.server_options() };
     let state = ServerState::new(node.clone(), options, &token);
+    in_node::delete_spools(context.data_dir());
+    state.run_commands_with(in_node::runner(context.settings.clone(), node.clone()));
     #[cfg(feature = "search")]
     let searching = node::search::SearchService::start(node, context.data_dir().join("search"));
     #[cfg(feature = "search")]
@@ -169,6 +174,8 @@ fn serve(
         }
         server.stop().await;
     });
+    // Commands that run inside the node end with it.
+    runtime.shutdown_timeout(COMMANDS_TIMEOUT);
     #[cfg(feature = "search")]
     searching.stop();
     ended

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::formatting::{format_count, format_size};
 use clap::Args;
 use engine::reads::Reads as _;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -16,7 +16,7 @@ use store::Db;
 use store::tables::{Snapshot, TableClass, census};
 
 /// Show counts and sizes: events by stage, spaces, tables, disk usage
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Serialize, Deserialize)]
 pub(crate) struct Status {
     /// Also compute the digest of all views; two nodes with equal digests show the same
     #[arg(long)]

@@ -2,11 +2,12 @@
 
 use super::CommandResult;
 use crate::context::Context;
-use crate::data_folder::{self, Access};
+use crate::data_folder::{self, ReadStore};
+use crate::failure::Failure;
 use crate::formatting::format_count;
 use clap::Args;
 use node::Clock as _;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::process::ExitCode;
 
@@ -14,7 +15,7 @@ use std::process::ExitCode;
 ///
 /// The data is not changed: views are rebuilt separately and compared. Damaged pages of the database are repaired where
 /// possible.
-#[derive(Debug, Args)]
+#[derive(Debug, Args, Serialize, Deserialize)]
 pub(crate) struct Verify;
 
 #[derive(Debug, Serialize)]
@@ -22,6 +23,9 @@ struct Answer {
     events: u64,
     contents: u64,
     digest: String,
+    /// The node was running: pages of the database, and whether the views follow from the events, were not checked.
+    #[serde(rename = "partial")]
+    is_running: bool,
     unreadable: u64,
     problems: Vec<String>,
 }
@@ -31,6 +35,9 @@ impl fmt::Display for Answer {
         writeln!(f, "{} and {} checked", format_count(self.events, "event"), format_count(self.contents, "content"))?;
         writeln!(f, "digest of all views {}", self.digest)?;
         if self.unreadable > 0 {
+        if self.is_running {
+            writeln!(f, "the node is running: to check the database's pages and rebuild the views too, stop it first")?;
+        }
             writeln!(f, "{} not readable because their keys were destroyed", format_count(self.unreadable, "content"))?;
         }
         self.problems.iter().try_for_each(|problem| writeln!(f, "problem: {problem}"))?;
@@ -42,10 +49,20 @@ impl fmt::Display for Answer {
 }
 
 impl Verify {
-    pub(super) fn run(&self, context: &Context) -> CommandResult {
-        let (mut store, _lock) = data_folder::open(context, Access::Read)?;
-        let report = store.verify(context.clock.now())?;
-        let mut answer = Answer {
+    pub(super) fn run(&self, context: &Context) -> Result<u8, Failure> {
+        let report = match data_folder::open_to_read(context)? {
+            ReadStore::Running(node) => node.store().verify_beside()?,
+            ReadStore::Opened(mut store, _lock) => {
+                let mut report = store.verify(context.clock.now())?;
+                match store.check_pages() {
+                    Ok(true) => {}
+                    Ok(false) => report.problems.push("damaged pages of the database were repaired".into()),
+                    Err(why) => report.problems.push(format!("the pages of the database cannot be checked: {why}")),
+                }
+                report
+            }
+        };
+        let answer = Answer {
             events: report.events,
             contents: report.contents,
             digest: report.digest,
@@ -53,6 +70,7 @@ impl Verify {
             problems: report.problems,
         };
         match store.check_pages() {
+            is_running: context.inside.is_some(),
             Ok(true) => {}
             Ok(false) => answer.problems.push("damaged pages of the database were repaired".into()),
             Err(why) => answer.problems.push(format!("the pages of the database cannot be checked: {why}")),
