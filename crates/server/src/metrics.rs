@@ -36,6 +36,10 @@ fn render(state: &ServerState) -> Result<String, Problem> {
     }
     request_metrics.gauge(QUEUE, &[], state.node.queue_depth() as f64);
     request_metrics.gauge(STREAMS, &[], state.hub.subscribers() as f64);
+    request_metrics.gauge(DAMAGE, &[], state.node.store().damage_count() as f64);
+    let jump = state.node.clock_jump().map_or(0, |jump| jump.by_nanos);
+    request_metrics.gauge(CLOCK_JUMP, &[], jump as f64 / 1e9);
+    request_metrics.gauge(CLOCK_BEHIND, &[], seconds(state.node.clock_behind().0));
     request_metrics.gauge(JOURNAL, &[], db.position()?.number as f64);
     let backups = state.backups.state();
     let (at, bytes) = backups.newest.unwrap_or_default();

@@ -21,6 +21,9 @@ pub(crate) const WAITING: &str = "anteroom_held_by_need";
 pub(crate) const OLDEST: &str = "anteroom_held_oldest_seconds";
 pub(crate) const HOLDS: &str = "anteroom_holds_total";
 pub(crate) const DROPS: &str = "anteroom_drops_total";
+pub(crate) const CLOCK_JUMP: &str = "anteroom_clock_jump_seconds";
+pub(crate) const CLOCK_BEHIND: &str = "anteroom_clock_behind_seconds";
+pub(crate) const DAMAGE: &str = "anteroom_damaged_reads";
 pub(crate) const QUEUE: &str = "anteroom_writer_queue";
 pub(crate) const STREAMS: &str = "anteroom_live_streams";
 pub(crate) const JOURNAL: &str = "anteroom_journal_position";
@@ -33,6 +36,9 @@ const GAUGES: [(&str, &str); 8] = [
     (EVENTS, "Events by stage; of refused and expired ones only what is still remembered"),
     (WAITING, "Events by kind of need that they wait for, among the thousand that have waited longest"),
     (OLDEST, "For how long the oldest of them has waited"),
+    (CLOCK_JUMP, "By how much the system clock was set, while the node does not believe it"),
+    (CLOCK_BEHIND, "How far the system clock is behind the time at which the node has written last before its start"),
+    (DAMAGE, "How much of what is stored could not be read since the start, because it is damaged"),
     (QUEUE, "Requests that wait for the writer"),
     (STREAMS, "Live streams that are open"),
     (JOURNAL, "The number of the latest journal entry"),

@@ -8,7 +8,7 @@ pub(crate) mod queue;
 mod watchers;
 mod write_loop;
 
-use crate::clock::Clock;
+use crate::clock::{CLOCK_STEP_MIN, Clock, ClockJump, WatchedClock};
 use crate::fetch::answers::SourceAnswers;
 use crate::fetch::hunter::SourceClient;
 use crate::locks;
@@ -51,7 +51,9 @@ pub(crate) struct HuntEnd {
 /// What the handle and the loops share.
 pub(crate) struct NodeInner {
     pub(crate) core: WriterCore,
-    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) clock: WatchedClock,
+    /// The greatest time that was given before the start.
+    greatest_before: Nanos,
     pub(crate) options: NodeOptions,
     pub(crate) queue: CommandQueue,
     pub(crate) wakes: Sender<HuntWake>,
@@ -137,14 +139,43 @@ fn delete_strays(inner: &NodeInner) {
         Err(why) => tracing::warn!(%why, "the content files could not be listed; files that nothing refers to stay"),
     }
 }
+/// Says what the clock has done since the last run. Answers how much of the time between does not count for what is held:
+/// all but a day, because it may be the clock that is wrong, and what it would end cannot be brought back.
+fn compare_with_last_run(now: Nanos, greatest_before: Nanos, held_before: Nanos) -> u64 {
+    const DAY: u64 = 24 * 3600 * Nanos::SECOND;
+    if greatest_before == Nanos(0) {
+        return 0;
+    }
+    let behind = greatest_before.0.saturating_sub(now.0);
+    let ahead = if held_before == Nanos(0) { 0 } else { now.0.saturating_sub(held_before.0) };
+    if behind >= CLOCK_STEP_MIN {
+        tracing::error!(
+            seconds = behind / Nanos::SECOND,
+            "the system clock is behind the time at which this node has written last: what was written in between cannot \
+             be changed before the clock is there; check the clock"
+        );
+    }
+    if ahead > DAY {
+        tracing::warn!(
+            hours = ahead / (3600 * Nanos::SECOND),
+            "by the system clock the node did not run for long; for what is held, only a day of it counts"
+        );
+    }
+    ahead.saturating_sub(DAY)
+}
+
 
 impl Node {
     /// Starts the writer and the hunting loop over a store.
     pub fn start(store: Store, clock: Arc<dyn Clock>, source: Arc<dyn SourceClient>, options: NodeOptions) -> Node {
+        let clock = WatchedClock::new(clock);
+        let before = store.snapshot().and_then(|db| Ok((db.greatest_time()?, db.held_time()?)));
+        let (greatest_before, held_before) = before.unwrap_or_default();
+        let idle_nanos = compare_with_last_run(clock.now(), greatest_before, held_before);
         let (jobs, queue) = bounded(options.queue_max);
         let (wakes, woken) = bounded(1024);
         let inner = Arc::new(NodeInner {
-            core: WriterCore::new(store),
+            core: WriterCore::after_idle(store, idle_nanos),
             clock,
             options,
             queue: CommandQueue::new(options.queue_max),
@@ -195,6 +226,18 @@ impl Node {
     pub fn now(&self) -> Nanos {
         self.inner.clock.now()
     }
+    /// By how much the system clock was set, while that is not believed.
+    pub fn clock_jump(&self) -> Option<ClockJump> {
+        self.inner.clock.jump()
+    }
+
+    /// How far the clock is behind the greatest time that was given before the start. What was stamped in between cannot
+    /// be changed before the clock is there.
+    pub fn clock_behind(&self) -> Nanos {
+        let behind = self.inner.greatest_before.minus(self.now().0);
+        if behind.0 < CLOCK_STEP_MIN { Nanos(0) } else { behind }
+    }
+
 
     /// Whether the disk is full, so that the node only reads.
     pub fn is_full(&self) -> bool {

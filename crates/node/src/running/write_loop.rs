@@ -51,7 +51,7 @@ fn sleep_of(inner: &NodeInner) -> Duration {
     if inner.is_full.load(Ordering::Relaxed) {
         return WAIT_FOR_ROOM;
     }
-    let next = inner.core.store().snapshot().and_then(|db| db.next_by_clock());
+    let next = inner.core.store().snapshot().and_then(|db| db.next_by_clock(inner.core.idle_nanos()));
     match next {
         Ok(Some(at)) => Duration::from_nanos(at.0.saturating_sub(inner.clock.now().0)).min(IDLE),
         Ok(None) | Err(_) => IDLE,

@@ -18,6 +18,8 @@ pub struct WriterCore {
     store: Store,
 }
 
+    /// How much of the time before the start does not count for what is held.
+    idle_nanos: u64,
 /// What a batch of commands of one type came to.
 #[derive(Debug)]
 pub struct BatchResult<C: WriterCommand> {
@@ -41,7 +43,16 @@ pub(crate) struct Commit {
 impl WriterCore {
     /// The writer of that store.
     pub fn new(store: Store) -> WriterCore {
-        WriterCore { store }
+        WriterCore { store, idle_nanos: 0 }
+    }
+
+    /// As [`WriterCore::new`], when it did not run for so long that part of the time does not count for what is held.
+    pub fn after_idle(store: Store, idle_nanos: u64) -> WriterCore {
+        WriterCore { store, idle_nanos }
+    }
+
+    pub(crate) fn idle_nanos(&self) -> u64 {
+        self.idle_nanos
     }
 
     pub fn store(&self) -> &Store {
@@ -115,10 +126,12 @@ impl WriterCore {
                 }
             }
             has_answered = true;
-            batch.wake_by_clock(STEPS_PER_BATCH_MAX)?;
-            batch.expire_old(STEPS_PER_BATCH_MAX)?;
-            tidy_up(batch)?;
-            let has_more = go_on(batch, STEPS_PER_BATCH_MAX)? | jobs::step(batch)?;
+            for step in (0..UPKEEP_STEPS).filter(|step| !left_out.contains(step)) {
+                culprit.set(Some(Culprit::Upkeep(step)));
+                keep_up(batch, step, now.minus(self.idle_nanos))?;
+                culprit.set(None);
+            }
+            let has_more = go_on(batch, STEPS_PER_BATCH_MAX, culprit)? | jobs::step(batch)?;
             let position = batch.db().next_position()?.saturating_sub(1);
             Ok(ControlFlow::Continue(Commit { done: count, has_more, position }))
         });
@@ -143,11 +156,17 @@ fn run_or_park(batch: &mut Batch<'_>, command: &mut dyn BatchedCommand) -> Store
     }
 }
 
-/// What time alone asks for: files that an earlier commit forgot go, content whose grace is over is forgotten, and the
-/// journal's oldest entries are trimmed.
-fn tidy_up(batch: &mut Batch<'_>) -> StoreResult<()> {
-    batch.delete_forgotten(STEPS_PER_BATCH_MAX)?;
-    batch.forget_unused(STEPS_PER_BATCH_MAX)?;
-    batch.trim_journal(STEPS_PER_BATCH_MAX)?;
-    Ok(())
+/// How many things time alone asks for.
+const UPKEEP_STEPS: usize = 5;
+
+/// What time alone asks for: needs for a time are met, waits end, files that an earlier commit forgot go, content whose
+/// grace is over is forgotten, and the journal's oldest entries are trimmed.
+fn keep_up(batch: &mut Batch<'_>, step: usize, held_until: Nanos) -> StoreResult<usize> {
+    match step {
+        0 => batch.wake_by_clock(STEPS_PER_BATCH_MAX),
+        1 => batch.expire_old(held_until, STEPS_PER_BATCH_MAX),
+        2 => batch.delete_forgotten(STEPS_PER_BATCH_MAX),
+        3 => batch.forget_unused(STEPS_PER_BATCH_MAX),
+        _ => batch.trim_journal(STEPS_PER_BATCH_MAX),
+    }
 }

@@ -178,8 +178,9 @@ fn kept(usage: &encode::Usage) -> u64 {
 }
 
 impl<V: TableReads> Db<V> {
-    /// When something next happens by the clock alone: a time need is met, a wait ends, or content is collected.
-    pub fn next_by_clock(&self) -> StoreResult<Option<Nanos>> {
+    /// When something next happens by the clock alone: a time need is met, a wait ends (of which so much time does not
+    /// count), or content is collected.
+    pub fn next_by_clock(&self, idle_nanos: u64) -> StoreResult<Option<Nanos>> {
         let mut next: Option<Nanos> = None;
         let mut sooner = |at: Nanos| next = Some(next.map_or(at, |other| other.min(at)));
         if let Some(row) = self.tables.waiting().range(WaitingKey::from_first_time())?.next()
@@ -188,7 +189,7 @@ impl<V: TableReads> Db<V> {
             sooner(at);
         }
         if let Some(row) = self.tables.held().first()? {
-            sooner(row.key().until().plus(1));
+            sooner(row.key().until().plus(idle_nanos.saturating_add(1)));
         }
         if let Some(row) = self.tables.unused().first()? {
             sooner(row.key().since().plus(self.policy.grace_nanos));

@@ -1,0 +1,112 @@
+//! `anteroom salvage`: brings everything readable of a damaged data folder into a new one.
+
+use super::CommandResult;
+use crate::context::Context;
+use crate::data_folder::{self, Access};
+use crate::failure::Failure;
+use crate::formatting::{format_count, format_list};
+use crate::master_key_file;
+use crate::progress::ProgressDisplay;
+use clap::Args;
+use node::salvage::{Salvaged, salvage};
+use node::{Clock as _, WriterCore};
+use serde::Serialize;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use store::disk::sync_dir;
+use store::{FolderDisk, MasterKey, Store};
+
+/// Bring everything readable of a damaged data folder into a new folder; the old one is not changed
+///
+/// Events are checked and applied anew, so that the new folder is in order: an event whose need was lost waits for it.
+/// The journal begins anew. The exit code is 3 if something could not be read.
+#[derive(Debug, Args)]
+pub(crate) struct Salvage {
+    /// The new folder, which must be empty or not exist
+    #[arg(value_name = "FOLDER")]
+    into: PathBuf,
+}
+
+/// The exit code when something could not be read.
+pub(super) const INCOMPLETE: u8 = 3;
+
+#[derive(Debug, Serialize)]
+struct Answer {
+    folder: String,
+    #[serde(flatten)]
+    salvaged: Salvaged,
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Salvaged { events, contents, held, damaged } = &self.salvaged;
+        let (events, contents) = (format_count(*events, "event"), format_count(*contents, "content"));
+        writeln!(f, "{events} and {contents} brought into {}", self.folder)?;
+        if *held > 0 {
+            writeln!(f, "{} held there; `anteroom held` shows what they wait for", format_count(*held, "event"))?;
+        }
+        write!(f, "{}", format_list(damaged, "could not be read:", "everything could be read"))
+    }
+}
+
+impl Salvage {
+    pub(super) fn run(&self, context: &Context) -> CommandResult {
+        let (store, _lock) = data_folder::open(context, Access::Write)?;
+        let secret = context.settings.master_key.read_secret()?;
+        let salvaged = salvage_into(context, &store, &self.into, &MasterKey::new(&secret))?;
+        // A key that is in the old folder would be missed when that is deleted.
+        let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        if let Some(file) = context.settings.master_key.key_file()
+            && real(file).starts_with(real(context.data_dir()))
+            && let Some(name) = file.file_name()
+        {
+            master_key_file::write(&self.into.join(name), &secret)?;
+        }
+        let code = if salvaged.damaged.is_empty() { 0 } else { INCOMPLETE };
+        context.print(&Answer { folder: self.into.display().to_string(), salvaged })?;
+        Ok(ExitCode::from(code))
+    }
+}
+
+/// Builds the new folder under another name and renames it when it is whole.
+pub(super) fn salvage_into(
+    context: &Context,
+    from: &Store,
+    into: &Path,
+    master: &MasterKey,
+) -> Result<Salvaged, Failure> {
+    let failed = |why| Failure::file("salvage into", into, &why);
+    if fs::read_dir(into).is_ok_and(|mut entries| entries.next().is_some()) {
+        let what = format!("{} is not empty", into.display());
+        return Err(Failure::new(what, "pass a folder that is empty or does not exist"));
+    }
+    // Without a slash at its end.
+    let into: PathBuf = std::path::absolute(into).map_err(failed)?.components().collect();
+    let mut name = into.file_name().unwrap_or_default().to_owned();
+    name.push(".salvaging");
+    let building = into.with_file_name(name);
+    if building.exists() {
+        fs::remove_dir_all(&building).map_err(failed)?;
+    }
+    data_folder::create(&building)?;
+    let open = || -> Result<Store, Failure> {
+        let disk = FolderDisk::new(&building).map_err(failed)?;
+        Ok(Store::open(Arc::new(disk), master.clone(), context.settings.config.store_options())?)
+    };
+    let db = from.snapshot()?;
+    let taken = open()?.take_over(&db)?;
+    let core = WriterCore::new(open()?);
+    let bar = ProgressDisplay::for_count(context.json, "salvaging events");
+    let mut salvaged = salvage(&db, &core, context.clock.now(), &mut |done| bar.set(done.events))?;
+    drop(bar);
+    salvaged.damaged.splice(..0, taken.damaged);
+    // What lacks its counterpart, because that was damaged, is named too.
+    salvaged.damaged.extend(core.store().verify(context.clock.now())?.problems);
+    drop(core);
+    let placed = fs::rename(&building, &into);
+    placed.and_then(|()| into.parent().map_or(Ok(()), sync_dir)).map_err(failed)?;
+    Ok(salvaged)
+}
