@@ -25,8 +25,33 @@ pub fn met(db: &impl Reads, policy: &Policy, need: Need) -> StoreResult<Vec<Chan
 fn wake_all(db: &impl Reads, need: &Need, waiting: &[Seq]) -> StoreResult<Vec<Change>> {
     let mut changes = Vec::with_capacity(waiting.len() * 4);
     for seq in waiting {
-        changes.extend(wake(db, need, *seq)?);
+        match wake(db, need, *seq) {
+            // One that cannot be read stands in nobody's way.
+            Err(StoreError::Broken(why)) => {
+                changes.push(Change::Waiting(RowChange::Remove, need.clone(), *seq, None));
+                changes.extend(park(db, *seq, why)?);
+            }
+            woken => changes.extend(woken?),
+        }
     }
+    Ok(changes)
+}
+
+/// Leaves an event alone on which a step broke an invariant: it waits for nothing, and is looked at again when somebody
+/// asks. If its row can be read, it says why; otherwise only the list of what is parked does.
+pub fn park(db: &impl Reads, seq: Seq, why: String) -> StoreResult<Vec<Change>> {
+    let mut changes = vec![Change::Ready(RowChange::Remove, seq), Change::Parked(RowChange::Put, seq, why.clone())];
+    if let Ok(Some(row)) = db.event(seq) {
+        if let Stage::Held { unmet, until, .. } = &row.stage {
+            let space = space_of(db, seq, &row).unwrap_or_default();
+            changes.extend(unmet.iter().map(|need| Change::Waiting(RowChange::Remove, need.clone(), seq, space)));
+            changes.push(Change::Held(RowChange::Remove, owner_of(&row), seq, *until));
+        }
+        if let Ok(stage) = row.stage.clone().next(StageInput::Park(why)) {
+            changes.push(Change::Row(seq, Box::new(EventRow { stage, ..row })));
+        }
+    }
+    changes.push(Change::Count("parked"));
     Ok(changes)
 }
 
@@ -57,6 +82,14 @@ pub struct Retry {
 /// looking again finds nothing new unless a row is wrong; an event that really waits keeps its deadline.
 pub fn retry(db: &impl Reads, seq: Seq, now: Nanos) -> StoreResult<Retry> {
     let Some(row) = db.event(seq)? else { return Ok(Retry::default()) };
+    if let Stage::Parked { .. } = &row.stage {
+        let mut draft = EventDraft::new(seq, row);
+        draft.row.stage =
+            draft.row.stage.next(StageInput::Wake).map_err(|edge| StoreError::Broken(edge.to_string()))?;
+        draft.changes.push(Change::Parked(RowChange::Remove, seq, String::new()));
+        draft.changes.push(Change::Ready(RowChange::Put, seq));
+        return Ok(Retry { hunts: Vec::new(), changes: draft.finish() });
+    }
     let Some(space) = space_of(db, seq, &row)? else { return Ok(Retry::default()) };
     let Stage::Held { unmet, until, .. } = row.stage.clone() else {
         let is_missing = row.content == ContentState::Missing;
@@ -116,7 +149,8 @@ pub fn owner_of(row: &EventRow) -> Owner {
 fn held_until(row: &EventRow) -> Nanos {
     match &row.stage {
         Stage::Held { until, .. } => *until,
-        Stage::Ready | Stage::Applied { .. } | Stage::Carried | Stage::Refused { .. } | Stage::Expired => Nanos(0),
+        Stage::Ready | Stage::Applied { .. } | Stage::Carried | Stage::Refused { .. } => Nanos(0),
+        Stage::Expired | Stage::Parked { .. } => Nanos(0),
     }
 }
 
@@ -232,8 +266,14 @@ pub(crate) fn join(db: &impl Reads, policy: &Policy, space: SpaceId, after: Seq)
     let carried = db.carried(&space, after, policy.releases_max)?;
     let mut changes = vec![Change::Task(RowChange::Remove, Task::Join(space, after))];
     for seq in &carried {
-        let Some(mut row) = db.event(*seq)? else {
-            return Err(no_row(*seq));
+        let mut row = match db.event(*seq) {
+            Ok(Some(row)) => row,
+            Err(fault @ (StoreError::Store(_) | StoreError::Full)) => return Err(fault),
+            unreadable => {
+                changes.push(Change::Carried(RowChange::Remove, space, *seq));
+                changes.extend(park(db, *seq, unreadable.err().unwrap_or_else(|| no_row(*seq)).to_string())?);
+                continue;
+            }
         };
         row.stage = row.stage.next(StageInput::Wake).map_err(|edge| StoreError::Broken(edge.to_string()))?;
         changes.push(Change::Carried(RowChange::Remove, space, *seq));

@@ -3,85 +3,13 @@
 //! Every stage has a name, and every pair of stage and input is spelled out; a forbidden edge is a bug, reported as
 //! [`ForbiddenEdge`] and never taken.
 
+mod refusal;
+
+pub use refusal::RefusalReason;
+
 use crate::ids::{Nanos, Stamp};
 use crate::need::Need;
 use std::fmt;
-
-/// Why an event was refused. Refused ids are remembered, and what needs a refused event is refused.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum RefusalReason {
-    /// The space id does not follow from its creator.
-    SpaceId,
-    /// A kind that must name its authority does not, or names several.
-    Authority,
-    /// The authority is not a membership of this space, or not of the author.
-    NotTheirs,
-    /// The role is too small for this kind.
-    Role,
-    /// A needed reference is missing, repeated, of the wrong kind, or in another space.
-    Reference,
-    /// A needed reference is not strictly earlier.
-    Order,
-    /// The author may not change this target.
-    Target,
-    /// A plain event in a sealed space, or a sealed one in an open space.
-    Sealing,
-    /// This kind does not belong into a public space, or into one with members.
-    Place,
-    /// The auxiliary key does not fit the kind.
-    AuxKey,
-    /// The signature or the encoding inside the blob is wrong.
-    Blob,
-    /// It needs an event that was refused.
-    NeedsRefused,
-}
-
-impl RefusalReason {
-    /// Every reason, in the order of their codes.
-    pub const ALL: [RefusalReason; 12] = [
-        RefusalReason::SpaceId,
-        RefusalReason::Authority,
-        RefusalReason::NotTheirs,
-        RefusalReason::Role,
-        RefusalReason::Reference,
-        RefusalReason::Order,
-        RefusalReason::Target,
-        RefusalReason::Sealing,
-        RefusalReason::Place,
-        RefusalReason::AuxKey,
-        RefusalReason::Blob,
-        RefusalReason::NeedsRefused,
-    ];
-
-    /// The byte that stands for it in a row.
-    pub fn code(self) -> u8 {
-        RefusalReason::ALL.iter().position(|why| *why == self).unwrap_or(0) as u8
-    }
-
-    /// The reason of that byte.
-    pub fn from_code(code: u8) -> Option<RefusalReason> {
-        RefusalReason::ALL.get(usize::from(code)).copied()
-    }
-}
-
-impl fmt::Display for RefusalReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            RefusalReason::SpaceId => "its space id does not follow from its creator",
-            RefusalReason::Authority => "it does not name exactly one membership as its authority",
-            RefusalReason::NotTheirs => "its authority is not a membership of the author in this space",
-            RefusalReason::Role => "the role of its authority is too small for this kind",
-            RefusalReason::Reference => "a needed reference is missing, of the wrong kind, or in another space",
-            RefusalReason::Order => "a needed reference is not strictly earlier",
-            RefusalReason::Target => "the author may not change this target",
-            RefusalReason::Sealing => "it is plain in a sealed space, or sealed in an open one",
-            RefusalReason::Place => "this kind does not belong into such a space",
-            RefusalReason::AuxKey => "its auxiliary key does not fit the kind",
-            RefusalReason::Blob => "its signature or encoding is wrong",
-            RefusalReason::NeedsRefused => "it needs an event that was refused",
-        })
-    }
-}
 
 /// Where an event stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -111,6 +39,11 @@ pub enum Stage {
     Expired,
     /// Kept for others, by quota.
     Carried,
+    /// A step broke an invariant on it. It is left alone until somebody asks for another look.
+    Parked {
+        /// What was wrong.
+        why: String,
+    },
 }
 
 /// What can happen to an event.
@@ -137,8 +70,10 @@ pub enum StageInput {
     Expire,
     /// Nobody here can open it.
     Carry,
-    /// The space of a carried event was joined, or its key came: POST looks at it.
+    /// The space of a carried event was joined, its key came, or somebody asks for another look: POST looks at it.
     Wake,
+    /// A step broke an invariant on it, for this reason.
+    Park(String),
 }
 
 /// An edge that does not exist.
@@ -164,7 +99,9 @@ impl Stage {
                 Ok(if unmet.is_empty() { Ready } else { Held { unmet, since, until } })
             }
             // A need met twice, or met for what is past waiting, is normal: arrivals repeat.
-            (stage @ (Ready | Applied { .. } | Carried), In::Met(_)) => Ok(stage),
+            (stage @ (Ready | Applied { .. } | Carried | Parked { .. }), In::Met(_)) => Ok(stage),
+            (Ready | Held { .. } | Carried | Parked { .. }, In::Park(why)) => Ok(Parked { why }),
+            (Parked { .. }, In::Wake) => Ok(Ready),
             (Ready, In::Apply(position)) => Ok(Applied { position }),
             (Ready | Held { .. } | Carried, In::Refuse(why)) => Ok(Refused { why }),
             (Held { .. } | Carried, In::Expire) => Ok(Expired),
@@ -175,9 +112,13 @@ impl Stage {
             (stage @ (Applied { .. } | Carried), input @ In::Hold { .. }) => forbidden(&stage, &input),
             (stage @ (Held { .. } | Applied { .. } | Carried), input @ In::Apply(_)) => forbidden(&stage, &input),
             (stage @ (Ready | Applied { .. } | Carried), input @ In::Renew(_)) => forbidden(&stage, &input),
-            (stage @ Applied { .. }, input @ In::Refuse(_)) => forbidden(&stage, &input),
+            (stage @ Applied { .. }, input @ (In::Refuse(_) | In::Park(_))) => forbidden(&stage, &input),
             (stage @ (Ready | Applied { .. }), input @ In::Expire) => forbidden(&stage, &input),
             (stage @ (Held { .. } | Applied { .. } | Carried), input @ In::Carry) => forbidden(&stage, &input),
+            (
+                stage @ Parked { .. },
+                input @ (In::Hold { .. } | In::Renew(_) | In::Apply(_) | In::Refuse(_) | In::Expire | In::Carry),
+            ) => forbidden(&stage, &input),
             (
                 stage @ (Refused { .. } | Expired),
                 input @ (In::Hold { .. }
@@ -187,7 +128,8 @@ impl Stage {
                 | In::Refuse(_)
                 | In::Expire
                 | In::Carry
-                | In::Wake),
+                | In::Wake
+                | In::Park(_)),
             ) => forbidden(&stage, &input),
         }
     }
@@ -201,6 +143,7 @@ impl Stage {
             Stage::Refused { .. } => "refused",
             Stage::Expired => "expired",
             Stage::Carried => "carried",
+            Stage::Parked { .. } => "parked",
         }
     }
 }

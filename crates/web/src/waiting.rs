@@ -249,6 +249,7 @@ fn stage_step(node: &Node, standing: &StageExplanation) -> Markup {
             StageExplanation::Refused { why } => li.bad { b { "Refused" } ": " (why) ". It will never be valid." },
             StageExplanation::Expired { at } => li { "Expired " (time(*at)) " without what it needed. It may be received again." },
             StageExplanation::Ready => li { "Everything it needs is here; it will be processed in a moment." },
+            StageExplanation::Parked { why } => li { "Parked: a step of the node failed on it (" (why) "). \u{201c}Try now\u{201d} looks at it again." },
             StageExplanation::Carried { space } => li { "Carried for others; nobody on this node can decrypt it."
                 @if let Some(space) = space { " Space " code { (space) } } },
             StageExplanation::Held { since, until, needs, cycles } => {

@@ -50,6 +50,10 @@ impl fmt::Display for Answer {
                 )?;
                 writeln!(f, "it is accepted if it arrives again")?;
             }
+            StageExplanation::Parked { why } => {
+                writeln!(f, "event {id} is parked: a step of the node failed on it: {why}")?;
+                writeln!(f, "`anteroom retry {id}` looks at it again; `anteroom verify` says what is wrong")?;
+            }
             StageExplanation::Ready => writeln!(f, "event {id} is ready: it will be applied as soon as the node runs")?,
             StageExplanation::Carried { space } => {
                 let space = space.as_deref().unwrap_or("unknown");
@@ -72,7 +76,7 @@ impl fmt::Display for Answer {
             }
             StageExplanation::Applied(applied) => write_applied(f, self.now, applied)?,
             StageExplanation::Unknown | StageExplanation::Refused { .. } | StageExplanation::Expired { .. } => {}
-            StageExplanation::Ready | StageExplanation::Carried { .. } => {}
+            StageExplanation::Ready | StageExplanation::Carried { .. } | StageExplanation::Parked { .. } => {}
         }
         if waiters.count > 0 {
             let more = if waiters.and_more { " or more" } else { "" };
@@ -105,6 +109,7 @@ fn write_unmet(f: &mut fmt::Formatter<'_>, now: u64, unmet: &Unmet, depth: usize
     let state = match unmet.state {
         NeedState::Absent => "has not arrived",
         NeedState::Held => "arrived, but is held itself (its needs follow)",
+        NeedState::Parked => "arrived, but a step of the node failed on it; run `anteroom verify`",
         NeedState::Ready => "arrived, about to be applied",
         NeedState::Carried => "arrived, but this node cannot decrypt it",
         NeedState::Met => "available; the event will be released as soon as the node runs",

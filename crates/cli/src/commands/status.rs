@@ -42,6 +42,7 @@ struct Stages {
     held: u64,
     ready: u64,
     carried: u64,
+    parked: u64,
     refused: u64,
     expired: u64,
 }
@@ -107,13 +108,15 @@ fn count_tables(db: &Db<Snapshot>) -> Result<Vec<Table>, Failure> {
 
 fn count_stages(db: &Db<Snapshot>) -> Result<Stages, Failure> {
     let tables = count_tables(db)?;
+    let parked = rows("parked_v1");
     let rows = |name| tables.iter().find(|table| table.name == name).map_or(0, |table| table.rows);
     let (held, ready, carried) = (rows("held_v1"), rows("ready_v1"), rows("carried_v1"));
     Ok(Stages {
-        applied: rows("events_v1").saturating_sub(held + ready + carried),
+        applied: rows("events_v1").saturating_sub(held + ready + carried + parked),
         held,
         ready,
         carried,
+        parked,
         refused: rows("refused_v1"),
         expired: rows("expired_v1"),
     })
@@ -142,13 +145,14 @@ fn measure_sizes(folder: &Path, free_bytes: u64) -> Sizes {
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}, journal position {}", self.data_dir, self.position)?;
-        let Stages { applied, held, ready, carried, refused, expired } = &self.stages;
+        let Stages { applied, held, ready, carried, refused, expired, parked } = &self.stages;
         writeln!(f, "\nevents")?;
         for (stage, rows, meaning) in [
             ("applied", applied, "visible in the views"),
             ("held", held, "waiting for something that has not arrived; see `anteroom held`"),
             ("ready", ready, "all needs met, about to be applied"),
             ("carried", carried, "stored for other nodes, not readable here"),
+            ("parked", parked, "left alone because a step failed on them; see `anteroom verify`"),
             ("refused", refused, "invalid; only their ids are kept"),
             ("expired", expired, "held too long; only their ids are kept"),
         ] {

@@ -41,6 +41,8 @@ pub enum Change {
     Held(RowChange, Owner, Seq, Nanos),
     /// An event is ready for POST, or not any more.
     Ready(RowChange, Seq),
+    /// An event is left alone because a step broke an invariant on it, with why; or it is not any more.
+    Parked(RowChange, Seq, String),
     /// An event is carried for others, or not any more.
     Carried(RowChange, SpaceId, Seq),
     /// An applied event waits for its content, or does not any more.

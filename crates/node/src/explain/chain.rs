@@ -56,6 +56,8 @@ pub enum NeedState {
     Cycle,
     /// Not followed any further.
     Beyond,
+    /// It is here, but a step broke an invariant on it.
+    Parked,
 }
 
 /// What is known of one need.
@@ -158,6 +160,7 @@ fn event_state(db: &Db<Snapshot>, id: &EventId) -> StoreResult<(NeedState, Vec<N
         Stage::Carried => (NeedState::Carried, Vec::new()),
         Stage::Refused { .. } => (NeedState::Refused, Vec::new()),
         Stage::Expired => (NeedState::Absent, Vec::new()),
+        Stage::Parked { .. } => (NeedState::Parked, Vec::new()),
     })
 }
 

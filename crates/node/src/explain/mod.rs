@@ -53,6 +53,8 @@ pub enum StageExplanation {
     Expired { at: u64 },
     /// Its last need was met; POST will look at it again.
     Ready,
+    /// A step broke an invariant on it; it is left alone until somebody asks for another look.
+    Parked { why: String },
     /// It is kept for others: nobody here can open it.
     Carried {
         /// The space it belongs to, as far as its outside tells.
@@ -80,6 +82,7 @@ impl StageExplanation {
             StageExplanation::Expired { .. } => "expired",
             StageExplanation::Ready => "ready",
             StageExplanation::Carried { .. } => "carried",
+            StageExplanation::Parked { .. } => "parked",
             StageExplanation::Held { .. } => "held",
             StageExplanation::Applied(_) => "applied",
         }
@@ -125,6 +128,7 @@ pub fn explain(db: &Db<Snapshot>, id: &EventId) -> StoreResult<Explanation> {
         // Neither is kept; if a row says so all the same, so do we.
         Stage::Refused { why } => StageExplanation::Refused { why: why.to_string() },
         Stage::Expired => StageExplanation::Expired { at: 0 },
+        Stage::Parked { why } => StageExplanation::Parked { why: why.clone() },
     };
     Ok(Explanation { id: *id, standing, arrival: Some(arrival(seq, &row)), waiters })
 }

@@ -158,8 +158,7 @@ pub(super) fn oldest(db: &Db<Snapshot>, waiting: &[Seq]) -> StoreResult<u64> {
     let Some(first) = waiting.first() else { return Ok(0) };
     Ok(db.event(*first)?.map_or(0, |row| match row.stage {
         Stage::Held { since, .. } => since.0,
-        Stage::Ready | Stage::Applied { .. } | Stage::Refused { .. } | Stage::Expired | Stage::Carried => {
-            row.received_at.0
-        }
+        Stage::Ready | Stage::Applied { .. } | Stage::Refused { .. } => row.received_at.0,
+        Stage::Expired | Stage::Carried | Stage::Parked { .. } => row.received_at.0,
     }))
 }

@@ -3,7 +3,7 @@
 pub mod node_commands;
 
 use crate::jobs;
-use crate::pipeline::{STEPS_PER_BATCH_MAX, STOPS_ON_BUGS, go_on};
+use crate::pipeline::{Culprit, STEPS_PER_BATCH_MAX, go_on, set_aside, stops_on_bugs};
 use crate::writer_command::{Answered, AskError, BatchedCommand, CommandEnd, RequestError, Slot, WriterCommand};
 use engine::reads::{Reads as _, StoreError, StoreResult};
 use model::Nanos;
@@ -105,8 +105,17 @@ impl WriterCore {
                 ControlFlow::Continue(commit) if upto < commands.len() => {
                     return Ok(Commit { done: upto + 1, has_more: true, ..commit });
                 }
-                ControlFlow::Continue(commit) => return Ok(commit),
-                ControlFlow::Break(refused) => upto = refused,
+                Ok(ControlFlow::Continue(commit)) => return Ok(commit),
+                Ok(ControlFlow::Break(refused)) => upto = refused,
+                Err(StoreError::Broken(why)) if !stops_on_bugs() => match culprit.take() {
+                    None => return Err(StoreError::Broken(why)),
+                    Some(Culprit::Upkeep(step)) => {
+                        self.store.note_damage(&why);
+                        left_out.insert(step);
+                    }
+                    Some(culprit) => self.store.write(now, |batch| set_aside(batch, culprit, why))?,
+                },
+                Err(fault) => return Err(fault),
             }
         }
     }
@@ -147,7 +156,7 @@ impl WriterCore {
 /// A command that breaks an invariant is parked, which counts as refused; the others commit. Tests stop.
 fn run_or_park(batch: &mut Batch<'_>, command: &mut dyn BatchedCommand) -> StoreResult<CommandEnd> {
     match command.run(batch) {
-        Err(StoreError::Broken(what)) if !STOPS_ON_BUGS => {
+        Err(StoreError::Broken(what)) if !stops_on_bugs() => {
             tracing::error!(what, "a command was parked: it broke an invariant");
             command.park(what);
             Ok(CommandEnd::Refused)

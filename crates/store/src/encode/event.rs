@@ -21,6 +21,8 @@ const LINK_AUTHORITY: u8 = 1;
 const LINK_SUBJECT: u8 = 2;
 /// The inline content begins with a tag that tells its form.
 const FLAG_AT_REST: u8 = 8;
+/// Why an event is parked is told in at most so many bytes.
+const WHY_BYTES_MAX: usize = 500;
 /// The event gives a role, which is said.
 const FLAG_GRANTS: u8 = 16;
 
@@ -63,6 +65,12 @@ fn encode_stage(stage: &Stage, out: &mut Vec<u8>) {
             out.extend(position.to_be_bytes());
         }
         Stage::Carried => out.push(3),
+        Stage::Parked { why } => {
+            let why = &why.as_bytes()[..why.floor_char_boundary(WHY_BYTES_MAX)];
+            out.push(5);
+            out.extend((why.len() as u16).to_be_bytes());
+            out.extend(why);
+        }
         // Refused and expired events have no row.
         Stage::Refused { .. } | Stage::Expired => out.push(4),
     }
@@ -143,6 +151,10 @@ fn decode_stage(reader: &mut ByteReader<'_>) -> Result<Stage, TooShort> {
         }
         2 => Stage::Applied { position: reader.u64()? },
         3 => Stage::Carried,
+        5 => {
+            let length = usize::from(reader.u16()?);
+            Stage::Parked { why: String::from_utf8_lossy(reader.bytes(length)?).into_owned() }
+        }
         _ => return Err(TooShort),
     })
 }

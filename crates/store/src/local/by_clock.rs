@@ -100,8 +100,16 @@ impl Batch<'_> {
             old.push(key.seq());
         }
         let policy = self.db.policy;
-        for seq in &old {
-            let changes = release::expire(&self.db, &policy, *seq, self.now)?;
+        for (until, seq) in &old {
+            let changes = match release::expire(&self.db, &policy, *seq, self.now) {
+                // A wait that cannot be ended in order is ended without what cannot be read.
+                Err(StoreError::Broken(why)) => {
+                    self.db.tables.held.remove(HeldKey::new(*until, *seq))?;
+                    self.db.held_total = self.db.held_total.saturating_sub(1);
+                    release::park(&self.db, *seq, why)?
+                }
+                changes => changes?,
+            };
             self.apply(changes)?;
         }
         Ok(old.len())
@@ -125,6 +133,7 @@ impl Batch<'_> {
         if !old.is_empty() {
             self.touch();
             self.trim_blocks(&old)?;
+            self.write_journal_entries()?;
         }
         Ok(old.len())
     }
@@ -133,7 +142,6 @@ impl Batch<'_> {
     fn trim_blocks(&mut self, trimmed: &[(u64, model::SpaceNo)]) -> StoreResult<()> {
         let first = self.db.tables.journal.first()?.map_or(u64::MAX, |row| row.key().number());
         let first_block = first / JOURNAL_BLOCK;
-            self.write_journal_entries()?;
         let mut left = BTreeSet::new();
         let rest_of_block =
             JournalNo::new(first)..JournalNo::new(first_block.saturating_add(1).saturating_mul(JOURNAL_BLOCK));

@@ -27,7 +27,8 @@ impl<V: TableReads> Db<V> {
         let ready = self.tables.ready().len()?;
         let (held, carried) = (self.held_total()?, self.carried_total()?);
         let all = self.tables.events().len()?;
-        let applied = all.saturating_sub(held).saturating_sub(carried).saturating_sub(ready);
+        let parked = self.tables.parked().len()?;
+        let applied = all.saturating_sub(held).saturating_sub(carried).saturating_sub(ready).saturating_sub(parked);
         let refused = self.tables.refused().len()?;
         let expired = self.tables.expired().len()?;
         Ok([
@@ -37,6 +38,7 @@ impl<V: TableReads> Db<V> {
             ("carried", carried),
             ("refused", refused),
             ("expired", expired),
+            ("parked", parked),
         ])
     }
 

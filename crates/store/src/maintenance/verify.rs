@@ -218,6 +218,12 @@ impl Check<'_> {
     }
 
     fn held_event(&mut self, seq: Seq, row: &EventRow, unmet: &[Need], until: Nanos) -> StoreResult<()> {
+            Stage::Parked { why } => {
+                self.wrong(format!("{seq}: parked, because {why}; `anteroom retry {}` looks at it again", row.id));
+                let is_listed = db.tables.parked().contains(EventNo::new(seq))?;
+                self.require(is_listed, || format!("{seq}: parked but not listed"));
+                Ok(())
+            }
         let db = self.db;
         self.held += 1;
         self.require(!unmet.is_empty(), || format!("{seq}: held for nothing"));

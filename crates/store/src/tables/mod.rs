@@ -266,6 +266,8 @@ tables! {
     /// (space, need): what events of that space wait for and is not here, which is what hunts ask for. Agrees with
     /// `hunters` and `ids`.
     Local hunted: HuntedKey<'static> => () = "hunted_v1";
+    /// Numbers of events on which a step broke an invariant, with what was wrong.
+    Local parked: EventNo => Bytes = "parked_v1";
     /// (deadline, number): held events by when their wait ends.
     Local held: HeldKey => () = "held_v1";
     /// (owner, number): held events by who answers for them.

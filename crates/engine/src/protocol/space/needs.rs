@@ -57,6 +57,7 @@ fn is_met<R: Reads>(db: &R, row: &EventRow, is_first: bool) -> StoreResult<bool>
         }
         Stage::Applied { .. } => true,
         Stage::Held { .. } | Stage::Ready if is_planted(PlantedBug::ReleaseOnReady) => row.meta.is_some(),
-        Stage::Held { .. } | Stage::Ready | Stage::Refused { .. } | Stage::Expired | Stage::Carried => false,
+        Stage::Held { .. } | Stage::Ready | Stage::Refused { .. } | Stage::Expired => false,
+        Stage::Carried | Stage::Parked { .. } => false,
     })
 }
