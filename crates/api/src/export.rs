@@ -68,6 +68,7 @@ fn page(state: &ServerState, space: &SpaceId, user: &str, query: &PageQuery) -> 
             ShownContent::Absent => ("missing", Value::Null),
             ShownContent::Invalid => ("invalid", Value::Null),
             ShownContent::Deleted(_) => ("deleted", Value::Null),
+            ShownContent::Damaged => ("damaged", Value::Null),
         };
         let about = meta.subject.map(|subject| db.id_of(subject)).transpose()?.map(|id| id.to_string());
         let kind = meta.kind.to_string();

@@ -75,6 +75,22 @@ pub(crate) fn escape_controls(text: &str) -> String {
     escaped
 }
 
+/// A list under a heading, its first lines at least; another text if there is nothing.
+pub(crate) fn format_list(items: &[String], heading: &str, nothing: &str) -> String {
+    const LINES_MAX: usize = 100;
+    if items.is_empty() {
+        return nothing.to_owned();
+    }
+    let more = items.len().saturating_sub(LINES_MAX);
+    let lines = items.iter().take(LINES_MAX).map(|item| format!("  {}", escape_controls(item)));
+    let more = (more > 0).then(|| format!("  and {more} more"));
+    std::iter::once(format!("{} {heading}", format_count(items.len() as u64, "item")))
+        .chain(lines)
+        .chain(more)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

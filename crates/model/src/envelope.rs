@@ -12,7 +12,7 @@ use crate::limits::{
 };
 use crate::payload::{BadPayload, Payload};
 use crate::reader::{ByteReader, TooShort};
-use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+use ed25519_dalek::{Signature, Signer, SigningKey};
 
 const SIGNATURE_TAG: &[u8] = b"anteroom envelope v1\0";
 

@@ -20,9 +20,10 @@ pub mod fetch;
 pub mod jobs;
 mod locks;
 mod options;
-mod pipeline;
+pub mod pipeline;
 mod receive;
 pub mod running;
+pub mod salvage;
 #[cfg(feature = "search")]
 pub mod search;
 mod threads;

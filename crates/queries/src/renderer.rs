@@ -85,6 +85,7 @@ impl<V: TableReads> Renderer<'_, V> {
             ShownContent::Absent => ("missing", None),
             ShownContent::Invalid => ("invalid", None),
             ShownContent::Deleted(_) => ("deleted", None),
+            ShownContent::Damaged => ("damaged", None),
         };
         let deleted = state == "deleted" || content.as_ref().is_some_and(|content| content.deleted);
         let body = match (&content, &found.content) {
@@ -288,7 +289,9 @@ fn whole(bytes: &[u8]) -> Option<Box<RawValue>> {
 fn object(shown: &ShownContent) -> serde_json::Map<String, Value> {
     match shown {
         ShownContent::Here(bytes) => serde_json::from_slice(bytes).unwrap_or_default(),
-        ShownContent::Absent | ShownContent::Invalid | ShownContent::Deleted(_) => serde_json::Map::new(),
+        ShownContent::Absent | ShownContent::Invalid | ShownContent::Deleted(_) | ShownContent::Damaged => {
+            serde_json::Map::new()
+        }
     }
 }
 

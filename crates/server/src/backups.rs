@@ -124,6 +124,22 @@ impl Backups {
         state.last = Some(made);
     }
 
+    /// Notes that there is one that lacks what could not be read. It counts as none.
+    fn incomplete(&self, made: FinishedBackup) {
+        let (damaged, first) = (made.done.damaged, made.done.first_damaged.first().cloned().unwrap_or_default());
+        tracing::error!(
+            file = %made.file.display(),
+            damaged,
+            first,
+            "a backup lacks what could not be read; run `anteroom verify`"
+        );
+        let mut state = self.locked();
+        state.failures += 1;
+        let why = format!("the backup lacks {damaged} of what is stored: {first}");
+        state.last_failure = Some((made.at, why));
+        state.last = Some(made);
+    }
+
     /// Notes that there is none.
     fn failed(&self, why: &BackupError, now: Nanos) {
         tracing::warn!(%why, what_to_do = why.what_to_do(), "a backup failed");
@@ -139,6 +155,7 @@ impl Backups {
         let made = self.attempt(file, at).map(|done| FinishedBackup { file: file.to_owned(), at, done });
         drop(permit);
         match &made {
+            Ok(made) if made.done.damaged > 0 => self.incomplete(made.clone()),
             Ok(made) => self.succeeded(made.clone()),
             Err(why) => self.failed(why, self.node.now()),
         }

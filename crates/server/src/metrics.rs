@@ -3,7 +3,8 @@
 
 use crate::problem::Problem;
 use crate::request_metrics::{
-    BACKUP_AT, BACKUP_BYTES, BACKUP_FAILURES, DROPS, EVENTS, HOLDS, JOURNAL, OLDEST, QUEUE, STREAMS, WAITING, seconds,
+    BACKUP_AT, BACKUP_BYTES, BACKUP_FAILURES, CLOCK_BEHIND, CLOCK_JUMP, DAMAGE, DROPS, EVENTS, HOLDS, JOURNAL, OLDEST,
+    QUEUE, STREAMS, WAITING, seconds,
 };
 use crate::state::{ServerState, SharedState};
 use axum::extract::State;
@@ -35,11 +36,11 @@ fn render(state: &ServerState) -> Result<String, Problem> {
         }
     }
     request_metrics.gauge(QUEUE, &[], state.node.queue_depth() as f64);
-    request_metrics.gauge(STREAMS, &[], state.hub.subscribers() as f64);
     request_metrics.gauge(DAMAGE, &[], state.node.store().damage_count() as f64);
     let jump = state.node.clock_jump().map_or(0, |jump| jump.by_nanos);
     request_metrics.gauge(CLOCK_JUMP, &[], jump as f64 / 1e9);
     request_metrics.gauge(CLOCK_BEHIND, &[], seconds(state.node.clock_behind().0));
+    request_metrics.gauge(STREAMS, &[], state.hub.subscribers() as f64);
     request_metrics.gauge(JOURNAL, &[], db.position()?.number as f64);
     let backups = state.backups.state();
     let (at, bytes) = backups.newest.unwrap_or_default();

@@ -32,7 +32,7 @@ pub(crate) const BACKUP_BYTES: &str = "anteroom_backup_last_bytes";
 pub(crate) const BACKUP_FAILURES: &str = "anteroom_backup_failures_total";
 
 /// Every family that is a gauge, with what it means.
-const GAUGES: [(&str, &str); 8] = [
+const GAUGES: [(&str, &str); 11] = [
     (EVENTS, "Events by stage; of refused and expired ones only what is still remembered"),
     (WAITING, "Events by kind of need that they wait for, among the thousand that have waited longest"),
     (OLDEST, "For how long the oldest of them has waited"),

@@ -16,7 +16,7 @@ use queries::cache::RenderCache;
 use queries::live::LiveHub;
 use std::sync::Arc;
 use store::shared::api_keys::ApiKey;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 /// What all requests share.
 pub struct ServerState {

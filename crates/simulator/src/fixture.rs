@@ -268,6 +268,7 @@ impl NodeFixture {
                     let text = match &message.content {
                         ShownContent::Here(bytes) => String::from_utf8_lossy(bytes).into_owned(),
                         ShownContent::Absent => "absent".into(),
+                        ShownContent::Damaged => "damaged".into(),
                         ShownContent::Invalid => "invalid".into(),
                         ShownContent::Deleted(by) => format!("deleted by {}", name_of(by.id)),
                     };

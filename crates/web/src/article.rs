@@ -52,6 +52,7 @@ pub(crate) fn body_html(space: &str, message: &Message) -> Markup {
                 p.note.waits { "Its content has not arrived yet. " a href={ "/s/" (space) "/m/" (message.event) } { "Why?" } }
             };
         }
+        "damaged" => return html! { p.note { "This message cannot be read: what the node stored of it is damaged." } },
         "invalid" => return html! { p.note { "Its content does not match its signature." } },
         _ => {}
     }

@@ -38,6 +38,10 @@ pub(crate) struct BackupMade {
     /// Rows of all tables.
     rows: u64,
     content_files: u64,
+    /// How much could not be read, and is missing in it.
+    damaged: u64,
+    /// The first of that.
+    first_damaged: Vec<String>,
 }
 
 /// A backup that is being written.
@@ -81,7 +85,15 @@ fn text(path: &Path) -> String {
 
 fn made_backup(made: &FinishedBackup) -> BackupMade {
     let FinishedBackup { file, at, done } = made;
-    BackupMade { name: text(file), ts: at.0, bytes: done.bytes, rows: done.rows, content_files: done.files }
+    BackupMade {
+        name: text(file),
+        ts: at.0,
+        bytes: done.bytes,
+        rows: done.rows,
+        content_files: done.files,
+        damaged: done.damaged,
+        first_damaged: done.first_damaged.clone(),
+    }
 }
 
 pub(crate) async fn status(State(state): State<SharedState>) -> Json<BackupStatus> {

@@ -1,6 +1,7 @@
 //! Administration of a space by its admin keys, and of the node by the operator.
 
 pub(crate) mod backups;
+pub(crate) mod commands;
 pub(crate) mod explorer;
 pub(crate) mod identities;
 pub(crate) mod jobs;

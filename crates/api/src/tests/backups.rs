@@ -56,8 +56,15 @@ async fn what_the_operator_asks_for_is_written_and_can_be_restored() {
     let (new, master) = (folder.path().join("new"), MasterKey::new(&[5; 32]));
     let digest = home.state.node.snapshot().and_then(|db| db.digest()).expect("a digest").to_string();
     let now = home.state.node.now();
-    let restored =
-        store::maintenance::backup::restore(&file, &new, &master, store::StoreOptions::default(), now, &mut |_| ());
+    let restored = store::maintenance::backup::restore(
+        &file,
+        &new,
+        &master,
+        store::StoreOptions::default(),
+        false,
+        now,
+        &mut |_| (),
+    );
     assert_eq!(restored.expect("restored").digest, digest);
 }
 

@@ -1,10 +1,11 @@
 //! `anteroom backup`: writes a backup, with or without a running node.
 
 use super::CommandResult;
+use super::salvage::INCOMPLETE;
 use crate::context::Context;
 use crate::data_folder::{self, Access};
 use crate::failure::Failure;
-use crate::formatting::{format_count, format_size};
+use crate::formatting::{format_count, format_list, format_size};
 use crate::operator_client::OperatorClient;
 use crate::progress::ProgressDisplay;
 use clap::Args;
@@ -18,7 +19,8 @@ use std::process::ExitCode;
 /// Back up the data folder to one new file, and verify the file by reading it back
 ///
 /// A running node writes the file itself and continues to serve; the path must be valid for that process. The backup
-/// does not contain the master key, which is needed to restore it: keep the recovery text.
+/// does not contain the master key, which is needed to restore it: keep the recovery text. What is damaged and cannot be
+/// read is named and left out; the exit code is then 3.
 #[derive(Debug, Args)]
 pub(crate) struct Backup {
     /// The file to write
@@ -32,13 +34,20 @@ struct Answer {
     rows: u64,
     content_files: u64,
     bytes: u64,
+    damaged: u64,
+    first_damaged: Vec<String>,
 }
 
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (rows, files) = (format_count(self.rows, "row"), format_count(self.content_files, "content file"));
         writeln!(f, "{} written and verified: {rows}, {files}, {}", self.file, format_size(self.bytes))?;
-        write!(f, "to restore it you need the master key or its recovery text, which the backup does not contain")
+        write!(f, "to restore it you need the master key or its recovery text, which the backup does not contain")?;
+        if self.damaged > 0 {
+            let damaged = format_list(&self.first_damaged, "could not be read; the backup lacks:", "");
+            write!(f, "\n{damaged}\nkeep your earlier backups; `anteroom verify` says more")?;
+        }
+        Ok(())
     }
 }
 
@@ -52,7 +61,7 @@ impl Backup {
         }?;
         drop(bar);
         context.print(&answer)?;
-        Ok(ExitCode::SUCCESS)
+        Ok(if answer.damaged == 0 { ExitCode::SUCCESS } else { ExitCode::from(INCOMPLETE) })
     }
 
     fn request_from_node(&self, client: &OperatorClient, bar: &ProgressDisplay) -> Result<Answer, Failure> {
@@ -69,6 +78,8 @@ impl Backup {
             rows: number("rows"),
             content_files: number("content_files"),
             bytes: number("bytes"),
+            damaged: number("damaged"),
+            first_damaged: serde_json::from_value(made["first_damaged"].clone()).unwrap_or_default(),
         })
     }
 
@@ -80,6 +91,8 @@ impl Backup {
             rows: done.rows,
             content_files: done.files,
             bytes: done.bytes,
+            damaged: done.damaged,
+            first_damaged: done.first_damaged,
         })
     }
 }

@@ -1,15 +1,14 @@
 //! `anteroom explain`: the stage of an event and the reasons for it.
 
-use super::CommandResult;
 use crate::context::Context;
 use crate::data_folder;
+use crate::failure::Failure;
 use crate::formatting::{format_count, format_duration, format_hunt, format_size, format_time_relative};
 use clap::Args;
 use model::{EventId, Need};
 use node::explain::{Applied, Explanation, HuntState, NeedState, NotCounting, StageExplanation, Unmet, explain};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::process::ExitCode;
 
 /// Explain the stage of an event: what it waits for, whether it counts, and the state of its content
 #[derive(Debug, Args, Serialize, Deserialize)]
@@ -28,11 +27,11 @@ struct Answer {
 }
 
 impl Explain {
-    pub(super) fn run(&self, context: &Context) -> CommandResult {
-        let (db, _store, _lock) = data_folder::open_snapshot(context)?;
+    pub(super) fn run(&self, context: &Context) -> Result<u8, Failure> {
+        let (db, _store) = data_folder::open_snapshot(context)?;
         let answer = Answer { explanation: explain(&db, &self.id)?, now: context.now() };
         context.print(&answer)?;
-        Ok(ExitCode::SUCCESS)
+        Ok(0)
     }
 }
 
@@ -50,11 +49,11 @@ impl fmt::Display for Answer {
                 )?;
                 writeln!(f, "it is accepted if it arrives again")?;
             }
+            StageExplanation::Ready => writeln!(f, "event {id} is ready: it will be applied as soon as the node runs")?,
             StageExplanation::Parked { why } => {
                 writeln!(f, "event {id} is parked: a step of the node failed on it: {why}")?;
                 writeln!(f, "`anteroom retry {id}` looks at it again; `anteroom verify` says what is wrong")?;
             }
-            StageExplanation::Ready => writeln!(f, "event {id} is ready: it will be applied as soon as the node runs")?,
             StageExplanation::Carried { space } => {
                 let space = space.as_deref().unwrap_or("unknown");
                 writeln!(f, "event {id} is carried for other nodes: this node cannot decrypt it (space {space})")?;
@@ -109,8 +108,8 @@ fn write_unmet(f: &mut fmt::Formatter<'_>, now: u64, unmet: &Unmet, depth: usize
     let state = match unmet.state {
         NeedState::Absent => "has not arrived",
         NeedState::Held => "arrived, but is held itself (its needs follow)",
-        NeedState::Parked => "arrived, but a step of the node failed on it; run `anteroom verify`",
         NeedState::Ready => "arrived, about to be applied",
+        NeedState::Parked => "arrived, but a step of the node failed on it; run `anteroom verify`",
         NeedState::Carried => "arrived, but this node cannot decrypt it",
         NeedState::Met => "available; the event will be released as soon as the node runs",
         NeedState::Refused => "refused; events that need it will be refused too",

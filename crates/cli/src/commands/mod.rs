@@ -24,6 +24,7 @@ mod restore;
 mod retry;
 mod rewrap;
 mod rotate;
+mod salvage;
 mod show;
 mod start;
 mod status;
@@ -32,8 +33,8 @@ mod verify;
 use crate::context::Context;
 use crate::failure::Failure;
 use clap::Subcommand;
-use std::process::ExitCode;
 use in_node::NodeCommand;
+use std::process::ExitCode;
 
 /// The exit code, or an error to print.
 pub(crate) type CommandResult = Result<ExitCode, Failure>;
@@ -55,6 +56,7 @@ pub(crate) enum Command {
     RebuildViews(rebuild_views::RebuildViews),
     Backup(backup::Backup),
     Restore(restore::Restore),
+    Salvage(salvage::Salvage),
     Encrypt(encrypt::Encrypt),
     Rotate(rotate::Rotate),
     Rewrap(rewrap::Rewrap),
@@ -87,6 +89,7 @@ pub(crate) fn run(context: &Context, command: Option<Command>) -> CommandResult 
         Command::RebuildViews(command) => command.run(context),
         Command::Backup(command) => command.run(context),
         Command::Restore(command) => command.run(context),
+        Command::Salvage(command) => command.run(context),
         Command::Encrypt(command) => command.run(context),
         Command::Rotate(command) => command.run(context),
         Command::Rewrap(command) => command.run(context),

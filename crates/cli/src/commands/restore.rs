@@ -1,9 +1,10 @@
 //! `anteroom restore`: creates a data folder from a backup.
 
 use super::CommandResult;
+use super::salvage::{INCOMPLETE, salvage_into};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::formatting::{format_count, format_time};
+use crate::formatting::{format_count, format_list, format_time};
 use crate::master_key_file;
 use crate::master_key_source::MasterKeySource;
 use crate::progress::ProgressDisplay;
@@ -11,10 +12,11 @@ use clap::Args;
 use node::Clock as _;
 use serde::Serialize;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use store::MasterKey;
+use std::sync::Arc;
 use store::maintenance::backup::{Restored, restore};
+use store::{FolderDisk, MasterKey, Store};
 
 /// Create a data folder from a backup; the folder must be empty or not exist
 ///
@@ -27,6 +29,9 @@ pub(crate) struct Restore {
     /// The recovery text of the master key, which is then written to the key file; `-` reads the text from standard input
     #[arg(long, value_name = "TEXT")]
     recover: Option<String>,
+    /// Restore a backup that lacks what could not be read when it was made, and bring the rest in order as `salvage` does
+    #[arg(long)]
+    incomplete: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -38,6 +43,7 @@ struct Answer {
     content_files: u64,
     epoch: u64,
     digest: String,
+    damaged: Vec<String>,
 }
 
 impl fmt::Display for Answer {
@@ -46,7 +52,15 @@ impl fmt::Display for Answer {
         writeln!(f, "{} restored from a backup of {}", self.data_dir, format_time(self.backup_created_at))?;
         writeln!(f, "  {rows}, {files}; verified; journal epoch {}", self.epoch)?;
         writeln!(f, "  digest of all views {}", self.digest)?;
-        write!(f, "  master key {}", self.master_key)
+        write!(f, "  master key {}", self.master_key)?;
+        match self.damaged.as_slice() {
+            [] => Ok(()),
+            damaged => write!(
+                f,
+                "\n{}",
+                format_list(damaged, "could not be read when the backup was made, or could not be brought in:", "")
+            ),
+        }
     }
 }
 
@@ -67,14 +81,49 @@ impl Restore {
         let bar = ProgressDisplay::for_bytes(context.json, "checking the backup", total);
         let options = context.settings.config.store_options();
         let now = context.clock.now();
-        let restored = restore(&self.file, context.data_dir(), &master, options, now, &mut |bytes| bar.set(bytes))?;
+        let mut progress = |bytes| bar.set(bytes);
+        let folder = context.data_dir();
+        let incomplete = incomplete_name(folder)?;
+        // What lacks something is put in order beside its place.
+        let into = if self.incomplete { incomplete.as_path() } else { folder };
+        let restored = restore(&self.file, into, &master, options, self.incomplete, now, &mut progress)?;
         drop(bar);
+        let mut answer = describe(context, &restored);
+        if self.incomplete {
+            put_in_order(context, &master, &incomplete, &mut answer)?;
+        }
         if let (Some(secret), Some(file)) = (&recovered, source.key_file()) {
             master_key_file::write(file, secret)?;
         }
-        context.print(&describe(context, &restored))?;
-        Ok(ExitCode::SUCCESS)
+        context.print(&answer)?;
+        Ok(if answer.damaged.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(INCOMPLETE) })
     }
+}
+
+fn incomplete_name(folder: &Path) -> Result<PathBuf, Failure> {
+    let folder: PathBuf =
+        std::path::absolute(folder).map_err(|why| Failure::file("restore into", folder, &why))?.components().collect();
+    let mut name = folder.file_name().unwrap_or_default().to_owned();
+    name.push(".incomplete");
+    Ok(folder.with_file_name(name))
+}
+
+/// Brings what was restored with gaps into the folder, in order.
+fn put_in_order(context: &Context, master: &MasterKey, incomplete: &Path, answer: &mut Answer) -> Result<(), Failure> {
+    let folder = context.data_dir();
+    let failed = |why| Failure::file("put in order", incomplete, &why);
+    let disk = FolderDisk::new(incomplete).map_err(failed)?;
+    let store = Store::open(Arc::new(disk), master.clone(), context.settings.config.store_options())?;
+    let salvaged = salvage_into(context, &store, folder, master)?;
+    drop(store);
+    std::fs::remove_dir_all(incomplete).map_err(failed)?;
+    answer.damaged.extend(salvaged.damaged);
+    let disk = FolderDisk::new(folder).map_err(failed)?;
+    let store = Store::open(Arc::new(disk), master.clone(), context.settings.config.store_options())?;
+    let db = store.snapshot()?;
+    answer.epoch = db.position()?.epoch;
+    answer.digest = db.digest()?.to_string();
+    Ok(())
 }
 
 fn read_existing_key(source: &MasterKeySource) -> Result<MasterKey, Failure> {
@@ -96,5 +145,6 @@ fn describe(context: &Context, restored: &Restored) -> Answer {
         content_files: restored.files,
         epoch: restored.epoch,
         digest: restored.digest.clone(),
+        damaged: restored.damaged.clone(),
     }
 }

@@ -1,6 +1,5 @@
 //! `anteroom show`: prints one event.
 
-use super::CommandResult;
 use crate::context::Context;
 use crate::data_folder;
 use crate::failure::Failure;
@@ -13,7 +12,6 @@ use model::payload::Payload;
 use model::{Envelope, EventId, Seq};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::process::ExitCode;
 use store::Db;
 use store::tables::Snapshot;
 use store::views::messages::ShownContent;
@@ -73,8 +71,8 @@ enum Body {
 }
 
 impl Show {
-    pub(super) fn run(&self, context: &Context) -> CommandResult {
-        let (db, _store, _lock) = data_folder::open_snapshot(context)?;
+    pub(super) fn run(&self, context: &Context) -> Result<u8, Failure> {
+        let (db, _store) = data_folder::open_snapshot(context)?;
         let found = match db.seq(&self.id)? {
             Some(seq) => db.event(seq)?.map(|row| (seq, row)),
             None => None,
@@ -82,7 +80,7 @@ impl Show {
         let Some((seq, row)) = found else { return Err(unknown_event(&db, &self.id)?) };
         let answer = describe_event(&db, seq, &row)?;
         context.print(&answer)?;
-        Ok(ExitCode::SUCCESS)
+        Ok(0)
     }
 }
 
@@ -176,6 +174,7 @@ fn read_body(db: &Db<Snapshot>, seq: Seq, row: &EventRow) -> Read<Body> {
         },
         ShownContent::Absent => Body::None("its content has not arrived or was pruned".into()),
         ShownContent::Invalid => Body::None("its content is not valid for its kind".into()),
+        ShownContent::Damaged => Body::None("what is stored of it is damaged; run `anteroom verify`".into()),
         ShownContent::Deleted(by) => Body::None(format!("deleted by event {}", by.id)),
     })
 }

@@ -1,6 +1,5 @@
 //! `anteroom status`: counts and sizes of the data folder.
 
-use super::CommandResult;
 use crate::context::Context;
 use crate::data_folder;
 use crate::failure::Failure;
@@ -11,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
-use std::process::ExitCode;
 use store::Db;
 use store::tables::{Snapshot, TableClass, census};
 
@@ -42,9 +40,9 @@ struct Stages {
     held: u64,
     ready: u64,
     carried: u64,
-    parked: u64,
     refused: u64,
     expired: u64,
+    parked: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -71,8 +69,8 @@ struct Sizes {
 }
 
 impl Status {
-    pub(super) fn run(&self, context: &Context) -> CommandResult {
-        let (db, store, _lock) = data_folder::open_snapshot(context)?;
+    pub(super) fn run(&self, context: &Context) -> Result<u8, Failure> {
+        let (db, store) = data_folder::open_snapshot(context)?;
         let answer = Answer {
             data_dir: context.data_dir().display().to_string(),
             position: db.position()?.to_string(),
@@ -85,7 +83,7 @@ impl Status {
             digest: if self.digest { Some(db.digest()?.to_string()) } else { None },
         };
         context.print(&answer)?;
-        Ok(ExitCode::SUCCESS)
+        Ok(0)
     }
 }
 
@@ -108,17 +106,17 @@ fn count_tables(db: &Db<Snapshot>) -> Result<Vec<Table>, Failure> {
 
 fn count_stages(db: &Db<Snapshot>) -> Result<Stages, Failure> {
     let tables = count_tables(db)?;
-    let parked = rows("parked_v1");
     let rows = |name| tables.iter().find(|table| table.name == name).map_or(0, |table| table.rows);
     let (held, ready, carried) = (rows("held_v1"), rows("ready_v1"), rows("carried_v1"));
+    let parked = rows("parked_v1");
     Ok(Stages {
         applied: rows("events_v1").saturating_sub(held + ready + carried + parked),
         held,
         ready,
         carried,
-        parked,
         refused: rows("refused_v1"),
         expired: rows("expired_v1"),
+        parked,
     })
 }
 
@@ -152,9 +150,9 @@ impl fmt::Display for Answer {
             ("held", held, "waiting for something that has not arrived; see `anteroom held`"),
             ("ready", ready, "all needs met, about to be applied"),
             ("carried", carried, "stored for other nodes, not readable here"),
-            ("parked", parked, "left alone because a step failed on them; see `anteroom verify`"),
             ("refused", refused, "invalid; only their ids are kept"),
             ("expired", expired, "held too long; only their ids are kept"),
+            ("parked", parked, "left alone because a step failed on them; see `anteroom verify`"),
         ] {
             writeln!(f, "  {stage:<10}{rows:>12}  {meaning}")?;
         }

@@ -32,7 +32,7 @@ pub fn is_deleted<V: TableReads>(db: &Db<V>, message: Seq) -> StoreResult<bool> 
         ShownContent::Deleted(_) => true,
         // Only a version deletes: a first version with these bytes is a message that says nothing.
         ShownContent::Here(_) => latest.is_some() && is_deleted_version(&shown),
-        ShownContent::Absent | ShownContent::Invalid => false,
+        ShownContent::Absent | ShownContent::Invalid | ShownContent::Damaged => false,
     })
 }
 

@@ -143,7 +143,7 @@ pub fn is_private<V: TableReads>(db: &Db<V>, thread: Seq, space: SpaceNo) -> Sto
 pub fn privacy(said: Option<&ShownContent>) -> Option<bool> {
     match said? {
         ShownContent::Here(bytes) => says_private(bytes),
-        ShownContent::Absent | ShownContent::Invalid | ShownContent::Deleted(_) => Some(true),
+        ShownContent::Absent | ShownContent::Invalid | ShownContent::Deleted(_) | ShownContent::Damaged => Some(true),
     }
 }
 
@@ -165,16 +165,25 @@ fn participates<V: TableReads>(db: &Db<V>, thread: Seq, meta: &Meta, identity: O
     Ok(participants(db, thread, meta.space)?.contains(identity))
 }
 
-/// The identities that take part in a thread: the latest list, or the one it was opened with; of a direct conversation
-/// always the latter.
-pub fn participants<V: TableReads>(db: &Db<V>, thread: Seq, space: SpaceNo) -> StoreResult<Vec<Identity>> {
+/// What says who takes part in a thread.
+pub(super) fn list_of_participants<V: TableReads>(
+    db: &Db<V>,
+    thread: Seq,
+    space: SpaceNo,
+) -> StoreResult<ShownContent> {
     let register = Register::ThreadField(thread, ThreadField::Participants.code());
-    let is_direct = db.is_direct(thread)?;
-    let from = match is_direct {
+    let from = match db.is_direct(thread)? {
         true => thread,
         false => db.register(space, register)?.map_or(thread, |(_, winner)| winner),
     };
-    let ShownContent::Here(bytes) = db.shown(from)? else { return Ok(Vec::new()) };
+    db.shown(from)
+}
+
+/// The identities that take part in a thread: the latest list, or the one it was opened with; of a direct conversation
+/// always the latter.
+pub fn participants<V: TableReads>(db: &Db<V>, thread: Seq, space: SpaceNo) -> StoreResult<Vec<Identity>> {
+    let is_direct = db.is_direct(thread)?;
+    let ShownContent::Here(bytes) = list_of_participants(db, thread, space)? else { return Ok(Vec::new()) };
     let Ok(content) = model::body::decode(&bytes) else { return Ok(Vec::new()) };
     let listed = content["participants"].as_array().into_iter().flatten();
     let mut participants = Vec::new();

@@ -1,12 +1,14 @@
 //! Who takes part: users that a request names, as the identities that events name.
 
 use crate::commands::conversation::CommandContext;
+use crate::commands::lookup::list_of_participants;
 use crate::commands::{CommandError, names, users};
 use engine::access::{Action, Decision, Facts, decide};
-use engine::reads::Reads as _;
+use engine::reads::{Reads as _, StoreError};
 use model::{Identity, Seq};
 use serde_json::{Map, Value};
 use store::Batch;
+use store::views::messages::ShownContent;
 
 /// Who takes part in a thread and who sees it. Both are said together, so that they outlive what the thread was opened
 /// with; what is not to change is said again.
@@ -19,6 +21,12 @@ pub(super) fn participants_update(
 ) -> Result<Map<String, Value>, CommandError> {
     let identities = match participants {
         Some(users) => find_identities(batch, context, users)?,
+        // What cannot be read is not said again as if nobody took part.
+        None if list_of_participants(batch.db(), thread, context.no)? == ShownContent::Damaged => {
+            return Err(
+                StoreError::Broken("the list of this thread's participants is damaged; say it anew".into()).into()
+            );
+        }
         None => crate::commands::participants(batch.db(), thread, context.no)?,
     };
     let is_private = match is_private {

@@ -19,7 +19,7 @@ use crate::threads;
 use crate::writer::WriterCore;
 use crate::writer::node_commands::{Collect, DeleteStrays, Tick};
 use crate::writer_command::{Answered, RequestError, WriterCommand};
-use crossbeam_channel::{Receiver, SendTimeoutError, Sender, TrySendError, bounded};
+use crossbeam_channel::{Sender, bounded};
 use engine::fetch::RequestId;
 use engine::reads::StoreResult;
 use engine::receive::DropReason;
@@ -77,10 +77,9 @@ impl NodeInner {
         loop {
             let sent = self.queue.send(lane, job, LOOK_FOR_THE_END);
             self.answer_if_ended();
-            match sent {
-                Ok(()) => return Ok(()),
-                Err(SendTimeoutError::Timeout(back)) => job = back,
-                Err(SendTimeoutError::Disconnected(_)) => return Err(RequestError::Stopped),
+            match sent? {
+                None => return Ok(()),
+                Some(back) => job = back,
             }
         }
     }
@@ -139,6 +138,7 @@ fn delete_strays(inner: &NodeInner) {
         Err(why) => tracing::warn!(%why, "the content files could not be listed; files that nothing refers to stay"),
     }
 }
+
 /// Says what the clock has done since the last run. Answers how much of the time between does not count for what is held:
 /// all but a day, because it may be the clock that is wrong, and what it would end cannot be brought back.
 fn compare_with_last_run(now: Nanos, greatest_before: Nanos, held_before: Nanos) -> u64 {
@@ -164,19 +164,18 @@ fn compare_with_last_run(now: Nanos, greatest_before: Nanos, held_before: Nanos)
     ahead.saturating_sub(DAY)
 }
 
-
 impl Node {
     /// Starts the writer and the hunting loop over a store.
     pub fn start(store: Store, clock: Arc<dyn Clock>, source: Arc<dyn SourceClient>, options: NodeOptions) -> Node {
+        let (wakes, woken) = bounded(1024);
         let clock = WatchedClock::new(clock);
         let before = store.snapshot().and_then(|db| Ok((db.greatest_time()?, db.held_time()?)));
         let (greatest_before, held_before) = before.unwrap_or_default();
         let idle_nanos = compare_with_last_run(clock.now(), greatest_before, held_before);
-        let (jobs, queue) = bounded(options.queue_max);
-        let (wakes, woken) = bounded(1024);
         let inner = Arc::new(NodeInner {
             core: WriterCore::after_idle(store, idle_nanos),
             clock,
+            greatest_before,
             options,
             queue: CommandQueue::new(options.queue_max),
             wakes,
@@ -196,7 +195,7 @@ impl Node {
         let _ = inner.queue.try_send(Queued::boxed(Collect, |_| ()));
         let (writer, hunter, sweeper) = (inner.clone(), inner.clone(), inner.clone());
         let started = [
-            threads::spawn(WRITER_THREAD, move || write_loop::run_writer(&writer, &queue)),
+            threads::spawn(WRITER_THREAD, move || write_loop::run_writer(&writer)),
             threads::spawn("anteroom-hunter", move || hunt_loop::hunt_loop(&hunter, &source, &woken)),
             threads::spawn("anteroom-strays", move || delete_strays(&sweeper)),
         ];
@@ -226,6 +225,7 @@ impl Node {
     pub fn now(&self) -> Nanos {
         self.inner.clock.now()
     }
+
     /// By how much the system clock was set, while that is not believed.
     pub fn clock_jump(&self) -> Option<ClockJump> {
         self.inner.clock.jump()
@@ -237,7 +237,6 @@ impl Node {
         let behind = self.inner.greatest_before.minus(self.now().0);
         if behind.0 < CLOCK_STEP_MIN { Nanos(0) } else { behind }
     }
-
 
     /// Whether the disk is full, so that the node only reads.
     pub fn is_full(&self) -> bool {
@@ -263,14 +262,11 @@ impl Node {
         self.check_running()?;
         let sent = self.inner.queue.try_send(Queued::boxed(command, on_answer));
         self.inner.answer_if_ended();
-        match sent {
-            Ok(()) => Ok(()),
-            Err(TrySendError::Full(_)) => Err(RequestError::Busy),
-            Err(TrySendError::Disconnected(_)) => Err(RequestError::Stopped),
-        }
+        sent
     }
 
-    /// As [`Node::submit`], but waits for room instead of being turned away: for bulk work that sets its own pace.
+    /// As [`Node::submit`], but waits for room instead of being turned away, and stands behind whoever is not patient:
+    /// for bulk work that sets its own pace.
     pub fn submit_patiently<C: WriterCommand>(
         &self,
         command: C,
@@ -286,6 +282,7 @@ impl Node {
 
     /// Hands a command over and waits for its answer.
     pub fn ask<C: WriterCommand>(&self, command: C) -> Answered<C> {
+        self.check_running()?;
         let (sender, receiver) = bounded(1);
         let on_answer = move |answer| {
             let _ = sender.send(answer);
@@ -316,8 +313,8 @@ const LOOK_FOR_THE_END: Duration = Duration::from_millis(200);
 /// How long the writer sleeps when nothing is asked and nothing is due.
 pub(crate) const IDLE: Duration = Duration::from_secs(3600);
 
-/// Lowers the priority of this thread below those that answer somebody: for the writer, and for bulk work such as an
-/// import. Where the system does not allow it, nothing changes.
+/// Lowers the priority of this thread below those that answer somebody: for the writer. Where the system does not allow
+/// it, nothing changes.
 pub fn yield_to_readers() {
     set_niceness(10);
 }

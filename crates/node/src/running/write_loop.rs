@@ -6,7 +6,6 @@ use crate::running::{HuntWake, IDLE, NodeInner, WRITER_THREAD, yield_to_readers}
 use crate::threads;
 use crate::writer::node_commands::CountDropped;
 use crate::writer_command::{BatchedCommand, RequestError};
-use crossbeam_channel::Receiver;
 use engine::reads::{StoreError, StoreResult};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -16,18 +15,14 @@ use std::time::Duration;
 const WAIT_FOR_ROOM: Duration = Duration::from_secs(1);
 /// Runs the writer until it ends, in order or by a panic. Either way the node ends with it, and whoever waits for an
 /// answer, in the batch under way or in the queue, is answered that the node has stopped.
-pub(super) fn run_writer(inner: &NodeInner, queue: &Receiver<Box<dyn QueuedCommand>>) {
+pub(super) fn run_writer(inner: &NodeInner) {
     let mut jobs = VecDeque::new();
-    threads::run_logged(WRITER_THREAD, || write_loop(inner, queue, &mut jobs));
+    threads::run_logged(WRITER_THREAD, || write_loop(inner, &mut jobs));
     inner.end();
     jobs.drain(..).for_each(|job| job.fail(RequestError::Stopped));
 }
 
-fn write_loop(
-    inner: &NodeInner,
-    queue: &Receiver<Box<dyn QueuedCommand>>,
-    jobs: &mut VecDeque<Box<dyn QueuedCommand>>,
-) {
+fn write_loop(inner: &NodeInner, jobs: &mut VecDeque<Box<dyn QueuedCommand>>) {
     // Readers never wait for the writer, not even for a core: under load their time slices come first.
     yield_to_readers();
     let mut has_more = true;

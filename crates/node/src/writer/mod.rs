@@ -9,6 +9,8 @@ use engine::reads::{Reads as _, StoreError, StoreResult};
 use model::Nanos;
 use model::planted::{PlantedBug, is_planted};
 use node_commands::Tick;
+use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use store::{Batch, Store};
 
@@ -16,10 +18,10 @@ use store::{Batch, Store};
 #[derive(Debug)]
 pub struct WriterCore {
     store: Store,
-}
-
     /// How much of the time before the start does not count for what is held.
     idle_nanos: u64,
+}
+
 /// What a batch of commands of one type came to.
 #[derive(Debug)]
 pub struct BatchResult<C: WriterCommand> {
@@ -98,11 +100,12 @@ impl WriterCore {
     /// thrown away, the commands before it are run again and committed, and those after it are left for the next
     /// transaction. That costs each command at most one more run, however many are refused.
     pub(crate) fn commit(&self, commands: &mut [&mut dyn BatchedCommand], now: Nanos) -> StoreResult<Commit> {
-        let mut upto = commands.len();
+        let (mut upto, mut left_out) = (commands.len(), BTreeSet::new());
         loop {
-            match self.try_commit(&mut commands[..upto], now)? {
+            let culprit = Cell::new(None);
+            match self.try_commit(&mut commands[..upto], now, &left_out, &culprit) {
                 // The one that was undone has its answer, too.
-                ControlFlow::Continue(commit) if upto < commands.len() => {
+                Ok(ControlFlow::Continue(commit)) if upto < commands.len() => {
                     return Ok(Commit { done: upto + 1, has_more: true, ..commit });
                 }
                 Ok(ControlFlow::Continue(commit)) => return Ok(commit),
@@ -125,6 +128,8 @@ impl WriterCore {
         &self,
         commands: &mut [&mut dyn BatchedCommand],
         now: Nanos,
+        left_out: &BTreeSet<usize>,
+        culprit: &Cell<Option<Culprit>>,
     ) -> StoreResult<ControlFlow<usize, Commit>> {
         let (count, mut has_answered) = (commands.len(), false);
         let committed = self.store.write_unless(now, |batch| {

@@ -38,6 +38,12 @@ impl Home {
         home
     }
 
+    /// Closes it, and leaves the folder.
+    pub fn into_folder(self) -> tempfile::TempDir {
+        drop(self.core);
+        self._folder
+    }
+
     pub fn found(&self, name: &str, random: u8) -> SpaceId {
         let what = AdminCommand::FoundSpace { name: name.to_owned(), sealed: true, random: Box::new([random; 80]) };
         match self.administer(what) {

@@ -186,7 +186,7 @@ impl<V: TableReads, F: MessageFormat> ThreadTimeline<'_, V, F> {
             ShownContent::Deleted(_) => false,
             // Only a later version can say that a message was deleted.
             ShownContent::Here(bytes) => message.version == message.stamp || bytes != commands::DELETED,
-            ShownContent::Absent | ShownContent::Invalid => true,
+            ShownContent::Absent | ShownContent::Invalid | ShownContent::Damaged => true,
         }
     }
 

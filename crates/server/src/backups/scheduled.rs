@@ -3,7 +3,8 @@
 //! They stand in one folder under names that say which node made them and when, in UTC:
 //! `anteroom-{node}-{date}T{time}Z.backup`. The names are all there is to remember: the newest says when the next is due,
 //! also after a restart. One that fails is tried again when the next is due. When a new one is whole, the oldest beyond
-//! the number to keep are removed. Nothing else in that folder is ever touched.
+//! the number to keep are removed. One that lacks what could not be read gets the ending `.damaged` and replaces none.
+//! Nothing else in that folder is ever touched.
 
 use super::{BackupTaskError, Backups};
 use engine::reads::StoreResult;
@@ -20,6 +21,8 @@ use store::disk::TEMPORARY;
 /// How often to look whether a backup is due.
 const LOOK: Duration = Duration::from_secs(60);
 const ENDING: &str = ".backup";
+/// What is added to the name of a backup that lacks what could not be read.
+const DAMAGED: &str = ".damaged";
 /// What a name holds between its beginning and its ending, a digit for each zero.
 const STAMP: &str = "00000000T000000Z";
 
@@ -80,6 +83,8 @@ impl Backups {
             // Somebody asked for one that is still being written; ours comes after it.
             Err(BackupTaskError::Busy) => return,
             Err(BackupTaskError::Failed(_)) => {}
+            // It is kept beside the good ones, and replaces none of them.
+            Ok(made) if made.done.damaged > 0 => names.set_apart(plan, &made.file),
             Ok(_) => names.thin_out(plan),
         }
         self.locked().begun_at = Some(now);
@@ -145,6 +150,18 @@ impl Names {
         // A clock that was wrong may have left names from the future: they say nothing of when the next is due.
         let newest = listed.iter().rev().find(|name| **name <= self.at(now));
         newest.is_none_or(|name| *name <= self.at(now.minus(plan.every_nanos)))
+    }
+
+    /// Gives a backup that lacks something a name that is not counted, in place of an earlier one of its kind.
+    fn set_apart(&self, plan: &BackupPlan, file: &Path) {
+        let is_damaged = |name: &str| name.strip_suffix(DAMAGED).is_some_and(|name| self.is_ours(name));
+        let earlier = self.files(&plan.folder, is_damaged);
+        let mut apart = file.as_os_str().to_owned();
+        apart.push(DAMAGED);
+        match fs::rename(file, PathBuf::from(apart)) {
+            Ok(()) => earlier.iter().for_each(|name| drop(fs::remove_file(plan.folder.join(name)))),
+            Err(why) => tracing::warn!(%why, "a backup that lacks something could not be renamed"),
+        }
     }
 
     /// Removes the oldest beyond the number to keep, and what was left half written.

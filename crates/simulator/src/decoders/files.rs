@@ -124,7 +124,7 @@ fn restore_whole(path: &Path) {
         random: store::KeySource::Seed(1),
         ..StoreOptions::default()
     };
-    match restore(path, &into, &master_key(), options, Nanos(1), &mut |_| ()) {
+    match restore(path, &into, &master_key(), options, false, Nanos(1), &mut |_| ()) {
         Ok(_) => fs::remove_dir_all(&into).expect("a restored folder"),
         Err(why) => {
             assert!(!why.to_string().is_empty() && !why.what_to_do().is_empty());

@@ -2,9 +2,10 @@
 
 use crate::at_rest::{self, KeySource, StorageKey};
 use crate::database::batch::Batch;
+use crate::database::damage::DamageLog;
 use crate::database::db::{Db, Pending};
 use crate::disk::Disk;
-use crate::errors::fault;
+use crate::errors::{fault, guarded, guarded_write};
 
 use crate::at_rest::master::{MasterKey, WrongKey};
 use crate::database::keyring::KeyringSecrets;
@@ -78,6 +79,7 @@ pub(crate) struct StoreShared {
     pub(crate) master: MasterKey,
     pub(crate) policy: Policy,
     pub(crate) random: KeySource,
+    pub(crate) damage: DamageLog,
     received_again: Mutex<BTreeMap<Seq, ReceivedAgain>>,
 }
 
@@ -124,7 +126,8 @@ impl Store {
         let database = open_database(disk.as_ref(), &options)?;
         let keys = Arc::new(KeyringSecrets::default());
         let (policy, random) = (options.policy, options.random);
-        let shared = StoreShared { keys, disk, master, policy, random, received_again: Mutex::default() };
+        let (damage, received_again) = (DamageLog::default(), Mutex::default());
+        let shared = StoreShared { keys, disk, master, policy, random, damage, received_again };
         let mut store = Store {
             database: RwLock::new(Arc::new(database)),
             latest: RwLock::new(None),
@@ -170,7 +173,7 @@ impl Store {
         &self.shared.disk
     }
 
-    fn database(&self) -> Arc<Database> {
+    pub(crate) fn database(&self) -> Arc<Database> {
         self.database.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
@@ -206,7 +209,7 @@ impl Store {
     }
 
     fn open_snapshot(&self) -> StoreResult<Db<Snapshot>> {
-        let transaction = self.database().begin_read().map_err(fault)?;
+        let transaction = guarded(|| self.database().begin_read())?;
         let mut db = Db {
             tables: Snapshot::open(&transaction)?,
             keys: self.shared.keys.clone(),
@@ -242,11 +245,11 @@ impl Store {
         let ended = work(&mut batch)?;
         if ended.is_break() || !batch.is_changed() {
             batch.set_aside();
-            transaction.abort().map_err(fault)?;
+            guarded_write(|| transaction.abort())?;
             return Ok(ended);
         }
         let keys = batch.finish()?;
-        transaction.commit().map_err(fault)?;
+        guarded_write(|| transaction.commit())?;
         self.shared.keys.absorb(keys);
         self.forget_snapshot();
         Ok(ended)
@@ -256,7 +259,7 @@ impl Store {
     pub(crate) fn try_out<T>(&self, work: impl FnOnce(&WriteTransaction) -> StoreResult<T>) -> StoreResult<T> {
         let transaction = self.begin()?;
         let answer = work(&transaction);
-        transaction.abort().map_err(fault)?;
+        guarded_write(|| transaction.abort())?;
         answer
     }
 
@@ -264,13 +267,13 @@ impl Store {
     pub(crate) fn write_raw<T>(&self, work: impl FnOnce(&WriteTransaction) -> StoreResult<T>) -> StoreResult<T> {
         let transaction = self.begin()?;
         let answer = work(&transaction)?;
-        transaction.commit().map_err(fault)?;
+        guarded_write(|| transaction.commit())?;
         self.forget_snapshot();
         Ok(answer)
     }
 
     fn begin(&self) -> StoreResult<WriteTransaction> {
-        let mut transaction = self.database().begin_write().map_err(fault)?;
+        let mut transaction = guarded_write(|| self.database().begin_write())?;
         transaction.set_quick_repair(true);
         Ok(transaction)
     }
@@ -314,29 +317,34 @@ impl Store {
         Ok(())
     }
 
+    /// A key whose row is damaged is missed by what needs it, and by nothing else.
     fn load_keys(&self) -> Result<(), OpenError> {
         let db = self.snapshot()?;
         let master = &self.shared.master;
         for entry in db.tables.keys.iter()? {
             let row = entry?;
-            let secret = master.unwrap32(row.key().as_bytes(), row.value()?)?;
+            let Some(wrapped) = db.unless_damaged(row.value())? else { continue };
+            let secret = master.unwrap32(row.key().as_bytes(), wrapped)?;
             let space = row.key().space();
             self.shared.keys.add_space_key(space, SpaceKey::new(&space, secret));
         }
         for entry in db.tables.storage_keys.iter()? {
             let row = entry?;
             let name = row.key();
-            let secret = zeroize::Zeroizing::new(master.unwrap32(name.as_bytes(), row.value()?)?);
+            let Some(wrapped) = db.unless_damaged(row.value())? else { continue };
+            let secret = zeroize::Zeroizing::new(master.unwrap32(name.as_bytes(), wrapped)?);
             self.shared.keys.add_storage_key(name.space(), StorageKey::new(name.number(), &secret));
         }
         for entry in db.tables.prekeys.iter()? {
             let row = entry?;
             let id = row.key().id();
-            self.shared.keys.add_prekey(id, master.unwrap32(&id.0, row.value()?)?);
+            let Some(wrapped) = db.unless_damaged(row.value())? else { continue };
+            self.shared.keys.add_prekey(id, master.unwrap32(&id.0, wrapped)?);
         }
         for entry in db.tables.transits.iter()? {
             let row = entry?;
-            let bytes = zeroize::Zeroizing::new(master.unwrap(row.key().as_bytes(), row.value()?)?);
+            let Some(wrapped) = db.unless_damaged(row.value())? else { continue };
+            let bytes = zeroize::Zeroizing::new(master.unwrap(row.key().as_bytes(), wrapped)?);
             self.shared.keys.add_transit(read_transit(&bytes).ok_or_else(|| broken("a transit secret"))?);
         }
         Ok(())

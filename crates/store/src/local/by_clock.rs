@@ -6,7 +6,7 @@ use crate::encode;
 use crate::keys::*;
 use crate::tables::TableReads;
 use engine::change::RowChange;
-use engine::reads::{Reads, StoreResult};
+use engine::reads::{Reads, StoreError, StoreResult};
 use engine::rows::Task;
 use engine::{Change, release};
 use model::crypto::{TransitSecret, prekey_id, prekey_public};
@@ -89,15 +89,16 @@ impl Batch<'_> {
         Ok(due.len())
     }
 
-    /// Ends the wait of what has waited too long.
-    pub fn expire_old(&mut self, most: usize) -> StoreResult<usize> {
+    /// Ends the wait of what was to wait until before then.
+    pub fn expire_old(&mut self, before: Nanos, most: usize) -> StoreResult<usize> {
+        self.held_time = before.0;
         let mut old = Vec::new();
         for row in self.db.tables.held.iter()?.take(most) {
             let key = row?.key();
-            if key.until() >= self.now {
+            if key.until() >= before {
                 break;
             }
-            old.push(key.seq());
+            old.push((key.until(), key.seq()));
         }
         let policy = self.db.policy;
         for (until, seq) in &old {
@@ -132,8 +133,8 @@ impl Batch<'_> {
         }
         if !old.is_empty() {
             self.touch();
-            self.trim_blocks(&old)?;
             self.write_journal_entries()?;
+            self.trim_blocks(&old)?;
         }
         Ok(old.len())
     }

@@ -23,7 +23,7 @@ pub struct WaitCount {
 impl<V: TableReads> Db<V> {
     /// How many events stand in each stage. The lengths of tables are kept by the database, so nothing is counted here.
     /// Refused and expired are the ids that are still remembered.
-    pub fn stages(&self) -> StoreResult<[(&'static str, u64); 6]> {
+    pub fn stages(&self) -> StoreResult<[(&'static str, u64); 7]> {
         let ready = self.tables.ready().len()?;
         let (held, carried) = (self.held_total()?, self.carried_total()?);
         let all = self.tables.events().len()?;

@@ -13,4 +13,5 @@ pub mod size;
 pub mod sweep;
 pub mod verify;
 mod verify_journal;
+mod verify_rows;
 mod verify_shared;

@@ -1,13 +1,15 @@
 //! Checking a data folder against the invariants: nothing is changed, everything wrong is named.
 
+mod totals;
+
 use crate::database::db::Db;
 use crate::database::open::Store;
 use crate::encode::{self, Usage, usage_index};
 use crate::keys::*;
-use crate::maintenance::explorer::hex;
 use crate::maintenance::rebuild::rebuild;
-use crate::tables::{Snapshot, TableReads as _, check_rows};
-use engine::reads::{Reads, StoreResult};
+use crate::maintenance::verify_rows::name_row;
+use crate::tables::{Snapshot, TableReads as _, export_rows};
+use engine::reads::{Reads, StoreError, StoreResult};
 use engine::release::owner_of;
 use engine::rows::{ContentLocation, EventRow, Meta};
 use model::stage::{ContentState, Stage};
@@ -48,6 +50,8 @@ struct Check<'a> {
     hunted: HashSet<HuntedKey<'static>>,
     groups: HashSet<Group>,
     at_rest: bool,
+    /// Whether every row can be read.
+    is_readable: bool,
 }
 
 impl Store {
@@ -79,13 +83,14 @@ impl Store {
             hunters: HashMap::new(),
             hunted: HashSet::new(),
             groups: HashSet::new(),
+            is_readable: true,
         };
-        check.rows()?;
-        // What else is wrong cannot be told from rows that cannot be read.
-        if check.report.problems.is_empty() {
-            check.events()?;
+        check.is_readable = check.rows()?;
+        check.events()?;
+        check.contents()?;
+        // What rows say together cannot be told where one of them cannot be read.
+        if check.is_readable {
             check.totals()?;
-            check.contents()?;
             check.usage()?;
             check.schedule()?;
             db.check_space(&mut |problem| check.wrong(problem))?;
@@ -118,36 +123,49 @@ impl Check<'_> {
         }
     }
 
-    /// Every row of every table fits its checksum.
-    fn rows(&mut self) -> StoreResult<()> {
-        let db = self.db;
-        check_rows(&db.tables, &mut |table, key| {
-            self.wrong(format!("the row {} of the table {table} is damaged", hex(key)));
-        })
+    /// Every row of every table fits its checksum. Answers whether all do.
+    fn rows(&mut self) -> StoreResult<bool> {
+        let (db, mut is_readable) = (self.db, true);
+        export_rows::<StoreError>(&db.tables, &mut |table, key, stored| {
+            if stored.is_none() {
+                is_readable = false;
+                self.wrong(format!("{}{}", name_row(table, key), db.meaning_of_row(table, key)));
+            }
+            Ok(())
+        })?;
+        Ok(is_readable)
     }
 
     fn events(&mut self) -> StoreResult<()> {
         let db = self.db;
         for entry in db.tables.events().iter()? {
-            let entry = entry?;
+            let Some(entry) = self.db.unless_damaged(entry)? else { break };
             self.report.events += 1;
             let seq = entry.key().seq();
-            let parts = encode::decode_event(entry.value()?)?;
-            self.inline(seq, &parts)?;
-            let row = parts.row;
-            let known = db.seq(&row.id)?;
-            self.require(known == Some(seq), || format!("{seq}: its id leads to {known:?}"));
-            let refused = db.refused(&row.id)?.is_some();
-            self.require(!refused, || format!("{seq}: kept although its id was refused"));
-            self.stage(seq, &row)?;
-            if let Some(meta) = &row.meta {
-                self.content_of(seq, &row, meta)?;
+            // A row that is damaged was named already.
+            let Ok(bytes) = entry.value() else { continue };
+            match self.event(seq, bytes) {
+                Err(StoreError::Broken(why)) => self.wrong(format!("{seq}: {why}")),
+                other => other?,
             }
         }
         let ids = db.tables.ids().len()?;
         let events = self.report.events;
-        self.require(ids == events, || format!("{ids} ids but {events} events"));
+        self.require(ids == events || !self.is_readable, || format!("{ids} ids but {events} events"));
         Ok(())
+    }
+
+    fn event(&mut self, seq: Seq, bytes: &[u8]) -> StoreResult<()> {
+        let db = self.db;
+        let parts = encode::decode_event(bytes)?;
+        self.inline(seq, &parts)?;
+        let row = parts.row;
+        let known = db.seq(&row.id)?;
+        self.require(known == Some(seq), || format!("{seq}: its id leads to {known:?}"));
+        let refused = db.refused(&row.id)?.is_some();
+        self.require(!refused, || format!("{seq}: kept although its id was refused"));
+        self.stage(seq, &row)?;
+        row.meta.as_ref().map_or(Ok(()), |meta| self.content_of(seq, &row, meta))
     }
 
     /// Inline content that rests protected opens, unless its keys were destroyed.
@@ -200,6 +218,12 @@ impl Check<'_> {
                 self.require(carried, || format!("{seq}: carried but not listed"));
                 Ok(())
             }
+            Stage::Parked { why } => {
+                self.wrong(format!("{seq}: parked, because {why}; `anteroom retry {}` looks at it again", row.id));
+                let is_listed = db.tables.parked().contains(EventNo::new(seq))?;
+                self.require(is_listed, || format!("{seq}: parked but not listed"));
+                Ok(())
+            }
             Stage::Refused { .. } | Stage::Expired => {
                 self.wrong(format!("{seq}: {} but kept", row.stage.word()));
                 Ok(())
@@ -218,12 +242,6 @@ impl Check<'_> {
     }
 
     fn held_event(&mut self, seq: Seq, row: &EventRow, unmet: &[Need], until: Nanos) -> StoreResult<()> {
-            Stage::Parked { why } => {
-                self.wrong(format!("{seq}: parked, because {why}; `anteroom retry {}` looks at it again", row.id));
-                let is_listed = db.tables.parked().contains(EventNo::new(seq))?;
-                self.require(is_listed, || format!("{seq}: parked but not listed"));
-                Ok(())
-            }
         let db = self.db;
         self.held += 1;
         self.require(!unmet.is_empty(), || format!("{seq}: held for nothing"));
@@ -284,63 +302,34 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn totals(&mut self) -> StoreResult<()> {
-        let tables = &self.db.tables;
-        let pairs = [
-            ("reverse rows of needs", tables.waiting.len()?, self.waiting),
-            ("held events by deadline", tables.held.len()?, self.held),
-            ("held events by owner", tables.held_by_owner.len()?, self.held),
-            ("events waiting for content", tables.content_waiting.len()?, self.content_waiting),
-            ("carried events", tables.carried.len()?, self.carried),
-            ("carried events by age", tables.carried_order.len()?, self.carried),
-            ("ready events", tables.ready.len()?, self.ready),
-            ("owners of held events", tables.held_counts.len()?, self.owners.len() as u64),
-        ];
-        for (what, rows, counted) in pairs {
-            self.require(rows == counted, || format!("{rows} rows of {what}, but {counted} counted"));
-        }
-        let (hunters, counted) = (tables.hunters.len()?, self.hunters.len() as u64);
-        self.require(hunters == counted, || format!("{hunters} needs are waited for, but {counted} counted"));
-        for (key, counted) in std::mem::take(&mut self.hunters) {
-            let stored = tables.hunters.get(key)?.unwrap_or(0);
-            self.require(stored == counted, || format!("a need has {counted} waiting, but {stored} are noted"));
-        }
-        let (hunted, absent) = (tables.hunted.len()?, self.hunted.len() as u64);
-        self.require(hunted == absent, || format!("{hunted} needs are hunted, but {absent} are absent"));
-        for key in std::mem::take(&mut self.hunted) {
-            let is_hunted = tables.hunted.contains(key)?;
-            self.require(is_hunted, || "a need is absent, but not hunted".to_owned());
-        }
-        for (owner, counted) in self.owners.clone() {
-            let stored = tables.held_counts.get(owner)?.unwrap_or(0);
-            self.require(stored == counted, || format!("an owner has {counted} held, but {stored} are noted"));
-        }
-        Ok(())
-    }
-
     fn contents(&mut self) -> StoreResult<()> {
         let db = self.db;
         let mut counts = std::mem::take(&mut self.counts);
         for entry in db.tables.contents().iter()? {
-            let entry = entry?;
+            let Some(entry) = self.db.unless_damaged(entry)? else { break };
             self.report.contents += 1;
-            let (key, row) = (entry.key(), entry.value()?);
+            let (key, Ok(row)) = (entry.key(), entry.value()) else { continue };
             let counted = counts.remove(&key).unwrap_or(0);
             let (space, hash) = (key.space(), key.hash());
-            self.require(row.count == counted, || {
+            self.require(row.count == counted || !self.is_readable, || {
                 format!("content {hash}: {} references noted, {counted} counted", row.count)
             });
             self.require(row.count > 0 || row.place != ContentLocation::Absent, || {
                 format!("content {hash}: a row for nothing")
             });
             let unused = match row.unused_since {
-                Some(since) => db.tables.unused().contains(UnusedContentKey::new(since, space, hash))?,
-                None => false,
+                Some(since) => {
+                    db.unless_damaged(db.tables.unused().contains(UnusedContentKey::new(since, space, hash)))?
+                }
+                None => Some(false),
             };
-            self.require(unused == (row.count == 0), || format!("content {hash}: wrongly listed as used or unused"));
+            self.require(unused.is_none_or(|unused| unused == (row.count == 0)), || {
+                format!("content {hash}: wrongly listed as used or unused")
+            });
             self.bytes(space, &hash, row.place, row.len)?;
         }
-        for (key, _) in counts {
+        let is_readable = self.is_readable;
+        for (key, _) in counts.into_iter().filter(|_| is_readable) {
             self.wrong(format!("content {}: referred to without a row", key.hash()));
         }
         Ok(())
@@ -359,34 +348,6 @@ impl Check<'_> {
             Err(_) => false,
         };
         self.require(fits, || format!("content {hash}: its bytes are missing or changed"));
-        Ok(())
-    }
-
-    fn usage(&mut self) -> StoreResult<()> {
-        let mut counted = std::mem::take(&mut self.usage);
-        for entry in self.db.tables.usage().iter()? {
-            let row = entry?;
-            let stored = row.value()?;
-            let recount = counted.remove(&row.key()).unwrap_or_default();
-            self.require(stored == recount, || format!("usage {stored:?} noted, {recount:?} counted"));
-        }
-        self.require(counted.is_empty(), || format!("{} authors without a usage row", counted.len()));
-        Ok(())
-    }
-
-    fn schedule(&mut self) -> StoreResult<()> {
-        let rows = self.db.schedule()?;
-        let due = self.db.tables.schedule_due().len()?;
-        self.require(rows.len() as u64 == due, || format!("{} groups scheduled, {due} by time", rows.len()));
-        for (group, _) in &rows {
-            let pending = !self.db.needs_of(group, 1)?.is_empty() || !self.at_rest;
-            self.require(pending, || format!("{group} is scheduled but nothing of it is pending"));
-        }
-        let scheduled: HashSet<Group> = rows.into_iter().map(|(group, _)| group).collect();
-        for group in self.groups.clone() {
-            let is_scheduled = scheduled.contains(&group) || !self.at_rest;
-            self.require(is_scheduled, || format!("{group} has needs but is not scheduled"));
-        }
         Ok(())
     }
 

@@ -21,7 +21,7 @@ pub use rows::{Row, RowData, RowRange, Rows};
 
 use crate::encode::SharedValue;
 use crate::encode::{ExpiredRow, JournalEntry, ReceivedAgain, RefusedRow, RoleCap, Usage};
-use crate::errors::fault;
+use crate::errors::{fault, guarded};
 use crate::keys::*;
 use engine::fetch::ScheduleRow;
 use engine::reads::{StoreError, StoreResult};
@@ -59,7 +59,7 @@ macro_rules! tables {
             #[allow(unused_doc_comments)]
         pub fn open(transaction: &'t WriteTransaction) -> StoreResult<Tables<'t>> {
                 Ok(Tables {
-                    $($(#[$meta])* $field: Rows::new(transaction.open_table(TableDefinition::new($name)).map_err(fault)?, NAMES.$field),)*
+                    $($(#[$meta])* $field: Rows::new(guarded(|| transaction.open_table(TableDefinition::new($name)))?, NAMES.$field),)*
                 })
             }
         }
@@ -69,7 +69,7 @@ macro_rules! tables {
             #[allow(unused_doc_comments)]
         pub fn open(transaction: &ReadTransaction) -> StoreResult<Snapshot> {
                 Ok(Snapshot {
-                    $($(#[$meta])* $field: Rows::new(transaction.open_table(TableDefinition::new($name)).map_err(fault)?, NAMES.$field),)*
+                    $($(#[$meta])* $field: Rows::new(guarded(|| transaction.open_table(TableDefinition::new($name)))?, NAMES.$field),)*
                 })
             }
         }
@@ -85,14 +85,6 @@ macro_rules! tables {
             Ok([$($(#[$meta])* (TableClass::$class, $name, view.$field().len()?),)*].to_vec())
         }
 
-        /// Looks at every row of every table and hands out the names and keys of those whose checksum does not fit, or
-        /// whose key or value cannot be read.
-        #[allow(unused_doc_comments)]
-        pub(crate) fn check_rows(view: &impl TableReads, out: &mut dyn FnMut(&'static str, &[u8])) -> StoreResult<()> {
-            $($(#[$meta])* view.$field().check(out)?;)*
-            Ok(())
-        }
-
         #[cfg(test)]
         #[allow(unused_doc_comments)]
         fn check_that_damage_is_noticed(tables: &mut Tables<'_>) {
@@ -100,11 +92,11 @@ macro_rules! tables {
         }
 
         /// Hands every row of every table to a function: the table's name, the bytes of the key, and of the value with
-        /// its checksum. A damaged row ends it.
+        /// its checksum; none if the checksum does not fit, or the key or the value cannot be read.
         #[allow(unused_doc_comments)]
         pub fn export_rows<E: From<StoreError>>(
             view: &impl TableReads,
-            out: &mut dyn FnMut(&'static str, &[u8], &[u8]) -> Result<(), E>,
+            out: &mut dyn FnMut(&'static str, &[u8], Option<&[u8]>) -> Result<(), E>,
         ) -> Result<(), E> {
             $($(#[$meta])* view.$field().export(out)?;)*
             Ok(())
@@ -266,8 +258,6 @@ tables! {
     /// (space, need): what events of that space wait for and is not here, which is what hunts ask for. Agrees with
     /// `hunters` and `ids`.
     Local hunted: HuntedKey<'static> => () = "hunted_v1";
-    /// Numbers of events on which a step broke an invariant, with what was wrong.
-    Local parked: EventNo => Bytes = "parked_v1";
     /// (deadline, number): held events by when their wait ends.
     Local held: HeldKey => () = "held_v1";
     /// (owner, number): held events by who answers for them.
@@ -276,6 +266,8 @@ tables! {
     Local held_counts: OwnerKey => u64 = "held_counts_v1";
     /// Numbers of events that POST will look at.
     Local ready: EventNo => () = "ready_v1";
+    /// Numbers of events on which a step broke an invariant, with what was wrong.
+    Local parked: EventNo => Bytes = "parked_v1";
     /// (space id, number): events carried for others.
     Local carried: CarriedKey => () = "carried_v1";
     /// Number of a carried event to its space id: the oldest goes first. Agrees with `carried`.

@@ -9,7 +9,7 @@ use crate::keys::*;
 use crate::tables::TableReads;
 use crate::views::timeline::{HINT_REACTIONS, HINT_REFERS, HINT_REPLIES, HINT_VERSIONS};
 use engine::keyring::Keyring as _;
-use engine::reads::{Reads, SpaceReads as _, StoreResult};
+use engine::reads::{Reads, SpaceReads as _, StoreError, StoreResult};
 use engine::rows::{Meta, Register, RegisterKey, ThreadField};
 use model::content::{ChunkBinding, open_content};
 use model::planted::{PlantedBug, is_planted};
@@ -27,6 +27,8 @@ pub enum ShownContent {
     Invalid,
     /// Deleted, by the event of that stamp.
     Deleted(Stamp),
+    /// Here, but what is stored of it is damaged.
+    Damaged,
 }
 
 impl ShownContent {
@@ -37,9 +39,13 @@ impl ShownContent {
             ShownContent::Absent => "absent".into(),
             ShownContent::Invalid => "invalid".into(),
             ShownContent::Deleted(by) => format!("deleted:{by}"),
+            ShownContent::Damaged => "damaged".into(),
         }
     }
 }
+
+/// Who wrote what cannot be read.
+pub(crate) const NOBODY: Identity = Identity([0; 32]);
 
 /// A message, post or thread with its latest version.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -93,8 +99,11 @@ impl<V: TableReads> Db<V> {
         let latest = if hints & HINT_VERSIONS != 0 { self.shown_version(seq)? } else { None };
         // Most messages have one version, and then everything is in one row.
         let (meta, first) = self.row_and_content(seq, latest.is_none())?;
-        let (space, author) = meta.map_or_else(Default::default, |meta| (meta.space, meta.author));
-        let author = self.remembered_identity(author)?;
+        let (space, author) = match meta {
+            Some(meta) => (meta.space, self.remembered_identity(meta.author)?),
+            // Its row is damaged.
+            None => (SpaceNo::default(), NOBODY),
+        };
         let (version, content) = match latest {
             Some((version, latest)) => (version, self.shown(latest)?),
             None => (stamp, first),
@@ -148,12 +157,28 @@ impl<V: TableReads> Db<V> {
         let found = self.with_event(seq, |parts| {
             let inline = if with_content { self.open_inline(&parts) } else { Ok(None) };
             (parts.row.content, parts.row.meta, inline, sealing_key(parts.blob))
-        })?;
+        });
+        let Some(found) = self.unless_damaged(found)? else { return Ok((None, ShownContent::Damaged)) };
         let Some((state, Some(meta), inline, sealed)) = found else {
             return Ok((None, ShownContent::Absent));
         };
-        let shown = if with_content { self.content_of(state, &meta, inline?, sealed)? } else { ShownContent::Absent };
+        if !with_content {
+            return Ok((Some(meta), ShownContent::Absent));
+        }
+        let shown = inline.and_then(|inline| self.content_of(state, &meta, inline, sealed));
+        let shown = self.unless_damaged(shown)?.unwrap_or(ShownContent::Damaged);
         Ok((Some(meta), shown))
+    }
+
+    /// What was read; none if it is damaged, which is noted and concerns nothing else.
+    pub(crate) fn unless_damaged<T>(&self, read: StoreResult<T>) -> StoreResult<Option<T>> {
+        match read {
+            Err(StoreError::Broken(what)) => {
+                self.shared.damage.note(&what);
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
     }
 
     fn content_of(

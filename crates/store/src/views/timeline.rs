@@ -13,8 +13,8 @@ use crate::database::batch::Batch;
 use crate::database::db::{Db, PendingRow};
 use crate::encode;
 use crate::keys::EventStamp;
-use crate::tables::TableReads;
-use crate::views::messages::{MessageView, ShownContent};
+use crate::tables::{Bytes, Row, TableReads};
+use crate::views::messages::{MessageView, NOBODY, ShownContent};
 use engine::reads::{Reads, StoreError, StoreResult};
 use model::content::ChunkBinding;
 use model::{AuthorNo, Kind, Seq, SpaceId, SpaceNo, Stamp};
@@ -36,8 +36,18 @@ pub struct TimelineLine<'a, V> {
 }
 
 impl<'a, V: TableReads> TimelineLine<'a, V> {
-    fn new(db: &'a Db<V>, place: &'a Place, key: EventStamp, bytes: &'a [u8]) -> StoreResult<TimelineLine<'a, V>> {
-        Ok(TimelineLine { db, place, row: TimelineRow::decode(bytes)?, stamp: key.stamp(), bytes })
+    /// A row that is damaged leads to the event itself, which may be whole.
+    fn new(db: &'a Db<V>, place: &'a Place, row: &'a Row<'_, EventStamp, Bytes>) -> StoreResult<TimelineLine<'a, V>> {
+        let (stamp, read) = (row.key().stamp(), row.value());
+        let decoded = read.and_then(|bytes| Ok((TimelineRow::decode(bytes)?, bytes)));
+        let (row, bytes) = match db.unless_damaged(decoded)? {
+            Some(decoded) => decoded,
+            None => {
+                let seq = db.unless_damaged(db.seq(&stamp.id))?.flatten().unwrap_or_default();
+                (TimelineRow { seq, hints: u8::MAX, said: None }, [].as_slice())
+            }
+        };
+        Ok(TimelineLine { db, place, row, stamp, bytes })
     }
 
     /// Its number here.
@@ -55,7 +65,8 @@ impl<'a, V: TableReads> TimelineLine<'a, V> {
         match self.row.said {
             Some(said) => Ok(said.author),
             None => {
-                let meta = self.db.with_event(self.row.seq, |parts| parts.row.meta)?.flatten();
+                let meta = self.db.with_event(self.row.seq, |parts| parts.row.meta);
+                let meta = self.db.unless_damaged(meta)?.flatten().flatten();
                 Ok(meta.map(|meta| meta.author).unwrap_or_default())
             }
         }
@@ -77,13 +88,19 @@ impl<'a, V: TableReads> TimelineLine<'a, V> {
         (self.row.hints == 0 && self.row.said.is_some()).then_some(self.bytes)
     }
 
-    /// The message, opened.
+    /// The message, opened. What is damaged of it is shown as such.
     pub fn message(&self) -> StoreResult<MessageView> {
+        let damaged = || MessageView::alone(self.row.seq, self.stamp, NOBODY, ShownContent::Damaged);
+        Ok(self.db.unless_damaged(self.opened_message())?.unwrap_or_else(damaged))
+    }
+
+    fn opened_message(&self) -> StoreResult<MessageView> {
         let TimelineRow { seq, hints, said } = self.row;
         let Some(said) = said.filter(|_| hints & HINT_VERSIONS == 0) else {
             return self.db.message(seq, self.stamp, hints);
         };
-        let content = self.db.open_copy(self.place, self.stamp, &said)?;
+        let content = self.db.open_copy(self.place, self.stamp, &said);
+        let content = self.db.unless_damaged(content)?.unwrap_or(ShownContent::Damaged);
         let author = self.db.remembered_identity(said.author)?;
         self.db.with_reactions_and_replies(self.place.no, hints, MessageView::alone(seq, self.stamp, author, content))
     }
@@ -113,7 +130,7 @@ impl<V: TableReads> Db<V> {
         let mut page = Vec::with_capacity(most.min(1024));
         for row in self.tables.timeline().range(range)?.rev().take(most) {
             let row = row?;
-            page.push(read(TimelineLine::new(self, &place, row.key(), row.value()?)?)?);
+            page.push(read(TimelineLine::new(self, &place, &row)?)?);
         }
         page.reverse();
         Ok(page)
@@ -133,7 +150,7 @@ impl<V: TableReads> Db<V> {
         let mut page = Vec::with_capacity(most.min(1024));
         for row in self.tables.timeline().range((from, to))?.take(most) {
             let row = row?;
-            page.push(read(TimelineLine::new(self, &place, row.key(), row.value()?)?)?);
+            page.push(read(TimelineLine::new(self, &place, &row)?)?);
         }
         Ok(page)
     }

@@ -10,7 +10,9 @@
 //!   2  row: length of the key (4), key, value with its checksum
 //!   3  file: length of the content (8), name of the content file; its pieces follow
 //!   4  piece: at most 1 MiB of that content
-//! 255  end: number of rows (8), number of files (8), keyed BLAKE3 (32) of everything before these 32 bytes
+//!   5  damaged row: its key; it could not be read, and is not here
+//!   6  damaged file: its name; its content could not be read, and is not here
+//! 255  end: number of rows (8), number of files (8), number of what is damaged (8), keyed BLAKE3 (32) of everything before these 32 bytes
 //! ```
 //!
 //! Every class of table is in it: source, view, shared and local. Secrets stay wrapped under the master key as they are at
@@ -21,6 +23,7 @@
 //! The hash is keyed by a key derived from the master key. A backup is reported only after it was read back from the
 //! disk and found whole; a restore looks at nothing before it has found the file whole.
 
+mod content_files;
 mod read;
 mod restore;
 #[cfg(test)]
@@ -39,12 +42,14 @@ const TABLE: u8 = 1;
 const ROW: u8 = 2;
 const FILE: u8 = 3;
 const PIECE: u8 = 4;
+const DAMAGED_ROW: u8 = 5;
+const DAMAGED_FILE: u8 = 6;
 const END: u8 = 255;
 
 const HEADER_BYTES: usize = MAGIC.len() + 1 + 8 + 32 + 8 + 8;
 const RECORD_HEAD_BYTES: usize = 1 + 4;
 const HASH_BYTES: usize = 32;
-const END_BYTES: usize = 8 + 8 + HASH_BYTES;
+const END_BYTES: usize = 8 + 8 + 8 + HASH_BYTES;
 /// Content travels in pieces of this size, so that no record is large.
 const PIECE_BYTES: usize = 1 << 20;
 /// The largest record: a row holds at most a small content, and a piece at most a mebibyte.

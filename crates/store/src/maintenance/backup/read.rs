@@ -3,9 +3,10 @@
 use crate::at_rest::master::MasterKey;
 use crate::database::open::FORMAT;
 use crate::maintenance::backup::{
-    END, END_BYTES, FILE, HASH_BYTES, HEADER_BYTES, MAGIC, PIECE, PIECE_BYTES, RECORD_BYTES_MAX, RECORD_HEAD_BYTES,
-    ROW, TABLE, VERSION,
+    DAMAGED_FILE, DAMAGED_ROW, END, END_BYTES, FILE, HASH_BYTES, HEADER_BYTES, MAGIC, PIECE, PIECE_BYTES,
+    RECORD_BYTES_MAX, RECORD_HEAD_BYTES, ROW, TABLE, VERSION,
 };
+use crate::maintenance::verify_rows::name_row;
 use model::reader::ByteReader;
 use model::{ContentHash, Nanos, SpaceId};
 use std::fs::File;
@@ -84,8 +85,27 @@ pub struct BackupHeader {
 /// Something in a backup.
 #[derive(Debug)]
 pub(super) enum BackupItem<'a> {
-    Row { table: &'a str, key: &'a [u8], value: &'a [u8] },
-    File { name: &'a str, bytes: &'a [u8] },
+    Row {
+        table: &'a str,
+        key: &'a [u8],
+        value: &'a [u8],
+    },
+    File {
+        name: &'a str,
+        bytes: &'a [u8],
+    },
+    /// Something that could not be read when the backup was made.
+    Damaged {
+        what: String,
+    },
+}
+
+/// How much there is in a backup.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct ItemCounts {
+    pub(super) rows: u64,
+    pub(super) files: u64,
+    pub(super) damaged: u64,
 }
 
 /// A file that begins as a backup does.
@@ -154,12 +174,12 @@ impl BackupFile {
         if hasher.finalize() == said { Ok(()) } else { Err(BadBackup::Damaged) }
     }
 
-    /// Hands everything in it to a function. Says how many rows and files there were.
+    /// Hands everything in it to a function. Says how much there was.
     pub(super) fn walk<E: From<BadBackup>>(
         &mut self,
         each: &mut dyn FnMut(BackupItem<'_>) -> Result<(), E>,
-    ) -> Result<(u64, u64), E> {
-        let (mut rows, mut files, mut at) = (0, 0, HEADER_BYTES as u64);
+    ) -> Result<ItemCounts, E> {
+        let (mut counts, mut at) = (ItemCounts::default(), HEADER_BYTES as u64);
         let mut table = String::new();
         let mut record = Vec::new();
         self.seek(at)?;
@@ -174,20 +194,29 @@ impl BackupFile {
                 ROW => {
                     let (key, value) = split_row(&record).ok_or_else(|| strange("a row"))?;
                     each(BackupItem::Row { table: &table, key, value })?;
-                    rows += 1;
+                    counts.rows += 1;
                 }
                 FILE => {
                     let (name, length) = split_file(&record).ok_or_else(|| strange("a content file's name"))?;
                     at = next;
                     let bytes = self.pieces(&mut at, length)?;
                     each(BackupItem::File { name: &name, bytes: &bytes })?;
-                    files += 1;
+                    counts.files += 1;
                     continue;
                 }
+                DAMAGED_ROW => {
+                    each(BackupItem::Damaged { what: name_row(&table, &record) })?;
+                    counts.damaged += 1;
+                }
+                DAMAGED_FILE => {
+                    let name = String::from_utf8_lossy(&record).into_owned();
+                    each(BackupItem::Damaged { what: format!("the content file {name} is damaged") })?;
+                    counts.damaged += 1;
+                }
                 END => {
-                    let counts = [u64::to_be_bytes(rows), u64::to_be_bytes(files)].concat();
-                    let fits = next == self.size && record.get(..16) == Some(&counts);
-                    return if fits { Ok((rows, files)) } else { Err(strange("its counts").into()) };
+                    let said = [counts.rows, counts.files, counts.damaged].map(u64::to_be_bytes).concat();
+                    let fits = next == self.size && record.get(..said.len()) == Some(&said);
+                    return if fits { Ok(counts) } else { Err(strange("its counts").into()) };
                 }
                 _ => return Err(strange("an unknown type of record").into()),
             }

@@ -6,7 +6,7 @@
 use crate::at_rest::master::MasterKey;
 use crate::database::open::{OpenError, Store, StoreOptions};
 use crate::disk::{FolderDisk, sync_dir};
-use crate::maintenance::backup::read::{BackupFile, BackupItem, BadBackup};
+use crate::maintenance::backup::read::{BackupFile, BackupItem, BadBackup, ItemCounts};
 use crate::maintenance::backup::write::folder_of;
 use crate::tables::{Tables, import_row};
 use engine::reads::StoreError;
@@ -31,8 +31,10 @@ pub struct Restored {
     pub created_at: Nanos,
     /// The epoch that the journal has now.
     pub epoch: u64,
-    /// The digest of the views.
+    /// The digest of the views; empty if something was damaged.
     pub digest: String,
+    /// What could not be read when the backup was made.
+    pub damaged: Vec<String>,
 }
 
 /// Why nothing was restored. The place is as it was.
@@ -63,6 +65,13 @@ pub enum RestoreError {
     /// What was restored cannot be opened.
     #[error("what was restored cannot be opened: {0}")]
     Open(#[from] OpenError),
+    /// Something could not be read when the backup was made, and nobody said that this is accepted.
+    #[error("the backup lacks {count} of what was stored; when it was made, {first}")]
+    Incomplete {
+        count: usize,
+        /// The first of them.
+        first: String,
+    },
     /// What was restored breaks an invariant.
     #[error("what was restored is not in order: {0}")]
     Verify(String),
@@ -83,17 +92,22 @@ impl RestoreError {
                  folder inside it"
             }
             RestoreError::Open(_) | RestoreError::Store(_) => "check the disk, then try again",
+            RestoreError::Incomplete { .. } => {
+                "use an older backup, or accept that these are missing with --incomplete"
+            }
             RestoreError::Verify(_) => "use an older backup, and report this",
         }
     }
 }
 
-/// Restores a backup into a folder that is empty or absent.
+/// Restores a backup into a folder that is empty or absent. One that lacks what could not be read when it was made is
+/// restored only if that is accepted; the folder is then not in order, and for salvaging only.
 pub fn restore(
     from: &Path,
     into: &Path,
     master: &MasterKey,
     options: StoreOptions,
+    accepts_damage: bool,
     now: Nanos,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Restored, RestoreError> {
@@ -105,8 +119,9 @@ pub fn restore(
     let parent = folder_of(&place);
     fs::create_dir_all(parent).map_err(failed)?;
     let building = building_name(&place);
+    remove_left_behind(&place);
     DirBuilder::new().mode(0o700).create(&building).map_err(failed)?;
-    let attempt = build(&mut backup, &building, master, options, now).and_then(|restored| {
+    let attempt = build(&mut backup, &building, master, options, accepts_damage, now).and_then(|restored| {
         let placed = fs::rename(&building, &place).and_then(|()| sync_dir(parent));
         placed.map(|()| restored).map_err(failed)
     });
@@ -140,10 +155,25 @@ fn absolute(place: &Path) -> io::Result<PathBuf> {
     }
 }
 
+const BUILDING: &str = ".restoring-";
+
 fn building_name(place: &Path) -> PathBuf {
     let mut name = place.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".restoring-{}", std::process::id()));
+    name.push(format!("{BUILDING}{}", std::process::id()));
     place.with_file_name(name)
+}
+
+/// Removes what restores into this place have left that were killed: those whose process is gone.
+fn remove_left_behind(place: &Path) {
+    let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    for entry in fs::read_dir(folder_of(place)).into_iter().flatten().flatten() {
+        let other = entry.file_name().to_string_lossy().into_owned();
+        let process = other.strip_prefix(&name).and_then(|rest| rest.strip_prefix(BUILDING));
+        let is_gone = process.is_some_and(|id| id.parse::<u32>().is_ok() && !Path::new("/proc").join(id).exists());
+        if is_gone && Path::new("/proc/self").exists() {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 fn build(
@@ -151,6 +181,7 @@ fn build(
     folder: &Path,
     master: &MasterKey,
     options: StoreOptions,
+    accepts_damage: bool,
     now: Nanos,
 ) -> Result<Restored, RestoreError> {
     let open = || -> Result<Store, RestoreError> {
@@ -158,27 +189,39 @@ fn build(
         let disk = FolderDisk::new(folder).map_err(failed)?;
         Ok(Store::open(Arc::new(disk), master.clone(), options)?)
     };
-    let (rows, files) = fill(backup, &open()?)?;
+    let (counts, damaged) = fill(backup, &open()?)?;
     // Opened anew, so that the keys that were restored are at hand.
     let store = open()?;
-    let report = store.verify(now)?;
-    if let Some(problem) = report.problems.first() {
-        return Err(RestoreError::Verify(problem.clone()));
+    let mut digest = String::new();
+    if damaged.is_empty() {
+        let report = store.verify(now)?;
+        if let Some(problem) = report.problems.first() {
+            return Err(RestoreError::Verify(problem.clone()));
+        }
+        digest = report.digest;
+    } else if !accepts_damage {
+        return Err(RestoreError::Incomplete { count: damaged.len(), first: damaged[0].clone() });
     }
     let epoch = store.begin_epoch(now)?;
     drop(store);
     sync_dir(folder).map_err(|why| RestoreError::Write { folder: folder.to_owned(), why })?;
-    Ok(Restored { rows, files, created_at: backup.header().created_at, epoch, digest: report.digest })
+    let created_at = backup.header().created_at;
+    Ok(Restored { rows: counts.rows, files: counts.files, created_at, epoch, digest, damaged })
 }
 
-fn fill(backup: &mut BackupFile, store: &Store) -> Result<(u64, u64), RestoreError> {
+fn fill(backup: &mut BackupFile, store: &Store) -> Result<(ItemCounts, Vec<String>), RestoreError> {
     let mut rows = Rows { store, waiting: Vec::new(), bytes: 0 };
+    let mut damaged = Vec::new();
     let counts = backup.walk::<RestoreError>(&mut |item| match item {
         BackupItem::Row { table, key, value } => rows.put(table, key, value),
         BackupItem::File { name, bytes } => put_file(store, name, bytes),
+        BackupItem::Damaged { what } => {
+            damaged.push(what);
+            Ok(())
+        }
     })?;
     rows.write()?;
-    Ok(counts)
+    Ok((counts, damaged))
 }
 
 fn put_file(store: &Store, name: &str, bytes: &[u8]) -> Result<(), RestoreError> {

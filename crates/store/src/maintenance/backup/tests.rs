@@ -37,7 +37,7 @@ fn backed_up() -> (tempfile::TempDir, PathBuf) {
 }
 
 fn restore_to(home: &Path, file: &Path, key: &MasterKey) -> Result<Restored, RestoreError> {
-    restore(file, &home.join("new"), key, options(), NOW, &mut |_| ())
+    restore(file, &home.join("new"), key, options(), false, NOW, &mut |_| ())
 }
 
 #[test]
@@ -134,4 +134,21 @@ fn what_stands_under_the_temporary_name_is_left_alone() {
     let refused = open(&home.path().join("old")).backup(&file, NOW, &mut |_| ());
     assert!(matches!(&refused, Err(BackupError::Exists(path)) if *path == part), "{refused:?}");
     assert_eq!((std::fs::read(&part).expect("read"), file.exists()), (b"mine".to_vec(), false));
+}
+
+#[test]
+fn a_backup_that_a_crash_cut_off_does_not_block_its_name_and_one_under_way_does() {
+    let (home, _) = backed_up();
+    let (file, part) = (home.path().join("new"), home.path().join("new.part"));
+    let store = open(&home.path().join("old"));
+    for beginning in [b"".as_slice(), b"anteroom", b"anteroom backup\x01 and more"] {
+        std::fs::write(&part, beginning).expect("written");
+        store.backup(&file, NOW, &mut |_| ()).expect("made");
+        assert!(!part.exists());
+        std::fs::remove_file(&file).expect("removed");
+    }
+    let other = std::fs::File::create(&part).expect("written");
+    rustix::fs::flock(&other, rustix::fs::FlockOperation::LockExclusive).expect("locked");
+    let refused = store.backup(&file, NOW, &mut |_| ());
+    assert!(matches!(&refused, Err(BackupError::Exists(path)) if *path == part), "{refused:?}");
 }

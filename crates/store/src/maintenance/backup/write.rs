@@ -4,21 +4,24 @@ use crate::Store;
 use crate::database::db::Db;
 use crate::database::open::FORMAT;
 use crate::disk::sync_dir;
+use crate::maintenance::backup::content_files::FileContent;
 use crate::maintenance::backup::read::{BackupFile, BadBackup};
 use crate::maintenance::backup::{
-    END, FILE, HEADER_BYTES, MAGIC, PIECE, PIECE_BYTES, RECORD_BYTES_MAX, ROW, TABLE, VERSION,
+    DAMAGED_FILE, DAMAGED_ROW, END, FILE, HEADER_BYTES, MAGIC, PIECE, PIECE_BYTES, RECORD_BYTES_MAX, ROW, TABLE,
+    VERSION,
 };
+use crate::maintenance::verify_rows::name_row;
 use crate::tables::{Snapshot, export_rows};
 use engine::reads::StoreError;
 use model::Nanos;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write};
 use std::ops::ControlFlow;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// What a backup came to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct BackupSummary {
     /// Rows of all tables.
     pub rows: u64,
@@ -26,7 +29,14 @@ pub struct BackupSummary {
     pub files: u64,
     /// Bytes of the whole file.
     pub bytes: u64,
+    /// How much could not be read, and is not in it.
+    pub damaged: u64,
+    /// The first of that.
+    pub first_damaged: Vec<String>,
 }
+
+/// How much of what could not be read is named.
+const NAMED_MAX: usize = 100;
 
 /// Why there is no backup. Nothing stands under its name, and nothing is left under a temporary one.
 #[derive(Debug, thiserror::Error)]
@@ -106,12 +116,9 @@ impl Store {
             return Err(BackupError::Exists(to.to_owned()));
         }
         let part = temporary_name(to);
-        // What stands there is somebody's, or of a backup that a crash cut off: it is not ours to replace.
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part);
-        let file = file.map_err(|why| match why.kind() {
-            io::ErrorKind::AlreadyExists => BackupError::Exists(part.clone()),
-            _ => BackupError::Write { path: part.clone(), why },
-        })?;
+        let file = open_part(&part)?;
+        // Locked until it has its name.
+        let _locked = file.try_clone().map_err(|why| BackupError::Write { path: part.clone(), why })?;
         let attempt = self.backup_to(file, &part, created_at, progress).and_then(|done| {
             let named = fs::rename(&part, to).and_then(|()| sync_dir(folder_of(to)));
             named.map(|()| done).map_err(|why| BackupError::Write { path: to.to_owned(), why })
@@ -133,13 +140,13 @@ impl Store {
             file: BufWriter::with_capacity(PIECE_BYTES, file),
             hasher: blake3::Hasher::new_keyed(self.shared.master.backup_key()),
             path: part.to_owned(),
-            done: BackupSummary { rows: 0, files: 0, bytes: 0 },
+            done: BackupSummary::default(),
             progress,
         };
         let db = self.snapshot()?;
         writer.header(&db, &self.shared.master.check_value(), created_at)?;
         writer.rows(&db)?;
-        writer.files(&db)?;
+        writer.files(self, &db)?;
         let done = writer.end()?;
         let mut written = BackupFile::open(part)?;
         written.check_whole(&self.shared.master, &mut |_| ())?;
@@ -195,6 +202,10 @@ impl Writer<'_> {
                 table = name;
                 self.record(TABLE, &[name.as_bytes()])?;
             }
+            let Some(value) = value else {
+                self.damaged(name_row(name, key));
+                return self.record(DAMAGED_ROW, &[key]);
+            };
             if key.len() + value.len() + 4 > RECORD_BYTES_MAX {
                 return Err(BackupError::Row(name));
             }
@@ -204,10 +215,18 @@ impl Writer<'_> {
         })
     }
 
-    fn files(&mut self, db: &Db<Snapshot>) -> Result<(), BackupError> {
-        for name in db.unused_and_files()?.1 {
-            let read = db.disk.read_file(&name);
-            let bytes = read.map_err(|why| BackupError::Content { name: name.clone(), why })?;
+    fn files(&mut self, store: &Store, db: &Db<Snapshot>) -> Result<(), BackupError> {
+        for (name, key) in db.contents_in_files()? {
+            let bytes = match db.content_file(&name, key) {
+                Ok(FileContent::Whole(bytes)) => bytes,
+                // The collector deleted it after the snapshot was taken, which is no damage.
+                Err(why) if !store.snapshot()?.is_in_file(key) => return Err(BackupError::Content { name, why }),
+                Ok(FileContent::Damaged) | Err(_) => {
+                    self.damaged(format!("the content file {name} is damaged"));
+                    self.record(DAMAGED_FILE, &[name.as_bytes()])?;
+                    continue;
+                }
+            };
             self.record(FILE, &[&(bytes.len() as u64).to_be_bytes(), name.as_bytes()])?;
             for piece in bytes.chunks(PIECE_BYTES) {
                 self.record(PIECE, &[piece])?;
@@ -218,8 +237,15 @@ impl Writer<'_> {
         Ok(())
     }
 
+    fn damaged(&mut self, what: String) {
+        self.done.damaged += 1;
+        if self.done.first_damaged.len() < NAMED_MAX {
+            self.done.first_damaged.push(what);
+        }
+    }
+
     fn end(mut self) -> Result<BackupSummary, BackupError> {
-        let counts = [self.done.rows.to_be_bytes(), self.done.files.to_be_bytes()].concat();
+        let counts = [self.done.rows, self.done.files, self.done.damaged].map(u64::to_be_bytes).concat();
         self.put(&[END])?;
         self.put(&(crate::maintenance::backup::END_BYTES as u32).to_be_bytes())?;
         self.put(&counts)?;
@@ -229,6 +255,35 @@ impl Writer<'_> {
         self.file.flush().map_err(failed)?;
         self.file.get_ref().sync_all().map_err(failed)?;
         Ok(self.done)
+    }
+}
+
+/// Opens the file to write to, and locks it. A beginning of a backup that nobody has locked was cut off by a crash, and is
+/// written anew; anything else that stands there is somebody's.
+fn open_part(part: &Path) -> Result<File, BackupError> {
+    let failed = |why| BackupError::Write { path: part.to_owned(), why };
+    let mut options = OpenOptions::new();
+    let no_link = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(no_link);
+    let file = options.open(part).map_err(|why| match fs::symlink_metadata(part) {
+        Ok(_) => BackupError::Exists(part.to_owned()),
+        Err(_) => failed(why),
+    })?;
+    let mut beginning = Vec::new();
+    let is_file = file.metadata().map_err(failed)?.is_file();
+    if is_file {
+        (&file).take(MAGIC.len() as u64).read_to_end(&mut beginning).map_err(failed)?;
+    }
+    if !is_file || !MAGIC.starts_with(&beginning) {
+        return Err(BackupError::Exists(part.to_owned()));
+    }
+    match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {
+            let emptied = file.set_len(0).and_then(|()| (&file).seek(SeekFrom::Start(0)));
+            emptied.map(|_| file).map_err(failed)
+        }
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(BackupError::Exists(part.to_owned())),
+        Err(why) => Err(failed(why.into())),
     }
 }
 

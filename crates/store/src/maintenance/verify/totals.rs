@@ -1,0 +1,71 @@
+//! What rows say together: numbers that are kept equal a recount.
+
+use super::Check;
+use crate::tables::TableReads as _;
+use engine::reads::StoreResult;
+use model::Group;
+use std::collections::HashSet;
+
+impl Check<'_> {
+    pub(super) fn totals(&mut self) -> StoreResult<()> {
+        let tables = &self.db.tables;
+        let pairs = [
+            ("reverse rows of needs", tables.waiting.len()?, self.waiting),
+            ("held events by deadline", tables.held.len()?, self.held),
+            ("held events by owner", tables.held_by_owner.len()?, self.held),
+            ("events waiting for content", tables.content_waiting.len()?, self.content_waiting),
+            ("carried events", tables.carried.len()?, self.carried),
+            ("carried events by age", tables.carried_order.len()?, self.carried),
+            ("ready events", tables.ready.len()?, self.ready),
+            ("owners of held events", tables.held_counts.len()?, self.owners.len() as u64),
+        ];
+        for (what, rows, counted) in pairs {
+            self.require(rows == counted, || format!("{rows} rows of {what}, but {counted} counted"));
+        }
+        let (hunters, counted) = (tables.hunters.len()?, self.hunters.len() as u64);
+        self.require(hunters == counted, || format!("{hunters} needs are waited for, but {counted} counted"));
+        for (key, counted) in std::mem::take(&mut self.hunters) {
+            let stored = tables.hunters.get(key)?.unwrap_or(0);
+            self.require(stored == counted, || format!("a need has {counted} waiting, but {stored} are noted"));
+        }
+        let (hunted, absent) = (tables.hunted.len()?, self.hunted.len() as u64);
+        self.require(hunted == absent, || format!("{hunted} needs are hunted, but {absent} are absent"));
+        for key in std::mem::take(&mut self.hunted) {
+            let is_hunted = tables.hunted.contains(key)?;
+            self.require(is_hunted, || "a need is absent, but not hunted".to_owned());
+        }
+        for (owner, counted) in self.owners.clone() {
+            let stored = tables.held_counts.get(owner)?.unwrap_or(0);
+            self.require(stored == counted, || format!("an owner has {counted} held, but {stored} are noted"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn usage(&mut self) -> StoreResult<()> {
+        let mut counted = std::mem::take(&mut self.usage);
+        for entry in self.db.tables.usage().iter()? {
+            let row = entry?;
+            let stored = row.value()?;
+            let recount = counted.remove(&row.key()).unwrap_or_default();
+            self.require(stored == recount, || format!("usage {stored:?} noted, {recount:?} counted"));
+        }
+        self.require(counted.is_empty(), || format!("{} authors without a usage row", counted.len()));
+        Ok(())
+    }
+
+    pub(super) fn schedule(&mut self) -> StoreResult<()> {
+        let rows = self.db.schedule()?;
+        let due = self.db.tables.schedule_due().len()?;
+        self.require(rows.len() as u64 == due, || format!("{} groups scheduled, {due} by time", rows.len()));
+        for (group, _) in &rows {
+            let pending = !self.db.needs_of(group, 1)?.is_empty() || !self.at_rest;
+            self.require(pending, || format!("{group} is scheduled but nothing of it is pending"));
+        }
+        let scheduled: HashSet<Group> = rows.into_iter().map(|(group, _)| group).collect();
+        for group in self.groups.clone() {
+            let is_scheduled = scheduled.contains(&group) || !self.at_rest;
+            self.require(is_scheduled, || format!("{group} has needs but is not scheduled"));
+        }
+        Ok(())
+    }
+}
