@@ -1,7 +1,9 @@
 //! The chains of the engine against an open transaction: STORE and POST for what arrives, and the work
 //! that goes on by itself.
 
+use engine::Change;
 use engine::chains::{self, EventInPost, StepContext, StoreOutcome};
+use engine::change::RowChange;
 use engine::content::{self, EventDraft};
 use engine::opened::Opening;
 use engine::protocol;
@@ -98,7 +100,7 @@ fn post(
     Ok(outcome)
 }
 
-/// What broke an invariant when it was half done: the transaction is undone, and this is left out of the next.
+/// What broke an invariant: the transaction is undone, and everything is done again without this.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Culprit {
     /// An event that was ready. It is parked.
@@ -111,49 +113,60 @@ pub(crate) enum Culprit {
 
 /// Goes on with what waits, tasks and released events in turn, until nothing is left or the transaction has woken or
 /// applied enough of them. Says whether anything is left. A released event re-enters POST at its first step.
-pub(crate) fn go_on(batch: &mut Batch<'_>, most: usize, culprit: &Cell<Option<Culprit>>) -> StoreResult<bool> {
+pub(crate) fn go_on(
+    batch: &mut Batch<'_>,
+    most: usize,
+    avoided: &[Culprit],
+    culprit: &Cell<Option<Culprit>>,
+) -> StoreResult<bool> {
     let mut woken = 0;
     for step in 0..2 * most {
         match (batch.next_task()?, batch.has_ready()?) {
             (Some(_), _) if woken >= most => break,
-            (Some(task), ready) if !ready || step % 2 == 0 => woken += run_task(batch, task, culprit)?,
-            (_, true) => post_again(batch, culprit)?,
+            (Some(task), ready) if !ready || step % 2 == 0 => woken += run_task(batch, task, avoided, culprit)?,
+            (_, true) => post_again(batch, avoided, culprit)?,
             (_, false) => return Ok(false),
         }
     }
     Ok(true)
 }
 
-/// Does a part of a task. Says how many events it changed, at least one.
-fn run_task(batch: &mut Batch<'_>, task: Task, culprit: &Cell<Option<Culprit>>) -> StoreResult<usize> {
-    culprit.set(Some(Culprit::Task(task.clone())));
+/// Does a part of a task. Says how many events it changed, at least one. One that broke an invariant is dropped.
+fn run_task(
+    batch: &mut Batch<'_>,
+    task: Task,
+    avoided: &[Culprit],
+    culprit: &Cell<Option<Culprit>>,
+) -> StoreResult<usize> {
+    let this = Culprit::Task(task.clone());
+    if avoided.contains(&this) {
+        tracing::error!(
+            ?task,
+            "a task was dropped: it broke an invariant; run `anteroom verify`, then `anteroom salvage`"
+        );
+        batch.apply(vec![Change::Task(RowChange::Remove, task), Change::Count("task-dropped")])?;
+        return Ok(1);
+    }
+    culprit.set(Some(this));
     let changes = chains::run_task(batch.db(), &policy(batch), task)?;
-    let rows = changes.iter().filter(|change| matches!(change, engine::Change::Row(..))).count();
+    let rows = changes.iter().filter(|change| matches!(change, Change::Row(..))).count();
     batch.apply(changes)?;
     culprit.set(None);
     Ok(rows.max(1))
 }
 
-/// Looks again at an event that is ready.
-fn post_again(batch: &mut Batch<'_>, culprit: &Cell<Option<Culprit>>) -> StoreResult<()> {
+/// Looks again at an event that is ready. One that broke an invariant is parked.
+fn post_again(batch: &mut Batch<'_>, avoided: &[Culprit], culprit: &Cell<Option<Culprit>>) -> StoreResult<()> {
     let Some(seq) = batch.next_ready()? else { return Ok(()) };
-    culprit.set(Some(Culprit::Event(seq)));
+    let this = Culprit::Event(seq);
+    if avoided.contains(&this) {
+        let changes = release::park(batch.db(), seq, "a step broke an invariant on it; the log has details".into())?;
+        return batch.apply(changes);
+    }
+    culprit.set(Some(this));
     post_ready(batch, seq)?;
     culprit.set(None);
     Ok(())
-}
-
-/// Takes what broke an invariant out of the way of everything else.
-pub(crate) fn set_aside(batch: &mut Batch<'_>, culprit: Culprit, why: String) -> StoreResult<()> {
-    let changes = match culprit {
-        Culprit::Event(seq) => release::park(batch.db(), seq, why)?,
-        Culprit::Task(task) => {
-            tracing::error!(why, ?task, "a task was dropped: it broke an invariant; run `anteroom rebuild-views`");
-            vec![engine::Change::Task(engine::change::RowChange::Remove, task), engine::Change::Count("task-dropped")]
-        }
-        Culprit::Upkeep(_) => Vec::new(),
-    };
-    batch.apply(changes)
 }
 
 fn post_ready(batch: &mut Batch<'_>, seq: Seq) -> StoreResult<()> {
@@ -179,6 +192,6 @@ fn drop_foreign_inline(draft: &mut EventDraft, opening: &Opening, inline: Option
     let (Opening::Opened(opened), Some(wire), false) = (opening, inline, was_opened) else { return };
     if !opened.is_content(wire) {
         draft.row.has_inline = false;
-        draft.changes.push(engine::Change::Inline(draft.seq, None));
+        draft.changes.push(Change::Inline(draft.seq, None));
     }
 }

@@ -64,8 +64,8 @@ pub fn salvage(
         into.ask(Prune(id), now).map_err(as_fault)?;
     }
     into.settle(now)?;
-    into.store().write(now, |batch| batch.restart_jobs())?;
     go_on_with_webhooks(from, into, now)?;
+    into.store().write(now, |batch| batch.restart_jobs())?;
     done.held = into.store().snapshot()?.held_total()?;
     Ok(done)
 }

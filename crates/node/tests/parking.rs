@@ -145,9 +145,9 @@ fn what_is_parked_waits_for_nothing_is_named_and_is_looked_at_again_when_somebod
     core.store().write(NOW, park).unwrap();
     assert_eq!(stage_of(&core, &second), Some(Stage::Parked { why: "a test says so".into() }));
     assert_eq!(core.store().snapshot().unwrap().held_total().unwrap(), 0);
-    let problems = core.store().verify(NOW).unwrap().problems;
-    assert_eq!(problems.len(), 1, "{problems:?}");
-    assert!(problems[0].contains("parked, because a test says so"), "{problems:?}");
+    let report = core.store().verify(NOW).unwrap();
+    assert_eq!((report.problems.len(), report.parked.len()), (0, 1), "{report:?}");
+    assert!(report.parked[0].contains("is parked: a test says so"), "{report:?}");
     // What it waited for comes, which changes nothing.
     store_event(&core, &first);
     core.settle(NOW).unwrap();
@@ -156,4 +156,31 @@ fn what_is_parked_waits_for_nothing_is_named_and_is_looked_at_again_when_somebod
     core.settle(NOW).unwrap();
     assert!(matches!(stage_of(&core, &second), Some(Stage::Applied { .. })));
     assert_eq!(core.store().verify(NOW).unwrap().problems, Vec::<String>::new());
+}
+
+#[test]
+fn what_breaks_again_when_it_is_looked_at_again_is_parked_again_and_nobody_waits_for_ever() {
+    let world = World::new();
+    let first = world.post(0, None);
+    let second = world.post(1, Some(&first));
+    let core = world.open();
+    store_event(&core, &second);
+    let seq = core.store().snapshot().unwrap().seq(&second.id).unwrap().unwrap();
+    let park = |batch: &mut store::Batch<'_>| {
+        let changes = engine::release::park(batch.db(), seq, "a test says so".into())?;
+        batch.apply(changes)
+    };
+    core.store().write(NOW, park).unwrap();
+    store_event(&core, &first);
+    core.settle(NOW).unwrap();
+    drop(core);
+    // What it refers to can be read no more, so that looking at it again breaks.
+    world.damage(&first);
+    let core = world.open();
+    core.ask(HuntNow::ForEvent(second.id), NOW).unwrap();
+    core.settle(NOW).unwrap();
+    assert!(matches!(stage_of(&core, &second), Some(Stage::Parked { .. })));
+    // Everything else goes on.
+    let third = world.post(2, None);
+    assert!(matches!(store_event(&core, &third), Outcome::Applied(_)));
 }

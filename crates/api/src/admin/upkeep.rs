@@ -247,7 +247,9 @@ pub(crate) async fn verify(
         report
     });
     let report = report.await.map_err(|_| Problem::broken("the check was given up"))??;
-    let store::maintenance::verify::VerifyReport { events, contents, digest, unreadable, problems } = report;
+    let store::maintenance::verify::VerifyReport { events, contents, digest, unreadable, mut problems, parked } =
+        report;
+    problems.extend(parked);
     Ok(Json(VerifySummary { events, contents, unreadable, digest, problems }))
 }
 

@@ -45,7 +45,9 @@ impl fmt::Display for Answer {
         write!(f, "to restore it you need the master key or its recovery text, which the backup does not contain")?;
         if self.damaged > 0 {
             let damaged = format_list(&self.first_damaged, "could not be read; the backup lacks:", "");
-            write!(f, "\n{damaged}\nkeep your earlier backups; `anteroom verify` says more")?;
+            let more = self.damaged.saturating_sub(self.first_damaged.len() as u64);
+            let more = if more > 0 { format!("\n  and {more} more") } else { String::new() };
+            write!(f, "\n{damaged}{more}\nkeep your earlier backups; `anteroom verify` says more")?;
         }
         Ok(())
     }

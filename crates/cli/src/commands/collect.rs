@@ -33,7 +33,7 @@ impl fmt::Display for Answer {
 impl Collect {
     pub(super) fn run(&self, context: &Context) -> CommandResult {
         let (store, _lock) = data_folder::open(context, Access::Write)?;
-        let core = WriterCore::new(store);
+        let core = WriterCore::resume(store, context.clock.now());
         let mut answer = Answer { forgotten: 0, deleted: 0 };
         // Each round is bounded, and a file is deleted in the round after the commit that removes its row.
         loop {

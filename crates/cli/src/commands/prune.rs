@@ -51,7 +51,7 @@ impl fmt::Display for Answer {
 impl Prune {
     pub(super) fn run(&self, context: &Context) -> CommandResult {
         let (store, _lock) = data_folder::open(context, Access::Write)?;
-        let core = WriterCore::new(store);
+        let core = WriterCore::resume(store, context.clock.now());
         let commands = self.ids.iter().map(|id| node_commands::Prune(*id)).collect();
         let done = core.run(commands, context.clock.now())?;
         core.settle(context.clock.now())?;

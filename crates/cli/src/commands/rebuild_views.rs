@@ -39,16 +39,17 @@ impl fmt::Display for Answer {
 impl RebuildViews {
     pub(super) fn run(&self, context: &Context) -> CommandResult {
         let (store, _lock) = data_folder::open(context, Access::Write)?;
-        let before = store.snapshot()?.digest()?;
+        // Views that are damaged have none.
+        let before = store.snapshot()?.digest().map(|digest| digest.to_string()).unwrap_or_default();
         let bar = ProgressDisplay::for_count(context.json, "rebuilding views");
         let events = store.rebuild_views(context.clock.now(), &mut |done| bar.set(done))?;
         drop(bar);
         let after = store.snapshot()?.digest()?;
         context.print(&Answer {
             events,
-            digest_before: before.to_string(),
+            changed: before != after.to_string(),
+            digest_before: before,
             digest: after.to_string(),
-            changed: before != after,
         })?;
         Ok(ExitCode::SUCCESS)
     }

@@ -1,7 +1,7 @@
 //! `anteroom restore`: creates a data folder from a backup.
 
 use super::CommandResult;
-use super::salvage::{INCOMPLETE, salvage_into};
+use super::salvage::{INCOMPLETE, refuse_used, salvage_into};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::formatting::{format_count, format_list, format_time};
@@ -86,10 +86,14 @@ impl Restore {
         let incomplete = incomplete_name(folder)?;
         // What lacks something is put in order beside its place.
         let into = if self.incomplete { incomplete.as_path() } else { folder };
+        refuse_used(folder)?;
         let restored = restore(&self.file, into, &master, options, self.incomplete, now, &mut progress)?;
         drop(bar);
         let mut answer = describe(context, &restored);
-        if self.incomplete {
+        if self.incomplete && restored.damaged.is_empty() {
+            let placed = std::fs::rename(&incomplete, folder);
+            placed.map_err(|why| Failure::file("restore into", folder, &why))?;
+        } else if self.incomplete {
             put_in_order(context, &master, &incomplete, &mut answer)?;
         }
         if let (Some(secret), Some(file)) = (&recovered, source.key_file()) {

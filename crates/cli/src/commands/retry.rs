@@ -64,7 +64,7 @@ impl fmt::Display for Answer {
 impl Retry {
     pub(super) fn run(&self, context: &Context) -> CommandResult {
         let (store, _lock) = data_folder::open(context, Access::Write)?;
-        let core = WriterCore::new(store);
+        let core = WriterCore::resume(store, context.clock.now());
         let answer = match &self.target {
             RetryTarget::Event(id) => retry_event(context, &core, id)?,
             RetryTarget::Need(need) => retry_need(context, &core, need)?,

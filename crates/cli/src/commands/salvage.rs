@@ -71,6 +71,19 @@ impl Salvage {
     }
 }
 
+/// What is there already is not replaced.
+pub(super) fn refuse_used(folder: &Path) -> Result<(), Failure> {
+    let is_used = match fs::read_dir(folder) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(why) => why.kind() != std::io::ErrorKind::NotFound,
+    };
+    if is_used {
+        let what = format!("{} is not empty, or not a folder", folder.display());
+        return Err(Failure::new(what, "pass a folder that is empty or does not exist"));
+    }
+    Ok(())
+}
+
 /// Builds the new folder under another name and renames it when it is whole.
 pub(super) fn salvage_into(
     context: &Context,
@@ -79,21 +92,27 @@ pub(super) fn salvage_into(
     master: &MasterKey,
 ) -> Result<Salvaged, Failure> {
     let failed = |why| Failure::file("salvage into", into, &why);
-    if fs::read_dir(into).is_ok_and(|mut entries| entries.next().is_some()) {
-        let what = format!("{} is not empty", into.display());
-        return Err(Failure::new(what, "pass a folder that is empty or does not exist"));
-    }
+    refuse_used(into)?;
     // Without a slash at its end.
     let into: PathBuf = std::path::absolute(into).map_err(failed)?.components().collect();
     let mut name = into.file_name().unwrap_or_default().to_owned();
-    name.push(".salvaging");
+    name.push(format!(".salvaging-{}", std::process::id()));
     let building = into.with_file_name(name);
-    if building.exists() {
-        fs::remove_dir_all(&building).map_err(failed)?;
-    }
     data_folder::create(&building)?;
+    let salvaged = build(context, from, &building, master).and_then(|salvaged| {
+        let placed = fs::rename(&building, &into).and_then(|()| into.parent().map_or(Ok(()), sync_dir));
+        placed.map(|()| salvaged).map_err(failed)
+    });
+    if salvaged.is_err() {
+        let _ = fs::remove_dir_all(&building);
+    }
+    salvaged
+}
+
+fn build(context: &Context, from: &Store, building: &Path, master: &MasterKey) -> Result<Salvaged, Failure> {
+    let failed = |why| Failure::file("salvage into", building, &why);
     let open = || -> Result<Store, Failure> {
-        let disk = FolderDisk::new(&building).map_err(failed)?;
+        let disk = FolderDisk::new(building).map_err(failed)?;
         Ok(Store::open(Arc::new(disk), master.clone(), context.settings.config.store_options())?)
     };
     let db = from.snapshot()?;
@@ -106,7 +125,5 @@ pub(super) fn salvage_into(
     // What lacks its counterpart, because that was damaged, is named too.
     salvaged.damaged.extend(core.store().verify(context.clock.now())?.problems);
     drop(core);
-    let placed = fs::rename(&building, &into);
-    placed.and_then(|()| into.parent().map_or(Ok(()), sync_dir)).map_err(failed)?;
     Ok(salvaged)
 }

@@ -69,7 +69,7 @@ impl Verify {
             contents: report.contents,
             digest: report.digest,
             unreadable: report.unreadable,
-            problems: report.problems,
+            problems: report.problems.into_iter().chain(report.parked).collect(),
             is_running: context.inside.is_some(),
         };
         context.print(&answer)?;

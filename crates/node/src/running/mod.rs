@@ -139,15 +139,13 @@ fn delete_strays(inner: &NodeInner) {
     }
 }
 
-/// Says what the clock has done since the last run. Answers how much of the time between does not count for what is held:
-/// all but a day, because it may be the clock that is wrong, and what it would end cannot be brought back.
-fn compare_with_last_run(now: Nanos, greatest_before: Nanos, held_before: Nanos) -> u64 {
+/// Says what the clock has done since the last run.
+fn say_what_the_clock_did(now: Nanos, greatest_before: Nanos) {
     const DAY: u64 = 24 * 3600 * Nanos::SECOND;
     if greatest_before == Nanos(0) {
-        return 0;
+        return;
     }
-    let behind = greatest_before.0.saturating_sub(now.0);
-    let ahead = if held_before == Nanos(0) { 0 } else { now.0.saturating_sub(held_before.0) };
+    let (behind, ahead) = (greatest_before.0.saturating_sub(now.0), now.0.saturating_sub(greatest_before.0));
     if behind >= CLOCK_STEP_MIN {
         tracing::error!(
             seconds = behind / Nanos::SECOND,
@@ -158,10 +156,9 @@ fn compare_with_last_run(now: Nanos, greatest_before: Nanos, held_before: Nanos)
     if ahead > DAY {
         tracing::warn!(
             hours = ahead / (3600 * Nanos::SECOND),
-            "by the system clock the node did not run for long; for what is held, only a day of it counts"
+            "by the system clock nothing was written for long; for what is held, only a day of it counts"
         );
     }
-    ahead.saturating_sub(DAY)
 }
 
 impl Node {
@@ -169,11 +166,11 @@ impl Node {
     pub fn start(store: Store, clock: Arc<dyn Clock>, source: Arc<dyn SourceClient>, options: NodeOptions) -> Node {
         let (wakes, woken) = bounded(1024);
         let clock = WatchedClock::new(clock);
-        let before = store.snapshot().and_then(|db| Ok((db.greatest_time()?, db.held_time()?)));
-        let (greatest_before, held_before) = before.unwrap_or_default();
-        let idle_nanos = compare_with_last_run(clock.now(), greatest_before, held_before);
+        let greatest_before = store.snapshot().and_then(|db| db.greatest_time()).unwrap_or_default();
+        let now = clock.now();
+        say_what_the_clock_did(now, greatest_before);
         let inner = Arc::new(NodeInner {
-            core: WriterCore::after_idle(store, idle_nanos),
+            core: WriterCore::resume(store, now),
             clock,
             greatest_before,
             options,

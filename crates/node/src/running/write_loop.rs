@@ -48,6 +48,8 @@ fn sleep_of(inner: &NodeInner) -> Duration {
     }
     let next = inner.core.store().snapshot().and_then(|db| db.next_by_clock(inner.core.idle_nanos()));
     match next {
+        // What could not be done is due again at once, and cannot be done then either.
+        Ok(Some(_)) if inner.core.is_hindered() => WAIT_FOR_ROOM,
         Ok(Some(at)) => Duration::from_nanos(at.0.saturating_sub(inner.clock.now().0)).min(IDLE),
         Ok(None) | Err(_) => IDLE,
     }

@@ -3,15 +3,15 @@
 pub mod node_commands;
 
 use crate::jobs;
-use crate::pipeline::{Culprit, STEPS_PER_BATCH_MAX, go_on, set_aside, stops_on_bugs};
+use crate::pipeline::{Culprit, STEPS_PER_BATCH_MAX, go_on, stops_on_bugs};
 use crate::writer_command::{Answered, AskError, BatchedCommand, CommandEnd, RequestError, Slot, WriterCommand};
 use engine::reads::{Reads as _, StoreError, StoreResult};
 use model::Nanos;
 use model::planted::{PlantedBug, is_planted};
 use node_commands::Tick;
 use std::cell::Cell;
-use std::collections::BTreeSet;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use store::{Batch, Store};
 
 /// A store and the work of its one writer.
@@ -20,6 +20,8 @@ pub struct WriterCore {
     store: Store,
     /// How much of the time before the start does not count for what is held.
     idle_nanos: u64,
+    /// Whether the last commit left out work of the clock, which would be due at once again.
+    is_hindered: AtomicBool,
 }
 
 /// What a batch of commands of one type came to.
@@ -45,12 +47,20 @@ pub(crate) struct Commit {
 impl WriterCore {
     /// The writer of that store.
     pub fn new(store: Store) -> WriterCore {
-        WriterCore { store, idle_nanos: 0 }
+        WriterCore { store, idle_nanos: 0, is_hindered: AtomicBool::new(false) }
     }
 
-    /// As [`WriterCore::new`], when it did not run for so long that part of the time does not count for what is held.
-    pub fn after_idle(store: Store, idle_nanos: u64) -> WriterCore {
-        WriterCore { store, idle_nanos }
+    /// The writer of a store that may not have run for long: of the time since then, only a day counts for what is held,
+    /// because it may be the clock that is wrong, and what it would end cannot be brought back.
+    pub fn resume(store: Store, now: Nanos) -> WriterCore {
+        const DAY: u64 = 24 * 3600 * Nanos::SECOND;
+        let before = store.snapshot().and_then(|db| db.held_time()).unwrap_or_default();
+        let idle_nanos = if before == Nanos(0) { 0 } else { now.0.saturating_sub(before.0).saturating_sub(DAY) };
+        WriterCore { idle_nanos, ..WriterCore::new(store) }
+    }
+
+    pub(crate) fn is_hindered(&self) -> bool {
+        self.is_hindered.load(Ordering::Relaxed)
     }
 
     pub(crate) fn idle_nanos(&self) -> u64 {
@@ -100,23 +110,27 @@ impl WriterCore {
     /// thrown away, the commands before it are run again and committed, and those after it are left for the next
     /// transaction. That costs each command at most one more run, however many are refused.
     pub(crate) fn commit(&self, commands: &mut [&mut dyn BatchedCommand], now: Nanos) -> StoreResult<Commit> {
-        let (mut upto, mut left_out) = (commands.len(), BTreeSet::new());
+        let (mut upto, mut avoided) = (commands.len(), Vec::new());
         loop {
             let culprit = Cell::new(None);
-            match self.try_commit(&mut commands[..upto], now, &left_out, &culprit) {
+            match self.try_commit(&mut commands[..upto], now, &avoided, &culprit) {
                 // The one that was undone has its answer, too.
                 Ok(ControlFlow::Continue(commit)) if upto < commands.len() => {
                     return Ok(Commit { done: upto + 1, has_more: true, ..commit });
                 }
-                Ok(ControlFlow::Continue(commit)) => return Ok(commit),
+                Ok(ControlFlow::Continue(commit)) => {
+                    let is_hindered = avoided.iter().any(|culprit| matches!(culprit, Culprit::Upkeep(_)));
+                    self.is_hindered.store(is_hindered, Ordering::Relaxed);
+                    return Ok(commit);
+                }
                 Ok(ControlFlow::Break(refused)) => upto = refused,
+                // The same again, without what broke it. Nothing is avoided twice.
                 Err(StoreError::Broken(why)) if !stops_on_bugs() => match culprit.take() {
-                    None => return Err(StoreError::Broken(why)),
-                    Some(Culprit::Upkeep(step)) => {
+                    Some(culprit) if !avoided.contains(&culprit) => {
                         self.store.note_damage(&why);
-                        left_out.insert(step);
+                        avoided.push(culprit);
                     }
-                    Some(culprit) => self.store.write(now, |batch| set_aside(batch, culprit, why))?,
+                    Some(_) | None => return Err(StoreError::Broken(why)),
                 },
                 Err(fault) => return Err(fault),
             }
@@ -128,7 +142,7 @@ impl WriterCore {
         &self,
         commands: &mut [&mut dyn BatchedCommand],
         now: Nanos,
-        left_out: &BTreeSet<usize>,
+        avoided: &[Culprit],
         culprit: &Cell<Option<Culprit>>,
     ) -> StoreResult<ControlFlow<usize, Commit>> {
         let (count, mut has_answered) = (commands.len(), false);
@@ -140,12 +154,17 @@ impl WriterCore {
                 }
             }
             has_answered = true;
-            for step in (0..UPKEEP_STEPS).filter(|step| !left_out.contains(step)) {
+            for step in (0..UPKEEP_STEPS).filter(|step| !avoided.contains(&Culprit::Upkeep(*step))) {
                 culprit.set(Some(Culprit::Upkeep(step)));
                 keep_up(batch, step, now.minus(self.idle_nanos))?;
                 culprit.set(None);
             }
-            let has_more = go_on(batch, STEPS_PER_BATCH_MAX, culprit)? | jobs::step(batch)?;
+            let mut has_more = go_on(batch, STEPS_PER_BATCH_MAX, avoided, culprit)?;
+            if !avoided.contains(&Culprit::Upkeep(UPKEEP_STEPS)) {
+                culprit.set(Some(Culprit::Upkeep(UPKEEP_STEPS)));
+                has_more |= jobs::step(batch)?;
+                culprit.set(None);
+            }
             let position = batch.db().next_position()?.saturating_sub(1);
             Ok(ControlFlow::Continue(Commit { done: count, has_more, position }))
         });
@@ -170,7 +189,7 @@ fn run_or_park(batch: &mut Batch<'_>, command: &mut dyn BatchedCommand) -> Store
     }
 }
 
-/// How many things time alone asks for.
+/// How many things time alone asks for; jobs come after them.
 const UPKEEP_STEPS: usize = 5;
 
 /// What time alone asks for: needs for a time are met, waits end, files that an earlier commit forgot go, content whose

@@ -29,6 +29,8 @@ pub struct VerifyReport {
     pub unreadable: u64,
     /// What is wrong; empty if nothing is.
     pub problems: Vec<String>,
+    /// Events that are parked: the rows are in order, but somebody should know.
+    pub parked: Vec<String>,
 }
 
 /// More than this many problems are only counted.
@@ -219,7 +221,10 @@ impl Check<'_> {
                 Ok(())
             }
             Stage::Parked { why } => {
-                self.wrong(format!("{seq}: parked, because {why}; `anteroom retry {}` looks at it again", row.id));
+                let what = format!("event {} is parked: {why}; `anteroom retry {0}` looks at it again", row.id);
+                if self.report.parked.len() < PROBLEMS_MAX {
+                    self.report.parked.push(what);
+                }
                 let is_listed = db.tables.parked().contains(EventNo::new(seq))?;
                 self.require(is_listed, || format!("{seq}: parked but not listed"));
                 Ok(())

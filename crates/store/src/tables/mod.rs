@@ -21,7 +21,7 @@ pub use rows::{Row, RowData, RowRange, Rows};
 
 use crate::encode::SharedValue;
 use crate::encode::{ExpiredRow, JournalEntry, ReceivedAgain, RefusedRow, RoleCap, Usage};
-use crate::errors::{fault, guarded};
+use crate::errors::{guarded, guarded_write};
 use crate::keys::*;
 use engine::fetch::ScheduleRow;
 use engine::reads::{StoreError, StoreResult};
@@ -116,7 +116,7 @@ macro_rules! tables {
         pub fn drop_views(transaction: &WriteTransaction) -> StoreResult<()> {
             $($(#[$meta])* if TableClass::$class == TableClass::View {
                 let definition: TableDefinition<'_, $key, Stored<$value>> = TableDefinition::new($name);
-                transaction.delete_table(definition).map_err(fault)?;
+                guarded_write(|| transaction.delete_table(definition))?;
             })*
             Ok(())
         }
