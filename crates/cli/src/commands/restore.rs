@@ -86,7 +86,9 @@ impl Restore {
         let incomplete = incomplete_name(folder)?;
         // What lacks something is put in order beside its place.
         let into = if self.incomplete { incomplete.as_path() } else { folder };
-        refuse_used(folder)?;
+        if self.incomplete {
+            refuse_used(folder)?;
+        }
         let restored = restore(&self.file, into, &master, options, self.incomplete, now, &mut progress)?;
         drop(bar);
         let mut answer = describe(context, &restored);
