@@ -6,6 +6,7 @@ mod common;
 use common::Home;
 use common::sample_events::{World, bundle, everything, sealed};
 use common::served::Served;
+use std::fs::File;
 
 /// A folder whose node has run once, so that starting it changes nothing more.
 fn settled_home(bytes: &[u8]) -> Home {
@@ -60,6 +61,14 @@ fn a_running_node_imports_bundles_from_files_and_pipes() {
     let imported = node.home.json(&["import", "one.bundle"]);
     assert_eq!((&imported["records"], &imported["waiting"]), (&(one.foundation().len() as u64).into(), &0.into()));
     node.home.import(&bundle(&two.foundation())).good();
+    // Standard input under its name is that of whoever asks.
+    let again = node
+        .home
+        .command(&["import", "/dev/stdin"])
+        .stdin(File::open(node.home.path().join("one.bundle")).unwrap())
+        .output()
+        .unwrap();
+    assert!(again.status.success() && String::from_utf8_lossy(&again.stdout).contains("already stored"), "{again:?}");
     let message = one.message(&one.thread.clone(), "while it runs");
     node.home.import(&bundle(std::slice::from_ref(&message))).good();
     let shown = node.home.run(&["show", &message.id()]).good();

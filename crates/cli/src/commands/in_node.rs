@@ -112,6 +112,10 @@ fn ask(context: &Context, client: &OperatorClient, mut command: NodeCommand) -> 
             spool.fill(&mut File::open(&import.file).map_err(failed)?)?;
             import.file = spool.0.clone();
         }
+        // `/dev/stdin` leads to another file in every process.
+        NodeCommand::Import(Import { file }) if file.exists() => {
+            *file = fs::canonicalize(&*file).map_err(|why| Failure::file("read the bundle", file, &why))?;
+        }
         NodeCommand::Export(Export { out: file, .. }) | NodeCommand::Import(Import { file }) => {
             *file = std::path::absolute(&*file).map_err(|why| Failure::file("use the path", file, &why))?;
         }
