@@ -140,3 +140,63 @@ impl<C: WriterCommand, F: FnOnce(Answered<C>) + Send> QueuedCommand for Queued<C
         (self.on_answer)(Err(AskError::NotRun(why)));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{CommandQueue, Lane, Queued, QueuedCommand, WORTH_A_COMMIT};
+    use crate::writer::node_commands::Tick;
+    use crate::writer_command::RequestError;
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    /// The names of commands in the order in which they are taken.
+    #[derive(Clone, Default)]
+    struct Taken(Arc<Mutex<Vec<&'static str>>>);
+
+    impl Taken {
+        fn command(&self, name: &'static str) -> Box<dyn QueuedCommand> {
+            let taken = self.clone();
+            Queued::boxed(Tick, move |_| taken.0.lock().expect("whole").push(name))
+        }
+
+        fn take(&self, queue: &CommandQueue, most: usize) -> Vec<&'static str> {
+            queue.waiting().take(most).for_each(|job| job.fail(RequestError::Stopped));
+            std::mem::take(&mut *self.0.lock().expect("whole"))
+        }
+    }
+
+    #[test]
+    fn bulk_work_stands_behind_whoever_waits_and_turns_nobody_away() {
+        let (queue, taken) = (CommandQueue::new(2), Taken::default());
+        for name in ["bulk 1", "bulk 2"] {
+            assert!(queue.send(Lane::Bulk, taken.command(name), Duration::ZERO).expect("it runs").is_none());
+        }
+        // Its own row is full, the other is not.
+        assert!(queue.send(Lane::Bulk, taken.command("bulk 3"), Duration::ZERO).expect("it runs").is_some());
+        assert_eq!(queue.try_send(taken.command("prompt 1")), Ok(()));
+        assert!(queue.send(Lane::Prompt, taken.command("prompt 2"), Duration::ZERO).expect("it runs").is_none());
+        assert_eq!(queue.try_send(taken.command("prompt 3")), Err(RequestError::Busy));
+        assert_eq!((queue.len(), queue.is_empty()), (4, false));
+        assert_eq!(taken.take(&queue, 3), ["prompt 1", "prompt 2", "bulk 1"]);
+        assert_eq!(taken.take(&queue, 3), ["bulk 2"]);
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn nobody_waits_for_bulk_work_to_gather() {
+        let (queue, taken) = (CommandQueue::new(WORTH_A_COMMIT * 2), Taken::default());
+        queue.send(Lane::Bulk, taken.command("bulk"), Duration::ZERO).expect("it runs");
+        queue.try_send(taken.command("prompt")).expect("room");
+        // Each of these returns although no more comes: with somebody waiting, with enough, and after a while.
+        queue.wait(Duration::from_secs(3600));
+        assert_eq!(taken.take(&queue, 9), ["prompt", "bulk"]);
+        for _ in 0..WORTH_A_COMMIT {
+            queue.send(Lane::Bulk, taken.command("bulk"), Duration::ZERO).expect("it runs");
+        }
+        queue.wait(Duration::from_secs(3600));
+        assert_eq!(taken.take(&queue, usize::MAX).len(), WORTH_A_COMMIT);
+        queue.send(Lane::Bulk, taken.command("last"), Duration::ZERO).expect("it runs");
+        queue.wait(Duration::from_secs(3600));
+        assert_eq!(taken.take(&queue, 9), ["last"]);
+    }
+}
