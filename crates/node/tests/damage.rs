@@ -6,9 +6,11 @@ mod common;
 
 use anteroom_node::WriterCore;
 use anteroom_node::commands::{AdminCommand, IdempotencyKey, UserCommand, WebhookCommand};
+use anteroom_node::node_commands::Prune;
 use anteroom_node::salvage::salvage;
 use common::{Home, NOW};
 use engine::reads::Reads as _;
+use model::stage::ContentState;
 use model::{EventId, Stamp};
 use std::collections::BTreeMap;
 use std::fs;
@@ -192,6 +194,8 @@ fn salvaging_takes_over_what_no_event_says_and_drops_what_was_dropped() {
     home.core.ask(once, NOW).unwrap();
     home.make_admin("ada");
     home.ask("ada", UserCommand::Purge(gone)).unwrap();
+    let pruned = home.post("ada", "pruned");
+    home.core.ask(Prune(pruned), NOW).unwrap();
     let add = WebhookCommand::Add { url: "https://example.org".into(), secret: Box::new([3; 32]), kinds: Vec::new() };
     home.administer(AdminCommand::Webhook(home.space, [4; 8], add));
     home.core.settle(NOW).unwrap();
@@ -214,6 +218,8 @@ fn salvaging_takes_over_what_no_event_says_and_drops_what_was_dropped() {
     assert_eq!(new.digest().unwrap(), db.digest().unwrap());
     assert!(new.is_known(&kept).unwrap());
     assert!(matches!(new.shown(new.seq(&gone).unwrap().unwrap()).unwrap(), ShownContent::Deleted(_)));
+    let row = new.event(new.seq(&pruned).unwrap().unwrap()).unwrap().unwrap();
+    assert_eq!(row.content, ContentState::Pruned);
     assert!(new.user(&home.space, "bob").unwrap().is_some());
     // Webhooks go on from here, and jobs begin anew.
     let webhook = new.webhook(&home.space, &[4; 8]).unwrap().unwrap();
