@@ -130,8 +130,8 @@ fn one_damaged_row_does_not_keep_the_clock_from_its_work() {
     assert!(!core.run(vec![Tick], NOW.plus(HOLD)).unwrap().has_more);
 }
 
-#[test]
-fn what_is_parked_waits_for_nothing_is_named_and_is_looked_at_again_when_somebody_asks() {
+/// Two events, of which the second waited for the first and was parked.
+fn parked() -> (World, WriterCore, Made, Made) {
     let world = World::new();
     let first = world.post(0, None);
     let second = world.post(1, Some(&first));
@@ -143,6 +143,12 @@ fn what_is_parked_waits_for_nothing_is_named_and_is_looked_at_again_when_somebod
         batch.apply(changes)
     };
     core.store().write(NOW, park).unwrap();
+    (world, core, first, second)
+}
+
+#[test]
+fn what_is_parked_waits_for_nothing_is_named_and_is_looked_at_again_when_somebody_asks() {
+    let (_world, core, first, second) = parked();
     assert_eq!(stage_of(&core, &second), Some(Stage::Parked { why: "a test says so".into() }));
     assert_eq!(core.store().snapshot().unwrap().held_total().unwrap(), 0);
     let report = core.store().verify(NOW).unwrap();
@@ -160,17 +166,7 @@ fn what_is_parked_waits_for_nothing_is_named_and_is_looked_at_again_when_somebod
 
 #[test]
 fn what_breaks_again_when_it_is_looked_at_again_is_parked_again_and_nobody_waits_for_ever() {
-    let world = World::new();
-    let first = world.post(0, None);
-    let second = world.post(1, Some(&first));
-    let core = world.open();
-    store_event(&core, &second);
-    let seq = core.store().snapshot().unwrap().seq(&second.id).unwrap().unwrap();
-    let park = |batch: &mut store::Batch<'_>| {
-        let changes = engine::release::park(batch.db(), seq, "a test says so".into())?;
-        batch.apply(changes)
-    };
-    core.store().write(NOW, park).unwrap();
+    let (world, core, first, second) = parked();
     store_event(&core, &first);
     core.settle(NOW).unwrap();
     drop(core);
