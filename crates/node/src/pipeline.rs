@@ -111,12 +111,23 @@ pub(crate) enum Culprit {
     Upkeep(usize),
 }
 
+/// What is left out of a transaction, because it broke an invariant, and how.
+#[derive(Default, Debug)]
+pub(crate) struct Avoided(pub(crate) Vec<(Culprit, String)>);
+
+impl Avoided {
+    /// How it broke one, if it is left out.
+    pub(crate) fn why(&self, culprit: &Culprit) -> Option<&str> {
+        self.0.iter().find(|(other, _)| other == culprit).map(|(_, why)| why.as_str())
+    }
+}
+
 /// Goes on with what waits, tasks and released events in turn, until nothing is left or the transaction has woken or
 /// applied enough of them. Says whether anything is left. A released event re-enters POST at its first step.
 pub(crate) fn go_on(
     batch: &mut Batch<'_>,
     most: usize,
-    avoided: &[Culprit],
+    avoided: &Avoided,
     culprit: &Cell<Option<Culprit>>,
 ) -> StoreResult<bool> {
     let mut woken = 0;
@@ -135,13 +146,14 @@ pub(crate) fn go_on(
 fn run_task(
     batch: &mut Batch<'_>,
     task: Task,
-    avoided: &[Culprit],
+    avoided: &Avoided,
     culprit: &Cell<Option<Culprit>>,
 ) -> StoreResult<usize> {
     let this = Culprit::Task(task.clone());
-    if avoided.contains(&this) {
+    if let Some(why) = avoided.why(&this) {
         tracing::error!(
             ?task,
+            why,
             "a task was dropped: it broke an invariant; run `anteroom verify`, then `anteroom salvage`"
         );
         batch.apply(vec![Change::Task(RowChange::Remove, task), Change::Count("task-dropped")])?;
@@ -156,11 +168,11 @@ fn run_task(
 }
 
 /// Looks again at an event that is ready. One that broke an invariant is parked.
-fn post_again(batch: &mut Batch<'_>, avoided: &[Culprit], culprit: &Cell<Option<Culprit>>) -> StoreResult<()> {
+fn post_again(batch: &mut Batch<'_>, avoided: &Avoided, culprit: &Cell<Option<Culprit>>) -> StoreResult<()> {
     let Some(seq) = batch.next_ready()? else { return Ok(()) };
     let this = Culprit::Event(seq);
-    if avoided.contains(&this) {
-        let changes = release::park(batch.db(), seq, "a step broke an invariant on it; the log has details".into())?;
+    if let Some(why) = avoided.why(&this) {
+        let changes = release::park(batch.db(), seq, why.to_owned())?;
         return batch.apply(changes);
     }
     culprit.set(Some(this));

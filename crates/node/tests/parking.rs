@@ -175,7 +175,8 @@ fn what_breaks_again_when_it_is_looked_at_again_is_parked_again_and_nobody_waits
     let core = world.open();
     core.ask(HuntNow::ForEvent(second.id), NOW).unwrap();
     core.settle(NOW).unwrap();
-    assert!(matches!(stage_of(&core, &second), Some(Stage::Parked { .. })));
+    let Some(Stage::Parked { why }) = stage_of(&core, &second) else { panic!("not parked") };
+    assert!(why.contains("damaged"), "{why}");
     // Everything else goes on.
     let third = world.post(2, None);
     assert!(matches!(store_event(&core, &third), Outcome::Applied(_)));

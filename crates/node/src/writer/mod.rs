@@ -3,7 +3,7 @@
 pub mod node_commands;
 
 use crate::jobs;
-use crate::pipeline::{Culprit, STEPS_PER_BATCH_MAX, go_on, stops_on_bugs};
+use crate::pipeline::{Avoided, Culprit, STEPS_PER_BATCH_MAX, go_on, stops_on_bugs};
 use crate::writer_command::{Answered, AskError, BatchedCommand, CommandEnd, RequestError, Slot, WriterCommand};
 use engine::reads::{Reads as _, StoreError, StoreResult};
 use model::Nanos;
@@ -110,7 +110,7 @@ impl WriterCore {
     /// thrown away, the commands before it are run again and committed, and those after it are left for the next
     /// transaction. That costs each command at most one more run, however many are refused.
     pub(crate) fn commit(&self, commands: &mut [&mut dyn BatchedCommand], now: Nanos) -> StoreResult<Commit> {
-        let (mut upto, mut avoided) = (commands.len(), Vec::new());
+        let (mut upto, mut avoided) = (commands.len(), Avoided::default());
         loop {
             let culprit = Cell::new(None);
             match self.try_commit(&mut commands[..upto], now, &avoided, &culprit) {
@@ -119,16 +119,16 @@ impl WriterCore {
                     return Ok(Commit { done: upto + 1, has_more: true, ..commit });
                 }
                 Ok(ControlFlow::Continue(commit)) => {
-                    let is_hindered = avoided.iter().any(|culprit| matches!(culprit, Culprit::Upkeep(_)));
+                    let is_hindered = avoided.0.iter().any(|(culprit, _)| matches!(culprit, Culprit::Upkeep(_)));
                     self.is_hindered.store(is_hindered, Ordering::Relaxed);
                     return Ok(commit);
                 }
                 Ok(ControlFlow::Break(refused)) => upto = refused,
                 // The same again, without what broke it. Nothing is avoided twice.
                 Err(StoreError::Broken(why)) if !stops_on_bugs() => match culprit.take() {
-                    Some(culprit) if !avoided.contains(&culprit) => {
+                    Some(culprit) if avoided.why(&culprit).is_none() => {
                         self.store.note_damage(&why);
-                        avoided.push(culprit);
+                        avoided.0.push((culprit, why));
                     }
                     Some(_) | None => return Err(StoreError::Broken(why)),
                 },
@@ -142,7 +142,7 @@ impl WriterCore {
         &self,
         commands: &mut [&mut dyn BatchedCommand],
         now: Nanos,
-        avoided: &[Culprit],
+        avoided: &Avoided,
         culprit: &Cell<Option<Culprit>>,
     ) -> StoreResult<ControlFlow<usize, Commit>> {
         let (count, mut has_answered) = (commands.len(), false);
@@ -154,13 +154,13 @@ impl WriterCore {
                 }
             }
             has_answered = true;
-            for step in (0..UPKEEP_STEPS).filter(|step| !avoided.contains(&Culprit::Upkeep(*step))) {
+            for step in (0..UPKEEP_STEPS).filter(|step| avoided.why(&Culprit::Upkeep(*step)).is_none()) {
                 culprit.set(Some(Culprit::Upkeep(step)));
                 keep_up(batch, step, now.minus(self.idle_nanos))?;
                 culprit.set(None);
             }
             let mut has_more = go_on(batch, STEPS_PER_BATCH_MAX, avoided, culprit)?;
-            if !avoided.contains(&Culprit::Upkeep(UPKEEP_STEPS)) {
+            if avoided.why(&Culprit::Upkeep(UPKEEP_STEPS)).is_none() {
                 culprit.set(Some(Culprit::Upkeep(UPKEEP_STEPS)));
                 has_more |= jobs::step(batch)?;
                 culprit.set(None);
