@@ -38,10 +38,10 @@ pub(crate) fn format_hunt(now: u64, hunted: &HuntState) -> String {
             format!("{attempts}, the last one {}", format_time_relative(now, last))
         }
     };
-    if hunted.next <= now {
-        format!("{tried}; next attempt as soon as the node runs")
-    } else {
-        format!("{tried}; next attempt {}", format_time_relative(now, hunted.next))
+    match hunted.next {
+        None => format!("{tried}; nobody is known who could be asked: it waits until somebody brings it"),
+        Some(next) if next <= now => format!("{tried}; next attempt as soon as the node runs"),
+        Some(next) => format!("{tried}; next attempt {}", format_time_relative(now, next)),
     }
 }
 

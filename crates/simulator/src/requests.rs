@@ -7,7 +7,8 @@ use engine::rows::Outcome;
 use model::{ContentHash, EventId, Need, SpaceId};
 use node::WriterCommand;
 use node::node_commands::{
-    AddPrekey, AddTransit, Arrive, Collect, DeleteStrays, Deliver, EndHunt, HuntNow, Prune, Tick, WantBack,
+    AddPrekey, AddTransit, Arrive, Collect, DeleteStrays, Deliver, EndHunt, HuntNow, Prune, RestGroup, Tick,
+    WakeGroups, WantBack,
 };
 use store::Batch;
 use store::events::content::DeliverResult;
@@ -27,6 +28,8 @@ pub enum SimRequest {
     HuntNow(HuntNow),
     /// Schedule the next hunt.
     EndHunt(EndHunt),
+    RestGroup(RestGroup),
+    WakeGroups(WakeGroups),
     /// Forget unused content.
     Collect(Collect),
     /// Delete files that nothing refers to.
@@ -64,6 +67,8 @@ impl WriterCommand for SimRequest {
             SimRequest::WantBack(command) => done(command, batch),
             SimRequest::HuntNow(command) => done(command, batch),
             SimRequest::EndHunt(command) => done(command, batch),
+            SimRequest::RestGroup(command) => done(command, batch),
+            SimRequest::WakeGroups(command) => done(command, batch),
             SimRequest::Collect(command) => done(command, batch),
             SimRequest::DeleteStrays(command) => done(command, batch),
             SimRequest::AddPrekey(command) => done(command, batch),

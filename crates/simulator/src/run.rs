@@ -22,7 +22,7 @@ use model::packet::{self, PacketContent};
 use model::{EventId, Nanos, Need, SpaceId};
 use node::WriterCore;
 use node::fetch::hunter::{FetchOrder, Fetched, Hunter};
-use node::node_commands::{Collect, DeleteStrays, Deliver, EndHunt, Prune};
+use node::node_commands::{Collect, DeleteStrays, Deliver, EndHunt, Prune, RestGroup, WakeGroups};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -341,12 +341,19 @@ impl Run<'_> {
             probes: self.probes,
             lies: self.random.percent(10),
             is_down: self.random.percent(20),
+            is_unknown: self.random.percent(10),
         };
-        for _ in 0..8 {
+        if !others.is_unknown {
+            self.nodes[at].hunter.sources_changed();
+        }
+        for _ in 0..16 {
             let node = &mut self.nodes[at];
             let Some(core) = &node.core else { return Ok(()) };
             let Ok(db) = core.store().snapshot() else { return Ok(()) };
-            let orders = node.hunter.take_orders(&db, &others, Nanos(node.now)).map_err(|fault| fault.to_string())?;
+            let orders = node
+                .hunter
+                .take_orders(&db, &others, Nanos(node.now), usize::MAX)
+                .map_err(|fault| fault.to_string())?;
             drop(db);
             if orders.is_empty() {
                 return Ok(());
@@ -362,13 +369,21 @@ impl Run<'_> {
 
     fn follow(&mut self, at: usize, others: &Others<'_>, order: FetchOrder) -> Result<bool, String> {
         match order {
-            FetchOrder::Ended { group, expected_next, started_at } => {
-                let ended = EndHunt { group: group.clone(), expected_next, started_at, jitter_permille: 0 };
+            FetchOrder::Ended { group, mark, started_at } => {
+                let ended = EndHunt { group: group.clone(), mark, started_at, jitter_permille: 0 };
                 let crashed = self.ask_or_crash(at, vec![SimRequest::EndHunt(ended)])?;
                 let now = Nanos(self.nodes[at].now);
                 self.nodes[at].hunter.settled(&group, !crashed, now);
                 Ok(crashed)
             }
+            FetchOrder::Rest { group, mark } => {
+                let rest = RestGroup { group: group.clone(), mark };
+                let crashed = self.ask_or_crash(at, vec![SimRequest::RestGroup(rest)])?;
+                let now = Nanos(self.nodes[at].now);
+                self.nodes[at].hunter.settled(&group, !crashed, now);
+                Ok(crashed)
+            }
+            FetchOrder::Wake { groups } => self.ask_or_crash(at, vec![SimRequest::WakeGroups(WakeGroups(groups))]),
             FetchOrder::Fetch { ticket, url, needs, .. } => {
                 let mut requests = Vec::new();
                 let node = &self.nodes[at];
@@ -384,14 +399,7 @@ impl Run<'_> {
                 let node = &mut self.nodes[at];
                 let Some(core) = &node.core else { return Ok(true) };
                 let db = core.store().snapshot().map_err(|fault| fault.to_string())?;
-                let further =
-                    node.hunter.ended(&db, others, ticket, Nanos(node.now)).map_err(|fault| fault.to_string())?;
-                drop(db);
-                for order in further {
-                    if self.follow(at, others, order)? {
-                        return Ok(true);
-                    }
-                }
+                node.hunter.ended(&db, others, ticket, Nanos(node.now));
                 Ok(false)
             }
         }

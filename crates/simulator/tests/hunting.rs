@@ -10,7 +10,7 @@ use engine::reads::Reads as _;
 use engine::rows::Origin;
 use model::{Group, Kind, Nanos, Need};
 use node::fetch::hunter::{FetchError, FetchOrder, Fetched, Hunter, NoSources, SourceClient, SourceDirectory};
-use node::node_commands::Arrive;
+use node::node_commands::{Arrive, EndHunt, RestGroup, WakeGroups};
 use node::{Clock, Node, NodeOptions, WriterCore};
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,14 +87,96 @@ fn waiting_node() -> WriterCore {
     core
 }
 
+/// Somewhere to ask, or nowhere.
+#[derive(Debug)]
+struct Directory {
+    places: usize,
+}
+
+impl SourceDirectory for Directory {
+    fn places(&self, _group: &Group) -> Vec<fetch::Source> {
+        (0..self.places).map(|number| fetch::Source { url: format!("here/{number}"), domain: "here".into() }).collect()
+    }
+}
+
+impl SourceClient for Directory {
+    fn fetch(&self, _url: &str, _needs: &[Need], _deliver: &mut dyn FnMut(Fetched)) -> Result<(), FetchError> {
+        Err(FetchError("nobody is at home".into()))
+    }
+}
+
+/// What a hunter orders, in words.
+fn orders(hunter: &mut Hunter, core: &WriterCore, places: usize, now: Nanos, requests_max: usize) -> Vec<String> {
+    let db = core.store().snapshot().unwrap();
+    let orders = hunter.take_orders(&db, &Directory { places }, now, requests_max).unwrap();
+    orders.into_iter().map(|order| follow(hunter, core, places, order, now)).collect()
+}
+
+fn follow(hunter: &mut Hunter, core: &WriterCore, places: usize, order: FetchOrder, now: Nanos) -> String {
+    let told = |done: bool, word: &str| if done { word.to_owned() } else { format!("{word} failed") };
+    match order {
+        FetchOrder::Ended { group, mark, started_at } => {
+            let done = core.ask(EndHunt { group: group.clone(), mark, started_at, jitter_permille: 0 }, now).is_ok();
+            hunter.settled(&group, done, now);
+            told(done, "ended")
+        }
+        FetchOrder::Rest { group, mark } => {
+            let done = core.ask(RestGroup { group: group.clone(), mark }, now).is_ok();
+            hunter.settled(&group, done, now);
+            told(done, "rest")
+        }
+        FetchOrder::Wake { groups } => told(core.ask(WakeGroups(groups), now).is_ok(), "wake"),
+        FetchOrder::Fetch { ticket, url, .. } => {
+            let db = core.store().snapshot().unwrap();
+            hunter.ended(&db, &Directory { places }, ticket, now);
+            format!("ask {url}")
+        }
+    }
+}
+
+#[test]
+fn a_group_without_a_source_rests_without_a_commit_until_there_is_one() {
+    let core = waiting_node();
+    let mut hunter = Hunter::new(DomainLimits::default());
+    let mut now = FixedClock.now();
+    assert_eq!(orders(&mut hunter, &core, 0, now, 9), ["rest"]);
+    for _ in 0..100 {
+        now = now.plus(24 * 3600 * Nanos::SECOND);
+        assert_eq!(orders(&mut hunter, &core, 0, now, 9), [""; 0]);
+        let db = core.store().snapshot().unwrap();
+        assert_ne!(hunter.wake_at(&db, now).unwrap(), Some(now), "nobody need look again");
+    }
+    // Somebody appears; so does a restart look for whoever appeared meanwhile.
+    assert_eq!(orders(&mut hunter, &core, 1, now, 9), [""; 0], "nobody has said so yet");
+    for mut hunter in [hunter, Hunter::new(DomainLimits::default())] {
+        hunter.sources_changed();
+        assert_eq!(orders(&mut hunter, &core, 1, now, 9), ["wake"]);
+        assert_eq!(orders(&mut hunter, &core, 1, now, 9), ["ask here/0"]);
+        assert_eq!(orders(&mut hunter, &core, 1, now, 9), ["ended"]);
+        // Whoever it was is gone.
+        now = now.plus(24 * 3600 * Nanos::SECOND);
+        assert_eq!(orders(&mut hunter, &core, 0, now, 9), ["rest"]);
+    }
+}
+
+#[test]
+fn nothing_is_ordered_that_cannot_begin_and_nothing_is_lost_by_that() {
+    let core = waiting_node();
+    let (mut hunter, now) = (Hunter::new(DomainLimits::default()), FixedClock.now());
+    assert_eq!(orders(&mut hunter, &core, 2, now, 0), [""; 0]);
+    let later = now.plus(300 * Nanos::SECOND);
+    assert_eq!(orders(&mut hunter, &core, 2, later, 1), ["ask here/0"]);
+    assert_eq!(orders(&mut hunter, &core, 2, later, 1), ["ask here/1"]);
+}
+
 #[test]
 fn a_group_whose_end_cannot_be_written_rests_and_is_hunted_again() {
     let core = waiting_node();
     let (mut hunter, now) = (Hunter::new(DomainLimits::default()), FixedClock.now());
     let db = core.store().snapshot().unwrap();
-    let hunt = |hunter: &mut Hunter, now| match hunter.take_orders(&db, &NoSources, now).unwrap().as_slice() {
+    let hunt = |hunter: &mut Hunter, now| match hunter.take_orders(&db, &NoSources, now, 9).unwrap().as_slice() {
         [] => None,
-        [FetchOrder::Ended { group, .. }] => Some(group.clone()),
+        [FetchOrder::Rest { group, .. }] => Some(group.clone()),
         other => panic!("{other:?}"),
     };
     let group = hunt(&mut hunter, now).expect("it is due, and there is nobody to ask");

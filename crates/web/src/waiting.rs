@@ -72,8 +72,11 @@ fn hunt_status(node: &Node, hunted: Option<&HuntState>) -> Markup {
             (attempts, Some(last)) => { "requested " (attempts) @if attempts == 1 { " time" } @else { " times" } ", last "
                 (duration_text(now.saturating_sub(last))) " ago" }
         }
-        "; next attempt "
-        @if hunted.next <= now { "now" } @else { "in " (duration_text(hunted.next - now)) }
+        @match hunted.next {
+            Some(next) if next <= now => "; next attempt now",
+            Some(next) => { "; next attempt in " (duration_text(next - now)) }
+            None => {}
+        }
         @if !asked.is_empty() || !never.is_empty() {
             ul { @for asked in &asked { (source_answer(now, asked)) } @for place in never { li { (place) ": not asked yet" } } }
         }

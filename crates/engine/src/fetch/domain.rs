@@ -41,6 +41,8 @@ pub enum Capacity {
 #[derive(Clone, Debug)]
 pub struct Domain<G> {
     in_flight: u32,
+    /// How many of those in flight have not been started yet.
+    reserved: u32,
     /// The starts that may still be in the window, oldest first.
     starts: VecDeque<Nanoseconds>,
     queue: BTreeMap<G, Queued>,
@@ -79,6 +81,7 @@ impl<G> Default for Domain<G> {
     fn default() -> Self {
         Domain {
             in_flight: 0,
+            reserved: 0,
             starts: VecDeque::new(),
             queue: BTreeMap::new(),
             turns: VecDeque::new(),
@@ -107,9 +110,15 @@ impl<G: Ord + Clone> Domain<G> {
         }
     }
 
-    /// Counts a request that starts now.
-    pub fn start(&mut self, now: Nanoseconds) {
+    /// Counts a request that is to start as soon as somebody can perform it.
+    pub fn reserve(&mut self) {
         self.in_flight = self.in_flight.saturating_add(1);
+        self.reserved = self.reserved.saturating_add(1);
+    }
+
+    /// Counts the start of a request that has its place already.
+    pub fn start(&mut self, now: Nanoseconds) {
+        self.reserved = self.reserved.saturating_sub(1);
         self.starts.push_back(now);
     }
 
@@ -144,7 +153,7 @@ impl<G: Ord + Clone> Domain<G> {
             if let Some(url) = choose(&group, &queued.tried) {
                 queued.tried.insert(url.clone());
                 queued.state = QueuedState::Asking;
-                self.start(now);
+                self.reserve();
                 return Some((group, url));
             }
             self.queue.remove(&group);
@@ -215,9 +224,11 @@ impl<G: Ord + Clone> Domain<G> {
     fn slot_freed_at(&self, limits: &DomainLimits, now: Nanoseconds) -> Option<Nanoseconds> {
         let one_too_many = usize::from(is_planted(PlantedBug::WindowOneTooMany));
         let starts_max = limits.starts_per_window_max.max(1) as usize + one_too_many;
-        let blocking = self.starts.len().checked_sub(starts_max)?;
-        let start = self.starts.get(blocking)?;
-        Some(now.min(*start).saturating_add(limits.window))
+        let taken = self.starts.len() + self.reserved as usize;
+        let blocking = taken.checked_sub(starts_max)?;
+        // What has not started leaves the window no sooner than if it started now.
+        let start = self.starts.get(blocking).copied().unwrap_or(now);
+        Some(now.min(start).saturating_add(limits.window))
     }
 }
 
@@ -236,7 +247,12 @@ mod tests {
             let (time, happening) = word.split_once(':').unwrap_or(("0", word));
             let now = time.parse().unwrap_or_default();
             match happening {
-                "start" => domain.start(now),
+                "start" => {
+                    domain.reserve();
+                    domain.start(now);
+                }
+                "reserve" => domain.reserve(),
+                "begin" => domain.start(now),
                 "end" => domain.complete(),
                 "forget" => domain.forget_starts(&LIMITS, now),
                 _look => {}
@@ -276,6 +292,43 @@ mod tests {
                 61:end At(70)
             "#]],
         );
+    }
+
+    #[test]
+    fn what_waits_to_be_started_keeps_its_place_in_the_window_until_it_is() {
+        check(
+            "0:start 1:end 2:start 3:end 4:reserve 59:look 60:look 61:begin 62:end 63:start 64:end \
+             64:start 65:end 120:look 121:look",
+            expect![[r#"
+                0:start Now
+                1:end Now
+                2:start Now
+                3:end Now
+                4:reserve At(60)
+                59:look At(60)
+                60:look Now
+                61:begin Now
+                62:end Now
+                63:start Now
+                64:end Now
+                64:start At(121)
+                65:end At(121)
+                120:look At(121)
+                121:look Now
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_window_of_which_nothing_has_started_has_no_room() {
+        let limits = DomainLimits { in_flight_max: 9, starts_per_window_max: 2, window: 60 };
+        let mut domain = Domain::<char>::default();
+        domain.reserve();
+        domain.reserve();
+        assert_eq!(domain.capacity(&limits, 1000), Capacity::At(1060));
+        domain.start(1000);
+        domain.start(1010);
+        assert_eq!(domain.capacity(&limits, 1020), Capacity::At(1060));
     }
 
     #[test]
@@ -331,6 +384,7 @@ mod tests {
         let limits = DomainLimits { in_flight_max: 0, starts_per_window_max: 0, window: 60 };
         let mut domain = Domain::<char>::default();
         assert_eq!(domain.capacity(&limits, 0), Capacity::Now);
+        domain.reserve();
         domain.start(0);
         domain.complete();
         assert_eq!(domain.capacity(&limits, 0), Capacity::At(60));

@@ -12,6 +12,7 @@
 use super::Nanoseconds;
 use super::domain::{Capacity, Domain, DomainLimits};
 use super::messages::{FetchReads, FetchRequest, HuntInput, HuntOutput, RequestId, Requester, Source};
+use super::schedule::HuntMark;
 use model::planted::{PlantedBug, is_planted};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Debug;
@@ -34,7 +35,7 @@ pub struct Hunts<G> {
 /// One hunt of one group.
 #[derive(Clone, Debug)]
 struct Hunt {
-    expected_next: Nanoseconds,
+    mark: HuntMark,
     started_at: Nanoseconds,
     tried: BTreeSet<Source>,
 }
@@ -66,15 +67,21 @@ impl<G: Ord + Clone + Debug> Hunts<G> {
     pub fn hear(&mut self, plan: &impl FetchReads<G>, input: HuntInput<G>, now: Nanoseconds) {
         self.pass_time(plan, now);
         match input {
-            HuntInput::Due { group, next } => self.begin(plan, group, next, now),
+            HuntInput::Due { group, mark } => self.begin(plan, group, mark, now),
             HuntInput::Ended { ticket } => self.end_request(plan, ticket, now),
             HuntInput::Tick => {}
         }
     }
 
-    /// The next thing to do, if any.
-    pub fn take(&mut self) -> Option<HuntOutput<G>> {
-        self.outputs.pop_front()
+    /// The next thing to do, if any. Requests are handed out only if the caller can perform them now: the window of their
+    /// domain counts them from then on, and their place in it is kept until then.
+    pub fn take(&mut self, may_start: bool, now: Nanoseconds) -> Option<HuntOutput<G>> {
+        let is_wanted = |output: &HuntOutput<G>| may_start || matches!(output, HuntOutput::HuntEnded { .. });
+        let output = self.outputs.remove(self.outputs.iter().position(is_wanted)?)?;
+        if let HuntOutput::Start { domain, .. } = &output {
+            self.domain(domain).start(now);
+        }
+        Some(output)
     }
 
     /// When to hear [`HuntInput::Tick`] if nothing else is heard before: the earliest moment at which the window of a
@@ -128,11 +135,11 @@ impl<G: Ord + Clone + Debug> Hunts<G> {
         }
     }
 
-    fn begin(&mut self, plan: &impl FetchReads<G>, group: G, next: Nanoseconds, now: Nanoseconds) {
+    fn begin(&mut self, plan: &impl FetchReads<G>, group: G, mark: HuntMark, now: Nanoseconds) {
         if self.is_hunting(&group) {
             return;
         }
-        let hunt = Hunt { expected_next: next, started_at: now, tried: BTreeSet::new() };
+        let hunt = Hunt { mark, started_at: now, tried: BTreeSet::new() };
         self.hunts.insert(group.clone(), hunt);
         self.advance(plan, &group, now);
     }
@@ -166,7 +173,7 @@ impl<G: Ord + Clone + Debug> Hunts<G> {
                 if let Some(hunt) = self.hunts.get_mut(group) {
                     hunt.tried.insert(source.clone());
                 }
-                self.domain(&source.domain).start(now);
+                self.domain(&source.domain).reserve();
                 self.issue(FetchRequest { group: group.clone(), source, asker: Requester::Hunt });
             }
             Step::End { busy } => self.end_hunt(plan, group, busy, now),
@@ -201,8 +208,8 @@ impl<G: Ord + Clone + Debug> Hunts<G> {
             self.domain(&name).enqueue(group.clone(), hunt.tried_at(&name));
             self.run_queue(plan, &name, now);
         }
-        let Hunt { expected_next, started_at, tried: _ } = hunt;
-        self.outputs.push_back(HuntOutput::HuntEnded { group: group.clone(), expected_next, started_at });
+        let Hunt { mark, started_at, tried: _ } = hunt;
+        self.outputs.push_back(HuntOutput::HuntEnded { group: group.clone(), mark, started_at });
     }
 
     /// Starts what the domain can take, in turn, until it is busy or nobody waits.

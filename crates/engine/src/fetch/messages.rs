@@ -1,6 +1,7 @@
 //! What the hunts read, what they hear and what they answer.
 
 use super::Nanoseconds;
+use super::schedule::HuntMark;
 use std::fmt::{self, Display};
 
 /// What the hunts read: the needs and sources of each group, as they are now.
@@ -44,8 +45,8 @@ pub enum HuntInput<G> {
     Due {
         /// The group to hunt.
         group: G,
-        /// The time in its row, to be compared when the hunt has ended.
-        next: Nanoseconds,
+        /// What its row says, to be compared when the hunt has ended.
+        mark: HuntMark,
     },
     /// A request has ended, whatever the result; its bytes were already delivered.
     Ended {
@@ -74,8 +75,8 @@ pub enum HuntOutput<G> {
     HuntEnded {
         /// The group.
         group: G,
-        /// The time in its row when the hunt was due.
-        expected_next: Nanoseconds,
+        /// What its row said when the hunt began.
+        mark: HuntMark,
         /// When the hunt began.
         started_at: Nanoseconds,
     },

@@ -26,7 +26,7 @@ pub use backoff::{BackoffPolicy, NeedOrigin, backoff, first_delay, shortened};
 pub use domain::{Capacity, Domain, DomainLimits};
 pub use hunts::{Hunts, SOURCES_PER_GROUP_MAX};
 pub use messages::{FetchReads, FetchRequest, HuntInput, HuntOutput, RequestId, Requester, Source};
-pub use schedule::{ScheduleRow, on_hunt_ended, on_new_need, on_retry};
+pub use schedule::{HuntMark, NEVER, ScheduleRow, on_hunt_ended, on_new_need, on_no_source, on_retry, on_source};
 
 /// A moment or a length of time, in nanoseconds.
 pub type Nanoseconds = u64;

@@ -1,6 +1,7 @@
 //! What is waited for, need by need.
 
 use super::text;
+use engine::fetch::NEVER;
 use engine::reads::{Reads as _, StoreResult};
 use model::stage::Stage;
 use model::{EventId, Group, Need, Seq, SpaceId};
@@ -25,8 +26,8 @@ pub struct HuntState {
     pub attempts: u32,
     /// When the latest of them began.
     pub last: Option<u64>,
-    /// When the next one is due.
-    pub next: u64,
+    /// When the next one is due; none while nobody is known who could be asked.
+    pub next: Option<u64>,
 }
 
 /// The schedule of the group that brings a need; none for what nobody hunts.
@@ -38,7 +39,12 @@ pub(super) fn hunted(db: &Db<Snapshot>, need: &Need, space: Option<SpaceId>) -> 
     };
     let Some(group) = group else { return Ok(None) };
     let row = db.schedule_row(&group)?;
-    Ok(row.map(|row| HuntState { group, attempts: row.attempts, last: row.last, next: row.next }))
+    Ok(row.map(|row| HuntState {
+        group,
+        attempts: row.attempts,
+        last: row.last,
+        next: Some(row.next).filter(|next| *next != NEVER),
+    }))
 }
 
 /// A need and those that wait for it.

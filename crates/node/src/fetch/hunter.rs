@@ -3,7 +3,7 @@
 //! [`Hunter`] has no sockets. It looks at the schedule, says whom to ask for what, and hears how it went; the node's
 //! loop asks real [`SourceClient`]s on threads, and the simulator asks other simulated nodes.
 
-use engine::fetch::{self, DomainLimits, HuntInput, HuntOutput, Hunts, RequestId};
+use engine::fetch::{self, DomainLimits, HuntInput, HuntMark, HuntOutput, Hunts, RequestId};
 use engine::reads::StoreResult;
 use model::{ContentHash, Group, Nanos, Need, SpaceId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,11 +62,19 @@ pub enum FetchOrder {
     /// Reschedule the group.
     Ended {
         group: Group,
-        /// The time its row had when the hunt began.
-        expected_next: Nanos,
+        /// What its row said when the hunt began.
+        mark: HuntMark,
         /// When the hunt began.
         started_at: Nanos,
     },
+    /// Nobody can be asked for the group: let it rest.
+    Rest {
+        group: Group,
+        /// What its row said.
+        mark: HuntMark,
+    },
+    /// Somebody can be asked for these groups, which rest: hunt for them.
+    Wake { groups: Vec<Group> },
 }
 
 /// The fetcher's session over the schedule of one store.
@@ -76,6 +84,14 @@ pub struct Hunter {
     ending: BTreeSet<Group>,
     /// Groups whose end could not be written, and until when they are left alone.
     resting: BTreeMap<Group, Nanos>,
+    /// The look at groups that rest for want of a source, while it goes on.
+    sourceless: Option<SourcelessLook>,
+}
+
+/// Where the look at groups that rest for want of a source goes on.
+#[derive(Debug)]
+struct SourcelessLook {
+    after: Option<Group>,
 }
 
 /// How long a group is left alone whose end could not be written: its row still says that it is due.
@@ -98,57 +114,89 @@ impl fetch::FetchReads<Group> for Plan<'_> {
 }
 
 impl Hunter {
-    /// A session that keeps to those limits.
+    /// A session that keeps to those limits. Whoever can be asked now is asked for what rested before.
     pub fn new(limits: DomainLimits) -> Hunter {
-        Hunter { hunts: Hunts::new(limits), ending: BTreeSet::new(), resting: BTreeMap::new() }
+        let mut hunter =
+            Hunter { hunts: Hunts::new(limits), ending: BTreeSet::new(), resting: BTreeMap::new(), sourceless: None };
+        hunter.sources_changed();
+        hunter
     }
 
-    /// What is to be asked of whom now, by the schedule and the clock.
+    /// Somebody may have appeared who can be asked for groups that rest.
+    pub fn sources_changed(&mut self) {
+        self.sourceless = Some(SourcelessLook { after: None });
+    }
+
+    /// What is to be asked of whom now, by the schedule and the clock: at most so many requests, all of which begin now.
+    /// If something cannot be read, nothing is taken and nothing is lost.
     pub fn take_orders(
         &mut self,
         db: &Db<Snapshot>,
         source: &dyn SourceDirectory,
         now: Nanos,
+        requests_max: usize,
     ) -> StoreResult<Vec<FetchOrder>> {
+        let due = db.due_groups(now, GROUPS_PER_LOOK_MAX)?;
+        let mut orders = self.look_at_sourceless(db, source)?;
         let plan = Plan { db, source };
+        // A group whose hunt has just ended still looks due.
+        let mut room = requests_max;
+        self.take_outputs(&plan, now, &mut room, &mut orders);
         self.resting.retain(|_, until| *until > now);
-        for (group, row) in db.due_groups(now, GROUPS_PER_LOOK_MAX)? {
+        for (group, row) in due {
             let is_left_alone = self.ending.contains(&group) || self.resting.contains_key(&group);
-            if !is_left_alone && !self.hunts.is_hunting(&group) {
-                self.hunts.hear(&plan, HuntInput::Due { group, next: row.next }, now.0);
+            if is_left_alone || self.hunts.is_hunting(&group) {
+                continue;
+            }
+            let mark = row.mark();
+            if source.places(&group).is_empty() {
+                self.ending.insert(group.clone());
+                orders.push(FetchOrder::Rest { group, mark });
+            } else {
+                self.hunts.hear(&plan, HuntInput::Due { group, mark }, now.0);
             }
         }
         self.hunts.hear(&plan, HuntInput::Tick, now.0);
-        self.orders(db)
-    }
-
-    /// A request ended; what it brought was delivered.
-    pub fn ended(
-        &mut self,
-        db: &Db<Snapshot>,
-        source: &dyn SourceDirectory,
-        ticket: RequestId,
-        now: Nanos,
-    ) -> StoreResult<Vec<FetchOrder>> {
-        self.hunts.hear(&Plan { db, source }, HuntInput::Ended { ticket }, now.0);
-        self.orders(db)
-    }
-
-    fn orders(&mut self, db: &Db<Snapshot>) -> StoreResult<Vec<FetchOrder>> {
-        let mut orders = Vec::new();
-        while let Some(output) = self.hunts.take() {
-            orders.push(match output {
-                HuntOutput::Start { ticket, group, url, domain: _ } => {
-                    let needs = db.needs_of(&group, NEEDS_PER_REQUEST_MAX)?;
-                    FetchOrder::Fetch { ticket, group, url, needs }
-                }
-                HuntOutput::HuntEnded { group, expected_next, started_at } => {
-                    self.ending.insert(group.clone());
-                    FetchOrder::Ended { group, expected_next: Nanos(expected_next), started_at: Nanos(started_at) }
-                }
-            });
-        }
+        self.take_outputs(&plan, now, &mut room, &mut orders);
         Ok(orders)
+    }
+
+    /// A request ended; what it brought was delivered. What comes of it is among the next orders.
+    pub fn ended(&mut self, db: &Db<Snapshot>, source: &dyn SourceDirectory, ticket: RequestId, now: Nanos) {
+        self.hunts.hear(&Plan { db, source }, HuntInput::Ended { ticket }, now.0);
+    }
+
+    fn take_outputs(&mut self, plan: &Plan<'_>, now: Nanos, room: &mut usize, orders: &mut Vec<FetchOrder>) {
+        while let Some(output) = self.hunts.take(*room > 0, now.0) {
+            match output {
+                HuntOutput::Start { ticket, group, url, domain: _ } => {
+                    let needs = plan.db.needs_of(&group, NEEDS_PER_REQUEST_MAX).unwrap_or_default();
+                    if needs.is_empty() {
+                        // They were met while it waited, or cannot be read.
+                        self.hunts.hear(plan, HuntInput::Ended { ticket }, now.0);
+                        continue;
+                    }
+                    *room -= 1;
+                    orders.push(FetchOrder::Fetch { ticket, group, url, needs });
+                }
+                HuntOutput::HuntEnded { group, mark, started_at } => {
+                    self.ending.insert(group.clone());
+                    orders.push(FetchOrder::Ended { group, mark, started_at: Nanos(started_at) });
+                }
+            }
+        }
+    }
+
+    /// Looks at some of the groups that rest, after a source may have appeared.
+    fn look_at_sourceless(&mut self, db: &Db<Snapshot>, source: &dyn SourceDirectory) -> StoreResult<Vec<FetchOrder>> {
+        let Some(look) = &mut self.sourceless else { return Ok(Vec::new()) };
+        let mut groups = db.sourceless_groups(look.after.as_ref(), GROUPS_PER_LOOK_MAX)?;
+        match groups.last() {
+            Some(last) if groups.len() == GROUPS_PER_LOOK_MAX => look.after = Some(last.clone()),
+            Some(_) | None => self.sourceless = None,
+        }
+        groups.retain(|group| !source.places(group).is_empty());
+        Ok(if groups.is_empty() { Vec::new() } else { vec![FetchOrder::Wake { groups }] })
     }
 
     /// The end of a hunt was written into the schedule, or could not be. Until then its old row would look due; and where
@@ -162,6 +210,9 @@ impl Hunter {
 
     /// When to look again if nothing happens before: a row comes due, or a domain's window frees a slot.
     pub fn wake_at(&self, db: &Db<Snapshot>, now: Nanos) -> StoreResult<Option<Nanos>> {
+        if self.sourceless.is_some() {
+            return Ok(Some(now));
+        }
         let due = db.next_due(now)?;
         let window = self.hunts.wake_at(now.0).map(Nanos);
         Ok(due.into_iter().chain(window).chain(self.resting.values().copied()).min())

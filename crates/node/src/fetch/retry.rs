@@ -1,6 +1,6 @@
 //! Asking again: what a person or the end of a hunt changes in the schedule.
 
-use engine::fetch::{self, ScheduleRow};
+use engine::fetch::{self, HuntMark, ScheduleRow};
 use engine::reads::{Reads, StoreResult};
 use engine::release;
 use model::{EventId, Group, Nanos, Need, Seq};
@@ -36,7 +36,7 @@ fn hunt_now(batch: &mut Batch<'_>, group: &Group) -> StoreResult<()> {
         return Ok(());
     }
     let now = batch.now().0;
-    let row = batch.db().schedule_row(group)?.unwrap_or(ScheduleRow { attempts: 0, last: None, next: now });
+    let row = batch.db().schedule_row(group)?.unwrap_or(ScheduleRow::first(now));
     batch.put_schedule(group, Some(fetch::on_retry(row, now)))
 }
 
@@ -44,16 +44,34 @@ fn hunt_now(batch: &mut Batch<'_>, group: &Group) -> StoreResult<()> {
 pub(crate) fn end_hunt(
     batch: &mut Batch<'_>,
     group: &Group,
-    expected_next: Nanos,
+    mark: HuntMark,
     started_at: Nanos,
     jitter_permille: u16,
 ) -> StoreResult<()> {
+    batch.forget_settled_parents(group)?;
     let Some(row) = batch.db().schedule_row(group)? else {
         return Ok(());
     };
     let pending = !batch.db().needs_of(group, 1)?.is_empty();
     let now = batch.now().0;
-    let (next, started) = (expected_next.0, started_at.0);
-    let row = fetch::on_hunt_ended(&row, next, pending, rhythm(group), started, now, jitter_permille);
+    let row = fetch::on_hunt_ended(&row, mark, pending, rhythm(group), started_at.0, now, jitter_permille);
     batch.put_schedule(group, row)
+}
+
+/// Nobody can be asked for a group: it rests until somebody can, or leaves the schedule.
+pub(crate) fn rest_group(batch: &mut Batch<'_>, group: &Group, mark: HuntMark) -> StoreResult<()> {
+    let Some(row) = batch.db().schedule_row(group)? else { return Ok(()) };
+    let pending = !batch.db().needs_of(group, 1)?.is_empty();
+    batch.put_schedule(group, pending.then(|| fetch::on_no_source(row, mark)))
+}
+
+/// Somebody can be asked for groups that rested.
+pub(crate) fn wake_groups(batch: &mut Batch<'_>, groups: &[Group]) -> StoreResult<()> {
+    let now = batch.now().0;
+    for group in groups {
+        if let Some(row) = batch.db().schedule_row(group)? {
+            batch.put_schedule(group, Some(fetch::on_source(row, now)))?;
+        }
+    }
+    Ok(())
 }

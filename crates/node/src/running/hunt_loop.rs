@@ -6,7 +6,7 @@ use crate::locks;
 use crate::running::queue::{Lane, Queued};
 use crate::running::{HuntEnd, HuntWake, IDLE, NodeInner};
 use crate::threads;
-use crate::writer::node_commands::{Arrive, Deliver, EndHunt};
+use crate::writer::node_commands::{Arrive, Deliver, EndHunt, RestGroup, WakeGroups};
 use crate::writer_command::WriterCommand;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use engine::chains;
@@ -16,8 +16,8 @@ use engine::rows::Origin;
 use model::blob::BlobForm;
 use model::crypto::content_hash;
 use model::{Group, Nanos, Need};
-use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// The most that jitter may shorten a rest by, in thousandths.
@@ -26,29 +26,33 @@ const JITTER_PERMILLE_MAX: u16 = 100;
 /// Hunts until the node stops: wakes for commits, for the ends of requests, and for the clock.
 pub(crate) fn hunt_loop(inner: &Arc<NodeInner>, source: &Arc<dyn SourceClient>, woken: &Receiver<HuntWake>) {
     let mut hunter = Hunter::new(inner.options.domains);
-    let mut waiting: VecDeque<FetchOrder> = VecDeque::new();
-    let mut under_way = 0;
+    let (mut ended, mut under_way) = (Vec::new(), 0);
     loop {
         let now = inner.clock.now();
         for HuntEnd { group, is_written } in std::mem::take(&mut *locks::lock(&inner.ended_hunts)) {
             hunter.settled(&group, is_written, now);
         }
+        if inner.sources_changed.swap(false, Ordering::AcqRel) {
+            hunter.sources_changed();
+        }
         let mut look = || {
             let db = inner.core.store().snapshot()?;
-            let orders = hunter.take_orders(&db, source.as_ref(), now)?;
-            Ok::<_, StoreError>((orders, hunter.wake_at(&db, now)?))
+            for ticket in ended.drain(..) {
+                hunter.ended(&db, source.as_ref(), ticket, now);
+            }
+            let room = inner.options.fetches_max.saturating_sub(under_way);
+            let orders = hunter.take_orders(&db, source.as_ref(), now, room)?;
+            Ok::<_, StoreError>((orders, hunter.wake_at(&db, now).unwrap_or_default()))
         };
+        // What could not be read is looked at again with the next wake.
         let (orders, wake_at) = look().unwrap_or_default();
-        waiting.extend(orders);
-        begin(inner, source, &mut waiting, &mut under_way);
+        under_way += orders.iter().filter(|order| matches!(order, FetchOrder::Fetch { .. })).count();
+        orders.into_iter().for_each(|order| begin(inner, source, order));
         let sleep = wake_at.map_or(IDLE, |at| Duration::from_nanos(at.0.saturating_sub(now.0)).min(IDLE));
         match woken.recv_timeout(sleep) {
             Ok(HuntWake::Ended(ticket)) => {
                 under_way -= 1;
-                let now = inner.clock.now();
-                let db = inner.core.store().snapshot();
-                let orders = db.and_then(|db| hunter.ended(&db, source.as_ref(), ticket, now));
-                waiting.extend(orders.unwrap_or_default());
+                ended.push(ticket);
             }
             Ok(HuntWake::Commit) | Err(crossbeam_channel::RecvTimeoutError::Timeout) => {}
             Ok(HuntWake::Stop) | Err(crossbeam_channel::RecvTimeoutError::Disconnected) => return,
@@ -56,33 +60,31 @@ pub(crate) fn hunt_loop(inner: &Arc<NodeInner>, source: &Arc<dyn SourceClient>, 
     }
 }
 
-/// Carries out orders, as many requests at a time as are allowed.
-fn begin(
-    inner: &Arc<NodeInner>,
-    source: &Arc<dyn SourceClient>,
-    waiting: &mut VecDeque<FetchOrder>,
-    under_way: &mut usize,
-) {
-    while let Some(order) = waiting.pop_front() {
-        match order {
-            FetchOrder::Ended { group, expected_next, started_at } => {
-                let end = EndingHunt { inner: inner.clone(), group: group.clone(), is_written: false };
-                let jitter_permille = jitter(&group, started_at);
-                let command = EndHunt { group, expected_next, started_at, jitter_permille };
-                let _ = inner.queue.try_send(Queued::boxed(command, move |done| end.finish(done.is_ok())));
-            }
-            FetchOrder::Fetch { .. } if *under_way >= inner.options.fetches_max => {
-                waiting.push_front(order);
-                return;
-            }
-            FetchOrder::Fetch { ticket, group, url, needs } => {
-                *under_way += 1;
-                let (ended, source) = (Ended { inner: inner.clone(), ticket }, source.clone());
-                // If no thread can be had, the request ends at once, and its hunt goes on elsewhere.
-                let work = move || fetch(&ended.inner, source.as_ref(), &group, &url, &needs);
-                if let Err(why) = threads::spawn("anteroom-fetch", work) {
-                    tracing::warn!(%why, "no thread for a request to a source");
-                }
+/// Carries out an order.
+fn begin(inner: &Arc<NodeInner>, source: &Arc<dyn SourceClient>, order: FetchOrder) {
+    let ending = |group: &Group| EndingHunt { inner: inner.clone(), group: group.clone(), is_written: false };
+    match order {
+        FetchOrder::Ended { group, mark, started_at } => {
+            let end = ending(&group);
+            let jitter_permille = jitter(&group, started_at);
+            let command = EndHunt { group, mark, started_at, jitter_permille };
+            let _ = inner.queue.try_send(Queued::boxed(command, move |done| end.finish(done.is_ok())));
+        }
+        FetchOrder::Rest { group, mark } => {
+            let end = ending(&group);
+            let command = RestGroup { group, mark };
+            let _ = inner.queue.try_send(Queued::boxed(command, move |done| end.finish(done.is_ok())));
+        }
+        FetchOrder::Wake { groups } => {
+            let end = Waking { inner: inner.clone(), is_written: false };
+            let _ = inner.queue.try_send(Queued::boxed(WakeGroups(groups), move |done| end.finish(done.is_ok())));
+        }
+        FetchOrder::Fetch { ticket, group, url, needs } => {
+            let (ended, source) = (Ended { inner: inner.clone(), ticket }, source.clone());
+            // If no thread can be had, the request ends at once, and its hunt goes on elsewhere.
+            let work = move || fetch(&ended.inner, source.as_ref(), &group, &url, &needs);
+            if let Err(why) = threads::spawn("anteroom-fetch", work) {
+                tracing::warn!(%why, "no thread for a request to a source");
             }
         }
     }
@@ -126,6 +128,26 @@ impl Drop for EndingHunt {
         let end = HuntEnd { group: self.group.clone(), is_written: self.is_written };
         locks::lock(&self.inner.ended_hunts).push(end);
         let _ = self.inner.wakes.try_send(HuntWake::Commit);
+    }
+}
+
+/// Looks again at groups that rest, with the next wake, if they could not be woken.
+struct Waking {
+    inner: Arc<NodeInner>,
+    is_written: bool,
+}
+
+impl Waking {
+    fn finish(mut self, is_written: bool) {
+        self.is_written = is_written;
+    }
+}
+
+impl Drop for Waking {
+    fn drop(&mut self) {
+        if !self.is_written {
+            self.inner.sources_changed.store(true, Ordering::Release);
+        }
     }
 }
 

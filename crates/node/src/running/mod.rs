@@ -58,6 +58,8 @@ pub(crate) struct NodeInner {
     pub(crate) queue: CommandQueue,
     pub(crate) wakes: Sender<HuntWake>,
     pub(crate) ended_hunts: Mutex<Vec<HuntEnd>>,
+    /// Groups that rest for want of a source are to be looked at.
+    pub(crate) sources_changed: AtomicBool,
     pub(crate) is_stopping: AtomicBool,
     pub(crate) has_ended: AtomicBool,
     pub(crate) needs_reopening: AtomicBool,
@@ -183,6 +185,7 @@ impl Node {
             commits: AtomicU64::new(0),
             dropped: Mutex::default(),
             ended_hunts: Mutex::default(),
+            sources_changed: AtomicBool::new(false),
             position: (Mutex::new(0), Condvar::new()),
             watchers: CommitWatchers::default(),
             timers: CommitWatchers::default(),

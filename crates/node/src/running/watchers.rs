@@ -2,9 +2,10 @@
 
 use crate::fetch::answers::AskedSource;
 use crate::locks;
-use crate::running::Node;
+use crate::running::{HuntWake, Node};
 use model::Group;
 use std::sync::RwLock;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 type Watcher = Box<dyn Fn(u64) + Send + Sync>;
@@ -51,6 +52,12 @@ impl Node {
     /// Who can be asked for the needs of a group.
     pub fn places(&self, group: &Group) -> Vec<String> {
         self.inner.source.places(group).into_iter().map(|place| place.url).collect()
+    }
+
+    /// Says that there may be somebody now who can be asked for what nobody could be asked for before.
+    pub fn sources_changed(&self) {
+        self.inner.sources_changed.store(true, Ordering::Release);
+        let _ = self.inner.wakes.try_send(HuntWake::Commit);
     }
 
     /// Who was asked for the needs of a group since the start, with their latest answers.

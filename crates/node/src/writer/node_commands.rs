@@ -8,6 +8,7 @@ use crate::writer_command::WriterCommand;
 use ed25519_dalek::SigningKey;
 use engine::content::{self, PruneResult};
 use engine::create::NewEvent;
+use engine::fetch::HuntMark;
 use engine::reads::{Reads as _, StoreError, StoreResult};
 use engine::receive::Arrival;
 use engine::rows::Outcome;
@@ -123,8 +124,8 @@ impl WriterCommand for HuntNow {
 #[derive(Clone, Debug)]
 pub struct EndHunt {
     pub group: Group,
-    /// The time its row had when the hunt began.
-    pub expected_next: Nanos,
+    /// What its row said when the hunt began.
+    pub mark: HuntMark,
     /// When the hunt began.
     pub started_at: Nanos,
     /// By how much the next attempt comes sooner, in thousandths.
@@ -136,7 +137,37 @@ impl WriterCommand for EndHunt {
     type Error = StoreError;
 
     fn run(&self, batch: &mut Batch<'_>) -> StoreResult<()> {
-        retry::end_hunt(batch, &self.group, self.expected_next, self.started_at, self.jitter_permille)
+        retry::end_hunt(batch, &self.group, self.mark, self.started_at, self.jitter_permille)
+    }
+}
+
+/// Lets a group rest until somebody can be asked for it.
+#[derive(Clone, Debug)]
+pub struct RestGroup {
+    pub group: Group,
+    /// What its row said when nobody was found.
+    pub mark: HuntMark,
+}
+
+impl WriterCommand for RestGroup {
+    type Answer = ();
+    type Error = StoreError;
+
+    fn run(&self, batch: &mut Batch<'_>) -> StoreResult<()> {
+        retry::rest_group(batch, &self.group, self.mark)
+    }
+}
+
+/// Hunts for groups that rested, since somebody can be asked for them now.
+#[derive(Clone, Debug)]
+pub struct WakeGroups(pub Vec<Group>);
+
+impl WriterCommand for WakeGroups {
+    type Answer = ();
+    type Error = StoreError;
+
+    fn run(&self, batch: &mut Batch<'_>) -> StoreResult<()> {
+        retry::wake_groups(batch, &self.0)
     }
 }
 

@@ -262,7 +262,7 @@ impl Run {
         };
         SimRequest::EndHunt(EndHunt {
             group: group.clone(),
-            expected_next: Nanos(row.next),
+            mark: row.mark(),
             started_at: Nanos(self.now),
             jitter_permille: number as u16,
         })

@@ -17,6 +17,8 @@ pub(super) struct Others<'w> {
     pub(super) probes: &'w ProbeWorld,
     pub(super) lies: bool,
     pub(super) is_down: bool,
+    /// Nobody is known who could be asked.
+    pub(super) is_unknown: bool,
 }
 
 impl Others<'_> {
@@ -61,6 +63,6 @@ impl Others<'_> {
 impl SourceDirectory for Others<'_> {
     fn places(&self, _group: &Group) -> Vec<fetch::Source> {
         let place = |number: usize| fetch::Source { url: format!("peer-{number}"), domain: format!("peer-{number}") };
-        (0..NODES).filter(|number| *number != self.at).map(place).collect()
+        (0..NODES).filter(|number| *number != self.at && !self.is_unknown).map(place).collect()
     }
 }

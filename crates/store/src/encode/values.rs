@@ -214,9 +214,11 @@ row_values! {
     ScheduleRow: "schedule", None, |row, out| {
         out.extend(row.attempts.to_be_bytes());
         out.extend(row.next.to_be_bytes());
+        out.extend(row.joined.to_be_bytes());
         put_optional(row.last, out);
+        put_optional(row.again, out);
     }, |reader| {
-        let (attempts, next) = (reader.u32()?, reader.u64()?);
-        Ok(ScheduleRow { attempts, last: get_optional(reader)?, next })
+        let (attempts, next, joined) = (reader.u32()?, reader.u64()?, reader.u32()?);
+        Ok(ScheduleRow { attempts, last: get_optional(reader)?, next, again: get_optional(reader)?, joined })
     }
 }

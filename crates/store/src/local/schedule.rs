@@ -6,7 +6,11 @@ use crate::keys::*;
 use crate::tables::TableReads;
 use engine::fetch::{self, BackoffPolicy, ScheduleRow};
 use engine::reads::{Reads, StoreResult};
-use model::{Group, Nanos, Need, Seq};
+use model::{EventId, Group, Nanos, Need, Seq};
+use std::ops::Bound;
+
+/// How many parents of an author are looked at in one go.
+const GAPS_PER_LOOK_MAX: usize = 1000;
 
 /// How a kind of group is hunted.
 pub fn rhythm(group: &Group) -> BackoffPolicy {
@@ -22,6 +26,27 @@ impl Batch<'_> {
         let old = self.db.schedule_row(group)?;
         let new = fetch::on_new_need(old, rhythm(group), origin, self.now.0);
         self.put_schedule(group, Some(new))
+    }
+
+    /// Forgets the parents of an author that need not be asked for. They stand where a look begins: what is left behind
+    /// them would never be seen.
+    pub fn forget_settled_parents(&mut self, group: &Group) -> StoreResult<()> {
+        let Group::Author(space, author) = group else { return Ok(()) };
+        let (Some(space), Some(author)) = (self.db.space_no(space)?, self.db.author_no(author)?) else {
+            return Ok(());
+        };
+        let mut settled = Vec::new();
+        for row in self.db.tables.gaps.range(GapKey::of_author(space, author))?.take(GAPS_PER_LOOK_MAX) {
+            let parent = row?.key().parent();
+            if self.db.is_settled_parent(&parent)? {
+                settled.push(parent);
+            }
+        }
+        for parent in settled {
+            self.touch();
+            self.db.tables.gaps.remove(GapKey::new(space, author, parent))?;
+        }
+        Ok(())
     }
 
     /// Writes or removes the row of a group, keeping the order by time beside it.
@@ -68,6 +93,17 @@ impl<V: TableReads> Db<V> {
         Ok(due)
     }
 
+    /// Groups that rest because nobody can be asked for them, after one of them, in an order of their own.
+    pub fn sourceless_groups(&self, after: Option<&Group>, most: usize) -> StoreResult<Vec<Group>> {
+        let never = Nanos(fetch::NEVER);
+        let from = match after {
+            Some(group) => Bound::Excluded(DueKey::new(never, group)),
+            None => Bound::Included(DueKey::from_time(never).start),
+        };
+        let rows = self.tables.schedule_due().range((from, Bound::Unbounded))?;
+        rows.take(most).map(|row| Ok(row?.key().parts()?.1)).collect()
+    }
+
     /// When the first group that is not due yet will be.
     pub fn next_due(&self, after: Nanos) -> StoreResult<Option<Nanos>> {
         let first = self.tables.schedule_due().range(DueKey::from_time(after.plus(1)))?.next().transpose()?;
@@ -92,12 +128,23 @@ impl<V: TableReads> Db<V> {
                 let (Some(space), Some(author)) = (self.space_no(space)?, self.author_no(author)?) else {
                     return Ok(Vec::new());
                 };
-                let gaps = self.tables.gaps().range(GapKey::of_author(space, author))?;
-                gaps.take(most).map(|row| Ok(Need::Event(row?.key().parent()))).collect()
+                let mut needs = Vec::new();
+                for row in self.tables.gaps().range(GapKey::of_author(space, author))?.take(GAPS_PER_LOOK_MAX) {
+                    let parent = row?.key().parent();
+                    if needs.len() < most && !self.is_settled_parent(&parent)? {
+                        needs.push(Need::Event(parent));
+                    }
+                }
+                Ok(needs)
             }
             Group::Space(space) => self.space_needs(space, most),
             Group::Repository(_) | Group::Relays => Ok(Vec::new()),
         }
+    }
+
+    /// Whether there is no use in asking for a parent: it is here, if by another author than was said, or was refused.
+    fn is_settled_parent(&self, parent: &EventId) -> StoreResult<bool> {
+        Ok(self.seq(parent)?.is_some() || self.refused(parent)?.is_some())
     }
 
     fn content_need(&self, space: model::SpaceId, hash: &model::ContentHash) -> StoreResult<Vec<Need>> {

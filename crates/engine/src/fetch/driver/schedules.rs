@@ -42,9 +42,12 @@ impl Life {
         let wanted = self.now + expected_delay(self.rhythm, origin);
         let row = on_new_need(self.row, self.rhythm, origin, self.now);
         let expected = match (self.row, self.rhythm) {
-            (None, _) => ScheduleRow { attempts: 0, last: None, next: wanted },
+            (None, _) => ScheduleRow::first(wanted),
             (Some(before), BackoffPolicy::Content) => before,
-            (Some(before), _) if before.next <= self.now => ScheduleRow { attempts: 0, next: self.now, ..before },
+            (Some(before), _) if before.next <= self.now => {
+                let again = before.again.into_iter().chain([wanted]).min();
+                ScheduleRow { attempts: 0, again, joined: before.joined + 1, ..before }
+            }
             (Some(before), _) => ScheduleRow { attempts: 0, next: before.next.min(wanted), ..before },
         };
         ensure(row == expected, || format!("a need made {row:?} of {:?}, not {expected:?}", self.row))?;
@@ -73,17 +76,22 @@ impl Life {
         let pending = !random.one_in(6);
         let before = self.row.unwrap_or(due);
         let jitter = random.between(0, 200) as u16;
-        self.row = on_hunt_ended(&before, due.next, pending, self.rhythm, began, self.now, jitter);
+        self.row = on_hunt_ended(&before, due.mark(), pending, self.rhythm, began, self.now, jitter);
         match (pending, interrupted && before != due) {
             (false, _) => ensure(self.row.is_none(), || "a group with nothing pending stays scheduled".to_owned()),
-            (true, true) => self.was_left_alone(before),
+            (true, true) => self.was_left_alone(due, before),
             (true, false) => self.was_moved_on(before, began),
         }
     }
 
     /// After a hunt during which somebody set another time.
-    fn was_left_alone(&self, before: ScheduleRow) -> Result<(), String> {
-        let expected = ScheduleRow { next: before.next.max(self.now), ..before };
+    fn was_left_alone(&self, due: ScheduleRow, before: ScheduleRow) -> Result<(), String> {
+        // A person's time is now at the latest; the needs that joined have their own.
+        let (next, again) = match before.again {
+            Some(again) if before.next == due.next => (again, None),
+            again => (before.next, again),
+        };
+        let expected = ScheduleRow { next: next.max(self.now), again, ..before };
         ensure(self.row == Some(expected), || format!("an interrupted hunt made {:?} of {before:?}", self.row))
     }
 
@@ -92,7 +100,7 @@ impl Life {
         let complaint = || format!("a hunt from {began} to {} made {:?} of {before:?}", self.now, self.row);
         let Some(row) = self.row else { return Err(complaint()) };
         let rest = row.next.saturating_sub(self.now);
-        let counted = row.attempts == before.attempts + 1 && row.last == Some(began);
+        let counted = row.attempts == before.attempts + 1 && row.last == Some(began) && row.again.is_none();
         ensure(counted && is_jittered(rest, expected_rest(self.rhythm, row.attempts)), complaint)
     }
 }

@@ -4,8 +4,8 @@
 //! After a while nothing new happens, and everything must come to rest by itself.
 
 use super::super::{
-    BackoffPolicy, DomainLimits, FetchReads, HuntInput, HuntOutput, Hunts, Nanoseconds, NeedOrigin, RequestId,
-    Requester, ScheduleRow, Source, on_hunt_ended, on_new_need,
+    BackoffPolicy, DomainLimits, FetchReads, HuntInput, HuntMark, HuntOutput, Hunts, Nanoseconds, NeedOrigin,
+    RequestId, Requester, ScheduleRow, Source, on_hunt_ended, on_new_need,
 };
 use super::backoffs::{ORIGINS, RHYTHMS};
 use super::ensure;
@@ -80,7 +80,7 @@ enum Outcome {
 #[derive(Clone, Copy)]
 enum Wake {
     Agenda,
-    Due(RefereeGroup, Nanoseconds),
+    Due(RefereeGroup, HuntMark),
     Window,
 }
 
@@ -131,7 +131,7 @@ impl<'a> World<'a> {
     fn next_moment(&self) -> Option<(Nanoseconds, Wake)> {
         let agenda = self.agenda.keys().next().map(|(at, _)| (*at, Wake::Agenda));
         let idle = self.rows.iter().filter(|(group, row)| row.next <= LAST_DUE && !self.hunts.is_hunting(group));
-        let due = idle.map(|(group, row)| (row.next, Wake::Due(*group, row.next))).min_by_key(|(at, _)| *at);
+        let due = idle.map(|(group, row)| (row.next, Wake::Due(*group, row.mark()))).min_by_key(|(at, _)| *at);
         let window = self.hunts.wake_at(self.now).map(|at| (at, Wake::Window));
         [agenda, due, window].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
@@ -142,9 +142,9 @@ impl<'a> World<'a> {
                 Some((_, happening)) => self.happen(happening),
                 None => Ok(()),
             },
-            Wake::Due(group, next) => {
+            Wake::Due(group, mark) => {
                 self.referee.see_hunt_begin(group, &self.hunts, &self.town)?;
-                self.hear(HuntInput::Due { group, next })
+                self.hear(HuntInput::Due { group, mark })
             }
             Wake::Window => self.hear(HuntInput::Tick),
         }
@@ -183,13 +183,13 @@ impl<'a> World<'a> {
 
     fn hear(&mut self, input: HuntInput<RefereeGroup>) -> Result<(), String> {
         self.hunts.hear(&self.town, input, self.now);
-        while let Some(output) = self.hunts.take() {
+        while let Some(output) = self.hunts.take(true, self.now) {
             match output {
                 HuntOutput::Start { ticket, group, url, domain } => {
                     self.start(ticket, group, Source { url, domain })?
                 }
-                HuntOutput::HuntEnded { group, expected_next, started_at } => {
-                    self.end_hunt(group, expected_next, started_at)?;
+                HuntOutput::HuntEnded { group, mark, started_at } => {
+                    self.end_hunt(group, mark, started_at)?;
                 }
             }
         }
@@ -208,23 +208,22 @@ impl<'a> World<'a> {
             self.agree(repeated_at, Happening::Ended(ticket, outcome));
         }
         if self.random.one_in(8) && self.hunts.is_hunting(&group) {
-            self.hunts.hear(&self.town, HuntInput::Due { group, next: self.now }, self.now);
+            self.hunts.hear(
+                &self.town,
+                HuntInput::Due { group, mark: HuntMark { next: self.now, joined: 0 } },
+                self.now,
+            );
         }
         Ok(())
     }
 
-    fn end_hunt(
-        &mut self,
-        group: RefereeGroup,
-        expected_next: Nanoseconds,
-        started_at: Nanoseconds,
-    ) -> Result<(), String> {
+    fn end_hunt(&mut self, group: RefereeGroup, mark: HuntMark, started_at: Nanoseconds) -> Result<(), String> {
         self.referee.see_hunt_end(group)?;
         let Some(row) = self.rows.remove(&group) else {
             return Err(format!("{group} was hunted without a row"));
         };
         let pending = self.town.pending(&group);
-        let row = on_hunt_ended(&row, expected_next, pending, self.rhythm, started_at, self.now, 0);
+        let row = on_hunt_ended(&row, mark, pending, self.rhythm, started_at, self.now, 0);
         if let Some(row) = row {
             ensure(row.next >= self.now, || format!("{group} is to be hunted in the past"))?;
             self.rows.insert(group, row);

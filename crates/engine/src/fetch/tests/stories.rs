@@ -288,3 +288,22 @@ fn a_long_list_of_sources_is_cut() {
     let last_line = teller.transcript.lines().last().unwrap_or_default();
     expect!["end 64 -> hunt for a over"].assert_eq(last_line);
 }
+
+#[test]
+fn requests_that_nobody_could_begin_are_counted_from_when_they_begin() {
+    check(
+        "limits 5 2 | a: x/1 | b: x/2 | c: x/3 | occupied | due a | due b | due c | wake | at 70 | idle | at 75 | wake | \
+         at 134 | at 135",
+        expect![[r#"
+            due a -> nothing
+            due b -> nothing
+            due c -> hunt for c over
+            wake -> 60
+            at 70 -> nothing
+            at 75 -> 1: a x/1, 2: b x/2
+            wake -> 135
+            at 134 -> nothing
+            at 135 -> 3: c x/3
+        "#]],
+    );
+}

@@ -4,9 +4,11 @@
 //! sources, the part before the slash being the domain. `limits 1 2` allows one request in flight and two starts a
 //! minute. `at 30` moves the clock to that second. `due a` hunts, `end 1` ends the first request, `met a` and `need a`
 //! change what is unmet, `wake` shows when the hunts want to be woken, `queued` who waits where, `domains` how many are
-//! remembered.
+//! remembered. While whoever performs the requests is `occupied`, until it is `idle` again, none of them begins.
 
-use super::super::{DomainLimits, FetchReads, HuntInput, HuntOutput, Hunts, Nanoseconds, RequestId, SECOND, Source};
+use super::super::{
+    DomainLimits, FetchReads, HuntInput, HuntMark, HuntOutput, Hunts, Nanoseconds, RequestId, SECOND, Source,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Who tells the story, and writes down what the hunts did.
@@ -15,6 +17,7 @@ pub(super) struct Teller {
     town: Town,
     tickets: Vec<RequestId>,
     now: Nanoseconds,
+    is_occupied: bool,
     pub(super) transcript: String,
 }
 
@@ -54,6 +57,7 @@ impl Default for Teller {
             town: Town::default(),
             tickets: Vec::new(),
             now: 0,
+            is_occupied: false,
             transcript: String::new(),
         }
     }
@@ -77,6 +81,8 @@ impl Teller {
     /// Changes the scene, of which the transcript says nothing.
     fn arrange(&mut self, words: &[&str]) {
         match words {
+            ["occupied"] => self.is_occupied = true,
+            ["idle"] => self.is_occupied = false,
             ["limits", in_flight, starts] => {
                 self.hunts = Hunts::new(DomainLimits {
                     in_flight_max: number(in_flight) as u32,
@@ -92,8 +98,8 @@ impl Teller {
     }
 
     fn hunt(&mut self, group: &str) -> String {
-        let (group, next) = (group.to_owned(), self.now);
-        self.hear(HuntInput::Due { group, next })
+        let (group, mark) = (group.to_owned(), HuntMark { next: self.now, joined: 0 });
+        self.hear(HuntInput::Due { group, mark })
     }
 
     fn end(&mut self, number: u64) -> String {
@@ -114,7 +120,7 @@ impl Teller {
     fn hear(&mut self, input: HuntInput<String>) -> String {
         self.hunts.hear(&self.town, input, self.now);
         let mut told = Vec::new();
-        while let Some(output) = self.hunts.take() {
+        while let Some(output) = self.hunts.take(!self.is_occupied, self.now) {
             told.push(match output {
                 HuntOutput::Start { ticket, group, url, domain: _ } => {
                     self.tickets.push(ticket);
