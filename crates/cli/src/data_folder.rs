@@ -71,7 +71,13 @@ pub(crate) fn is_in_use(folder: &Path) -> bool {
 }
 
 pub(crate) fn database_path(folder: &Path) -> PathBuf {
-    folder.join("anteroom.redb")
+    FolderDisk::database_path_in(folder)
+}
+
+/// Whether there is a database in the folder. One that cannot be looked at is not absent.
+pub(crate) fn has_database(folder: &Path) -> Result<bool, Failure> {
+    let path = database_path(folder);
+    path.try_exists().map_err(|why| Failure::file("access the database", &path, &why))
 }
 
 /// Creates the folder so that only its owner can use it.
@@ -104,12 +110,12 @@ pub(crate) fn open_with_key(
         }
         Err(why) => return Err(Failure::file("access the data folder", folder, &why)),
     }
-    if !database_path(folder).exists() && !context.settings.master_key.exists() {
+    let has_database = has_database(folder)?;
+    if !has_database && !context.settings.master_key.exists() {
         let what = format!("{} is not an Anteroom data folder", folder.display());
         return Err(Failure::new(what, "run `anteroom init` to create one there, or pass another --data-dir"));
     }
-    if !database_path(folder).exists() && context.settings.master_key.key_file().and_then(Path::parent) == Some(folder)
-    {
+    if !has_database && context.settings.master_key.key_file().and_then(Path::parent) == Some(folder) {
         let what = format!("{} has a master key but no database", folder.display());
         return Err(Failure::new(
             what,
@@ -117,10 +123,28 @@ pub(crate) fn open_with_key(
         ));
     }
     let lock = lock(folder, access)?;
-    let key = key.read()?;
+    Ok((open_store(context, key)?, lock))
+}
+
+fn open_store(context: &Context, key: &MasterKeySource) -> Result<Store, Failure> {
+    let (folder, key) = (context.data_dir(), key.read()?);
     let disk = FolderDisk::new(folder).map_err(|why| Failure::file("use the data folder", folder, &why))?;
-    let store = Store::open(Arc::new(disk), key, context.settings.config.store_options())?;
-    Ok((store, lock))
+    Ok(Store::open(Arc::new(disk), key, context.settings.config.store_options())?)
+}
+
+/// As [`open`] for writing. If most of the database file is unused, that is given back first.
+pub(crate) fn open_compacted(context: &Context) -> Result<(Store, FolderLock), Failure> {
+    let (store, lock) = open(context, Access::Write)?;
+    // What cannot be told or done now can be done at the next start.
+    if !store.is_mostly_free().unwrap_or(false) {
+        return Ok((store, lock));
+    }
+    tracing::info!("more than half of the database file is unused; compacting it");
+    match store.compact_folder(context.data_dir()) {
+        Ok(done) => tracing::info!(bytes_before = done.before, bytes = done.after, "the database was compacted"),
+        Err(why) => tracing::warn!(%why, "the database could not be compacted"),
+    }
+    Ok((open_store(context, &context.settings.master_key)?, lock))
 }
 
 /// A store that a command only reads: opened by it, or of the node that executes it.

@@ -8,6 +8,7 @@ use anteroom_node::commands::{
     AdminCommand, AdminResult, CommandError, NameOrId, NewThread, Submission, SubmitSigned, UserCommand,
     message_content, reaction_content, seal_for,
 };
+use anteroom_node::node_commands::Purge;
 use common::{Home, NOW, caller, message};
 use ed25519_dalek::SigningKey;
 use engine::Policy;
@@ -190,6 +191,22 @@ fn the_quota_of_a_user_holds_wherever_they_sign() {
     let second = client.message_in(thread, &"y".repeat(300));
     assert_eq!(submit(&home, &second), Err(CommandError::OverQuota("user")));
     assert!(submit(&home, &first).is_ok(), "what is here already needs no room");
+}
+
+#[test]
+fn the_quota_of_a_space_counts_what_was_committed_before() {
+    let home = Home::with_policy(Policy { space_bytes_max: Some(1000), ..Policy::default() });
+    let client = Client::new(&home);
+    let thread = open_thread(&home, "alice", NewThread::default());
+    let texts = ["a", "b", "c", "d"].map(|letter| client.message_in(thread, &letter.repeat(300)));
+    let submitted = texts.each_ref().map(|message| submit(&home, message));
+    assert!(submitted[0].is_ok() && submitted[1].is_ok(), "{submitted:?}");
+    assert_eq!(submitted[3], Err(CommandError::OverQuota("space")));
+    // What is purged makes room again.
+    let target = submitted[0].as_ref().map(|done| done.event).unwrap();
+    home.core.ask(Purge { space: home.space, targets: vec![target], audit_name: "test".into() }, LATER).unwrap();
+    home.core.settle(LATER).unwrap();
+    assert!(submit(&home, &texts[3]).is_ok());
 }
 
 #[test]

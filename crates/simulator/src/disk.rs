@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 use store::disk::{Disk, TEMPORARY};
+use store::overlay::MemoryOverlay;
 
 /// What becomes of unsynced writes in a crash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -329,6 +330,10 @@ impl Disk for SimDisk {
             SimDisk::perform(&mut state, Change::Adopt(image));
         }
         builder.create_with_backend(self.clone())
+    }
+
+    fn open_for_reading(&self, builder: &Builder) -> Result<Database, DatabaseError> {
+        builder.create_with_backend(MemoryOverlay::new(self.clone())?)
     }
 
     fn write_temporary(&self, name: &str, bytes: &[u8]) -> io::Result<()> {

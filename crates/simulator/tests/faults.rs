@@ -56,9 +56,10 @@ fn a_full_disk_means_reading_only_and_recovery_by_itself() {
         let (second, answer) = post(&node, 2);
         assert!(matches!(answer, Err(AskError::NotRun(RequestError::Full))), "{answer:?}");
         assert!(node.is_full());
-        if reserve > 0 {
-            assert!(is_known(&node, &first), "reading goes on");
-        }
+        assert!(is_known(&node, &first) && !is_known(&node, &second), "reading goes on");
+        let (_, answer) = post(&node, 2);
+        assert!(matches!(answer, Err(AskError::NotRun(RequestError::Full))), "{answer:?}");
+        assert!(is_known(&node, &first), "and on");
         disk.trouble(DiskFault::None);
         let (third, answer) = post(&node, 3);
         assert!(is_applied(&answer), "reserve {reserve}: {answer:?}");

@@ -1,9 +1,13 @@
 //! The disk: one database file and content files, behind a trait so that crashes and faults can be tried out.
 
+use crate::overlay::MemoryOverlay;
+use redb::backends::FileBackend;
 use redb::{Builder, Database, DatabaseError};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// Where the database and the content files are.
 ///
@@ -13,6 +17,12 @@ pub trait Disk: Send + Sync + std::fmt::Debug + 'static {
     /// Opens the database. One that is not there is made under another name and renamed when it is whole, so that a
     /// crash in between leaves nothing that cannot be opened.
     fn open_database(&self, builder: &Builder) -> Result<Database, DatabaseError>;
+    /// Opens the database while nothing can be written: what opening it changes stays in memory.
+    fn open_for_reading(&self, builder: &Builder) -> Result<Database, DatabaseError>;
+    /// Fails if what was opened is not what the name leads to any more, so that nobody would find what is written.
+    fn check_in_place(&self) -> io::Result<()> {
+        Ok(())
+    }
     /// Writes a file under a temporary name and syncs it.
     fn write_temporary(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
     /// Gives a temporary file its name. Durable only after [`Disk::sync_folder`].
@@ -41,6 +51,22 @@ pub const TEMPORARY: &str = ".part";
 pub struct FolderDisk {
     folder: PathBuf,
     content: PathBuf,
+    /// Which file the database is, once it was opened.
+    opened: OnceLock<FileIdentity>,
+}
+
+/// Tells files apart whatever their names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct FileIdentity {
+    device: u64,
+    inode: u64,
+}
+
+impl FileIdentity {
+    fn of(path: &Path) -> io::Result<FileIdentity> {
+        let metadata = fs::metadata(path)?;
+        Ok(FileIdentity { device: metadata.dev(), inode: metadata.ino() })
+    }
 }
 
 impl FolderDisk {
@@ -48,12 +74,17 @@ impl FolderDisk {
     pub fn new(folder: &Path) -> io::Result<FolderDisk> {
         let content = folder.join("content");
         fs::create_dir_all(&content)?;
-        Ok(FolderDisk { folder: folder.to_owned(), content })
+        Ok(FolderDisk { folder: folder.to_owned(), content, opened: OnceLock::new() })
     }
 
     /// The path of the database file.
     pub fn database_path(&self) -> PathBuf {
-        self.folder.join("anteroom.redb")
+        FolderDisk::database_path_in(&self.folder)
+    }
+
+    /// The path of the database file of a data folder.
+    pub fn database_path_in(folder: &Path) -> PathBuf {
+        folder.join("anteroom.redb")
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -68,11 +99,13 @@ impl Disk for FolderDisk {
 
     fn open_database(&self, builder: &Builder) -> Result<Database, DatabaseError> {
         let path = self.database_path();
-        if !path.exists() {
+        // A database that is gone or another one is not begun anew under those who had it open.
+        self.check_in_place()?;
+        // What a compaction left that was killed.
+        remove_if_there(&compacting_path(&path))?;
+        if !path.try_exists()? {
             let unfinished = path.with_extension("redb.part");
-            if unfinished.exists() {
-                fs::remove_file(&unfinished)?;
-            }
+            remove_if_there(&unfinished)?;
             drop(builder.create(&unfinished)?);
             File::open(&unfinished)?.sync_all()?;
             fs::rename(&unfinished, &path)?;
@@ -82,7 +115,28 @@ impl Disk for FolderDisk {
         if fs::metadata(&path)?.len() == 0 {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the database file is empty").into());
         }
-        builder.create(path)
+        let database = builder.create(&path)?;
+        let identity = FileIdentity::of(&path)?;
+        self.opened.get_or_init(|| identity);
+        Ok(database)
+    }
+
+    fn open_for_reading(&self, builder: &Builder) -> Result<Database, DatabaseError> {
+        self.check_in_place()?;
+        let file = File::open(self.database_path())?;
+        builder.create_with_backend(MemoryOverlay::new(FileBackend::new(file)?)?)
+    }
+
+    fn check_in_place(&self) -> io::Result<()> {
+        let Some(opened) = self.opened.get() else { return Ok(()) };
+        match FileIdentity::of(&self.database_path()) {
+            Ok(found) if found == *opened => Ok(()),
+            Ok(_) => Err(io::Error::other(format!("{} was replaced by another file", self.database_path().display()))),
+            Err(why) if why.kind() == io::ErrorKind::NotFound => {
+                Err(io::Error::other(format!("{} was removed or moved", self.database_path().display())))
+            }
+            Err(why) => Err(why),
+        }
     }
 
     fn write_temporary(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
@@ -105,10 +159,7 @@ impl Disk for FolderDisk {
     }
 
     fn remove_file(&self, name: &str) -> io::Result<()> {
-        match fs::remove_file(self.path(name)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            other => other,
-        }
+        remove_if_there(&self.path(name))
     }
 
     fn list_files(&self) -> io::Result<Vec<String>> {
@@ -127,6 +178,19 @@ impl Disk for FolderDisk {
     fn free_bytes(&self) -> io::Result<u64> {
         let stat = rustix::fs::statvfs(&self.folder)?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+}
+
+/// The copy that takes the place of a database when it is compacted.
+pub(crate) fn compacting_path(database: &Path) -> PathBuf {
+    database.with_extension("redb.compact")
+}
+
+/// Removes a file; one that is not there is removed already.
+pub(crate) fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
     }
 }
 

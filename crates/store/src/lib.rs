@@ -18,6 +18,7 @@ pub mod events;
 pub mod keys;
 pub mod local;
 pub mod maintenance;
+pub mod overlay;
 mod protocol;
 mod row_value;
 pub mod shared;

@@ -51,7 +51,7 @@ impl Init {
 /// Creates the folder and the key file, from a recovered secret or a new one.
 pub(super) fn create_folder_and_key(context: &Context, recovered: Option<Secret>) -> Result<Initialised, Failure> {
     let (folder, source) = (context.data_dir(), &context.settings.master_key);
-    let has_database = data_folder::database_path(folder).exists();
+    let has_database = data_folder::has_database(folder)?;
     let Some(key) = source.key_file() else { return create_folder_only(context, recovered, has_database) };
     let marker = first_start_marker(folder);
     let was_interrupted = marker.exists();

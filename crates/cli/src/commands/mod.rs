@@ -4,6 +4,7 @@ mod admin;
 mod backup;
 mod bench;
 mod collect;
+mod compact;
 mod completions;
 mod config;
 mod demo;
@@ -52,6 +53,7 @@ pub(crate) enum Command {
     Retry(retry::Retry),
     Prune(prune::Prune),
     Collect(collect::Collect),
+    Compact(compact::Compact),
     Verify(verify::Verify),
     RebuildViews(rebuild_views::RebuildViews),
     Backup(backup::Backup),
@@ -85,6 +87,7 @@ pub(crate) fn run(context: &Context, command: Option<Command>) -> CommandResult 
         Command::Retry(command) => command.run(context),
         Command::Prune(command) => command.run(context),
         Command::Collect(command) => command.run(context),
+        Command::Compact(command) => command.run(context),
         Command::Verify(command) => in_node::run_or_ask(context, NodeCommand::Verify(command)),
         Command::RebuildViews(command) => command.run(context),
         Command::Backup(command) => command.run(context),

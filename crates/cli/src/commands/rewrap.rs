@@ -54,7 +54,7 @@ impl fmt::Display for Answer {
 impl Rewrap {
     pub(super) fn run(&self, context: &Context) -> CommandResult {
         let folder = context.data_dir();
-        if !data_folder::database_path(folder).exists() {
+        if !data_folder::has_database(folder)? {
             let what = format!("{} has no database", folder.display());
             return Err(Failure::new(what, "pass the data folder with --data-dir"));
         }

@@ -6,7 +6,7 @@ use super::init::{self, Initialised};
 use crate::app::app;
 use crate::configured_keys;
 use crate::context::Context;
-use crate::data_folder::{self, Access};
+use crate::data_folder;
 use crate::failure::Failure;
 use crate::home_space;
 use crate::huge_pages;
@@ -115,7 +115,7 @@ fn start_and_serve(
     listeners: Listeners,
     made: Option<&Initialised>,
 ) -> Result<(), Failure> {
-    let (store, _lock) = data_folder::open(context, Access::Write)?;
+    let (store, _lock) = data_folder::open_compacted(context)?;
     let clock = Arc::new(context.clock);
     let node = Node::start(store, clock, Arc::new(NoSources), context.settings.config.node_options());
     let served = serve(context, &node, signals, tls, listeners, made);
@@ -198,7 +198,7 @@ fn warn_if_not_encrypted(context: &Context, address: SocketAddr) {
 
 /// Does nothing if the folder has a database or a key file.
 fn create_folder_if_new(context: &Context) -> Result<Option<Initialised>, Failure> {
-    let has_database = data_folder::database_path(context.data_dir()).exists();
+    let has_database = data_folder::has_database(context.data_dir())?;
     let source = &context.settings.master_key;
     // A key from the environment or systemd exists before the folder; a key file is created with it.
     let was_interrupted = init::first_start_marker(context.data_dir()).exists();

@@ -67,6 +67,10 @@ fn write_batch(inner: &NodeInner, jobs: &mut VecDeque<Box<dyn QueuedCommand>>) -
     let mut commands: Vec<&mut dyn BatchedCommand> = jobs.iter_mut().map(|job| &mut **job as _).collect();
     match inner.core.commit(&mut commands, began) {
         Ok(commit) => {
+            if let Err(why) = inner.core.store().disk().check_in_place() {
+                let what = format!("the data folder is not in its place: {why}");
+                return after_fault(inner, &StoreError::Store(what), jobs);
+            }
             inner.timers.notify(inner.clock.now().0.saturating_sub(began.0));
             publish(inner, commit.position);
             // One at a time: should an answer panic, the others are still there to be answered.
@@ -76,6 +80,9 @@ fn write_batch(inner: &NodeInner, jobs: &mut VecDeque<Box<dyn QueuedCommand>>) -
         Err(fault) => {
             // A write that failed half way leaves the database unusable until it is opened again.
             inner.needs_reopening.store(true, Ordering::Relaxed);
+            if fault == StoreError::Full {
+                reopen(inner);
+            }
             after_fault(inner, &fault, jobs)
         }
     }
@@ -88,17 +95,23 @@ fn check_room(inner: &NodeInner) -> StoreResult<()> {
     if free < store.options().reserve_bytes {
         return Err(StoreError::Full);
     }
-    if inner.needs_reopening.load(Ordering::Relaxed) {
-        if let Err(why) = store.reopen() {
-            tracing::warn!(%why, "the database cannot be opened again yet");
-            return Err(StoreError::Full);
-        }
-        inner.needs_reopening.store(false, Ordering::Relaxed);
+    if inner.needs_reopening.load(Ordering::Relaxed) && !reopen(inner) {
+        return Err(StoreError::Full);
     }
     if inner.is_full.swap(false, Ordering::Relaxed) {
         tracing::info!("there is room again; the node writes");
     }
     Ok(())
+}
+
+/// Opens the database again, at least for reading. Says whether it can be written.
+fn reopen(inner: &NodeInner) -> bool {
+    let opened = inner.core.store().reopen();
+    match &opened {
+        Ok(()) => inner.needs_reopening.store(false, Ordering::Relaxed),
+        Err(why) => tracing::warn!(%why, "the database cannot be opened for writing yet"),
+    }
+    opened.is_ok()
 }
 
 /// A full disk means reading only, and trying again with the next request. Any other fault stops the writer in order:

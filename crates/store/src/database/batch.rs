@@ -7,10 +7,12 @@ use crate::at_rest::Inline;
 use crate::database::db::{Db, Pending, PendingRow};
 use crate::database::keyring::KeyringSecrets;
 use crate::database::latest_times::{GREATEST_TIME, HELD_TIME};
+use crate::database::numbering::{NEXT_AUTHOR, NEXT_SPACE};
 use crate::database::open::StoreShared;
 use crate::database::writing_at_rest::Writing;
-use crate::encode::{self, JournalEntry, ReceivedAgain, Usage, usage_index};
+use crate::encode::{self, JournalEntry, ReceivedAgain, usage_index};
 use crate::keys::*;
+use crate::local::quota::QuotaClaims;
 use crate::tables::{RowValue, Rows, Stored, Tables};
 use engine::change::RowChange;
 use engine::fetch;
@@ -57,7 +59,8 @@ pub struct Batch<'t> {
     pub(crate) arrived: Vec<(Seq, u64)>,
     received_again: BTreeMap<Seq, ReceivedAgain>,
     pub(crate) writing: HashMap<SpaceId, Arc<Writing>>,
-    pub(crate) claimed: HashMap<SpaceNo, u64>,
+    pub(crate) quota: QuotaClaims,
+    pub(crate) perhaps_unused: BTreeSet<SpaceNo>,
     pub(crate) is_changed: bool,
 }
 
@@ -85,8 +88,8 @@ impl<'t> Batch<'t> {
         let mut batch = Batch {
             first_seq: 0,
             next_seq: last_seq.saturating_add(1),
-            next_space: last_space.saturating_add(1),
-            next_author: last_author.saturating_add(1),
+            next_space: db.next_number(NEXT_SPACE, last_space)?,
+            next_author: db.next_number(NEXT_AUTHOR, last_author)?,
             next_refused: db.about_number("next refused")?.max(1),
             next_expired: db.about_number("next expired")?.max(1),
             next_version: db.about_number("next version")?.max(1),
@@ -108,7 +111,8 @@ impl<'t> Batch<'t> {
             arrived: Vec::new(),
             received_again: BTreeMap::new(),
             writing: HashMap::new(),
-            claimed: HashMap::new(),
+            quota: QuotaClaims::default(),
+            perhaps_unused: BTreeSet::new(),
             is_changed: false,
         };
         // Numbers are never given twice, even when the rows that had them are gone.
@@ -281,6 +285,9 @@ impl<'t> Batch<'t> {
             RowChange::Remove => (slot.0.saturating_sub(1), slot.1.saturating_sub(len)),
         };
         self.db.pending.usage.insert(key, usage);
+        if state == ContentState::Processed {
+            self.quota.change(row_change, space, len);
+        }
         Ok(())
     }
 
@@ -320,7 +327,7 @@ impl<'t> Batch<'t> {
     }
 
     /// Writes everything gathered. What it answers is published after the commit.
-    pub(crate) fn finish(mut self) -> StoreResult<KeyringSecrets> {
+    pub(crate) fn finish(mut self) -> StoreResult<Committing> {
         self.settle_threads()?;
         let mut new_events = Vec::new();
         for (seq, mut pending) in std::mem::take(&mut self.db.pending.rows) {
@@ -337,13 +344,7 @@ impl<'t> Batch<'t> {
         }
         self.db.tables.events.append(new_events.iter().map(|(key, bytes)| (*key, bytes.as_slice())))?;
         self.write_journal_entries()?;
-        for (key, usage) in std::mem::take(&mut self.db.pending.usage) {
-            if usage == Usage::default() {
-                self.db.tables.usage.remove(key)?;
-            } else {
-                self.db.tables.usage.insert(key, usage)?;
-            }
-        }
+        self.write_usage()?;
         self.write_waiting()?;
         for (seq, again) in std::mem::take(&mut self.received_again) {
             self.db.tables.received_again.insert(EventNo::new(seq), again)?;
@@ -378,8 +379,14 @@ impl<'t> Batch<'t> {
         for (name, number) in numbers {
             self.db.tables.about.insert(name, &number.to_be_bytes())?;
         }
-        Ok(std::mem::take(&mut self.db.pending.keys))
+        Ok(Committing { keys: std::mem::take(&mut self.db.pending.keys), used: self.quota.changes() })
     }
+}
+
+/// What the process remembers once the batch is committed.
+pub(crate) struct Committing {
+    pub(crate) keys: KeyringSecrets,
+    pub(crate) used: BTreeMap<SpaceNo, i64>,
 }
 
 /// Puts or removes a row.

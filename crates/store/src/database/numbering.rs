@@ -1,11 +1,95 @@
 //! Small numbers for spaces and authors, given in the order of their arrival.
 
 use crate::database::batch::Batch;
+use crate::database::db::Db;
+use crate::encode::Usage;
 use crate::keys::*;
+use crate::tables::TableReads;
 use engine::reads::{Reads as _, StoreResult};
 use model::{AuthorKey, AuthorNo, SpaceId, SpaceNo};
 
+/// The least number that the next space or author gets. Numbers that were given up are not given again: readers may
+/// remember whose they were.
+pub(crate) const NEXT_SPACE: &str = "next space";
+pub(crate) const NEXT_AUTHOR: &str = "next author";
+
+impl<V: TableReads> Db<V> {
+    /// The number after the last one, or the least that may be given.
+    pub(crate) fn next_number(&self, name: &str, last: u32) -> StoreResult<u32> {
+        let least = u32::try_from(self.about_number(name)?).unwrap_or(u32::MAX);
+        Ok(least.max(last.saturating_add(1)))
+    }
+
+    /// Whether nothing is kept of a space, so that it needs no number.
+    pub(crate) fn is_unused(&self, space: SpaceNo) -> StoreResult<bool> {
+        let tables = &self.tables;
+        if tables.usage().range(UsageKey::of_space(space))?.next().is_some() {
+            return Ok(false);
+        }
+        if tables.contents().range(ContentKey::of_space(space))?.next().is_some() {
+            return Ok(false);
+        }
+        for row in tables.forgotten_files().iter()? {
+            if row?.key().space() == space {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
 impl Batch<'_> {
+    /// Writes what everybody uses. Whoever uses nothing any more, as a stranger whose events have all expired, gives
+    /// up the number.
+    pub(crate) fn write_usage(&mut self) -> StoreResult<()> {
+        let (over, used): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.db.pending.usage).into_iter().partition(|(_, usage)| *usage == Usage::default());
+        // Who comes into one space before who leaves another: it may be the same.
+        for (key, usage) in used {
+            if !self.db.tables.usage.replace(key, usage)? {
+                let author = AuthorNoKey::new(key.author());
+                let spaces = self.db.tables.author_spaces.get(author)?.unwrap_or(0);
+                self.db.tables.author_spaces.insert(author, spaces + 1)?;
+            }
+        }
+        for (key, _) in over {
+            if self.db.tables.usage.remove(key)? {
+                self.perhaps_unused.insert(key.space());
+                self.leave_space(key.author())?;
+            }
+        }
+        for space in std::mem::take(&mut self.perhaps_unused) {
+            if self.db.is_unused(space)?
+                && let Some(id) = self.db.tables.space_ids.get(SpaceNoKey::new(space))?
+            {
+                self.db.tables.spaces.remove(SpaceIdKey::new(id))?;
+                self.db.tables.space_ids.remove(SpaceNoKey::new(space))?;
+                self.keep_number(NEXT_SPACE, self.next_space)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn leave_space(&mut self, author: AuthorNo) -> StoreResult<()> {
+        let key = AuthorNoKey::new(author);
+        match self.db.tables.author_spaces.get(key)? {
+            Some(spaces @ 2..) => self.db.tables.author_spaces.insert(key, spaces - 1),
+            Some(_) | None => {
+                self.db.tables.author_spaces.remove(key)?;
+                if let Some(id) = self.db.tables.author_ids.get(key)? {
+                    self.db.tables.authors.remove(AuthorName::of(id))?;
+                    self.db.tables.author_ids.remove(key)?;
+                    self.keep_number(NEXT_AUTHOR, self.next_author)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn keep_number(&mut self, name: &str, next: u32) -> StoreResult<()> {
+        self.db.tables.about.insert(name, &u64::from(next).to_be_bytes())
+    }
+
     /// The number of a space, and whether it is given now.
     pub fn number_space(&mut self, space: &SpaceId) -> StoreResult<(SpaceNo, bool)> {
         if let Some(known) = self.db.space_no(space)? {

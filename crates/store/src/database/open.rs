@@ -1,7 +1,7 @@
 //! Opening a data folder, and the two ways in: one writer's transaction at a time, and snapshots that never wait.
 
 use crate::at_rest::{self, KeySource, StorageKey};
-use crate::database::batch::Batch;
+use crate::database::batch::{Batch, Committing};
 use crate::database::damage::DamageLog;
 use crate::database::db::{Db, Pending};
 use crate::disk::Disk;
@@ -12,6 +12,7 @@ use crate::database::keyring::KeyringSecrets;
 use crate::encode::ReceivedAgain;
 use crate::errors::broken;
 use crate::keys::*;
+use crate::local::quota::SpaceUse;
 use crate::tables::{Snapshot, Tables};
 use engine::keyring::Transit;
 use engine::policy::Policy;
@@ -80,6 +81,7 @@ pub(crate) struct StoreShared {
     pub(crate) policy: Policy,
     pub(crate) random: KeySource,
     pub(crate) damage: DamageLog,
+    pub(crate) used: SpaceUse,
     received_again: Mutex<BTreeMap<Seq, ReceivedAgain>>,
 }
 
@@ -123,11 +125,11 @@ impl std::fmt::Debug for Store {
 impl Store {
     /// Opens what is on the disk, or begins there.
     pub fn open(disk: Arc<dyn Disk>, master: MasterKey, options: StoreOptions) -> Result<Store, OpenError> {
-        let database = open_database(disk.as_ref(), &options)?;
+        let database = open_database(&options, |builder| disk.open_database(builder))?;
         let keys = Arc::new(KeyringSecrets::default());
         let (policy, random) = (options.policy, options.random);
-        let (damage, received_again) = (DamageLog::default(), Mutex::default());
-        let shared = StoreShared { keys, disk, master, policy, random, damage, received_again };
+        let (damage, used, received_again) = (DamageLog::default(), SpaceUse::default(), Mutex::default());
+        let shared = StoreShared { keys, disk, master, policy, random, damage, used, received_again };
         let mut store = Store {
             database: RwLock::new(Arc::new(database)),
             latest: RwLock::new(None),
@@ -177,7 +179,8 @@ impl Store {
         self.database.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
-    /// Opens the database again after a write failed for want of room. Snapshots taken before stay as they are.
+    /// Opens the database again after a write failed for want of room. Snapshots taken before stay as they are. If there is
+    /// no room even for that, what is there can be read, until this is tried again.
     pub fn reopen(&self) -> Result<(), OpenError> {
         self.forget_snapshot();
         let mut slot = self.database.write().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -185,8 +188,13 @@ impl Store {
         let placeholder =
             Builder::new().create_with_backend(redb::backends::InMemoryBackend::new()).map_err(opening_fault)?;
         drop(std::mem::replace(&mut *slot, Arc::new(placeholder)));
-        *slot = Arc::new(open_database(self.shared.disk.as_ref(), &self.options)?);
-        Ok(())
+        let disk = self.shared.disk.as_ref();
+        let (database, opened) = match open_database(&self.options, |builder| disk.open_database(builder)) {
+            Ok(database) => (database, Ok(())),
+            Err(why) => (open_database(&self.options, |builder| disk.open_for_reading(builder))?, Err(why)),
+        };
+        *slot = Arc::new(database);
+        opened
     }
 
     /// Reads as of the latest commit, without waiting for the writer. All readers between two commits share one.
@@ -248,8 +256,9 @@ impl Store {
             guarded_write(|| transaction.abort())?;
             return Ok(ended);
         }
-        let keys = batch.finish()?;
-        guarded_write(|| transaction.commit())?;
+        let Committing { keys, used } = batch.finish()?;
+        self.shared.used.forget_unless(guarded_write(|| transaction.commit()))?;
+        self.shared.used.add(used);
         self.shared.keys.absorb(keys);
         self.forget_snapshot();
         Ok(ended)
@@ -386,10 +395,13 @@ fn opening_fault(error: redb::DatabaseError) -> OpenError {
 }
 
 /// Opens the database file; a damaged one may make the engine panic, which is caught and named.
-fn open_database(disk: &dyn Disk, options: &StoreOptions) -> Result<Database, OpenError> {
+fn open_database(
+    options: &StoreOptions,
+    open: impl Fn(&Builder) -> Result<Database, redb::DatabaseError>,
+) -> Result<Database, OpenError> {
     let mut builder = Builder::new();
     builder.set_cache_size(options.cache_bytes);
-    let attempt = std::panic::AssertUnwindSafe(|| disk.open_database(&builder));
+    let attempt = std::panic::AssertUnwindSafe(|| open(&builder));
     match std::panic::catch_unwind(attempt) {
         Ok(opened) => opened.map_err(opening_fault),
         Err(_) => Err(OpenError::Damaged("the database engine gave up on it".into())),

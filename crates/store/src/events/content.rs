@@ -172,6 +172,7 @@ impl Batch<'_> {
             return self.report_bug("content in use was listed as unused");
         }
         self.db.tables.contents.remove(content)?;
+        self.perhaps_unused.insert(space);
         match row.place {
             ContentLocation::Row => {
                 self.db.tables.content_bytes.remove(content)?;
@@ -207,6 +208,7 @@ impl Batch<'_> {
                 self.db.disk.remove_file(&name).map_err(|error| disk_fault(&error))?;
             }
             self.db.tables.forgotten_files.remove(key)?;
+            self.perhaps_unused.insert(space);
         }
         Ok(keys.len())
     }

@@ -23,7 +23,7 @@ fixed_keys! {
     /// An author by their local number.
     AuthorNoKey { number: AuthorNo };
     /// Larger content of a space.
-    ContentKey { space: SpaceNo, hash: ContentHash };
+    ContentKey { space: SpaceNo, hash: ContentHash } of_space(space: SpaceNo);
     /// A space key.
     SpaceKeyName { space: SpaceId, key: KeyId } of_space(space: SpaceId);
     /// A storage key: its number within the space, from 1.

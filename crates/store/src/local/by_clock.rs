@@ -159,27 +159,6 @@ impl Batch<'_> {
     }
 }
 
-impl Batch<'_> {
-    /// Claims storage for a space, if it then keeps no more than so much. Counted anew with each batch.
-    pub fn claim_bytes(&mut self, space: SpaceNo, bytes: u64, most: u64) -> StoreResult<bool> {
-        let used = match self.claimed.get(&space) {
-            Some(used) => *used,
-            None => {
-                let mut used = 0;
-                for row in self.db.tables.usage.range(UsageKey::of_space(space))? {
-                    let usage = row?.value()?;
-                    // What somebody only promises takes nothing from the others.
-                    used += usage.by_state[encode::usage_index(model::stage::ContentState::Processed)].1;
-                }
-                used
-            }
-        };
-        let fits = used.saturating_add(bytes) <= most;
-        self.claimed.insert(space, if fits { used.saturating_add(bytes) } else { used });
-        Ok(fits)
-    }
-}
-
 /// The bytes of content that is here or wanted.
 fn kept(usage: &encode::Usage) -> u64 {
     let of = |state| usage.by_state[encode::usage_index(state)].1;

@@ -2,4 +2,5 @@
 
 pub mod by_clock;
 pub mod gauges;
+pub(crate) mod quota;
 pub mod schedule;

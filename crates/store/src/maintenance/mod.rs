@@ -2,6 +2,7 @@
 //! encrypting it anew.
 
 pub mod backup;
+pub mod compact;
 pub(crate) mod destroy_keys;
 pub mod digest;
 pub mod explorer;

@@ -111,6 +111,13 @@ macro_rules! tables {
             }
         }
 
+        /// Copies every row of every table into tables without any, as it is.
+        #[allow(unused_doc_comments)]
+        pub(crate) fn copy_rows(from: &impl TableReads, to: &mut Tables<'_>) -> StoreResult<()> {
+            $($(#[$meta])* to.$field.copy_from(from.$field())?;)*
+            Ok(())
+        }
+
         /// Drops every view. Whoever rebuilds opens the tables again afterwards.
         #[allow(unused_doc_comments)]
         pub fn drop_views(transaction: &WriteTransaction) -> StoreResult<()> {
@@ -298,6 +305,8 @@ tables! {
     Local expired_order: OrderNo => EventId = "expired_order_v1";
     /// (space, author) to what they use, by state.
     Local usage: UsageKey => Usage = "usage_v1";
+    /// Author to the number of spaces in which they use something. Agrees with `usage`.
+    Local author_spaces: AuthorNoKey => u64 = "author_spaces_v1";
     /// Number of a known event to who brought it again last, and when.
     Local received_again: EventNo => ReceivedAgain = "received_again_v1";
     /// Content files that were forgotten and may be deleted after a moment.

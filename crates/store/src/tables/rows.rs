@@ -204,6 +204,18 @@ impl<T: ReadableTable<K, Stored<V>>, K: TableKey, V: RowValue> Rows<T, K, V> {
         self.iter()?.next_back().transpose()
     }
 
+    /// About how many bytes the rows take, by the length of some at either end.
+    pub fn estimate_bytes(&self, most: usize) -> StoreResult<u64> {
+        let (mut rows, mut bytes) = (0, 0);
+        let (first, last) = (self.iter()?.take(most), self.iter()?.rev().take(most));
+        for row in first.chain(last) {
+            let row = row?;
+            rows += 1;
+            bytes += (K::as_bytes(&row.key()).as_ref().len() + row.stored.value().len()) as u64;
+        }
+        Ok(bytes.saturating_mul(self.len()?).checked_div(rows).unwrap_or(0))
+    }
+
     /// How many rows there are, which the database knows without counting.
     pub fn len(&self) -> StoreResult<u64> {
         guarded(|| ReadableTableMetadata::len(&self.inner))
@@ -243,6 +255,12 @@ impl<K: TableKey, V: RowValue> Rows<Table<'_, K, Stored<V>>, K, V> {
         guarded_write(|| self.inner.insert(key, self.scratch.as_slice()).map(drop))
     }
 
+    /// Writes a row, in place of any that was there. Says whether there was one.
+    pub fn replace<'k>(&mut self, key: impl Borrow<K::SelfType<'k>>, value: V::Data<'_>) -> StoreResult<bool> {
+        self.name.encode::<K, V>(key.borrow(), &value, &mut self.scratch);
+        guarded_write(|| self.inner.insert(key, self.scratch.as_slice()).map(|old| old.is_some()))
+    }
+
     /// Writes rows that sort after all that are there, in their order. They fill their pages, where rows that are written
     /// one by one leave them half empty.
     pub fn append<'v>(&mut self, rows: impl IntoIterator<Item = (K, V::Data<'v>)>) -> StoreResult<()>
@@ -254,6 +272,19 @@ impl<K: TableKey, V: RowValue> Rows<Table<'_, K, Stored<V>>, K, V> {
             for (key, value) in rows {
                 self.name.encode::<K, V>(key, &value, &mut self.scratch);
                 end.insert_before(key, self.scratch.as_slice())?;
+            }
+            Ok(end.close()?)
+        })
+    }
+
+    /// Copies the rows of a table into this one, which has none, as they are: damaged ones stay so.
+    pub(super) fn copy_from<T: ReadableTable<K, Stored<V>>>(&mut self, from: &Rows<T, K, V>) -> StoreResult<()> {
+        let rows = guarded(|| from.inner.iter())?;
+        guarded_write(|| -> Result<(), redb::Error> {
+            let mut end = self.inner.upper_bound_mut(Bound::<K::SelfType<'_>>::Unbounded)?;
+            for row in rows {
+                let (key, stored) = row?;
+                end.insert_before(key.value(), stored.value())?;
             }
             Ok(end.close()?)
         })

@@ -1,10 +1,11 @@
 //! What rows say together: numbers that are kept equal a recount.
 
 use super::Check;
+use crate::keys::AuthorNoKey;
 use crate::tables::TableReads as _;
 use engine::reads::StoreResult;
-use model::Group;
-use std::collections::HashSet;
+use model::{AuthorNo, Group};
+use std::collections::{HashMap, HashSet};
 
 impl Check<'_> {
     pub(super) fn totals(&mut self) -> StoreResult<()> {
@@ -43,6 +44,22 @@ impl Check<'_> {
 
     pub(super) fn usage(&mut self) -> StoreResult<()> {
         let mut counted = std::mem::take(&mut self.usage);
+        let mut spaces: HashMap<AuthorNo, u64> = HashMap::new();
+        counted.keys().for_each(|key| *spaces.entry(key.author()).or_default() += 1);
+        for entry in self.db.tables.author_ids().iter()? {
+            let author = entry?.key().number();
+            let (stored, recount) =
+                (self.db.tables.author_spaces().get(AuthorNoKey::new(author))?, spaces.remove(&author));
+            self.require(stored == recount && recount.is_some(), || {
+                format!("the author {author} is noted in {stored:?} spaces, and has events in {recount:?}")
+            });
+        }
+        self.require(spaces.is_empty(), || format!("{} authors with events have no number", spaces.len()));
+        for entry in self.db.tables.space_ids().iter()? {
+            let space = entry?.key().number();
+            let is_used = !self.db.is_unused(space)?;
+            self.require(is_used, || format!("the space {space} has a number, and nothing is kept of it"));
+        }
         for entry in self.db.tables.usage().iter()? {
             let row = entry?;
             let stored = row.value()?;
