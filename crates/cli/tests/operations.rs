@@ -4,7 +4,7 @@
 mod common;
 
 use common::Home;
-use common::served::Served;
+use common::served::{Served, request};
 use serde_json::{Value, json};
 
 /// Writes a new certificate for `localhost` beside its key, and answers with the certificate.
@@ -15,26 +15,9 @@ fn certify(home: &Home) -> Vec<u8> {
     made.cert.pem().into_bytes()
 }
 
-/// Sends one request, trusting only this certificate if one is given.
+/// Sends a body, or asks for something, trusting only this certificate if one is given.
 fn send(url: &str, key: &str, body: Option<Value>, certificate: Option<&[u8]>) -> Result<(u16, Value), String> {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let mut builder = reqwest::Client::builder();
-    if let Some(certificate) = certificate {
-        builder = builder.tls_certs_only([reqwest::Certificate::from_pem(certificate).unwrap()]);
-    }
-    let client = builder.build().unwrap();
-    let request = match body {
-        Some(body) => client.post(url).header("content-type", "application/json").body(body.to_string()),
-        None => client.get(url),
-    };
-    let request = request.header("x-api-key", key).header("x-user-id", "alice");
-    runtime.block_on(async {
-        let answer = request.send().await.map_err(|why| format!("{why:?}"))?;
-        let status = answer.status().as_u16();
-        let text = answer.text().await.map_err(|why| format!("{why:?}"))?;
-        Ok((status, serde_json::from_str(&text).unwrap_or_default()))
-    })
+    request(if body.is_some() { "POST" } else { "GET" }, url, key, body, certificate)
 }
 
 #[test]
@@ -232,6 +215,49 @@ fn a_running_node_is_backed_up_and_restored() {
     assert!(home.data().join("operator.token").exists());
     home.run(&["backup", "stopped.backup"]).good();
     home.run(&["key", "list"]).good();
+}
+
+#[test]
+fn with_the_disk_below_its_reserve_a_node_reads_and_is_backed_up() {
+    let served = Served::start(Home::new(), &[]);
+    let (key, path) = (served.key("backend"), "v1/threads/t1/messages");
+    let sent = send(&format!("{}/{path}", served.url), &key, Some(json!({ "body": "before" })), None);
+    assert_eq!(sent.unwrap().0, 201);
+    served.home.write("full.toml", b"[store]\nmin_free_disk_mib = 1048576\n");
+    let served = Served::start(served.kill(), &["--config", "full.toml"]);
+    let url = format!("{}/{path}", served.url);
+    let (status, problem) = send(&url, &key, Some(json!({ "body": "after" })), None).unwrap();
+    assert_eq!(
+        (status, problem["detail"].as_str()),
+        (503, Some("the disk is full, so the node only reads; free some space and try again")),
+        "{problem}"
+    );
+    let (status, page) = send(&url, &key, None, None).unwrap();
+    assert_eq!((status, page["messages"].as_array().map(Vec::len)), (200, Some(1)), "{page}");
+    served.home.json(&["backup", "full.backup"]);
+    let new = ["--data-dir", "new", "--master-key", "anteroom-data/master.key"];
+    served.home.run(&[new.as_slice(), &["restore", "full.backup"]].concat()).good();
+    served.home.run(&[new.as_slice(), &["verify"]].concat()).good();
+}
+
+#[test]
+fn a_data_folder_that_is_moved_away_or_replaced_ends_the_node_before_it_acknowledges_anything() {
+    for is_replaced in [false, true] {
+        let mut served = Served::start(Home::new(), &[]);
+        let (key, url) = (served.key("backend"), format!("{}/v1/threads/t1/messages", served.url));
+        assert_eq!(send(&url, &key, Some(json!({ "body": "before" })), None).unwrap().0, 201);
+        let (data, moved) = (served.home.data(), served.home.path().join("moved"));
+        if is_replaced {
+            std::fs::rename(data.join("anteroom.redb"), &moved).unwrap();
+            std::fs::copy(&moved, data.join("anteroom.redb")).unwrap();
+        } else {
+            std::fs::rename(&data, &moved).unwrap();
+        }
+        let answer = send(&url, &key, Some(json!({ "body": "into the void" })), None);
+        assert!(answer.as_ref().map_or(true, |(status, _)| *status == 503), "{answer:?}");
+        served.wait_for("the data folder is not in its place");
+        assert_eq!(served.exit_code(), Some(1), "so that a supervisor starts it again");
+    }
 }
 
 #[test]

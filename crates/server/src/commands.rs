@@ -37,6 +37,17 @@ impl ServerState {
         self.order(context, what, [0; 16]).await
     }
 
+    /// Puts something that changes nothing here into the audit log; on a full disk only into the log.
+    pub async fn note(&self, context: &RequestContext, action: &'static str, target: &str) -> Result<(), Problem> {
+        match self.administer(context, AdminCommand::Note(action, target.to_owned())).await {
+            Err(problem) if problem.status == 503 && self.node.is_full() => {
+                tracing::warn!(action, target, "the audit log lacks this: the disk is full");
+                Ok(())
+            }
+            noted => noted.map(drop),
+        }
+    }
+
     async fn order(
         &self,
         context: &RequestContext,

@@ -4,7 +4,6 @@ use axum::Json;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
 use model::Nanos;
-use node::commands::AdminCommand;
 use serde::{Deserialize, Serialize};
 use server::backups::FinishedBackup;
 use server::context::RequestContext;
@@ -128,7 +127,7 @@ pub(crate) async fn create(
     if let (Some(_), Some(last)) = (state.repeated(&context)?, last) {
         return Ok((StatusCode::CREATED, Json(made_backup(&last))));
     }
-    state.administer(&context, AdminCommand::Note("back up", file)).await?;
+    state.note(&context, "back up", &file).await?;
     // It goes on when the client does not wait for it.
     let backups = state.backups.clone();
     let made = tokio::task::spawn_blocking(move || backups.make(&path)).await;

@@ -97,6 +97,25 @@ async fn a_stream_resumes_without_a_gap_or_a_repeat() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn long_content_is_told_once_live_and_when_read_again() {
+    let home = Home::new();
+    let _server = serve(home.app(), SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a server");
+    say(&home, "alice", "t", "0").await;
+    let mut live = open(&home, "bob", "?thread=t", None).await;
+    say(&home, "alice", "t", "1").await;
+    let before = live.next().await;
+    let long = "x".repeat(5000);
+    say(&home, "alice", "t", &long).await;
+    say(&home, "alice", "t", "2").await;
+    for mut reader in [live, open(&home, "bob", "?thread=t", Some(&before.id)).await] {
+        for text in [long.as_str(), "2"] {
+            let heard = reader.next().await;
+            assert_eq!((heard.name.as_str(), &heard.data["body"]), ("message.created", &json!(text)));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn typing_and_presence_are_told_and_not_stored() {
     let home = Home::new();
     let _server = serve(home.app(), SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a server");

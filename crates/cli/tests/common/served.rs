@@ -2,6 +2,7 @@
 
 use super::Home;
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ChildStderr, Stdio};
 
@@ -43,10 +44,20 @@ impl Served {
         self.home.json(&["key", "create", role])["key"].as_str().expect("a key").to_owned()
     }
 
+    /// Sends a request as a user called alice.
+    pub fn send(&self, key: &str, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
+        request(method, &format!("{}{path}", self.url), key, body, None).expect("an answer")
+    }
+
     /// Waits until the log says something.
     pub fn wait_for(&mut self, text: &str) {
         let found = self.log.by_ref().lines().map_while(Result::ok).any(|line| line.contains(text));
         assert!(found, "the log ended without {text:?}");
+    }
+
+    /// Waits until it has ended by itself, and answers with its code.
+    pub fn exit_code(&mut self) -> Option<i32> {
+        self.child.wait().expect("it ends").code()
     }
 
     /// Asks it to stop, and answers with the rest of its log.
@@ -71,6 +82,34 @@ impl Drop for Served {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Sends one request, trusting only this certificate if one is given.
+pub fn request(
+    method: &str,
+    url: &str,
+    key: &str,
+    body: Option<Value>,
+    certificate: Option<&[u8]>,
+) -> Result<(u16, Value), String> {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let mut builder = reqwest::Client::builder();
+    if let Some(certificate) = certificate {
+        builder = builder.tls_certs_only([reqwest::Certificate::from_pem(certificate).unwrap()]);
+    }
+    let client = builder.build().unwrap();
+    let mut request = client.request(method.parse().unwrap(), url);
+    if let Some(body) = body {
+        request = request.header("content-type", "application/json").body(body.to_string());
+    }
+    let request = request.header("x-api-key", key).header("x-user-id", "alice");
+    runtime.block_on(async {
+        let answer = request.send().await.map_err(|why| format!("{why:?}"))?;
+        let status = answer.status().as_u16();
+        let text = answer.text().await.map_err(|why| format!("{why:?}"))?;
+        Ok((status, serde_json::from_str(&text).unwrap_or_default()))
+    })
 }
 
 /// The demo, which ends with the test.

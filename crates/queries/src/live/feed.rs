@@ -10,6 +10,7 @@ use crate::visibility::{Audience, private_to};
 use engine::reads::{Reads as _, SpaceReads as _};
 use engine::rows::{JournalKind, Meta};
 use model::envelope::Role;
+use model::stage::Stage;
 use model::{EventId, Kind, Nanos, Position, Seq, SpaceNo};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -63,12 +64,13 @@ impl Outgoing {
 
 /// Publishes the journal entries after one number, up to another.
 pub fn publish_journal<V: TableReads>(db: &Db<V>, hub: &LiveHub, mut from: u64, to: u64) -> Result<(), QueryError> {
+    let begin = from;
     while from < to {
         let mut entries = db.journal(None, from, CHUNK)?;
         let Some((last, _)) = entries.last() else { return Ok(()) };
         from = *last;
         entries.retain(|(number, _)| *number <= to);
-        publish_entries(db, hub, &entries)?;
+        publish_entries(db, hub, begin, &entries)?;
     }
     Ok(())
 }
@@ -76,6 +78,7 @@ pub fn publish_journal<V: TableReads>(db: &Db<V>, hub: &LiveHub, mut from: u64, 
 fn publish_entries<V: TableReads>(
     db: &Db<V>,
     hub: &LiveHub,
+    begin: u64,
     entries: &[(u64, JournalEntry)],
 ) -> Result<(), QueryError> {
     let spaces = hub.spaces();
@@ -98,6 +101,7 @@ fn publish_entries<V: TableReads>(
     for (number, entry, meta) in heard {
         let topics = hub.topics(entry.space, thread_around(db, entry.seq, &meta)?);
         if !topics.is_empty()
+            && !is_told_with_its_event(db, entry, begin)?
             && let Some(live_event) = live_event(db, number, entry)?.map(Arc::new)
         {
             topics.into_iter().for_each(|topic| outgoing.add(hub, topic, live_event.clone()));
@@ -136,6 +140,16 @@ fn rights_of<V: TableReads>(db: &Db<V>, seq: Seq, meta: &Meta) -> Result<Changed
         Some(Kind::Removal) => ChangedRights::Everyone,
         _ => ChangedRights::Same,
     })
+}
+
+/// Whether an entry says nothing new to those who are told everything after a number as it is now: that content came
+/// was told with its event.
+pub fn is_told_with_its_event<V: TableReads>(db: &Db<V>, entry: &JournalEntry, begin: u64) -> Result<bool, QueryError> {
+    if entry.kind != JournalKind::Processed {
+        return Ok(false);
+    }
+    let stage = db.event(entry.seq)?.map(|row| row.stage);
+    Ok(matches!(stage, Some(Stage::Applied { position }) if position > begin))
 }
 
 /// What an entry says to subscribers, if it says anything to them.

@@ -1,6 +1,6 @@
 //! One subscription: catching up from the journal, then following its topic.
 
-use super::feed::{BATCH_BYTES_MAX, CHUNK, live_event, thread_of};
+use super::feed::{BATCH_BYTES_MAX, CHUNK, is_told_with_its_event, live_event, thread_of};
 use super::hub::{ChangedRights, LiveBatch, LiveEvent, LiveHub, Topic};
 use crate::error::QueryError;
 use crate::viewer::Viewer;
@@ -162,13 +162,17 @@ impl Subscription {
     fn read_journal(&mut self) -> Result<(), QueryError> {
         let (db, viewer) = (self.recheck)()?;
         self.viewer = viewer;
-        let entries = db.journal(Some(self.viewer.no), self.read_up_to, CHUNK)?;
+        let begin = self.read_up_to;
+        let entries = db.journal(Some(self.viewer.no), begin, CHUNK)?;
         self.read_up_to = entries.last().map_or(self.catch_up_to, |(number, _)| *number);
         let to = self.catch_up_to;
         let (mut found, mut bytes) = (Vec::new(), 0);
         for (number, entry) in entries.iter().filter(|(number, _)| *number <= to) {
             let is_of_another_thread = self.thread.is_some() && thread_of(&db, entry)? != self.thread;
-            if !is_of_another_thread && let Some(event) = live_event(&db, *number, entry)? {
+            if !is_of_another_thread
+                && !is_told_with_its_event(&db, entry, begin)?
+                && let Some(event) = live_event(&db, *number, entry)?
+            {
                 bytes += event.data.len();
                 found.push(Arc::new(event));
             }
