@@ -114,7 +114,9 @@ impl From<ExportError> for Failure {
     fn from(why: ExportError) -> Failure {
         match &why {
             ExportError::Write(io) if io.kind() == std::io::ErrorKind::BrokenPipe => Failure::OutputClosed,
-            ExportError::Write(_) | ExportError::Store(_) => Failure::new(why.to_string(), why.what_to_do()),
+            ExportError::Write(_) | ExportError::Store(_) | ExportError::Keys(_) => {
+                Failure::new(why.to_string(), why.what_to_do())
+            }
         }
     }
 }

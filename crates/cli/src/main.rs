@@ -27,6 +27,7 @@ mod open_file_limit;
 mod operator_client;
 mod operator_token;
 mod output;
+mod passphrase;
 mod progress;
 mod random;
 mod row_rewrite;

@@ -6,6 +6,7 @@ mod common;
 use common::Home;
 use common::sample_events::{World, bundle, everything, sealed};
 use common::served::Served;
+use serde_json::json;
 use std::fs::File;
 
 /// A folder whose node has run once, so that starting it changes nothing more.
@@ -106,4 +107,63 @@ fn an_import_of_what_cannot_be_opened_says_so_and_what_to_do() {
     assert!(said.contains("whose key this node does not have"), "{said}");
     let said = home.import(&bundle(&World::new().foundation())).good().out;
     assert!(!said.contains("carried"), "{said}");
+}
+
+#[test]
+fn a_bundle_with_keys_moves_a_space_to_another_node_under_a_passphrase() {
+    // Sealed, with an edit, long content, and a user.
+    let old = Served::start(Home::new(), &[]);
+    let key = old.key("backend");
+    let (status, _) = old.send(&key, "POST", "/v1/threads/t1/messages", Some(json!({ "body": "hello" })));
+    assert_eq!(status, 201);
+    let long = "x".repeat(5000);
+    let (status, _) = old.send(&key, "POST", "/v1/threads/t1/messages", Some(json!({ "body": long })));
+    assert_eq!(status, 201);
+    old.home.write("passphrase", b"correct horse battery staple\nand a second line\n");
+    old.home.write("wrong", b"correct horse battery stapler");
+    old.home.write("short", b"too short");
+    let spaces = old.home.json(&["status"])["spaces"].clone();
+    let space = spaces[0]["id"].as_str().unwrap_or_else(|| panic!("{spaces}")).to_owned();
+    let words = ["export", "--space", &space, "--out", "s.bundle"];
+    old.home.run(&[words.as_slice(), &["--with-keys"]].concat()).bad(&["under a passphrase only", "--passphrase-file"]);
+    old.home
+        .run(&[words.as_slice(), &["--with-keys", "--passphrase-file", "short"]].concat())
+        .bad(&["at least 12 letters"]);
+    let said =
+        old.home.run(&[words.as_slice(), &["--with-keys", "--passphrase-file", "passphrase"]].concat()).good().out;
+    assert!(said.contains("with the keys of 1 space"), "{said}");
+    let bundle = old.home.read("s.bundle");
+    let secret = std::fs::read(old.home.data().join("master.key")).unwrap();
+    assert!(!bundle.windows(32).any(|part| part == &secret[..32.min(secret.len())]));
+    assert!(old.home.run(&["admin", "audit"]).good().out.contains("export keys"));
+
+    let new = Served::start(Home::new(), &[]).kill();
+    new.write("s.bundle", &bundle);
+    for name in ["passphrase", "wrong"] {
+        new.write(name, &old.home.read(name));
+    }
+    new.run(&["import", "s.bundle", "--passphrase-file", "wrong"])
+        .bad(&["passphrase is not the one", "nothing was imported"]);
+    let said = new.run(&["import", "s.bundle"]).good().out;
+    assert!(said.contains("carried for other nodes") && said.contains("includes keys, which were not read"), "{said}");
+    let said = new.run(&["import", "s.bundle", "--passphrase-file", "passphrase"]).good().out;
+    assert!(said.contains("keys of 1 space read; 1 space and 2 users are new on this node"), "{said}");
+    assert!(said.contains("no event is held"), "{said}");
+    new.run(&["verify"]).good();
+    // It is read and written there as the same user.
+    let new = Served::start(new, &[]);
+    let key = new.home.json(&["key", "create", "backend", "--space", "home-2"])["key"].as_str().unwrap().to_owned();
+    let (status, page) = new.send(&key, "GET", "/v1/threads/t1/messages", None);
+    assert_eq!(status, 200, "{page}");
+    let bodies: Vec<_> = page["messages"].as_array().unwrap().iter().map(|message| message["body"].clone()).collect();
+    assert_eq!(bodies, [json!("hello"), json!(long)]);
+    let id = page["messages"][0]["id"].as_str().unwrap();
+    let (status, edited) =
+        new.send(&key, "PUT", &format!("/v1/threads/t1/messages/{id}"), Some(json!({ "body": "edited there" })));
+    assert_eq!(status, 200, "{edited}");
+    let again = new.home.json(&["import", "s.bundle", "--passphrase-file", "passphrase"]);
+    assert_eq!(
+        (&again["spaces_adopted"], &again["users_adopted"], &again["applied"]),
+        (&json!(0), &json!(0), &json!(0))
+    );
 }

@@ -175,6 +175,34 @@ impl std::fmt::Debug for TransitSecret {
     }
 }
 
+/// A secret, made from a passphrase, under which a bundle carries keys.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub struct BundleSecret {
+    key: [u8; 32],
+}
+
+impl BundleSecret {
+    pub fn new(secret: [u8; 32]) -> BundleSecret {
+        BundleSecret { key: blake3::derive_key("anteroom v1 bundle encryption", &secret) }
+    }
+
+    /// Encrypts what a bundle carries; the nonce must never repeat, so it is random.
+    pub fn seal(&self, nonce: &[u8; NONCE_BYTES], header: &[u8], bytes: &[u8]) -> Vec<u8> {
+        seal(&self.key, nonce, header, bytes)
+    }
+
+    /// Decrypts what a bundle carries.
+    pub fn open(&self, nonce: &[u8; NONCE_BYTES], header: &[u8], bytes: &[u8]) -> Result<Vec<u8>, DecryptError> {
+        open(&self.key, nonce, header, bytes)
+    }
+}
+
+impl std::fmt::Debug for BundleSecret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("BundleSecret")
+    }
+}
+
 /// The ephemeral secret of a key event's box: derived, so that one envelope has one blob.
 pub fn box_secret(carried: &[u8; 32], envelope: &[u8]) -> [u8; 32] {
     let key = blake3::derive_key("anteroom v1 key event box", carried);

@@ -278,7 +278,7 @@ fn it_is_exported_and_no_door_of_the_product_takes_it() {
     node.bring(&made);
     let mut bundle = Vec::new();
     let options = ExportOptions { space: Some(SpaceId::COMMONS), ..ExportOptions::default() };
-    let done = export(&node.core.store().snapshot().unwrap(), options, &mut bundle, &mut |_| ()).unwrap();
+    let done = export(&node.core.store().snapshot().unwrap(), options, None, &mut bundle, &mut |_| ()).unwrap();
     assert_eq!(done.events, 1);
     let blob = made.statement.sign(0);
     assert!(bundle.windows(blob.len()).any(|window| window == blob));
@@ -291,7 +291,7 @@ fn it_is_exported_and_no_door_of_the_product_takes_it() {
     assert_eq!(open_door(&keys, &Policy::default(), &blob, transit), None);
 
     let node = Node::start(open(&SimDisk::new()), Arc::new(FixedClock), Arc::new(Nobody), NodeOptions::default());
-    let (imported, ended) = import(&node, bundle.as_slice(), &mut |_| true);
+    let (imported, ended) = import(&node, bundle.as_slice(), None, &mut |_| true);
     assert!(ended.is_ok(), "{ended:?}");
     assert_eq!(node.snapshot().unwrap().seq(&made.id).unwrap(), None);
     assert_eq!((imported.records, imported.dropped["version"]), (1, 1));

@@ -49,6 +49,10 @@ pub(crate) async fn run(
     if command.get("import").is_some() {
         state.administer(&context, AdminCommand::Note("import a bundle", String::new())).await?;
     }
+    if command.pointer("/export/with_keys") == Some(&Value::Bool(true)) {
+        let space = command.pointer("/export/space").and_then(Value::as_str).unwrap_or("all spaces");
+        state.note(&context, "export keys", space).await?;
+    }
     // It goes on when the client does not wait for it.
     let run = tokio::task::spawn_blocking(move || {
         let _permit = permit;

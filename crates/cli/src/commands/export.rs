@@ -3,11 +3,12 @@
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::formatting::{format_count, format_size};
+use crate::passphrase::PassphraseSource;
 use crate::progress::ProgressDisplay;
 use crate::{data_folder, output};
 use clap::Args;
 use model::{Seq, SpaceId};
-use node::bundle::{CONTENT_RECORD_BYTES_MAX, ExportOptions, Exported, export};
+use node::bundle::{CONTENT_RECORD_BYTES_MAX, ExportOptions, Exported, Passphrase, export};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -20,7 +21,8 @@ use store::tables::Snapshot;
 
 /// Export events and content to a bundle that another node can import
 ///
-/// Events are written in order of arrival, whatever their stage; sealed events stay sealed. Content follows. With
+/// Events are written in order of arrival, whatever their stage; sealed events stay sealed, and only nodes that
+/// have the key of their space can read them: pass --with-keys to send it along. Content follows. With
 /// --after, content that arrived later for events before that number is not included; a full export has it.
 #[derive(Debug, Args, Serialize, Deserialize)]
 pub(crate) struct Export {
@@ -33,6 +35,18 @@ pub(crate) struct Export {
     /// Export only events after this number, which an earlier export printed
     #[arg(long, value_name = "N", default_value_t = 0)]
     after: u64,
+    /// Include the keys of the spaces, encrypted with a passphrase, so that the importing node can read and serve them
+    ///
+    /// That are the keys that encrypt the events, the name of the space, and its users with their signing keys; not
+    /// passwords, passkeys and API keys. Give the passphrase with --passphrase-file or ANTEROOM_PASSPHRASE.
+    #[arg(long)]
+    with_keys: bool,
+    #[command(flatten)]
+    #[serde(skip)]
+    passphrase_source: PassphraseSource,
+    /// The passphrase, once it was read.
+    #[arg(skip)]
+    pub(super) passphrase: Option<Passphrase>,
 }
 
 #[derive(Debug, Serialize)]
@@ -44,6 +58,10 @@ impl fmt::Display for Answer {
         let done = &self.0;
         let (events, contents) = (format_count(done.events, "event"), format_count(done.contents, "content"));
         writeln!(f, "{events} and {contents} exported, {}", format_size(done.bytes))?;
+        if done.spaces_with_keys > 0 {
+            let spaces = format_count(done.spaces_with_keys, "space");
+            writeln!(f, "with the keys of {spaces}: whoever has the bundle and the passphrase can act for its users")?;
+        }
         if done.too_large > 0 {
             let most = format_size(CONTENT_RECORD_BYTES_MAX as u64);
             writeln!(f, "{} not exported: larger than {most}", format_count(done.too_large, "content"))?;
@@ -53,6 +71,22 @@ impl fmt::Display for Answer {
 }
 
 impl Export {
+    /// Reads the passphrase, in the process of whoever asks.
+    pub(super) fn read_passphrase(&mut self) -> Result<(), Failure> {
+        let found = self.passphrase_source.read()?;
+        match (self.with_keys, found) {
+            (true, None) => Err(Failure::new(
+                "keys are exported under a passphrase only",
+                "pass --passphrase-file FILE, or set ANTEROOM_PASSPHRASE",
+            )),
+            (true, found) => {
+                self.passphrase = found;
+                Ok(())
+            }
+            (false, _) => Ok(()),
+        }
+    }
+
     pub(super) fn run(&self, context: &Context) -> Result<u8, Failure> {
         let (db, _store) = data_folder::open_snapshot(context)?;
         if let Some(space) = &self.space
@@ -72,7 +106,7 @@ impl Export {
     fn write(&self, context: &Context, db: &Db<Snapshot>, out: impl Write) -> Result<Exported, Failure> {
         let bar = ProgressDisplay::for_bytes(context.json || context.inside.is_some(), "exporting", None);
         let options = ExportOptions { space: self.space, after: Seq(self.after) };
-        Ok(export(db, options, out, &mut |done| bar.set(done.bytes))?)
+        Ok(export(db, options, self.passphrase.as_ref(), out, &mut |done| bar.set(done.bytes))?)
     }
 
     fn write_to_stdout(&self, context: &Context, db: &Db<Snapshot>) -> Result<u8, Failure> {

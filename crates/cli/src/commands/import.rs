@@ -4,11 +4,12 @@ use crate::context::Context;
 use crate::data_folder::{self, Access};
 use crate::failure::Failure;
 use crate::formatting::{format_count, format_size};
+use crate::passphrase::PassphraseSource;
 use crate::progress::ProgressDisplay;
 use crate::signals::ShutdownSignals;
 use clap::Args;
 use node::Node;
-use node::bundle::{ImportError, ImportProgress, Imported, import};
+use node::bundle::{ImportError, ImportProgress, Imported, Passphrase, import};
 use node::fetch::hunter::NoSources;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -21,12 +22,19 @@ const BUFFER_BYTES: usize = 1 << 20;
 
 /// Import events and content from a bundle that `export` wrote
 ///
-/// Events that are already stored are skipped. To resume an interrupted import, run it again.
+/// If the bundle includes keys (`export --with-keys`), the passphrase lets this node read and serve its spaces. Events that
+/// are already stored are skipped. To resume an interrupted import, run it again.
 #[derive(Debug, Args, Serialize, Deserialize)]
 pub(crate) struct Import {
     /// The bundle; `-` for standard input
     #[arg(value_name = "FILE")]
     pub(super) file: PathBuf,
+    #[command(flatten)]
+    #[serde(skip)]
+    passphrase_source: PassphraseSource,
+    /// The passphrase, once it was read.
+    #[arg(skip)]
+    pub(super) passphrase: Option<Passphrase>,
 }
 
 #[derive(Debug, Serialize)]
@@ -34,11 +42,17 @@ pub(crate) struct Import {
 struct Answer(Imported);
 
 impl Import {
+    /// Reads the passphrase, in the process of whoever asks.
+    pub(super) fn read_passphrase(&mut self) -> Result<(), Failure> {
+        self.passphrase = self.passphrase_source.read()?;
+        Ok(())
+    }
+
     pub(super) fn run(&self, context: &Context) -> Result<u8, Failure> {
         let (input, total) = open_bundle(&self.file)?;
         let (imported, ended) = match &context.inside {
-            Some(inside) => import(&inside.node, input, &mut |_| true),
-            None => import_into_folder(context, input, total)?,
+            Some(inside) => import(&inside.node, input, self.passphrase.as_ref(), &mut |_| true),
+            None => import_into_folder(context, input, total, self.passphrase.as_ref())?,
         };
         let answer = Answer(imported);
         if let Err(why) = ended {
@@ -56,6 +70,7 @@ fn import_into_folder(
     context: &Context,
     input: Box<dyn Read>,
     total: Option<u64>,
+    passphrase: Option<&Passphrase>,
 ) -> Result<(Imported, Result<(), ImportError>), Failure> {
     let (store, _lock) = data_folder::open(context, Access::Write)?;
     let signals = ShutdownSignals::listen()?;
@@ -67,7 +82,7 @@ fn import_into_folder(
         !signals.is_shutdown_requested()
     };
     tracing::debug!("reading the bundle");
-    let done = import(&node, input, &mut watch);
+    let done = import(&node, input, passphrase, &mut watch);
     drop(bar);
     node.stop();
     Ok(done)
@@ -117,12 +132,32 @@ impl fmt::Display for Answer {
         for dropped in &imported.first_dropped {
             writeln!(f, "             at byte {}: {}", dropped.at, dropped.why)?;
         }
+        if imported.spaces_with_keys > 0 {
+            let (spaces, users) =
+                (format_count(imported.spaces_adopted, "space"), format_count(imported.users_adopted, "user"));
+            let keys = format_count(imported.spaces_with_keys, "space");
+            writeln!(f, "keys of {keys} read; {spaces} and {users} are new on this node")?;
+        }
+        if imported.keys_unread > 0 {
+            writeln!(f, "the bundle includes keys, which were not read: to read and serve its spaces here, import it")?;
+            writeln!(f, "again with --passphrase-file FILE")?;
+        }
+        if imported.expired > 0 {
+            let expired = format_count(imported.expired, "event");
+            writeln!(f, "{expired} that waited expired meanwhile, because more wait than there is room for or their")?;
+            writeln!(f, "time was over; import what they wait for, then import this bundle again")?;
+        }
+        if imported.carried_dropped > 0 {
+            let dropped = format_count(imported.carried_dropped, "carried event");
+            writeln!(f, "{dropped} had to go, because more are carried for other nodes than there is room for")?;
+        }
         if imported.carried > 0 {
             writeln!(
                 f,
                 "the carried events are sealed for spaces whose key this node does not have: they are kept, and"
             )?;
-            writeln!(f, "are shown as soon as a member of the space sends this node its key")?;
+            writeln!(f, "are shown as soon as this node has it: on a node that has the key, export the space with")?;
+            writeln!(f, "--with-keys, and import that")?;
         }
         match imported.waiting {
             0 => write!(f, "no event is held"),

@@ -63,7 +63,12 @@ impl NodeCommand {
 }
 
 /// Runs a command on the folder, or has the node run it that uses the folder.
-pub(super) fn run_or_ask(context: &Context, command: NodeCommand) -> CommandResult {
+pub(super) fn run_or_ask(context: &Context, mut command: NodeCommand) -> CommandResult {
+    match &mut command {
+        NodeCommand::Export(export) => export.read_passphrase()?,
+        NodeCommand::Import(import) => import.read_passphrase()?,
+        _ => {}
+    }
     let code = match OperatorClient::find(context) {
         Some(client) => ask(context, &client, command)?,
         None => command.run(context)?,
@@ -76,7 +81,7 @@ pub(crate) fn runner(settings: Arc<Settings>, node: Node) -> CommandRunner {
     Arc::new(move |CommandCall { command, is_json }| {
         let command: NodeCommand = serde_json::from_value(command).ok()?;
         // The standard streams of the node are not the caller's.
-        if let NodeCommand::Export(Export { out: file, .. }) | NodeCommand::Import(Import { file }) = &command
+        if let NodeCommand::Export(Export { out: file, .. }) | NodeCommand::Import(Import { file, .. }) = &command
             && !file.is_absolute()
         {
             return None;
@@ -113,10 +118,10 @@ fn ask(context: &Context, client: &OperatorClient, mut command: NodeCommand) -> 
             import.file = spool.0.clone();
         }
         // `/dev/stdin` leads to another file in every process.
-        NodeCommand::Import(Import { file }) if file.exists() => {
+        NodeCommand::Import(Import { file, .. }) if file.exists() => {
             *file = fs::canonicalize(&*file).map_err(|why| Failure::file("read the bundle", file, &why))?;
         }
-        NodeCommand::Export(Export { out: file, .. }) | NodeCommand::Import(Import { file }) => {
+        NodeCommand::Export(Export { out: file, .. }) | NodeCommand::Import(Import { file, .. }) => {
             *file = std::path::absolute(&*file).map_err(|why| Failure::file("use the path", file, &why))?;
         }
         NodeCommand::Status(_) | NodeCommand::Held(_) | NodeCommand::Explain(_) => {}

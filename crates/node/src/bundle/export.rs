@@ -1,6 +1,7 @@
 //! Export: what is kept here, as a bundle.
 
 use super::format::{BundleWriter, CONTENT_RECORD_BYTES_MAX};
+use super::secrets::{self, BadSecrets, Passphrase, SaltedSecret};
 use engine::reads::{Reads as _, StoreError, StoreResult};
 use engine::rows::{ContentLocation, ContentRow, EventRow};
 use model::{ContentHash, Seq, SpaceId, SpaceNo};
@@ -31,6 +32,8 @@ pub struct Exported {
     pub events: u64,
     /// Contents that were written.
     pub contents: u64,
+    /// Spaces whose keys are in the bundle.
+    pub spaces_with_keys: u64,
     /// Contents that are here but too large for a bundle.
     pub too_large: u64,
     /// Bytes of the bundle.
@@ -47,6 +50,8 @@ pub enum ExportError {
     Write(#[from] io::Error),
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error("the keys cannot be written: {0}")]
+    Keys(#[from] BadSecrets),
 }
 
 impl ExportError {
@@ -55,20 +60,25 @@ impl ExportError {
         match self {
             ExportError::Write(_) => "check that the place is writable and has room, then export again",
             ExportError::Store(_) => "run `anteroom verify`",
+            ExportError::Keys(_) => "try again",
         }
     }
 }
 
 /// Writes everything kept that fits the options: events by the order of their arrival, in whatever stage they are, then
-/// the contents they refer to that are here. Tells the numbers so far after each page of events.
+/// the contents they refer to that are here. With a passphrase the keys of the spaces come first, under it. Tells the numbers so far after each page of events.
 pub fn export(
     db: &Db<Snapshot>,
     options: ExportOptions,
+    passphrase: Option<&Passphrase>,
     out: impl Write,
     progress: &mut dyn FnMut(&Exported),
 ) -> Result<Exported, ExportError> {
     let mut writer = BundleWriter::new(out)?;
     let mut done = Exported { last: options.after.0, ..Exported::default() };
+    if let Some(passphrase) = passphrase {
+        done.spaces_with_keys = write_keys(db, options, passphrase, &mut writer)?;
+    }
     each_event(db, options, &mut |seq, row| {
         let Some(kept) = db.kept(seq)? else { return Err(gone(row).into()) };
         writer.event(kept.blob.bytes(), kept.inline.as_deref().unwrap_or_default())?;
@@ -98,6 +108,29 @@ pub fn export(
     done.bytes = writer.bytes();
     writer.finish()?;
     Ok(done)
+}
+
+fn write_keys(
+    db: &Db<Snapshot>,
+    options: ExportOptions,
+    passphrase: &Passphrase,
+    writer: &mut BundleWriter<impl Write>,
+) -> Result<u64, ExportError> {
+    let secret = SaltedSecret::begin(passphrase)?;
+    let spaces = match options.space {
+        Some(space) => vec![space],
+        None => db.spaces()?.into_iter().map(|(space, _, _)| space).collect(),
+    };
+    let mut with_keys = 0;
+    for space in spaces {
+        let mut has_keys = false;
+        secrets::each_part::<ExportError>(db, &space, &mut |part| {
+            has_keys = true;
+            Ok(writer.keys(&secret.seal(&part)?)?)
+        })?;
+        with_keys += u64::from(has_keys);
+    }
+    Ok(with_keys)
 }
 
 type Visit<'a> = &'a mut dyn FnMut(Seq, &EventRow) -> Result<(), ExportError>;

@@ -9,9 +9,12 @@ const MAGIC: &[u8; 15] = b"anteroom bundle";
 pub const VERSION: u8 = 1;
 /// The largest content that a bundle carries, in one record: a reader holds a whole record in memory.
 pub const CONTENT_RECORD_BYTES_MAX: usize = 64 << 20;
+/// The longest record of keys.
+pub const KEYS_RECORD_BYTES_MAX: usize = 4 << 20;
 
 const EVENT: u8 = 1;
 const CONTENT: u8 = 2;
+const KEYS: u8 = 3;
 const END: u8 = 255;
 const HEAD_BYTES: usize = 1 + 4;
 const CONTENT_HEAD_BYTES: usize = SpaceId::LEN + ContentHash::LEN;
@@ -35,6 +38,8 @@ pub enum Record {
         /// The bytes as they travel.
         bytes: Vec<u8>,
     },
+    /// Keys of a space, sealed under a passphrase.
+    Keys { sealed: Vec<u8> },
 }
 
 /// Why a bundle cannot be read on. What was read before is good.
@@ -142,6 +147,11 @@ impl<W: Write> BundleWriter<W> {
         self.record(CONTENT, &[&space.0, &hash.0, bytes])
     }
 
+    /// Writes keys of a space, which are sealed.
+    pub fn keys(&mut self, sealed: &[u8]) -> io::Result<()> {
+        self.record(KEYS, &[sealed])
+    }
+
     /// Writes the end. Hands back what was written to.
     pub fn finish(mut self) -> io::Result<W> {
         let (records, hash) = (self.records, self.hasher.finalize());
@@ -194,6 +204,7 @@ impl<R: Read> BundleReader<R> {
         let (what, most) = match head[0] {
             EVENT => ("event", 4 + BLOB_BYTES_MAX + INLINE_WIRE_BYTES_MAX),
             CONTENT => ("content", CONTENT_HEAD_BYTES + CONTENT_RECORD_BYTES_MAX),
+            KEYS => ("keys", KEYS_RECORD_BYTES_MAX),
             END => ("end", END_BYTES),
             kind => return Err(BadBundle::Kind { kind, at }),
         };
@@ -208,7 +219,11 @@ impl<R: Read> BundleReader<R> {
         self.hasher.update(&head);
         self.hasher.update(&body);
         self.records += 1;
-        let record = if head[0] == EVENT { split_event(body) } else { split_content(&body) };
+        let record = match head[0] {
+            EVENT => split_event(body),
+            KEYS => Some(Record::Keys { sealed: body }),
+            _ => split_content(&body),
+        };
         record.map(|record| Some((at, record))).ok_or(short)
     }
 

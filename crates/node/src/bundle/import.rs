@@ -4,20 +4,24 @@
 //! an import is resumed. Contents wait until everything before them has settled, because content that nobody refers to
 //! yet is not kept.
 
+use super::adopt::AdoptSpace;
 use super::format::{BadBundle, BundleReader, Record};
 use super::pace::{ImportSlot, ImportWindow};
+use super::secrets::{BadSecrets, Passphrase, SecretsReader, SpaceSecrets};
 use super::tally::{ImportTally, Imported, KnownRecord};
+use crate::locks;
 use crate::running::Node;
 use crate::threads;
-use crate::writer::node_commands::Tick;
+use crate::writer::node_commands::{AddSpaceKey, Tick};
 use crate::writer_command::{Answered, AskError, RequestError, WriterCommand};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use engine::reads::{Reads as _, StoreError, StoreResult};
 use engine::rows::Origin;
 use model::crypto::event_id;
 use model::stage::ContentState;
+use std::collections::BTreeSet;
 use std::io::Read;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use store::Db;
 use store::tables::Snapshot;
 
@@ -49,6 +53,9 @@ pub enum ImportError {
     },
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Its keys cannot be read. Nothing was imported.
+    #[error(transparent)]
+    Keys(#[from] BadSecrets),
     /// Whoever watched it asked it to stop.
     #[error("the import was interrupted at byte {at}")]
     Interrupted {
@@ -66,19 +73,26 @@ impl ImportError {
                 "free some disk space, then run import again; what was read before is kept and skipped quickly"
             }
             ImportError::Node { .. } | ImportError::Store(_) => "run `anteroom verify`, then import again",
+            ImportError::Keys(BadSecrets::Passphrase) => {
+                "pass the passphrase that was given to export; nothing was imported"
+            }
+            ImportError::Keys(_) => "use a newer release, or export the bundle again",
             ImportError::Interrupted { .. } => "run import again; what was read before is kept and skipped quickly",
         }
     }
 }
 
 /// Imports a bundle into a running node. The function that watches is told how far it is after each record, and says
-/// whether to go on. Answers with what became of the records, and whether that was all of them.
+/// whether to go on. With a passphrase the spaces whose keys the bundle carries are taken over. Answers with what became of the records, and whether that was all of them.
 pub fn import(
     node: &Node,
     input: impl Read,
+    passphrase: Option<&Passphrase>,
     watch: &mut dyn FnMut(ImportProgress) -> bool,
 ) -> (Imported, Result<(), ImportError>) {
-    let run = Run { node, pace: Arc::default(), tally: Arc::default() };
+    let secrets = passphrase.map(|passphrase| Mutex::new(SecretsReader::new(passphrase)));
+    let run = Run { node, pace: Arc::default(), tally: Arc::default(), secrets, adopted: Mutex::default() };
+    let before = GivenUp::read(node);
     let (records, queue) = bounded(QUEUE_MAX);
     let read = std::thread::scope(|scope| {
         for _ in 0..CHECKERS {
@@ -88,11 +102,29 @@ pub fn import(
         drop(queue);
         run.read(input, records, watch)
     });
-    let settled = run.settle();
+    let settled = run.settle().and_then(|()| run.adopt());
     let mut tally = run.tally.lock();
+    let after = GivenUp::read(node);
+    tally.imported.expired = after.expired.saturating_sub(before.expired);
+    tally.imported.carried_dropped = after.carried.saturating_sub(before.carried);
     tally.imported.waiting = node.snapshot().map_or(0, |db| db.held_total().unwrap_or(0));
     let failure = tally.failure.take().map_or(Ok(()), |(at, why)| Err(ImportError::Node { at, why }));
     (std::mem::take(&mut tally.imported), failure.and(read).and(settled))
+}
+
+/// How much was given up since the folder was made.
+#[derive(Default)]
+struct GivenUp {
+    expired: u64,
+    carried: u64,
+}
+
+impl GivenUp {
+    fn read(node: &Node) -> GivenUp {
+        let counts = node.snapshot().and_then(|db| db.counts()).unwrap_or_default();
+        let count = |word| counts.iter().find(|(name, _)| name == word).map_or(0, |(_, count)| *count);
+        GivenUp { expired: count("expired"), carried: count("carried-dropped") }
+    }
 }
 
 /// A record on its way to the checkers.
@@ -106,6 +138,10 @@ struct Run<'a> {
     node: &'a Node,
     pace: Arc<ImportWindow>,
     tally: Arc<ImportTally>,
+    /// What reads keys, if they are to be read.
+    secrets: Option<Mutex<SecretsReader<'a>>>,
+    /// What the bundle says of spaces, until their events are here.
+    adopted: Mutex<Vec<SpaceSecrets>>,
 }
 
 impl Run<'_> {
@@ -122,13 +158,18 @@ impl Run<'_> {
             let bytes = reader.at();
             self.tally.lock().imported.bytes = bytes;
             let Some((at, record)) = next? else { return Ok(()) };
-            match record {
+            match &record {
                 Record::Event { .. } => is_settled = false,
                 Record::Content { .. } if !is_settled => {
                     self.settle()?;
                     is_settled = true;
                 }
                 Record::Content { .. } => {}
+                Record::Keys { sealed } => {
+                    self.take_keys(sealed)?;
+                    self.tally.count_record();
+                    continue;
+                }
             }
             let Some(place) = self.pace.enter(bytes - at, &|| self.is_over()) else { return Ok(()) };
             if records.send(Job { at, record, place }).is_err() || self.tally.lock().failure.is_some() {
@@ -139,6 +180,38 @@ impl Run<'_> {
                 return Err(ImportError::Interrupted { at: bytes });
             }
         }
+    }
+
+    /// Keeps the keys of a space, so that its events can be opened as they come.
+    fn take_keys(&self, sealed: &[u8]) -> Result<(), ImportError> {
+        let Some(reader) = &self.secrets else {
+            self.tally.lock().imported.keys_unread += 1;
+            return Ok(());
+        };
+        let secrets = locks::lock(reader).open(sealed)?;
+        let at = self.tally.lock().imported.bytes;
+        for key in &secrets.keys {
+            self.node.ask(AddSpaceKey(secrets.space, *key)).map_err(|why| not_taken(at, why))?;
+        }
+        locks::lock(&self.adopted).push(secrets);
+        Ok(())
+    }
+
+    /// Takes over the spaces whose keys came, after their events.
+    fn adopt(&self) -> Result<(), ImportError> {
+        let mut with_keys = BTreeSet::new();
+        for secrets in std::mem::take(&mut *locks::lock(&self.adopted)) {
+            with_keys.insert(secrets.space);
+            let mut signing_secret = [0; 32];
+            getrandom::fill(&mut signing_secret).map_err(|_| BadSecrets::Random)?;
+            let at = self.tally.lock().imported.bytes;
+            let adopted = self.node.ask(AdoptSpace { secrets, signing_secret }).map_err(|why| not_taken(at, why))?;
+            let imported = &mut self.tally.lock().imported;
+            imported.spaces_adopted += u64::from(adopted.is_new);
+            imported.users_adopted += adopted.users;
+        }
+        self.tally.lock().imported.spaces_with_keys = with_keys.len() as u64;
+        Ok(())
     }
 
     /// Whether nothing more will be answered.
@@ -195,6 +268,8 @@ impl Run<'_> {
                 Some(deliver) => self.submit(at, deliver, place, ImportTally::count_delivered),
                 None => self.tally.count_dropped(at, "content", format!("its bytes are not those of {hash}")),
             },
+            // They are taken as they are read.
+            Record::Keys { .. } => {}
         }
     }
 
@@ -221,6 +296,13 @@ impl Run<'_> {
     }
 }
 
+fn not_taken(at: u64, why: AskError<StoreError>) -> ImportError {
+    match why {
+        AskError::NotRun(why) => ImportError::Node { at, why },
+        AskError::Refused(fault) => ImportError::Store(fault),
+    }
+}
+
 /// A checker's view of what is here, refreshed now and then.
 struct Looks<'a> {
     node: &'a Node,
@@ -236,6 +318,7 @@ impl Looks<'_> {
         }
         self.left -= 1;
         match (&self.snapshot, record) {
+            (_, Record::Keys { .. }) => Ok(None),
             (Some(db), Record::Event { blob, inline }) => known_event(db, blob, inline),
             (Some(db), Record::Content { space, hash, .. }) => {
                 let Some(space) = db.space_no(space)? else { return Ok(None) };

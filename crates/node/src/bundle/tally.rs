@@ -47,6 +47,18 @@ pub struct Imported {
     pub first_dropped: Vec<DroppedRecord>,
     /// Events that met a broken rule and were left alone.
     pub parked: u64,
+    /// Records of keys that were not read, because no passphrase was given.
+    pub keys_unread: u64,
+    /// Spaces whose keys came.
+    pub spaces_with_keys: u64,
+    /// Spaces that are served here from now on.
+    pub spaces_adopted: u64,
+    /// Users of those spaces who are new here.
+    pub users_adopted: u64,
+    /// Events that waited and were given up while it ran: there was no room for more, or their time was over.
+    pub expired: u64,
+    /// Events that were carried for others and were given up while it ran, for want of room.
+    pub carried_dropped: u64,
     /// How many events wait here when the import is over, whoever brought them.
     pub waiting: u64,
 }

@@ -3,7 +3,7 @@
 use super::master_key;
 use model::Nanos;
 use model::limits::{BLOB_BYTES_MAX, INLINE_WIRE_BYTES_MAX};
-use node::bundle::{BadBundle, BundleReader, BundleWriter, CONTENT_RECORD_BYTES_MAX, Record};
+use node::bundle::{BadBundle, BundleReader, BundleWriter, CONTENT_RECORD_BYTES_MAX, KEYS_RECORD_BYTES_MAX, Record};
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -27,6 +27,7 @@ pub fn bundle(bytes: &[u8]) {
         Record::Event { blob: bytes[..bytes.len().min(BLOB_BYTES_MAX)].to_vec(), inline: Vec::new() },
         Record::Event { blob: Vec::new(), inline: bytes[..bytes.len().min(INLINE_WIRE_BYTES_MAX)].to_vec() },
         Record::Content { space: super::SPACE, hash: model::crypto::content_hash(bytes), bytes: bytes.to_vec() },
+        Record::Keys { sealed: bytes[..bytes.len().min(KEYS_RECORD_BYTES_MAX)].to_vec() },
     ];
     let read = read_bundle(write_bundle(&records).as_slice());
     assert_eq!(read.expect("what was written reads"), records);
@@ -48,6 +49,7 @@ fn read_bundle(input: impl Read) -> Result<Vec<Record>, BadBundle> {
                 assert!(blob.len() + inline.len() <= BLOB_BYTES_MAX + INLINE_WIRE_BYTES_MAX);
             }
             Record::Content { bytes, .. } => assert!(bytes.len() <= CONTENT_RECORD_BYTES_MAX),
+            Record::Keys { sealed } => assert!(sealed.len() <= KEYS_RECORD_BYTES_MAX),
         }
         end = reader.at();
         records.push(record);
@@ -63,6 +65,7 @@ fn write_bundle(records: &[Record]) -> Vec<u8> {
             match record {
                 Record::Event { blob, inline } => writer.event(blob, inline)?,
                 Record::Content { space, hash, bytes } => writer.content(space, hash, bytes)?,
+                Record::Keys { sealed } => writer.keys(sealed)?,
             }
         }
         writer.finish()

@@ -72,6 +72,11 @@ impl KeyringSecrets {
         self.write().spaces.insert((space, key.id()), Arc::new(key));
     }
 
+    /// The keys of a space, in no order that means anything.
+    pub(crate) fn space_keys(&self, space: &SpaceId) -> Vec<Arc<SpaceKey>> {
+        self.read().spaces.iter().filter(|((of, _), _)| of == space).map(|(_, key)| key.clone()).collect()
+    }
+
     /// Adds the secret of a prekey.
     pub fn add_prekey(&self, id: PrekeyId, secret: [u8; 32]) {
         self.write().prekeys.insert(id, secret);

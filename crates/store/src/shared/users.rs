@@ -161,6 +161,14 @@ impl<V: TableReads> Db<V> {
         Ok(current.and_then(|key| self.space_key(space, &key)))
     }
 
+    /// The secrets of all keys of a space, the current one last.
+    pub fn space_keys(&self, space: &SpaceId) -> StoreResult<Vec<[u8; 32]>> {
+        let current = self.tables.current_keys().get(SpaceIdKey::new(*space))?;
+        let mut keys = self.keys.space_keys(space);
+        keys.sort_by_key(|key| Some(key.id()) == current);
+        Ok(keys.iter().map(|key| *key.secret()).collect())
+    }
+
     /// The signing key of a custodial identity.
     pub fn signing_key(&self, identity: &Identity) -> StoreResult<Option<Arc<SigningKey>>> {
         if let Some(known) = self.keys.signing_key(identity) {
