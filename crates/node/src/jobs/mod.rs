@@ -32,6 +32,7 @@ pub(crate) fn step(batch: &mut Batch<'_>) -> StoreResult<bool> {
         batch.begin_job(JobKind::Retain(None), "schedule")?;
     }
     let Some((number, mut job)) = batch.db().next_job()? else { return Ok(false) };
+    batch.write_timeline()?;
     match part(batch, &mut job) {
         Ok(JobStep::More) => {}
         Ok(JobStep::Done) => {

@@ -343,6 +343,7 @@ impl<'t> Batch<'t> {
             }
         }
         self.db.tables.events.append(new_events.iter().map(|(key, bytes)| (*key, bytes.as_slice())))?;
+        self.write_timeline()?;
         self.write_journal_entries()?;
         self.write_usage()?;
         self.write_waiting()?;

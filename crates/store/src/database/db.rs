@@ -34,6 +34,8 @@ pub(crate) struct PendingRow {
 pub(crate) struct Pending {
     pub(crate) rows: BTreeMap<Seq, PendingRow>,
     pub(crate) usage: HashMap<UsageKey, Usage>,
+    /// Rows of the timeline.
+    pub(crate) timeline: BTreeMap<EventStamp, Vec<u8>>,
     pub(crate) held_counts: HashMap<OwnerKey, u64>,
     /// Became ready in this batch, and is not in the table. Most of them are posted before the batch ends.
     pub(crate) ready: BTreeSet<Seq>,

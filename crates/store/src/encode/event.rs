@@ -2,6 +2,7 @@
 
 use super::broken;
 use super::values::{get_origin, put_origin};
+use super::varint::{get_number, get_varint, put_varint};
 use crate::at_rest::Inline;
 use engine::reads::StoreResult;
 use engine::rows::{EventKind, EventRow, Meta};
@@ -44,7 +45,7 @@ pub(crate) fn encode_event(row: &EventRow, blob: &[u8], inline: Option<&Inline<'
     if let Some(meta) = &row.meta {
         encode_meta(meta, &mut out);
     }
-    out.extend((blob.len() as u32).to_be_bytes());
+    put_varint(blob.len() as u64, &mut out);
     out.extend(blob);
     out.extend(inline.map_or(&[][..], |inline| &inline.bytes));
     out
@@ -62,7 +63,7 @@ fn encode_stage(stage: &Stage, out: &mut Vec<u8>) {
         }
         Stage::Applied { position } => {
             out.push(2);
-            out.extend(position.to_be_bytes());
+            put_varint(*position, out);
         }
         Stage::Carried => out.push(3),
         Stage::Parked { why } => {
@@ -94,15 +95,15 @@ fn encode_meta(meta: &Meta, out: &mut Vec<u8>) {
     out.push(protocol);
     out.extend(kind.to_be_bytes());
     out.extend(meta.at.0.to_be_bytes());
-    out.extend(meta.space.0.to_be_bytes());
-    out.extend(meta.author.0.to_be_bytes());
+    put_varint(u64::from(meta.space.0), out);
+    put_varint(u64::from(meta.author.0), out);
     let links = if meta.authority.is_some() { LINK_AUTHORITY } else { 0 };
     out.push(links | if meta.subject.is_some() { LINK_SUBJECT } else { 0 });
     for link in [meta.authority, meta.subject].into_iter().flatten() {
-        out.extend(link.0.to_be_bytes());
+        put_varint(link.0, out);
     }
     out.extend(meta.grants.map(MemberRole::code));
-    out.extend(meta.content_len.to_be_bytes());
+    put_varint(meta.content_len, out);
     out.extend(meta.content_hash.0);
 }
 
@@ -129,7 +130,7 @@ fn decode_parts(bytes: &[u8]) -> Result<EventParts<'_>, TooShort> {
     let stage = decode_stage(&mut reader)?;
     let content = decode_state(&mut reader)?;
     let meta = if flags & FLAG_OPENED != 0 { Some(decode_meta(&mut reader, flags)?) } else { None };
-    let length = usize::try_from(reader.u32()?).map_err(|_| TooShort)?;
+    let length = usize::try_from(get_varint(&mut reader)?).map_err(|_| TooShort)?;
     let blob = reader.bytes(length)?;
     let is_at_rest = flags & FLAG_AT_REST != 0;
     let inline = (flags & FLAG_INLINE != 0).then(|| Inline { bytes: reader.rest().into(), is_at_rest });
@@ -149,7 +150,7 @@ fn decode_stage(reader: &mut ByteReader<'_>) -> Result<Stage, TooShort> {
             }
             Stage::Held { unmet, since, until }
         }
-        2 => Stage::Applied { position: reader.u64()? },
+        2 => Stage::Applied { position: get_varint(reader)? },
         3 => Stage::Carried,
         5 => {
             let length = usize::from(reader.u16()?);
@@ -173,9 +174,9 @@ fn decode_state(reader: &mut ByteReader<'_>) -> Result<ContentState, TooShort> {
 fn decode_meta(reader: &mut ByteReader<'_>, flags: u8) -> Result<Meta, TooShort> {
     let (protocol, kind) = (reader.u8()?, reader.u16()?);
     let kind = EventKind::from_code(protocol, kind).ok_or(TooShort)?;
-    let (at, space, author) = (reader.nanos()?, SpaceNo(reader.u32()?), AuthorNo(reader.u32()?));
+    let (at, space, author) = (reader.nanos()?, SpaceNo(get_number(reader)?), AuthorNo(get_number(reader)?));
     let links = reader.u8()?;
-    let mut link = |flag| if links & flag == 0 { Ok(None) } else { reader.u64().map(|number| Some(Seq(number))) };
+    let mut link = |flag| if links & flag == 0 { Ok(None) } else { get_varint(reader).map(|number| Some(Seq(number))) };
     let (authority, subject) = (link(LINK_AUTHORITY)?, link(LINK_SUBJECT)?);
     Ok(Meta {
         kind,
@@ -189,7 +190,7 @@ fn decode_meta(reader: &mut ByteReader<'_>, flags: u8) -> Result<Meta, TooShort>
             _ => Some(MemberRole::from_code(reader.u8()?).ok_or(TooShort)?),
         },
         counts: flags & FLAG_COUNTS != 0,
-        content_len: reader.u64()?,
+        content_len: get_varint(reader)?,
         content_hash: ContentHash(reader.array()?),
     })
 }

@@ -3,12 +3,14 @@
 mod event;
 mod shared;
 mod values;
+mod varint;
 
 pub(crate) use event::{EventParts, decode_event, encode_event};
 pub use shared::RowVersion;
 pub(crate) use shared::{SharedBytes, SharedValue};
 pub(crate) use values::usage_index;
 pub use values::{ExpiredRow, JournalEntry, ReceivedAgain, RefusedRow, RoleCap, Usage};
+pub(crate) use varint::{get_number, get_varint, put_varint};
 
 use crate::errors::broken;
 use engine::reads::StoreResult;

@@ -277,6 +277,63 @@ impl<K: TableKey, V: RowValue> Rows<Table<'_, K, Stored<V>>, K, V> {
         })
     }
 
+    /// Writes rows in their order, in place of any that were there. Those that follow each other without another between
+    /// them go into their pages together, which they fill.
+    pub fn insert_sorted<'v>(&mut self, rows: impl IntoIterator<Item = (K, V::Data<'v>)>) -> StoreResult<()>
+    where
+        K: for<'a> redb::Value<SelfType<'a> = K> + Copy,
+    {
+        let (name, mut stored) = (self.name, Vec::new());
+        self.insert_runs(rows.into_iter().map(move |(key, value)| {
+            name.encode::<K, V>(key, &value, &mut stored);
+            (key, stored.clone())
+        }))
+    }
+
+    fn insert_runs(&mut self, rows: impl Iterator<Item = (K, Vec<u8>)>) -> StoreResult<()>
+    where
+        K: for<'a> redb::Value<SelfType<'a> = K> + Copy,
+    {
+        let mut rows = rows.peekable();
+        guarded_write(|| -> Result<(), redb::Error> {
+            while let Some((first, _)) = rows.peek() {
+                let mut run = self.inner.lower_bound_mut(Bound::Included(*first))?;
+                let mut is_there = true;
+                while let Some((key, stored)) = rows.peek() {
+                    match run.insert_before(*key, stored.as_slice()) {
+                        Ok(()) => is_there = false,
+                        // Another row comes before it, or it is there itself.
+                        Err(redb::CursorError::UnorderedKey) => break,
+                        Err(why) => return Err(why.into()),
+                    }
+                    rows.next();
+                }
+                run.close()?;
+                if is_there && let Some((key, stored)) = rows.next() {
+                    self.inner.insert(key, stored.as_slice())?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Writes the last so many rows of a range again, as they are, so that they fill their pages: rows that come one by
+    /// one leave them half empty.
+    pub fn repack_last(&mut self, range: RangeInclusive<K>, most: usize) -> StoreResult<()>
+    where
+        K: for<'a> redb::Value<SelfType<'a> = K> + Copy,
+    {
+        let mut rows = Vec::new();
+        for row in guarded(|| self.inner.range(range))?.rev().take(most) {
+            let (key, stored) = guarded(|| row)?;
+            rows.push((key.value(), stored.value().to_vec()));
+        }
+        for (key, _) in &rows {
+            guarded_write(|| self.inner.remove(key).map(drop))?;
+        }
+        self.insert_runs(rows.into_iter().rev())
+    }
+
     /// Copies the rows of a table into this one, which has none, as they are: damaged ones stay so.
     pub(super) fn copy_from<T: ReadableTable<K, Stored<V>>>(&mut self, from: &Rows<T, K, V>) -> StoreResult<()> {
         let rows = guarded(|| from.inner.iter())?;

@@ -91,7 +91,7 @@ impl Batch<'_> {
         let key = EventStamp::new(thread, stamp);
         match row_change {
             RowChange::Put => self.put_in_timeline(key, seq, hints),
-            RowChange::Remove => self.db.tables.timeline.remove(key).map(drop),
+            RowChange::Remove => self.remove_from_timeline(key),
         }
     }
 

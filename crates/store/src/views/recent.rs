@@ -73,6 +73,7 @@ impl Batch<'_> {
 
     /// Writes the time of every thread that this batch touched, and what arrived in them.
     pub(crate) fn settle_threads(&mut self) -> StoreResult<()> {
+        self.write_timeline()?;
         self.note_arrivals()?;
         for thread in std::mem::take(&mut self.touched_threads) {
             self.settle_thread(thread)?;

@@ -20,6 +20,15 @@ use model::content::ChunkBinding;
 use model::{AuthorNo, Kind, Seq, SpaceId, SpaceNo, Stamp};
 use row::TextCopyForm;
 
+/// So many rows of a thread in one batch fill their pages.
+const PACKED_ROWS: usize = 16;
+/// How many rows of a thread are written again, and with how many of the commits that bring fewer.
+const REPACKED_ROWS: usize = 64;
+const REPACK_ONE_IN: u8 = 32;
+
+/// More rows than this do not wait for the end of their batch.
+const PENDING_ROWS_MAX: usize = 10_000;
+
 /// The space of a thread, which is that of its messages.
 struct Place {
     no: SpaceNo,
@@ -217,18 +226,58 @@ impl Batch<'_> {
                 self.db.with_event(seq, read)?.ok_or_else(|| crate::errors::broken("a message's event"))?
             }
         };
-        self.db.tables.timeline.insert(key, &bytes)?;
+        // A rebuild puts all there are.
+        if self.db.pending.timeline.len() >= PENDING_ROWS_MAX {
+            self.write_timeline()?;
+        }
+        self.db.pending.timeline.insert(key, bytes);
+        Ok(())
+    }
+
+    /// Removes the row of a message.
+    pub(crate) fn remove_from_timeline(&mut self, key: EventStamp) -> StoreResult<()> {
+        self.db.pending.timeline.remove(&key);
+        self.db.tables.timeline.remove(key).map(drop)
+    }
+
+    /// What becomes of the row of a message, if there is one.
+    fn change_in_timeline(
+        &mut self,
+        key: EventStamp,
+        change: impl FnOnce(TimelineRow<'_>) -> Option<Vec<u8>>,
+    ) -> StoreResult<()> {
+        let changed = match self.db.pending.timeline.get(&key) {
+            Some(pending) => change(TimelineRow::decode(pending)?),
+            None => match self.db.tables.timeline.get_row(key)? {
+                Some(found) => change(TimelineRow::decode(found.value()?)?),
+                None => None,
+            },
+        };
+        self.db.pending.timeline.extend(changed.map(|bytes| (key, bytes)));
         Ok(())
     }
 
     /// Notes in the row of a message that there is more of it.
     pub(crate) fn hint_in_timeline(&mut self, key: EventStamp, hint: u8) -> StoreResult<()> {
-        let Some(found) = self.db.tables.timeline.get_row(key)? else { return Ok(()) };
-        let row = TimelineRow::decode(found.value()?)?;
-        if row.hints & hint == 0 {
-            let bytes = TimelineRow { hints: row.hints | hint, ..row }.to_bytes();
-            drop(found);
-            self.db.tables.timeline.insert(key, &bytes)?;
+        self.change_in_timeline(key, |row| {
+            (row.hints & hint == 0).then(|| TimelineRow { hints: row.hints | hint, ..row }.to_bytes())
+        })
+    }
+
+    /// Writes the rows so far, for whoever reads the timeline in this batch. Threads that get few rows at a time are written
+    /// again now and then, because such rows leave their pages half empty.
+    pub fn write_timeline(&mut self) -> StoreResult<()> {
+        let rows = std::mem::take(&mut self.db.pending.timeline);
+        let mut sparse = Vec::new();
+        for run in rows.keys().collect::<Vec<_>>().chunk_by(|one, other| one.event() == other.event()) {
+            let Some(last) = run.last().filter(|_| run.len() < PACKED_ROWS) else { continue };
+            if last.stamp().id.0[0].is_multiple_of(REPACK_ONE_IN) {
+                sparse.push(last.event());
+            }
+        }
+        self.db.tables.timeline.insert_sorted(rows.iter().map(|(key, bytes)| (*key, bytes.as_slice())))?;
+        for thread in sparse {
+            self.db.tables.timeline.repack_last(EventStamp::of_event(thread), REPACKED_ROWS)?;
         }
         Ok(())
     }
@@ -240,16 +289,9 @@ impl Batch<'_> {
             return Ok(());
         }
         let Some(thread) = meta.subject else { return Ok(()) };
-        let key = EventStamp::new(thread, stamp);
-        let Some(found) = self.db.tables.timeline.get_row(key)? else { return Ok(()) };
-        let row = TimelineRow::decode(found.value()?)?;
         let said = TextCopy::of(&pending.row, &pending.blob, pending.inline.as_ref());
-        if row.seq != seq || row.said == said {
-            return Ok(());
-        }
-        let bytes = TimelineRow { said, ..row }.to_bytes();
-        drop(found);
-        self.db.tables.timeline.insert(key, &bytes)?;
-        Ok(())
+        self.change_in_timeline(EventStamp::new(thread, stamp), |row| {
+            (row.seq == seq && row.said != said).then(|| TimelineRow { said, ..row }.to_bytes())
+        })
     }
 }

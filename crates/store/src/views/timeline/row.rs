@@ -1,6 +1,7 @@
 //! The bytes of a row of the timeline.
 
 use crate::at_rest::Inline;
+use crate::encode::{get_number, get_varint, put_varint};
 use crate::errors::broken;
 use engine::reads::StoreResult;
 use engine::rows::EventRow;
@@ -17,7 +18,7 @@ pub(crate) const HINT_REPLIES: u8 = 4;
 pub(crate) const HINT_REFERS: u8 = 8;
 
 /// Longer content is read from the event, so that large messages are not kept twice.
-const COPIED_BYTES_MAX: usize = 512;
+const COPIED_BYTES_MAX: usize = 160;
 
 /// A row of the timeline.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,11 +68,11 @@ impl<'a> TimelineRow<'a> {
 
     fn read(bytes: &'a [u8]) -> Result<TimelineRow<'a>, TooShort> {
         let mut reader = ByteReader::new(bytes);
-        let (seq, hints) = (Seq(reader.u64()?), reader.u8()?);
+        let (hints, seq) = (reader.u8()?, Seq(get_varint(&mut reader)?));
         if reader.rest().is_empty() {
             return Ok(TimelineRow { seq, hints, said: None });
         }
-        let author = AuthorNo(reader.u32()?);
+        let author = AuthorNo(get_number(&mut reader)?);
         let form = match reader.u8()? {
             0 => TextCopyForm::Plain,
             1 => TextCopyForm::AtRest,
@@ -83,10 +84,10 @@ impl<'a> TimelineRow<'a> {
 
     pub(crate) fn to_bytes(self) -> Vec<u8> {
         let mut out = Vec::with_capacity(32 + self.said.map_or(0, |said| said.bytes.len()));
-        out.extend(self.seq.0.to_be_bytes());
         out.push(self.hints);
+        put_varint(self.seq.0, &mut out);
         if let Some(said) = self.said {
-            out.extend(said.author.0.to_be_bytes());
+            put_varint(u64::from(said.author.0), &mut out);
             match said.form {
                 TextCopyForm::Plain => out.push(0),
                 TextCopyForm::AtRest => out.push(1),
