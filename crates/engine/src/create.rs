@@ -10,16 +10,16 @@ use crate::opened::Opening;
 use crate::policy::Policy;
 use crate::protocol::space::counting::acting_role;
 use crate::protocol::space::judge_body;
-use crate::protocol::space::kinds::register_of;
+use crate::protocol::space::winner::winner;
 use crate::reads::{Reads, StoreResult};
 use crate::receive::{Arrival, complete};
-use crate::rows::{EventKind, Meta, Origin};
+use crate::rows::Origin;
 use ed25519_dalek::SigningKey;
 use model::content::seal_content;
 use model::crypto::{SpaceKey, content_hash};
 use model::envelope::{BadEnvelope, Role};
 use model::payload::Payload;
-use model::{AuthorNo, AuxKey, Blob, Envelope, EventId, Identity, Kind, Nanos, Reference, Seq, SpaceId, Stamp};
+use model::{AuxKey, Blob, Envelope, EventId, Identity, Kind, Nanos, Reference, Seq, SpaceId, Stamp};
 use std::sync::Arc;
 
 /// What somebody wants to say.
@@ -209,39 +209,6 @@ fn time(db: &impl Reads, policy: &Policy, now: Nanos, envelope: &Envelope) -> St
         at = at.max(winner.at.plus(1));
     }
     Ok(Ok(at))
-}
-
-/// A number that is never given to an author.
-const NOBODY: AuthorNo = AuthorNo(u32::MAX);
-
-/// The current winner of whatever the draft would take over.
-fn winner(db: &impl Reads, envelope: &Envelope, subject: Option<Seq>) -> StoreResult<Option<Stamp>> {
-    let Some(space) = db.space_no(&envelope.space)? else { return Ok(None) };
-    // Whoever writes here for the first time has no number yet, and may take over what others wrote all the same.
-    let author = db.author_no(&envelope.author)?.unwrap_or(NOBODY);
-    let found = match (envelope.kind, subject) {
-        (Kind::Edit, Some(target)) => db.last_version(target)?,
-        (Kind::Reaction | Kind::ReactionRemoval, Some(target)) => db.reaction_winner(target, author)?,
-        _ => {
-            let meta = Meta {
-                kind: EventKind::Space(envelope.kind),
-                at: envelope.created_at,
-                space,
-                author,
-                authority: None,
-                subject,
-                grants: None,
-                counts: true,
-                content_len: 0,
-                content_hash: envelope.content_hash,
-            };
-            match register_of(&meta, envelope) {
-                Some(key) => db.register_winner(&key)?,
-                None => None,
-            }
-        }
-    };
-    Ok(found.map(|(stamp, _)| stamp))
 }
 
 fn parents(db: &impl Reads, policy: &Policy, now: Nanos, envelope: &Envelope) -> StoreResult<[EventId; 2]> {

@@ -6,7 +6,7 @@ use crate::account::agent_name;
 use crate::article::time;
 use crate::plots::Plots;
 use crate::shell::{NavItem, PageFrame, query_string};
-use crate::waiting::{history_steps, home_space_name};
+use crate::waiting::{clock_notice, history_steps, home_space_name};
 use axum::extract::State;
 use axum::response::Response;
 use engine::reads::Reads as _;
@@ -58,6 +58,7 @@ pub(crate) async fn show_status(
             a href=(path) aria-current=[here.then_some("true")] { (name) } " "
         } }
         div #waiting data-live=(if is_day { "/inside?span=day" } else { "/inside" }) {
+            (clock_notice(state.node.clock_jump().map(|jump| jump.by_nanos), state.node.clock_behind()))
             (plots.draw(is_day))
             table { caption { "Events by stage" } thead { tr { th { "Stage" } th { "Events" } } }
                 tbody { @for (stage, events) in db.stages()? { tr { td { (stage) } td.number { (events) } } } } }

@@ -58,6 +58,26 @@ fn duration_text(nanos: u64) -> String {
     }
 }
 
+/// What is wrong with the clock, if anything is.
+pub(crate) fn clock_notice(jump: Option<i64>, behind: Nanos) -> Markup {
+    html! {
+        @if let Some(by_nanos) = jump {
+            p.card role="status" {
+                "The system clock jumped " (if by_nanos > 0 { "forward" } else { "back" }) " by "
+                (duration_text(by_nanos.unsigned_abs())) ". This node continues with the time it had, until the clock is "
+                "back or has stayed there for five minutes. Check the clock of the machine."
+            }
+        }
+        @if behind > Nanos(0) {
+            p.card role="status" {
+                "The system clock is " (duration_text(behind.0)) " behind the latest time at which this node has written. "
+                "If the clock is right now, what was written in between has a time in the future: " code { "anteroom clock list" }
+                " shows it, and " code { "anteroom clock settle" } " gives it the right time."
+            }
+        }
+    }
+}
+
 /// How the search for something goes: who was asked, how often, with what answer, and when next.
 fn hunt_status(node: &Node, hunted: Option<&HuntState>) -> Markup {
     let now = node.now().0;
@@ -122,6 +142,7 @@ pub(crate) async fn list(
             button { "Show" }
         }
         div #waiting data-live={ "/anteroom?" (query_string(&[("kind", &query.kind), ("space", &query.space)])) } {
+            (clock_notice(state.node.clock_jump().map(|jump| jump.by_nanos), state.node.clock_behind()))
             p role="status" { b { (list.held) } @if list.held == 1 { " event waits." } @else { " events wait." } }
             @if list.needs.is_empty() { p.note { "Nothing is missing." } }
             ul.plain { @for need in &list.needs { (entry(&state.node, need)) } }
@@ -279,5 +300,21 @@ fn unmet(node: &Node, need: &Unmet) -> Markup {
         li { (need_text(&need.need)) " " div.note { "since " (time(need.since)) "; " (hunt_status(node, need.hunted.as_ref())) }
             @if !need.needs.is_empty() { ul { @for inner in &need.needs { (unmet(node, inner)) } } }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_jumped_or_is_behind_is_named() {
+        const HOUR: i64 = 3_600_000_000_000;
+        let notice = |jump, behind| clock_notice(jump, Nanos(behind)).into_string();
+        assert_eq!(notice(None, 0), "");
+        assert!(notice(Some(26 * HOUR), 0).contains("jumped forward by 1 day"));
+        assert!(notice(Some(-2 * HOUR), 0).contains("jumped back by 2 hours"));
+        let behind = notice(None, 3 * HOUR as u64);
+        assert!(behind.contains("is 3 hours behind") && behind.contains("anteroom clock settle"));
     }
 }

@@ -2,6 +2,7 @@
 //! stopped. The same code runs as without a node, so the output is the same.
 
 use super::CommandResult;
+use super::clock::Clock;
 use super::explain::Explain;
 use super::export::{self, Export};
 use super::held::Held;
@@ -35,6 +36,7 @@ pub(crate) enum NodeCommand {
     Explain(Explain),
     Show(Show),
     Verify(Verify),
+    Clock(Clock),
     Export(Export),
     Import(Import),
 }
@@ -56,6 +58,7 @@ impl NodeCommand {
             NodeCommand::Explain(command) => command.run(context),
             NodeCommand::Show(command) => command.run(context),
             NodeCommand::Verify(command) => command.run(context),
+            NodeCommand::Clock(command) => command.run(context),
             NodeCommand::Export(command) => command.run(context),
             NodeCommand::Import(command) => command.run(context),
         }
@@ -125,7 +128,7 @@ fn ask(context: &Context, client: &OperatorClient, mut command: NodeCommand) -> 
             *file = std::path::absolute(&*file).map_err(|why| Failure::file("use the path", file, &why))?;
         }
         NodeCommand::Status(_) | NodeCommand::Held(_) | NodeCommand::Explain(_) => {}
-        NodeCommand::Show(_) | NodeCommand::Verify(_) => {}
+        NodeCommand::Show(_) | NodeCommand::Verify(_) | NodeCommand::Clock(_) => {}
     }
     let is_export = matches!(command, NodeCommand::Export(_));
     let body = json!({ "command": &command, "json": context.json });

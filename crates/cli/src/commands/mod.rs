@@ -3,6 +3,7 @@
 mod admin;
 mod backup;
 mod bench;
+mod clock;
 mod collect;
 mod compact;
 mod completions;
@@ -55,6 +56,7 @@ pub(crate) enum Command {
     Collect(collect::Collect),
     Compact(compact::Compact),
     Verify(verify::Verify),
+    Clock(clock::Clock),
     RebuildViews(rebuild_views::RebuildViews),
     Backup(backup::Backup),
     Restore(restore::Restore),
@@ -89,6 +91,7 @@ pub(crate) fn run(context: &Context, command: Option<Command>) -> CommandResult 
         Command::Collect(command) => command.run(context),
         Command::Compact(command) => command.run(context),
         Command::Verify(command) => in_node::run_or_ask(context, NodeCommand::Verify(command)),
+        Command::Clock(command) => in_node::run_or_ask(context, NodeCommand::Clock(command)),
         Command::RebuildViews(command) => command.run(context),
         Command::Backup(command) => command.run(context),
         Command::Restore(command) => command.run(context),

@@ -33,6 +33,7 @@ pub use lookup::{ThreadVisibility, find, is_private, participants, principal, pr
 pub use messages::{message_content, reaction_content};
 pub use names::{BadName, NameOrId};
 pub use users::seal_for;
+pub(crate) use users::{hosted, seal};
 pub use webhooks::WebhookCommand;
 
 use crate::writer_command::WriterCommand;

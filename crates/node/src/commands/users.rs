@@ -20,12 +20,12 @@ pub(crate) struct Signer {
 }
 
 /// The space, if this node keeps it.
-pub(super) fn hosted<V: TableReads>(db: &Db<V>, space: &SpaceId) -> Result<HostedSpace, CommandError> {
+pub(crate) fn hosted<V: TableReads>(db: &Db<V>, space: &SpaceId) -> Result<HostedSpace, CommandError> {
     db.hosted_space(space)?.ok_or(CommandError::NotHosted)
 }
 
 /// How new events of a space are wrapped.
-pub(super) fn seal<V: TableReads>(db: &Db<V>, space: &SpaceId, kept: &HostedSpace) -> Result<Seal, CommandError> {
+pub(crate) fn seal<V: TableReads>(db: &Db<V>, space: &SpaceId, kept: &HostedSpace) -> Result<Seal, CommandError> {
     if !kept.sealed {
         return Ok(Seal::Plain);
     }

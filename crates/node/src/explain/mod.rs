@@ -168,7 +168,7 @@ fn waiters(db: &Db<Snapshot>, id: &EventId) -> StoreResult<Waiters> {
 }
 
 /// Serialises something as its text.
-fn text<S: Serializer>(value: &impl fmt::Display, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn text<S: Serializer>(value: &impl fmt::Display, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(value)
 }
 

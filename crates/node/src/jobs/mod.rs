@@ -1,9 +1,11 @@
 //! Jobs: what goes on in the background, a bounded part with each commit. A stop or a crash loses nothing: the row of a
 //! job tells where it goes on, and is written in the transaction that did the part.
 
+mod ahead;
 mod purging;
 pub mod retention;
 
+pub use ahead::{AheadEvent, SettleAhead, Settled, Settlement, events_ahead};
 pub use purging::{PurgeResult, purge};
 
 use engine::reads::{Reads as _, StoreError, StoreResult};

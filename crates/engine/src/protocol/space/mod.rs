@@ -12,6 +12,7 @@ mod needs;
 pub(crate) mod open;
 pub mod rederive;
 pub mod validate;
+pub(crate) mod winner;
 
 pub use crate::rows::{Register, RegisterKey, ThreadField, ViewRow};
 pub use apply::judge_body;

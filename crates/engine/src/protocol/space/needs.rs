@@ -1,12 +1,14 @@
 //! Needs of an envelope: the events it refers to, and its time.
 
+use super::winner::winner;
 use crate::context::StepContext;
 use crate::protocol::{AppliedReference, Lookup};
 use crate::reads::{Reads, StoreResult};
 use crate::rows::EventRow;
+use model::envelope::Role;
 use model::planted::{PlantedBug, is_planted};
 use model::stage::Stage;
-use model::{Envelope, Need, Reference};
+use model::{Envelope, Nanos, Need, Reference};
 
 /// Looks up everything that must be here before the event can be applied.
 pub(super) fn look_up_needs<R: Reads>(
@@ -24,10 +26,36 @@ pub(super) fn look_up_needs<R: Reads>(
         }
     }
     let opens_at = envelope.created_at.minus(context.policy.future_nanos);
-    if opens_at > context.now && !is_planted(PlantedBug::FutureAppliedNow) {
+    if opens_at > context.now
+        && !is_planted(PlantedBug::FutureAppliedNow)
+        && !follows_what_is_ahead(db, context, envelope, &found)?
+    {
         unmet.push(Need::Time(opens_at));
     }
     Ok(if unmet.is_empty() { Lookup::Met(found) } else { Lookup::Unmet(unmet) })
+}
+
+/// By how much an event may come after what it follows.
+const FOLLOWS_NANOS: u64 = Nanos::SECOND;
+
+/// Whether the event comes right after something that is applied here although its own time has not come, because the
+/// clock was wrong when it came. Waiting would freeze that thing until then. Nothing that is ahead by no more than
+/// anything may be counts: else each event could go a little further than the one before.
+fn follows_what_is_ahead<R: Reads>(
+    db: &R,
+    context: &StepContext,
+    envelope: &Envelope,
+    found: &[AppliedReference],
+) -> StoreResult<bool> {
+    let bound = context.now.plus(context.policy.future_nanos);
+    let is_followed = |at: Nanos| at > bound && envelope.created_at <= at.plus(FOLLOWS_NANOS);
+    let mut times = found.iter().filter_map(|reference| reference.row.meta.as_ref()).map(|meta| meta.at);
+    if times.any(is_followed) {
+        return Ok(true);
+    }
+    let subject = found.iter().find(|reference| matches!(reference.role, Role::Thread | Role::Target));
+    let winner = winner(db, envelope, subject.map(|reference| reference.seq))?;
+    Ok(winner.is_some_and(|stamp| is_followed(stamp.at)))
 }
 
 enum Found {
