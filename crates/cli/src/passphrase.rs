@@ -18,8 +18,8 @@ pub(crate) struct PassphraseSource {
 }
 
 impl PassphraseSource {
-    /// The passphrase, if one is given.
-    pub(crate) fn read(&self) -> Result<Option<Passphrase>, Failure> {
+    /// The passphrase, if one is given; a new one has a least length.
+    pub(crate) fn read(&self, is_new: bool) -> Result<Option<Passphrase>, Failure> {
         let text = match &self.passphrase_file {
             Some(path) => {
                 let mut text = String::new();
@@ -36,6 +36,7 @@ impl PassphraseSource {
         let what = format!(
             "a passphrase has at least {PASSPHRASE_CHARS_MIN} letters and at most {PASSPHRASE_BYTES_MAX} bytes"
         );
-        Passphrase::new(&text).map(Some).ok_or_else(|| Failure::new(what, "choose another passphrase"))
+        let passphrase = if is_new { Passphrase::new(&text) } else { Passphrase::of(&text) };
+        passphrase.map(Some).ok_or_else(|| Failure::new(what, "choose another passphrase"))
     }
 }

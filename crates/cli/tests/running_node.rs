@@ -143,7 +143,7 @@ fn a_bundle_with_keys_moves_a_space_to_another_node_under_a_passphrase() {
         new.write(name, &old.home.read(name));
     }
     new.run(&["import", "s.bundle", "--passphrase-file", "wrong"])
-        .bad(&["passphrase is not the one", "nothing was imported"]);
+        .bad(&["passphrase is not the one", "given to export"]);
     let said = new.run(&["import", "s.bundle"]).good().out;
     assert!(said.contains("carried for other nodes") && said.contains("includes keys, which were not read"), "{said}");
     let said = new.run(&["import", "s.bundle", "--passphrase-file", "passphrase"]).good().out;

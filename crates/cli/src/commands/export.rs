@@ -40,7 +40,7 @@ pub(crate) struct Export {
     /// That are the keys that encrypt the events, the name of the space, and its users with their signing keys; not
     /// passwords, passkeys and API keys. Give the passphrase with --passphrase-file or ANTEROOM_PASSPHRASE.
     #[arg(long)]
-    with_keys: bool,
+    pub(super) with_keys: bool,
     #[command(flatten)]
     #[serde(skip)]
     passphrase_source: PassphraseSource,
@@ -73,18 +73,13 @@ impl fmt::Display for Answer {
 impl Export {
     /// Reads the passphrase, in the process of whoever asks.
     pub(super) fn read_passphrase(&mut self) -> Result<(), Failure> {
-        let found = self.passphrase_source.read()?;
-        match (self.with_keys, found) {
-            (true, None) => Err(Failure::new(
-                "keys are exported under a passphrase only",
-                "pass --passphrase-file FILE, or set ANTEROOM_PASSPHRASE",
-            )),
-            (true, found) => {
-                self.passphrase = found;
-                Ok(())
-            }
-            (false, _) => Ok(()),
+        if !self.with_keys {
+            return Ok(());
         }
+        self.passphrase = self.passphrase_source.read(true)?;
+        let what = "keys are exported under a passphrase only";
+        let missing = || Failure::new(what, "pass --passphrase-file FILE, or set ANTEROOM_PASSPHRASE");
+        self.passphrase.as_ref().map(drop).ok_or_else(missing)
     }
 
     pub(super) fn run(&self, context: &Context) -> Result<u8, Failure> {
@@ -106,7 +101,9 @@ impl Export {
     fn write(&self, context: &Context, db: &Db<Snapshot>, out: impl Write) -> Result<Exported, Failure> {
         let bar = ProgressDisplay::for_bytes(context.json || context.inside.is_some(), "exporting", None);
         let options = ExportOptions { space: self.space, after: Seq(self.after) };
-        Ok(export(db, options, self.passphrase.as_ref(), out, &mut |done| bar.set(done.bytes))?)
+        Ok(export(db, options, self.passphrase.as_ref().filter(|_| self.with_keys), out, &mut |done| {
+            bar.set(done.bytes)
+        })?)
     }
 
     fn write_to_stdout(&self, context: &Context, db: &Db<Snapshot>) -> Result<u8, Failure> {

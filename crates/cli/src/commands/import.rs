@@ -44,7 +44,7 @@ struct Answer(Imported);
 impl Import {
     /// Reads the passphrase, in the process of whoever asks.
     pub(super) fn read_passphrase(&mut self) -> Result<(), Failure> {
-        self.passphrase = self.passphrase_source.read()?;
+        self.passphrase = self.passphrase_source.read(false)?;
         Ok(())
     }
 

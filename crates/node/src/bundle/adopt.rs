@@ -1,28 +1,41 @@
 //! Taking over a space from a bundle that carries its keys: from then on this node serves it.
+//!
+//! Whoever made the bundle may be anybody. A space is taken over only with the key of the identity that founded it, and a
+//! user only with their own key and the membership that was given to it. What is served here already stays as it is.
 
 use super::secrets::SpaceSecrets;
+use crate::commands::names::check_name;
 use crate::writer_command::WriterCommand;
-use engine::reads::{Reads as _, StoreError, StoreResult};
-use model::EventId;
+use ed25519_dalek::SigningKey;
+use engine::reads::{Reads as _, SpaceReads as _, StoreError, StoreResult};
+use model::payload::Payload;
+use model::{EventId, Identity, Kind, SpaceId};
+use std::collections::BTreeMap;
 use store::Batch;
 use store::shared::api_keys::SigningSecret;
-use store::shared::users::HostedSpace;
+use store::shared::users::{HostedSpace, User};
 
-/// Keeps what a bundle says of a space and its users, except what is here already.
-#[derive(Clone, Debug)]
+/// Takes over a space that is not served here, with those of its users who can be proven.
+#[derive(Clone)]
 pub(super) struct AdoptSpace {
-    pub secrets: SpaceSecrets,
+    pub(super) secrets: SpaceSecrets,
     /// A new secret with which applications sign for its users.
-    pub signing_secret: [u8; 32],
+    pub(super) signing_secret: [u8; 32],
+}
+
+impl std::fmt::Debug for AdoptSpace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "AdoptSpace({:?})", self.secrets)
+    }
 }
 
 /// What came of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Adopted {
     /// Whether the space is served from now on.
-    pub is_new: bool,
+    pub(super) is_new: bool,
     /// How many users are new here.
-    pub users: u64,
+    pub(super) users: u64,
 }
 
 impl WriterCommand for AdoptSpace {
@@ -30,29 +43,32 @@ impl WriterCommand for AdoptSpace {
     type Error = StoreError;
 
     fn run(&self, batch: &mut Batch<'_>) -> StoreResult<Adopted> {
-        let SpaceSecrets { space, hosted: Some(hosted), custodians, users, .. } = &self.secrets else {
+        let SpaceSecrets { space, hosted: Some(hosted), users, keys, .. } = &self.secrets else {
             return Ok(Adopted::default());
         };
-        let mut adopted = Adopted::default();
-        // Without the event that founded it nothing in it can be shown.
-        if !is_applied(batch, &hosted.founding)? {
-            return Ok(adopted);
+        let own = proven_keys(&self.secrets);
+        let Some(keeper) = own.get(&hosted.keeper) else { return Ok(Adopted::default()) };
+        let Some(sealed) = founded_by(batch, space, &hosted.founding, &hosted.keeper)? else {
+            return Ok(Adopted::default());
+        };
+        if batch.db().is_hosted(space) || check_name(&hosted.name).is_err() || sealed == keys.is_empty() {
+            return Ok(Adopted::default());
         }
-        if !batch.db().is_hosted(space) {
-            let hosted = HostedSpace { name: free_name(batch, &hosted.name)?, ..hosted.clone() };
-            batch.host_space(space, &hosted)?;
-            let (secret, created_at) = (self.signing_secret, batch.now());
-            batch.keep_signing_key(space, 1, &SigningSecret { secret, created_at, ends_at: None })?;
-            batch.audit(Some(*space), "import", "import a space", &hosted.name)?;
-            adopted.is_new = true;
+        if let Some(current) = keys.last().filter(|_| sealed) {
+            batch.add_space_key(*space, *current)?;
         }
-        for (identity, secret) in custodians {
-            if batch.db().signing_key(identity)?.is_none() {
-                batch.add_custodian(identity, secret)?;
-            }
-        }
+        batch.add_custodian(&hosted.keeper, keeper)?;
+        let hosted = HostedSpace { name: free_name(batch, &hosted.name)?, sealed, ..hosted.clone() };
+        batch.host_space(space, &hosted)?;
+        let (secret, created_at) = (self.signing_secret, batch.now());
+        batch.keep_signing_key(space, 1, &SigningSecret { secret, created_at, ends_at: None })?;
+        batch.audit(Some(*space), "import", "import a space", &hosted.name)?;
+        let mut adopted = Adopted { is_new: true, users: 0 };
         for user in users {
-            if batch.db().user(space, &user.id)?.is_none() {
+            if let Some(secret) = own.get(&user.identity)
+                && is_member(batch, space, user)?
+            {
+                batch.add_custodian(&user.identity, secret)?;
                 batch.keep_user(space, user)?;
                 adopted.users += 1;
             }
@@ -61,9 +77,43 @@ impl WriterCommand for AdoptSpace {
     }
 }
 
-fn is_applied(batch: &Batch<'_>, id: &EventId) -> StoreResult<bool> {
-    let Some(seq) = batch.db().seq(id)? else { return Ok(false) };
-    Ok(batch.db().event(seq)?.is_some_and(|row| row.is_applied()))
+/// The signing keys that are those of the identities they are said to be.
+fn proven_keys(secrets: &SpaceSecrets) -> BTreeMap<Identity, [u8; 32]> {
+    let is_own = |identity: &Identity, secret: &[u8; 32]| {
+        SigningKey::from_bytes(secret).verifying_key().to_bytes() == identity.0
+    };
+    secrets.custodians.iter().filter(|(identity, secret)| is_own(identity, secret)).copied().collect()
+}
+
+/// Whether the space is sealed, if that event is applied and is how that identity founded it.
+fn founded_by(batch: &Batch<'_>, space: &SpaceId, founding: &EventId, keeper: &Identity) -> StoreResult<Option<bool>> {
+    let Some(seq) = batch.db().seq(founding)? else { return Ok(None) };
+    if !batch.db().event(seq)?.is_some_and(|row| row.is_applied()) {
+        return Ok(None);
+    }
+    let Some(envelope) = batch.db().opened(seq)? else { return Ok(None) };
+    Ok(match envelope.payload {
+        Payload::Space { sealed } if envelope.kind == Kind::Space => {
+            (envelope.space == *space && envelope.author == *keeper).then_some(sealed)
+        }
+        _ => None,
+    })
+}
+
+/// Whether a user has a fit name, which is nobody else's, and stands on a membership of theirs in the space.
+fn is_member(batch: &Batch<'_>, space: &SpaceId, user: &User) -> StoreResult<bool> {
+    let is_taken =
+        batch.db().user(space, &user.id)?.is_some() || batch.db().user_name(space, &user.identity)?.is_some();
+    if is_taken || check_name(&user.id).is_err() {
+        return Ok(false);
+    }
+    let Some(seq) = batch.db().seq(&user.membership)? else { return Ok(false) };
+    let Some(membership) = batch.db().membership(seq)? else { return Ok(false) };
+    let is_here = match batch.db().event(seq)?.and_then(|row| row.meta) {
+        Some(meta) => batch.db().space_id(meta.space)? == *space,
+        None => false,
+    };
+    Ok(is_here && membership.member == user.identity)
 }
 
 /// The name, or one like it if another space here has it.
@@ -78,3 +128,6 @@ fn free_name(batch: &Batch<'_>, name: &str) -> StoreResult<String> {
     }
     Ok(free)
 }
+
+#[cfg(test)]
+mod tests;

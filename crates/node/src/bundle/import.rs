@@ -7,19 +7,18 @@
 use super::adopt::AdoptSpace;
 use super::format::{BadBundle, BundleReader, Record};
 use super::pace::{ImportSlot, ImportWindow};
-use super::secrets::{BadSecrets, Passphrase, SecretsReader, SpaceSecrets};
+use super::secrets::{BadSecrets, KEYS_RECORDS_MAX, Passphrase, SecretsReader, SpaceSecrets};
 use super::tally::{ImportTally, Imported, KnownRecord};
 use crate::locks;
 use crate::running::Node;
 use crate::threads;
-use crate::writer::node_commands::{AddSpaceKey, Tick};
+use crate::writer::node_commands::{LearnSpaceKey, Tick};
 use crate::writer_command::{Answered, AskError, RequestError, WriterCommand};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use engine::reads::{Reads as _, StoreError, StoreResult};
 use engine::rows::Origin;
 use model::crypto::event_id;
 use model::stage::ContentState;
-use std::collections::BTreeSet;
 use std::io::Read;
 use std::sync::{Arc, Mutex};
 use store::Db;
@@ -53,7 +52,7 @@ pub enum ImportError {
     },
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Its keys cannot be read. Nothing was imported.
+    /// Its keys cannot be read.
     #[error(transparent)]
     Keys(#[from] BadSecrets),
     /// Whoever watched it asked it to stop.
@@ -74,7 +73,7 @@ impl ImportError {
             }
             ImportError::Node { .. } | ImportError::Store(_) => "run `anteroom verify`, then import again",
             ImportError::Keys(BadSecrets::Passphrase) => {
-                "pass the passphrase that was given to export; nothing was imported"
+                "pass the passphrase that was given to export, or none to import what can be opened without the keys"
             }
             ImportError::Keys(_) => "use a newer release, or export the bundle again",
             ImportError::Interrupted { .. } => "run import again; what was read before is kept and skipped quickly",
@@ -167,7 +166,10 @@ impl Run<'_> {
                 Record::Content { .. } => {}
                 Record::Keys { sealed } => {
                     self.take_keys(sealed)?;
-                    self.tally.count_record();
+                    let records = self.tally.count_record();
+                    if !watch(ImportProgress { records, bytes }) {
+                        return Err(ImportError::Interrupted { at: bytes });
+                    }
                     continue;
                 }
             }
@@ -191,17 +193,21 @@ impl Run<'_> {
         let secrets = locks::lock(reader).open(sealed)?;
         let at = self.tally.lock().imported.bytes;
         for key in &secrets.keys {
-            self.node.ask(AddSpaceKey(secrets.space, *key)).map_err(|why| not_taken(at, why))?;
+            self.node.ask(LearnSpaceKey(secrets.space, *key)).map_err(|why| not_taken(at, why))?;
         }
-        locks::lock(&self.adopted).push(secrets);
+        let mut adopted = locks::lock(&self.adopted);
+        if adopted.len() >= KEYS_RECORDS_MAX {
+            return Err(BadSecrets::TooMany.into());
+        }
+        adopted.push(secrets);
         Ok(())
     }
 
     /// Takes over the spaces whose keys came, after their events.
     fn adopt(&self) -> Result<(), ImportError> {
-        let mut with_keys = BTreeSet::new();
-        for secrets in std::mem::take(&mut *locks::lock(&self.adopted)) {
-            with_keys.insert(secrets.space);
+        let spaces = SpaceSecrets::join(std::mem::take(&mut *locks::lock(&self.adopted)));
+        self.tally.lock().imported.spaces_with_keys = spaces.len() as u64;
+        for secrets in spaces {
             let mut signing_secret = [0; 32];
             getrandom::fill(&mut signing_secret).map_err(|_| BadSecrets::Random)?;
             let at = self.tally.lock().imported.bytes;
@@ -210,7 +216,6 @@ impl Run<'_> {
             imported.spaces_adopted += u64::from(adopted.is_new);
             imported.users_adopted += adopted.users;
         }
-        self.tally.lock().imported.spaces_with_keys = with_keys.len() as u64;
         Ok(())
     }
 

@@ -14,7 +14,8 @@
 //! Nothing follows the end. Records may come in any order and any number of times; `export` writes events in the order
 //! in which they arrived, then contents, each after the events that refer to it. Every record proves itself (an event
 //! by its signature, content by its hash), so what was read before a bundle turns out to be cut off or changed is good
-//! all the same; the end only tells that nothing is missing. A reader needs memory for one record.
+//! all the same; the end only tells that nothing is missing. A reader needs memory for one record, and for the
+//! keys.
 
 mod adopt;
 mod export;

@@ -1,10 +1,12 @@
 //! The keys of spaces in a bundle, under a passphrase: whoever has it can read the spaces, and can serve them.
 
-use argon2::Argon2;
+use argon2::{Algorithm, Argon2, Params, Version};
 use engine::reads::StoreResult;
 use model::crypto::{BundleSecret, NONCE_BYTES};
 use model::{Identity, SpaceId};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use store::Db;
 use store::shared::users::{HostedSpace, User};
 use store::tables::Snapshot;
@@ -12,6 +14,10 @@ use store::tables::Snapshot;
 /// How many users one record has.
 const USERS_PER_RECORD: usize = 500;
 const SALT_BYTES: usize = 16;
+/// What a passphrase costs: part of the format.
+const KDF_KIB: u32 = 19 * 1024;
+const KDF_PASSES: u32 = 2;
+const KDF_LANES: u32 = 1;
 /// The least letters of a passphrase.
 pub const PASSPHRASE_CHARS_MIN: usize = 12;
 /// The most bytes of a passphrase.
@@ -31,14 +37,19 @@ impl std::fmt::Debug for Passphrase {
 impl Passphrase {
     /// None if it is too short or too long.
     pub fn new(text: &str) -> Option<Passphrase> {
-        let fits = text.chars().count() >= PASSPHRASE_CHARS_MIN && text.len() <= PASSPHRASE_BYTES_MAX;
-        fits.then(|| Passphrase(text.to_owned()))
+        Passphrase::of(text).filter(|_| text.chars().count() >= PASSPHRASE_CHARS_MIN)
+    }
+
+    /// One that somebody else chose; none if it is too long.
+    pub fn of(text: &str) -> Option<Passphrase> {
+        (text.len() <= PASSPHRASE_BYTES_MAX).then(|| Passphrase(text.to_owned()))
     }
 
     fn secret(&self, salt: [u8; SALT_BYTES]) -> Result<SaltedSecret, BadSecrets> {
         let mut key = [0; 32];
-        let hashed = Argon2::default().hash_password_into(self.0.as_bytes(), &salt, &mut key);
-        hashed.map_err(|_| BadSecrets::Record)?;
+        let params = Params::new(KDF_KIB, KDF_PASSES, KDF_LANES, Some(key.len())).map_err(|_| BadSecrets::Record)?;
+        let argon = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+        argon.hash_password_into(self.0.as_bytes(), &salt, &mut key).map_err(|_| BadSecrets::Record)?;
         Ok(SaltedSecret { salt, secret: BundleSecret::new(key) })
     }
 }
@@ -50,6 +61,8 @@ pub enum BadSecrets {
     Passphrase,
     #[error("the bundle's keys cannot be read: this release does not know their form")]
     Record,
+    #[error("the bundle has more records of keys than there can be")]
+    TooMany,
     #[error("no random numbers can be had")]
     Random,
 }
@@ -123,6 +136,26 @@ impl std::fmt::Debug for SpaceSecrets {
     }
 }
 
+/// More records of keys than this are none that `export` writes.
+pub(super) const KEYS_RECORDS_MAX: usize = 10_000;
+
+impl SpaceSecrets {
+    /// Joins the parts of each space.
+    pub(super) fn join(parts: Vec<SpaceSecrets>) -> Vec<SpaceSecrets> {
+        let mut joined: BTreeMap<SpaceId, SpaceSecrets> = BTreeMap::new();
+        for part in parts {
+            match joined.entry(part.space) {
+                Entry::Vacant(first) => _ = first.insert(part),
+                Entry::Occupied(mut known) => {
+                    known.get_mut().custodians.extend(part.custodians);
+                    known.get_mut().users.extend(part.users);
+                }
+            }
+        }
+        joined.into_values().collect()
+    }
+}
+
 /// The keys of a space, in parts.
 pub(super) fn each_part<E: From<engine::reads::StoreError>>(
     db: &Db<Snapshot>,
@@ -193,6 +226,18 @@ mod tests {
         assert_eq!(SecretsReader::new(&passphrase).open(&record[..39]), Err(BadSecrets::Record));
         let carried = |secret: u8| record.windows(4).any(|part| part == [secret; 4]);
         assert!(!carried(1) && !carried(4));
+    }
+
+    #[test]
+    fn what_was_sealed_before_is_read_for_ever() {
+        let passphrase = Passphrase::new("correct horse battery").expect("long enough");
+        let secret = passphrase.secret([5; 16]).expect("a secret").secret;
+        let sealed = hex(&secret.seal(&[6; 24], &[5; 16], b"keys"));
+        expect_test::expect!["9124b33a83c9de5ee0afc552a32013a393d0bbb0"].assert_eq(&sealed);
+    }
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     #[test]

@@ -268,6 +268,19 @@ impl WriterCommand for AddSpaceKey {
     }
 }
 
+/// Keeps a space key that came from elsewhere: it opens what is sealed under it, and nothing is sealed under it here.
+#[derive(Clone, Copy, Debug)]
+pub struct LearnSpaceKey(pub SpaceId, pub [u8; 32]);
+
+impl WriterCommand for LearnSpaceKey {
+    type Answer = ();
+    type Error = StoreError;
+
+    fn run(&self, batch: &mut Batch<'_>) -> StoreResult<()> {
+        batch.learn_space_key(self.0, self.1)
+    }
+}
+
 /// Keeps a transit secret that was agreed with a peer for a space.
 #[derive(Clone, Copy, Debug)]
 pub struct AddTransit {

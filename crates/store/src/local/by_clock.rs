@@ -41,11 +41,17 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Adds a space key that was made here.
+    /// Adds a space key that was made here, or came with the right to write in the space.
     pub fn add_space_key(&mut self, space: SpaceId, secret: [u8; 32]) -> StoreResult<()> {
         let key = model::crypto::SpaceKey::new(&space, secret).id();
         // Only a key that was made here is written under: a received one merely opens.
         self.db.tables.current_keys.insert(SpaceIdKey::new(space), key)?;
+        self.learn_space_key(space, secret)
+    }
+
+    /// Adds a space key that came from elsewhere: it opens what is sealed under it.
+    pub fn learn_space_key(&mut self, space: SpaceId, secret: [u8; 32]) -> StoreResult<()> {
+        let key = model::crypto::SpaceKey::new(&space, secret).id();
         self.apply(vec![
             Change::Key(space, secret),
             Change::Joined(space),
