@@ -19,7 +19,7 @@ use model::{Nanos, SpaceId};
 use node::Node;
 use node::node_commands::SaveWebhookProgress;
 use outbound::{OutboundClient, SendError};
-use queries::live::{is_told_with_its_event, live_event};
+use queries::live::{live_event, told_with_its_event};
 use queries::sync::lock;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -188,7 +188,7 @@ impl WebhookDispatcher {
         for (number, entry) in entries {
             // Read when it is sent, so that what was deleted meanwhile is not sent any more.
             let db = self.node.snapshot()?;
-            let is_told = is_told_with_its_event(&db, &entry, webhook.progress.number)?;
+            let is_told = told_with_its_event(&db, &entry, webhook.progress.number)?.is_some();
             let event = if is_told { None } else { live_event(&*db, number, &entry)? };
             drop(db);
             let is_wanted = |name: &str| webhook.kinds.is_empty() || webhook.kinds.iter().any(|kind| kind == name);

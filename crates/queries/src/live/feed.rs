@@ -101,9 +101,10 @@ fn publish_entries<V: TableReads>(
     for (number, entry, meta) in heard {
         let topics = hub.topics(entry.space, thread_around(db, entry.seq, &meta)?);
         if !topics.is_empty()
-            && !is_told_with_its_event(db, entry, begin)?
-            && let Some(live_event) = live_event(db, number, entry)?.map(Arc::new)
+            && let Some(mut live_event) = live_event(db, number, entry)?
         {
+            live_event.told_at = told_with_its_event(db, entry, begin)?;
+            let live_event = Arc::new(live_event);
             topics.into_iter().for_each(|topic| outgoing.add(hub, topic, live_event.clone()));
         }
     }
@@ -142,14 +143,20 @@ fn rights_of<V: TableReads>(db: &Db<V>, seq: Seq, meta: &Meta) -> Result<Changed
     })
 }
 
-/// Whether an entry says nothing new to those who are told everything after a number as it is now: that content came
-/// was told with its event.
-pub fn is_told_with_its_event<V: TableReads>(db: &Db<V>, entry: &JournalEntry, begin: u64) -> Result<bool, QueryError> {
+/// Where it was told already that content came, to those who are told everything after a number as it is now: with its
+/// event.
+pub fn told_with_its_event<V: TableReads>(
+    db: &Db<V>,
+    entry: &JournalEntry,
+    begin: u64,
+) -> Result<Option<u64>, QueryError> {
     if entry.kind != JournalKind::Processed {
-        return Ok(false);
+        return Ok(None);
     }
-    let stage = db.event(entry.seq)?.map(|row| row.stage);
-    Ok(matches!(stage, Some(Stage::Applied { position }) if position > begin))
+    Ok(match db.event(entry.seq)?.map(|row| row.stage) {
+        Some(Stage::Applied { position }) if position > begin => Some(position),
+        _ => None,
+    })
 }
 
 /// What an entry says to subscribers, if it says anything to them.

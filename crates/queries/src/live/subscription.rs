@@ -1,6 +1,6 @@
 //! One subscription: catching up from the journal, then following its topic.
 
-use super::feed::{BATCH_BYTES_MAX, CHUNK, is_told_with_its_event, live_event, thread_of};
+use super::feed::{BATCH_BYTES_MAX, CHUNK, live_event, thread_of, told_with_its_event};
 use super::hub::{ChangedRights, LiveBatch, LiveEvent, LiveHub, Topic};
 use crate::error::QueryError;
 use crate::viewer::Viewer;
@@ -170,7 +170,7 @@ impl Subscription {
         for (number, entry) in entries.iter().filter(|(number, _)| *number <= to) {
             let is_of_another_thread = self.thread.is_some() && thread_of(&db, entry)? != self.thread;
             if !is_of_another_thread
-                && !is_told_with_its_event(&db, entry, begin)?
+                && told_with_its_event(&db, entry, begin)?.is_none()
                 && let Some(event) = live_event(&db, *number, entry)?
             {
                 bytes += event.data.len();
@@ -209,7 +209,10 @@ impl Subscription {
     }
 
     fn is_wanted(&self, event: &LiveEvent) -> bool {
-        self.viewer.may_receive(&event.audience)
+        // Whoever came after the event itself has not been told that its content is there.
+        let is_told = event.told_at.is_some_and(|position| position > self.catch_up_to);
+        !is_told
+            && self.viewer.may_receive(&event.audience)
             && (!self.only_concerning_viewer || self.viewer.is_concerned(&event.audience))
     }
 }
