@@ -1,5 +1,6 @@
 //! One seed: a world is delivered to nodes in any order, with everything that can go wrong, and then compared.
 
+mod hunting;
 mod others;
 mod probes;
 mod sim_node;
@@ -19,7 +20,7 @@ use engine::policy::Policy;
 use engine::rows::{Origin, Outcome};
 use model::crypto::{TransitSecret, content_hash};
 use model::packet::{self, PacketContent};
-use model::{EventId, Nanos, Need, SpaceId};
+use model::{EventId, Group, Nanos, Need, SpaceId};
 use node::WriterCore;
 use node::fetch::hunter::{FetchOrder, Fetched, Hunter};
 use node::node_commands::{Collect, DeleteStrays, Deliver, EndHunt, Prune, RestGroup, WakeGroups};
@@ -331,78 +332,6 @@ impl Run<'_> {
         node.hunter = Hunter::new(DomainLimits::default());
         node.open(self.policy)?;
         node.check_acknowledged()
-    }
-
-    /// Lets a node's fetcher ask the other nodes.
-    fn hunt(&mut self, at: usize) -> Result<(), String> {
-        let others = Others {
-            at,
-            world: self.world,
-            probes: self.probes,
-            lies: self.random.percent(10),
-            is_down: self.random.percent(20),
-            is_unknown: self.random.percent(10),
-        };
-        if !others.is_unknown {
-            self.nodes[at].hunter.sources_changed();
-        }
-        for _ in 0..16 {
-            let node = &mut self.nodes[at];
-            let Some(core) = &node.core else { return Ok(()) };
-            let Ok(db) = core.store().snapshot() else { return Ok(()) };
-            let orders = node
-                .hunter
-                .take_orders(&db, &others, Nanos(node.now), usize::MAX)
-                .map_err(|fault| fault.to_string())?;
-            drop(db);
-            if orders.is_empty() {
-                return Ok(());
-            }
-            for order in orders {
-                if self.follow(at, &others, order)? {
-                    return Ok(());
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn follow(&mut self, at: usize, others: &Others<'_>, order: FetchOrder) -> Result<bool, String> {
-        match order {
-            FetchOrder::Ended { group, mark, started_at } => {
-                let ended = EndHunt { group: group.clone(), mark, started_at, jitter_permille: 0 };
-                let crashed = self.ask_or_crash(at, vec![SimRequest::EndHunt(ended)])?;
-                let now = Nanos(self.nodes[at].now);
-                self.nodes[at].hunter.settled(&group, !crashed, now);
-                Ok(crashed)
-            }
-            FetchOrder::Rest { group, mark } => {
-                let rest = RestGroup { group: group.clone(), mark };
-                let crashed = self.ask_or_crash(at, vec![SimRequest::RestGroup(rest)])?;
-                let now = Nanos(self.nodes[at].now);
-                self.nodes[at].hunter.settled(&group, !crashed, now);
-                Ok(crashed)
-            }
-            FetchOrder::Wake { groups } => self.ask_or_crash(at, vec![SimRequest::WakeGroups(WakeGroups(groups))]),
-            FetchOrder::Fetch { ticket, url, needs, .. } => {
-                let mut requests = Vec::new();
-                let node = &self.nodes[at];
-                let Some(core) = &node.core else { return Ok(true) };
-                let keys = core.store().keys().clone();
-                let _ = others.fetch(&url, &needs, &mut |fetched| match fetched {
-                    Fetched::Event { blob, inline } => requests.extend(arrive(&keys, &self.policy, blob, inline)),
-                    Fetched::Content { space, hash, bytes } => requests.extend(checked_content(space, hash, bytes)),
-                });
-                if self.ask_or_crash(at, requests)? {
-                    return Ok(true);
-                }
-                let node = &mut self.nodes[at];
-                let Some(core) = &node.core else { return Ok(true) };
-                let db = core.store().snapshot().map_err(|fault| fault.to_string())?;
-                node.hunter.ended(&db, others, ticket, Nanos(node.now));
-                Ok(false)
-            }
-        }
     }
 
     /// In the end everything that exists reaches every node, and the clocks are past every time.

@@ -86,6 +86,10 @@ pub struct Hunter {
     resting: BTreeMap<Group, Nanos>,
     /// The look at groups that rest for want of a source, while it goes on.
     sourceless: Option<SourcelessLook>,
+    /// Groups that are being let rest: they are not among those that rest yet.
+    going_to_rest: BTreeSet<Group>,
+    /// When groups that rest are looked at again, because a source appeared meanwhile or they could not be woken.
+    look_again_at: Option<Nanos>,
 }
 
 /// Where the look at groups that rest for want of a source goes on.
@@ -116,15 +120,28 @@ impl fetch::FetchReads<Group> for Plan<'_> {
 impl Hunter {
     /// A session that keeps to those limits. Whoever can be asked now is asked for what rested before.
     pub fn new(limits: DomainLimits) -> Hunter {
-        let mut hunter =
-            Hunter { hunts: Hunts::new(limits), ending: BTreeSet::new(), resting: BTreeMap::new(), sourceless: None };
-        hunter.sources_changed();
-        hunter
+        Hunter {
+            hunts: Hunts::new(limits),
+            ending: BTreeSet::new(),
+            resting: BTreeMap::new(),
+            sourceless: Some(SourcelessLook { after: None }),
+            going_to_rest: BTreeSet::new(),
+            look_again_at: None,
+        }
     }
 
     /// Somebody may have appeared who can be asked for groups that rest.
     pub fn sources_changed(&mut self) {
         self.sourceless = Some(SourcelessLook { after: None });
+        if !self.going_to_rest.is_empty() {
+            self.look_again_at = Some(Nanos(0));
+        }
+    }
+
+    /// Groups could not be woken: they are looked at again after a while.
+    pub fn waking_failed(&mut self, now: Nanos) {
+        self.sourceless = None;
+        self.look_again_at = Some(now.plus(REST_NANOS));
     }
 
     /// What is to be asked of whom now, by the schedule and the clock: at most so many requests, all of which begin now.
@@ -137,6 +154,9 @@ impl Hunter {
         requests_max: usize,
     ) -> StoreResult<Vec<FetchOrder>> {
         let due = db.due_groups(now, GROUPS_PER_LOOK_MAX)?;
+        if self.going_to_rest.is_empty() && self.look_again_at.take_if(|at| *at <= now).is_some() {
+            self.sources_changed();
+        }
         let mut orders = self.look_at_sourceless(db, source)?;
         let plan = Plan { db, source };
         // A group whose hunt has just ended still looks due.
@@ -151,6 +171,7 @@ impl Hunter {
             let mark = row.mark();
             if source.places(&group).is_empty() {
                 self.ending.insert(group.clone());
+                self.going_to_rest.insert(group.clone());
                 orders.push(FetchOrder::Rest { group, mark });
             } else {
                 self.hunts.hear(&plan, HuntInput::Due { group, mark }, now.0);
@@ -203,6 +224,7 @@ impl Hunter {
     /// it could not be written, the group rests, so that a full disk or queue does not make it hunt without a pause.
     pub fn settled(&mut self, group: &Group, is_written: bool, now: Nanos) {
         self.ending.remove(group);
+        self.going_to_rest.remove(group);
         if !is_written {
             self.resting.insert(group.clone(), now.plus(REST_NANOS));
         }
@@ -215,7 +237,8 @@ impl Hunter {
         }
         let due = db.next_due(now)?;
         let window = self.hunts.wake_at(now.0).map(Nanos);
-        Ok(due.into_iter().chain(window).chain(self.resting.values().copied()).min())
+        let again = self.look_again_at.filter(|_| self.going_to_rest.is_empty()).map(|at| at.max(now));
+        Ok(due.into_iter().chain(window).chain(self.resting.values().copied()).chain(again).min())
     }
 }
 

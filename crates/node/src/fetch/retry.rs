@@ -61,6 +61,7 @@ pub(crate) fn end_hunt(
 /// Nobody can be asked for a group: it rests until somebody can, or leaves the schedule.
 pub(crate) fn rest_group(batch: &mut Batch<'_>, group: &Group, mark: HuntMark) -> StoreResult<()> {
     let Some(row) = batch.db().schedule_row(group)? else { return Ok(()) };
+    batch.forget_settled_parents(group)?;
     let pending = !batch.db().needs_of(group, 1)?.is_empty();
     batch.put_schedule(group, pending.then(|| fetch::on_no_source(row, mark)))
 }

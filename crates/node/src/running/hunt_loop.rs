@@ -35,6 +35,9 @@ pub(crate) fn hunt_loop(inner: &Arc<NodeInner>, source: &Arc<dyn SourceClient>, 
         if inner.sources_changed.swap(false, Ordering::AcqRel) {
             hunter.sources_changed();
         }
+        if inner.waking_failed.swap(false, Ordering::AcqRel) {
+            hunter.waking_failed(now);
+        }
         let mut look = || {
             let db = inner.core.store().snapshot()?;
             for ticket in ended.drain(..) {
@@ -131,7 +134,7 @@ impl Drop for EndingHunt {
     }
 }
 
-/// Looks again at groups that rest, with the next wake, if they could not be woken.
+/// Tells if groups that rest could not be woken.
 struct Waking {
     inner: Arc<NodeInner>,
     is_written: bool,
@@ -146,7 +149,8 @@ impl Waking {
 impl Drop for Waking {
     fn drop(&mut self) {
         if !self.is_written {
-            self.inner.sources_changed.store(true, Ordering::Release);
+            self.inner.waking_failed.store(true, Ordering::Release);
+            let _ = self.inner.wakes.try_send(HuntWake::Commit);
         }
     }
 }

@@ -60,6 +60,7 @@ pub(crate) struct NodeInner {
     pub(crate) ended_hunts: Mutex<Vec<HuntEnd>>,
     /// Groups that rest for want of a source are to be looked at.
     pub(crate) sources_changed: AtomicBool,
+    pub(crate) waking_failed: AtomicBool,
     pub(crate) is_stopping: AtomicBool,
     pub(crate) has_ended: AtomicBool,
     pub(crate) needs_reopening: AtomicBool,
@@ -186,6 +187,7 @@ impl Node {
             dropped: Mutex::default(),
             ended_hunts: Mutex::default(),
             sources_changed: AtomicBool::new(false),
+            waking_failed: AtomicBool::new(false),
             position: (Mutex::new(0), Condvar::new()),
             watchers: CommitWatchers::default(),
             timers: CommitWatchers::default(),
@@ -231,8 +233,8 @@ impl Node {
         self.inner.clock.jump()
     }
 
-    /// How far the clock is behind the greatest time that was given before the start. What was stamped in between cannot
-    /// be changed before the clock is there.
+    /// How far the clock is behind the greatest time that was given before the start. What was stamped in between is
+    /// ahead of the clock.
     pub fn clock_behind(&self) -> Nanos {
         let behind = self.inner.greatest_before.minus(self.now().0);
         if behind.0 < CLOCK_STEP_MIN { Nanos(0) } else { behind }

@@ -67,9 +67,8 @@ fn write_batch(inner: &NodeInner, jobs: &mut VecDeque<Box<dyn QueuedCommand>>) -
     let mut commands: Vec<&mut dyn BatchedCommand> = jobs.iter_mut().map(|job| &mut **job as _).collect();
     match inner.core.commit(&mut commands, began) {
         Ok(commit) => {
-            if let Err(why) = inner.core.store().disk().check_in_place() {
-                let what = format!("the data folder is not in its place: {why}");
-                return after_fault(inner, &StoreError::Store(what), jobs);
+            if let Err(fault) = check_in_place(inner) {
+                return after_fault(inner, &fault, jobs);
             }
             inner.timers.notify(inner.clock.now().0.saturating_sub(began.0));
             publish(inner, commit.position);
@@ -91,6 +90,9 @@ fn write_batch(inner: &NodeInner, jobs: &mut VecDeque<Box<dyn QueuedCommand>>) -
 /// A full disk is noticed before the database hits it; room is noticed the same way.
 fn check_room(inner: &NodeInner) -> StoreResult<()> {
     let store = inner.core.store();
+    if inner.is_full.load(Ordering::Relaxed) {
+        check_in_place(inner)?;
+    }
     let free = store.disk().free_bytes().unwrap_or(u64::MAX);
     if free < store.options().reserve_bytes {
         return Err(StoreError::Full);
@@ -102,6 +104,12 @@ fn check_room(inner: &NodeInner) -> StoreResult<()> {
         tracing::info!("there is room again; the node writes");
     }
     Ok(())
+}
+
+/// A folder that was removed or replaced takes nothing that anybody would find.
+fn check_in_place(inner: &NodeInner) -> StoreResult<()> {
+    let checked = inner.core.store().disk().check_in_place();
+    checked.map_err(|why| StoreError::Store(format!("the data folder is not in its place: {why}")))
 }
 
 /// Opens the database again, at least for reading. Says whether it can be written.
