@@ -100,6 +100,10 @@ pub struct Blob {
     id: EventId,
 }
 
+/// Where the content's hash stands in a blob that anyone can read: after its form, and after the fields of the envelope
+/// that have a fixed length.
+pub const PLAIN_HASH_AT: usize = 1 + 2 + 2 + 8 + SpaceId::LEN + 32 + KeyId::LEN + 2 * EventId::LEN + 16 + 8;
+
 impl Blob {
     /// Reads the form of these bytes and computes the event id. Nothing is decrypted or verified. This is what comes in
     /// from outside: a blob of the `space` protocol. Those of other protocols have doors of their own.

@@ -123,3 +123,32 @@ fn whoever_leaves_one_space_and_comes_into_another_in_one_batch_keeps_the_number
     assert_eq!(numbers(&core), (1, 1));
     check(&core, later);
 }
+
+#[test]
+fn who_comes_and_goes_in_one_batch_leaves_no_number() {
+    let core = empty();
+    let first = post(&Author::new(1), r#"{"text":"mine"}"#);
+    arrive(&core, &first, NOW);
+    let place = Wrapping { space: Author::new(1).home(), key: None };
+    let edit = |seed, target| {
+        let text = EventText::new(Kind::Edit, BEGINNING + seed, &[(Role::Target, target)], br#"{"text":"yours"}"#);
+        write(&Author::new(seed), &place, 1024, text)
+    };
+    // Somebody edits what is not theirs, which is refused; and somebody else, in a space of their own, needs that.
+    let refused = edit(2, first.id);
+    let elsewhere = Wrapping { space: Author::new(3).home(), key: None };
+    let text = EventText::new(Kind::Edit, BEGINNING + 9, &[(Role::Target, refused.id)], br#"{"text":"theirs"}"#);
+    let waiting = write(&Author::new(3), &elsewhere, 1024, text);
+    let keys = core.store().keys().clone();
+    let arrivals = [&waiting, &refused].map(|made| {
+        let (blob, inline) = (made.blob.clone(), made.inline(1024));
+        Arrive(Box::new(chains::receive_blob(&*keys, core.store().policy(), blob, inline, Origin::Import).unwrap()))
+    });
+    core.run(arrivals.to_vec(), NOW).unwrap();
+    core.settle(NOW).unwrap();
+    let db = core.store().snapshot().unwrap();
+    assert!(db.refused(&refused.id).unwrap().is_some() && db.refused(&waiting.id).unwrap().is_some());
+    drop(db);
+    assert_eq!(numbers(&core), (1, 1));
+    check(&core, NOW);
+}

@@ -9,18 +9,17 @@ use crate::database::keyring::KeyringSecrets;
 use crate::database::latest_times::{GREATEST_TIME, HELD_TIME};
 use crate::database::numbering::{NEXT_AUTHOR, NEXT_SPACE};
 use crate::database::open::StoreShared;
+use crate::database::quota::QuotaClaims;
 use crate::database::writing_at_rest::Writing;
-use crate::encode::{self, JournalEntry, ReceivedAgain, usage_index};
+use crate::encode::{self, JournalEntry, ReceivedAgain};
 use crate::keys::*;
-use crate::local::quota::QuotaClaims;
 use crate::tables::{RowValue, Rows, Stored, Tables};
 use engine::change::RowChange;
 use engine::fetch;
 use engine::reads::{Reads, StoreError, StoreResult};
 use engine::rows::{EventRow, JournalKind, Origin, Task};
 use engine::{Change, receive::Arrival};
-use model::stage::ContentState;
-use model::{AuthorNo, EventId, Group, Nanos, Seq, SpaceId, SpaceNo};
+use model::{EventId, Group, Nanos, Seq, SpaceId, SpaceNo};
 use redb::WriteTransaction;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -158,9 +157,18 @@ impl<'t> Batch<'t> {
     }
 
     /// The next task.
-    pub fn next_task(&self) -> StoreResult<Option<Task>> {
-        let first = self.db.tables.tasks.first()?;
-        first.map(|row| row.key().task()).transpose()
+    pub fn next_task(&mut self) -> StoreResult<Option<Task>> {
+        while let Some((key, is_sound)) = self.db.tables.tasks.first_key()? {
+            match TaskKey::parse(&key).map(|key| key.task()) {
+                // A task is done again without harm, so one whose row is damaged is done if it can be read.
+                Some(Ok(task)) => return Ok(Some(task)),
+                Some(Err(_)) | None => {
+                    self.note_dropped("tasks", is_sound);
+                    self.db.tables.tasks.remove_key(&key)?;
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// Applies the changes of one step.
@@ -269,28 +277,6 @@ impl<'t> Batch<'t> {
         Ok(())
     }
 
-    fn change_usage(
-        &mut self,
-        row_change: RowChange,
-        space: SpaceNo,
-        author: AuthorNo,
-        state: ContentState,
-        len: u64,
-    ) -> StoreResult<()> {
-        let key = UsageKey::new(space, author);
-        let mut usage = self.db.usage_row(&key)?;
-        let slot = &mut usage.by_state[usage_index(state)];
-        *slot = match row_change {
-            RowChange::Put => (slot.0 + 1, slot.1 + len),
-            RowChange::Remove => (slot.0.saturating_sub(1), slot.1.saturating_sub(len)),
-        };
-        self.db.pending.usage.insert(key, usage);
-        if state == ContentState::Processed {
-            self.quota.change(row_change, space, len);
-        }
-        Ok(())
-    }
-
     fn write_journal(&mut self, space: SpaceNo, seq: Seq, kind: JournalKind) -> StoreResult<()> {
         let number = self.db.next_position;
         self.db.next_position += 1;
@@ -364,7 +350,11 @@ impl<'t> Batch<'t> {
         }
         // A group with nothing pending leaves the schedule with the commit that met its last need.
         for group in std::mem::take(&mut self.perhaps_met) {
-            if self.db.schedule_row(&group)?.is_some() && self.db.needs_of(&group, 1)?.is_empty() {
+            if self.db.schedule_row(&group)?.is_none() {
+                continue;
+            }
+            self.forget_settled_parents(&group)?;
+            if self.db.needs_of(&group, 1)?.is_empty() {
                 self.put_schedule(&group, None)?;
             }
         }

@@ -53,10 +53,10 @@ impl Batch<'_> {
             }
         }
         for (key, _) in over {
-            if self.db.tables.usage.remove(key)? {
-                self.perhaps_unused.insert(key.space());
-                self.leave_space(key.author())?;
-            }
+            // What came and went in this batch has no row, but may have given numbers.
+            let had_row = self.db.tables.usage.remove(key)?;
+            self.perhaps_unused.insert(key.space());
+            self.leave_space(key.author(), had_row)?;
         }
         for space in std::mem::take(&mut self.perhaps_unused) {
             if self.db.is_unused(space)?
@@ -70,11 +70,12 @@ impl Batch<'_> {
         Ok(())
     }
 
-    fn leave_space(&mut self, author: AuthorNo) -> StoreResult<()> {
+    fn leave_space(&mut self, author: AuthorNo, had_row: bool) -> StoreResult<()> {
         let key = AuthorNoKey::new(author);
-        match self.db.tables.author_spaces.get(key)? {
-            Some(spaces @ 2..) => self.db.tables.author_spaces.insert(key, spaces - 1),
-            Some(_) | None => {
+        let spaces = self.db.tables.author_spaces.get(key)?.unwrap_or(0);
+        match spaces.saturating_sub(u64::from(had_row)) {
+            left @ 1.. => self.db.tables.author_spaces.insert(key, left),
+            0 => {
                 self.db.tables.author_spaces.remove(key)?;
                 if let Some(id) = self.db.tables.author_ids.get(key)? {
                     self.db.tables.authors.remove(AuthorName::of(id))?;

@@ -9,10 +9,10 @@ use crate::errors::{fault, guarded, guarded_write};
 
 use crate::at_rest::master::{MasterKey, WrongKey};
 use crate::database::keyring::KeyringSecrets;
+use crate::database::quota::SpaceUse;
 use crate::encode::ReceivedAgain;
 use crate::errors::broken;
 use crate::keys::*;
-use crate::local::quota::SpaceUse;
 use crate::tables::{Snapshot, Tables};
 use engine::keyring::Transit;
 use engine::policy::Policy;
@@ -179,15 +179,14 @@ impl Store {
         self.database.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
-    /// Opens the database again after a write failed for want of room. Snapshots taken before stay as they are. If there is
-    /// no room even for that, what is there can be read, until this is tried again.
+    /// Opens the database again after a write failed for want of room; older snapshots may fail. If there is no room even
+    /// for that, what is there can be read, until this is tried again.
     pub fn reopen(&self) -> Result<(), OpenError> {
         self.forget_snapshot();
         let mut slot = self.database.write().unwrap_or_else(std::sync::PoisonError::into_inner);
         // The old one must let go of the file before the new one can have it; readers that still use it keep it busy.
-        let placeholder =
-            Builder::new().create_with_backend(redb::backends::InMemoryBackend::new()).map_err(opening_fault)?;
-        drop(std::mem::replace(&mut *slot, Arc::new(placeholder)));
+        let empty = redb::backends::InMemoryBackend::new();
+        *slot = Arc::new(Builder::new().create_with_backend(empty).map_err(opening_fault)?);
         let disk = self.shared.disk.as_ref();
         let (database, opened) = match open_database(&self.options, |builder| disk.open_database(builder)) {
             Ok(database) => (database, Ok(())),
@@ -287,24 +286,16 @@ impl Store {
         Ok(transaction)
     }
 
-    /// Checks every page of the database against its checksums.
-    pub fn check_pages(&mut self) -> Result<bool, OpenError> {
+    /// The database, if nobody else uses it.
+    pub(crate) fn database_mut(&mut self) -> Result<&mut Database, OpenError> {
         self.forget_snapshot();
-        let slot = self.database.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
-        match Arc::get_mut(slot) {
-            Some(database) => database.check_integrity().map_err(opening_fault),
-            None => Err(OpenError::Busy),
-        }
+        let slot = self.database.get_mut().unwrap_or_else(PoisonError::into_inner);
+        Arc::get_mut(slot).ok_or(OpenError::Busy)
     }
 
-    /// Gives unused pages back to the file system.
-    pub fn compact(&mut self) -> Result<bool, OpenError> {
-        self.forget_snapshot();
-        let slot = self.database.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
-        match Arc::get_mut(slot) {
-            Some(database) => database.compact().map_err(|error| OpenError::Damaged(error.to_string())),
-            None => Err(OpenError::Busy),
-        }
+    /// Checks every page of the database against its checksums.
+    pub fn check_pages(&mut self) -> Result<bool, OpenError> {
+        self.database_mut()?.check_integrity().map_err(opening_fault)
     }
 
     /// While secrets are wrapped anew, those of the earlier master key open too; names are found as ever.

@@ -6,6 +6,7 @@ use super::varint::{get_number, get_varint, put_varint};
 use crate::at_rest::Inline;
 use engine::reads::StoreResult;
 use engine::rows::{EventKind, EventRow, Meta};
+use model::blob::PLAIN_HASH_AT;
 use model::payload::MemberRole;
 use model::reader::{ByteReader, TooShort};
 use model::stage::{ContentState, Stage};
@@ -26,6 +27,8 @@ const FLAG_AT_REST: u8 = 8;
 const WHY_BYTES_MAX: usize = 500;
 /// The event gives a role, which is said.
 const FLAG_GRANTS: u8 = 16;
+/// The hash of the content stands in the blob, and is not said again.
+const FLAG_HASH_IN_BLOB: u8 = 32;
 
 /// An event's row as it is kept: the row, its blob, its inline content.
 pub(crate) fn encode_event(row: &EventRow, blob: &[u8], inline: Option<&Inline<'_>>) -> Vec<u8> {
@@ -36,6 +39,8 @@ pub(crate) fn encode_event(row: &EventRow, blob: &[u8], inline: Option<&Inline<'
     flags |= if row.meta.is_some() { FLAG_OPENED } else { 0 };
     flags |= if row.meta.as_ref().is_some_and(|meta| meta.counts) { FLAG_COUNTS } else { 0 };
     flags |= if row.meta.as_ref().is_some_and(|meta| meta.grants.is_some()) { FLAG_GRANTS } else { 0 };
+    let is_in_blob = row.meta.as_ref().is_some_and(|meta| hash_in(blob) == Some(&meta.content_hash.0));
+    flags |= if is_in_blob { FLAG_HASH_IN_BLOB } else { 0 };
     out.extend([ROW_VERSION, flags]);
     out.extend(row.id.0);
     put_origin(row.origin, &mut out);
@@ -44,6 +49,7 @@ pub(crate) fn encode_event(row: &EventRow, blob: &[u8], inline: Option<&Inline<'
     encode_state(row.content, &mut out);
     if let Some(meta) = &row.meta {
         encode_meta(meta, &mut out);
+        out.extend((!is_in_blob).then_some(meta.content_hash.0).into_iter().flatten());
     }
     put_varint(blob.len() as u64, &mut out);
     out.extend(blob);
@@ -104,7 +110,11 @@ fn encode_meta(meta: &Meta, out: &mut Vec<u8>) {
     }
     out.extend(meta.grants.map(MemberRole::code));
     put_varint(meta.content_len, out);
-    out.extend(meta.content_hash.0);
+}
+
+/// Where a blob that anyone can read has the hash of its content.
+fn hash_in(blob: &[u8]) -> Option<&[u8; 32]> {
+    blob.get(PLAIN_HASH_AT..)?.first_chunk()
 }
 
 /// The parts of an event's row, borrowed from its bytes.
@@ -129,9 +139,14 @@ fn decode_parts(bytes: &[u8]) -> Result<EventParts<'_>, TooShort> {
     let received_at = reader.nanos()?;
     let stage = decode_stage(&mut reader)?;
     let content = decode_state(&mut reader)?;
-    let meta = if flags & FLAG_OPENED != 0 { Some(decode_meta(&mut reader, flags)?) } else { None };
+    let mut meta = if flags & FLAG_OPENED != 0 { Some(decode_meta(&mut reader, flags)?) } else { None };
     let length = usize::try_from(get_varint(&mut reader)?).map_err(|_| TooShort)?;
     let blob = reader.bytes(length)?;
+    if let Some(meta) = &mut meta
+        && flags & FLAG_HASH_IN_BLOB != 0
+    {
+        meta.content_hash = ContentHash(*hash_in(blob).ok_or(TooShort)?);
+    }
     let is_at_rest = flags & FLAG_AT_REST != 0;
     let inline = (flags & FLAG_INLINE != 0).then(|| Inline { bytes: reader.rest().into(), is_at_rest });
     let row = EventRow { id, stage, content, has_inline: inline.is_some(), origin, received_at, meta };
@@ -191,6 +206,10 @@ fn decode_meta(reader: &mut ByteReader<'_>, flags: u8) -> Result<Meta, TooShort>
         },
         counts: flags & FLAG_COUNTS != 0,
         content_len: get_varint(reader)?,
-        content_hash: ContentHash(reader.array()?),
+        content_hash: match flags & FLAG_HASH_IN_BLOB {
+            0 => ContentHash(reader.array()?),
+            // It is read with the blob.
+            _ => ContentHash([0; 32]),
+        },
     })
 }

@@ -139,13 +139,35 @@ impl Batch<'_> {
 
     /// The next event that POST should look at, taken from the queue.
     pub fn next_ready(&mut self) -> StoreResult<Option<Seq>> {
-        let stored = self.db.tables.ready.first()?.map(|row| row.key().seq());
+        let stored = self.first_ready()?;
         let next = self.db.pending.ready.first().copied().into_iter().chain(stored).min();
         if let Some(seq) = next {
             self.change_ready(RowChange::Remove, seq)?;
             self.is_changed = true;
         }
         Ok(next)
+    }
+
+    /// The first in the table. A damaged row stands for an event only if that is ready.
+    fn first_ready(&mut self) -> StoreResult<Option<Seq>> {
+        while let Some((key, is_sound)) = self.db.tables.ready.first_key()? {
+            let seq = EventNo::parse(&key).map(|key| key.seq());
+            let is_ready = |row: engine::rows::EventRow| row.stage == model::stage::Stage::Ready;
+            match seq {
+                Some(seq) if is_sound || self.db.event(seq)?.is_some_and(is_ready) => return Ok(Some(seq)),
+                Some(_) | None => {
+                    self.note_dropped("ready", is_sound);
+                    self.db.tables.ready.remove_key(&key)?;
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// A row of a queue that says nothing is dropped.
+    pub(crate) fn note_dropped(&mut self, queue: &'static str, is_sound: bool) {
+        tracing::error!(queue, is_sound, "a row of a queue was dropped: it cannot be read; run `anteroom verify`");
+        self.is_changed = true;
     }
 
     /// Whether any event is ready.

@@ -2,5 +2,4 @@
 
 pub mod by_clock;
 pub mod gauges;
-pub(crate) mod quota;
 pub mod schedule;

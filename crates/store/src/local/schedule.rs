@@ -73,9 +73,9 @@ impl Batch<'_> {
 }
 
 impl<V: TableReads> Db<V> {
-    /// The schedule row of a group.
+    /// The schedule row of a group; one that is damaged counts as none, and is written again by the next need.
     pub fn schedule_row(&self, group: &Group) -> StoreResult<Option<ScheduleRow>> {
-        self.tables.schedule().get(GroupKey::new(group))
+        Ok(self.unless_damaged(self.tables.schedule().get(GroupKey::new(group)))?.flatten())
     }
 
     /// Groups that are due, earliest first.

@@ -53,16 +53,28 @@ impl Store {
         Ok(used)
     }
 
+    /// Moves the pages of the database together in its file.
+    pub fn compact(&mut self) -> Result<bool, OpenError> {
+        self.database_mut()?.compact().map_err(|error| OpenError::Damaged(error.to_string()))
+    }
+
     /// Compacts the database of a folder, and closes it. Nobody else may use it meanwhile.
     pub fn compact_folder(mut self, folder: &Path) -> Result<Compacted, OpenError> {
         let path = FolderDisk::database_path_in(folder);
         let size = || fs::metadata(&path).map(|file| file.len()).map_err(io_fault);
         let before = size()?;
-        match self.copy_to_new_file(&compacting_path(&path), before) {
+        // The copy leaves others the room that a node leaves them.
+        let needed = self.size()?.used_bytes.saturating_add(self.options().reserve_bytes);
+        let part = compacting_path(&path);
+        let copied = match self.disk().free_bytes() {
+            Ok(free) if free < needed => Err(StoreError::Full),
+            Ok(_) | Err(_) => self.copy_to_new_file(&part, before),
+        };
+        match copied {
             Ok(copied) => {
                 drop(self);
                 if let Some(copied) = copied {
-                    let placed = fs::rename(&copied, &path).and_then(|()| sync_dir(folder));
+                    let placed = fs::rename(copied, &path).and_then(|()| sync_dir(folder));
                     placed.map_err(io_fault)?;
                 }
             }
@@ -155,7 +167,11 @@ mod tests {
         }
         drop(db);
         // It can be written, and compacted again, although there is nothing to be gained.
-        store.write(Nanos(1), |batch| Ok(batch.count("test", 1))).expect("written");
+        let count = |batch: &mut crate::Batch<'_>| {
+            batch.count("test", 1);
+            Ok(())
+        };
+        store.write(Nanos(1), count).expect("written");
         let done = store.compact_folder(folder.path()).expect("compacted");
         assert!(done.after <= done.before, "{done:?}");
         open(folder.path());

@@ -62,6 +62,7 @@ pub(crate) fn rebuild<'t>(
         }
     }
     batch.settle_threads()?;
+    batch.write_timeline()?;
     Ok(Rebuilt { batch, count, unreadable })
 }
 

@@ -4,6 +4,10 @@
 //! Every value ends in a checksum over table, key and value. It is looked at whenever a value is read, and for rows that
 //! say all in their key whenever they are iterated over. Reading only the keys of other rows does not look at it.
 
+mod bulk;
+#[cfg(test)]
+mod tests;
+
 use crate::checksum::{CHECKSUM_BYTES, checksum, seed_of};
 use crate::errors::{guarded, guarded_write};
 use crate::keys::TableKey;
@@ -12,7 +16,7 @@ use engine::reads::{StoreError, StoreResult};
 use redb::{AccessGuard, ReadableTable, ReadableTableMetadata, Table};
 use std::borrow::Borrow;
 use std::marker::PhantomData;
-use std::ops::{Bound, RangeBounds, RangeInclusive};
+use std::ops::{RangeBounds, RangeInclusive};
 
 /// A table of the database, open for writing or as of one moment.
 pub struct Rows<T, K, V> {
@@ -199,6 +203,14 @@ impl<T: ReadableTable<K, Stored<V>>, K: TableKey, V: RowValue> Rows<T, K, V> {
         self.iter()?.next().transpose()
     }
 
+    /// The bytes of the first key, and whether its row is sound. For queues, which go on past a damaged row.
+    pub fn first_key(&self) -> StoreResult<Option<(Vec<u8>, bool)>> {
+        let Some((key, stored)) = guarded(|| self.inner.iter()?.next().transpose())? else { return Ok(None) };
+        let key = K::as_bytes(&key.value()).as_ref().to_vec();
+        let is_sound = self.name.checked::<K>(&key, stored.value()).is_ok();
+        Ok(Some((key, is_sound)))
+    }
+
     /// The last row.
     pub fn last(&self) -> StoreResult<Option<Row<'_, K, V>>> {
         self.iter()?.next_back().transpose()
@@ -261,95 +273,14 @@ impl<K: TableKey, V: RowValue> Rows<Table<'_, K, Stored<V>>, K, V> {
         guarded_write(|| self.inner.insert(key, self.scratch.as_slice()).map(|old| old.is_some()))
     }
 
-    /// Writes rows that sort after all that are there, in their order. They fill their pages, where rows that are written
-    /// one by one leave them half empty.
-    pub fn append<'v>(&mut self, rows: impl IntoIterator<Item = (K, V::Data<'v>)>) -> StoreResult<()>
-    where
-        K: for<'a> redb::Value<SelfType<'a> = K> + Copy,
-    {
-        guarded_write(|| -> Result<(), redb::Error> {
-            let mut end = self.inner.upper_bound_mut(Bound::<K>::Unbounded)?;
-            for (key, value) in rows {
-                self.name.encode::<K, V>(key, &value, &mut self.scratch);
-                end.insert_before(key, self.scratch.as_slice())?;
-            }
-            Ok(end.close()?)
-        })
-    }
-
-    /// Writes rows in their order, in place of any that were there. Those that follow each other without another between
-    /// them go into their pages together, which they fill.
-    pub fn insert_sorted<'v>(&mut self, rows: impl IntoIterator<Item = (K, V::Data<'v>)>) -> StoreResult<()>
-    where
-        K: for<'a> redb::Value<SelfType<'a> = K> + Copy,
-    {
-        let (name, mut stored) = (self.name, Vec::new());
-        self.insert_runs(rows.into_iter().map(move |(key, value)| {
-            name.encode::<K, V>(key, &value, &mut stored);
-            (key, stored.clone())
-        }))
-    }
-
-    fn insert_runs(&mut self, rows: impl Iterator<Item = (K, Vec<u8>)>) -> StoreResult<()>
-    where
-        K: for<'a> redb::Value<SelfType<'a> = K> + Copy,
-    {
-        let mut rows = rows.peekable();
-        guarded_write(|| -> Result<(), redb::Error> {
-            while let Some((first, _)) = rows.peek() {
-                let mut run = self.inner.lower_bound_mut(Bound::Included(*first))?;
-                let mut is_there = true;
-                while let Some((key, stored)) = rows.peek() {
-                    match run.insert_before(*key, stored.as_slice()) {
-                        Ok(()) => is_there = false,
-                        // Another row comes before it, or it is there itself.
-                        Err(redb::CursorError::UnorderedKey) => break,
-                        Err(why) => return Err(why.into()),
-                    }
-                    rows.next();
-                }
-                run.close()?;
-                if is_there && let Some((key, stored)) = rows.next() {
-                    self.inner.insert(key, stored.as_slice())?;
-                }
-            }
-            Ok(())
-        })
-    }
-
-    /// Writes the last so many rows of a range again, as they are, so that they fill their pages: rows that come one by
-    /// one leave them half empty.
-    pub fn repack_last(&mut self, range: RangeInclusive<K>, most: usize) -> StoreResult<()>
-    where
-        K: for<'a> redb::Value<SelfType<'a> = K> + Copy,
-    {
-        let mut rows = Vec::new();
-        for row in guarded(|| self.inner.range(range))?.rev().take(most) {
-            let (key, stored) = guarded(|| row)?;
-            rows.push((key.value(), stored.value().to_vec()));
-        }
-        for (key, _) in &rows {
-            guarded_write(|| self.inner.remove(key).map(drop))?;
-        }
-        self.insert_runs(rows.into_iter().rev())
-    }
-
-    /// Copies the rows of a table into this one, which has none, as they are: damaged ones stay so.
-    pub(super) fn copy_from<T: ReadableTable<K, Stored<V>>>(&mut self, from: &Rows<T, K, V>) -> StoreResult<()> {
-        let rows = guarded(|| from.inner.iter())?;
-        guarded_write(|| -> Result<(), redb::Error> {
-            let mut end = self.inner.upper_bound_mut(Bound::<K::SelfType<'_>>::Unbounded)?;
-            for row in rows {
-                let (key, stored) = row?;
-                end.insert_before(key.value(), stored.value())?;
-            }
-            Ok(end.close()?)
-        })
-    }
-
     /// Removes a row. Says whether there was one.
     pub fn remove<'k>(&mut self, key: impl Borrow<K::SelfType<'k>>) -> StoreResult<bool> {
         guarded_write(|| self.inner.remove(key).map(|row| row.is_some()))
+    }
+
+    /// Removes the row under a key that was read from it.
+    pub fn remove_key(&mut self, key: &[u8]) -> StoreResult<()> {
+        guarded_write(|| self.inner.remove(K::from_bytes(key)).map(drop))
     }
 
     /// Removes at most so many rows of a range. Says how many.
@@ -385,62 +316,5 @@ impl<K: TableKey, V: RowValue> Rows<Table<'_, K, Stored<V>>, K, V> {
         }
         guarded_write(|| self.inner.insert(typed, stored).map(drop))?;
         Ok(true)
-    }
-}
-
-#[cfg(test)]
-mod damage {
-    use super::*;
-
-    impl<K: TableKey, V: RowValue> Rows<Table<'_, K, Stored<V>>, K, V> {
-        fn damaged_rows(&self) -> usize {
-            let mut damaged = 0;
-            let count = &mut |_: &'static str, _: &[u8], stored: Option<&[u8]>| {
-                damaged += usize::from(stored.is_none());
-                Ok::<_, StoreError>(())
-            };
-            self.export(count).expect("read");
-            damaged
-        }
-
-        /// Writes a row of ones, changes every byte of what is stored, one after another, and requires that reading, looking
-        /// and exporting name the table each time.
-        pub(in crate::tables) fn check_that_damage_is_noticed(&mut self) {
-            let ones = [1; 128];
-            let key = (0..128).find(|length| {
-                K::fixed_width().is_none_or(|width| width == *length) && K::parse(&ones[..*length]).is_some()
-            });
-            let key = &ones[..key.expect("a key of ones")];
-            let value = (0..128)
-                .find(|length| V::WIDTH.is_none_or(|width| width == *length) && V::get(&ones[..*length]).is_some());
-            let value = &ones[..value.expect("a value of ones")];
-            let typed = || K::parse(key).expect("a key");
-            self.insert(typed(), V::get(value).expect("a value")).expect("written");
-            let stored = self.inner.get(typed()).expect("read").expect("a row").value().to_vec();
-            assert_eq!(stored.len(), value.len() + CHECKSUM_BYTES);
-            for at in 0..stored.len() {
-                let mut changed = stored.clone();
-                changed[at] ^= 0x10;
-                self.inner.insert(typed(), changed.as_slice()).expect("written");
-                let named = |found: StoreResult<()>| match found {
-                    Err(StoreError::Broken(text)) => text.contains(self.name.name),
-                    Ok(()) | Err(_) => false,
-                };
-                assert!(named(self.get_row(typed()).map(drop)), "{}: byte {at}, found by its key", self.name.name);
-                let first = self.iter().expect("read").next().expect("a row").and_then(|row| row.value().map(drop));
-                assert!(named(first), "{}: byte {at}, found in order", self.name.name);
-                assert_eq!(self.damaged_rows(), 1, "{}: byte {at}, exported", self.name.name);
-                assert!(self.import(key, &changed).is_err(), "{}: byte {at}, imported", self.name.name);
-            }
-            self.remove(typed()).expect("removed");
-            // The same value under another key, as if the key had changed.
-            for at in 0..key.len() {
-                let mut other = key.to_vec();
-                other[at] ^= 0x10;
-                self.inner.insert(K::from_bytes(&other), stored.as_slice()).expect("written");
-                assert_eq!(self.damaged_rows(), 1, "{}: byte {at} of the key", self.name.name);
-                self.remove(K::from_bytes(&other)).expect("removed");
-            }
-        }
     }
 }

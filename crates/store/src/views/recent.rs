@@ -73,7 +73,6 @@ impl Batch<'_> {
 
     /// Writes the time of every thread that this batch touched, and what arrived in them.
     pub(crate) fn settle_threads(&mut self) -> StoreResult<()> {
-        self.write_timeline()?;
         self.note_arrivals()?;
         for thread in std::mem::take(&mut self.touched_threads) {
             self.settle_thread(thread)?;
@@ -123,6 +122,9 @@ impl<V: TableReads> Db<V> {
         }
         if let Some(row) = self.tables.timeline().range(EventStamp::of_event(thread))?.next_back() {
             latest = latest.max(row?.key().stamp().at);
+        }
+        if let Some((key, _)) = self.pending.timeline.range(EventStamp::of_event(thread)).next_back() {
+            latest = latest.max(key.stamp().at);
         }
         Ok(latest)
     }

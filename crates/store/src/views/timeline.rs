@@ -226,11 +226,11 @@ impl Batch<'_> {
                 self.db.with_event(seq, read)?.ok_or_else(|| crate::errors::broken("a message's event"))?
             }
         };
+        self.db.pending.timeline.insert(key, bytes);
         // A rebuild puts all there are.
         if self.db.pending.timeline.len() >= PENDING_ROWS_MAX {
             self.write_timeline()?;
         }
-        self.db.pending.timeline.insert(key, bytes);
         Ok(())
     }
 

@@ -5,8 +5,8 @@ use crate::encode::usage_index;
 use crate::keys::UsageKey;
 use engine::change::RowChange;
 use engine::reads::StoreResult;
-use model::SpaceNo;
 use model::stage::ContentState;
+use model::{AuthorNo, SpaceNo};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -82,5 +82,27 @@ impl Batch<'_> {
         }
         self.shared.used.lock().insert(space, used);
         Ok(used)
+    }
+
+    pub(crate) fn change_usage(
+        &mut self,
+        row_change: RowChange,
+        space: SpaceNo,
+        author: AuthorNo,
+        state: ContentState,
+        len: u64,
+    ) -> StoreResult<()> {
+        let key = UsageKey::new(space, author);
+        let mut usage = self.db.usage_row(&key)?;
+        let slot = &mut usage.by_state[usage_index(state)];
+        *slot = match row_change {
+            RowChange::Put => (slot.0 + 1, slot.1 + len),
+            RowChange::Remove => (slot.0.saturating_sub(1), slot.1.saturating_sub(len)),
+        };
+        self.db.pending.usage.insert(key, usage);
+        if state == ContentState::Processed {
+            self.quota.change(row_change, space, len);
+        }
+        Ok(())
     }
 }

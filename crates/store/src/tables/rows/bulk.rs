@@ -1,0 +1,105 @@
+//! Writing many rows: those that come together fill their pages, where rows that are written one by one leave them half
+//! empty.
+
+use super::Rows;
+use crate::errors::{guarded, guarded_write};
+use crate::keys::TableKey;
+use crate::row_value::{RowValue, Stored};
+use engine::reads::{StoreError, StoreResult};
+use redb::{ReadableTable, Table};
+use std::ops::{Bound, RangeInclusive};
+
+impl<K: TableKey, V: RowValue> Rows<Table<'_, K, Stored<V>>, K, V> {
+    /// Writes rows that sort after all that are there, in their order. They fill their pages, where rows that are written
+    /// one by one leave them half empty.
+    pub fn append<'v>(&mut self, rows: impl IntoIterator<Item = (K, V::Data<'v>)>) -> StoreResult<()>
+    where
+        K: for<'a> redb::Value<SelfType<'a> = K> + Copy,
+    {
+        guarded_write(|| -> Result<(), redb::Error> {
+            let mut end = self.inner.upper_bound_mut(Bound::<K>::Unbounded)?;
+            for (key, value) in rows {
+                self.name.encode::<K, V>(key, &value, &mut self.scratch);
+                end.insert_before(key, self.scratch.as_slice())?;
+            }
+            Ok(end.close()?)
+        })
+    }
+
+    /// Writes rows in their order, in place of any that were there. Those that follow each other without another between
+    /// them go into their pages together, which they fill.
+    pub fn insert_sorted<'v>(&mut self, rows: impl IntoIterator<Item = (K, V::Data<'v>)>) -> StoreResult<()>
+    where
+        K: for<'a> redb::Value<SelfType<'a> = K> + Copy,
+    {
+        let (name, mut stored) = (self.name, Vec::new());
+        self.insert_runs(rows.into_iter().map(move |(key, value)| {
+            name.encode::<K, V>(key, &value, &mut stored);
+            (key, stored.clone())
+        }))
+    }
+
+    fn insert_runs(&mut self, rows: impl Iterator<Item = (K, Vec<u8>)>) -> StoreResult<()>
+    where
+        K: for<'a> redb::Value<SelfType<'a> = K> + Copy,
+    {
+        let mut rows = rows.peekable();
+        guarded_write(|| -> Result<(), redb::Error> {
+            while let Some((first, _)) = rows.peek() {
+                let mut run = self.inner.lower_bound_mut(Bound::Included(*first))?;
+                let mut is_there = true;
+                while let Some((key, stored)) = rows.peek() {
+                    match run.insert_before(*key, stored.as_slice()) {
+                        Ok(()) => is_there = false,
+                        // Another row comes before it, or it is there itself.
+                        Err(redb::CursorError::UnorderedKey) => break,
+                        Err(why) => return Err(why.into()),
+                    }
+                    rows.next();
+                }
+                run.close()?;
+                if is_there && let Some((key, stored)) = rows.next() {
+                    self.inner.insert(key, stored.as_slice())?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Writes the last so many rows of a range again, as they are, so that they fill their pages: rows that come one by
+    /// one leave them half empty.
+    pub fn repack_last(&mut self, range: RangeInclusive<K>, most: usize) -> StoreResult<()>
+    where
+        K: for<'a> redb::Value<SelfType<'a> = K> + Copy,
+    {
+        let read = || -> StoreResult<Vec<(K, Vec<u8>)>> {
+            let rows = guarded(|| self.inner.range(range))?.rev().take(most);
+            rows.map(|row| guarded(|| row).map(|(key, stored)| (key.value(), stored.value().to_vec()))).collect()
+        };
+        let rows = match read() {
+            // Damage there concerns whoever reads it, not whoever writes beside it.
+            Err(StoreError::Broken(_)) => return Ok(()),
+            read => read?,
+        };
+        for (key, _) in &rows {
+            guarded_write(|| self.inner.remove(key).map(drop))?;
+        }
+        self.insert_runs(rows.into_iter().rev())
+    }
+
+    /// Copies the rows of a table into this one, which has none, as they are: damaged ones stay so.
+    pub(in crate::tables) fn copy_from<T: ReadableTable<K, Stored<V>>>(
+        &mut self,
+        from: &Rows<T, K, V>,
+    ) -> StoreResult<()> {
+        let rows = guarded(|| from.inner.iter())?;
+        guarded_write(|| -> Result<(), redb::Error> {
+            let mut end = self.inner.upper_bound_mut(Bound::<K::SelfType<'_>>::Unbounded)?;
+            for row in rows {
+                let (key, stored) = row?;
+                end.insert_before(key.value(), stored.value())?;
+            }
+            Ok(end.close()?)
+        })
+    }
+}
