@@ -80,6 +80,19 @@ fn everything_that_was_stamped_ahead_can_be_changed_at_once() {
 }
 
 #[test]
+fn whoever_is_removed_or_gets_another_role_keeps_what_they_wrote_ahead() {
+    for role in [None, Some(MemberRole::Reader)] {
+        let (home, ..) = home();
+        let (user, random) = ("carol".to_owned(), Box::new([9; 32]));
+        let what = AdminCommand::SetRole { space: home.space, user, role, random };
+        home.core.ask(AdminRequest::by("a test", what), BACK).unwrap();
+        home.core.settle(BACK).unwrap();
+        assert_eq!(texts(&home), ["before", "too early", "I am new"], "{role:?}");
+        assert!(home.core.ask(home.posting("carol", "after it"), AHEAD.plus(2 * 3600 * Nanos::SECOND)).is_err());
+    }
+}
+
+#[test]
 fn what_an_author_wrote_ahead_does_not_take_what_they_write_now_with_it() {
     let (home, ..) = home();
     let lobby = home.core.ask(home.posting("bob", "now"), BACK).unwrap().seq;

@@ -146,3 +146,20 @@ fn a_clock_behind_the_last_run_is_noticed() {
     assert_eq!(node.clock_behind(), Nanos(0));
     node.stop();
 }
+
+#[test]
+fn a_clock_that_somebody_takes_for_right_is_behind_no_more() {
+    let disk = SimDisk::new();
+    let node = start(&disk, &HandClock::at(START));
+    hold(&node, START - SECOND);
+    node.stop();
+    drop(node);
+    let node = start(&disk, &HandClock::at(START - DAY));
+    assert_eq!(node.clock_behind(), Nanos(DAY));
+    node.ask(node::jobs::TrustClock).unwrap();
+    assert_eq!(
+        (node.clock_behind(), node.snapshot().unwrap().greatest_time().unwrap()),
+        (Nanos(0), Nanos(START - DAY))
+    );
+    node.stop();
+}

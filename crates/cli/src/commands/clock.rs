@@ -7,7 +7,7 @@ use crate::formatting::{format_count, format_time, format_time_relative};
 use clap::{Args, Subcommand};
 use model::{Kind, Nanos};
 use node::commands::CommandError;
-use node::jobs::{AheadEvent, SettleAhead, Settled, Settlement, events_ahead};
+use node::jobs::{AheadEvent, SettleAhead, Settled, Settlement, TrustClock, events_ahead};
 use node::{AskError, Clock as _, WriterCore};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -68,7 +68,10 @@ impl fmt::Display for Listed {
         if self.and_more {
             writeln!(f, "there are more; use --limit to list them")?;
         }
-        write!(f, "if the clock is right now, `anteroom clock settle` gives them the right time")
+        if !self.events.iter().any(|event| matches!(event.kind, Kind::Message | Kind::Member)) {
+            return write!(f, "they can be changed at any time; there is nothing to settle");
+        }
+        write!(f, "if the clock is right now, `anteroom clock settle` gives messages and memberships the right time")
     }
 }
 
@@ -85,13 +88,21 @@ struct SettledEvents {
 impl fmt::Display for SettledEvents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let SettledEvents { reissued, purged, unchanged, not_here, refused } = self;
-        write!(f, "{} written again, {purged} deleted", format_count(*reissued, "event"))?;
+        let written = format_count(*reissued, "event");
+        write!(f, "{written} written again in place of the first ones, {purged} deleted")?;
         if *unchanged > 0 {
-            write!(f, "\n{} left as they are: they can be changed at any time", format_count(*unchanged, "event"))?;
+            write!(
+                f,
+                "\n{} of other kinds unchanged: they can be changed at any time",
+                format_count(*unchanged, "event")
+            )?;
         }
         if *not_here > 0 {
             let left = format_count(*not_here, "event");
-            write!(f, "\n{left} left as they are: the key of the author is not here, or the thread is ahead, too")?;
+            write!(
+                f,
+                "\n{left} unchanged: the key of the author is not here, or the thread has a time in the future, too"
+            )?;
         }
         refused.iter().try_for_each(|why| write!(f, "\nleft as it is: {why}"))?;
         Ok(())
@@ -125,7 +136,9 @@ fn settle(context: &Context, purge: bool, is_right: bool) -> Result<SettledEvent
         }
         let events = events_ahead(&*node.snapshot()?, node.now(), SETTLED_MAX)?;
         check_clock(&events, node.now(), is_right)?;
-        return settle_all(&events, purge, |command| node.ask(command));
+        let settled = settle_all(&events, purge, |command| node.ask(command))?;
+        node.ask(TrustClock).map_err(|why| Failure::new(why.to_string(), "try again"))?;
+        return Ok(settled);
     }
     let (store, _lock) = data_folder::open(context, Access::Write)?;
     let (core, now) = (WriterCore::resume(store, context.clock.now()), context.clock.now());
@@ -133,6 +146,7 @@ fn settle(context: &Context, purge: bool, is_right: bool) -> Result<SettledEvent
     check_clock(&events, now, is_right)?;
     let settled = settle_all(&events, purge, |command| core.ask(command, context.clock.now()))?;
     core.settle(context.clock.now())?;
+    core.ask(TrustClock, context.clock.now()).map_err(|why| Failure::new(why.to_string(), "try again"))?;
     Ok(settled)
 }
 
@@ -142,7 +156,8 @@ fn check_clock(events: &[AheadEvent], now: Nanos, is_right: bool) -> Result<(), 
         return Ok(());
     }
     let (events, time) = (format_count(events.len() as u64, "event"), format_time(now.0));
-    Err(Failure::new(format!("it is {time}, and {events} have a later time"), "if that is the right time, pass --yes"))
+    let what = format!("it is {time}, and {events} have a later time, which would be written again or deleted");
+    Err(Failure::new(what, "if that is the right time, pass --yes"))
 }
 
 /// Memberships first: their users write on them again; last, the first memberships end.

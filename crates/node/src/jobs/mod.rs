@@ -5,7 +5,7 @@ mod ahead;
 mod purging;
 pub mod retention;
 
-pub use ahead::{AheadEvent, SettleAhead, Settled, Settlement, events_ahead};
+pub use ahead::{AheadEvent, SettleAhead, Settled, Settlement, TrustClock, events_ahead};
 pub use purging::{PurgeResult, purge};
 
 use engine::reads::{Reads as _, StoreError, StoreResult};

@@ -52,8 +52,6 @@ pub(crate) struct HuntEnd {
 pub(crate) struct NodeInner {
     pub(crate) core: WriterCore,
     pub(crate) clock: WatchedClock,
-    /// The greatest time that was given before the start.
-    greatest_before: Nanos,
     pub(crate) options: NodeOptions,
     pub(crate) queue: CommandQueue,
     pub(crate) wakes: Sender<HuntWake>,
@@ -152,8 +150,8 @@ fn say_what_the_clock_did(now: Nanos, greatest_before: Nanos) {
     if behind >= CLOCK_STEP_MIN {
         tracing::error!(
             seconds = behind / Nanos::SECOND,
-            "the system clock is behind the time at which this node has written last: what was written in between cannot \
-             be changed before the clock is there; check the clock"
+            "the system clock is behind the time at which this node has written last: what was written in between \
+             has a time in the future; check the clock, then see `anteroom clock list`"
         );
     }
     if ahead > DAY {
@@ -175,7 +173,6 @@ impl Node {
         let inner = Arc::new(NodeInner {
             core: WriterCore::resume(store, now),
             clock,
-            greatest_before,
             options,
             queue: CommandQueue::new(options.queue_max),
             wakes,
@@ -233,10 +230,11 @@ impl Node {
         self.inner.clock.jump()
     }
 
-    /// How far the clock is behind the greatest time that was given before the start. What was stamped in between is
+    /// How far the clock is behind the greatest time that was given. What was stamped in between is
     /// ahead of the clock.
     pub fn clock_behind(&self) -> Nanos {
-        let behind = self.inner.greatest_before.minus(self.now().0);
+        let greatest = self.snapshot().and_then(|db| db.greatest_time()).unwrap_or_default();
+        let behind = greatest.minus(self.now().0);
         if behind.0 < CLOCK_STEP_MIN { Nanos(0) } else { behind }
     }
 

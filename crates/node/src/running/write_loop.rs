@@ -70,6 +70,9 @@ fn write_batch(inner: &NodeInner, jobs: &mut VecDeque<Box<dyn QueuedCommand>>) -
             if let Err(fault) = check_in_place(inner) {
                 return after_fault(inner, &fault, jobs);
             }
+            if inner.is_full.swap(false, Ordering::Relaxed) {
+                tracing::info!("there is room again; the node writes");
+            }
             inner.timers.notify(inner.clock.now().0.saturating_sub(began.0));
             publish(inner, commit.position);
             // One at a time: should an answer panic, the others are still there to be answered.
@@ -99,9 +102,6 @@ fn check_room(inner: &NodeInner) -> StoreResult<()> {
     }
     if inner.needs_reopening.load(Ordering::Relaxed) && !reopen(inner) {
         return Err(StoreError::Full);
-    }
-    if inner.is_full.swap(false, Ordering::Relaxed) {
-        tracing::info!("there is room again; the node writes");
     }
     Ok(())
 }

@@ -41,7 +41,7 @@ pub struct Batch<'t> {
     pub(crate) next_refused: u64,
     pub(crate) next_expired: u64,
     pub(crate) next_version: u64,
-    greatest_time: u64,
+    pub(crate) greatest_time: u64,
     held_time_before: u64,
     /// The time that counts for what is held.
     pub(crate) held_time: u64,

@@ -1,5 +1,6 @@
 //! The latest times by which this folder was written.
 
+use crate::database::batch::Batch;
 use crate::database::db::Db;
 use crate::tables::TableReads;
 use engine::reads::StoreResult;
@@ -9,6 +10,14 @@ use model::Nanos;
 pub(super) const GREATEST_TIME: &str = "greatest time";
 /// The greatest time that counted for what is held.
 pub(super) const HELD_TIME: &str = "held time";
+
+impl Batch<'_> {
+    /// Takes the time of this batch for the greatest that was given.
+    pub fn trust_clock(&mut self) {
+        self.greatest_time = 0;
+        self.is_changed = true;
+    }
+}
 
 impl<V: TableReads> Db<V> {
     /// The greatest time at which anything was written here.
