@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::PathBuf;
 
-const VARIABLE: &str = "ANTEROOM_PASSPHRASE";
+pub(crate) const VARIABLE: &str = "ANTEROOM_PASSPHRASE";
 
 /// The options that name a passphrase.
 #[derive(Debug, Default, Args)]
@@ -18,6 +18,11 @@ pub(crate) struct PassphraseSource {
 }
 
 impl PassphraseSource {
+    /// Whether a file is named.
+    pub(crate) fn is_named(&self) -> bool {
+        self.passphrase_file.is_some()
+    }
+
     /// The passphrase, if one is given; a new one has a least length.
     pub(crate) fn read(&self, is_new: bool) -> Result<Option<Passphrase>, Failure> {
         let text = match &self.passphrase_file {
@@ -34,7 +39,7 @@ impl PassphraseSource {
             },
         };
         let what = format!(
-            "a passphrase has at least {PASSPHRASE_CHARS_MIN} letters and at most {PASSPHRASE_BYTES_MAX} bytes"
+            "a passphrase has at least {PASSPHRASE_CHARS_MIN} characters and at most {PASSPHRASE_BYTES_MAX} bytes"
         );
         let passphrase = if is_new { Passphrase::new(&text) } else { Passphrase::of(&text) };
         passphrase.map(Some).ok_or_else(|| Failure::new(what, "choose another passphrase"))

@@ -128,7 +128,7 @@ fn a_bundle_with_keys_moves_a_space_to_another_node_under_a_passphrase() {
     old.home.run(&[words.as_slice(), &["--with-keys"]].concat()).bad(&["under a passphrase only", "--passphrase-file"]);
     old.home
         .run(&[words.as_slice(), &["--with-keys", "--passphrase-file", "short"]].concat())
-        .bad(&["at least 12 letters"]);
+        .bad(&["at least 12 characters"]);
     let said =
         old.home.run(&[words.as_slice(), &["--with-keys", "--passphrase-file", "passphrase"]].concat()).good().out;
     assert!(said.contains("with the keys of 1 space"), "{said}");

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use http::HeaderMap;
+use model::SpaceId;
 use node::commands::AdminCommand;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -50,8 +51,9 @@ pub(crate) async fn run(
         state.administer(&context, AdminCommand::Note("import a bundle", String::new())).await?;
     }
     if command.pointer("/export/with_keys") == Some(&Value::Bool(true)) {
-        let space = command.pointer("/export/space").and_then(Value::as_str).unwrap_or("all spaces");
-        state.note(&context, "export keys", space).await?;
+        let space = command.pointer("/export/space").and_then(|space| SpaceId::deserialize(space).ok());
+        let space = space.map_or("all spaces".to_owned(), |space| space.to_string());
+        state.note(&context, "export keys", &space).await?;
     }
     // It goes on when the client does not wait for it.
     let run = tokio::task::spawn_blocking(move || {

@@ -37,7 +37,7 @@ pub(crate) struct Export {
     after: u64,
     /// Include the keys of the spaces, encrypted with a passphrase, so that the importing node can read and serve them
     ///
-    /// That are the keys that encrypt the events, the name of the space, and its users with their signing keys; not
+    /// These are the keys that encrypt the events, the name of the space, and its users with their signing keys; not
     /// passwords, passkeys and API keys. Give the passphrase with --passphrase-file or ANTEROOM_PASSPHRASE.
     #[arg(long)]
     pub(super) with_keys: bool,
@@ -73,6 +73,9 @@ impl fmt::Display for Answer {
 impl Export {
     /// Reads the passphrase, in the process of whoever asks.
     pub(super) fn read_passphrase(&mut self) -> Result<(), Failure> {
+        if !self.with_keys && self.passphrase_source.is_named() {
+            return Err(Failure::new("a passphrase is for the keys of spaces", "pass --with-keys as well"));
+        }
         if !self.with_keys {
             return Ok(());
         }

@@ -7,6 +7,7 @@ use crate::formatting::{format_count, format_size};
 use crate::passphrase::PassphraseSource;
 use crate::progress::ProgressDisplay;
 use crate::signals::ShutdownSignals;
+use crate::{home_space, welcome_thread};
 use clap::Args;
 use node::Node;
 use node::bundle::{ImportError, ImportProgress, Imported, Passphrase, import};
@@ -37,9 +38,10 @@ pub(crate) struct Import {
     pub(super) passphrase: Option<Passphrase>,
 }
 
+/// What was imported, and whether a passphrase was given.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
-struct Answer(Imported);
+struct Answer(Imported, #[serde(skip)] bool);
 
 impl Import {
     /// Reads the passphrase, in the process of whoever asks.
@@ -54,7 +56,7 @@ impl Import {
             Some(inside) => import(&inside.node, input, self.passphrase.as_ref(), &mut |_| true),
             None => import_into_folder(context, input, total, self.passphrase.as_ref())?,
         };
-        let answer = Answer(imported);
+        let answer = Answer(imported, self.passphrase.is_some());
         if let Err(why) = ended {
             if !context.json {
                 context.print_error(&format!("imported before the error:\n{answer}\n"));
@@ -76,6 +78,10 @@ fn import_into_folder(
     let signals = ShutdownSignals::listen()?;
     let options = context.settings.config.node_options();
     let node = Node::start(store, Arc::new(context.clock), Arc::new(NoSources), options);
+    // What is imported with its keys does not take the place of the node's own space.
+    if passphrase.is_some() && home_space::create_home_space(&node)? {
+        welcome_thread::create_welcome_thread(&node)?;
+    }
     let bar = ProgressDisplay::for_bytes(context.json, "importing", total);
     let mut watch = |progress: ImportProgress| {
         bar.set(progress.bytes);
@@ -114,7 +120,7 @@ impl fmt::Display for Answer {
             ("already stored", imported.known),
             ("contents stored", imported.contents),
             ("contents already stored", imported.contents_known),
-            ("contents that no event refers to", imported.contents_unwanted),
+            ("contents that no readable event refers to", imported.contents_unwanted),
             ("parked after an internal error; run `anteroom verify`", imported.parked),
         ];
         for (what, number) in counts.into_iter().filter(|(_, number)| *number > 0) {
@@ -137,6 +143,9 @@ impl fmt::Display for Answer {
                 (format_count(imported.spaces_adopted, "space"), format_count(imported.users_adopted, "user"));
             let keys = format_count(imported.spaces_with_keys, "space");
             writeln!(f, "keys of {keys} read; {spaces} and {users} are new on this node")?;
+        }
+        if self.1 && imported.spaces_with_keys == 0 {
+            writeln!(f, "the bundle includes no keys: the passphrase was not needed")?;
         }
         if imported.keys_unread > 0 {
             writeln!(f, "the bundle includes keys, which were not read: to read and serve its spaces here, import it")?;

@@ -22,6 +22,7 @@ use node::fetch::hunter::NoSources;
 use node::node_commands::Tick;
 use serde::Serialize;
 use server::{Listener, RunningServer, ServerState, Tls};
+use std::cell::Cell;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -78,9 +79,10 @@ pub(super) fn run(context: &Context) -> CommandResult {
     // A port that is taken is noticed before a folder and its key are made.
     let listeners = Listeners::bind(context)?;
     let made = create_folder_if_new(context)?;
-    start_and_serve(context, &signals, tls, listeners, made.as_ref()).inspect_err(|_| {
-        // The recovery text was made with the folder: whatever went wrong afterwards, it is shown.
-        if let Some(made) = &made {
+    let is_shown = Cell::new(false);
+    start_and_serve(context, &signals, tls, listeners, (made.as_ref(), &is_shown)).inspect_err(|_| {
+        // The recovery text was made with the folder: whatever went wrong before it was shown, it is.
+        if let Some(made) = made.as_ref().filter(|_| !is_shown.get()) {
             output::write_stderr(&format!("{made}\n"));
         }
     })?;
@@ -113,12 +115,12 @@ fn start_and_serve(
     signals: &ShutdownSignals,
     tls: Option<Arc<Tls>>,
     listeners: Listeners,
-    made: Option<&Initialised>,
+    (made, is_shown): (Option<&Initialised>, &Cell<bool>),
 ) -> Result<(), Failure> {
     let (store, _lock) = data_folder::open_compacted(context)?;
     let clock = Arc::new(context.clock);
     let node = Node::start(store, clock, Arc::new(NoSources), context.settings.config.node_options());
-    let served = serve(context, &node, signals, tls, listeners, made);
+    let served = serve(context, &node, signals, tls, listeners, (made, is_shown));
     node.stop();
     served
 }
@@ -130,7 +132,7 @@ fn serve(
     signals: &ShutdownSignals,
     tls: Option<Arc<Tls>>,
     listeners: Listeners,
-    made: Option<&Initialised>,
+    (made, is_shown): (Option<&Initialised>, &Cell<bool>),
 ) -> Result<(), Failure> {
     if home_space::create_home_space(node)? {
         welcome_thread::create_welcome_thread(node)?;
@@ -167,7 +169,8 @@ fn serve(
         made: made.cloned(),
     };
     drop(db);
-    let ended = context.print(&running).and_then(|()| wait_for_shutdown(node, &server, signals));
+    let printed = context.print(&running).inspect(|()| is_shown.set(true));
+    let ended = printed.and_then(|()| wait_for_shutdown(node, &server, signals));
     runtime.block_on(async {
         if let Some(metrics) = metrics {
             metrics.stop().await;

@@ -5,6 +5,7 @@ use super::suggestion::closest_name;
 use super::{Config, DeclaredKey, SECTIONS, Section, Setting};
 use crate::failure::Failure;
 use crate::master_key_source::{self, MasterKeySource};
+use crate::passphrase;
 use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -287,7 +288,7 @@ fn number_variable(section: &Section, setting: &Setting) -> String {
 pub(crate) fn check_variable_name(name: &str) -> Option<String> {
     let numbers = all_settings().map(|(section, setting)| number_variable(section, setting));
     let texts = TEXT_SETTINGS.iter().map(|text| text_variable(text));
-    let others = ["ANTEROOM_CONFIG", master_key_source::VARIABLE].map(str::to_owned);
+    let others = ["ANTEROOM_CONFIG", master_key_source::VARIABLE, passphrase::VARIABLE].map(str::to_owned);
     let known: Vec<String> = numbers.chain(texts).chain(others).collect();
     if !name.starts_with("ANTEROOM_") || known.iter().any(|known| known == name) {
         return None;

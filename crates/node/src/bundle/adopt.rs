@@ -1,21 +1,23 @@
 //! Taking over a space from a bundle that carries its keys: from then on this node serves it.
 //!
 //! Whoever made the bundle may be anybody. A space is taken over only with the key of the identity that founded it, and a
-//! user only with their own key and the membership that was given to it. What is served here already stays as it is.
+//! user only with their own key and a membership that is in force: whoever was removed or erased here does not come back.
+//! What is here already stays as it is.
 
 use super::secrets::SpaceSecrets;
 use crate::commands::names::check_name;
 use crate::writer_command::WriterCommand;
 use ed25519_dalek::SigningKey;
+use engine::protocol::space::counting::acting_role;
 use engine::reads::{Reads as _, SpaceReads as _, StoreError, StoreResult};
 use model::payload::Payload;
-use model::{EventId, Identity, Kind, SpaceId};
+use model::{EventId, Identity, Kind, SpaceId, Stamp};
 use std::collections::BTreeMap;
 use store::Batch;
 use store::shared::api_keys::SigningSecret;
 use store::shared::users::{HostedSpace, User};
 
-/// Takes over a space that is not served here, with those of its users who can be proven.
+/// Takes over a space, or what is new of it, with those of its users who can be proven.
 #[derive(Clone)]
 pub(super) struct AdoptSpace {
     pub(super) secrets: SpaceSecrets,
@@ -51,19 +53,16 @@ impl WriterCommand for AdoptSpace {
         let Some(sealed) = founded_by(batch, space, &hosted.founding, &hosted.keeper)? else {
             return Ok(Adopted::default());
         };
-        if batch.db().is_hosted(space) || check_name(&hosted.name).is_err() || sealed == keys.is_empty() {
-            return Ok(Adopted::default());
+        let mut adopted = Adopted::default();
+        match batch.db().hosted_space(space)? {
+            Some(known) if known.keeper != hosted.keeper || known.founding != hosted.founding => return Ok(adopted),
+            Some(_) => {}
+            None if check_name(&hosted.name).is_err() || sealed == keys.is_empty() => return Ok(adopted),
+            None => {
+                self.host(batch, hosted, keeper, sealed)?;
+                adopted.is_new = true;
+            }
         }
-        if let Some(current) = keys.last().filter(|_| sealed) {
-            batch.add_space_key(*space, *current)?;
-        }
-        batch.add_custodian(&hosted.keeper, keeper)?;
-        let hosted = HostedSpace { name: free_name(batch, &hosted.name)?, sealed, ..hosted.clone() };
-        batch.host_space(space, &hosted)?;
-        let (secret, created_at) = (self.signing_secret, batch.now());
-        batch.keep_signing_key(space, 1, &SigningSecret { secret, created_at, ends_at: None })?;
-        batch.audit(Some(*space), "import", "import a space", &hosted.name)?;
-        let mut adopted = Adopted { is_new: true, users: 0 };
         for user in users {
             if let Some(secret) = own.get(&user.identity)
                 && is_member(batch, space, user)?
@@ -74,6 +73,21 @@ impl WriterCommand for AdoptSpace {
             }
         }
         Ok(adopted)
+    }
+}
+
+impl AdoptSpace {
+    fn host(&self, batch: &mut Batch<'_>, hosted: &HostedSpace, keeper: &[u8; 32], sealed: bool) -> StoreResult<()> {
+        let SpaceSecrets { space, keys, .. } = &self.secrets;
+        if let Some(current) = keys.last().filter(|_| sealed) {
+            batch.add_space_key(*space, *current)?;
+        }
+        batch.add_custodian(&hosted.keeper, keeper)?;
+        let hosted = HostedSpace { name: free_name(batch, &hosted.name)?, sealed, ..hosted.clone() };
+        batch.host_space(space, &hosted)?;
+        let (secret, created_at) = (self.signing_secret, batch.now());
+        batch.keep_signing_key(space, 1, &SigningSecret { secret, created_at, ends_at: None })?;
+        batch.audit(Some(*space), "import", "import a space", &hosted.name)
     }
 }
 
@@ -100,7 +114,7 @@ fn founded_by(batch: &Batch<'_>, space: &SpaceId, founding: &EventId, keeper: &I
     })
 }
 
-/// Whether a user has a fit name, which is nobody else's, and stands on a membership of theirs in the space.
+/// Whether a user has a fit name, which is nobody else's, and stands on a membership of theirs that is in force.
 fn is_member(batch: &Batch<'_>, space: &SpaceId, user: &User) -> StoreResult<bool> {
     let is_taken =
         batch.db().user(space, &user.id)?.is_some() || batch.db().user_name(space, &user.identity)?.is_some();
@@ -113,7 +127,8 @@ fn is_member(batch: &Batch<'_>, space: &SpaceId, user: &User) -> StoreResult<boo
         Some(meta) => batch.db().space_id(meta.space)? == *space,
         None => false,
     };
-    Ok(is_here && membership.member == user.identity)
+    let now = Stamp { at: batch.now(), id: EventId([0xff; 16]) };
+    Ok(is_here && membership.member == user.identity && acting_role(batch.db(), seq, now)?.is_some())
 }
 
 /// The name, or one like it if another space here has it.

@@ -90,6 +90,16 @@ fn a_space_is_taken_over_once_under_a_free_name_with_its_users_and_its_key() {
 }
 
 #[test]
+fn users_who_come_later_are_taken_over_later() {
+    let (secrets, core, _folders) = scene();
+    let mut first = secrets.clone();
+    first.users.clear();
+    assert_eq!(adopt(&core, &first), Adopted { is_new: true, users: 0 });
+    assert_eq!(adopt(&core, &secrets), Adopted { is_new: false, users: 1 });
+    assert_eq!(adopt(&core, &secrets), Adopted::default(), "once");
+}
+
+#[test]
 fn nothing_is_taken_over_without_the_key_of_whoever_founded_it() {
     let (secrets, core, _folders) = scene();
     let keeper = secrets.hosted.as_ref().expect("hosted").keeper;
