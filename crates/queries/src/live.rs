@@ -9,6 +9,6 @@ mod feed;
 mod hub;
 mod subscription;
 
-pub use feed::{end_streams_of_ended_keys, live_event, publish_journal, told_with_its_event};
+pub use feed::{end_streams_of_ended_keys, joined_entries, live_event, publish_journal};
 pub use hub::{ChangedRights, LiveBatch, LiveEvent, LiveHub, Topic};
 pub use subscription::{Recheck, ResumeAfter, StreamItem, Subscription, SubscriptionFilter};

@@ -19,7 +19,7 @@ use model::{Nanos, SpaceId};
 use node::Node;
 use node::node_commands::SaveWebhookProgress;
 use outbound::{OutboundClient, SendError};
-use queries::live::{live_event, told_with_its_event};
+use queries::live::{joined_entries, live_event};
 use queries::sync::lock;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -185,12 +185,9 @@ impl WebhookDispatcher {
             return Ok(WebhookProgress { epoch: latest.epoch, number: progress.number.min(latest.number), ..progress });
         }
         let (is_last, is_empty) = (entries.len() < CHUNK, entries.is_empty());
-        for (number, entry) in entries {
+        for (number, entry) in joined_entries(&entries) {
             // Read when it is sent, so that what was deleted meanwhile is not sent any more.
-            let db = self.node.snapshot()?;
-            let is_told = told_with_its_event(&db, &entry, webhook.progress.number)?.is_some();
-            let event = if is_told { None } else { live_event(&*db, number, &entry)? };
-            drop(db);
+            let event = live_event(&*self.node.snapshot()?, number, &entry)?;
             let is_wanted = |name: &str| webhook.kinds.is_empty() || webhook.kinds.iter().any(|kind| kind == name);
             if let Some(event) = event.filter(|event| is_wanted(event.name)) {
                 let name = format!("{}_{}-{number}", hex::encode(id), latest.epoch);

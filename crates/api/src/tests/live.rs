@@ -107,12 +107,18 @@ async fn long_content_is_told_once_live_and_when_read_again() {
     let long = "x".repeat(5000);
     say(&home, "alice", "t", &long).await;
     say(&home, "alice", "t", "2").await;
+    let mut positions = Vec::new();
     for mut reader in [live, open(&home, "bob", "?thread=t", Some(&before.id)).await] {
         for text in [long.as_str(), "2"] {
             let heard = reader.next().await;
             assert_eq!((heard.name.as_str(), &heard.data["body"]), ("message.created", &json!(text)));
+            positions.push(heard.id);
         }
     }
+    assert_eq!(positions[..2], positions[2..]);
+    // Whoever has heard of it does not hear of its content again.
+    let mut reader = open(&home, "bob", "?thread=t", Some(&positions[0])).await;
+    assert_eq!(reader.next().await.data["body"], "2");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -108,6 +108,21 @@ async fn write(home: &Home, body: &str) {
 }
 
 #[tokio::test]
+async fn long_content_is_sent_once() {
+    let (home, receiver) = (open_home().await, Receiver::new().await);
+    write(&home, "before").await;
+    make(&home, &receiver, json!(["message.created", "message.changed"])).await;
+    let long = "x".repeat(5000);
+    for body in [long.as_str(), "after"] {
+        write(&home, body).await;
+    }
+    for body in [long.as_str(), "after"] {
+        let got = receiver.take(204).await.json();
+        assert_eq!((&got["type"], &got["data"]["body"]), (&json!("message.created"), &json!(body)), "{got}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_not_taken_comes_again_under_the_same_id_and_in_order() {
     let (home, receiver) = (open_home().await, Receiver::new().await);
     write(&home, "before").await;

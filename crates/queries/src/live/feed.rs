@@ -10,9 +10,8 @@ use crate::visibility::{Audience, private_to};
 use engine::reads::{Reads as _, SpaceReads as _};
 use engine::rows::{JournalKind, Meta};
 use model::envelope::Role;
-use model::stage::Stage;
 use model::{EventId, Kind, Nanos, Position, Seq, SpaceNo};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use store::tables::TableReads;
 use store::{Db, JournalEntry};
@@ -64,13 +63,12 @@ impl Outgoing {
 
 /// Publishes the journal entries after one number, up to another.
 pub fn publish_journal<V: TableReads>(db: &Db<V>, hub: &LiveHub, mut from: u64, to: u64) -> Result<(), QueryError> {
-    let begin = from;
     while from < to {
         let mut entries = db.journal(None, from, CHUNK)?;
         let Some((last, _)) = entries.last() else { return Ok(()) };
         from = *last;
         entries.retain(|(number, _)| *number <= to);
-        publish_entries(db, hub, begin, &entries)?;
+        publish_entries(db, hub, &entries)?;
     }
     Ok(())
 }
@@ -78,17 +76,16 @@ pub fn publish_journal<V: TableReads>(db: &Db<V>, hub: &LiveHub, mut from: u64, 
 fn publish_entries<V: TableReads>(
     db: &Db<V>,
     hub: &LiveHub,
-    begin: u64,
     entries: &[(u64, JournalEntry)],
 ) -> Result<(), QueryError> {
     let spaces = hub.spaces();
     let mut heard = Vec::new();
     let mut changed: HashMap<SpaceNo, ChangedRights> = HashMap::new();
-    for (number, entry) in entries.iter().filter(|(_, entry)| spaces.contains(&entry.space)) {
+    for (number, entry) in joined_entries(entries).into_iter().filter(|(_, entry)| spaces.contains(&entry.space)) {
         let Some(meta) = db.event(entry.seq)?.and_then(|row| row.meta) else { continue };
         let rights = changed.entry(entry.space).or_default();
         *rights = std::mem::take(rights).and(rights_of(db, entry.seq, &meta)?);
-        heard.push((*number, entry, meta));
+        heard.push((number, entry, meta));
     }
     // First who may not read any more, then what there is to read.
     for (space, rights) in changed {
@@ -101,10 +98,8 @@ fn publish_entries<V: TableReads>(
     for (number, entry, meta) in heard {
         let topics = hub.topics(entry.space, thread_around(db, entry.seq, &meta)?);
         if !topics.is_empty()
-            && let Some(mut live_event) = live_event(db, number, entry)?
+            && let Some(live_event) = live_event(db, number, &entry)?.map(Arc::new)
         {
-            live_event.told_at = told_with_its_event(db, entry, begin)?;
-            let live_event = Arc::new(live_event);
             topics.into_iter().for_each(|topic| outgoing.add(hub, topic, live_event.clone()));
         }
     }
@@ -143,20 +138,21 @@ fn rights_of<V: TableReads>(db: &Db<V>, seq: Seq, meta: &Meta) -> Result<Changed
     })
 }
 
-/// Where it was told already that content came, to those who are told everything after a number as it is now: with its
-/// event.
-pub fn told_with_its_event<V: TableReads>(
-    db: &Db<V>,
-    entry: &JournalEntry,
-    begin: u64,
-) -> Result<Option<u64>, QueryError> {
-    if entry.kind != JournalKind::Processed {
-        return Ok(None);
-    }
-    Ok(match db.event(entry.seq)?.map(|row| row.stage) {
-        Some(Stage::Applied { position }) if position > begin => Some(position),
-        _ => None,
-    })
+/// The entries as they are told: that an event was applied and that its content came are one, at the latter place. Whoever
+/// has heard of that place has heard of both, and whoever came in between hears of both.
+pub fn joined_entries(entries: &[(u64, JournalEntry)]) -> Vec<(u64, JournalEntry)> {
+    let of_kind = |kind| entries.iter().filter(move |(_, entry)| entry.kind == kind).map(|(_, entry)| entry.seq);
+    let applied: HashSet<Seq> = of_kind(JournalKind::Applied).collect();
+    let processed: HashSet<Seq> = of_kind(JournalKind::Processed).collect();
+    let both = |seq: &Seq| applied.contains(seq) && processed.contains(seq);
+    let told = entries.iter().filter_map(|(number, entry)| match entry.kind {
+        JournalKind::Applied if both(&entry.seq) => None,
+        JournalKind::Processed if both(&entry.seq) => {
+            Some((*number, JournalEntry { kind: JournalKind::Applied, ..*entry }))
+        }
+        _ => Some((*number, *entry)),
+    });
+    told.collect()
 }
 
 /// What an entry says to subscribers, if it says anything to them.

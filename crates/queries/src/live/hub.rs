@@ -41,8 +41,6 @@ pub struct LiveEvent {
     pub thread: Option<Seq>,
     /// Whom it is for.
     pub audience: Audience,
-    /// The position of an entry that told the same to those who heard it.
-    pub told_at: Option<u64>,
     /// Its bytes on the wire, made for the first who receives it.
     encoded: OnceLock<Bytes>,
 }
@@ -56,7 +54,7 @@ impl LiveEvent {
         thread: Option<Seq>,
         audience: Audience,
     ) -> LiveEvent {
-        LiveEvent { position, name, data, thread, audience, told_at: None, encoded: OnceLock::new() }
+        LiveEvent { position, name, data, thread, audience, encoded: OnceLock::new() }
     }
 
     /// Its bytes on the wire. All subscribers share what the first of them encoded.

@@ -1,6 +1,6 @@
 //! One subscription: catching up from the journal, then following its topic.
 
-use super::feed::{BATCH_BYTES_MAX, CHUNK, live_event, thread_of, told_with_its_event};
+use super::feed::{BATCH_BYTES_MAX, CHUNK, joined_entries, live_event, thread_of};
 use super::hub::{ChangedRights, LiveBatch, LiveEvent, LiveHub, Topic};
 use crate::error::QueryError;
 use crate::viewer::Viewer;
@@ -162,17 +162,14 @@ impl Subscription {
     fn read_journal(&mut self) -> Result<(), QueryError> {
         let (db, viewer) = (self.recheck)()?;
         self.viewer = viewer;
-        let begin = self.read_up_to;
-        let entries = db.journal(Some(self.viewer.no), begin, CHUNK)?;
+        let entries = db.journal(Some(self.viewer.no), self.read_up_to, CHUNK)?;
         self.read_up_to = entries.last().map_or(self.catch_up_to, |(number, _)| *number);
         let to = self.catch_up_to;
         let (mut found, mut bytes) = (Vec::new(), 0);
-        for (number, entry) in entries.iter().filter(|(number, _)| *number <= to) {
+        let told: Vec<_> = entries.into_iter().filter(|(number, _)| *number <= to).collect();
+        for (number, entry) in &joined_entries(&told) {
             let is_of_another_thread = self.thread.is_some() && thread_of(&db, entry)? != self.thread;
-            if !is_of_another_thread
-                && told_with_its_event(&db, entry, begin)?.is_none()
-                && let Some(event) = live_event(&db, *number, entry)?
-            {
+            if !is_of_another_thread && let Some(event) = live_event(&db, *number, entry)? {
                 bytes += event.data.len();
                 found.push(Arc::new(event));
             }
@@ -209,10 +206,7 @@ impl Subscription {
     }
 
     fn is_wanted(&self, event: &LiveEvent) -> bool {
-        // Whoever came after the event itself has not been told that its content is there.
-        let is_told = event.told_at.is_some_and(|position| position > self.catch_up_to);
-        !is_told
-            && self.viewer.may_receive(&event.audience)
+        self.viewer.may_receive(&event.audience)
             && (!self.only_concerning_viewer || self.viewer.is_concerned(&event.audience))
     }
 }
