@@ -8,12 +8,13 @@ use engine::chains;
 use engine::fetch::{self, DomainLimits};
 use engine::reads::Reads as _;
 use engine::rows::Origin;
-use model::{Group, Kind, Nanos, Need};
+use model::{Envelope, EventId, Group, Kind, Nanos, Need};
 use node::fetch::hunter::{FetchError, FetchOrder, Fetched, Hunter, NoSources, SourceClient, SourceDirectory};
 use node::node_commands::{Arrive, EndHunt, RestGroup, WakeGroups};
 use node::{Clock, Node, NodeOptions, WriterCore};
 use std::sync::Arc;
 use std::time::Duration;
+use store::tables::TableReads as _;
 use store::{MasterKey, Store, StoreOptions};
 
 #[derive(Debug)]
@@ -188,4 +189,60 @@ fn a_group_whose_end_cannot_be_written_rests_and_is_hunted_again() {
     assert_eq!(hunt(&mut hunter, wake_at), Some(group.clone()));
     hunter.settled(&group, true, wake_at);
     assert!(hunter.wake_at(&db, wake_at).unwrap().is_none(), "the schedule alone says when");
+}
+
+/// A post by an author that names a parent.
+fn post_after(seed: u8, parent: EventId) -> (EventId, Vec<u8>, Vec<u8>) {
+    let key = ed25519_dalek::SigningKey::from_bytes(&[seed; 32]);
+    let identity = model::Identity(key.verifying_key().to_bytes());
+    let mut envelope = Envelope::new(Kind::Post, Nanos(BEGINNING), model::crypto::public_space(&identity), identity);
+    let content = br#"{"text":"hi"}"#.to_vec();
+    envelope.parents = [parent, EventId::ZERO];
+    envelope.content_len = content.len() as u64;
+    envelope.content_hash = model::crypto::content_hash(&content);
+    let blob = model::Blob::plain(&envelope.sign(&key).unwrap()).unwrap();
+    (blob.id(), blob.bytes().to_vec(), content)
+}
+
+#[test]
+fn a_parent_that_is_here_by_another_author_is_not_asked_for() {
+    let options = StoreOptions { cache_bytes: 4 << 20, reserve_bytes: 0, ..StoreOptions::default() };
+    let store = Store::open(Arc::new(SimDisk::new()), MasterKey::new(&[1; 32]), options).unwrap();
+    let (core, now) = (WriterCore::new(store), FixedClock.now());
+    let arrive = |(_, blob, content): (EventId, Vec<u8>, Vec<u8>)| {
+        let (keys, policy) = (core.store().keys().clone(), *core.store().policy());
+        let arrival = chains::receive_blob(&*keys, &policy, blob, Some(content), Origin::Import).unwrap();
+        core.ask(Arrive(Box::new(arrival)), now).unwrap();
+    };
+    let parent = post_after(1, EventId::ZERO);
+    arrive(post_after(2, parent.0));
+    let mut hunter = Hunter::new(DomainLimits::default());
+    let due = now.plus(Nanos::SECOND);
+    assert_eq!(orders(&mut hunter, &core, 1, due, 9), ["ask here/0"], "it is not here");
+    arrive(parent);
+    assert_eq!(orders(&mut hunter, &core, 1, due, 9), ["ended"]);
+    let db = core.store().snapshot().unwrap();
+    assert_eq!(db.schedule().unwrap(), []);
+    assert!(db.tables().gaps().is_empty().unwrap(), "and what was wanted is forgotten");
+}
+
+#[test]
+fn a_source_that_appears_while_a_group_is_let_rest_is_not_missed() {
+    let core = waiting_node();
+    let (mut hunter, now) = (Hunter::new(DomainLimits::default()), FixedClock.now());
+    let db = core.store().snapshot().unwrap();
+    let ordered = hunter.take_orders(&db, &NoSources, now, 9).unwrap();
+    drop(db);
+    // It is looked for among those that rest, where it is not yet.
+    hunter.sources_changed();
+    assert_eq!(orders(&mut hunter, &core, 1, now, 9), [""; 0]);
+    for order in ordered {
+        assert_eq!(follow(&mut hunter, &core, 1, order, now), "rest");
+    }
+    assert_eq!(orders(&mut hunter, &core, 1, now, 9), ["wake"]);
+    // One that cannot be woken now is looked at again after a while.
+    hunter.waking_failed(now);
+    let db = core.store().snapshot().unwrap();
+    let at = hunter.wake_at(&db, now).unwrap();
+    assert!(at.is_some_and(|at| at <= now.plus(60 * Nanos::SECOND)), "{at:?}");
 }

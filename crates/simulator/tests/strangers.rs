@@ -152,3 +152,23 @@ fn who_comes_and_goes_in_one_batch_leaves_no_number() {
     assert_eq!(numbers(&core), (1, 1));
     check(&core, NOW);
 }
+
+#[test]
+fn a_space_keeps_its_number_while_content_of_it_is_kept() {
+    let core = empty();
+    let author = Author::new(1);
+    let place = Wrapping { space: author.home(), key: None };
+    let references = [(Role::Authority, EventId([8; 16])), (Role::Thread, EventId([9; 16]))];
+    let long = format!(r#"{{"text":"{}"}}"#, "x".repeat(5000));
+    let text = EventText::new(Kind::Message, BEGINNING, &references, long.as_bytes());
+    assert!(matches!(arrive(&core, &write(&author, &place, 1024, text), NOW), Outcome::Held(..)));
+    let later = NOW.plus(40 * DAY);
+    core.ask(Tick, later).unwrap();
+    assert_eq!(numbers(&core), (1, 0), "what is known of its content is kept for a while");
+    check(&core, later);
+    for _ in 0..2 {
+        core.ask(Collect, later.plus(40 * DAY)).unwrap();
+    }
+    assert_eq!(numbers(&core), (0, 0));
+    check(&core, later.plus(40 * DAY));
+}
