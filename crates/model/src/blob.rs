@@ -100,9 +100,10 @@ pub struct Blob {
     id: EventId,
 }
 
-/// Where the content's hash stands in a blob that anyone can read: after its form, and after the fields of the envelope
-/// that have a fixed length.
-pub const PLAIN_HASH_AT: usize = 1 + 2 + 2 + 8 + SpaceId::LEN + 32 + KeyId::LEN + 2 * EventId::LEN + 16 + 8;
+/// Where the time stands in a blob that anyone can read: after its form, and the version, flags and kind of its envelope.
+pub const PLAIN_TIME_AT: usize = 1 + 2 + 2;
+/// Where the content's hash stands in a blob that anyone can read: after the other fields that have a fixed length.
+pub const PLAIN_HASH_AT: usize = PLAIN_TIME_AT + 8 + SpaceId::LEN + 32 + KeyId::LEN + 2 * EventId::LEN + 16 + 8;
 
 impl Blob {
     /// Reads the form of these bytes and computes the event id. Nothing is decrypted or verified. This is what comes in
@@ -120,13 +121,17 @@ impl Blob {
         if bytes.len() > BLOB_BYTES_MAX {
             return Err(BadBlob::Long);
         }
-        let form = parse_form(&bytes)?;
-        let id = match form {
-            BlobForm::Plain | BlobForm::Sealed { .. } | BlobForm::Addressed { .. } => event_id(&bytes),
-            #[cfg(feature = "simulation")]
-            BlobForm::Probe => crate::probe::ProbeStatement::read(&bytes).map_err(|_| BadBlob::Short)?.id().short(),
-        };
+        let (form, id) = (parse_form(&bytes)?, Blob::id_of(&bytes)?);
         Ok(Blob { bytes, form, id })
+    }
+
+    /// The id of the event in these bytes.
+    pub fn id_of(bytes: &[u8]) -> Result<EventId, BadBlob> {
+        Ok(match parse_form(bytes)? {
+            BlobForm::Plain | BlobForm::Sealed { .. } | BlobForm::Addressed { .. } => event_id(bytes),
+            #[cfg(feature = "simulation")]
+            BlobForm::Probe => crate::probe::ProbeStatement::read(bytes).map_err(|_| BadBlob::Short)?.id().short(),
+        })
     }
 
     /// What the outside of these bytes tells, without computing the id.

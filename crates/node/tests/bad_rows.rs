@@ -7,10 +7,11 @@ use anteroom_node::commands::{UserCommand, message_content};
 use anteroom_node::node_commands::{Arrive, Collect, Purge, Tick};
 use anteroom_node::{WriterCore, pipeline};
 use common::{Home, NOW, edit, message, react};
-use engine::reads::StoreError;
+use engine::reads::{Reads as _, StoreError};
 use engine::rows::Origin;
 use model::blob::Blob;
-use model::{Envelope, EventId, Identity, Kind, Nanos, Reference, Role};
+use model::stage::Stage;
+use model::{Envelope, EventId, Identity, Kind, Nanos, Reference, Role, Seq};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -141,6 +142,10 @@ fn one_bad_row_of_any_table_does_not_stop_the_writer() {
         if let Err(why) = work(&core, &home) {
             stopped.push(format!("{table}: {why}"));
         }
+        // What was queued is done, whatever the queue says.
+        let db = core.store().snapshot().unwrap();
+        let is_ready = |seq: &Seq| matches!(db.event(*seq), Ok(Some(row)) if row.stage == Stage::Ready);
+        assert_eq!(db.event_numbers().map(Seq).find(is_ready), None, "{table}");
     }
     assert!(stopped.is_empty(), "{}", stopped.join("\n"));
 }

@@ -5,14 +5,15 @@
 mod common;
 
 use anteroom_node::AskError;
-use anteroom_node::commands::{CommandError, NameOrId, UserCommand, is_deleted};
+use anteroom_node::commands::{AdminCommand, CommandError, NameOrId, UserCommand, is_deleted};
 use anteroom_node::jobs::PurgeResult;
 use anteroom_node::node_commands::Purge;
 use common::{Answer, Home, NOW, edit, message, react};
 use engine::access::Decision;
 use engine::reads::{Reads as _, SpaceReads as _};
 use model::stage::ContentState;
-use model::{EventId, Seq, Stamp};
+use model::{EventId, Nanos, Seq, Stamp};
+use store::shared::retention::Retention;
 
 fn is_refused_as_deleted(answer: &Answer) -> bool {
     matches!(answer, Err(AskError::Refused(CommandError::Deleted)))
@@ -137,4 +138,21 @@ fn a_space_keeps_the_content_of_its_founding_and_what_is_empty_is_not_purged() {
     let purge = Purge { space: home.space, targets: vec![founding, membership], audit_name: "a test".to_owned() };
     let purged = home.core.ask(purge, NOW).unwrap();
     assert!(purged.iter().all(|(_, result)| matches!(result, PurgeResult::Nothing(_))), "{purged:?}");
+}
+
+#[test]
+fn retention_counts_what_is_posted_in_the_same_commit() {
+    let home = Home::new();
+    let one = home.post("ada", "one");
+    let rule = Retention { count: Some(1), ..Retention::default() };
+    home.administer(AdminCommand::Retain(home.space, None, Some(rule)));
+    home.core.settle(NOW).unwrap();
+    // The rule is due with the commit that brings the second message.
+    let later = NOW.plus(3 * 24 * 3600 * Nanos::SECOND);
+    let two = home.core.ask(home.posting("ada", "two"), later).unwrap().shown;
+    home.core.settle(later).unwrap();
+    let db = home.core.store().snapshot().unwrap();
+    let state = |id| db.event(db.seq(&id).unwrap().unwrap()).unwrap().unwrap().content;
+    assert!(matches!(state(one), ContentState::Deleted { .. }), "{:?}", state(one));
+    assert_eq!(state(two), ContentState::Processed);
 }

@@ -218,9 +218,9 @@ fn a_parent_that_is_here_by_another_author_is_not_asked_for() {
     arrive(post_after(2, parent.0));
     let mut hunter = Hunter::new(DomainLimits::default());
     let due = now.plus(Nanos::SECOND);
-    assert_eq!(orders(&mut hunter, &core, 1, due, 9), ["ask here/0"], "it is not here");
+    assert_eq!(orders(&mut hunter, &core, 2, due, 1), ["ask here/0"], "it is not here");
     arrive(parent);
-    assert_eq!(orders(&mut hunter, &core, 1, due, 9), ["ended"]);
+    assert_eq!(orders(&mut hunter, &core, 2, due, 1), ["ended"], "nobody else is asked");
     let db = core.store().snapshot().unwrap();
     assert_eq!(db.schedule().unwrap(), []);
     assert!(db.tables().gaps().is_empty().unwrap(), "and what was wanted is forgotten");

@@ -127,8 +127,7 @@ fn is_member(batch: &Batch<'_>, space: &SpaceId, user: &User) -> StoreResult<boo
         Some(meta) => batch.db().space_id(meta.space)? == *space,
         None => false,
     };
-    let now = Stamp { at: batch.now(), id: EventId([0xff; 16]) };
-    Ok(is_here && membership.member == user.identity && acting_role(batch.db(), seq, now)?.is_some())
+    Ok(is_here && membership.member == user.identity && acting_role(batch.db(), seq, Stamp::LAST)?.is_some())
 }
 
 /// The name, or one like it if another space here has it.

@@ -6,11 +6,11 @@ use super::varint::{get_number, get_varint, put_varint};
 use crate::at_rest::Inline;
 use engine::reads::StoreResult;
 use engine::rows::{EventKind, EventRow, Meta};
-use model::blob::PLAIN_HASH_AT;
+use model::blob::{PLAIN_HASH_AT, PLAIN_TIME_AT};
 use model::payload::MemberRole;
 use model::reader::{ByteReader, TooShort};
 use model::stage::{ContentState, Stage};
-use model::{AuthorNo, ContentHash, EventId, Need, Seq, SpaceNo, Stamp};
+use model::{AuthorNo, Blob, ContentHash, Nanos, Need, Seq, SpaceNo, Stamp};
 
 /// The first byte of every row, so that its form may change.
 const ROW_VERSION: u8 = 1;
@@ -27,8 +27,8 @@ const FLAG_AT_REST: u8 = 8;
 const WHY_BYTES_MAX: usize = 500;
 /// The event gives a role, which is said.
 const FLAG_GRANTS: u8 = 16;
-/// The hash of the content stands in the blob, and is not said again.
-const FLAG_HASH_IN_BLOB: u8 = 32;
+/// The time and the hash of the content stand in the blob, and are not said again.
+const FLAG_IN_BLOB: u8 = 32;
 
 /// An event's row as it is kept: the row, its blob, its inline content.
 pub(crate) fn encode_event(row: &EventRow, blob: &[u8], inline: Option<&Inline<'_>>) -> Vec<u8> {
@@ -39,17 +39,20 @@ pub(crate) fn encode_event(row: &EventRow, blob: &[u8], inline: Option<&Inline<'
     flags |= if row.meta.is_some() { FLAG_OPENED } else { 0 };
     flags |= if row.meta.as_ref().is_some_and(|meta| meta.counts) { FLAG_COUNTS } else { 0 };
     flags |= if row.meta.as_ref().is_some_and(|meta| meta.grants.is_some()) { FLAG_GRANTS } else { 0 };
-    let is_in_blob = row.meta.as_ref().is_some_and(|meta| hash_in(blob) == Some(&meta.content_hash.0));
-    flags |= if is_in_blob { FLAG_HASH_IN_BLOB } else { 0 };
+    let is_in_blob = row.meta.as_ref().is_some_and(|meta| said_in(blob) == Some((meta.at, meta.content_hash)));
+    flags |= if is_in_blob { FLAG_IN_BLOB } else { 0 };
+    // The id is the hash of the blob.
     out.extend([ROW_VERSION, flags]);
-    out.extend(row.id.0);
     put_origin(row.origin, &mut out);
     out.extend(row.received_at.0.to_be_bytes());
     encode_stage(&row.stage, &mut out);
     encode_state(row.content, &mut out);
     if let Some(meta) = &row.meta {
         encode_meta(meta, &mut out);
-        out.extend((!is_in_blob).then_some(meta.content_hash.0).into_iter().flatten());
+        if !is_in_blob {
+            out.extend(meta.at.0.to_be_bytes());
+            out.extend(meta.content_hash.0);
+        }
     }
     put_varint(blob.len() as u64, &mut out);
     out.extend(blob);
@@ -100,7 +103,6 @@ fn encode_meta(meta: &Meta, out: &mut Vec<u8>) {
     let (protocol, kind) = meta.kind.to_code();
     out.push(protocol);
     out.extend(kind.to_be_bytes());
-    out.extend(meta.at.0.to_be_bytes());
     put_varint(u64::from(meta.space.0), out);
     put_varint(u64::from(meta.author.0), out);
     let links = if meta.authority.is_some() { LINK_AUTHORITY } else { 0 };
@@ -112,9 +114,11 @@ fn encode_meta(meta: &Meta, out: &mut Vec<u8>) {
     put_varint(meta.content_len, out);
 }
 
-/// Where a blob that anyone can read has the hash of its content.
-fn hash_in(blob: &[u8]) -> Option<&[u8; 32]> {
-    blob.get(PLAIN_HASH_AT..)?.first_chunk()
+/// What a blob that anyone can read says of its time and the hash of its content.
+fn said_in(blob: &[u8]) -> Option<(Nanos, ContentHash)> {
+    let at = blob.get(PLAIN_TIME_AT..)?.first_chunk()?;
+    let hash = blob.get(PLAIN_HASH_AT..)?.first_chunk()?;
+    Some((Nanos(u64::from_be_bytes(*at)), ContentHash(*hash)))
 }
 
 /// The parts of an event's row, borrowed from its bytes.
@@ -134,7 +138,6 @@ fn decode_parts(bytes: &[u8]) -> Result<EventParts<'_>, TooShort> {
         return Err(TooShort);
     }
     let flags = reader.u8()?;
-    let id = EventId(reader.array()?);
     let origin = get_origin(&mut reader)?;
     let received_at = reader.nanos()?;
     let stage = decode_stage(&mut reader)?;
@@ -143,10 +146,11 @@ fn decode_parts(bytes: &[u8]) -> Result<EventParts<'_>, TooShort> {
     let length = usize::try_from(get_varint(&mut reader)?).map_err(|_| TooShort)?;
     let blob = reader.bytes(length)?;
     if let Some(meta) = &mut meta
-        && flags & FLAG_HASH_IN_BLOB != 0
+        && flags & FLAG_IN_BLOB != 0
     {
-        meta.content_hash = ContentHash(*hash_in(blob).ok_or(TooShort)?);
+        (meta.at, meta.content_hash) = said_in(blob).ok_or(TooShort)?;
     }
+    let id = Blob::id_of(blob).map_err(|_| TooShort)?;
     let is_at_rest = flags & FLAG_AT_REST != 0;
     let inline = (flags & FLAG_INLINE != 0).then(|| Inline { bytes: reader.rest().into(), is_at_rest });
     let row = EventRow { id, stage, content, has_inline: inline.is_some(), origin, received_at, meta };
@@ -189,10 +193,20 @@ fn decode_state(reader: &mut ByteReader<'_>) -> Result<ContentState, TooShort> {
 fn decode_meta(reader: &mut ByteReader<'_>, flags: u8) -> Result<Meta, TooShort> {
     let (protocol, kind) = (reader.u8()?, reader.u16()?);
     let kind = EventKind::from_code(protocol, kind).ok_or(TooShort)?;
-    let (at, space, author) = (reader.nanos()?, SpaceNo(get_number(reader)?), AuthorNo(get_number(reader)?));
+    let (space, author) = (SpaceNo(get_number(reader)?), AuthorNo(get_number(reader)?));
     let links = reader.u8()?;
     let mut link = |flag| if links & flag == 0 { Ok(None) } else { get_varint(reader).map(|number| Some(Seq(number))) };
     let (authority, subject) = (link(LINK_AUTHORITY)?, link(LINK_SUBJECT)?);
+    let grants = match flags & FLAG_GRANTS {
+        0 => None,
+        _ => Some(MemberRole::from_code(reader.u8()?).ok_or(TooShort)?),
+    };
+    let content_len = get_varint(reader)?;
+    // Where the blob says it, it is read with that.
+    let (at, content_hash) = match flags & FLAG_IN_BLOB {
+        0 => (reader.nanos()?, ContentHash(reader.array()?)),
+        _ => (Nanos(0), ContentHash([0; 32])),
+    };
     Ok(Meta {
         kind,
         at,
@@ -200,16 +214,9 @@ fn decode_meta(reader: &mut ByteReader<'_>, flags: u8) -> Result<Meta, TooShort>
         author,
         authority,
         subject,
-        grants: match flags & FLAG_GRANTS {
-            0 => None,
-            _ => Some(MemberRole::from_code(reader.u8()?).ok_or(TooShort)?),
-        },
+        grants,
         counts: flags & FLAG_COUNTS != 0,
-        content_len: get_varint(reader)?,
-        content_hash: match flags & FLAG_HASH_IN_BLOB {
-            0 => ContentHash(reader.array()?),
-            // It is read with the blob.
-            _ => ContentHash([0; 32]),
-        },
+        content_len,
+        content_hash,
     })
 }

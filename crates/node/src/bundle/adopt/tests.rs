@@ -34,11 +34,18 @@ fn found(core: &WriterCore, random: u8) -> SpaceId {
 
 /// A space with a user, as a bundle tells it, and a node that has its events and keys.
 fn scene() -> (SpaceSecrets, WriterCore, [tempfile::TempDir; 2]) {
+    scene_with(&[Some(MemberRole::Member)])
+}
+
+/// The same, with a user who was given these roles.
+fn scene_with(roles: &[Option<MemberRole>]) -> (SpaceSecrets, WriterCore, [tempfile::TempDir; 2]) {
     let folders = [tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder")];
     let (here, there) = (open(&folders[0], 1), open(&folders[1], 2));
     let space = found(&here, 3);
-    let (user, role, random) = ("alice".to_owned(), Some(MemberRole::Member), Box::new([9; 32]));
-    administer(&here, AdminCommand::SetRole { space, user, role, random });
+    for role in roles {
+        let (user, role, random) = ("alice".to_owned(), *role, Box::new([9; 32]));
+        administer(&here, AdminCommand::SetRole { space, user, role, random });
+    }
     let db = here.store().snapshot().expect("a snapshot");
     let mut parts = Vec::new();
     let take = &mut |part| {
@@ -97,6 +104,13 @@ fn users_who_come_later_are_taken_over_later() {
     assert_eq!(adopt(&core, &first), Adopted { is_new: true, users: 0 });
     assert_eq!(adopt(&core, &secrets), Adopted { is_new: false, users: 1 });
     assert_eq!(adopt(&core, &secrets), Adopted::default(), "once");
+}
+
+#[test]
+fn whoever_was_removed_is_not_taken_over() {
+    let (secrets, core, _folders) = scene_with(&[Some(MemberRole::Member), None]);
+    assert_eq!(secrets.users.len(), 1);
+    assert_eq!(adopt(&core, &secrets), Adopted { is_new: true, users: 0 });
 }
 
 #[test]
