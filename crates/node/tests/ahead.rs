@@ -130,7 +130,11 @@ fn only_what_comes_right_after_something_ahead_does_not_wait() {
     drop(db);
     let is_held = |outcome: Outcome| matches!(outcome, Outcome::Held(..));
     assert!(is_held(edit_at(&home, early, at.plus(2 * Nanos::SECOND))), "two seconds after it");
-    assert!(!is_held(edit_at(&home, early, at.plus(1))), "right after it");
+    assert!(!is_held(edit_at(&home, early, at.plus(Nanos::SECOND))), "right after it");
+    assert!(!is_held(edit_at(&home, early, at.plus(Nanos::SECOND + 500))), "and after that");
+    let before = BACK.plus(400 * Nanos::SECOND);
+    let now = home.core.ask(home.posting("bob", "now"), BACK).unwrap().shown;
+    assert!(is_held(edit_at(&home, now, before)), "before something that is ahead, not after it");
     // Nobody gets ahead five minutes at a time.
     let soon = BACK.plus(300 * Nanos::SECOND - 1);
     let now = home.core.ask(home.posting("bob", "now"), BACK).unwrap().shown;

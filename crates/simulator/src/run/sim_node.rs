@@ -1,6 +1,7 @@
 //! A simulated node: opening it, asking it, and checking what it holds.
 
 use super::{MASTER, SimNode};
+use crate::protocol::space::cast::MadeEvent;
 use crate::protocol::space::reference::ReferenceModel;
 use crate::protocol::space::world::World;
 use crate::requests::{SimReply, SimRequest};
@@ -161,5 +162,25 @@ impl SimNode {
             return Err(format!("node {}: files {on_disk:?}, rows speak of {files:?}", self.index));
         }
         Ok(())
+    }
+}
+
+impl SimNode {
+    /// Whether an event comes within a second of another of its space that is applied here, and is itself ahead of a time.
+    pub(super) fn follows_what_is_ahead(&self, world: &World, made: &MadeEvent, bound: u64) -> bool {
+        let Some(db) = self.core.as_ref().and_then(|core| core.store().snapshot().ok()) else { return true };
+        let is_applied = |id: &EventId| {
+            let row = db.seq(id).ok().flatten().and_then(|seq| db.event(seq).ok().flatten());
+            row.is_some_and(|row| row.is_applied())
+        };
+        let at = made.envelope.created_at.0;
+        let is_followed = |other: &&MadeEvent| {
+            let before = other.envelope.created_at.0;
+            other.id != made.id
+                && other.envelope.space == made.envelope.space
+                && (bound + 1..=at).contains(&before)
+                && at - before <= Nanos::SECOND
+        };
+        world.events.iter().filter(is_followed).any(|other| is_applied(&other.id))
     }
 }

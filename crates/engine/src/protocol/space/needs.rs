@@ -48,7 +48,8 @@ fn follows_what_is_ahead<R: Reads>(
     found: &[AppliedReference],
 ) -> StoreResult<bool> {
     let bound = context.now.plus(context.policy.future_nanos);
-    let is_followed = |at: Nanos| at > bound && envelope.created_at <= at.plus(FOLLOWS_NANOS);
+    let created = envelope.created_at;
+    let is_followed = |at: Nanos| at > bound && (at..=at.plus(FOLLOWS_NANOS)).contains(&created);
     let mut times = found.iter().filter_map(|reference| reference.row.meta.as_ref()).map(|meta| meta.at);
     if times.any(is_followed) {
         return Ok(true);
