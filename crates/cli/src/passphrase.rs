@@ -42,6 +42,7 @@ impl PassphraseSource {
             "a passphrase has at least {PASSPHRASE_CHARS_MIN} characters and at most {PASSPHRASE_BYTES_MAX} bytes"
         );
         let passphrase = if is_new { Passphrase::new(&text) } else { Passphrase::of(&text) };
-        passphrase.map(Some).ok_or_else(|| Failure::new(what, "choose another passphrase"))
+        let what_to_do = if is_new { "choose another passphrase" } else { "pass the one that was given to export" };
+        passphrase.map(Some).ok_or_else(|| Failure::new(what, what_to_do))
     }
 }

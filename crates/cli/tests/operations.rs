@@ -224,7 +224,7 @@ fn with_the_disk_below_its_reserve_a_node_reads_and_is_backed_up() {
     let sent = send(&format!("{}/{path}", served.url), &key, Some(json!({ "body": "before" })), None);
     assert_eq!(sent.unwrap().0, 201);
     served.home.write("full.toml", b"[store]\nmin_free_disk_mib = 1048576\n");
-    let served = Served::start(served.kill(), &["--config", "full.toml"]);
+    let mut served = Served::start(served.kill(), &["--config", "full.toml"]);
     let url = format!("{}/{path}", served.url);
     let (status, problem) = send(&url, &key, Some(json!({ "body": "after" })), None).unwrap();
     assert_eq!(
@@ -238,6 +238,10 @@ fn with_the_disk_below_its_reserve_a_node_reads_and_is_backed_up() {
     let new = ["--data-dir", "new", "--master-key", "anteroom-data/master.key"];
     served.home.run(&[new.as_slice(), &["restore", "full.backup"]].concat()).good();
     served.home.run(&[new.as_slice(), &["verify"]].concat()).good();
+    // A folder that is gone is not taken for a full disk.
+    std::fs::rename(served.home.data(), served.home.path().join("moved")).unwrap();
+    served.wait_for("the data folder is not in its place");
+    assert_eq!(served.exit_code(), Some(1));
 }
 
 #[test]

@@ -65,8 +65,9 @@ impl ExportError {
     }
 }
 
-/// Writes everything kept that fits the options: events by the order of their arrival, in whatever stage they are, then
-/// the contents they refer to that are here. With a passphrase the keys of the spaces come first, under it. Tells the numbers so far after each page of events.
+/// Writes everything kept that fits the options: events by the order of their arrival, in whatever stage they are,
+/// then the contents they refer to that are here. With a passphrase the keys of the spaces come first, under it.
+/// Tells the numbers so far after each page of events.
 pub fn export(
     db: &Db<Snapshot>,
     options: ExportOptions,

@@ -82,7 +82,8 @@ impl ImportError {
 }
 
 /// Imports a bundle into a running node. The function that watches is told how far it is after each record, and says
-/// whether to go on. With a passphrase the spaces whose keys the bundle carries are taken over. Answers with what became of the records, and whether that was all of them.
+/// whether to go on. With a passphrase the spaces whose keys the bundle carries are taken over. Answers with what
+/// became of the records, and whether that was all of them.
 pub fn import(
     node: &Node,
     input: impl Read,

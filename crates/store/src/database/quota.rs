@@ -106,3 +106,22 @@ impl Batch<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::reads::StoreError;
+
+    #[test]
+    fn what_is_known_follows_commits_and_is_forgotten_when_one_fails() {
+        let (used, space) = (SpaceUse::default(), SpaceNo(1));
+        used.add(BTreeMap::from([(space, 5)]));
+        assert_eq!(used.lock().get(&space), None, "what nobody asked about is not summed");
+        used.lock().insert(space, 10);
+        used.add(BTreeMap::from([(space, -4)]));
+        assert_eq!(used.forget_unless(Ok(())), Ok(()));
+        assert_eq!(used.lock().get(&space), Some(&6));
+        assert_eq!(used.forget_unless::<()>(Err(StoreError::Full)), Err(StoreError::Full));
+        assert_eq!(used.lock().get(&space), None);
+    }
+}

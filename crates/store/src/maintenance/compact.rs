@@ -127,8 +127,12 @@ mod tests {
     const MIB: usize = 1 << 20;
 
     fn open(folder: &Path) -> Store {
+        open_with_reserve(folder, 0)
+    }
+
+    fn open_with_reserve(folder: &Path, reserve_bytes: u64) -> Store {
         let disk = Arc::new(FolderDisk::new(folder).expect("a folder"));
-        let options = StoreOptions { cache_bytes: 16 << 20, ..StoreOptions::default() };
+        let options = StoreOptions { cache_bytes: 16 << 20, reserve_bytes, ..StoreOptions::default() };
         Store::open(disk, MasterKey::new(&[1; 32]), options).expect("it opens")
     }
 
@@ -175,6 +179,22 @@ mod tests {
         let done = store.compact_folder(folder.path()).expect("compacted");
         assert!(done.after <= done.before, "{done:?}");
         open(folder.path());
+    }
+
+    #[test]
+    fn without_room_for_a_copy_the_pages_are_moved_in_their_file() {
+        use std::os::unix::fs::MetadataExt as _;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = FolderDisk::database_path_in(folder.path());
+        let store = open_with_reserve(folder.path(), u64::MAX);
+        fill(&store, 20, 2);
+        let inode = || fs::metadata(&path).expect("a file").ino();
+        let before = inode();
+        let done = store.compact_folder(folder.path()).expect("compacted");
+        assert!(done.after < done.before, "{done:?}");
+        assert_eq!(inode(), before, "no other file took its place");
+        let db = open(folder.path()).snapshot().expect("a snapshot");
+        assert_eq!(db.tables.content_bytes.len().expect("read"), 2);
     }
 
     #[test]

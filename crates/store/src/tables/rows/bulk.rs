@@ -32,10 +32,11 @@ impl<K: TableKey, V: RowValue> Rows<Table<'_, K, Stored<V>>, K, V> {
     where
         K: for<'a> redb::Value<SelfType<'a> = K> + Copy,
     {
-        let (name, mut stored) = (self.name, Vec::new());
+        let name = self.name;
         self.insert_runs(rows.into_iter().map(move |(key, value)| {
+            let mut stored = Vec::new();
             name.encode::<K, V>(key, &value, &mut stored);
-            (key, stored.clone())
+            (key, stored)
         }))
     }
 
