@@ -8,7 +8,7 @@
 //! What a message is rendered to is up to the caller: each format has a name, and its texts stand beside those of others
 //! within one bound.
 
-use model::Seq;
+use model::{Seq, Stamp};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use std::sync::Arc;
@@ -38,7 +38,9 @@ impl Rendered for Arc<str> {
 pub struct CachedMessage<R> {
     /// Of the snapshot that it was read from: see [`RenderCache::generation`].
     pub generation: u64,
-    /// The row it was rendered from.
+    /// Where it stands.
+    pub stamp: Stamp,
+    /// The row it was rendered from, with its checksum: whoever finds these bytes again need not compute that.
     pub row: Box<[u8]>,
     /// How its thread was called.
     pub thread: Box<str>,
@@ -85,10 +87,10 @@ impl<R: Rendered> RenderCache<R> {
     }
 
     /// A message in a format, if it was rendered from this row.
-    pub fn get(&self, seq: Seq, format: &'static str, row: &[u8]) -> Option<Arc<CachedMessage<R>>> {
+    pub fn get(&self, seq: Seq, format: &'static str, stamp: Stamp, row: &[u8]) -> Option<Arc<CachedMessage<R>>> {
         let generation = self.generation();
         let found = self.cache.get(&(seq, format));
-        found.filter(|cached| cached.generation == generation && *cached.row == *row)
+        found.filter(|cached| cached.generation == generation && cached.stamp == stamp && *cached.row == *row)
     }
 
     /// Keeps a message in a format.
@@ -108,21 +110,26 @@ mod tests {
     use super::*;
 
     fn cached(row: &[u8], text: &str) -> CachedMessage<Arc<str>> {
-        CachedMessage { generation: 0, row: row.into(), thread: "t".into(), chosen: None, rendered: text.into() }
+        let (stamp, row, rendered) = (Stamp::FIRST, row.into(), text.into());
+        CachedMessage { generation: 0, stamp, row, thread: "t".into(), chosen: None, rendered }
     }
 
     #[test]
     fn what_was_rendered_from_another_row_is_not_used() {
         let cache = RenderCache::default();
         cache.insert(Seq(1), "json", cached(b"row", "{}"));
-        assert_eq!(cache.get(Seq(1), "json", b"row").map(|cached| cached.rendered.clone()).as_deref(), Some("{}"));
-        assert!(cache.get(Seq(1), "json", b"other").is_none());
-        assert!(cache.get(Seq(2), "json", b"row").is_none());
-        assert!(cache.get(Seq(1), "html", b"row").is_none());
+        let get = |seq, format, stamp, row: &[u8]| {
+            cache.get(Seq(seq), format, stamp, row).map(|cached| cached.rendered.clone())
+        };
+        assert_eq!(get(1, "json", Stamp::FIRST, b"row").as_deref(), Some("{}"));
+        assert_eq!(get(1, "json", Stamp::FIRST, b"other"), None);
+        assert_eq!(get(1, "json", Stamp::LAST, b"row"), None);
+        assert_eq!(get(2, "json", Stamp::FIRST, b"row"), None);
+        assert_eq!(get(1, "html", Stamp::FIRST, b"row"), None);
         cache.clear();
-        assert!(cache.get(Seq(1), "json", b"row").is_none());
+        assert_eq!(get(1, "json", Stamp::FIRST, b"row"), None);
         cache.insert(Seq(1), "json", cached(b"row", "{}"));
-        assert!(cache.get(Seq(1), "json", b"row").is_none(), "rendered before it was cleared");
+        assert_eq!(get(1, "json", Stamp::FIRST, b"row"), None, "rendered before it was cleared");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use super::event_generator;
 use super::machine::PeakMemory;
-use super::{BenchOptions, figure, ingest, print_figures};
+use super::{BenchOptions, figure, ingest, print_figures, print_tables};
 use crate::app::app;
 use crate::clock::SystemClock;
 use crate::home_space;
@@ -20,14 +20,18 @@ use hyper_util::rt::TokioIo;
 use node::commands::AdminCommand;
 use node::fetch::hunter::NoSources;
 use node::{Node, NodeOptions};
-use server::{Limits, NewKey, ServerOptions, ServerState};
-use std::net::SocketAddr;
+use server::{Limits, NewKey, RunningServer, ServerOptions, ServerState};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use store::tables::TableReads as _;
+use tokio::runtime::Runtime;
 
 /// Enough users that no single user is a bottleneck.
 const USERS: usize = 200;
 const THREADS: usize = 20;
+const LOCAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// The result of a load run.
 pub(super) struct Load {
@@ -43,17 +47,7 @@ pub(crate) fn run(options: &BenchOptions) -> Result<()> {
     let peak = PeakMemory::default();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let folder = event_generator::create_temp_folder(options.dir.as_deref())?;
-    let node = Node::start(
-        event_generator::open_store(folder.path())?,
-        Arc::new(SystemClock),
-        Arc::new(NoSources),
-        NodeOptions::default(),
-    );
-    let key = prepare(&node)?;
-    let limits = Limits { key_per_second: 10_000_000, ..Limits::default() };
-    let state = ServerState::new(node.clone(), ServerOptions { limits, ..ServerOptions::default() }, "bench");
-    let local = SocketAddr::from(([127, 0, 0, 1], 0));
-    let server = runtime.block_on(server::serve(app(&state), local))?;
+    let (node, key, server) = start(folder.path(), &runtime)?;
     let load = |address, connections, time, make: Arc<MakeRequest>| {
         runtime.block_on(run_load(address, connections, time, make))
     };
@@ -66,11 +60,12 @@ pub(crate) fn run(options: &BenchOptions) -> Result<()> {
     let reading: Arc<MakeRequest> = Arc::new(reader(key));
     let pages = load(server.address, 64, time, reading.clone())?;
     let page = runtime.block_on(fetch(server.address, reading(0, 0)?))?;
-    let bare = runtime.block_on(server::serve_bare(local, page.clone()))?;
+    let bare = runtime.block_on(server::serve_bare(LOCAL, page.clone()))?;
     let bare_load = load(bare.address, 64, time, reading)?;
     runtime.block_on(async { tokio::join!(bare.stop(), server.stop()) });
     node.stop();
     peak.sample();
+    let bytes_per_message = bytes_per_message(options, &runtime, time)?;
     let ingested = ingest::events_per_s(options)?;
     print_figures(
         "http",
@@ -84,9 +79,45 @@ pub(crate) fn run(options: &BenchOptions) -> Result<()> {
             figure("page_kb", page.len() as f64 / 1000.0, "size of the page"),
             figure("ratio_pages", pages.per_s / bare_load.per_s, "pages to that handler"),
             figure("ratio_ingest", many.per_s / ingested, "posts at 512 connections to ingest without HTTP"),
+            figure(
+                "bytes_per_message",
+                bytes_per_message,
+                "of the database, in use: bodies of 210 bytes, sealed space",
+            ),
             figure("rss_mib", peak.mib(), "peak anonymous memory, including the client"),
         ],
     )
+}
+
+/// A node with a sealed space in a folder, a key for it, and its server.
+fn start(folder: &Path, runtime: &Runtime) -> Result<(Node, String, RunningServer)> {
+    let store = event_generator::open_store(folder)?;
+    let node = Node::start(store, Arc::new(SystemClock), Arc::new(NoSources), NodeOptions::default());
+    let key = prepare(&node)?;
+    let limits = Limits { key_per_second: 10_000_000, ..Limits::default() };
+    let state = ServerState::new(node.clone(), ServerOptions { limits, ..ServerOptions::default() }, "bench");
+    let server = runtime.block_on(server::serve(app(&state), LOCAL))?;
+    Ok((node, key, server))
+}
+
+/// How much room a message takes that 16 users post into 20 threads.
+fn bytes_per_message(options: &BenchOptions, runtime: &Runtime, time: Duration) -> Result<f64> {
+    let folder = event_generator::create_temp_folder(options.dir.as_deref())?;
+    let (node, key, server) = start(folder.path(), runtime)?;
+    let body = format!("{{\"body\":\"{}\"}}", "x".repeat(210));
+    let posting = move |connection: usize, number: usize| {
+        let path = format!("/v1/threads/thread-{}/messages", (connection * 31 + number) % THREADS);
+        request(Method::POST, &path, &key, connection, body.clone())
+    };
+    let before = node.snapshot()?.tables().events().len()?;
+    runtime.block_on(run_load(server.address, 16, time, Arc::new(posting)))?;
+    runtime.block_on(server.stop());
+    node.stop();
+    let messages = node.snapshot()?.tables().events().len()? - before;
+    drop(node);
+    let size = event_generator::open_store(folder.path())?.size()?;
+    print_tables(&size, messages);
+    Ok(size.used_bytes as f64 / messages as f64)
 }
 
 fn prepare(node: &Node) -> Result<String> {

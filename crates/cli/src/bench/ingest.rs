@@ -2,7 +2,7 @@
 
 use super::event_generator::{self, EventGenerator, LateClock, RawEvent};
 use super::machine::PeakMemory;
-use super::{BenchOptions, baseline, figure, print_figures};
+use super::{BenchOptions, baseline, figure, print_figures, print_tables};
 use anyhow::{Result, ensure};
 use engine::rows::{Origin, Outcome};
 use node::fetch::hunter::NoSources;
@@ -37,15 +37,7 @@ pub(crate) fn run(options: &BenchOptions) -> Result<()> {
     fill(folder.path(), &generator, &mut next, missing, &peak)?;
     let large = measure(folder.path(), generator.messages(next, measured)?, &peak)?;
     let size = event_generator::open_store(folder.path())?.size()?;
-    for table in size.tables.iter().take(8) {
-        let per_event = |bytes: u64| bytes / (next + measured);
-        eprintln!(
-            "  {:16} {:4} bytes stored per event, {:4} unfilled",
-            table.name,
-            per_event(table.stored_bytes),
-            per_event(table.unfilled_bytes)
-        );
-    }
+    print_tables(&size, next + measured);
     print_figures(
         "ingest",
         &[

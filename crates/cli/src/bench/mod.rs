@@ -17,6 +17,7 @@ mod web;
 
 use anyhow::{Result, bail};
 use std::path::PathBuf;
+use store::maintenance::size::DatabaseSize;
 
 /// In the order in which they run.
 pub(crate) const NAMES: [&str; 8] = ["ingest", "release", "timeline", "open", "commit", "http", "live", "web"];
@@ -57,6 +58,19 @@ pub(crate) struct Figure {
 
 pub(crate) fn figure(name: &'static str, value: f64, meaning: &'static str) -> Figure {
     Figure { name, value, meaning }
+}
+
+/// The room that the largest tables take, for each of so many events.
+pub(crate) fn print_tables(size: &DatabaseSize, events: u64) {
+    for table in size.tables.iter().take(8) {
+        let per_event = |bytes: u64| bytes / events.max(1);
+        eprintln!(
+            "  {:16} {:4} bytes stored per event, {:4} unfilled",
+            table.name,
+            per_event(table.stored_bytes),
+            per_event(table.unfilled_bytes)
+        );
+    }
 }
 
 pub(crate) fn print_figures(bench: &str, figures: &[Figure]) -> Result<()> {

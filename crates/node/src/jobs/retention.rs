@@ -138,7 +138,7 @@ fn thread_part<V: TableReads>(
     let mut last = place.message;
     let looked_at = db.lines_after(seq, place.message, most, |line| {
         last = line.stamp();
-        if let Some(why) = judge.why(db, &line)? {
+        if let Some(why) = judge.why(db, &line.read()?)? {
             let after = PlanCursor { message: last, ..place };
             going.push(ExpiringMessage { space: place.space, thread: stamp.id, message: last.id, why, after });
         }

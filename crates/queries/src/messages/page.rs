@@ -14,7 +14,7 @@ use node::commands;
 use std::sync::Arc;
 use store::tables::TableReads;
 use store::views::messages::{self, ShownContent};
-use store::views::timeline::TimelineLine;
+use store::views::timeline::UnreadLine;
 
 /// Messages on one page.
 const PAGE_MAX: usize = 500;
@@ -153,28 +153,33 @@ impl<V: TableReads, F: MessageFormat> ThreadTimeline<'_, V, F> {
     }
 
     /// A message of a page, rendered now or before; none if it is not wanted.
-    fn message(&self, line: &TimelineLine<'_, V>) -> Result<Option<RenderedMessage>, QueryError> {
-        let (seq, stamp, cache) = (line.seq(), line.stamp(), self.reader.cache);
-        if !self.blocked.is_empty() && self.blocked.contains(&line.author()?) {
-            return Ok(None);
-        }
-        if let Some(cached) = line.settled().and_then(|row| cache.get(seq, F::NAME, row))
+    fn message(&self, unread: &UnreadLine<'_, V>) -> Result<Option<RenderedMessage>, QueryError> {
+        let (stamp, cache) = (unread.stamp(), self.reader.cache);
+        if self.blocked.is_empty()
+            && let Some(seq) = unread.likely_seq()
+            && let Some(cached) = cache.get(seq, F::NAME, stamp, unread.stored())
             && self.is_still_true(seq, &cached)?
         {
             return Ok(Some(RenderedMessage { stamp, text: cached.rendered.clone() }));
         }
+        let line = unread.read()?;
+        if !self.blocked.is_empty() && self.blocked.contains(&line.author()?) {
+            return Ok(None);
+        }
+        let seq = line.seq();
         let message = line.message()?;
         if !self.is_wanted(&message) {
             return Ok(None);
         }
         let text = self.format.render(self.reader, &self.reader.renderer().message(&message, self.thread)?)?;
-        if let Some(row) = line.settled().filter(|_| matches!(message.content, ShownContent::Here(_))) {
+        if line.is_settled() && matches!(message.content, ShownContent::Here(_)) {
             let chosen = match claimed(&message) {
                 Some(claimed) => Some((claimed.as_ref().into(), self.leads(seq, &claimed)?)),
                 None => None,
             };
             let (generation, thread) = (self.reader.generation, self.thread.into());
-            let cached = CachedMessage { generation, row: row.into(), thread, chosen, rendered: text.clone() };
+            let row = unread.stored().into();
+            let cached = CachedMessage { generation, stamp, row, thread, chosen, rendered: text.clone() };
             cache.insert(seq, F::NAME, cached);
         }
         Ok(Some(RenderedMessage { stamp, text }))

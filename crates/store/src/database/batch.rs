@@ -9,6 +9,7 @@ use crate::database::keyring::KeyringSecrets;
 use crate::database::latest_times::{GREATEST_TIME, HELD_TIME};
 use crate::database::numbering::{NEXT_AUTHOR, NEXT_SPACE};
 use crate::database::open::StoreShared;
+use crate::database::packing::SparseAuthors;
 use crate::database::quota::QuotaClaims;
 use crate::database::writing_at_rest::Writing;
 use crate::encode::{self, JournalEntry, ReceivedAgain};
@@ -50,7 +51,8 @@ pub struct Batch<'t> {
     pub(crate) shared_writes_left: Option<usize>,
     pub(crate) wanted: BTreeMap<Group, fetch::NeedOrigin>,
     counts: BTreeMap<&'static str, u64>,
-    journal: Vec<(JournalNo, JournalEntry)>,
+    pub(super) journal: Vec<(JournalNo, JournalEntry)>,
+    pub(super) sparse_authors: SparseAuthors,
     journal_blocks: BTreeSet<JournalBlockKey>,
     pub(crate) forgotten_now: BTreeSet<ForgottenFileKey>,
     pub(crate) perhaps_met: BTreeSet<Group>,
@@ -103,6 +105,7 @@ impl<'t> Batch<'t> {
             wanted: BTreeMap::new(),
             counts: BTreeMap::new(),
             journal: Vec::new(),
+            sparse_authors: SparseAuthors::default(),
             journal_blocks: BTreeSet::new(),
             forgotten_now: BTreeSet::new(),
             perhaps_met: BTreeSet::new(),
@@ -204,9 +207,7 @@ impl<'t> Batch<'t> {
             Change::Usage(row_change, space, author, state, len) => {
                 self.change_usage(row_change, space, author, state, len)
             }
-            Change::ByAuthor(space, author, stamp, seq) => {
-                self.db.tables.by_author.insert(AuthorStamp::new(space, author, stamp), seq)
-            }
+            Change::ByAuthor(space, author, stamp, seq) => self.insert_by_author(space, author, stamp, seq),
             Change::Space(change) => self.apply_space(change),
             #[cfg(feature = "simulation")]
             Change::Probe(change) => self.apply_probe(change),
@@ -289,11 +290,6 @@ impl<'t> Batch<'t> {
         Ok(())
     }
 
-    /// Writes the journal entries so far, for whoever reads the journal in this batch.
-    pub(crate) fn write_journal_entries(&mut self) -> StoreResult<()> {
-        self.db.tables.journal.append(self.journal.drain(..))
-    }
-
     /// Counts something that happened so many times.
     pub fn count(&mut self, word: &'static str, times: u64) {
         *self.counts.entry(word).or_default() += times;
@@ -328,9 +324,10 @@ impl<'t> Batch<'t> {
                 new_events.push((EventNo::new(seq), bytes));
             }
         }
-        self.db.tables.events.append(new_events.iter().map(|(key, bytes)| (*key, bytes.as_slice())))?;
+        self.append_events(&new_events)?;
         self.write_timeline()?;
         self.write_journal_entries()?;
+        self.pack_by_author()?;
         self.write_usage()?;
         self.write_waiting()?;
         for (seq, again) in std::mem::take(&mut self.received_again) {

@@ -8,6 +8,7 @@ pub(crate) mod keyring;
 mod latest_times;
 mod numbering;
 pub(crate) mod open;
+mod packing;
 mod quota;
 pub(crate) mod reading_at_rest;
 mod undo;

@@ -2,18 +2,17 @@
 
 use super::broken;
 use super::values::{get_origin, put_origin};
-use super::varint::{get_number, get_varint, put_varint};
+use super::varint::{add_difference, get_number, get_varint, put_difference, put_varint};
 use crate::at_rest::Inline;
 use engine::reads::StoreResult;
 use engine::rows::{EventKind, EventRow, Meta};
 use model::blob::{PLAIN_HASH_AT, PLAIN_TIME_AT};
+use model::crypto::content_hash;
 use model::payload::MemberRole;
 use model::reader::{ByteReader, TooShort};
 use model::stage::{ContentState, Stage};
-use model::{AuthorNo, Blob, ContentHash, Nanos, Need, Seq, SpaceNo, Stamp};
+use model::{AuthorNo, ContentHash, EventId, Nanos, Need, Seq, SpaceNo, Stamp};
 
-/// The first byte of every row, so that its form may change.
-const ROW_VERSION: u8 = 1;
 const FLAG_INLINE: u8 = 1;
 const FLAG_OPENED: u8 = 2;
 const FLAG_COUNTS: u8 = 4;
@@ -29,6 +28,8 @@ const WHY_BYTES_MAX: usize = 500;
 const FLAG_GRANTS: u8 = 16;
 /// The time and the hash of the content stand in the blob, and are not said again.
 const FLAG_IN_BLOB: u8 = 32;
+/// The hash of the content is that of the inline content, and is not said.
+const FLAG_HASHED: u8 = 64;
 
 /// An event's row as it is kept: the row, its blob, its inline content.
 pub(crate) fn encode_event(row: &EventRow, blob: &[u8], inline: Option<&Inline<'_>>) -> Vec<u8> {
@@ -41,16 +42,22 @@ pub(crate) fn encode_event(row: &EventRow, blob: &[u8], inline: Option<&Inline<'
     flags |= if row.meta.as_ref().is_some_and(|meta| meta.grants.is_some()) { FLAG_GRANTS } else { 0 };
     let is_in_blob = row.meta.as_ref().is_some_and(|meta| said_in(blob) == Some((meta.at, meta.content_hash)));
     flags |= if is_in_blob { FLAG_IN_BLOB } else { 0 };
-    // The id is the hash of the blob.
-    out.extend([ROW_VERSION, flags]);
+    let is_hashed = row.meta.as_ref().is_some_and(|meta| !is_in_blob && hash_of(inline) == Some(meta.content_hash));
+    flags |= if is_hashed { FLAG_HASHED } else { 0 };
+    out.push(flags);
+    // It follows from the blob, but whoever reads a row wants it, and hashing takes longer than reading.
+    out.extend(row.id.0);
     put_origin(row.origin, &mut out);
-    out.extend(row.received_at.0.to_be_bytes());
+    // What is written here is received at its own time.
+    put_difference(row.received_at.0, row.meta.as_ref().map_or(0, |meta| meta.at.0), &mut out);
     encode_stage(&row.stage, &mut out);
     encode_state(row.content, &mut out);
     if let Some(meta) = &row.meta {
         encode_meta(meta, &mut out);
         if !is_in_blob {
             out.extend(meta.at.0.to_be_bytes());
+        }
+        if !is_in_blob && !is_hashed {
             out.extend(meta.content_hash.0);
         }
     }
@@ -102,7 +109,7 @@ fn encode_state(state: ContentState, out: &mut Vec<u8>) {
 fn encode_meta(meta: &Meta, out: &mut Vec<u8>) {
     let (protocol, kind) = meta.kind.to_code();
     out.push(protocol);
-    out.extend(kind.to_be_bytes());
+    put_varint(u64::from(kind), out);
     put_varint(u64::from(meta.space.0), out);
     put_varint(u64::from(meta.author.0), out);
     let links = if meta.authority.is_some() { LINK_AUTHORITY } else { 0 };
@@ -121,6 +128,11 @@ fn said_in(blob: &[u8]) -> Option<(Nanos, ContentHash)> {
     Some((Nanos(u64::from_be_bytes(*at)), ContentHash(*hash)))
 }
 
+/// The hash of inline content that rests as it travels.
+fn hash_of(inline: Option<&Inline<'_>>) -> Option<ContentHash> {
+    inline.filter(|inline| !inline.is_at_rest).map(|inline| content_hash(&inline.bytes))
+}
+
 /// The parts of an event's row, borrowed from its bytes.
 pub(crate) struct EventParts<'a> {
     pub(crate) row: EventRow,
@@ -134,25 +146,25 @@ pub(crate) fn decode_event(bytes: &[u8]) -> StoreResult<EventParts<'_>> {
 
 fn decode_parts(bytes: &[u8]) -> Result<EventParts<'_>, TooShort> {
     let mut reader = ByteReader::new(bytes);
-    if reader.u8()? != ROW_VERSION {
-        return Err(TooShort);
-    }
     let flags = reader.u8()?;
+    let id = EventId(reader.array()?);
     let origin = get_origin(&mut reader)?;
-    let received_at = reader.nanos()?;
+    let late_by = get_varint(&mut reader)?;
     let stage = decode_stage(&mut reader)?;
     let content = decode_state(&mut reader)?;
     let mut meta = if flags & FLAG_OPENED != 0 { Some(decode_meta(&mut reader, flags)?) } else { None };
     let length = usize::try_from(get_varint(&mut reader)?).map_err(|_| TooShort)?;
     let blob = reader.bytes(length)?;
-    if let Some(meta) = &mut meta
-        && flags & FLAG_IN_BLOB != 0
-    {
-        (meta.at, meta.content_hash) = said_in(blob).ok_or(TooShort)?;
-    }
-    let id = Blob::id_of(blob).map_err(|_| TooShort)?;
     let is_at_rest = flags & FLAG_AT_REST != 0;
     let inline = (flags & FLAG_INLINE != 0).then(|| Inline { bytes: reader.rest().into(), is_at_rest });
+    if let Some(meta) = &mut meta {
+        match flags & (FLAG_IN_BLOB | FLAG_HASHED) {
+            0 => {}
+            FLAG_HASHED => meta.content_hash = hash_of(inline.as_ref()).ok_or(TooShort)?,
+            _ => (meta.at, meta.content_hash) = said_in(blob).ok_or(TooShort)?,
+        }
+    }
+    let received_at = Nanos(add_difference(late_by, meta.as_ref().map_or(0, |meta| meta.at.0)));
     let row = EventRow { id, stage, content, has_inline: inline.is_some(), origin, received_at, meta };
     Ok(EventParts { row, blob, inline })
 }
@@ -191,7 +203,7 @@ fn decode_state(reader: &mut ByteReader<'_>) -> Result<ContentState, TooShort> {
 }
 
 fn decode_meta(reader: &mut ByteReader<'_>, flags: u8) -> Result<Meta, TooShort> {
-    let (protocol, kind) = (reader.u8()?, reader.u16()?);
+    let (protocol, kind) = (reader.u8()?, u16::try_from(get_varint(reader)?).map_err(|_| TooShort)?);
     let kind = EventKind::from_code(protocol, kind).ok_or(TooShort)?;
     let (space, author) = (SpaceNo(get_number(reader)?), AuthorNo(get_number(reader)?));
     let links = reader.u8()?;
@@ -202,10 +214,11 @@ fn decode_meta(reader: &mut ByteReader<'_>, flags: u8) -> Result<Meta, TooShort>
         _ => Some(MemberRole::from_code(reader.u8()?).ok_or(TooShort)?),
     };
     let content_len = get_varint(reader)?;
-    // Where the blob says it, it is read with that.
-    let (at, content_hash) = match flags & FLAG_IN_BLOB {
-        0 => (reader.nanos()?, ContentHash(reader.array()?)),
-        _ => (Nanos(0), ContentHash([0; 32])),
+    // What the blob or the inline content says is read with that.
+    let at = if flags & FLAG_IN_BLOB == 0 { reader.nanos()? } else { Nanos(0) };
+    let hash = match flags & (FLAG_IN_BLOB | FLAG_HASHED) {
+        0 => ContentHash(reader.array()?),
+        _ => ContentHash([0; 32]),
     };
     Ok(Meta {
         kind,
@@ -217,6 +230,91 @@ fn decode_meta(reader: &mut ByteReader<'_>, flags: u8) -> Result<Meta, TooShort>
         grants,
         counts: flags & FLAG_COUNTS != 0,
         content_len,
-        content_hash,
+        content_hash: hash,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::rows::Origin;
+    use model::Kind;
+    use proptest::prelude::*;
+
+    const AT: u64 = 1_700_000_000_000_000_000;
+
+    fn message(received_at: u64, at: u64, content_hash: ContentHash, blob: &[u8], has_inline: bool) -> EventRow {
+        let meta = Meta {
+            kind: EventKind::Space(Kind::Message),
+            at: Nanos(at),
+            space: SpaceNo(1),
+            author: AuthorNo(300),
+            authority: Some(Seq(4)),
+            subject: Some(Seq(70_000)),
+            grants: None,
+            counts: true,
+            content_len: 7,
+            content_hash,
+        };
+        EventRow {
+            id: model::Blob::id_of(blob).unwrap(),
+            stage: Stage::Applied { position: 99 },
+            content: ContentState::Processed,
+            has_inline,
+            origin: Origin::Local,
+            received_at: Nanos(received_at),
+            meta: Some(meta),
+        }
+    }
+
+    fn sealed_blob() -> Vec<u8> {
+        [&[1][..], &[7; 400]].concat()
+    }
+
+    fn comes_back(row: &EventRow, blob: &[u8], inline: Option<&Inline<'_>>) -> usize {
+        let bytes = encode_event(row, blob, inline);
+        let parts = decode_event(&bytes).unwrap();
+        assert_eq!(parts.row, *row);
+        assert_eq!(parts.blob, blob);
+        assert_eq!(parts.inline.map(|inline| inline.bytes.into_owned()), inline.map(|inline| inline.bytes.to_vec()));
+        bytes.len()
+    }
+
+    #[test]
+    fn the_hash_of_inline_content_is_not_said_and_another_is() {
+        let (blob, inline) = (sealed_blob(), Inline::wire(b"content".to_vec()));
+        let own = content_hash(b"content");
+        let short = comes_back(&message(AT, AT, own, &blob, true), &blob, Some(&inline));
+        let other = comes_back(&message(AT, AT, ContentHash([5; 32]), &blob, true), &blob, Some(&inline));
+        let protected = Inline { is_at_rest: true, ..inline };
+        let at_rest = comes_back(&message(AT, AT, own, &blob, true), &blob, Some(&protected));
+        let without = comes_back(&message(AT, AT, own, &blob, false), &blob, None);
+        assert_eq!((other - short, at_rest - short, without + 7 - short), (32, 32, 32));
+    }
+
+    #[test]
+    fn a_row_that_lacks_the_inline_content_whose_hash_it_leaves_out_is_damaged() {
+        let (blob, inline) = (sealed_blob(), Inline::wire(b"content".to_vec()));
+        let row = message(AT, AT, content_hash(b"content"), &blob, true);
+        let mut bytes = encode_event(&row, &blob, Some(&inline));
+        bytes[0] &= !FLAG_INLINE;
+        assert!(decode_event(&bytes).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn when_it_was_received_comes_back(received in any::<u64>(), at in any::<u64>()) {
+            let blob = sealed_blob();
+            comes_back(&message(received, at, ContentHash([5; 32]), &blob, false), &blob, None);
+        }
+    }
+
+    #[test]
+    fn what_was_received_at_its_own_time_says_it_in_a_byte() {
+        let blob = sealed_blob();
+        let length = |received| comes_back(&message(received, AT, ContentHash([5; 32]), &blob, false), &blob, None);
+        assert_eq!(length(AT + 1), length(AT));
+        assert_eq!(length(AT - 1), length(AT));
+        assert_eq!(length(AT + 1_000_000), length(AT) + 2);
+    }
 }

@@ -1,5 +1,6 @@
 //! Values of a few fields, written one after another.
 
+use crate::keys::{SEQ_BYTES, seq_bytes, seq_from};
 use crate::row_value::RowValue;
 use engine::fetch::ScheduleRow;
 use engine::rows::{ContentLocation, ContentRow, JournalKind, Membership, Origin};
@@ -126,13 +127,13 @@ fn get_optional(reader: &mut ByteReader<'_>) -> Result<Option<u64>, TooShort> {
 }
 
 row_values! {
-    JournalEntry: "journal entry", Some(21), |entry, out| {
+    JournalEntry: "journal entry", Some(13 + SEQ_BYTES), |entry, out| {
         out.extend(entry.space.0.to_be_bytes());
-        out.extend(entry.seq.0.to_be_bytes());
+        out.extend(seq_bytes(entry.seq));
         out.push(entry.kind.code());
         out.extend(entry.at.0.to_be_bytes());
     }, |reader| {
-        let (space, seq) = (SpaceNo(reader.u32()?), Seq(reader.u64()?));
+        let (space, seq) = (SpaceNo(reader.u32()?), seq_from(reader.array()?));
         let kind = JournalKind::from_code(reader.u8()?).ok_or(TooShort)?;
         Ok(JournalEntry { space, seq, kind, at: reader.nanos()? })
     }

@@ -36,6 +36,17 @@ pub(crate) fn get_number(reader: &mut ByteReader<'_>) -> Result<u32, TooShort> {
     u32::try_from(get_varint(reader)?).map_err(|_| TooShort)
 }
 
+/// By how much a number differs from another that is known: few bytes if by little, in either direction.
+pub(crate) fn put_difference(number: u64, from: u64, out: &mut Vec<u8>) {
+    let difference = number.wrapping_sub(from);
+    put_varint((difference << 1) ^ (difference.cast_signed() >> 63).cast_unsigned(), out);
+}
+
+/// The number of which [`put_difference`] wrote this.
+pub(crate) fn add_difference(written: u64, from: u64) -> u64 {
+    from.wrapping_add((written >> 1) ^ (written & 1).wrapping_neg())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,6 +14,7 @@ mod varying;
 
 pub use fixed::*;
 pub use parts::{KeyField, UserHash};
+pub(crate) use parts::{SEQ_BYTES, seq_bytes, seq_from};
 #[cfg(feature = "simulation")]
 pub use probe::*;
 pub use varying::*;

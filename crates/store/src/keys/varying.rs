@@ -2,7 +2,7 @@
 //! another, so that keys with different parts never sort into each other.
 
 use super::TableKey;
-use super::parts::KeyField;
+use super::parts::{KeyField, seq_bytes, seq_from};
 use crate::errors::broken;
 use engine::reads::StoreResult;
 use engine::rows::{Register, RegisterKey, SpaceTask, Task};
@@ -87,7 +87,7 @@ fn join(parts: &[&[u8]]) -> Cow<'static, [u8]> {
 impl WaitingKey<'static> {
     /// That an event waits for a need.
     pub fn new(need: &Need, seq: Seq) -> WaitingKey<'static> {
-        WaitingKey(join(&[&need.to_key(), &seq.0.to_be_bytes()]))
+        WaitingKey(join(&[&need.to_key(), &seq_bytes(seq)]))
     }
 
     /// After everybody who waits for a need.
@@ -106,13 +106,13 @@ impl WaitingKey<'_> {
     pub fn parts(&self) -> StoreResult<(Need, Seq)> {
         let mut reader = ByteReader::new(&self.0);
         let need = Need::read_key(&mut reader).map_err(|_| broken("a key of `waiting`"))?;
-        let seq = reader.u64().ok().filter(|_| reader.rest().is_empty());
-        Ok((need, Seq(seq.ok_or_else(|| broken("a key of `waiting`"))?)))
+        let seq = reader.array().ok().filter(|_| reader.rest().is_empty());
+        Ok((need, seq.map(seq_from).ok_or_else(|| broken("a key of `waiting`"))?))
     }
 
     /// The number of the event alone, without reading the need.
     pub fn seq(&self) -> StoreResult<Seq> {
-        self.0.last_chunk::<8>().map(|tail| Seq(u64::from_be_bytes(*tail))).ok_or_else(|| broken("a key of `waiting`"))
+        self.0.last_chunk().map(|tail| seq_from(*tail)).ok_or_else(|| broken("a key of `waiting`"))
     }
 }
 
@@ -317,11 +317,11 @@ fn put_register(register: Register, out: &mut Vec<u8>) {
         Register::ReadMarker(author, thread) => {
             out.push(3);
             out.extend(author.0.to_be_bytes());
-            out.extend(thread.0.to_be_bytes());
+            out.extend(seq_bytes(thread));
         }
         Register::ThreadField(thread, field) => {
             out.push(4);
-            out.extend(thread.0.to_be_bytes());
+            out.extend(seq_bytes(thread));
             out.push(field);
         }
         Register::Follow(author, followed) => {
@@ -337,8 +337,8 @@ fn read_register(reader: &mut ByteReader<'_>) -> Result<Register, TooShort> {
         0 => Register::Settings,
         1 => Register::Profile(AuthorNo(reader.u32()?)),
         2 => Register::Device(AuthorNo(reader.u32()?), AuxKey(reader.array()?)),
-        3 => Register::ReadMarker(AuthorNo(reader.u32()?), Seq(reader.u64()?)),
-        4 => Register::ThreadField(Seq(reader.u64()?), reader.u8()?),
+        3 => Register::ReadMarker(AuthorNo(reader.u32()?), seq_from(reader.array()?)),
+        4 => Register::ThreadField(seq_from(reader.array()?), reader.u8()?),
         5 => Register::Follow(AuthorNo(reader.u32()?), AuxKey(reader.array()?)),
         _ => return Err(TooShort),
     })

@@ -161,6 +161,8 @@ impl Check<'_> {
         let db = self.db;
         let parts = encode::decode_event(bytes)?;
         self.inline(seq, &parts)?;
+        let is_own = model::Blob::id_of(parts.blob).is_ok_and(|id| id == parts.row.id);
+        self.require(is_own, || format!("{seq}: its blob is that of another event"));
         let row = parts.row;
         let known = db.seq(&row.id)?;
         self.require(known == Some(seq), || format!("{seq}: its id leads to {known:?}"));

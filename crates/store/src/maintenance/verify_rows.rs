@@ -1,10 +1,10 @@
 //! What a damaged row is about, as far as other rows tell.
 
 use crate::database::db::Db;
-use crate::keys::{ContentKey, EventStamp, TableKey as _};
+use crate::keys::{ContentKey, EventStamp, TableKey as _, seq_from};
 use crate::maintenance::explorer::hex;
 use crate::tables::{Snapshot, TableReads as _};
-use model::{EventId, Seq};
+use model::EventId;
 
 /// What a row is called that is damaged; without a key, all rows from somewhere on.
 pub(crate) fn name_row(table: &str, key: &[u8]) -> String {
@@ -32,7 +32,7 @@ impl Db<Snapshot> {
 
     /// The id of an event whose own row cannot be read. Looks at all ids.
     fn id_of_number(&self, key: &[u8]) -> Option<EventId> {
-        let seq = Seq(u64::from_be_bytes(key.try_into().ok()?));
+        let seq = seq_from(key.try_into().ok()?);
         let mut ids = self.tables.ids().iter().ok()?.flatten();
         ids.find(|row| row.value().is_ok_and(|other| other == seq)).map(|row| row.key().id())
     }

@@ -17,6 +17,7 @@ mod rows;
 mod tests;
 
 pub use crate::row_value::{Bytes, OwnedValue, RowValue, Stored};
+pub(crate) use rows::is_repack_due;
 pub use rows::{Row, RowData, RowRange, Rows};
 
 use crate::encode::SharedValue;

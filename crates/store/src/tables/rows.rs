@@ -5,6 +5,7 @@
 //! say all in their key whenever they are iterated over. Reading only the keys of other rows does not look at it.
 
 mod bulk;
+pub(crate) use bulk::is_repack_due;
 #[cfg(test)]
 mod tests;
 
@@ -102,6 +103,11 @@ impl<K: TableKey, V: RowValue> Row<'_, K, V> {
     /// The key.
     pub fn key(&self) -> K::SelfType<'_> {
         self.key.value()
+    }
+
+    /// What is stored, with its checksum, which is not looked at. Who has seen the same bytes before knows that it fits.
+    pub(crate) fn stored(&self) -> &[u8] {
+        self.stored.value()
     }
 
     /// The value, if its checksum fits.

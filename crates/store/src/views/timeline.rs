@@ -13,7 +13,7 @@ use crate::database::batch::Batch;
 use crate::database::db::{Db, PendingRow};
 use crate::encode;
 use crate::keys::EventStamp;
-use crate::tables::{Bytes, Row, TableReads};
+use crate::tables::{Bytes, Row, TableReads, is_repack_due};
 use crate::views::messages::{MessageView, NOBODY, ShownContent};
 use engine::reads::{Reads, StoreError, StoreResult};
 use model::content::ChunkBinding;
@@ -22,9 +22,6 @@ use row::TextCopyForm;
 
 /// So many rows of a thread in one batch fill their pages.
 const PACKED_ROWS: usize = 16;
-/// How many rows of a thread are written again, and with how many of the commits that bring fewer.
-const REPACKED_ROWS: usize = 64;
-const REPACK_ONE_IN: u8 = 32;
 
 /// More rows than this do not wait for the end of their batch.
 const PENDING_ROWS_MAX: usize = 10_000;
@@ -35,28 +32,55 @@ struct Place {
     space: SpaceId,
 }
 
+/// A message of a page of which nothing has been read yet.
+pub struct UnreadLine<'a, V> {
+    db: &'a Db<V>,
+    place: &'a Place,
+    row: &'a Row<'a, EventStamp, Bytes>,
+}
+
+impl<'a, V: TableReads> UnreadLine<'a, V> {
+    /// Its id and place.
+    pub fn stamp(&self) -> Stamp {
+        self.row.key().stamp()
+    }
+
+    /// Its number here, as far as can be told without looking at the checksum.
+    pub fn likely_seq(&self) -> Option<Seq> {
+        TimelineRow::seq_in(self.stored())
+    }
+
+    /// All that is stored, its checksum included.
+    pub fn stored(&self) -> &'a [u8] {
+        self.row.stored()
+    }
+
+    /// Reads it.
+    pub fn read(&self) -> StoreResult<TimelineLine<'a, V>> {
+        TimelineLine::new(self.db, self.place, self.row)
+    }
+}
+
 /// A message of a page that has not been opened yet.
 pub struct TimelineLine<'a, V> {
     db: &'a Db<V>,
     place: &'a Place,
     row: TimelineRow<'a>,
     stamp: Stamp,
-    bytes: &'a [u8],
 }
 
 impl<'a, V: TableReads> TimelineLine<'a, V> {
     /// A row that is damaged leads to the event itself, which may be whole.
     fn new(db: &'a Db<V>, place: &'a Place, row: &'a Row<'_, EventStamp, Bytes>) -> StoreResult<TimelineLine<'a, V>> {
         let (stamp, read) = (row.key().stamp(), row.value());
-        let decoded = read.and_then(|bytes| Ok((TimelineRow::decode(bytes)?, bytes)));
-        let (row, bytes) = match db.unless_damaged(decoded)? {
-            Some(decoded) => decoded,
+        let row = match db.unless_damaged(read.and_then(TimelineRow::decode))? {
+            Some(row) => row,
             None => {
                 let seq = db.unless_damaged(db.seq(&stamp.id))?.flatten().unwrap_or_default();
-                (TimelineRow { seq, hints: u8::MAX, said: None }, [].as_slice())
+                TimelineRow { seq, hints: u8::MAX, said: None }
             }
         };
-        Ok(TimelineLine { db, place, row, stamp, bytes })
+        Ok(TimelineLine { db, place, row, stamp })
     }
 
     /// Its number here.
@@ -91,10 +115,10 @@ impl<'a, V: TableReads> TimelineLine<'a, V> {
         self.row.said.is_some()
     }
 
-    /// What tells all that the message says, as long as nobody edits it, answers it or reacts, and it refers to nothing
-    /// but its thread. None where more would have to be read.
-    pub fn settled(&self) -> Option<&'a [u8]> {
-        (self.row.hints == 0 && self.row.said.is_some()).then_some(self.bytes)
+    /// Whether its row tells all that the message says, as long as nobody edits it, answers it or reacts, and it refers to
+    /// nothing but its thread. Otherwise more would have to be read.
+    pub fn is_settled(&self) -> bool {
+        self.row.hints == 0 && self.row.said.is_some()
     }
 
     /// The message, opened. What is damaged of it is shown as such.
@@ -118,12 +142,12 @@ impl<'a, V: TableReads> TimelineLine<'a, V> {
 impl<V: TableReads> Db<V> {
     /// A page of a thread: the messages before a stamp, ascending, newest last.
     pub fn timeline(&self, thread: Seq, before: Stamp, most: usize) -> StoreResult<Vec<MessageView>> {
-        self.lines_before(thread, before, most, |line| line.message())
+        self.lines_before(thread, before, most, |line| line.read()?.message())
     }
 
     /// A page of a thread: the messages after a stamp, ascending.
     pub fn timeline_after(&self, thread: Seq, after: Stamp, most: usize) -> StoreResult<Vec<MessageView>> {
-        self.lines_after(thread, after, most, |line| line.message())
+        self.lines_after(thread, after, most, |line| line.read()?.message())
     }
 
     /// What a function makes of the messages before a stamp, ascending, newest last.
@@ -132,14 +156,14 @@ impl<V: TableReads> Db<V> {
         thread: Seq,
         before: Stamp,
         most: usize,
-        mut read: impl FnMut(TimelineLine<'_, V>) -> Result<T, E>,
+        mut read: impl FnMut(UnreadLine<'_, V>) -> Result<T, E>,
     ) -> Result<Vec<T>, E> {
         let Some(place) = self.place_of(thread)? else { return Ok(Vec::new()) };
         let range = EventStamp::new(thread, Stamp::FIRST)..EventStamp::new(thread, before);
         let mut page = Vec::with_capacity(most.min(1024));
         for row in self.tables.timeline().range(range)?.rev().take(most) {
             let row = row?;
-            page.push(read(TimelineLine::new(self, &place, &row)?)?);
+            page.push(read(UnreadLine { db: self, place: &place, row: &row })?);
         }
         page.reverse();
         Ok(page)
@@ -151,7 +175,7 @@ impl<V: TableReads> Db<V> {
         thread: Seq,
         after: Stamp,
         most: usize,
-        mut read: impl FnMut(TimelineLine<'_, V>) -> Result<T, E>,
+        mut read: impl FnMut(UnreadLine<'_, V>) -> Result<T, E>,
     ) -> Result<Vec<T>, E> {
         let Some(place) = self.place_of(thread)? else { return Ok(Vec::new()) };
         let from = std::ops::Bound::Excluded(EventStamp::new(thread, after));
@@ -159,7 +183,7 @@ impl<V: TableReads> Db<V> {
         let mut page = Vec::with_capacity(most.min(1024));
         for row in self.tables.timeline().range((from, to))?.take(most) {
             let row = row?;
-            page.push(read(TimelineLine::new(self, &place, &row)?)?);
+            page.push(read(UnreadLine { db: self, place: &place, row: &row })?);
         }
         Ok(page)
     }
@@ -270,14 +294,19 @@ impl Batch<'_> {
         let rows = std::mem::take(&mut self.db.pending.timeline);
         let mut sparse = Vec::new();
         for run in rows.keys().collect::<Vec<_>>().chunk_by(|one, other| one.event() == other.event()) {
-            let Some(last) = run.last().filter(|_| run.len() < PACKED_ROWS) else { continue };
-            if last.stamp().id.0[0].is_multiple_of(REPACK_ONE_IN) {
-                sparse.push(last.event());
+            let is_due = |key: &&EventStamp| {
+                rows.get(*key).is_some_and(|row| is_repack_due(&key.stamp().id, EventStamp::WIDTH + row.len()))
+            };
+            if let [first, ..] = run
+                && run.len() < PACKED_ROWS
+                && run.iter().any(is_due)
+            {
+                sparse.push(first.event());
             }
         }
         self.db.tables.timeline.insert_sorted(rows.iter().map(|(key, bytes)| (*key, bytes.as_slice())))?;
         for thread in sparse {
-            self.db.tables.timeline.repack_last(EventStamp::of_event(thread), REPACKED_ROWS)?;
+            self.db.tables.timeline.repack_end(EventStamp::of_event(thread))?;
         }
         Ok(())
     }

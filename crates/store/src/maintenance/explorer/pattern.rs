@@ -1,6 +1,6 @@
 //! How the bytes of a stored key and its text correspond, part by part.
 
-use crate::keys::KeyField;
+use crate::keys::{KeyField, SEQ_BYTES, seq_bytes};
 use engine::reads::StoreResult;
 use model::{AuthorNo, EventId, Seq, SpaceId, SpaceNo};
 use std::ops::Bound;
@@ -62,7 +62,8 @@ impl KeyPart {
         match self {
             KeyPart::Text(_) => Some(0),
             KeyPart::Fixed(bytes) => Some(bytes.len()),
-            KeyPart::Event | KeyPart::Number => Some(8),
+            KeyPart::Event => Some(SEQ_BYTES),
+            KeyPart::Number => Some(8),
             KeyPart::Space | KeyPart::Author => Some(4),
             KeyPart::SpaceId => Some(16),
             KeyPart::Hex(bytes) => Some(bytes),
@@ -93,7 +94,7 @@ impl KeyPart {
             KeyPart::Text(expected) => (text == expected).then(Vec::new),
             KeyPart::Fixed(bytes) => Some(bytes.to_vec()),
             KeyPart::Event => match text.parse() {
-                Ok(id) => names.event_no(&id)?.map(|seq| seq.0.to_be_bytes().to_vec()),
+                Ok(id) => names.event_no(&id)?.map(|seq| seq_bytes(seq).to_vec()),
                 Err(_) => None,
             },
             KeyPart::Space => match text.parse() {

@@ -6,8 +6,21 @@ use crate::errors::{guarded, guarded_write};
 use crate::keys::TableKey;
 use crate::row_value::{RowValue, Stored};
 use engine::reads::{StoreError, StoreResult};
+use model::EventId;
 use redb::{ReadableTable, Table};
 use std::ops::{Bound, RangeInclusive};
+
+/// The size of a page of the database.
+const PAGE_BYTES: usize = 4096;
+/// On average once for so many bytes of rows they are written again.
+const BYTES_BETWEEN: usize = 2 * PAGE_BYTES;
+/// How many bytes of rows are written again at once.
+const REPACKED_BYTES: usize = 5 * PAGE_BYTES;
+
+/// Whether the rows that end with that of this event are to be written again. Ids are hashes, so that they draw lots.
+pub(crate) fn is_repack_due(id: &EventId, row_bytes: usize) -> bool {
+    usize::from(u16::from_be_bytes([id.0[0], id.0[1]])) * BYTES_BETWEEN < row_bytes << u16::BITS
+}
 
 impl<K: TableKey, V: RowValue> Rows<Table<'_, K, Stored<V>>, K, V> {
     /// Writes rows that sort after all that are there, in their order. They fill their pages, where rows that are written
@@ -67,15 +80,38 @@ impl<K: TableKey, V: RowValue> Rows<Table<'_, K, Stored<V>>, K, V> {
         })
     }
 
-    /// Writes the last so many rows of a range again, as they are, so that they fill their pages: rows that come one by
-    /// one leave them half empty.
-    pub fn repack_last(&mut self, range: RangeInclusive<K>, most: usize) -> StoreResult<()>
+    /// Writes the rows of a range again, as they are, so that they fill their pages: rows that come few at a time leave
+    /// them half empty.
+    pub fn repack(&mut self, range: RangeInclusive<K>) -> StoreResult<()>
+    where
+        K: for<'a> redb::Value<SelfType<'a> = K> + Copy,
+    {
+        self.repack_last(range, usize::MAX)
+    }
+
+    /// Does so with the last rows of a range: those since about the last time, and the page before them.
+    pub fn repack_end(&mut self, range: RangeInclusive<K>) -> StoreResult<()>
+    where
+        K: for<'a> redb::Value<SelfType<'a> = K> + Copy,
+    {
+        self.repack_last(range, REPACKED_BYTES)
+    }
+
+    fn repack_last(&mut self, range: RangeInclusive<K>, bytes_max: usize) -> StoreResult<()>
     where
         K: for<'a> redb::Value<SelfType<'a> = K> + Copy,
     {
         let read = || -> StoreResult<Vec<(K, Vec<u8>)>> {
-            let rows = guarded(|| self.inner.range(range))?.rev().take(most);
-            rows.map(|row| guarded(|| row).map(|(key, stored)| (key.value(), stored.value().to_vec()))).collect()
+            let (mut rows, mut bytes) = (Vec::new(), 0);
+            for row in guarded(|| self.inner.range(range))?.rev() {
+                let (key, stored) = guarded(|| row)?;
+                bytes += K::as_bytes(&key.value()).as_ref().len() + stored.value().len();
+                rows.push((key.value(), stored.value().to_vec()));
+                if bytes >= bytes_max {
+                    break;
+                }
+            }
+            Ok(rows)
         };
         let rows = match read() {
             // Damage there concerns whoever reads it, not whoever writes beside it.

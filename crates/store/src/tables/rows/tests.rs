@@ -81,7 +81,7 @@ mod sorted {
                 model.extend(rows);
                 if repacks {
                     let range = EventNo::new(Seq(100))..=EventNo::new(Seq(300));
-                    tables.events.repack_last(range, 64).map_err(|why| TestCaseError::fail(why.to_string()))?;
+                    tables.events.repack_end(range).map_err(|why| TestCaseError::fail(why.to_string()))?;
                 }
             }
             let mut found = BTreeMap::new();
@@ -90,6 +90,52 @@ mod sorted {
                 found.insert(row.key().seq().0, row.value().expect("sound").to_vec());
             }
             prop_assert_eq!(found, model);
+        }
+    }
+}
+
+mod filling {
+    use crate::keys::EventNo;
+    use crate::tables::Tables;
+    use model::Seq;
+    use redb::ReadableTableMetadata as _;
+
+    const ROWS: u64 = 600;
+
+    /// How many pages a table takes whose rows come in batches of so many.
+    fn pages(batch: usize, row_bytes: usize, pack: impl Fn(&mut Tables<'_>, u64)) -> u64 {
+        let database = redb::Builder::new().create_with_backend(redb::backends::InMemoryBackend::new()).expect("open");
+        let transaction = database.begin_write().expect("write");
+        let mut tables = Tables::open(&transaction).expect("tables");
+        let rows: Vec<_> = (0..ROWS).map(|number| (EventNo::new(Seq(number)), vec![7; row_bytes])).collect();
+        for rows in rows.chunks(batch) {
+            tables.events.append(rows.iter().map(|(key, bytes)| (*key, bytes.as_slice()))).expect("write");
+            pack(&mut tables, rows[0].0.seq().0);
+        }
+        assert_eq!(tables.events.len().expect("count"), ROWS);
+        tables.events.inner.stats().expect("stats").leaf_pages()
+    }
+
+    #[test]
+    fn rows_that_come_few_at_a_time_fill_their_pages_when_they_are_written_again() {
+        let last = EventNo::new(Seq(u64::MAX));
+        for batch in [1, 2, 5] {
+            let every = |step: u64, number: u64| number / step != (number + batch as u64) / step;
+            let ends = pages(batch, 60, |tables, number| {
+                if every(200, number) {
+                    tables.events.repack_end(EventNo::new(Seq(0))..=last).expect("write");
+                }
+            });
+            let ranges = pages(batch, 660, |tables, number| {
+                if every(128, number) {
+                    let from = EventNo::new(Seq(number.saturating_sub(144)));
+                    tables.events.repack(from..=last).expect("write");
+                }
+            });
+            // 53 rows of 60 bytes fit into a page, or six of 660.
+            assert!(ends <= 13 && ranges <= 110, "{ends} and {ranges} pages by {batch}");
+            let (small, large) = (pages(batch, 60, |_, _| {}), pages(batch, 660, |_, _| {}));
+            assert!(small > 18 && large > 118, "{small} and {large} pages by {batch} if never");
         }
     }
 }

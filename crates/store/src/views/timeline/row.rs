@@ -82,6 +82,11 @@ impl<'a> TimelineRow<'a> {
         Ok(TimelineRow { seq, hints, said: Some(TextCopy { author, form, bytes: reader.rest() }) })
     }
 
+    /// The number of the message in bytes that begin like a row.
+    pub(super) fn seq_in(bytes: &[u8]) -> Option<Seq> {
+        get_varint(&mut ByteReader::new(bytes.get(1..)?)).ok().map(Seq)
+    }
+
     pub(crate) fn to_bytes(self) -> Vec<u8> {
         let mut out = Vec::with_capacity(32 + self.said.map_or(0, |said| said.bytes.len()));
         out.push(self.hints);
