@@ -10,12 +10,12 @@ use crate::signals::ShutdownSignals;
 use crate::{home_space, welcome_thread};
 use clap::Args;
 use node::Node;
-use node::bundle::{ImportError, ImportProgress, Imported, Passphrase, import};
+use node::bundle::{BundleInput, ImportError, ImportProgress, Imported, Passphrase, Pipe, import};
 use node::fetch::hunter::NoSources;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -24,7 +24,8 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// Import events and content from a bundle that `export` wrote
 ///
 /// If the bundle includes keys (`export --with-keys`), the passphrase lets this node read and serve its spaces. Events that
-/// are already stored are skipped. To resume an interrupted import, run it again.
+/// are already stored are skipped. To resume an interrupted import, run it again. From standard input, up to 1 GiB of
+/// content may come before the events that refer to it; from a file, all of it.
 #[derive(Debug, Args, Serialize, Deserialize)]
 pub(crate) struct Import {
     /// The bundle; `-` for standard input
@@ -51,7 +52,7 @@ impl Import {
     }
 
     pub(super) fn run(&self, context: &Context) -> Result<u8, Failure> {
-        let (input, total) = open_bundle(&self.file)?;
+        let (input, total) = open_bundle(&self.file, context.data_dir())?;
         let (imported, ended) = match &context.inside {
             Some(inside) => import(&inside.node, input, self.passphrase.as_ref(), &mut |_| true),
             None => import_into_folder(context, input, total, self.passphrase.as_ref())?,
@@ -70,7 +71,7 @@ impl Import {
 
 fn import_into_folder(
     context: &Context,
-    input: Box<dyn Read>,
+    input: Box<dyn BundleInput>,
     total: Option<u64>,
     passphrase: Option<&Passphrase>,
 ) -> Result<(Imported, Result<(), ImportError>), Failure> {
@@ -95,9 +96,10 @@ fn import_into_folder(
 }
 
 /// The bundle, and its length if it is a regular file.
-fn open_bundle(path: &Path) -> Result<(Box<dyn Read>, Option<u64>), Failure> {
+fn open_bundle(path: &Path, data_dir: &Path) -> Result<(Box<dyn BundleInput>, Option<u64>), Failure> {
     if path == Path::new("-") {
-        return Ok((Box::new(BufReader::with_capacity(BUFFER_BYTES, std::io::stdin())), None));
+        let input = BufReader::with_capacity(BUFFER_BYTES, std::io::stdin());
+        return Ok((Box::new(Pipe::new(input, data_dir.to_owned())), None));
     }
     let failed = |why| Failure::file("read the bundle", path, &why);
     let file = File::open(path).map_err(failed)?;
@@ -106,7 +108,11 @@ fn open_bundle(path: &Path) -> Result<(Box<dyn Read>, Option<u64>), Failure> {
         return Err(failed(std::io::ErrorKind::IsADirectory.into()));
     }
     let total = metadata.is_file().then_some(metadata.len());
-    Ok((Box::new(BufReader::with_capacity(BUFFER_BYTES, file)), total))
+    let file = BufReader::with_capacity(BUFFER_BYTES, file);
+    // What is no regular file may be a pipe with a name.
+    let input: Box<dyn BundleInput> =
+        if total.is_some() { Box::new(file) } else { Box::new(Pipe::new(file, data_dir.to_owned())) };
+    Ok((input, total))
 }
 
 impl fmt::Display for Answer {

@@ -2,10 +2,13 @@
 //!
 //! What is known already is skipped before its signature is checked, so importing a bundle again is quick: that is how
 //! an import is resumed. Contents wait until everything before them has settled, because content that nobody refers to
-//! yet is not kept.
+//! yet is not kept: it is put aside until everything else has been read.
 
 use super::adopt::AdoptSpace;
+use super::aside::{BundleInput, ContentsAside, SecondPass};
 use super::format::{BadBundle, BundleReader, Record};
+use super::import_error::ImportError;
+use super::lookup::Lookup;
 use super::pace::{ImportSlot, ImportWindow};
 use super::secrets::{BadSecrets, KEYS_RECORDS_MAX, Passphrase, SecretsReader, SpaceSecrets};
 use super::tally::{ImportTally, Imported, KnownRecord};
@@ -15,20 +18,15 @@ use crate::threads;
 use crate::writer::node_commands::{LearnSpaceKey, Tick};
 use crate::writer_command::{Answered, AskError, RequestError, WriterCommand};
 use crossbeam_channel::{Receiver, Sender, bounded};
-use engine::reads::{Reads as _, StoreError, StoreResult};
+use engine::reads::{Reads as _, StoreError};
 use engine::rows::Origin;
-use model::crypto::event_id;
-use model::stage::ContentState;
+use model::ContentHash;
 use std::io::Read;
 use std::sync::{Arc, Mutex};
-use store::Db;
-use store::tables::Snapshot;
 
 const CHECKERS: usize = 2;
 /// Records between the reader and the checkers.
 const QUEUE_MAX: usize = 256;
-/// How many records a checker looks up in one snapshot before it takes a fresh one.
-const LOOKS_PER_SNAPSHOT: u32 = 1024;
 
 /// How far an import is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -37,61 +35,18 @@ pub struct ImportProgress {
     pub bytes: u64,
 }
 
-/// Why an import did not come to its end. What was counted is kept.
-#[derive(Debug, thiserror::Error)]
-pub enum ImportError {
-    /// The bundle is not fit.
-    #[error(transparent)]
-    Bundle(#[from] BadBundle),
-    /// The node could not take more.
-    #[error("the import stopped at byte {at}: {why}")]
-    Node {
-        /// The first record that was not taken.
-        at: u64,
-        why: RequestError,
-    },
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// Its keys cannot be read.
-    #[error(transparent)]
-    Keys(#[from] BadSecrets),
-    /// Whoever watched it asked it to stop.
-    #[error("the import was interrupted at byte {at}")]
-    Interrupted {
-        /// How far it was.
-        at: u64,
-    },
-}
-
-impl ImportError {
-    /// What whoever asked for it can do.
-    pub fn what_to_do(&self) -> &'static str {
-        match self {
-            ImportError::Bundle(why) => why.what_to_do(),
-            ImportError::Node { why: RequestError::Full, .. } => {
-                "free some disk space, then run import again; what was read before is kept and skipped quickly"
-            }
-            ImportError::Node { .. } | ImportError::Store(_) => "run `anteroom verify`, then import again",
-            ImportError::Keys(BadSecrets::Passphrase) => {
-                "pass the passphrase that was given to export, or none to import what can be opened without the keys"
-            }
-            ImportError::Keys(_) => "use a newer release, or export the bundle again",
-            ImportError::Interrupted { .. } => "run import again; what was read before is kept and skipped quickly",
-        }
-    }
-}
-
 /// Imports a bundle into a running node. The function that watches is told how far it is after each record, and says
 /// whether to go on. With a passphrase the spaces whose keys the bundle carries are taken over. Answers with what
 /// became of the records, and whether that was all of them.
 pub fn import(
     node: &Node,
-    input: impl Read,
+    mut input: impl BundleInput,
     passphrase: Option<&Passphrase>,
     watch: &mut dyn FnMut(ImportProgress) -> bool,
 ) -> (Imported, Result<(), ImportError>) {
     let secrets = passphrase.map(|passphrase| Mutex::new(SecretsReader::new(passphrase)));
-    let run = Run { node, pace: Arc::default(), tally: Arc::default(), secrets, adopted: Mutex::default() };
+    let aside = Mutex::new(ContentsAside::new(&mut input));
+    let run = Run { node, pace: Arc::default(), tally: Arc::default(), secrets, adopted: Mutex::default(), aside };
     let before = GivenUp::read(node);
     let (records, queue) = bounded(QUEUE_MAX);
     let read = std::thread::scope(|scope| {
@@ -100,7 +55,16 @@ pub fn import(
             scope.spawn(|| run.check_or_fail(queue));
         }
         drop(queue);
-        run.read(input, records, watch)
+        let read = run.read(&mut input, &records, watch);
+        // What was read before the bundle broke off is kept.
+        let again = match &read {
+            Ok(()) | Err(ImportError::Bundle(_)) => run.read_again(&mut input, &records, watch),
+            Err(_) => Ok(()),
+        };
+        let read = read.and(again);
+        // The checkers end when nobody can send them more.
+        drop(records);
+        read
     });
     let settled = run.settle().and_then(|()| run.adopt());
     let mut tally = run.tally.lock();
@@ -132,6 +96,8 @@ struct Job {
     at: u64,
     record: Record,
     place: ImportSlot,
+    /// It was put aside before.
+    is_again: bool,
 }
 
 struct Run<'a> {
@@ -142,13 +108,14 @@ struct Run<'a> {
     secrets: Option<Mutex<SecretsReader<'a>>>,
     /// What the bundle says of spaces, until their events are here.
     adopted: Mutex<Vec<SpaceSecrets>>,
+    aside: Mutex<ContentsAside>,
 }
 
 impl Run<'_> {
     fn read(
         &self,
-        input: impl Read,
-        records: Sender<Job>,
+        input: &mut impl BundleInput,
+        records: &Sender<Job>,
         watch: &mut dyn FnMut(ImportProgress) -> bool,
     ) -> Result<(), ImportError> {
         let mut reader = BundleReader::new(input)?;
@@ -174,8 +141,7 @@ impl Run<'_> {
                     continue;
                 }
             }
-            let Some(place) = self.pace.enter(bytes - at, &|| self.is_over()) else { return Ok(()) };
-            if records.send(Job { at, record, place }).is_err() || self.tally.lock().failure.is_some() {
+            if !self.hand_over(records, at, bytes, record, false) {
                 return Ok(());
             }
             let records = self.tally.count_record();
@@ -183,6 +149,71 @@ impl Run<'_> {
                 return Err(ImportError::Interrupted { at: bytes });
             }
         }
+    }
+
+    /// Meets the contents again that nobody referred to when they were read.
+    fn read_again(
+        &self,
+        input: &mut impl BundleInput,
+        records: &Sender<Job>,
+        watch: &mut dyn FnMut(ImportProgress) -> bool,
+    ) -> Result<(), ImportError> {
+        self.settle()?;
+        if self.tally.lock().failure.is_some() {
+            return Ok(());
+        }
+        let second = locks::lock(&self.aside).second_pass();
+        let done = match second {
+            SecondPass::Nothing => Ok(()),
+            SecondPass::Aside { reader, places } => {
+                let mut places = places.into_iter();
+                self.read_contents(*reader, records, watch, |_| places.next())
+            }
+            SecondPass::Bundle { places, all_from } => {
+                let at = self.tally.lock().imported.bytes;
+                input.rewind().map_err(|why| BadBundle::Read { at, why })?;
+                let is_wanted = |at: u64| at >= all_from || places.binary_search(&at).is_ok();
+                self.read_contents(BundleReader::new(input)?, records, watch, |at| is_wanted(at).then_some(at))
+            }
+        };
+        let (contents, why) = locks::lock(&self.aside).not_kept();
+        match contents {
+            0 => done,
+            _ => done.and(Err(ImportError::Aside { contents, why: why.unwrap_or_else(|| "there was no room".into()) })),
+        }
+    }
+
+    /// Hands over contents, where a function says at which place of the bundle they stand.
+    fn read_contents<R: Read>(
+        &self,
+        mut reader: BundleReader<R>,
+        records: &Sender<Job>,
+        watch: &mut dyn FnMut(ImportProgress) -> bool,
+        mut place: impl FnMut(u64) -> Option<u64>,
+    ) -> Result<(), ImportError> {
+        while let Some((at, record)) = reader.next_record()? {
+            let length = reader.at() - at;
+            let is_content = matches!(record, Record::Content { .. });
+            if let Some(at) = place(at).filter(|_| is_content)
+                && !self.hand_over(records, at, at + length, record, true)
+            {
+                return Ok(());
+            }
+            let (records, bytes) = {
+                let imported = &self.tally.lock().imported;
+                (imported.records, imported.bytes)
+            };
+            if !watch(ImportProgress { records, bytes }) {
+                return Err(ImportError::Interrupted { at: bytes });
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands a record to the checkers, when there is room. Says whether to go on.
+    fn hand_over(&self, records: &Sender<Job>, at: u64, end: u64, record: Record, is_again: bool) -> bool {
+        let Some(place) = self.pace.enter(end - at, &|| self.is_over()) else { return false };
+        records.send(Job { at, record, place, is_again }).is_ok() && self.tally.lock().failure.is_none()
     }
 
     /// Keeps the keys of a space, so that its events can be opened as they come.
@@ -251,18 +282,20 @@ impl Run<'_> {
 
     fn check(&self, queue: Receiver<Job>) {
         crate::running::yield_to_writer();
-        let mut looks = Looks { node: self.node, snapshot: None, left: 0 };
+        let mut lookup = Lookup::new(self.node);
         for job in queue {
             if self.tally.lock().failure.is_none() {
-                self.check_one(&mut looks, job);
+                self.check_one(&mut lookup, job);
             }
         }
     }
 
-    fn check_one(&self, looks: &mut Looks<'_>, Job { at, record, place }: Job) {
-        match looks.known(&record) {
+    fn check_one(&self, lookup: &mut Lookup<'_>, Job { at, record, place, is_again }: Job) {
+        match lookup.known(&record) {
             // A fault here shows in the writer as well, which names it.
             Ok(None) | Err(_) => {}
+            Ok(Some(KnownRecord::Unwanted)) if is_again => {}
+            Ok(Some(KnownRecord::Unwanted)) => return self.put_aside(at, &record),
             Ok(Some(known)) => return self.tally.count_known(known),
         }
         match record {
@@ -272,11 +305,24 @@ impl Run<'_> {
             },
             Record::Content { space, hash, bytes } => match self.node.receive_content(space, hash, bytes) {
                 Some(deliver) => self.submit(at, deliver, place, ImportTally::count_delivered),
-                None => self.tally.count_dropped(at, "content", format!("its bytes are not those of {hash}")),
+                None => self.count_changed(at, &hash),
             },
             // They are taken as they are read.
             Record::Keys { .. } => {}
         }
+    }
+
+    /// Keeps a content for the end.
+    fn put_aside(&self, at: u64, record: &Record) {
+        let Record::Content { space, hash, bytes } = record else { return };
+        if model::crypto::content_hash(bytes) != *hash {
+            return self.count_changed(at, hash);
+        }
+        locks::lock(&self.aside).put(at, space, hash, bytes);
+    }
+
+    fn count_changed(&self, at: u64, hash: &ContentHash) {
+        self.tally.count_dropped(at, "content", format!("its bytes are not those of {hash}"));
     }
 
     fn submit<C: WriterCommand<Error = StoreError>>(
@@ -307,44 +353,4 @@ fn not_taken(at: u64, why: AskError<StoreError>) -> ImportError {
         AskError::NotRun(why) => ImportError::Node { at, why },
         AskError::Refused(fault) => ImportError::Store(fault),
     }
-}
-
-/// A checker's view of what is here, refreshed now and then.
-struct Looks<'a> {
-    node: &'a Node,
-    snapshot: Option<Arc<Db<Snapshot>>>,
-    left: u32,
-}
-
-impl Looks<'_> {
-    fn known(&mut self, record: &Record) -> StoreResult<Option<KnownRecord>> {
-        if self.left == 0 {
-            self.snapshot = Some(self.node.snapshot()?);
-            self.left = LOOKS_PER_SNAPSHOT;
-        }
-        self.left -= 1;
-        match (&self.snapshot, record) {
-            (_, Record::Keys { .. }) => Ok(None),
-            (Some(db), Record::Event { blob, inline }) => known_event(db, blob, inline),
-            (Some(db), Record::Content { space, hash, .. }) => {
-                let Some(space) = db.space_no(space)? else { return Ok(None) };
-                let content = db.content(space, hash)?;
-                Ok(content
-                    .filter(|row| row.place != engine::rows::ContentLocation::Absent)
-                    .map(|_| KnownRecord::Content))
-            }
-            (None, _) => Ok(None),
-        }
-    }
-}
-
-fn known_event(db: &Db<Snapshot>, blob: &[u8], inline: &[u8]) -> StoreResult<Option<KnownRecord>> {
-    let id = event_id(blob);
-    if let Some(why) = db.refused(&id)? {
-        return Ok(Some(KnownRecord::Refused(why)));
-    }
-    let Some(seq) = db.seq(&id)? else { return Ok(None) };
-    let (Some(row), Some(kept)) = (db.event(seq)?, db.kept(seq)?) else { return Ok(None) };
-    let wants_inline = row.content == ContentState::Missing && !row.has_inline && !inline.is_empty();
-    Ok((kept.blob.bytes() == blob && !wants_inline).then_some(KnownRecord::Event))
 }

@@ -18,17 +18,22 @@
 //! keys.
 
 mod adopt;
+mod aside;
 mod export;
 mod format;
 mod import;
+mod import_error;
+mod lookup;
 mod pace;
 mod secrets;
 mod tally;
 
+pub use aside::{BundleInput, Pipe};
 pub use export::{ExportError, ExportOptions, Exported, export};
 pub use format::{
     BadBundle, BundleReader, BundleWriter, CONTENT_RECORD_BYTES_MAX, KEYS_RECORD_BYTES_MAX, Record, VERSION,
 };
-pub use import::{ImportError, ImportProgress, import};
+pub use import::{ImportProgress, import};
+pub use import_error::ImportError;
 pub use secrets::{BadSecrets, PASSPHRASE_BYTES_MAX, PASSPHRASE_CHARS_MIN, Passphrase};
 pub use tally::{DroppedRecord, Imported};

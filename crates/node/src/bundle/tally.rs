@@ -68,6 +68,8 @@ pub(super) enum KnownRecord {
     Event,
     Refused(RefusalReason),
     Content,
+    /// Content that nothing here refers to.
+    Unwanted,
 }
 
 #[derive(Debug, Default)]
@@ -98,6 +100,7 @@ impl ImportTally {
             KnownRecord::Event => imported.known += 1,
             KnownRecord::Refused(why) => *imported.refused.entry(why.to_string()).or_default() += 1,
             KnownRecord::Content => imported.contents_known += 1,
+            KnownRecord::Unwanted => imported.contents_unwanted += 1,
         }
     }
 
