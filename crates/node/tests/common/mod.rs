@@ -8,10 +8,13 @@ use anteroom_node::commands::{
 use anteroom_node::{AskError, WriterCore};
 use engine::Policy;
 use engine::access::KeyRole;
+use engine::reads::Reads as _;
 use model::payload::MemberRole;
-use model::{EventId, Nanos, SpaceId};
+use model::{EventId, Nanos, Seq, SpaceId};
+use std::path::Path;
 use std::sync::Arc;
-use store::{FolderDisk, KeySource, MasterKey, Store, StoreOptions};
+use store::tables::Snapshot;
+use store::{Db, FolderDisk, KeySource, MasterKey, Store, StoreOptions};
 
 pub const NOW: Nanos = Nanos(1_800_000_000 * Nanos::SECOND);
 
@@ -20,6 +23,8 @@ pub type Answer = Result<CommandResult, AskError<CommandError>>;
 pub struct Home {
     pub core: WriterCore,
     pub space: SpaceId,
+    /// Every byte of the master key that the folder is opened with.
+    pub master: u8,
     _folder: tempfile::TempDir,
 }
 
@@ -33,7 +38,7 @@ impl Home {
         let disk = Arc::new(FolderDisk::new(folder.path()).unwrap());
         let options = StoreOptions { policy, cache_bytes: 4 << 20, reserve_bytes: 0, random: KeySource::Seed(1) };
         let core = WriterCore::new(Store::open(disk, MasterKey::new(&[7; 32]), options).unwrap());
-        let mut home = Home { core, space: SpaceId::ZERO, _folder: folder };
+        let mut home = Home { core, space: SpaceId::ZERO, master: 7, _folder: folder };
         home.space = home.found("home", 3);
         home
     }
@@ -42,6 +47,52 @@ impl Home {
     pub fn into_folder(self) -> tempfile::TempDir {
         drop(self.core);
         self._folder
+    }
+
+    /// Closes it and opens it again.
+    pub fn reopen(self) -> Home {
+        let (space, master) = (self.space, self.master);
+        Home::open(self.into_folder(), space, master)
+    }
+
+    /// Kills it and starts it again: what is on disk at this moment is all that is left.
+    pub fn crash(self) -> Home {
+        let left = tempfile::tempdir().unwrap();
+        copy_folder(self._folder.path(), left.path());
+        Home::open(left, self.space, self.master)
+    }
+
+    pub fn open(folder: tempfile::TempDir, space: SpaceId, master: u8) -> Home {
+        let disk = Arc::new(FolderDisk::new(folder.path()).unwrap());
+        let core = WriterCore::new(Store::open(disk, MasterKey::new(&[master; 32]), options()).unwrap());
+        Home { core, space, master, _folder: folder }
+    }
+
+    pub fn folder(&self) -> &Path {
+        self._folder.path()
+    }
+
+    /// The thread of a message.
+    pub fn subject_of(&self, db: &Db<Snapshot>, seq: Seq) -> EventId {
+        let meta = db.event(seq).unwrap().unwrap().meta.unwrap();
+        db.event(meta.subject.unwrap()).unwrap().unwrap().id
+    }
+
+    /// Whether the content of a message was deleted for ever.
+    pub fn is_purged(&self, id: EventId) -> bool {
+        let db = self.core.store().snapshot().unwrap();
+        let row = db.event(db.seq(&id).unwrap().unwrap()).unwrap().unwrap();
+        matches!(row.content, model::ContentState::Deleted { .. })
+    }
+
+    pub fn time_of(&self, db: &Db<Snapshot>, seq: Seq) -> u64 {
+        db.event(seq).unwrap().unwrap().meta.unwrap().at.0
+    }
+
+    /// When the version of a message that is shown was written.
+    pub fn version_of(&self, db: &Db<Snapshot>, id: EventId) -> u64 {
+        let seq = db.seq(&id).unwrap().unwrap();
+        db.message_by_seq(seq).unwrap().unwrap().version.at.0
     }
 
     pub fn found(&self, name: &str, random: u8) -> SpaceId {
@@ -96,6 +147,23 @@ impl Home {
     pub fn verify(&self) {
         self.core.settle(NOW).unwrap();
         assert_eq!(self.core.store().verify(NOW).unwrap().problems, Vec::<String>::new());
+    }
+}
+
+pub fn options() -> StoreOptions {
+    StoreOptions { cache_bytes: 4 << 20, reserve_bytes: 0, random: KeySource::Seed(1), ..StoreOptions::default() }
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let into = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            std::fs::create_dir_all(&into).unwrap();
+            copy_folder(&entry.path(), &into);
+        } else {
+            std::fs::copy(entry.path(), into).unwrap();
+        }
     }
 }
 

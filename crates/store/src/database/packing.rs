@@ -9,8 +9,8 @@ use engine::reads::StoreResult;
 use model::{AuthorNo, Seq, SpaceNo, Stamp};
 use std::collections::BTreeSet;
 
-/// A batch with more rows is an import, which has no time for this.
-const FEW_ROWS: usize = 1024;
+/// A batch with more rows belongs to an import or a crowd, which have no time for this.
+const FEW_ROWS: usize = 128;
 /// How long a row of `by_author` is.
 const BY_AUTHOR_BYTES: usize = AuthorStamp::WIDTH + SEQ_BYTES + CHECKSUM_BYTES;
 /// So many entries of the journal are written again together. They fill two pages.

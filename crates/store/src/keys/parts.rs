@@ -97,8 +97,8 @@ pub(crate) fn seq_bytes(seq: Seq) -> [u8; SEQ_BYTES] {
     bytes
 }
 
-pub(crate) fn seq_from(bytes: [u8; SEQ_BYTES]) -> Seq {
-    Seq(bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+pub(crate) fn seq_from([a, b, c, d, e, f]: [u8; SEQ_BYTES]) -> Seq {
+    Seq(u64::from_be_bytes([0, 0, a, b, c, d, e, f]))
 }
 
 impl KeyField for Seq {

@@ -12,6 +12,8 @@ pub(crate) mod rewrap;
 pub mod salvage;
 pub mod size;
 pub mod sweep;
+#[cfg(feature = "simulation")]
+mod tamper;
 pub mod verify;
 mod verify_journal;
 mod verify_rows;

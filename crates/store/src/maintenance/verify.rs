@@ -48,6 +48,7 @@ struct Check<'a> {
     content_waiting: u64,
     ready: u64,
     carried: u64,
+    unused: u64,
     hunters: HashMap<HunterKey<'static>, u64>,
     hunted: HashSet<HuntedKey<'static>>,
     groups: HashSet<Group>,
@@ -82,6 +83,7 @@ impl Store {
             content_waiting: 0,
             ready: 0,
             carried: 0,
+            unused: 0,
             hunters: HashMap::new(),
             hunted: HashSet::new(),
             groups: HashSet::new(),
@@ -93,6 +95,7 @@ impl Store {
         // What rows say together cannot be told where one of them cannot be read.
         if check.is_readable {
             check.totals()?;
+            check.numbers()?;
             check.usage()?;
             check.schedule()?;
             db.check_space(&mut |problem| check.wrong(problem))?;
@@ -333,6 +336,7 @@ impl Check<'_> {
             self.require(unused.is_none_or(|unused| unused == (row.count == 0)), || {
                 format!("content {hash}: wrongly listed as used or unused")
             });
+            self.unused += u64::from(row.unused_since.is_some());
             self.bytes(space, &hash, row.place, row.len)?;
         }
         let is_readable = self.is_readable;
@@ -364,11 +368,25 @@ impl Check<'_> {
         let Some(now) = rebuilding_at.filter(|_| self.at_rest) else { return Ok(()) };
         let after = store.try_out(|transaction| {
             let rebuilt = rebuild(store.shared.clone(), transaction, now, &mut |_| ())?;
-            Ok((rebuilt.unreadable == 0).then_some(rebuilt.batch.db.digest()?))
+            let db = &rebuilt.batch.db;
+            Ok((rebuilt.unreadable == 0).then_some((
+                db.digest()?,
+                db.sums_of_views()?,
+                db.deletes_missing_in(self.db)?,
+            )))
         })?;
         // Events that nobody can open any more stay in the views until these are rebuilt.
-        let Some(after) = after else { return Ok(()) };
+        let Some((after, sums, lost)) = after else { return Ok(()) };
+        self.require(lost == 0, || {
+            format!("{lost} deletes are missing in the table of deletes; `anteroom rebuild-views` puts them back")
+        });
         self.require(before == after, || format!("the views have digest {before}, rebuilt they have {after}"));
+        for (table, sum) in self.db.sums_of_views()? {
+            let is_same = sums.get(table) == Some(&sum);
+            self.require(is_same, || {
+                format!("the table {table} has other rows when it is rebuilt; `anteroom rebuild-views` does that")
+            });
+        }
         Ok(())
     }
 }

@@ -3,9 +3,12 @@
 
 use crate::database::db::Db;
 use crate::keys::*;
-use crate::shared::{Jobs, ReportNumbers, Reports, UserNames};
+use crate::shared::{
+    Accounts, Audit, Custodians, HostedSpaces, Invitations, Jobs, ReportNumbers, Reports, Sessions, SharedTable,
+    SigningKeys, UserNames, Users, Webhooks,
+};
 use crate::tables::TableReads;
-use engine::reads::StoreResult;
+use engine::reads::{StoreError, StoreResult};
 use std::collections::BTreeSet;
 
 impl<V: TableReads> Db<V> {
@@ -22,7 +25,31 @@ impl<V: TableReads> Db<V> {
                 problems.push(format!("the progress of a webhook of {} that is not there", key.space()));
             }
         }
+        self.check_opens::<HostedSpaces>(&mut problems)?;
+        self.check_opens::<Users>(&mut problems)?;
+        self.check_opens::<Accounts>(&mut problems)?;
+        self.check_opens::<Sessions>(&mut problems)?;
+        self.check_opens::<Invitations>(&mut problems)?;
+        self.check_opens::<SigningKeys>(&mut problems)?;
+        self.check_opens::<Webhooks>(&mut problems)?;
+        self.check_opens::<Custodians>(&mut problems)?;
+        self.check_opens::<Audit>(&mut problems)?;
+        if let Err(StoreError::Broken(why)) = self.webhooks(None) {
+            problems.push(why);
+        }
         Ok(problems)
+    }
+
+    /// Rows that rest encrypted can be opened, and only where they stand.
+    fn check_opens<T: SharedTable>(&self, problems: &mut Vec<String>) -> StoreResult<()> {
+        for row in self.shared_range::<T>(..)? {
+            match row {
+                Ok(_) => {}
+                Err(StoreError::Broken(why)) => problems.push(why),
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(())
     }
 
     /// A name leads to a user.

@@ -23,7 +23,7 @@ pub struct ApiKey {
     pub label: String,
     /// When it was made.
     pub created_at: Nanos,
-    /// From when it is not accepted any more; zero for never.
+    /// From when it is not accepted any more; none for never.
     pub ends_at: Option<Nanos>,
 }
 
@@ -51,7 +51,7 @@ pub struct SigningSecret {
     pub secret: [u8; 32],
     /// When it was made.
     pub created_at: Nanos,
-    /// From when it is not accepted any more; zero for never.
+    /// From when it is not accepted any more; none for never.
     pub ends_at: Option<Nanos>,
 }
 

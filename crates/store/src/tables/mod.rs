@@ -112,6 +112,21 @@ macro_rules! tables {
             }
         }
 
+        /// Sets the value of a row, or removes it: what only tests do, to see who notices.
+        #[cfg(feature = "simulation")]
+        #[allow(unused_doc_comments)]
+        pub(crate) fn tamper_row(
+            tables: &mut Tables<'_>,
+            name: &str,
+            key: &[u8],
+            value: Option<&[u8]>,
+        ) -> StoreResult<bool> {
+            match name {
+                $($(#[$meta])* $name => tables.$field.tamper(key, value),)*
+                _ => Ok(false),
+            }
+        }
+
         /// Copies every row of every table into tables without any, as it is.
         #[allow(unused_doc_comments)]
         pub(crate) fn copy_rows(from: &impl TableReads, to: &mut Tables<'_>) -> StoreResult<()> {

@@ -323,4 +323,18 @@ impl<K: TableKey, V: RowValue> Rows<Table<'_, K, Stored<V>>, K, V> {
         guarded_write(|| self.inner.insert(typed, stored).map(drop))?;
         Ok(true)
     }
+
+    /// Sets the value of a row, or removes it, without a look at what it says. Says whether it can be one of this table.
+    #[cfg(feature = "simulation")]
+    pub(super) fn tamper(&mut self, key: &[u8], value: Option<&[u8]>) -> StoreResult<bool> {
+        let Some(typed) = K::parse(key) else { return Ok(false) };
+        match value {
+            Some(value) => {
+                let stored = [value, self.name.checksum::<K>(key, value).as_slice()].concat();
+                guarded_write(|| self.inner.insert(typed, stored.as_slice()).map(drop))?;
+            }
+            None => guarded_write(|| self.inner.remove(typed).map(drop))?,
+        }
+        Ok(true)
+    }
 }

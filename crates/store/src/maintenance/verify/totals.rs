@@ -1,7 +1,7 @@
 //! What rows say together: numbers that are kept equal a recount.
 
 use super::Check;
-use crate::keys::AuthorNoKey;
+use crate::keys::{AuthorName, AuthorNoKey, SpaceNoKey};
 use crate::tables::TableReads as _;
 use engine::reads::StoreResult;
 use model::{AuthorNo, Group};
@@ -18,6 +18,7 @@ impl Check<'_> {
             ("carried events", tables.carried.len()?, self.carried),
             ("carried events by age", tables.carried_order.len()?, self.carried),
             ("ready events", tables.ready.len()?, self.ready),
+            ("unused contents", tables.unused.len()?, self.unused),
             ("owners of held events", tables.held_counts.len()?, self.owners.len() as u64),
         ];
         for (what, rows, counted) in pairs {
@@ -38,6 +39,31 @@ impl Check<'_> {
         for (owner, counted) in self.owners.clone() {
             let stored = tables.held_counts.get(owner)?.unwrap_or(0);
             self.require(stored == counted, || format!("an owner has {counted} held, but {stored} are noted"));
+        }
+        Ok(())
+    }
+
+    /// Numbers of spaces and authors lead back to them.
+    pub(super) fn numbers(&mut self) -> StoreResult<()> {
+        let tables = &self.db.tables;
+        let counts = [
+            ("spaces", tables.spaces.len()?, tables.space_ids.len()?),
+            ("authors", tables.authors.len()?, tables.author_ids.len()?),
+        ];
+        for (what, numbered, named) in counts {
+            self.require(numbered == named, || format!("{numbered} {what} have numbers, but {named} are named"));
+        }
+        for row in tables.spaces.iter()? {
+            let row = row?;
+            let (space, number) = (row.key().id(), row.value()?);
+            let named = tables.space_ids.get(SpaceNoKey::new(number))?;
+            self.require(named == Some(space), || format!("the number {number} of {space} leads to {named:?}"));
+        }
+        for row in tables.authors.iter()? {
+            let row = row?;
+            let (author, number) = (row.key(), row.value()?);
+            let named = tables.author_ids.get(AuthorNoKey::new(number))?.map(AuthorName::of);
+            self.require(named == Some(author), || format!("the number {number} of an author leads to another"));
         }
         Ok(())
     }
