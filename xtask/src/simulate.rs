@@ -13,13 +13,16 @@ pub(crate) struct Simulate {
     /// The first of the seeds to run.
     #[arg(long, value_name = "SEED")]
     from: Option<u64>,
+    /// Search for this many minutes from a random seed, which is printed.
+    #[arg(long, value_name = "M", conflicts_with_all = ["seeds", "from"])]
+    minutes: Option<u64>,
     /// Plant each known bug in turn and expect it to be caught.
     #[arg(long)]
     planted: bool,
     /// Plant the bug of this name.
     #[arg(long, value_name = "NAME")]
     bug: Option<String>,
-    /// Replay this one seed and print every state change.
+    /// Replay this one seed and print every step; if it fails, the fewest steps that still show it.
     #[arg(long, value_name = "SEED", conflicts_with_all = ["seeds", "from"])]
     seed: Option<u64>,
 }
@@ -37,7 +40,8 @@ impl Simulate {
 
     fn arguments(&self) -> Vec<String> {
         let mut arguments = Vec::new();
-        let numbers = [("--seeds", self.seeds), ("--from", self.from), ("--seed", self.seed)];
+        let numbers =
+            [("--seeds", self.seeds), ("--from", self.from), ("--seed", self.seed), ("--minutes", self.minutes)];
         for (name, number) in numbers {
             arguments.extend(number.into_iter().flat_map(|number| [name.to_owned(), number.to_string()]));
         }
@@ -73,5 +77,6 @@ mod tests {
             "--seed 7 --bug LostWakeUp",
         );
         check(Simulate { seeds: Some(10), from: Some(3), ..Simulate::default() }, "--seeds 10 --from 3");
+        check(Simulate { minutes: Some(10), ..Simulate::default() }, "--minutes 10");
     }
 }

@@ -170,6 +170,7 @@ pub fn recheck(policy: &Policy, draft: &mut EventDraft, deleted: Option<Stamp>) 
     match (deleted, draft.row.content) {
         (Some(_), ContentState::Deleted { .. }) if is_planted(PlantedBug::FirstDeleteStays) => Ok(false),
         (Some(by), _) => draft.content(policy, ContentInput::Delete(by)),
+        (None, ContentState::Deleted { .. }) if is_planted(PlantedBug::DeletedStaysDeleted) => Ok(false),
         (None, _) => draft.content(policy, ContentInput::Undelete),
     }
 }

@@ -12,6 +12,7 @@ use crate::rows::Origin;
 use model::Blob;
 use model::blob::{BadBlob, BlobForm};
 use model::packet::{self, BadPacket, PacketContent, PacketHeader};
+use model::planted::{PlantedBug, is_planted};
 
 /// Something that came through a door and can be stored.
 #[derive(Clone, Debug)]
@@ -124,7 +125,8 @@ pub fn accept(
 /// Checks inline content against the opened event; bytes that are not those that were signed for are left out.
 pub fn complete(keyring: &impl Keyring, policy: &Policy, mut arrival: Arrival) -> Arrival {
     let (Opening::Opened(opened), Some(wire)) = (&arrival.opening, &arrival.inline) else { return arrival };
-    if opened.content().0 > policy.inline_bytes_max || !opened.is_content(wire) {
+    let is_content = opened.is_content(wire) || is_planted(PlantedBug::InlineContentUnchecked);
+    if opened.content().0 > policy.inline_bytes_max || !is_content {
         arrival.inline = None;
         return arrival;
     }

@@ -85,6 +85,30 @@ bugs! {
     FutureAppliedNow,
     /// Of two values of the probe protocol at the same time the one with the greatest id wins, as in the space protocol.
     ProbeGreatestIdWins,
+    /// An event may refer to what is in another space.
+    ReferenceAcrossSpaces,
+    /// A delete reaches into another space.
+    DeleteAcrossSpaces,
+    /// An event that anyone can read is accepted in a sealed space, and one under a key in an open one.
+    PlainInSealedSpace,
+    /// Inline content is believed without a look at its hash.
+    InlineContentUnchecked,
+    /// A delete leaves those edits of its target alive that do not count.
+    UncountedEditsStayAlive,
+    /// Whoever knows a membership may act on it.
+    SomebodyElsesMembership,
+    /// A space may be founded under any id.
+    AnySpaceId,
+    /// Content stays deleted when the delete of it no longer counts.
+    DeletedStaysDeleted,
+    /// A key that comes wakes nobody.
+    KeyWakesNobody,
+    /// A rotation leaves inline content under the old storage key, which it then removes.
+    RotationSkipsInline,
+    /// A change of the master key leaves transit secrets under the old one, which it then forgets.
+    RewrapSkipsTransits,
+    /// A backup lacks one of the tables.
+    BackupWithoutUsage,
 }
 
 #[cfg(feature = "simulation")]

@@ -7,6 +7,7 @@
 //! For tests only: nothing here is in the product.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+pub mod coverage;
 pub mod crash;
 pub mod decoders;
 pub mod disk;
@@ -15,3 +16,4 @@ pub mod protocol;
 pub mod random;
 pub mod requests;
 pub mod run;
+pub mod shrink;

@@ -10,6 +10,13 @@ impl SeededRandom {
         SeededRandom(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(0x1234_5678_9ABC_DEF1))
     }
 
+    /// The stream of one step of a run. Streams of neighbouring seeds are the same but for where they begin, so the
+    /// number of the step is mixed in first.
+    pub fn of_step(seed: u64, step: u64) -> SeededRandom {
+        let mixed = SeededRandom::new(seed).next_u64() ^ step.wrapping_mul(0xD1B5_4A32_D192_ED03);
+        SeededRandom(SeededRandom::new(mixed).next_u64())
+    }
+
     /// The next number.
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -50,5 +57,20 @@ impl SeededRandom {
             part.copy_from_slice(&self.next_u64().to_be_bytes());
         }
         bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_step_draws_says_nothing_of_the_next() {
+        let draws = |step| {
+            let mut random = SeededRandom::of_step(7, step);
+            (random.below(2), random.below(22))
+        };
+        let same = (0..10_000).filter(|step| draws(*step).1 % 2 == draws(step + 1).0).count();
+        assert!((4700..5300).contains(&same), "{same} of 10000");
     }
 }

@@ -40,6 +40,10 @@ pub enum SimRequest {
     AddTransit(AddTransit),
     /// Go on with what waits.
     Tick(Tick),
+    /// Move a space to a new storage key, looking at so many rows.
+    Rotate(SpaceId, usize),
+    /// Wrap so many secrets anew under the master key.
+    Rewrap(usize),
 }
 
 /// What a simulated node answered.
@@ -51,6 +55,8 @@ pub enum SimReply {
     Delivered(DeliverResult),
     /// What became of content that was to be dropped.
     Pruned(PruneResult),
+    /// Whether a walk over rows has come to its end.
+    Swept(bool),
     /// It was done.
     Done,
 }
@@ -74,6 +80,8 @@ impl WriterCommand for SimRequest {
             SimRequest::AddPrekey(command) => done(command, batch),
             SimRequest::AddTransit(command) => done(command, batch),
             SimRequest::Tick(command) => done(command, batch),
+            SimRequest::Rotate(space, most) => batch.rotate(space, *most).map(|done| SimReply::Swept(done.is_done)),
+            SimRequest::Rewrap(most) => batch.rewrap(*most).map(|done| SimReply::Swept(done.is_done)),
         }
     }
 }

@@ -13,7 +13,7 @@ use engine::rows::{Outcome, TurnedAway};
 use model::crypto::content_hash;
 use model::probe::ProbeKind;
 use model::{AuthorKey, Group, Nanos, Need, SpaceId};
-use node::bundle::{ExportOptions, export, import};
+use node::bundle::{ExportOptions, Pipe, export, import};
 use node::explain::{StageExplanation, explain};
 use node::fetch::hunter::{FetchError, Fetched, SourceClient, SourceDirectory};
 use node::node_commands::{Arrive, Tick};
@@ -291,7 +291,7 @@ fn it_is_exported_and_no_door_of_the_product_takes_it() {
     assert_eq!(open_door(&keys, &Policy::default(), &blob, transit), None);
 
     let node = Node::start(open(&SimDisk::new()), Arc::new(FixedClock), Arc::new(Nobody), NodeOptions::default());
-    let (imported, ended) = import(&node, bundle.as_slice(), None, &mut |_| true);
+    let (imported, ended) = import(&node, Pipe::new(bundle.as_slice(), std::env::temp_dir()), None, &mut |_| true);
     assert!(ended.is_ok(), "{ended:?}");
     assert_eq!(node.snapshot().unwrap().seq(&made.id).unwrap(), None);
     assert_eq!((imported.records, imported.dropped["version"]), (1, 1));

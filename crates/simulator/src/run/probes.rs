@@ -1,6 +1,7 @@
 //! The `probe` protocol in a run: its events arrive among those of the `space` protocol.
 
-use super::{Item, Run, SimNode, difference, transit_secret};
+use super::ending::difference;
+use super::{Item, Run, SimNode, transit_secret};
 use crate::protocol::probe::reference::ProbeModel;
 use crate::protocol::probe::{MadeProbe, open_door, receive};
 use crate::requests::{SimReply, SimRequest};

@@ -1,6 +1,7 @@
 //! A simulated node: opening it, asking it, and checking what it holds.
 
-use super::{MASTER, SimNode};
+use super::SimNode;
+use crate::coverage::Coverage;
 use crate::protocol::space::cast::MadeEvent;
 use crate::protocol::space::reference::ReferenceModel;
 use crate::protocol::space::world::World;
@@ -16,12 +17,15 @@ use store::{MasterKey, Store, StoreOptions};
 
 impl SimNode {
     pub(super) fn open(&mut self, policy: Policy) -> Result<(), String> {
+        self.core = Some(WriterCore::new(self.open_store(policy)?));
+        Ok(())
+    }
+
+    pub(super) fn open_store(&self, policy: Policy) -> Result<Store, String> {
         let options =
             StoreOptions { policy, cache_bytes: 4 << 20, reserve_bytes: 0, random: store::KeySource::Seed(1) };
         let disk = Arc::new(self.disk.clone());
-        let store = Store::open(disk, MasterKey::new(&MASTER), options).map_err(|why| why.to_string())?;
-        self.core = Some(WriterCore::new(store));
-        Ok(())
+        Store::open(disk, MasterKey::new(&self.master), options).map_err(|why| why.to_string())
     }
 
     pub(super) fn core(&self) -> Result<&WriterCore, String> {
@@ -96,6 +100,28 @@ impl SimNode {
         Ok(lines)
     }
 
+    /// Which states there are now.
+    pub(super) fn survey(&self, reached: &mut Coverage) -> Result<(), String> {
+        let mut look = || -> Result<(), StoreError> {
+            let db = self.core().map_err(StoreError::Broken)?.store().snapshot()?;
+            for (stage, count) in db.stages()? {
+                if count > 0 {
+                    reached.reach(format!("stage {stage}"));
+                }
+            }
+            for seq in db.all_events()? {
+                if let Some(row) = db.event(seq)? {
+                    reached.reach(format!("content {}", row.content.word()));
+                }
+            }
+            for (_, entry) in db.journal(None, 0, usize::MAX)? {
+                reached.reach_journal(entry.kind);
+            }
+            Ok(())
+        };
+        look().map_err(|fault| fault.to_string())
+    }
+
     pub(super) fn pruned(&self) -> Result<BTreeSet<EventId>, String> {
         let read = || {
             let db = self.core().map_err(StoreError::Broken)?.store().snapshot()?;
@@ -145,8 +171,34 @@ impl SimNode {
                     if want { "" } else { " not" }
                 ));
             }
+            if want {
+                self.check_content(model, made)?;
+            }
         }
         Ok(())
+    }
+
+    /// Also what does not count, and is shown nowhere, keeps no content that was deleted.
+    fn check_content(&self, model: &ReferenceModel<'_>, made: &MadeEvent) -> Result<(), String> {
+        let read = || {
+            let db = self.core().map_err(StoreError::Broken)?.store().snapshot()?;
+            let row = db.seq(&made.id)?.map(|seq| db.event(seq)).transpose()?.flatten();
+            row.ok_or_else(|| StoreError::Broken("an applied event without a row".into()))
+        };
+        let state = read().map_err(|fault| fault.to_string())?.content;
+        let told = match state {
+            ContentState::Deleted { by } => format!("deleted:{by}"),
+            ContentState::Invalid => "invalid".to_owned(),
+            ContentState::Missing | ContentState::Pruned => "absent".to_owned(),
+            ContentState::Processed => "here".to_owned(),
+        };
+        let want = model.content(made);
+        let want = if want.starts_with("here:") { "here" } else { &want };
+        if told == want {
+            return Ok(());
+        }
+        let (id, kind) = (made.id, made.envelope.kind);
+        Err(format!("node {}: the content of {kind} {id} is {told}, not {want}", self.index))
     }
 
     /// After the grace nothing is kept that nobody refers to, and every file is spoken of.

@@ -13,6 +13,7 @@ use crate::maintenance::sweep::{SweepCursor, SweepProgress, page_of};
 use crate::shared::{Audit, Custodians, Sealing, SharedTable};
 use crate::tables::{TableReads, Tables};
 use engine::reads::StoreResult;
+use model::planted::{PlantedBug, is_planted};
 
 const CURSOR: &str = "rewrap";
 impl Store {
@@ -71,6 +72,7 @@ impl Batch<'_> {
             let (rows, last) = match cursor.phase {
                 0 => rewrap_table!(self, keys, cursor, left, <[u8]>::to_vec),
                 1 => rewrap_table!(self, prekeys, cursor, left, <[u8]>::to_vec),
+                2 if is_planted(PlantedBug::RewrapSkipsTransits) => (0, None),
                 2 => rewrap_table!(self, transits, cursor, left, <[u8]>::to_vec),
                 3 => rewrap_table!(self, storage_keys, cursor, left, <[u8]>::to_vec),
                 4 => self.rewrap_shared::<Custodians>(&mut cursor, left)?,

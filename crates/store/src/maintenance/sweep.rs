@@ -20,6 +20,7 @@ use crate::tables::{Bytes, Rows, Stored};
 use engine::reads::{Reads as _, StoreResult};
 use engine::rows::ContentLocation;
 use model::blob::BlobForm;
+use model::planted::{PlantedBug, is_planted};
 use model::{Blob, EventId, SpaceId, SpaceNo};
 use redb::ReadableTable;
 use serde::{Deserialize, Serialize};
@@ -215,6 +216,7 @@ impl Batch<'_> {
         let last = rows.last().map(|(seq, ..)| EventNo::new(*seq).as_bytes().to_vec());
         for (seq, owner, id, inline) in rows {
             if let (Some(owner), Some(inline)) = (owner, inline)
+                && !is_planted(PlantedBug::RotationSkipsInline)
                 && let Some(anew) = self.inline_anew(&owner, &id, &inline)?
             {
                 self.put_inline(seq, Some(anew))?;

@@ -63,7 +63,8 @@ pub fn delete_reaches(db: &impl Reads, delete: Seq, at: Stamp, target: &Meta) ->
     let Some(meta) = db.event(delete)?.and_then(|row| row.meta) else {
         return Ok(false);
     };
-    if meta.space != target.space || !target.kind.space().is_some_and(Kind::is_deletable) {
+    let is_elsewhere = meta.space != target.space && !is_planted(PlantedBug::DeleteAcrossSpaces);
+    if is_elsewhere || !target.kind.space().is_some_and(Kind::is_deletable) {
         return Ok(false);
     }
     if !meta.counts && !is_planted(PlantedBug::RemovedAdminDeleteHonoured) {
@@ -103,6 +104,11 @@ pub fn recheck_versions(db: &impl Reads, policy: &Policy, target: Seq, after: St
     }
     let versions = db.edits(target, after, policy.releases_max)?;
     for (_, seq) in &versions {
+        if is_planted(PlantedBug::UncountedEditsStayAlive)
+            && !db.event(*seq)?.and_then(|row| row.meta).is_some_and(|meta| meta.counts)
+        {
+            continue;
+        }
         changes.extend(recheck_deletion(db, policy, *seq)?);
     }
     if let (Some((last, _)), true) = (versions.last(), versions.len() == policy.releases_max) {

@@ -29,6 +29,7 @@ use model::crypto::SpaceKey;
 use model::kind::ContentRule;
 use model::limits::{BODY_BYTES_MAX, CHUNK_OVERHEAD_BYTES};
 use model::payload::Payload;
+use model::planted::{PlantedBug, is_planted};
 use model::stage::RefusalReason;
 use model::{EventId, Kind, Nanos, Need, Stamp, Verified};
 
@@ -75,6 +76,7 @@ impl Protocol for Space {
 
     fn meets(event: &Verified) -> Vec<Need> {
         match (event.kind, &event.payload) {
+            (Kind::Key, Payload::Key(_)) if is_planted(PlantedBug::KeyWakesNobody) => Vec::new(),
             (Kind::Key, Payload::Key(secret)) => vec![Need::Key(SpaceKey::new(&event.space, *secret).id())],
             _ => Vec::new(),
         }

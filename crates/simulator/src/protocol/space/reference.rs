@@ -4,6 +4,7 @@
 //! the wording of the lines.
 
 mod follows;
+mod rules;
 
 use crate::protocol::space::cast::MadeEvent;
 use model::crypto::{content_hash, public_space, space_id};
@@ -48,7 +49,7 @@ impl<'a> ReferenceModel<'a> {
     }
 
     fn needed(&self, made: &MadeEvent) -> Option<Vec<(Role, &'a MadeEvent)>> {
-        made.envelope.needed_references().map(|r| Some((r.role, self.get(r.id)?))).collect()
+        rules::needed(&made.envelope).into_iter().map(|r| Some((r.role, self.get(r.id)?))).collect()
     }
 
     /// Whether an event is ever applied.
@@ -180,13 +181,13 @@ impl<'a> ReferenceModel<'a> {
                     return false;
                 };
                 let old = target.and_then(|old| self.granted(old)).map(|(_, role)| role);
-                role.may_manage(granted) && old.is_none_or(|old| role.may_manage(old))
+                rules::may_manage(role, granted) && old.is_none_or(|old| rules::may_manage(role, old))
             }
             Kind::Removal => {
                 let Some((member, removed)) = target.and_then(|old| self.granted(old)) else {
                     return false;
                 };
-                member == e.author || role.may_manage(removed)
+                member == e.author || rules::may_manage(role, removed)
             }
             Kind::Edit => own_or_admin(target),
             Kind::ThreadUpdate | Kind::ThreadDelete => {
@@ -263,7 +264,7 @@ impl<'a> ReferenceModel<'a> {
             let own = target.envelope.author == delete.envelope.author;
             let admin = self.acted_as(delete).is_some_and(|role| role >= MemberRole::Admin);
             let same = target.envelope.space == delete.envelope.space;
-            same && target.envelope.kind.is_deletable() && (own || admin)
+            same && rules::is_deletable(target.envelope.kind) && (own || admin)
         });
         reaching.map(|delete| stamp(delete)).min()
     }
@@ -274,9 +275,9 @@ impl<'a> ReferenceModel<'a> {
             return format!("deleted:{by}");
         }
         let plain = &made.plain;
-        let json = model::kind::ContentRule::Json;
-        let fits = made.envelope.kind.content_rule() != json || fits_json(made.envelope.kind, plain);
-        let possible = made.envelope.kind.content_rule() != json || made.wire.len() <= (64 << 10) + 40;
+        let is_json = rules::is_json(made.envelope.kind);
+        let fits = !is_json || rules::fits_json(made.envelope.kind, plain);
+        let possible = !is_json || made.wire.len() <= (64 << 10) + 40;
         match ((self.here)(made) || made.wire.is_empty(), fits && possible) {
             (_, false) if !possible => "invalid".into(),
             (false, _) => "absent".into(),
@@ -419,18 +420,5 @@ impl<'a> ReferenceModel<'a> {
         for ((space, subject), made) in winners {
             lines.insert(format!("register {space} {subject} {} {}", stamp(made), self.content(made)));
         }
-    }
-}
-
-fn fits_json(kind: Kind, plain: &[u8]) -> bool {
-    let Ok(value) = model::body::decode(plain) else { return false };
-    match kind {
-        Kind::Reaction => value["reaction"].as_str().is_some_and(|text| !text.is_empty() && text.len() <= 64),
-        Kind::File => {
-            value["name"].is_string() && value["type"].is_string() && value["size"].is_u64() && {
-                value["hash"].as_str().is_some_and(|hash| hash.parse::<model::ContentHash>().is_ok())
-            }
-        }
-        _ => true,
     }
 }

@@ -1,12 +1,17 @@
 //! A small world from a seed: people, spaces, and everything they say, honest and otherwise.
 
+mod across;
+mod lies;
+mod misuse;
+mod public;
+
 use crate::protocol::space::cast::{Author, EventText, MadeEvent, Wrapping, chosen, found, grant, send_key, write};
 use crate::random::SeededRandom;
 use engine::rows::ThreadField;
-use model::blob::Blob;
 use model::envelope::Role;
 use model::payload::MemberRole;
-use model::{AuxKey, EventId, Kind, SpaceId};
+use model::{AuxKey, EventId, Kind};
+use std::collections::BTreeSet;
 
 /// When the story begins, in Unix nanoseconds.
 pub const BEGINNING: u64 = 1_700_000_000_000_000_000;
@@ -21,8 +26,8 @@ pub struct World {
     pub events: Vec<MadeEvent>,
     /// Events that never arrive anywhere, so that what needs them waits for ever.
     pub lost: Vec<EventId>,
-    /// Blobs that are lies: broken, sealed again, or nonsense, with what comes beside them.
-    pub lies: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    /// Blobs that are broken, sealed again, or nonsense.
+    pub lies: Vec<Lie>,
     /// The secret of each node's prekey.
     pub prekeys: Vec<[u8; 32]>,
     /// The key events for each node.
@@ -31,8 +36,19 @@ pub struct World {
     pub end: u64,
 }
 
+/// A blob that is a lie, with what comes beside it.
+#[derive(Debug)]
+pub struct Lie {
+    /// The event about which it lies.
+    pub of: EventId,
+    pub blob: Vec<u8>,
+    pub inline: Option<Vec<u8>>,
+}
+
 struct Room {
     place: Wrapping,
+    /// The same space under the key that followed.
+    later_key: Option<Wrapping>,
     members: Vec<(usize, EventId, u64)>,
     threads: Vec<(EventId, u64)>,
     messages: Vec<(EventId, EventId, u64, usize)>,
@@ -74,6 +90,14 @@ impl World {
     }
 }
 
+impl World {
+    /// These events, by number, exist nowhere.
+    pub fn lose(&mut self, events: &BTreeSet<usize>) {
+        self.lost.extend(events.iter().filter_map(|index| self.events.get(*index)).map(|made| made.id));
+        self.lies.retain(|lie| !self.lost.contains(&lie.of));
+    }
+}
+
 fn body(name: &str, text: &str) -> Vec<u8> {
     let mut map = serde_json::Map::new();
     map.insert(name.to_owned(), serde_json::Value::String(text.to_owned()));
@@ -82,15 +106,21 @@ fn body(name: &str, text: &str) -> Vec<u8> {
 
 impl Story<'_> {
     fn open_rooms(&mut self) {
-        let sealed = self.random.percent(60).then(|| self.random.bytes32());
-        for key in [None].into_iter().chain(sealed.map(Some)) {
+        let mut keys = vec![None];
+        for (percent, is_sealed) in [(60, true), (50, false), (25, true)] {
+            if self.random.percent(percent) {
+                keys.push(is_sealed.then(|| self.random.bytes32()));
+            }
+        }
+        for key in keys {
             let at = self.later();
             let number = self.rooms.len() as u8;
             let (place, made) = found(&self.authors[0], at, number, key, self.inline_max);
             let founding = made.id;
             self.events.push(made);
             let (members, threads, messages, files) = (vec![(0, founding, at)], Vec::new(), Vec::new(), Vec::new());
-            self.rooms.push(Room { place, members, threads, messages, files, targets: Vec::new() });
+            let later_key = across::later_key(self.random, &place);
+            self.rooms.push(Room { place, later_key, members, threads, messages, files, targets: Vec::new() });
             for (member, role) in [(1, MemberRole::Admin), (2, MemberRole::Member)] {
                 self.grant(number as usize, (0, founding, at), member, role, None);
             }
@@ -136,7 +166,7 @@ impl Story<'_> {
         let mut references = vec![(Role::Authority, by.1)];
         references.extend(old.map(|old| (Role::Target, old.0)));
         let payload = grant(&self.authors[member], role);
-        let place = self.rooms[room].place.clone();
+        let place = self.place(room);
         let id = self.put(by.0, &place, EventText::new(Kind::Member, at, &references, b"").payload(payload));
         self.rooms[room].members.push((member, id, at));
     }
@@ -147,7 +177,7 @@ impl Story<'_> {
         }
         let room = self.random.below(self.rooms.len());
         let by = *self.random.pick(&self.rooms[room].members.clone());
-        match self.random.below(22) {
+        match self.random.below(29) {
             0 | 1 => self.open_thread(room, by),
             2..=6 => self.say(room, by),
             7 | 8 => self.edit(room, by),
@@ -168,6 +198,10 @@ impl Story<'_> {
             17 | 18 => self.remove(room, by),
             19 => self.read(room, by),
             20 => self.attach(room, by),
+            21..=23 => self.reach_across(room, by),
+            24 => self.fall_and_rise(room),
+            25 | 26 => self.misuse(room, by),
+            27 => self.trespass(),
             _ => self.unknown(room, by),
         }
     }
@@ -175,14 +209,14 @@ impl Story<'_> {
     fn remove(&mut self, room: usize, by: (usize, EventId, u64)) {
         let old = *self.random.pick(&self.rooms[room].members.clone());
         let at = self.time_after(by.2.max(old.2));
-        let place = self.rooms[room].place.clone();
+        let place = self.place(room);
         let references = [(Role::Authority, by.1), (Role::Target, old.1)];
         self.put(by.0, &place, EventText::new(Kind::Removal, at, &references, b""));
     }
 
     fn open_thread(&mut self, room: usize, by: (usize, EventId, u64)) {
         let at = self.time_after(by.2);
-        let place = self.rooms[room].place.clone();
+        let place = self.place(room);
         let aux = if self.random.percent(30) { chosen("general") } else { AuxKey::ZERO };
         let content = self.content();
         let other = self.authors.get(self.random.below(20)).map(|author| (Role::Mention, EventId(author.home().0)));
@@ -212,7 +246,7 @@ impl Story<'_> {
         {
             references.push((Role::Attachment, file.0));
         }
-        let place = self.rooms[room].place.clone();
+        let place = self.place(room);
         let aux = if self.random.percent(20) { chosen("same") } else { AuxKey::ZERO };
         let content = self.content();
         let id = self.put(by.0, &place, EventText::new(Kind::Message, at, &references, &content).aux(aux));
@@ -232,7 +266,7 @@ impl Story<'_> {
         let own = self.rooms[room].members.iter().find(|member| member.0 == message.3).copied();
         let by = if self.random.percent(80) { own.unwrap_or(by) } else { by };
         let at = self.time_after(by.2.max(message.2));
-        let place = self.rooms[room].place.clone();
+        let place = self.place(room);
         let content = self.content();
         let references = [(Role::Authority, by.1), (Role::Target, message.0)];
         let id = self.put(by.0, &place, EventText::new(Kind::Edit, at, &references, &content));
@@ -244,7 +278,7 @@ impl Story<'_> {
             return self.say(room, by);
         };
         let at = self.time_after(by.2.max(message.2));
-        let place = self.rooms[room].place.clone();
+        let place = self.place(room);
         let references = [(Role::Authority, by.1), (Role::Target, message.0)];
         let text = body("reaction", ["+1", "heart", ""][self.random.below(3)]);
         let removal = self.random.percent(30);
@@ -258,7 +292,7 @@ impl Story<'_> {
         }
         let thread = *self.random.pick(&self.rooms[room].threads.clone());
         let at = self.time_after(by.2.max(thread.1));
-        let place = self.rooms[room].place.clone();
+        let place = self.place(room);
         let references = [(Role::Authority, by.1), (Role::Thread, thread.0)];
         if self.random.percent(20) {
             self.put(by.0, &place, EventText::new(Kind::ThreadDelete, at, &references, b""));
@@ -276,14 +310,14 @@ impl Story<'_> {
         }
         let target = *self.random.pick(&targets);
         let at = self.time_after(by.2);
-        let place = self.rooms[room].place.clone();
+        let place = self.place(room);
         let references = [(Role::Authority, by.1), (Role::Target, target)];
         self.put(by.0, &place, EventText::new(Kind::Delete, at, &references, b""));
     }
 
     fn small(&mut self, room: usize, by: (usize, EventId, u64)) {
         let at = self.time_after(by.2);
-        let place = self.rooms[room].place.clone();
+        let place = self.place(room);
         let content = self.content();
         let kind = *self.random.pick(&[Kind::Settings, Kind::Profile, Kind::Device]);
         let aux = if kind == Kind::Device { AuxKey([1 + self.random.below(2) as u8; 16]) } else { AuxKey::ZERO };
@@ -295,14 +329,14 @@ impl Story<'_> {
             return self.say(room, by);
         };
         let at = self.time_after(by.2.max(message.2));
-        let place = self.rooms[room].place.clone();
+        let place = self.place(room);
         let references = [(Role::Authority, by.1), (Role::Thread, message.1), (Role::Target, message.0)];
         self.put(by.0, &place, EventText::new(Kind::ReadMarker, at, &references, b""));
     }
 
     fn attach(&mut self, room: usize, by: (usize, EventId, u64)) {
         let at = self.time_after(by.2);
-        let place = self.rooms[room].place.clone();
+        let place = self.place(room);
         let manifest = serde_json::json!({
             "hash": "ab".repeat(32), "name": "cat.png", "size": 5, "type": "image/png"
         });
@@ -314,39 +348,8 @@ impl Story<'_> {
 
     fn unknown(&mut self, room: usize, by: (usize, EventId, u64)) {
         let at = self.time_after(by.2);
-        let place = self.rooms[room].place.clone();
+        let place = self.place(room);
         self.put(by.0, &place, EventText::new(Kind::Unknown(999), at, &[(Role::Authority, by.1)], b"{}"));
-    }
-
-    fn act_in_public(&mut self) {
-        let author = self.random.below(self.authors.len());
-        let place = Wrapping { space: self.authors[author].home(), key: None };
-        let own: Vec<_> = self.posts.iter().filter(|post| post.0 == author).copied().collect();
-        let action = self.random.below(8);
-        let content = self.content();
-        match (action, own.is_empty()) {
-            (0..=2, _) | (_, true) if action < 5 => {
-                let at = self.later();
-                let id = self.put(author, &place, EventText::new(Kind::Post, at, &[], &content));
-                self.posts.push((author, id, at));
-            }
-            (3, false) => {
-                let post = *self.random.pick(&own);
-                let at = self.time_after(post.2);
-                self.put(author, &place, EventText::new(Kind::Edit, at, &[(Role::Target, post.1)], &content));
-            }
-            (4, false) => {
-                let post = *self.random.pick(&own);
-                let at = self.later();
-                self.put(author, &place, EventText::new(Kind::Delete, at, &[(Role::Target, post.1)], b""));
-            }
-            _ => {
-                let at = self.time_after(BEGINNING);
-                let whom: SpaceId = self.authors[self.random.below(3)].home();
-                let kind = *self.random.pick(&[Kind::Follow, Kind::Unfollow]);
-                self.put(author, &place, EventText::new(kind, at, &[], b"").aux(AuxKey(whom.0)));
-            }
-        }
     }
 
     fn finish(mut self, nodes: usize) -> World {
@@ -355,12 +358,13 @@ impl Story<'_> {
         for _ in 0..4 {
             let made = self.random.pick(&self.events).clone();
             if !lost.contains(&made.id) {
-                lies.push(self.lie(&made));
+                let (blob, inline) = self.lie(&made);
+                lies.push(Lie { of: made.id, blob, inline });
             }
         }
         let prekeys: Vec<[u8; 32]> = (0..nodes).map(|_| self.random.bytes32()).collect();
-        let sealed: Vec<Wrapping> =
-            self.rooms.iter().map(|room| room.place.clone()).filter(|place| place.key.is_some()).collect();
+        let places = self.rooms.iter().flat_map(|room| [Some(&room.place), room.later_key.as_ref()]).flatten();
+        let sealed: Vec<Wrapping> = places.filter(|place| place.key.is_some()).cloned().collect();
         let key_events = prekeys
             .iter()
             .map(|prekey| sealed.iter().map(|place| send_key(&self.authors[0], place, self.now, prekey)).collect())
@@ -372,29 +376,8 @@ impl Story<'_> {
             let (at, content) = (self.now, self.content());
             self.put(post.0, &place, EventText::new(Kind::Post, at, &[], &content));
         }
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         self.events.retain(|made| seen.insert(made.id));
         World { inline_max: self.inline_max, events: self.events, lost, lies, prekeys, key_events, end: self.now }
-    }
-
-    fn lie(&mut self, made: &MadeEvent) -> (Vec<u8>, Option<Vec<u8>>) {
-        let inline = made.inline(self.inline_max);
-        let room = self.rooms.iter().find(|room| room.place.space == made.envelope.space);
-        let key = room.and_then(|room| room.place.key.clone());
-        match (self.random.below(3), key) {
-            (0, Some(key)) => {
-                let nonce = [self.random.below(256) as u8; 24];
-                let blob = Blob::seal_with_nonce(&made.envelope, &key, nonce).expect("a blob");
-                (blob.bytes().to_vec(), inline)
-            }
-            (1, _) => {
-                let mut blob = made.blob.clone();
-                let at = self.random.below(blob.len());
-                blob[at] ^= 1 << self.random.below(8);
-                (blob, inline)
-            }
-            // The right blob with the wrong content beside it.
-            _ => (made.blob.clone(), Some(vec![7; made.wire.len().clamp(1, 1024)]).filter(|_| self.inline_max > 0)),
-        }
     }
 }
