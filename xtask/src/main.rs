@@ -6,6 +6,7 @@
 mod bench;
 mod ci;
 mod fuzz;
+mod mutants;
 mod packages;
 mod process;
 mod python;
@@ -33,6 +34,7 @@ enum Command {
     Bench(bench::Bench),
     Tidy(tidy::Tidy),
     Fuzz(fuzz::Fuzz),
+    Mutants(mutants::Mutants),
 }
 
 fn main() -> ExitCode {
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
         Command::Bench(bench) => bench::run(&bench),
         Command::Tidy(tidy) => tidy::run(&tidy),
         Command::Fuzz(fuzz) => fuzz::run(&fuzz),
+        Command::Mutants(mutants) => mutants::run(&mutants),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -86,6 +89,7 @@ mod tests {
         check("xtask tidy --write-ratchet", "");
         check("xtask tidy --write-arrows", "");
         check("xtask fuzz --seconds 5 envelope", "");
+        check("xtask mutants --sample 100 --seed 1 --budget 20", "");
     }
 
     #[test]
