@@ -98,6 +98,7 @@ fn what_is_forgotten_in_a_batch_is_deleted_only_by_a_later_one() {
             batch.delete_forgotten(9)?;
             batch.forget_unused(9)?;
         }
+        batch.delete_strays(&core.store().content_files()?)?;
         Ok(ControlFlow::<(), ()>::Break(()))
     });
     assert_eq!((ended.unwrap(), files()), (ControlFlow::Break(()), 1));

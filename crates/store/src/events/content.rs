@@ -225,6 +225,7 @@ impl Batch<'_> {
         Ok(strays)
     }
 
+    /// Whether a row speaks of a file, or did when this batch began: if it does not commit, that row is there again.
     fn is_spoken_of(&self, name: &str) -> StoreResult<bool> {
         let Some((space, hash)) = name.split_once('-') else {
             return Ok(false);
@@ -235,6 +236,7 @@ impl Batch<'_> {
         let Some(no) = self.db.space_no(&space)? else {
             return Ok(false);
         };
-        Ok(self.db.content(no, &hash)?.is_some_and(|row| row.place == ContentLocation::File))
+        let was_spoken_of = self.forgotten_now.contains(&ForgottenFileKey::new(self.now, no, hash));
+        Ok(was_spoken_of || self.db.content(no, &hash)?.is_some_and(|row| row.place == ContentLocation::File))
     }
 }
