@@ -35,6 +35,7 @@ pub(crate) fn step(batch: &mut Batch<'_>) -> StoreResult<bool> {
     }
     let Some((number, mut job)) = batch.db().next_job()? else { return Ok(false) };
     batch.write_timeline()?;
+    job.started_at.get_or_insert(batch.now());
     match part(batch, &mut job) {
         Ok(JobStep::More) => {}
         Ok(JobStep::Done) => {

@@ -81,7 +81,11 @@ pub struct Job {
     pub who: String,
     /// When it was asked for.
     pub begun_at: Nanos,
-    /// When it ended; zero while it goes on.
+    /// When its first part was done; none while it waits for its turn.
+    pub started_at: Option<Nanos>,
+    /// The job of the same work that has to end before this one starts.
+    pub after: Option<u64>,
+    /// When it ended; none while it goes on.
     pub ended_at: Option<Nanos>,
     /// Where it goes on.
     pub cursor: Vec<u8>,
@@ -92,11 +96,15 @@ pub struct Job {
 }
 
 impl Batch<'_> {
-    /// Begins a job, unless the same is under way. Says its number.
+    /// Begins a job, unless the same waits for its turn. Says its number. One that has started may be past what it is
+    /// asked for now (a rule that changed, a message that came): then another one follows it.
     pub fn begin_job(&mut self, work: JobKind, who: &str) -> StoreResult<u64> {
+        let mut after = None;
         for number in self.db.open_jobs()? {
-            if self.db.job(number)?.is_some_and(|job| job.work == work) {
-                return Ok(number);
+            match self.db.job(number)?.filter(|job| job.work == work) {
+                Some(job) if job.started_at.is_none() => return Ok(number),
+                Some(_) => after = Some(number),
+                None => {}
             }
         }
         let number = self.db.tables.jobs.last()?.map_or(1, |row| row.key().number().saturating_add(1));
@@ -104,6 +112,8 @@ impl Batch<'_> {
             work,
             who: who.to_owned(),
             begun_at: self.now,
+            started_at: None,
+            after,
             ended_at: None,
             cursor: Vec::new(),
             receipt: JobReceipt::default(),
@@ -139,15 +149,19 @@ impl<V: TableReads> Db<V> {
         numbers.map(|row| Ok(row?.key().number())).collect()
     }
 
-    /// The job whose turn it is: the next after the one that had it last.
+    /// The job whose turn it is: the next after the one that had it last, and not one that follows another.
     pub fn next_job(&self) -> StoreResult<Option<(u64, Job)>> {
-        let Some(first) = self.tables.open_jobs().first()?.map(|row| row.key().number()) else {
-            return Ok(None);
-        };
-        let last = self.about_number(LAST)?;
-        let next = self.tables.open_jobs().range(JobNo::new(last.saturating_add(1))..)?.next();
-        let number = next.transpose()?.map_or(first, |row| row.key().number());
-        self.job(number)?.map(|job| Some((number, job))).ok_or_else(|| broken("a job"))
+        let open = self.tables.open_jobs();
+        let (from_start, following) = (JobNo::new(0), JobNo::new(self.about_number(LAST)?.saturating_add(1)));
+        for row in open.range(following..)?.chain(open.range(from_start..)?) {
+            let number = row?.key().number();
+            let job = self.job(number)?.ok_or_else(|| broken("a job"))?;
+            let waits = job.after.map(|before| open.contains(JobNo::new(before))).transpose()?;
+            if waits != Some(true) {
+                return Ok(Some((number, job)));
+            }
+        }
+        Ok(None)
     }
 
     /// The job of that number, under way or ended.
