@@ -222,42 +222,4 @@ fn failed(before: WebhookProgress, answer: &Result<u16, SendError>, now: Nanos) 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_entry_is_tried_for_a_day_and_what_is_gone_not_again() {
-        let start = WebhookProgress::told_up_to(model::Position { epoch: 1, number: 7 });
-        let (mut progress, mut now) = (start.clone(), Nanos(1_800_000_000 * Nanos::SECOND));
-        let began = now;
-        while progress.disabled.is_none() {
-            progress = failed(progress, &Ok(500), now);
-            assert!(progress.next > now && progress.number == 7);
-            now = progress.next;
-        }
-        assert!(now.0 - began.0 >= RETRY_NANOS_MAX);
-        assert!((10..30).contains(&progress.attempts), "{progress:?}");
-        assert!(failed(start.clone(), &Ok(410), began).disabled.is_some());
-        assert!(failed(start, &Err(SendError::NoAnswer), began).disabled.is_none());
-    }
-
-    #[test]
-    fn the_signature_is_that_of_the_standard() {
-        let webhook = Webhook {
-            url: String::new(),
-            secret: [7; 32],
-            previous: Some(([8; 32], Nanos(50))),
-            kinds: Vec::new(),
-            created_at: Nanos(0),
-            progress: WebhookProgress::told_up_to(model::Position { epoch: 1, number: 0 }),
-        };
-        let by_hand = |secret: [u8; 32]| {
-            let mut mac = Hmac::<Sha256>::new_from_slice(&secret).expect("a key");
-            mac.update(b"msg_1.1614265330.{\"test\": 2432232314}");
-            format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
-        };
-        let signed = |now| signatures(&webhook, "msg_1", 1_614_265_330, b"{\"test\": 2432232314}", Nanos(now));
-        assert_eq!(signed(10), format!("{} {}", by_hand([7; 32]), by_hand([8; 32])));
-        assert_eq!(signed(51), by_hand([7; 32]));
-    }
-}
+mod tests;

@@ -120,6 +120,23 @@ fn prune(batch: &mut Batch<'_>, seq: Seq) -> StoreResult<PruneResult> {
     Ok(pruned)
 }
 
+/// Purges the content of an event for a job, unless that was done before. Says whether it did anything.
+pub(super) fn purge_once(
+    batch: &mut Batch<'_>,
+    space: &SpaceId,
+    (seq, id): (Seq, EventId),
+    receipt: &mut JobReceipt,
+) -> StoreResult<bool> {
+    let has_content = batch.db().event(seq)?.is_some_and(|row| {
+        row.meta.as_ref().is_some_and(is_purgeable)
+            && matches!(row.content, ContentState::Processed | ContentState::Missing)
+    });
+    if has_content {
+        purge(batch, space, &id)?.note(receipt);
+    }
+    Ok(has_content)
+}
+
 /// Purges what these authors wrote in a space, some of it.
 pub(super) fn part(
     batch: &mut Batch<'_>,
@@ -135,14 +152,7 @@ pub(super) fn part(
     for (author, stamp, seq) in &found {
         job.receipt.seen += 1;
         job.cursor = [author.0.to_be_bytes().as_slice(), &stamp.to_bytes()].concat();
-        let has_content = batch.db().event(*seq)?.is_some_and(|row| {
-            row.meta.as_ref().is_some_and(is_purgeable)
-                && matches!(row.content, ContentState::Processed | ContentState::Missing)
-        });
-        if has_content {
-            purge(batch, space, &stamp.id)?.note(&mut job.receipt);
-            purged += 1;
-        }
+        purged += usize::from(purge_once(batch, space, (*seq, stamp.id), &mut job.receipt)?);
         if purged >= PURGES_PER_PART {
             return Ok(JobStep::More);
         }

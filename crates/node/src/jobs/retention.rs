@@ -1,6 +1,6 @@
 //! Retention: which messages have been kept long enough. One plan serves the dry run, which only reads, and the job.
 
-use super::purging::purge;
+use super::purging::purge_once;
 use super::{JobStep, PURGES_PER_PART, ROWS_PER_PART, stamp_at};
 use crate::commands::is_deleted_version;
 use engine::reads::{Reads as _, StoreError, StoreResult};
@@ -43,6 +43,8 @@ pub struct ExpiringMessage {
     pub why: PurgeReason,
     /// Where a plan goes on after it.
     after: PlanCursor,
+    /// How many rows the plan had looked at then.
+    seen: u64,
 }
 
 /// Where a plan goes on: in a space, after a thread and, in the next one, after a message.
@@ -77,7 +79,7 @@ impl PlanCursor {
 pub struct RetentionPlan {
     /// What goes.
     pub going: Vec<ExpiringMessage>,
-    /// How many messages were looked at.
+    /// How many threads and messages were looked at.
     pub seen: u64,
     /// Where it goes on; none at the end.
     pub next: Option<PlanCursor>,
@@ -135,12 +137,12 @@ fn thread_part<V: TableReads>(
     }
     let judge = Judge::new(rule, place.counted, now);
     let mut going = Vec::new();
-    let mut last = place.message;
+    let (mut last, mut seen) = (place.message, plan.seen);
     let looked_at = db.lines_after(seq, place.message, most, |line| {
-        last = line.stamp();
+        (last, seen) = (line.stamp(), seen + 1);
         if let Some(why) = judge.why(db, &line.read()?)? {
             let after = PlanCursor { message: last, ..place };
-            going.push(ExpiringMessage { space: place.space, thread: stamp.id, message: last.id, why, after });
+            going.push(ExpiringMessage { space: place.space, thread: stamp.id, message: last.id, why, after, seen });
         }
         Ok::<_, StoreError>(())
     })?;
@@ -193,10 +195,14 @@ pub(super) fn part(batch: &mut Batch<'_>, only: Option<SpaceId>, job: &mut Job) 
     let from = PlanCursor::from_bytes(&job.cursor);
     let plan = plan(batch.db(), only, batch.now(), from, ROWS_PER_PART)?;
     for going in plan.going.iter().take(PURGES_PER_PART) {
-        purge(batch, &going.space, &going.message)?.note(&mut job.receipt);
+        // A part of another job may have purged it in this very transaction.
+        if let Some(seq) = batch.db().seq(&going.message)? {
+            purge_once(batch, &going.space, (seq, going.message), &mut job.receipt)?;
+        }
     }
     // The rest of a part that was too large is planned anew.
     if let Some(last) = plan.going.get(PURGES_PER_PART - 1).filter(|_| plan.going.len() > PURGES_PER_PART) {
+        job.receipt.seen += last.seen;
         job.cursor = last.after.to_bytes();
         return Ok(JobStep::More);
     }

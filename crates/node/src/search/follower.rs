@@ -96,6 +96,14 @@ impl IndexFollower {
     /// Reads the journal up to the snapshot's position.
     pub(super) fn follow<V: TableReads>(&mut self, store: &Store, db: &Db<V>, now: Nanos) -> StoreResult<()> {
         let latest = db.position()?;
+        // What was trimmed before it was read here, as after a long sleep of the machine, is not in the journal any more.
+        if let Some(stopped) = self.read_up_to
+            && !can_resume(db, &stopped, &latest)?
+        {
+            self.read_up_to = None;
+            let spaces: Vec<SpaceNo> = self.spaces.keys().copied().collect();
+            spaces.into_iter().for_each(|space| self.let_go(space));
+        }
         let Some(mut from) = self.read_up_to.map(|position| position.number) else {
             for (id, ..) in db.spaces()? {
                 self.to_open.extend(db.space_no(&id)?.map(|space| (space, false)));

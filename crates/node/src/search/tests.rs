@@ -10,6 +10,7 @@ use crate::{Clock, NodeOptions};
 use engine::access::KeyRole;
 use engine::reads::Reads as _;
 use model::{EventId, Position, Seq, SpaceId};
+use proptest::prelude::*;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use store::{FolderDisk, MasterKey, Store};
@@ -221,4 +222,140 @@ fn a_space_that_was_not_looked_at_yet_says_so() {
     let searching = SearchService::prepare(&home.node, home.indexes()).0;
     let query = IndexQuery { text: "words".to_owned(), ..IndexQuery::default() };
     assert!(matches!(searching.search(home.no, &query, 10, 0), Err(SearchError::NotReady)));
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Say {
+        word: u8,
+    },
+    Edit {
+        which: usize,
+        word: u8,
+    },
+    Delete {
+        which: usize,
+    },
+    Purge {
+        which: usize,
+    },
+    CatchUp,
+    /// So many seconds pass, and the loop does what is due.
+    Tend {
+        seconds: u64,
+    },
+    /// A month passes, and the journal is trimmed.
+    Month,
+    /// The loop is gone, with what it had not committed.
+    Crash,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (0..3_u8).prop_map(|word| Step::Say { word }),
+        3 => (any::<usize>(), 0..3_u8).prop_map(|(which, word)| Step::Edit { which, word }),
+        2 => any::<usize>().prop_map(|which| Step::Delete { which }),
+        2 => any::<usize>().prop_map(|which| Step::Purge { which }),
+        2 => Just(Step::CatchUp),
+        3 => (0..90_u64).prop_map(|seconds| Step::Tend { seconds }),
+        1 => Just(Step::Month),
+        2 => Just(Step::Crash),
+    ]
+}
+
+const WORDS: [&str; 3] = ["apple", "pear", "plum"];
+
+/// What is said, in the words that it is found by.
+struct Said {
+    id: EventId,
+    seq: Seq,
+    word: Option<u8>,
+}
+
+struct Trial {
+    home: Home,
+    searching: Arc<SearchService>,
+    said: Vec<Said>,
+}
+
+impl Trial {
+    fn pick(&mut self, which: usize) -> Option<&mut Said> {
+        let among = self.said.len().max(1);
+        self.said.get_mut(which % among).filter(|said| said.word.is_some())
+    }
+
+    fn take(&mut self, step: &Step) {
+        match *step {
+            Step::Say { word } => {
+                let (id, seq) = self.home.say(WORDS[usize::from(word)]);
+                self.said.push(Said { id, seq, word: Some(word) });
+            }
+            Step::Edit { which, word } => {
+                if let Some(said) = self.pick(which) {
+                    let id = said.id;
+                    said.word = Some(word);
+                    self.home.edit(id, WORDS[usize::from(word)].into());
+                }
+            }
+            Step::Delete { which } => {
+                if let Some(said) = self.pick(which) {
+                    let place = Home::place(said.id);
+                    said.word = None;
+                    self.home.act(CallerKind::Key(KeyRole::Backend), UserCommand::DeleteMessage(place));
+                }
+            }
+            Step::Purge { which } => {
+                if let Some(said) = self.pick(which) {
+                    let id = said.id;
+                    said.word = None;
+                    self.home.act(CallerKind::Key(KeyRole::Admin), UserCommand::Purge(id));
+                }
+            }
+            Step::CatchUp => self.catch_up(),
+            Step::Tend { seconds } => {
+                self.home.clock.0.fetch_add(seconds * Nanos::SECOND, Ordering::Relaxed);
+                self.searching.shared.with_follower(IndexFollower::tend).expect("tended");
+            }
+            Step::Month => {
+                self.home.clock.0.fetch_add(31 * 24 * 3600 * Nanos::SECOND, Ordering::Relaxed);
+                let now = self.home.node.now();
+                let trimmed = self.home.node.store().write(now, |batch| batch.trim_journal(usize::MAX));
+                trimmed.expect("trimmed");
+            }
+            Step::Crash => {
+                self.searching = SearchService::prepare(&self.home.node, self.home.indexes()).0;
+                self.catch_up();
+            }
+        }
+    }
+
+    /// What is found is what is said.
+    fn catch_up(&self) {
+        self.searching.catch_up().expect("caught up");
+        // Threads of the loop before may still have the files, which a crash would have taken from them.
+        while !self.searching.shared.follower().is_complete() {
+            self.searching.catch_up().expect("caught up");
+            std::thread::yield_now();
+        }
+        for (number, word) in WORDS.iter().enumerate() {
+            let said = self.said.iter().filter(|said| said.word.is_some_and(|word| usize::from(word) == number));
+            let seqs: Vec<Seq> = said.map(|said| said.seq).collect();
+            assert_eq!(self.home.found(&self.searching, word), seqs, "{word}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_found_follows_what_is_said(steps in proptest::collection::vec(step(), 1..40)) {
+        let home = Home::new();
+        let searching = home.searching();
+        let mut trial = Trial { home, searching, said: Vec::new() };
+        for step in &steps {
+            trial.take(step);
+        }
+        trial.catch_up();
+    }
 }

@@ -77,7 +77,8 @@ impl std::fmt::Debug for Subscription {
 fn can_resume<V: TableReads>(db: &Db<V>, last: &Position, now: &Position) -> bool {
     let is_whole = db.journal(None, 0, 1).is_ok_and(|first| match first.first() {
         Some((first, _)) => last.number.saturating_add(1) >= *first,
-        None => true,
+        // All of it was trimmed.
+        None => last.number == now.number,
     });
     last.epoch == now.epoch && last.number <= now.number && now.number - last.number <= CATCH_UP_MAX && is_whole
 }
