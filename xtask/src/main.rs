@@ -6,6 +6,7 @@
 mod bench;
 mod ci;
 mod fuzz;
+mod models;
 mod mutants;
 mod packages;
 mod process;
@@ -35,6 +36,7 @@ enum Command {
     Tidy(tidy::Tidy),
     Fuzz(fuzz::Fuzz),
     Mutants(mutants::Mutants),
+    Models(models::Models),
 }
 
 fn main() -> ExitCode {
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         Command::Tidy(tidy) => tidy::run(&tidy),
         Command::Fuzz(fuzz) => fuzz::run(&fuzz),
         Command::Mutants(mutants) => mutants::run(&mutants),
+        Command::Models(models) => models::run(&models),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -90,6 +93,8 @@ mod tests {
         check("xtask tidy --write-arrows", "");
         check("xtask fuzz --seconds 5 envelope", "");
         check("xtask mutants --sample 100 --seed 1 --budget 20", "");
+        check("xtask models --minutes 20", "");
+        check("xtask models --seed 7", "");
     }
 
     #[test]
