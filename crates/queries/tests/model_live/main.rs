@@ -207,15 +207,13 @@ impl Trial {
         let is_reset = earlier.is_some_and(|number| number < self.trimmed);
         let from = if is_reset { now } else { earlier.unwrap_or(now) };
         let mut expected: Vec<_> = is_reset.then_some(("reset", now)).into_iter().collect();
-        let missed = self.told.iter().filter(|told| told.number > from && (scope.is_none() || scope == told.thread));
-        expected.extend(missed.filter(|told| self.rights.sees(user, told)).map(|told| (told.name, told.number)));
+        expected.extend(self.visible_after(from, user, scope));
         let (received, has_ended) = (Vec::new(), false);
         self.readers.push(Reader { user, scope, stream, position: from, expected, received, has_ended });
     }
 
     /// Every reader reads to the end, comes back where it was cut off, and has received what it had to.
     async fn drain(&mut self) {
-        let epoch = self.home().core.store().snapshot().unwrap().position().unwrap().epoch;
         for at in 0..self.readers.len() {
             loop {
                 let reader = &mut self.readers[at];
@@ -235,17 +233,8 @@ impl Trial {
                         reader.position = number;
                     }
                     None if reader.has_ended => break,
-                    None => {
-                        let (user, scope, number) = (reader.user, reader.scope, reader.position);
-                        if number < self.trimmed {
-                            self.reset(at);
-                        }
-                        let place = ResumeAfter::Position(Position { epoch, number });
-                        match self.open(user, scope, place) {
-                            Some(stream) => self.readers[at].stream = stream,
-                            None => break,
-                        }
-                    }
+                    None if self.resume(at) => {}
+                    None => break,
                 }
             }
             let reader = &self.readers[at];
@@ -254,11 +243,26 @@ impl Trial {
         self.readers.retain(|reader| !reader.has_ended);
     }
 
-    /// A reader who comes back from before what was trimmed is told to read anew.
-    fn reset(&mut self, at: usize) {
-        let (now, reader) = (self.published, &mut self.readers[at]);
-        reader.expected.clone_from(&reader.received);
-        reader.expected.push(("reset", now));
+    /// A reader comes back where they were. What they have not received is told by what they may see now; from before
+    /// what was trimmed they are told to read anew. Says whether they may read.
+    fn resume(&mut self, at: usize) -> bool {
+        let epoch = self.home().core.store().snapshot().unwrap().position().unwrap().epoch;
+        let Reader { user, scope, position: number, .. } = self.readers[at];
+        let place = ResumeAfter::Position(Position { epoch, number });
+        let Some(stream) = self.open(user, scope, place) else { return false };
+        let mut expected = self.readers[at].received.clone();
+        match number < self.trimmed {
+            true => expected.push(("reset", self.published)),
+            false => expected.extend(self.visible_after(number, user, scope)),
+        }
+        (self.readers[at].stream, self.readers[at].expected) = (stream, expected);
+        true
+    }
+
+    /// What was told after a position, of what somebody may see now.
+    fn visible_after(&self, number: u64, user: usize, scope: Option<bool>) -> Vec<(&'static str, u64)> {
+        let later = self.told.iter().filter(|told| told.number > number && (scope.is_none() || scope == told.thread));
+        later.filter(|told| self.rights.sees(user, told)).map(|told| (told.name, told.number)).collect()
     }
 
     fn post(&mut self, user: usize, private: bool) {
@@ -346,17 +350,8 @@ impl Trial {
         self.hub = LiveHub::default();
         let home = Arc::into_inner(self.home.take().unwrap()).expect("nobody reads");
         self.home = Some(Arc::new(home.crash()));
-        let epoch = self.home().core.store().snapshot().unwrap().position().unwrap().epoch;
         for at in 0..self.readers.len() {
-            let Reader { user, scope, position, .. } = self.readers[at];
-            if position < self.trimmed {
-                self.reset(at);
-            }
-            let place = ResumeAfter::Position(Position { epoch, number: position });
-            match self.open(user, scope, place) {
-                Some(stream) => self.readers[at].stream = stream,
-                None => self.readers[at].has_ended = true,
-            }
+            self.readers[at].has_ended = !self.resume(at);
         }
     }
 }
