@@ -250,15 +250,71 @@ pub fn refuse(
     Ok(changes)
 }
 
-/// Wakes a bounded part of those that wait for a need.
-pub(crate) fn release(db: &impl Reads, policy: &Policy, need: Need) -> StoreResult<Vec<Change>> {
-    let waiting = db.waiting(&need, Seq(0), policy.releases_max)?;
-    let mut changes = wake_all(db, &need, &waiting)?;
-    let is_last = waiting.len() < policy.releases_max || is_planted(PlantedBug::ReleaseRestForgotten);
-    if is_last {
-        changes.push(Change::Task(RowChange::Remove, Task::Release(need)));
+/// Wakes a bounded part of those that wait for these needs, which are met: the first to have come, whichever of the needs
+/// they wait for. Events that came together lie together, so that a page of their rows is written once for all of them.
+pub(crate) fn release(db: &impl Reads, policy: &Policy, needs: &[Need]) -> StoreResult<Vec<Change>> {
+    let most = policy.releases_max;
+    let sleepers = sleepers_of(db, needs, most)?;
+    let cut = first_cut(&sleepers).map(|(_, last)| last);
+    let mut waking: Vec<(Seq, usize)> = Vec::new();
+    for (number, of_need) in sleepers.iter().enumerate() {
+        waking.extend(of_need.seqs_until(cut).map(|seq| (seq, number)));
+    }
+    waking.sort_unstable();
+    // One that waits for two of them is woken by the second next time: the first changes the row that it reads.
+    waking.dedup_by_key(|(seq, _)| *seq);
+    waking.truncate(most);
+    let mut woken = vec![Vec::new(); needs.len()];
+    waking.iter().for_each(|(seq, number)| woken[*number].push(*seq));
+    let mut changes = Vec::with_capacity(waking.len() * 4);
+    for ((need, sleepers), woken) in needs.iter().zip(&sleepers).zip(&woken) {
+        changes.extend(wake_all(db, need, woken)?);
+        let is_last = !sleepers.has_more && woken.len() == sleepers.seqs.len();
+        if is_last || is_planted(PlantedBug::ReleaseRestForgotten) {
+            changes.push(Change::Task(RowChange::Remove, Task::Release(need.clone())));
+        }
     }
     Ok(changes)
+}
+
+/// The first of those that wait for a need, in the order in which they came.
+struct Sleepers {
+    seqs: Vec<Seq>,
+    /// Whether there may be more of them.
+    has_more: bool,
+}
+
+impl Sleepers {
+    fn seqs_until(&self, cut: Option<Seq>) -> impl Iterator<Item = Seq> {
+        self.seqs.iter().copied().take_while(move |seq| cut.is_none_or(|cut| *seq <= cut))
+    }
+}
+
+/// The list that ends first of those that go on, and its end: beyond it, others are not known to come before its own.
+fn first_cut(lists: &[Sleepers]) -> Option<(usize, Seq)> {
+    let cuts = lists.iter().enumerate().filter(|(_, list)| list.has_more);
+    cuts.filter_map(|(number, list)| list.seqs.last().map(|last| (number, *last))).min_by_key(|(_, last)| *last)
+}
+
+/// Those that wait for each of the needs, as many as are necessary to know the first so many of all. A list that ends too
+/// early is read on, each time for as long as it is.
+fn sleepers_of(db: &impl Reads, needs: &[Need], most: usize) -> StoreResult<Vec<Sleepers>> {
+    let part = (most * 2 / needs.len().max(1)).clamp(1, most);
+    let mut lists = Vec::with_capacity(needs.len());
+    for need in needs {
+        let seqs = db.waiting(need, Seq(0), part)?;
+        lists.push(Sleepers { has_more: seqs.len() == part, seqs });
+    }
+    while let Some((number, cut)) = first_cut(&lists) {
+        if lists.iter().map(|list| list.seqs_until(Some(cut)).count()).sum::<usize>() >= most {
+            break;
+        }
+        let more = lists[number].seqs.len();
+        let seqs = db.waiting(&needs[number], cut, more)?;
+        lists[number].has_more = seqs.len() == more;
+        lists[number].seqs.extend(seqs);
+    }
+    Ok(lists)
 }
 
 /// Wakes a bounded part of what was carried of a space that was joined.

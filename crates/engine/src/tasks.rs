@@ -6,11 +6,18 @@ use crate::protocol::space;
 use crate::reads::{Reads, StoreResult};
 use crate::rows::Task;
 use crate::{delivery, release};
+use model::Need;
 
-/// Does a bounded part of a task; what is left is a task again.
-pub fn run_task(db: &impl Reads, policy: &Policy, task: Task) -> StoreResult<Vec<Change>> {
+/// Does a bounded part of a task; what is left is a task again. What waits for a need is woken together with what waits
+/// for other needs that are met as well.
+pub fn run_task(db: &impl Reads, policy: &Policy, task: Task, also_met: Vec<Need>) -> StoreResult<Vec<Change>> {
     match task {
-        Task::Release(need) => release::release(db, policy, need),
+        Task::Release(need) => {
+            let mut needs = also_met;
+            needs.retain(|other| *other != need);
+            needs.push(need);
+            release::release(db, policy, &needs)
+        }
         Task::Content(space, hash, after) => delivery::arrived(db, policy, space, hash, after),
         Task::Join(space, after) => release::join(db, policy, space, after),
         Task::Space(task) => space::run_task(db, policy, task),

@@ -22,6 +22,9 @@ use store::Batch;
 pub(crate) const STEPS_PER_BATCH_MAX: usize = 1000;
 const _: () = assert!(STEPS_PER_BATCH_MAX <= model::limits::RELEASES_PER_TRANSACTION_MAX);
 
+/// How many needs are released together; each costs a look, whether anything of it is woken or not.
+const RELEASES_TOGETHER_MAX: usize = 100;
+
 /// A broken invariant stops a test run, unless the test is about that; a release leaves the one event alone and goes on.
 pub(crate) fn stops_on_bugs() -> bool {
     cfg!(any(debug_assertions, feature = "simulation")) && !ISOLATES_BUGS.load(Ordering::Relaxed)
@@ -107,6 +110,8 @@ pub(crate) enum Culprit {
     Event(Seq),
     /// A task. It is dropped.
     Task(Task),
+    /// A release together with others. They are done one by one, to see which of them it was.
+    ReleasesTogether,
     /// Work that the clock asks for, by its number. It is left out.
     Upkeep(usize),
 }
@@ -159,8 +164,10 @@ fn run_task(
         batch.apply(vec![Change::Task(RowChange::Remove, task), Change::Count("task-dropped")])?;
         return Ok(1);
     }
-    culprit.set(Some(this));
-    let changes = chains::run_task(batch.db(), &policy(batch), task)?;
+    let is_alone = !matches!(task, Task::Release(_)) || avoided.why(&Culprit::ReleasesTogether).is_some();
+    culprit.set(Some(if is_alone { this } else { Culprit::ReleasesTogether }));
+    let also_met = if is_alone { Vec::new() } else { batch.db().releases(RELEASES_TOGETHER_MAX)? };
+    let changes = chains::run_task(batch.db(), &policy(batch), task, also_met)?;
     let rows = changes.iter().filter(|change| matches!(change, Change::Row(..))).count();
     batch.apply(changes)?;
     culprit.set(None);

@@ -96,6 +96,42 @@ fn a_hundred_thousand_that_wait_for_one_need_apply() {
 }
 
 #[test]
+fn what_came_together_is_released_together_whatever_it_waited_for() {
+    // In turn, thread after thread, and one thread much more than the others.
+    released_in_the_order_of_arrival(|number| number % 20);
+    released_in_the_order_of_arrival(|number| number / 200);
+    released_in_the_order_of_arrival(|number| if number % 40 < 21 { number % 40 } else { 0 } % 20);
+}
+
+/// Messages wait for the threads that a function says, in the order of their numbers. Then all threads come.
+fn released_in_the_order_of_arrival(thread_of: impl Fn(u64) -> u64) {
+    let author = Author::new(0);
+    let (place, founding) = found(&author, BEGINNING, 0, None, 1024);
+    let authority = (Role::Authority, founding.id);
+    let open = |number| {
+        let title = format!("{{\"title\":\"{number}\"}}");
+        write(&author, &place, 1024, EventText::new(Kind::Thread, BEGINNING + 1, &[authority], title.as_bytes()))
+    };
+    let threads: Vec<MadeEvent> = (0..20).map(open).collect();
+    let say = |number: u64| {
+        let references = [authority, (Role::Thread, threads[thread_of(number) as usize].id)];
+        let text = EventText::new(Kind::Message, BEGINNING + 2 + number, &references, b"{\"text\":\"hi\"}");
+        write(&author, &place, 1024, text)
+    };
+    let messages: Vec<MadeEvent> = (0..4000).map(say).collect();
+    let core = core();
+    deliver(&core, [&founding].into_iter().chain(&messages));
+    let before = applied(&core);
+    deliver(&core, threads.iter());
+    assert_eq!(held(&core), 0);
+    let db = core.store().snapshot().unwrap();
+    let entries = db.journal(None, before + threads.len() as u64, usize::MAX).unwrap();
+    assert_eq!(entries.len(), messages.len());
+    assert!(entries.is_sorted_by_key(|(_, entry)| entry.seq), "rows that lie together are written together");
+    assert!(core.store().verify(NOW).unwrap().problems.is_empty());
+}
+
+#[test]
 fn what_is_absent_is_hunted_however_much_is_only_held() {
     let core = core();
     let length = 12_000;

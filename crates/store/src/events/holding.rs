@@ -1,16 +1,30 @@
 //! The anteroom itself: who waits for what, on whose account, what is carried, and which ids were sent away.
 
 use crate::database::batch::{Batch, put_or_remove};
+use crate::database::db::Db;
 use crate::encode::{ExpiredRow, RefusedRow};
 use crate::keys::*;
-use crate::tables::{Rows, Stored};
+use crate::tables::{Rows, Stored, TableReads};
 use engine::change::RowChange;
 use engine::fetch::NeedOrigin;
 use engine::reads::{Reads, StoreResult};
-use engine::rows::Owner;
+use engine::rows::{Owner, Task};
 use model::stage::RefusalReason;
 use model::{EventId, Group, Nanos, Need, Seq, SpaceId};
 use std::collections::BTreeSet;
+
+impl<V: TableReads> Db<V> {
+    /// Needs that are met and whose events are still to be woken, at most so many.
+    pub fn releases(&self, most: usize) -> StoreResult<Vec<Need>> {
+        let mut needs = Vec::new();
+        for row in self.tables.tasks().range(TaskKey::of_release())?.take(most) {
+            if let Task::Release(need) = row?.key().task()? {
+                needs.push(need);
+            }
+        }
+        Ok(needs)
+    }
+}
 
 impl Batch<'_> {
     pub(crate) fn remember_refused(&mut self, id: EventId, why: RefusalReason) -> StoreResult<()> {

@@ -200,6 +200,8 @@ impl DueKey<'_> {
     }
 }
 
+/// The first byte of a task that wakes what waited.
+const RELEASE: u8 = 1;
 /// The first byte of a task that looks again at events.
 const REDERIVE: u8 = 3;
 
@@ -207,7 +209,7 @@ impl TaskKey<'static> {
     /// The key of a task, which says all of it.
     pub fn new(task: &Task) -> TaskKey<'static> {
         TaskKey(match task {
-            Task::Release(need) => join(&[&[1], &need.to_key()]),
+            Task::Release(need) => join(&[&[RELEASE], &need.to_key()]),
             Task::Content(space, hash, after) => join(&[&[2], &space.0.to_be_bytes(), &hash.0, &after.0.to_be_bytes()]),
             // By stamp, so that the earliest is settled first and each event is looked at once.
             Task::Space(SpaceTask::Rederive(membership, after)) => {
@@ -224,6 +226,11 @@ impl TaskKey<'static> {
         })
     }
 
+    /// The keys of all tasks that wake what waited.
+    pub fn of_release() -> Range<TaskKey<'static>> {
+        TaskKey(Cow::Borrowed(&[RELEASE]))..TaskKey(Cow::Borrowed(&[RELEASE + 1]))
+    }
+
     /// The keys of all tasks that look again at events.
     pub fn of_rederive() -> Range<TaskKey<'static>> {
         TaskKey(Cow::Borrowed(&[REDERIVE]))..TaskKey(Cow::Borrowed(&[REDERIVE + 1]))
@@ -236,7 +243,7 @@ impl TaskKey<'_> {
         let read = || {
             let mut reader = ByteReader::new(&self.0);
             Ok(match reader.u8()? {
-                1 => Task::Release(Need::read_key(&mut reader).map_err(|_| TooShort)?),
+                RELEASE => Task::Release(Need::read_key(&mut reader).map_err(|_| TooShort)?),
                 2 => Task::Content(SpaceNo(reader.u32()?), ContentHash(reader.array()?), Seq(reader.u64()?)),
                 REDERIVE => {
                     let after = Stamp::from_bytes(reader.array()?);
