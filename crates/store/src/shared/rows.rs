@@ -65,6 +65,9 @@ impl SharedWriteError {
     }
 }
 
+/// A shared row: its key, and what it says unless the key that it rests under is gone.
+type SharedEntry<T> = (<T as SharedTable>::Key, Option<<T as SharedTable>::Value>);
+
 impl<V: TableReads> Db<V> {
     /// The version of a shared row, readable or not.
     pub(crate) fn shared_version<T: SharedTable>(&self, key: &T::Key) -> StoreResult<Option<RowVersion>> {
@@ -87,17 +90,29 @@ impl<V: TableReads> Db<V> {
         Ok(self.shared_row::<T>(key)?.map(|row| row.value))
     }
 
+    /// The shared rows of a range, in order; without a value where the key is gone.
+    pub(crate) fn shared_rows<'a, T: SharedTable + 'a>(
+        &'a self,
+        range: impl RangeBounds<T::Key> + 'a,
+    ) -> StoreResult<impl DoubleEndedIterator<Item = StoreResult<SharedEntry<T>>> + 'a> {
+        let open = |row: StoreResult<Row<'a, T::Key, SharedValue>>| {
+            let row = row?;
+            let opened = self.open_shared::<T>(&row.key(), row.value()?)?;
+            Ok((row.key(), opened.map(|opened| opened.value)))
+        };
+        Ok(T::rows(&self.tables).range(range)?.map(open))
+    }
+
     /// The shared rows of a range that can be read, in order.
     pub(crate) fn shared_range<'a, T: SharedTable + 'a>(
         &'a self,
         range: impl RangeBounds<T::Key> + 'a,
     ) -> StoreResult<impl DoubleEndedIterator<Item = StoreResult<(T::Key, T::Value)>> + 'a> {
-        let open = |row: StoreResult<Row<'a, T::Key, SharedValue>>| {
-            let row = row?;
-            let opened = self.open_shared::<T>(&row.key(), row.value()?)?;
-            Ok(opened.map(|opened| (row.key(), opened.value)))
+        let readable = |row: StoreResult<SharedEntry<T>>| match row {
+            Ok((key, value)) => value.map(|value| Ok((key, value))),
+            Err(fault) => Some(Err(fault)),
         };
-        Ok(T::rows(&self.tables).range(range)?.filter_map(move |row| open(row).transpose()))
+        Ok(self.shared_rows::<T>(range)?.filter_map(readable))
     }
 
     fn open_shared<T: SharedTable>(
