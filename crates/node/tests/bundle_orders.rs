@@ -173,6 +173,18 @@ fn what_finds_no_room_aside_is_told_and_comes_with_the_next_import() {
 }
 
 #[test]
+fn what_finds_no_room_aside_is_not_missed_if_nothing_refers_to_it() {
+    let (mut records, contents) = contents_first();
+    records.retain(|record| matches!(record, Record::Content { .. }));
+    let bytes = write(&records);
+    for room in [0, 6000] {
+        let (counted, ended) = Importing::new().import(pipe(&bytes).with_room(room));
+        ended.unwrap();
+        assert_eq!((counted.contents, counted.contents_unwanted), (0, contents), "room for {room} bytes");
+    }
+}
+
+#[test]
 fn a_folder_that_takes_nothing_aside_is_told() {
     let (records, contents) = contents_first();
     let bytes = write(&records);

@@ -12,6 +12,9 @@ const ASIDE_BYTES_MAX: u64 = 1 << 30;
 /// So many contents are remembered. Of a pipe, more are not kept; of a file, all that come after them are met again.
 const PLACES_MAX: usize = 1 << 20;
 
+/// So many contents that found no room are remembered, to know in the end whether anything refers to them.
+const WITHOUT_ROOM_MAX: usize = 1 << 17;
+
 /// Where a bundle is read from.
 pub trait BundleInput: Read {
     /// Goes back to its beginning. Says whether it can.
@@ -84,9 +87,27 @@ pub(super) struct ContentsAside {
     all_from: Option<u64>,
     /// The bytes of those that cannot be read again; none for a file.
     file: Option<AsideFile>,
-    /// How many found no room, and why.
-    not_kept: u64,
+    without_room: WithoutRoom,
+    /// Why the file aside cannot be used.
     failed: Option<String>,
+}
+
+/// Contents that found no room.
+#[derive(Debug, Default)]
+pub(super) struct WithoutRoom {
+    pub(super) known: Vec<(SpaceId, ContentHash)>,
+    /// How many more there are.
+    pub(super) beyond: u64,
+}
+
+impl WithoutRoom {
+    fn add(&mut self, space: &SpaceId, hash: &ContentHash) {
+        if self.known.len() < WITHOUT_ROOM_MAX {
+            self.known.push((*space, *hash));
+        } else {
+            self.beyond += 1;
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -134,19 +155,18 @@ impl ContentsAside {
             Some(file) if has_place => file.put(space, hash, bytes),
             Some(_) => Ok(false),
         };
-        match put {
-            Ok(true) => self.places.push(at),
-            Ok(false) => self.not_kept += 1,
-            Err(why) => {
-                self.not_kept += 1;
-                self.failed = Some(why.to_string());
-            }
+        if let Ok(true) = put {
+            return self.places.push(at);
+        }
+        self.without_room.add(space, hash);
+        if let Err(why) = put {
+            self.failed = Some(why.to_string());
         }
     }
 
-    /// How many found no room, and what stood in the way, if it was a fault.
-    pub(super) fn not_kept(&self) -> (u64, Option<String>) {
-        (self.not_kept, self.failed.clone())
+    /// Those that found no room, and what stood in the way, if it was a fault.
+    pub(super) fn take_without_room(&mut self) -> (WithoutRoom, Option<String>) {
+        (std::mem::take(&mut self.without_room), self.failed.clone())
     }
 
     /// How they are met again. Where the file aside fails, none of them is kept.
@@ -162,7 +182,7 @@ impl ContentsAside {
             Some(file) => match file.into_reader() {
                 Ok(reader) => SecondPass::Aside { reader: Box::new(reader), places },
                 Err(why) => {
-                    self.not_kept += places.len() as u64;
+                    self.without_room.beyond += places.len() as u64;
                     self.failed = Some(why.to_string());
                     SecondPass::Nothing
                 }

@@ -5,10 +5,10 @@
 //! yet is not kept: it is put aside until everything else has been read.
 
 use super::adopt::AdoptSpace;
-use super::aside::{BundleInput, ContentsAside, SecondPass};
+use super::aside::{BundleInput, ContentsAside, SecondPass, WithoutRoom};
 use super::format::{BadBundle, BundleReader, Record};
 use super::import_error::ImportError;
-use super::lookup::Lookup;
+use super::lookup::{Lookup, known_content};
 use super::pace::{ImportSlot, ImportWindow};
 use super::secrets::{BadSecrets, KEYS_RECORDS_MAX, Passphrase, SecretsReader, SpaceSecrets};
 use super::tally::{ImportTally, Imported, KnownRecord};
@@ -176,11 +176,21 @@ impl Run<'_> {
                 self.read_contents(BundleReader::new(input)?, records, watch, |at| is_wanted(at).then_some(at))
             }
         };
-        let (contents, why) = locks::lock(&self.aside).not_kept();
-        match contents {
-            0 => done,
-            _ => done.and(Err(ImportError::Aside { contents, why: why.unwrap_or_else(|| "there was no room".into()) })),
+        let (without_room, why) = locks::lock(&self.aside).take_without_room();
+        done.and(self.judge_without_room(&without_room, why))
+    }
+
+    /// Contents that found no room are missed if anything refers to them by now, and unwanted otherwise.
+    fn judge_without_room(&self, without_room: &WithoutRoom, why: Option<String>) -> Result<(), ImportError> {
+        let (db, mut contents) = (self.node.snapshot()?, without_room.beyond);
+        for (space, hash) in &without_room.known {
+            match known_content(&db, space, hash)? {
+                Some(known) => self.tally.count_known(known),
+                None => contents += 1,
+            }
         }
+        let why = why.unwrap_or_else(|| "there was no room".into());
+        if contents == 0 { Ok(()) } else { Err(ImportError::Aside { contents, why }) }
     }
 
     /// Hands over contents, where a function says at which place of the bundle they stand.

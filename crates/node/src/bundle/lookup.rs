@@ -4,14 +4,14 @@ use super::format::Record;
 use super::tally::KnownRecord;
 use crate::running::Node;
 use engine::reads::{Reads as _, StoreResult};
-use model::Seq;
 use model::crypto::event_id;
 use model::stage::ContentState;
+use model::{ContentHash, Seq, SpaceId};
 use std::sync::Arc;
 use store::Db;
 use store::tables::Snapshot;
 
-/// How many records a checker lookup up in one snapshot before it takes a fresh one.
+/// How many records a checker looks up in one snapshot before it takes a fresh one.
 const LOOKUPS_PER_SNAPSHOT: u32 = 1024;
 
 /// A checker's view of what is here, refreshed now and then.
@@ -47,18 +47,25 @@ impl<'a> Lookup<'a> {
         match (&self.snapshot, record) {
             (_, Record::Keys { .. }) => Ok(None),
             (Some(db), Record::Event { blob, inline }) => known_event(db, blob, inline),
-            (Some(db), Record::Content { space, hash, .. }) => {
-                let Some(space) = db.space_no(space)? else { return Ok(Some(KnownRecord::Unwanted)) };
-                Ok(match db.content(space, hash)? {
-                    // Short content has no row, but whoever waits for it is known.
-                    None => db.waiting_for_content(space, hash, Seq(0), 1)?.is_empty().then_some(KnownRecord::Unwanted),
-                    Some(row) if row.place == engine::rows::ContentLocation::Absent => None,
-                    Some(_) => Some(KnownRecord::Content),
-                })
-            }
+            (Some(db), Record::Content { space, hash, .. }) => known_content(db, space, hash),
             (None, _) => Ok(None),
         }
     }
+}
+
+/// What is known of a content; none if something waits for it.
+pub(super) fn known_content(
+    db: &Db<Snapshot>,
+    space: &SpaceId,
+    hash: &ContentHash,
+) -> StoreResult<Option<KnownRecord>> {
+    let Some(space) = db.space_no(space)? else { return Ok(Some(KnownRecord::Unwanted)) };
+    Ok(match db.content(space, hash)? {
+        // Short content has no row, but whoever waits for it is known.
+        None => db.waiting_for_content(space, hash, Seq(0), 1)?.is_empty().then_some(KnownRecord::Unwanted),
+        Some(row) if row.place == engine::rows::ContentLocation::Absent => None,
+        Some(_) => Some(KnownRecord::Content),
+    })
 }
 
 fn known_event(db: &Db<Snapshot>, blob: &[u8], inline: &[u8]) -> StoreResult<Option<KnownRecord>> {
