@@ -74,7 +74,7 @@ impl Trial {
         let db = self.home.core.store().snapshot().unwrap();
         let has_started = |number: &u64| db.job(*number).unwrap().expect("a job").started_at.is_some();
         let known = self.jobs.iter().filter(|(_, (other, _))| *other == work).map(|(number, _)| *number);
-        let waiting = known.filter(|number| !has_started(number)).last();
+        let waiting = known.rev().find(|number| !has_started(number));
         let next = self.jobs.keys().last().map_or(1, |last| last + 1);
         let AdminResult::Begun(number) = self.home.administer(what) else { panic!("no job") };
         assert_eq!(number, waiting.unwrap_or(next), "{work:?}");
@@ -100,6 +100,12 @@ impl Trial {
             *had_ended = has_ended;
         }
         let db = self.home.core.store().snapshot().unwrap();
+        for number in self.jobs.keys() {
+            let job = db.job(*number).unwrap().unwrap();
+            let before = job.after.map(|before| db.job(before).unwrap().unwrap());
+            let has_waited = before.is_none_or(|before| job.started_at.is_none() || before.ended_at.is_some());
+            assert!(has_waited, "job {number} started before the one that it follows had ended");
+        }
         let known: Vec<u64> =
             db.jobs(u64::MAX, usize::MAX).unwrap().into_iter().map(|(number, _)| number).rev().collect();
         assert_eq!(known, Vec::from_iter(self.jobs.keys().copied()));

@@ -24,7 +24,12 @@ pub(crate) struct JobEntry {
     space: Option<String>,
     /// Who began it.
     who: String,
+    /// When it was asked for.
     begun_ts: u64,
+    /// When its first part was done; absent while it waits for its turn.
+    started_ts: Option<u64>,
+    /// The job of the same work that has to end before it starts.
+    after: Option<u64>,
     /// When it ended; absent while it goes on.
     ended_ts: Option<u64>,
     /// Why it ended before it was done.
@@ -86,6 +91,8 @@ fn entry(number: u64, job: Job) -> JobEntry {
         space: job.work.space().map(|space| space.to_string()),
         who: job.who,
         begun_ts: job.begun_at.0,
+        started_ts: job.started_at.map(|at| at.0),
+        after: job.after,
         ended_ts: job.ended_at.map(|at| at.0),
         failed: job.failed,
         seen: job.receipt.seen,

@@ -31,7 +31,10 @@ pub(crate) enum JobStep {
 pub(crate) fn step(batch: &mut Batch<'_>) -> StoreResult<bool> {
     if batch.db().next_retention()?.is_some_and(|at| at <= batch.now()) {
         batch.schedule_retention()?;
-        batch.begin_job(JobKind::Retain(None), "schedule")?;
+        // One that takes longer than the time between two goes on, and does not begin again without pause.
+        if !batch.db().is_job_open(&JobKind::Retain(None))? {
+            batch.begin_job(JobKind::Retain(None), "schedule")?;
+        }
     }
     let Some((number, mut job)) = batch.db().next_job()? else { return Ok(false) };
     batch.write_timeline()?;

@@ -149,6 +149,16 @@ impl<V: TableReads> Db<V> {
         numbers.map(|row| Ok(row?.key().number())).collect()
     }
 
+    /// Whether that work is under way or waits for its turn.
+    pub fn is_job_open(&self, work: &JobKind) -> StoreResult<bool> {
+        for number in self.open_jobs()? {
+            if self.job(number)?.is_some_and(|job| job.work == *work) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// The job whose turn it is: the next after the one that had it last, and not one that follows another.
     pub fn next_job(&self) -> StoreResult<Option<(u64, Job)>> {
         let open = self.tables.open_jobs();
