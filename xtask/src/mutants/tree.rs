@@ -42,7 +42,9 @@ impl Mutant {
     }
 
     pub(crate) fn describe(&self) -> String {
-        format!("{}:{}: `{}` {}", self.file, self.place.line, self.shown, self.place.mistake.describe())
+        // Two on one line may read alike; the byte tells them apart.
+        let (line, byte, mistake) = (self.place.line, self.place.range.start, self.place.mistake.describe());
+        format!("{}:{line}: `{}` {mistake} (byte {byte})", self.file, self.shown)
     }
 }
 
@@ -253,7 +255,7 @@ fn cargo_build(tree: &Path, target: &Path) -> Result<(bool, Vec<Value>)> {
         let Ok(entries) = std::fs::read_dir(tree.join("crates").join(name).join("tests")) else { continue };
         for entry in entries {
             let path = entry?.path();
-            if path.extension().is_some_and(|extension| extension == "rs") {
+            if path.extension().is_some_and(|extension| extension == "rs") || path.join("main.rs").exists() {
                 command.arg("--test").arg(path.file_stem().unwrap_or_default());
             }
         }
