@@ -4,6 +4,7 @@
 //! types of bodies and answers, with their doc comments.
 
 use server::Problem;
+use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::{HttpMethod, OperationBuilder, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
@@ -14,6 +15,31 @@ use utoipa::{IntoParams, PartialSchema as _, ToSchema};
 
 const JSON: &str = "application/json";
 const PROBLEM_JSON: &str = "application/problem+json";
+
+const USER_ID: &str = "X-User-ID";
+const USER_SIGNATURE: &str = "X-User-Signature";
+const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
+
+/// What an answer means where nothing else is said.
+fn answer_text(status: u16) -> &'static str {
+    match status {
+        201 => "It was created, and is durable",
+        202 => "It was begun",
+        204 => "It was done, and is durable; there is no body",
+        _ => "The answer",
+    }
+}
+
+/// What a problem of a status means.
+fn problem_text(status: &str) -> &'static str {
+    match status {
+        "404" => "There is no such thing, or the caller may not see it",
+        "409" => "It contradicts what is there",
+        "429" => "The caller's limit of requests is reached; wait as long as Retry-After says",
+        "503" => "The node cannot do it now; wait as long as Retry-After says",
+        _ => "The request is refused: `detail` says why, `action` what to do",
+    }
+}
 
 /// The documentation of a route.
 pub(crate) struct Doc {
@@ -72,14 +98,18 @@ impl Doc {
     }
 
     /// A header that may be sent.
-    pub(crate) fn header(mut self, name: &str, description: &str) -> Doc {
+    pub(crate) fn header(self, name: &str, description: &str) -> Doc {
         let text_or_null = SchemaType::from_iter([Type::String, Type::Null]);
+        self.header_of(name, description, ObjectBuilder::new().schema_type(text_or_null))
+    }
+
+    fn header_of(mut self, name: &str, description: &str, schema: ObjectBuilder) -> Doc {
         let header = ParameterBuilder::new()
             .name(name)
             .parameter_in(ParameterIn::Header)
             .required(Required::False)
             .description(Some(description))
-            .schema(Some(ObjectBuilder::new().schema_type(text_or_null)));
+            .schema(Some(schema));
         self.parameters.push(header.build());
         self
     }
@@ -93,7 +123,7 @@ impl Doc {
 
     /// An answer with a body, as JSON.
     pub(crate) fn answers<T: ToSchema>(self, status: u16) -> Doc {
-        self.answers_when::<T>(status, "")
+        self.answers_when::<T>(status, answer_text(status))
     }
 
     /// The same, with when it is given.
@@ -107,7 +137,7 @@ impl Doc {
 
     /// An answer without a body.
     pub(crate) fn answers_nothing(mut self) -> Doc {
-        self.responses.push(("204".to_owned(), Response::new("")));
+        self.responses.push(("204".to_owned(), Response::new(answer_text(204))));
         self
     }
 
@@ -122,7 +152,11 @@ impl Doc {
     pub(crate) fn problem(mut self, status: &str) -> Doc {
         self.remember::<Problem>();
         let content = ContentBuilder::new().schema(Some(reference::<Problem>())).build();
-        let response = ResponseBuilder::new().description("").content(PROBLEM_JSON, content);
+        let mut response = ResponseBuilder::new().description(problem_text(status)).content(PROBLEM_JSON, content);
+        if ["429", "503"].contains(&status) {
+            let seconds = HeaderBuilder::new().schema(Some(u64::schema())).description(Some("Seconds to wait"));
+            response = response.header("Retry-After", seconds.build());
+        }
         self.responses.push((status.to_owned(), response.build()));
         self
     }
@@ -131,6 +165,20 @@ impl Doc {
     pub(crate) fn without_key(mut self) -> Doc {
         self.needs_key = false;
         self
+    }
+
+    /// What is true of every route that takes a key.
+    fn with_what_every_key_means(self, method: &HttpMethod) -> Doc {
+        let user = "The user that the key acts for. A frontend key proves it with X-User-Signature.";
+        let signature = "An HMAC-SHA256 of the user id, from POST /v1/_sign. For frontend keys.";
+        let text = |most| ObjectBuilder::new().schema_type(Type::String).min_length(Some(1)).max_length(Some(most));
+        let mut doc = self.header_of(USER_ID, user, text(128)).header_of(USER_SIGNATURE, signature, text(255));
+        if *method != HttpMethod::Get {
+            let again = "The same request with the same key within 24 hours is answered as the first time, and does \
+                nothing again.";
+            doc = doc.header_of(IDEMPOTENCY_KEY, again, text(255));
+        }
+        doc.problem("429").problem("503").problem("4XX")
     }
 
     fn path_parameters(&self, path: &str) -> Vec<Parameter> {
@@ -146,7 +194,7 @@ impl Doc {
 
     /// Enters the route into a document.
     pub(crate) fn enter(self, method: HttpMethod, path: &str, paths: &mut Paths, components: &mut Components) {
-        let doc = if self.needs_key { self.problem("4XX") } else { self };
+        let doc = if self.needs_key { self.with_what_every_key_means(&method) } else { self };
         let mut parameters = doc.path_parameters(path);
         parameters.extend(doc.parameters);
         let mut operation = OperationBuilder::new()
