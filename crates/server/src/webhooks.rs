@@ -2,7 +2,8 @@
 //!
 //! One task looks whenever something was committed or something is due, and begins to send to each webhook that has
 //! something to receive. It reads the journal after the webhook's position, renders what live streams would get, and posts
-//! it. The position moves when an entry was received, so an entry may come twice, under the same id, and never not at all.
+//! it. The position moves when an entry was received, so an entry may come twice, under the same id. One is left out only
+//! if it was trimmed from the journal before it could be sent.
 
 use crate::problem::Problem;
 use crate::writer::ask_writer;

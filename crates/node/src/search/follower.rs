@@ -98,7 +98,7 @@ impl IndexFollower {
         let latest = db.position()?;
         // What was trimmed before it was read here, as after a long sleep of the machine, is not in the journal any more.
         if let Some(stopped) = self.read_up_to
-            && !can_resume(db, &stopped, &latest)?
+            && !db.can_resume_after(&stopped, &latest)?
         {
             self.read_up_to = None;
             let spaces: Vec<SpaceNo> = self.spaces.keys().copied().collect();
@@ -232,7 +232,7 @@ impl Followed {
             remains_since: None,
         };
         match stopped {
-            Some(stopped) if can_resume(db, &stopped, &latest)? => followed.resume(db, space, stopped, now)?,
+            Some(stopped) if db.can_resume_after(&stopped, &latest)? => followed.resume(db, space, stopped, now)?,
             Some(_) => return Err(IndexError::Damaged("the journal does not know its position".to_owned()).into()),
             None => followed.gather(db, space)?,
         }
@@ -339,11 +339,4 @@ impl Followed {
         let rest = self.is_writing.then(|| self.committed_at.plus(REST_AFTER));
         Ok([cleanse, rest].into_iter().flatten().min())
     }
-}
-
-/// Whether everything after a position is still in this journal.
-fn can_resume<V: TableReads>(db: &Db<V>, stopped: &Position, latest: &Position) -> StoreResult<bool> {
-    let first = db.journal(None, 0, 1)?.first().map_or(latest.number.saturating_add(1), |(number, _)| *number);
-    let is_whole = stopped.number == latest.number || stopped.number.saturating_add(1) >= first;
-    Ok(stopped.epoch == latest.epoch && stopped.number <= latest.number && is_whole)
 }

@@ -75,12 +75,7 @@ impl std::fmt::Debug for Subscription {
 
 /// Whether everything after a position is still in the journal, and not too much.
 fn can_resume<V: TableReads>(db: &Db<V>, last: &Position, now: &Position) -> bool {
-    let is_whole = db.journal(None, 0, 1).is_ok_and(|first| match first.first() {
-        Some((first, _)) => last.number.saturating_add(1) >= *first,
-        // All of it was trimmed.
-        None => last.number == now.number,
-    });
-    last.epoch == now.epoch && last.number <= now.number && now.number - last.number <= CATCH_UP_MAX && is_whole
+    now.number.saturating_sub(last.number) <= CATCH_UP_MAX && db.can_resume_after(last, now).unwrap_or(false)
 }
 
 impl Subscription {

@@ -326,6 +326,16 @@ impl<V: TableReads> Db<V> {
         Self::after(self.tables.files(), from, to, most)
     }
 
+    /// Whether everything that happened after a position is still in the journal.
+    pub fn can_resume_after(&self, last: &Position, latest: &Position) -> StoreResult<bool> {
+        if last.epoch != latest.epoch || last.number > latest.number {
+            return Ok(false);
+        }
+        // All of it may have been trimmed.
+        let first = self.journal(None, 0, 1)?.first().map_or(latest.number.saturating_add(1), |(number, _)| *number);
+        Ok(last.number.saturating_add(1) >= first)
+    }
+
     /// Journal entries after a position, of one space or of all. Stops after looking at a bounded number of them.
     pub fn journal(&self, space: Option<SpaceNo>, after: u64, most: usize) -> StoreResult<Vec<(u64, JournalEntry)>> {
         let mut found = Vec::new();
