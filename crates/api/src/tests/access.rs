@@ -113,6 +113,17 @@ async fn keys_are_rotated_without_a_break() {
 }
 
 #[tokio::test]
+async fn what_everybody_may_see_is_not_refused_for_a_stale_key() {
+    let home = Home::new();
+    let stale = [("x-api-key", "ark_00_00"), ("x-user-id", "alice"), ("x-user-signature", "00")];
+    for path in ["/healthz", "/readyz", "/v1/openapi.json", "/docs", "/problems/conflict"] {
+        let answer = home.send("GET", path, &stale, None).await;
+        assert_eq!(answer.status, 200, "{path}");
+    }
+    assert_eq!(home.send("GET", "/v1/threads", &stale, None).await.status, 401);
+}
+
+#[tokio::test]
 async fn keys_that_sign_for_users_are_changed_without_a_break() {
     let home = Home::new();
     let admin = [("x-api-key", home.admin.as_str())];

@@ -18,16 +18,19 @@ enum Says {
 }
 use Says::{Forbidden, In, Unproven};
 
+/// Whoever cannot prove who they are sees what everybody may see.
+const EVERYBODY: [Says; 9] = [In, Unproven, Unproven, Unproven, Unproven, Unproven, Unproven, Unproven, Unproven];
+
 /// Who asks, and what they are told for Look, Read, Submit, Write, Change, Own, Vouch, Administer, Operate.
 const TABLE: &[(&str, [Says; 9])] = &[
-    ("nobody", [In, Unproven, Unproven, Unproven, Unproven, Unproven, Unproven, Unproven, Unproven]),
-    ("wrong key", [Unproven; 9]),
-    ("revoked key", [Unproven; 9]),
-    ("key in two headers", [Unproven; 9]),
+    ("nobody", EVERYBODY),
+    ("wrong key", EVERYBODY),
+    ("revoked key", EVERYBODY),
+    ("key in two headers", EVERYBODY),
     ("frontend without user", [In, Unproven, Unproven, Unproven, Unproven, Unproven, Forbidden, Forbidden, Forbidden]),
-    ("frontend with user, no signature", [Unproven; 9]),
-    ("frontend with wrong signature", [Unproven; 9]),
-    ("frontend with expired signature", [Unproven; 9]),
+    ("frontend with user, no signature", EVERYBODY),
+    ("frontend with wrong signature", EVERYBODY),
+    ("frontend with expired signature", EVERYBODY),
     ("frontend with user", [In, In, In, In, In, In, Forbidden, Forbidden, Forbidden]),
     (
         "frontend with removed user",
@@ -42,7 +45,7 @@ const TABLE: &[(&str, [Says; 9])] = &[
     ("admin without user", [In, In, In, Forbidden, In, Forbidden, In, In, Forbidden]),
     ("admin with user", [In, In, In, In, In, In, In, In, Forbidden]),
     ("operator", [In, In, In, Forbidden, In, Forbidden, In, In, In]),
-    ("wrong operator", [Unproven; 9]),
+    ("wrong operator", EVERYBODY),
     ("session of a member", [In, In, In, In, In, In, Forbidden, Forbidden, Forbidden]),
     ("session of an admin", [In, In, In, In, In, In, Forbidden, In, Forbidden]),
     (
@@ -50,7 +53,7 @@ const TABLE: &[(&str, [Says; 9])] = &[
         [In, Forbidden, Forbidden, Forbidden, Forbidden, Forbidden, Forbidden, Forbidden, Forbidden],
     ),
     ("session of the operator", [In; 9]),
-    ("session that ended", [In, Unproven, Unproven, Unproven, Unproven, Unproven, Unproven, Unproven, Unproven]),
+    ("session that ended", EVERYBODY),
 ];
 
 fn column(action: Action) -> usize {
