@@ -8,6 +8,7 @@ mod ci;
 mod fuzz;
 mod models;
 mod mutants;
+mod npm;
 mod packages;
 mod process;
 mod python;

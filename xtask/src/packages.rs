@@ -13,6 +13,7 @@ const NEEDED: &[Package] = &[
     Package { name: "git", check: "command -v git" },
     Package { name: "chromium", check: "command -v chromium" },
     Package { name: "chromium-driver", check: "command -v chromedriver" },
+    Package { name: "npm", check: "command -v npm && command -v node" },
     Package { name: "python3-venv", check: "python3 -c 'import venv, ensurepip'" },
 ];
 

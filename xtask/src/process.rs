@@ -35,6 +35,11 @@ pub(crate) fn root() -> PathBuf {
     here.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
+/// The folder of what is built.
+pub(crate) fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |target| root().join(target))
+}
+
 /// A program with its arguments, to be run from the repository's root and in the environment `cargo xtask` was
 /// started in: without the variables that cargo set for us.
 pub(crate) fn program(name: &str, arguments: &[&str]) -> Command {

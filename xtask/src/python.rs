@@ -1,11 +1,12 @@
 //! The Python packages that tests need, in an environment of their own in the target folder.
 
-use crate::process::{program, root, run};
+use crate::process::{program, run, target};
 use anyhow::Result;
 use std::path::PathBuf;
 
 /// Exactly these, so that a test tells of a change of ours and not of theirs.
-const PACKAGES: [&str; 2] = ["progressdb==0.1.5", "schemathesis==4.32.5"];
+const PACKAGES: [&str; 4] =
+    ["progressdb==0.1.5", "schemathesis==4.32.5", "openapi-spec-validator==0.9.0", "openapi-python-client==0.29.1"];
 
 /// Installs them, unless they are there.
 pub(crate) fn install_missing() -> Result<()> {
@@ -23,7 +24,5 @@ pub(crate) fn install_missing() -> Result<()> {
 
 /// Beside the folder of the profile, where the tests look for it.
 fn folder() -> PathBuf {
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |target| root().join(target));
-    target.join("python")
+    target().join("python")
 }

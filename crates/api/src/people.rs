@@ -59,7 +59,7 @@ pub(crate) async fn mentions(
 /// How to block or mute a user.
 #[derive(Debug, Clone, Copy, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum DistanceWord {
+pub(crate) enum BlockWord {
     /// Their messages are not shown.
     Block,
     /// Their messages are shown, but never unread, and their mentions are left out.
@@ -70,14 +70,14 @@ pub(crate) enum DistanceWord {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BlockBody {
-    kind: DistanceWord,
+    kind: BlockWord,
 }
 
 /// A user who is blocked or muted.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Blocked {
     user: String,
-    kind: DistanceWord,
+    kind: BlockWord,
 }
 
 /// The users whom the caller blocks or mutes.
@@ -92,8 +92,8 @@ pub(crate) async fn blocks(State(state): State<SharedState>, context: RequestCon
         let mut blocks = Vec::new();
         for (identity, block) in blocked_or_muted(reader.db, reader.viewer)? {
             let kind = match block {
-                BlockKind::Block => DistanceWord::Block,
-                BlockKind::Mute => DistanceWord::Mute,
+                BlockKind::Block => BlockWord::Block,
+                BlockKind::Mute => BlockWord::Mute,
             };
             blocks.push(Blocked { user: renderer.author(&identity)?, kind });
         }
@@ -109,8 +109,8 @@ pub(crate) async fn block(
     RequestBody(body): RequestBody,
 ) -> Result<StatusCode, Problem> {
     let kind = match json::<BlockBody>(&headers, &body)?.kind {
-        DistanceWord::Block => BlockKind::Block,
-        DistanceWord::Mute => BlockKind::Mute,
+        BlockWord::Block => BlockKind::Block,
+        BlockWord::Mute => BlockKind::Mute,
     };
     state.set_block(context, user, Some(kind)).await?;
     Ok(StatusCode::NO_CONTENT)

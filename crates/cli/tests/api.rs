@@ -1,5 +1,5 @@
-//! The HTTP API through the real binary: the published Python client of ProgressDB, unmodified, and generated requests
-//! that compare the OpenAPI document with what the node accepts.
+//! The HTTP API through the real binary: the published Python client of ProgressDB, unmodified; clients that are generated
+//! from the OpenAPI document; and generated requests that compare the document with what the node accepts.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -13,39 +13,95 @@ fn serve() -> Served {
     Served::start(Home::new(), &[])
 }
 
-/// The Python that `cargo xtask test` prepares in the target folder.
-fn python(program: &str) -> PathBuf {
+/// What `cargo xtask test` prepares in the target folder.
+fn prepared(path: &str) -> PathBuf {
     let target = Path::new(env!("CARGO_BIN_EXE_anteroom")).ancestors().nth(2).unwrap();
-    let path = target.join("python/bin").join(program);
+    let path = target.join(path);
     assert!(path.exists(), "{} is missing; `cargo xtask test` installs it", path.display());
     path
+}
+
+fn python(program: &str) -> PathBuf {
+    prepared("python/bin").join(program)
+}
+
+fn script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)
+}
+
+/// Runs a program that has to succeed, and says what it printed.
+fn run(command: &mut Command) -> String {
+    let ran = command.output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success(), "{command:?}\n{out}{err}");
+    out.into_owned()
+}
+
+/// The node's OpenAPI document, in a file.
+fn openapi_document(served: &Served) -> PathBuf {
+    let path = served.home.path().join("openapi.json");
+    let (status, document) = served.send("", "GET", "/v1/openapi.json", None);
+    assert_eq!(status, 200);
+    std::fs::write(&path, document.to_string()).unwrap();
+    path
+}
+
+#[test]
+fn a_python_client_is_generated_from_the_document_and_works() {
+    let served = serve();
+    let (document, client) = (openapi_document(&served), served.home.path().join("client"));
+    run(Command::new(python("openapi-spec-validator")).arg(&document));
+    let said = run(Command::new(python("openapi-python-client"))
+        .arg("generate")
+        .arg("--path")
+        .arg(&document)
+        .arg("--output-path")
+        .arg(&client));
+    assert!(!said.contains("parsing"), "the generator leaves out what it does not understand: {said}");
+    let told = run(Command::new(python("python"))
+        .arg(script("generated_client.py"))
+        .arg(&client)
+        .args([&served.url, &served.key("admin")]));
+    assert_eq!(told, "26 calls\n");
+}
+
+#[test]
+fn a_typescript_client_is_generated_from_the_document_and_works() {
+    let served = serve();
+    let (document, modules) = (openapi_document(&served), prepared("node/node_modules"));
+    let work = tempfile::tempdir_in(prepared("node")).unwrap();
+    run(Command::new(modules.join(".bin/openapi-typescript"))
+        .arg(&document)
+        .arg("--output")
+        .arg(work.path().join("api.d.ts")));
+    let story = work.path().join("generated_client.ts");
+    std::fs::copy(script("generated_client.ts"), &story).unwrap();
+    let options =
+        ["--strict", "--target", "es2022", "--module", "esnext", "--moduleResolution", "bundler", "--skipLibCheck"];
+    run(Command::new(modules.join(".bin/tsc")).args(options).args(["--lib", "es2022,dom"]).arg(&story));
+    let told = run(Command::new("node").arg(story.with_extension("js")).args([&served.url, &served.key("admin")]));
+    assert_eq!(told, "23 calls\n");
 }
 
 #[test]
 fn the_published_python_client_works_unmodified() {
     let served = serve();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/progressdb_client.py");
-    let ran = Command::new(python("python")).arg(script).args([&served.url, &served.key("backend")]).output().unwrap();
-    let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
-    assert!(ran.status.success() && out.ends_with("all good\n"), "{out}{err}");
+    let client = script("progressdb_client.py");
+    let out = run(Command::new(python("python")).arg(client).args([&served.url, &served.key("backend")]));
+    assert!(out.ends_with("all good\n"), "{out}");
 }
 
 #[test]
 fn the_openapi_document_and_the_node_agree() {
     // It also sends wrong keys from one address, which is rate limited.
     let served = Served::start(Home::new(), &["--set", "http.address_requests_per_second=1000000"]);
-    let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schemathesis.toml");
-    let ran = Command::new(python("schemathesis"))
+    run(Command::new(python("schemathesis"))
         .current_dir(served.home.path())
         .arg("--config-file")
-        .arg(config)
+        .arg(script("schemathesis.toml"))
         .args(["run", &format!("{}/v1/openapi.json", served.url)])
         .args(["--header", &format!("X-API-Key: {}", served.key("admin")), "--header", "X-User-ID: alice"])
-        .args(["--max-examples", "10", "--seed", "1"])
-        .output()
-        .unwrap();
-    let out = String::from_utf8_lossy(&ran.stdout);
-    assert!(ran.status.success(), "{out}");
+        .args(["--max-examples", "10", "--seed", "1"]));
 }
 
 #[test]

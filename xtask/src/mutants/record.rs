@@ -1,7 +1,7 @@
 //! What became of each mistake, kept so that a run can be stopped and go on.
 
 use super::trial::Outcome;
-use crate::process::{output, program, root};
+use crate::process::{output, program, root, target};
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -18,8 +18,7 @@ pub(crate) struct Record {
 impl Record {
     /// The record of a sample. It begins anew when a source or a test has changed.
     pub(crate) fn open(seed: u64, sample: usize) -> Result<Record> {
-        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-        let path = target.join(format!("mutants/outcomes-{seed}-{sample}.jsonl"));
+        let path = target().join(format!("mutants/outcomes-{seed}-{sample}.jsonl"));
         let state = json!({ "sources": state_of_sources()? }).to_string();
         let kept = std::fs::read_to_string(&path).unwrap_or_default();
         let mut lines = kept.lines();

@@ -137,7 +137,7 @@ fn people_routes() -> Vec<ApiRoute> {
 }
 
 fn external_signing_routes() -> Vec<ApiRoute> {
-    api_routes! { "elsewhere";
+    api_routes! { "external signing";
         post "/v1/prepare" Read external_signing::prepare,
             "Prepare an event for a key that is elsewhere", body::<external_signing::PrepareBody>(),
             answers::<external_signing::Prepared>(200);
