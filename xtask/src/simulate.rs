@@ -3,6 +3,7 @@
 use crate::process::{cargo, run as run_command};
 use anyhow::Result;
 use clap::Args;
+use std::process::Command;
 
 /// Run the simulator over many seeds, over the planted bugs, or replay one seed.
 #[derive(Args, Default)]
@@ -55,8 +56,12 @@ impl Simulate {
 
 /// Hands the arguments to the simulator and waits for its verdict.
 pub(crate) fn run(simulate: &Simulate) -> Result<()> {
-    let mut command = cargo(&["run", "-p", "anteroom-simulator", "--bin", "simulate", "--"]);
-    run_command(command.args(simulate.arguments()))
+    run_with(cargo(&["run", "-p", "anteroom-simulator", "--bin", "simulate", "--"]), simulate)
+}
+
+/// The same, with the command that starts the simulator.
+pub(crate) fn run_with(mut simulator: Command, simulate: &Simulate) -> Result<()> {
+    run_command(simulator.args(simulate.arguments()))
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! `cargo xtask test`: the packages tests need, the tests of all crates, the simulator, the kill test.
 
-use crate::process::{cargo, run as run_command, succeeds};
-use crate::{packages, python, simulate};
+use crate::process::{cargo, program, run as run_command, succeeds, target};
+use crate::{npm, packages, python, simulate};
 use anyhow::Result;
 use clap::Args;
+use std::process::Command;
 
 /// The budgets of a normal run; a night of testing sets larger ones.
 const SEEDS_DEFAULT: u64 = 2000;
@@ -33,13 +34,20 @@ impl Default for Test {
 pub(crate) fn run(test: &Test) -> Result<()> {
     packages::install_missing()?;
     python::install_missing()?;
+    npm::install_missing()?;
     run_crate_tests()?;
     if test.fast {
         return Ok(());
     }
-    simulate::run(&simulate::Simulate::over_seeds(test.seeds))?;
-    simulate::run(&simulate::Simulate::planted())?;
-    run_kill_test(test.kills)
+    simulate::run_with(built("simulate"), &simulate::Simulate::over_seeds(test.seeds))?;
+    simulate::run_with(built("simulate"), &simulate::Simulate::planted())?;
+    run_command(built("kill").args(["--rounds", &test.kills.to_string()]))
+}
+
+/// A program of the simulator that was built with the tests. Building it by itself would build half the tree again, because
+/// the features of one crate are not those of the workspace.
+fn built(name: &str) -> Command {
+    program(&target().join("debug").join(name).to_string_lossy(), &[])
 }
 
 fn run_crate_tests() -> Result<()> {
@@ -48,9 +56,4 @@ fn run_crate_tests() -> Result<()> {
     } else {
         run_command(&mut cargo(&["test", "--workspace"]))
     }
-}
-
-fn run_kill_test(rounds: u64) -> Result<()> {
-    let rounds = rounds.to_string();
-    run_command(&mut cargo(&["run", "-p", "anteroom-simulator", "--bin", "kill", "--", "--rounds", &rounds]))
 }
