@@ -201,3 +201,24 @@ proptest! {
         trial.end();
     }
 }
+
+#[test]
+fn what_is_asked_for_again_waits_for_the_one_that_runs() {
+    let home = Home::new();
+    home.post("opener", "welcome");
+    let begin = || match home.administer(AdminCommand::Begin(JobKind::Rotate(home.space))) {
+        AdminResult::Begun(number) => number,
+        other => panic!("{other:?}"),
+    };
+    let job = |number| home.core.store().snapshot().unwrap().job(number).unwrap().unwrap();
+    // The first part of a rotation makes the key, and no more.
+    let first = begin();
+    assert!(job(first).started_at.is_some() && job(first).ended_at.is_none());
+    let second = begin();
+    assert_eq!((second, job(second).after), (first + 1, Some(first)));
+    assert_eq!(job(second).started_at, None, "the turn is that of the first");
+    // A third that is asked for now is the second, which has not started.
+    assert_eq!(begin(), second);
+    home.core.settle(NOW).unwrap();
+    assert!(job(first).ended_at.is_some() && job(second).ended_at.is_some());
+}
