@@ -205,7 +205,10 @@ proptest! {
 #[test]
 fn what_is_asked_for_again_waits_for_the_one_that_runs() {
     let home = Home::new();
-    home.post("opener", "welcome");
+    // More than one part of a job looks at.
+    for number in 0..600 {
+        home.post("opener", &format!("message {number}"));
+    }
     let begin = || match home.administer(AdminCommand::Begin(JobKind::Rotate(home.space))) {
         AdminResult::Begun(number) => number,
         other => panic!("{other:?}"),
@@ -216,9 +219,12 @@ fn what_is_asked_for_again_waits_for_the_one_that_runs() {
     assert!(job(first).started_at.is_some() && job(first).ended_at.is_none());
     let second = begin();
     assert_eq!((second, job(second).after), (first + 1, Some(first)));
-    assert_eq!(job(second).started_at, None, "the turn is that of the first");
     // A third that is asked for now is the second, which has not started.
     assert_eq!(begin(), second);
+    while job(first).ended_at.is_none() {
+        assert_eq!(job(second).started_at, None, "the turn is that of the first");
+        home.core.ask(Tick, NOW).unwrap();
+    }
     home.core.settle(NOW).unwrap();
-    assert!(job(first).ended_at.is_some() && job(second).ended_at.is_some());
+    assert!(job(second).ended_at.is_some());
 }
