@@ -13,6 +13,7 @@ mod weave;
 use anyhow::Result;
 use clap::Args;
 use record::Record;
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use tree::Mutant;
 use trial::{Outcome, Trials};
@@ -87,23 +88,47 @@ fn print_summary(drawn: &[Mutant], record: &Record) {
     println!("{{\"mutants\":{},\"caught\":{caught},\"ratio\":{ratio:.3}}}", outcomes.len());
 }
 
-/// So many of them in an order that the seed decides, numbered from 1.
-fn draw(mut all: Vec<Mutant>, most: usize, seed: u64) -> Vec<Mutant> {
-    let mut state = seed;
-    for end in (1..all.len()).rev() {
-        let other = usize::try_from(next_random(&mut state) % (end as u64 + 1)).unwrap_or(0);
-        all.swap(end, other);
-    }
-    all.truncate(most);
-    all.iter_mut().enumerate().for_each(|(index, mutant)| mutant.number = index + 1);
-    all
+/// So many of them in an order that the seed decides, numbered from 1. A mistake keeps its place in that order while
+/// other code changes, so that a sample can be compared with the same one before.
+fn draw(all: Vec<Mutant>, most: usize, seed: u64) -> Vec<Mutant> {
+    let mut seen: HashMap<String, u64> = HashMap::new();
+    let ranked = all.into_iter().map(|mutant| {
+        let name = mutant.name();
+        let alike = seen.entry(name.clone()).or_default();
+        *alike += 1;
+        (rank(&name, *alike, seed), mutant)
+    });
+    let mut ranked: Vec<_> = ranked.collect();
+    ranked.sort_by_key(|(rank, _)| *rank);
+    ranked.truncate(most);
+    let numbered = ranked.into_iter().enumerate();
+    numbered.map(|(index, (_, mutant))| Mutant { number: index + 1, ..mutant }).collect()
 }
 
-/// SplitMix64: enough to draw a sample that is the same everywhere.
-fn next_random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut mixed = *state;
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
+/// The place of a mistake in the order: as good as random, and the same everywhere.
+fn rank(name: &str, alike: u64, seed: u64) -> u64 {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ alike;
+    for byte in name.bytes() {
+        state = (state ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    // The last steps of SplitMix64, so that every byte counts for every bit.
+    state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    state ^ (state >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_depend_on_everything_and_on_nothing_else() {
+        let one = rank("a", 1, 1);
+        assert_eq!(one, rank("a", 1, 1));
+        let others = [rank("b", 1, 1), rank("a", 2, 1), rank("a", 1, 2)];
+        assert!(others.iter().all(|other| *other != one), "{others:?}");
+        // As many in each half.
+        let low = (0..1000).filter(|number| rank(&format!("name {number}"), 1, 1) < u64::MAX / 2).count();
+        assert!((400..600).contains(&low), "{low}");
+    }
 }

@@ -51,6 +51,7 @@ pub(crate) struct Doc {
     body: Option<RefOr<Schema>>,
     responses: Vec<(String, Response)>,
     needs_key: bool,
+    takes_any_query: bool,
     schemas: Vec<(String, RefOr<Schema>)>,
 }
 
@@ -64,6 +65,7 @@ pub(crate) fn doc(tag: &'static str, summary: &'static str) -> Doc {
         body: None,
         responses: Vec::new(),
         needs_key: true,
+        takes_any_query: false,
         schemas: Vec::new(),
     }
 }
@@ -95,6 +97,18 @@ impl Doc {
     pub(crate) fn query<T: IntoParams>(mut self) -> Doc {
         self.parameters.extend(T::into_params(|| Some(ParameterIn::Query)));
         self
+    }
+
+    /// A route kept for clients of ProgressDB, which may send parameters that nobody reads.
+    pub(crate) fn any_query(mut self) -> Doc {
+        self.takes_any_query = true;
+        self
+    }
+
+    /// The parameters that the query string may have; none if it may have any.
+    pub(crate) fn query_names(&self) -> Option<Vec<String>> {
+        let in_query = self.parameters.iter().filter(|parameter| parameter.parameter_in == ParameterIn::Query);
+        (!self.takes_any_query).then(|| in_query.map(|parameter| parameter.name.clone()).collect())
     }
 
     /// A header that may be sent.

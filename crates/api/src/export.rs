@@ -1,9 +1,10 @@
 //! What somebody wrote in a space, to take along.
 
-use crate::people::PageQuery;
+use crate::schemas::PageQuery;
 use axum::Json;
 use axum::extract::State;
 use engine::reads::Reads as _;
+use model::calendar::Rfc3339;
 use model::{Identity, SpaceId, Stamp};
 use queries::paging::{format_cursor, page_limit, parse_cursor};
 use serde::Serialize;
@@ -25,8 +26,9 @@ pub(crate) struct Written {
     id: String,
     /// What it is: `message`, `edit`, `reaction`, `thread` and so on.
     kind: String,
-    /// When, in Unix nanoseconds.
-    ts: u64,
+    /// When it was written.
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Rfc3339,
     /// The thread or message that it belongs to.
     about: Option<String>,
     /// What it says; null if that is not here.
@@ -42,8 +44,9 @@ pub(crate) struct Export {
     user: String,
     /// The public key of their identity.
     identity: String,
-    /// Since when they are here, in Unix nanoseconds.
-    since_ts: u64,
+    /// Since when they are here.
+    #[schema(value_type = String, format = DateTime)]
+    since: Rfc3339,
     events: Vec<Written>,
     /// Where to go on; absent at the end.
     next: Option<String>,
@@ -72,10 +75,10 @@ fn page(state: &ServerState, space: &SpaceId, user: &str, query: &PageQuery) -> 
         };
         let about = meta.subject.map(|subject| db.id_of(subject)).transpose()?.map(|id| id.to_string());
         let kind = meta.kind.to_string();
-        events.push(Written { id: stamp.id.to_string(), kind, ts: stamp.at.0, about, content, state });
+        events.push(Written { id: stamp.id.to_string(), kind, created_at: Rfc3339(stamp.at), about, content, state });
     }
     let next = found.last().filter(|_| found.len() == most).map(|(stamp, _)| format_cursor(*stamp));
-    Ok(Export { user: known.id, identity: identity.to_string(), since_ts: known.since.0, events, next })
+    Ok(Export { user: known.id, identity: identity.to_string(), since: Rfc3339(known.since), events, next })
 }
 
 pub(crate) async fn own(

@@ -15,6 +15,7 @@ mod live;
 mod messages;
 mod people;
 mod presence;
+mod progressdb;
 mod reactions;
 mod read_markers;
 mod reference;

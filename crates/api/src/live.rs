@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
+use model::calendar::Rfc3339;
 use queries::live::{ResumeAfter, StreamItem, Subscription, SubscriptionFilter};
 use serde::{Deserialize, Serialize};
 use server::context::RequestContext;
@@ -40,7 +41,9 @@ pub(crate) struct EventQuery {
 pub(crate) struct StreamTicket {
     /// To be sent as `?ticket=`, once, within 30 seconds.
     ticket: String,
-    expires_ts: u64,
+    /// Until when it can be used.
+    #[schema(value_type = String, format = DateTime)]
+    expires_at: Rfc3339,
 }
 
 pub(crate) async fn ticket(
@@ -51,7 +54,7 @@ pub(crate) async fn ticket(
     context.read_as(&*state.node.snapshot()?, now)?;
     let ticket = hex::encode(random_bytes::<32>()?);
     state.tickets.issue(ticket.clone(), context, now)?;
-    Ok((StatusCode::CREATED, Json(StreamTicket { ticket, expires_ts: now.plus(TICKET_NANOS).0 })))
+    Ok((StatusCode::CREATED, Json(StreamTicket { ticket, expires_at: Rfc3339(now.plus(TICKET_NANOS)) })))
 }
 
 pub(crate) async fn events(

@@ -1,6 +1,6 @@
 //! What users do about each other and themselves: mentions, blocking and muting, reports, leaving, taking their data along.
 
-use crate::schemas::ChosenId;
+use crate::schemas::{ChosenId, PageQuery};
 use axum::Json;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
@@ -18,7 +18,7 @@ use server::problem::Problem;
 use server::reader::with_message_reader;
 use server::state::SharedState;
 use store::shared::moderation::BlockKind;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 /// Messages on one page.
 const PAGE_MAX: usize = 200;
@@ -29,18 +29,6 @@ pub(crate) struct Mentions {
     messages: Vec<Message>,
     /// Where to go on; absent at the end.
     next: Option<String>,
-}
-
-/// Which page.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct PageQuery {
-    /// Where the page before ended.
-    #[param(pattern = "^([0-9]{1,19}-[0-9a-f]{32})?$")]
-    pub(crate) cursor: Option<String>,
-    /// At most so many.
-    #[param(minimum = 1, maximum = 200, default = 50)]
-    pub(crate) limit: Option<usize>,
 }
 
 pub(crate) async fn mentions(
@@ -148,7 +136,7 @@ pub(crate) async fn report(
 ) -> Result<StatusCode, Problem> {
     let sent: ReportBody = json(&headers, &body)?;
     if !server::input::fits(&sent.reason, 500) {
-        return Err(Problem::unprocessable("a reason has at most 500 characters"));
+        return Err(Problem::over_limit("a reason has at most 500 characters"));
     }
     let context = context.acting_for(sent.author)?;
     state.act(context, UserCommand::Report(parse_name(&sent.message, "message")?, sent.reason)).await?;

@@ -49,7 +49,7 @@ pub(crate) async fn presence(
     let viewer = context.read_as(&db, state.node.now())?;
     let PresenceBody { status } = json(&headers, &body)?;
     if !fits(&status, LABEL_CHARS_MAX) {
-        return Err(Problem::unprocessable("a status has at most 200 characters"));
+        return Err(Problem::over_limit("a status has at most 200 characters"));
     }
     let Some(user) = &viewer.user else { return Err(Problem::forbidden("only users who have written are present")) };
     let data = serde_json::json!({ "user": user.id, "status": status }).to_string();

@@ -7,6 +7,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
 use node::commands::{UserCommand, reaction_content};
+use queries::shapes::Message;
 use serde::{Deserialize, Serialize};
 use server::context::RequestContext;
 use server::extract::{Path, RequestBody};
@@ -14,7 +15,6 @@ use server::input::{REACTION_CHARS_MAX, fits, json};
 use server::problem::Problem;
 use server::reader::with_message_reader;
 use server::state::SharedState;
-use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 /// A reaction.
@@ -29,11 +29,20 @@ pub(crate) struct ReactionBody {
     reaction: String,
 }
 
+/// Who reacted, and how.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ReactionEntry {
+    /// The user, or the public key of an identity from elsewhere.
+    id: String,
+    reaction: String,
+}
+
 /// The reactions to a message.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Reactions {
+    /// The message.
     id: String,
-    reactions: BTreeMap<String, String>,
+    reactions: Vec<ReactionEntry>,
 }
 
 fn reactions_of(
@@ -45,7 +54,8 @@ fn reactions_of(
     with_message_reader(state, context, |reader| {
         let renderer = reader.renderer();
         let seq = reader.find(thread, id)?;
-        let reactions = renderer.reactions(&renderer.db.reactions(seq)?)?;
+        let reactions = renderer.reactions(&renderer.db.reactions(seq)?)?.into_iter();
+        let reactions = reactions.map(|(id, reaction)| ReactionEntry { id, reaction }).collect();
         Ok(Json(Reactions { id: renderer.name(seq)?, reactions }))
     })
 }
@@ -57,15 +67,15 @@ async fn react(
     id: &str,
     headers: &HeaderMap,
     bytes: &Bytes,
-) -> Result<Json<Reactions>, Problem> {
+) -> Result<Json<Message>, Problem> {
     let sent: ReactionBody = json(headers, bytes)?;
     let context = context.acting_for(sent.id)?;
     if sent.reaction.is_empty() || !fits(&sent.reaction, REACTION_CHARS_MAX) {
-        return Err(Problem::unprocessable("a reaction has 1 to 64 characters"));
+        return Err(Problem::over_limit(format!("a reaction has 1 to {REACTION_CHARS_MAX} characters")));
     }
     let content = reaction_content(&sent.reaction)?;
     state.act(context.clone(), UserCommand::React(message_ref(thread, id)?, content)).await?;
-    reactions_of(state, &context, thread, id)
+    with_message_reader(state, &context, |reader| Ok(Json(reader.message(thread, id)?)))
 }
 
 async fn unreact(
@@ -94,7 +104,7 @@ pub(crate) async fn add(
     Path(id): Path<String>,
     headers: HeaderMap,
     RequestBody(body): RequestBody,
-) -> Result<Json<Reactions>, Problem> {
+) -> Result<Json<Message>, Problem> {
     react(&state, context, None, &id, &headers, &body).await
 }
 
@@ -120,7 +130,7 @@ pub(crate) async fn add_in_thread(
     Path((thread, id)): Path<(String, String)>,
     headers: HeaderMap,
     RequestBody(body): RequestBody,
-) -> Result<Json<Reactions>, Problem> {
+) -> Result<Json<Message>, Problem> {
     react(&state, context, Some(&thread), &id, &headers, &body).await
 }
 

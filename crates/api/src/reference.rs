@@ -3,13 +3,16 @@
 use axum::extract::State;
 use axum::response::{Html, IntoResponse, Response};
 use bytes::Bytes;
-use http::header;
+use http::{HeaderName, header};
 use serde_json::Value;
 use server::extract::Path;
 use server::problem::Problem;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use utoipa::openapi::OpenApi;
+
+/// What is the same until another release is started.
+const CONSTANT: (HeaderName, &str) = (header::CACHE_CONTROL, "public, max-age=3600");
 
 /// The document and the page made from it.
 #[derive(Debug)]
@@ -26,22 +29,23 @@ impl Reference {
 }
 
 pub(crate) async fn openapi(State(reference): State<Arc<Reference>>) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], reference.json.clone()).into_response()
+    ([(header::CONTENT_TYPE, "application/json"), CONSTANT], reference.json.clone()).into_response()
 }
 
 pub(crate) async fn page(State(reference): State<Arc<Reference>>) -> Response {
     const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'";
-    ([(header::CONTENT_SECURITY_POLICY, POLICY)], Html(reference.html.clone())).into_response()
+    ([(header::CONTENT_SECURITY_POLICY, POLICY), CONSTANT], Html(reference.html.clone())).into_response()
 }
 
-pub(crate) async fn problem(Path(name): Path<String>) -> Result<String, Problem> {
+pub(crate) async fn problem(Path(name): Path<String>) -> Result<Response, Problem> {
     let found = Problem::ALL.iter().find(|(slug, ..)| *slug == name);
     let (_, status, title, action) = found.ok_or_else(|| Problem::not_found("there is no such kind of problem"))?;
-    Ok(format!("{title} ({})\nWhat to do: {action}\n", status.as_u16()))
+    let text = format!("{title} ({})\nWhat to do: {action}\n", status.as_u16());
+    Ok(([CONSTANT], text).into_response())
 }
 
-const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;\
-    color-scheme:light dark}code,pre{font:14px/1.4 ui-monospace,monospace}h2{margin-top:2.5rem}details{margin:.3rem 0;\
+const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}\
+    :root{color-scheme:light dark}a{color:LinkText}code,pre{font:14px/1.4 ui-monospace,monospace}h2{margin-top:2.5rem}details{margin:.3rem 0;\
     border:1px solid #8884;border-radius:.4rem;padding:.4rem .8rem}summary{cursor:pointer}summary b{display:inline-block;\
     width:4.5rem}table{border-collapse:collapse;width:100%}td,th{text-align:left;padding:.2rem .8rem .2rem 0;\
     vertical-align:top;border-bottom:1px solid #8883}";

@@ -10,11 +10,15 @@ use crate::documentation::Doc;
 use crate::reference::Reference;
 use crate::state::ApiState;
 use crate::{health, reference};
+use axum::middleware::from_fn;
 use http::Method;
 use server::app::authenticated;
+use server::conditional::conditional;
 use server::routes::{Route, RouteRule};
 use server::{AppPart, Problem, ServerState, SharedState};
 use std::sync::Arc;
+use tower_http::CompressionLevel;
+use tower_http::compression::CompressionLayer;
 use utoipa::openapi::path::HttpMethod;
 use utoipa::openapi::security::{
     ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
@@ -30,6 +34,16 @@ const DESCRIPTION: &str = "Conversations on a node of your own: threads, message
 struct ApiRoute {
     route: Route<ApiState>,
     doc: Doc,
+}
+
+impl ApiRoute {
+    /// The route, whose query string may have what its documentation says.
+    fn into_route(self) -> Route<ApiState> {
+        match self.doc.query_names() {
+            Some(names) => self.route.with_query(names),
+            None => self.route,
+        }
+    }
 }
 
 /// Rows under one heading of the reference: method, path, action, handler, and perhaps in brackets how long it may take;
@@ -82,13 +96,15 @@ pub fn part(state: &Arc<ServerState>) -> AppPart {
     let server = SharedState(state.clone());
     let reference = Arc::new(Reference::new(&openapi()));
     let api = ApiState { server: server.clone(), reference, verifying: Default::default() };
-    let routes = all().into_iter().map(|row| row.route).collect();
-    AppPart { router: authenticated(&server, api, routes, |router| router, None), tasks: Vec::new() }
+    let routes = all().into_iter().map(ApiRoute::into_route).collect();
+    let router = authenticated(&server, api, routes, |router| router.layer(from_fn(conditional)), None);
+    let compression = CompressionLayer::new().quality(CompressionLevel::Fastest);
+    AppPart { router: router.layer(compression), tasks: Vec::new() }
 }
 
 /// What is asked of a request to each route before its handler runs.
 pub fn rules() -> Vec<RouteRule> {
-    all().into_iter().map(|row| row.route.rule).collect()
+    all().into_iter().map(|row| row.into_route().rule).collect()
 }
 
 /// The OpenAPI document.

@@ -1,6 +1,10 @@
 //! Shapes that the OpenAPI document shares: what can be said of a text before it is sent.
 
-use utoipa::ToSchema;
+use model::Nanos;
+use serde::Deserialize;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use utoipa::{IntoParams, ToSchema};
 
 /// An id that a client or an application chooses.
 #[derive(ToSchema)]
@@ -18,9 +22,20 @@ pub(crate) struct ChosenId(String);
 #[allow(dead_code, reason = "only its shape is used")]
 pub(crate) struct EventIdText(String);
 
+/// Which page.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct PageQuery {
+    /// Where the page before ended.
+    #[param(pattern = "^([0-9]{1,19}-[0-9a-f]{32})?$")]
+    pub(crate) cursor: Option<String>,
+    /// At most so many.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    pub(crate) limit: Option<usize>,
+}
+
 /// A whole number that may be written as `182.0`, which is the same number in JSON.
 pub(crate) fn whole<'de, D: serde::Deserializer<'de>>(number: D) -> Result<Option<u64>, D::Error> {
-    use serde::Deserialize as _;
     let Some(number) = Option::<serde_json::Number>::deserialize(number)? else { return Ok(None) };
     let exact = |float: &f64| float.fract() == 0.0 && (0.0..=WHOLE_FLOAT_MAX).contains(float);
     let whole = number.as_u64().or_else(|| number.as_f64().filter(exact).map(|float| float as u64));
@@ -52,5 +67,19 @@ mod tests {
             let read = serde_json::from_str::<Sent>(text).ok().map(|sent| sent.number);
             assert_eq!(read, expected, "{text}");
         }
+    }
+}
+
+/// A time that a client wrote, as RFC 3339 has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TimeText(pub(crate) Nanos);
+
+impl<'de> serde::Deserialize<'de> for TimeText {
+    fn deserialize<D: serde::Deserializer<'de>>(text: D) -> Result<TimeText, D::Error> {
+        let text = String::deserialize(text)?;
+        let time = OffsetDateTime::parse(&text, &Rfc3339)
+            .map_err(|_| serde::de::Error::custom(format!("{text:?} is not a time such as 2026-03-21T17:04:09.5Z")))?;
+        // Nothing was written before 1970 or after 2554.
+        Ok(TimeText(Nanos(u64::try_from(time.unix_timestamp_nanos().max(0)).unwrap_or(u64::MAX))))
     }
 }

@@ -1,8 +1,8 @@
 //! Searching messages.
 
+use crate::schemas::TimeText;
 use axum::Json;
 use axum::extract::State;
-use model::Nanos;
 use queries::search::{SearchFilter, SearchPage};
 use queries::shapes::Message;
 use serde::{Deserialize, Serialize};
@@ -25,10 +25,12 @@ pub(crate) struct SearchQuery {
     thread: Option<String>,
     /// Only by this user, or by this identity from elsewhere.
     author: Option<String>,
-    /// Only what was written before, in Unix nanoseconds.
-    before: Option<u64>,
-    /// Only what was written after, in Unix nanoseconds.
-    after: Option<u64>,
+    /// Only what was written before this time, as RFC 3339 writes it.
+    #[param(value_type = Option<String>, format = DateTime)]
+    before: Option<TimeText>,
+    /// Only what was written after this time, as RFC 3339 writes it.
+    #[param(value_type = Option<String>, format = DateTime)]
+    after: Option<TimeText>,
     /// At most so many.
     #[param(minimum = 1, maximum = 100, default = 50)]
     limit: Option<usize>,
@@ -40,7 +42,7 @@ impl SearchQuery {
     fn filter(self) -> SearchFilter {
         let SearchQuery { q, thread, author, before, after, limit, cursor } = self;
         let words = q.unwrap_or_default();
-        let (before, after) = (before.map(Nanos), after.map(Nanos));
+        let (before, after) = (before.map(|at| at.0), after.map(|at| at.0));
         SearchFilter { words, thread, author, before, after, limit, cursor }
     }
 }

@@ -3,7 +3,9 @@
 use crate::schemas::ChosenId;
 use axum::Json;
 use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
 use engine::rows::ThreadField;
+use http::header::LOCATION;
 use http::{HeaderMap, StatusCode};
 use node::commands::{CommandResult, NewThread, ThreadChange, UserCommand};
 use queries::names::parse_name;
@@ -12,12 +14,13 @@ use queries::threads::{ThreadFilter, ThreadOrder, ThreadPage};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use server::conditional::ExpectedTag;
 use server::context::RequestContext;
 use server::extract::{Path, Query, RequestBody};
 use server::input::{check_participants, check_title, json};
 use server::problem::Problem;
 use server::reader::with_thread_reader;
-use server::state::SharedState;
+use server::state::{ServerState, SharedState};
 use utoipa::{IntoParams, ToSchema};
 
 /// What a thread can be opened or changed with. Fields that are absent are left alone; what only the node says of a
@@ -52,6 +55,12 @@ pub(crate) struct ThreadBody {
     /// The user who opens it, where a backend key names no user in a header.
     #[schema(value_type = Option<ChosenId>)]
     author: Option<String>,
+    #[serde(rename = "created_at", default)]
+    #[schema(ignore)]
+    _created_at: IgnoredAny,
+    #[serde(rename = "updated_at", default)]
+    #[schema(ignore)]
+    _updated_at: IgnoredAny,
     #[serde(rename = "created_ts", default)]
     #[schema(ignore)]
     _created_ts: IgnoredAny,
@@ -140,9 +149,22 @@ pub(crate) async fn create(
     context: RequestContext,
     headers: HeaderMap,
     RequestBody(body): RequestBody,
-) -> Result<(StatusCode, Json<Thread>), Problem> {
-    let ThreadBody { id, title, name, slug, metadata, participants, private, direct, author, pins, .. } =
-        json(&headers, &body)?;
+) -> Result<Response, Problem> {
+    let (is_new, thread) = open(&state, context, json(&headers, &body)?).await?;
+    let place = [(LOCATION, format!("/v1/threads/{}", thread.event))];
+    Ok(match is_new {
+        true => (StatusCode::CREATED, place, Json(thread)).into_response(),
+        false => Json(thread).into_response(),
+    })
+}
+
+/// Opens a thread; says whether it is new.
+pub(crate) async fn open(
+    state: &SharedState,
+    context: RequestContext,
+    sent: ThreadBody,
+) -> Result<(bool, Thread), Problem> {
+    let ThreadBody { id, title, name, slug, metadata, participants, private, direct, author, pins, .. } = sent;
     let context = context.acting_for(author)?;
     let mut fields = Map::new();
     for (name, value) in [("title", title.or(name)), ("slug", slug)] {
@@ -154,16 +176,27 @@ pub(crate) async fn create(
     if let Some(metadata) = metadata {
         fields.insert("metadata".to_owned(), metadata);
     }
-    if let Some(pins) = pins {
-        fields.insert("pins".to_owned(), pins.into());
+    if pins.is_some_and(|pins| !pins.is_empty()) {
+        return Err(Problem::unprocessable("a thread that is opened has no messages that could be pinned"));
     }
     let participants = participants.unwrap_or_default();
     check_participants(&participants)?;
     let (is_private, is_direct) = (private.unwrap_or(false), direct.unwrap_or(false));
     let new = NewThread { chosen: id, fields, participants, is_private, is_direct };
     let result = state.act(context.clone(), UserCommand::OpenThread(new)).await?;
-    let status = if result.is_new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(thread_after(&state, &context, &result)?)))
+    Ok((result.is_new, thread_after(state, &context, &result)?))
+}
+
+/// The same request, done only if the thread is as the caller saw it, where they say so.
+fn expecting(
+    state: &ServerState,
+    context: RequestContext,
+    headers: &HeaderMap,
+    thread: &str,
+) -> Result<RequestContext, Problem> {
+    let Some(expected) = ExpectedTag::read(headers)? else { return Ok(context) };
+    let (thread, version) = with_thread_reader(state, &context, |reader| Ok(reader.thread_and_version(thread)?))?;
+    expected.check(state, context, &thread, version)
 }
 
 fn thread_after(state: &SharedState, context: &RequestContext, result: &CommandResult) -> Result<Thread, Problem> {
@@ -191,10 +224,20 @@ pub(crate) async fn update(
     headers: HeaderMap,
     RequestBody(body): RequestBody,
 ) -> Result<Json<Thread>, Problem> {
-    let ThreadBody { id, slug, title, name, metadata, participants, pins, private, author, .. } =
-        json(&headers, &body)?;
-    let context = context.acting_for(author)?;
-    refuse_renaming(&state, &context, &thread, id.as_deref(), slug.as_deref())?;
+    change(&state, context, &thread, &headers, json(&headers, &body)?).await.map(Json)
+}
+
+/// Changes a thread.
+pub(crate) async fn change(
+    state: &SharedState,
+    context: RequestContext,
+    thread: &str,
+    headers: &HeaderMap,
+    sent: ThreadBody,
+) -> Result<Thread, Problem> {
+    let ThreadBody { id, slug, title, name, metadata, participants, pins, private, author, .. } = sent;
+    let context = expecting(state, context.acting_for(author)?, headers, thread)?;
+    refuse_renaming(state, &context, thread, id.as_deref(), slug.as_deref())?;
     let mut fields = Vec::new();
     if let Some(title) = title.or(name) {
         check_title(&title)?;
@@ -204,9 +247,9 @@ pub(crate) async fn update(
     fields.extend(pins.map(|pins| (ThreadField::Pins, pins.into())));
     check_participants(participants.as_deref().unwrap_or_default())?;
     let change = ThreadChange { fields, participants, is_private: private };
-    let command = UserCommand::UpdateThread(parse_name(&thread, "thread")?, change);
+    let command = UserCommand::UpdateThread(parse_name(thread, "thread")?, change);
     let result = state.act(context.clone(), command).await?;
-    Ok(Json(thread_after(&state, &context, &result)?))
+    thread_after(state, &context, &result)
 }
 
 /// The id and slug of a thread are fixed when it is opened; sending them unchanged is fine.
@@ -232,7 +275,9 @@ pub(crate) async fn delete(
     State(state): State<SharedState>,
     context: RequestContext,
     Path(thread): Path<String>,
+    headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
+    let context = expecting(&state, context, &headers, &thread)?;
     state.act(context, UserCommand::DeleteThread(parse_name(&thread, "thread")?)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -27,7 +27,7 @@ const MESSAGES: [&str; 4] = [
 fn run_as_operator(node: &Node, space: SpaceId, command: UserCommand) -> Result<EventId, Failure> {
     let caller =
         Caller { kind: CallerKind::Operator, user: Some(OPERATOR.to_owned()), audit_name: "operator".to_owned() };
-    let request = CommandRequest { space, caller, idempotency: None, command, random: random_bytes()? };
+    let request = CommandRequest { space, caller, idempotency: None, expected: None, command, random: random_bytes()? };
     match node.ask(request) {
         Ok(result) => Ok(result.shown),
         Err(AskError::Refused(why)) => {

@@ -54,7 +54,7 @@ fn a_rewrap_that_was_begun_is_completed_while_the_node_serves() {
     loop {
         let jobs = home.json(&["--master-key", "new.key", "admin", "jobs"]);
         assert_eq!(jobs["jobs"][0]["work"], "rewrap", "{jobs}");
-        if jobs["jobs"][0]["ended_ts"].is_u64() {
+        if jobs["jobs"][0]["ended_at"].is_string() {
             break;
         }
     }

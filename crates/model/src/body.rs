@@ -7,9 +7,9 @@ use serde_json::Value;
 /// Why content is not a message body.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadBody {
-    #[error("the body is larger than {BODY_BYTES_MAX} bytes; attach a file instead")]
+    #[error("the content with its body is larger than {BODY_BYTES_MAX} bytes")]
     Long,
-    #[error("the body is nested deeper than {JSON_DEPTH_MAX} levels")]
+    #[error("the content with its body is nested deeper than {JSON_DEPTH_MAX} levels")]
     Deep,
     #[error("the body is not JSON")]
     Json,

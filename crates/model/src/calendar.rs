@@ -1,6 +1,7 @@
 //! Moments as people write them: date and time in UTC, in the Gregorian calendar.
 
 use crate::Nanos;
+use std::fmt;
 
 const DAY_SECONDS: u64 = 86_400;
 
@@ -39,4 +40,37 @@ fn date(days: u64) -> (u64, u64, u64) {
     let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
     let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
     (year_of_era + era * 400 + u64::from(month <= 2), month, day)
+}
+
+/// A moment as RFC 3339 writes it, with nanoseconds: `2026-03-21T17:04:09.000000001Z`. Such texts sort as the moments do,
+/// and no client rounds them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Rfc3339(pub Nanos);
+
+impl fmt::Display for Rfc3339 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let CivilTime { year, month, day, hour, minute, second } = CivilTime::of(self.0);
+        let nanos = self.0.0 % Nanos::SECOND;
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{nanos:09}Z")
+    }
+}
+
+impl serde::Serialize for Rfc3339 {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_written_with_every_digit() {
+        assert_eq!(Rfc3339(Nanos(0)).to_string(), "1970-01-01T00:00:00.000000000Z");
+        assert_eq!(Rfc3339(Nanos(1_774_112_649_000_000_001)).to_string(), "2026-03-21T17:04:09.000000001Z");
+        assert_eq!(Rfc3339(Nanos(951_782_400_120_000_000)).to_string(), "2000-02-29T00:00:00.120000000Z");
+        assert_eq!(Rfc3339(Nanos(u64::MAX)).to_string(), "2554-07-21T23:34:33.709551615Z");
+        assert_eq!(serde_json::json!(Rfc3339(Nanos(5))), "1970-01-01T00:00:00.000000005Z");
+    }
 }

@@ -194,6 +194,24 @@ impl Stamp {
         id.copy_from_slice(&bytes[8..]);
         Stamp { at: Nanos(u64::from_be_bytes(at)), id: EventId(id) }
     }
+
+    /// The greatest stamp that is smaller; the first one, of the first.
+    pub fn just_before(self) -> Stamp {
+        match u128::from_be_bytes(self.id.0).checked_sub(1) {
+            Some(id) => Stamp { at: self.at, id: EventId(id.to_be_bytes()) },
+            None if self.at.0 == 0 => self,
+            None => Stamp { at: self.at.minus(1), id: EventId([0xff; 16]) },
+        }
+    }
+
+    /// The smallest stamp that is greater; the last one, of the last.
+    pub fn just_after(self) -> Stamp {
+        match u128::from_be_bytes(self.id.0).checked_add(1) {
+            Some(id) => Stamp { at: self.at, id: EventId(id.to_be_bytes()) },
+            None if self.at.0 == u64::MAX => self,
+            None => Stamp { at: self.at.plus(1), id: EventId::ZERO },
+        }
+    }
 }
 
 impl fmt::Display for Stamp {

@@ -43,7 +43,8 @@ impl Cage {
     fn act(&self, command: UserCommand) {
         let user = Some(CANARY.to_owned());
         let caller = Caller { kind: CallerKind::Key(KeyRole::Backend), user, audit_name: "a key".into() };
-        let act = CommandRequest { space: self.space, caller, idempotency: None, command, random: [9; 32] };
+        let act =
+            CommandRequest { space: self.space, caller, idempotency: None, expected: None, command, random: [9; 32] };
         self.core.ask(act, NOW).unwrap();
     }
 

@@ -46,7 +46,8 @@ fn post(core: &WriterCore, space: SpaceId, user: &str, text: &str) -> EventId {
         attachments: Vec::new(),
     };
     let random = *blake3::hash(user.as_bytes()).as_bytes();
-    let act = CommandRequest { space, caller, idempotency: None, command: UserCommand::Post(new), random };
+    let act =
+        CommandRequest { space, caller, idempotency: None, expected: None, command: UserCommand::Post(new), random };
     core.ask(act, NOW).expect("a result").shown
 }
 
@@ -148,7 +149,7 @@ fn what_is_pruned_takes_its_versions_along() {
         Caller { kind: CallerKind::Key(KeyRole::Backend), user: Some("bob".into()), audit_name: "a test".into() };
     let place = MessageRef { thread: None, message: NameOrId::Event(last) };
     let command = UserCommand::Edit(place, message_content("edited".into(), None).expect("content"));
-    let edit = CommandRequest { space, caller, idempotency: None, command, random: [9; 32] };
+    let edit = CommandRequest { space, caller, idempotency: None, expected: None, command, random: [9; 32] };
     core.ask(edit, NOW).expect("an edit");
     // A node that does not keep a space prunes. The job that the end of the space begins has not come this far yet.
     administer(&core, AdminCommand::EndSpace(space));

@@ -2,7 +2,7 @@
 
 mod page;
 
-pub use page::{MessageFormat, MessageRange, RenderedMessage, RenderedPage};
+pub use page::{MessageFormat, MessageRange, PageEnd, RenderedMessage, RenderedPage};
 
 use crate::cache::RenderCache;
 use crate::error::QueryError;
@@ -12,12 +12,10 @@ use crate::viewer::Viewer;
 use crate::visibility::{find_message, find_thread, is_heard};
 use model::crypto::public_space;
 use model::{EventId, Seq, Stamp};
+use node::commands::{ExpectedVersion, version_of};
 use std::sync::Arc;
 use store::Db;
 use store::tables::TableReads;
-
-/// Replies that are listed of one message.
-const REPLIES_MAX: usize = 500;
 
 /// How somebody is shown beside what they write.
 #[derive(Clone, Debug, Default)]
@@ -98,6 +96,11 @@ impl<V: TableReads> MessageReader<'_, V> {
         self.renderer().message_at(seq).map(Some)
     }
 
+    /// What a thread or message is now, so that it is changed only as it is.
+    pub fn version(&self, seq: Seq) -> Result<ExpectedVersion, QueryError> {
+        Ok(ExpectedVersion { seq, version: version_of(self.db, seq)? })
+    }
+
     /// Whether the viewer could change or delete a message.
     pub fn may_change(&self, seq: Seq) -> Result<bool, QueryError> {
         let author = self.db.message_by_seq(seq)?.map(|found| found.author);
@@ -114,12 +117,15 @@ impl<V: TableReads> MessageReader<'_, V> {
         Ok(versions)
     }
 
-    /// The name of a message's thread, and the messages that answer it and that the viewer sees.
-    pub fn replies(&self, seq: Seq) -> Result<(String, Vec<Message>), QueryError> {
+    /// The messages after a stamp that answer a message and that the viewer sees, and where to go on.
+    pub fn replies(&self, seq: Seq, after: Stamp, most: usize) -> Result<(Vec<Message>, Option<Stamp>), QueryError> {
         let renderer = self.renderer();
         let mut messages = Vec::new();
-        let thread = renderer.thread_name_of(seq)?;
-        for (_, answer) in self.db.answers(self.viewer.no, &self.db.id_of(seq)?, REPLIES_MAX)? {
+        let mut found = self.db.answers(self.viewer.no, &self.db.id_of(seq)?, after, most + 1)?;
+        let has_more = found.len() > most;
+        found.truncate(most);
+        let next = found.last().filter(|_| has_more).map(|(stamp, _)| *stamp);
+        for (_, answer) in found {
             let Some(found) = self.db.message_by_seq(answer)? else { continue };
             if self.viewer.blocks(&found.author) {
                 continue;
@@ -130,7 +136,7 @@ impl<V: TableReads> MessageReader<'_, V> {
                 messages.push(message);
             }
         }
-        Ok((thread, messages))
+        Ok((messages, next))
     }
 
     /// The messages that mention the viewer before a stamp, the latest first, and where to go on.

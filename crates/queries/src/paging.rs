@@ -16,6 +16,19 @@ pub fn page_limit(asked: Option<usize>, most: usize) -> Result<usize, QueryError
     }
 }
 
+/// The number in a cursor of a list that is in the order of its numbers; none if there is no cursor.
+pub fn parse_number(cursor: Option<&str>) -> Result<Option<u64>, QueryError> {
+    let Some(text) = cursor.filter(|text| !text.is_empty()) else { return Ok(None) };
+    text.parse().map(Some).map_err(|_| QueryError::malformed("the cursor is not one that this list gave out"))
+}
+
+/// Where to go on in such a list, of which one more was read than is wanted.
+pub fn next_number<T>(found: &mut Vec<(u64, T)>, most: usize) -> Option<String> {
+    let has_more = found.len() > most;
+    found.truncate(most);
+    found.last().filter(|_| has_more).map(|(number, _)| number.to_string())
+}
+
 /// A stamp as a cursor.
 pub fn format_cursor(stamp: Stamp) -> String {
     format!("{}-{}", stamp.at.0, stamp.id)

@@ -5,6 +5,7 @@ use crate::shapes::{Message, Thread};
 use crate::viewer::Viewer;
 use engine::reads::{Reads as _, SpaceReads as _};
 use engine::rows::{Register, ThreadField};
+use model::calendar::Rfc3339;
 use model::envelope::Role;
 use model::{EventId, Identity, Seq, Stamp};
 use node::commands::privacy;
@@ -17,6 +18,9 @@ use store::Db;
 use store::tables::TableReads;
 use store::views::messages::{self, ShownContent};
 
+/// As what a message was written that does not say.
+const ROLE: &str = "user";
+
 /// What a message's content says, read without unfolding its body.
 #[derive(Deserialize)]
 struct Content<'a> {
@@ -24,6 +28,8 @@ struct Content<'a> {
     body: Option<&'a RawValue>,
     #[serde(borrow)]
     id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    role: Option<Cow<'a, str>>,
     #[serde(default)]
     deleted: bool,
 }
@@ -62,10 +68,16 @@ impl<V: TableReads> Renderer<'_, V> {
 
     /// The id by which clients know a message or thread.
     pub fn name(&self, seq: Seq) -> Result<String, QueryError> {
+        Ok(self.name_and_role(seq)?.0)
+    }
+
+    /// The same, and as what it was written, if that was said: edits say neither.
+    fn name_and_role(&self, seq: Seq) -> Result<(String, Option<String>), QueryError> {
         let id = self.db.id_of(seq)?;
-        let ShownContent::Here(bytes) = self.db.shown(seq)? else { return Ok(id.to_string()) };
-        let content = serde_json::from_slice::<Content<'_>>(&bytes).ok();
-        self.id_of(seq, &id, content.and_then(|content| content.id).as_deref())
+        let ShownContent::Here(bytes) = self.db.shown(seq)? else { return Ok((id.to_string(), None)) };
+        let Ok(content) = serde_json::from_slice::<Content<'_>>(&bytes) else { return Ok((id.to_string(), None)) };
+        let name = self.id_of(seq, &id, content.id.as_deref())?;
+        Ok((name, content.role.map(Cow::into_owned)))
     }
 
     /// Who wrote the latest version, if it is not the author of the message.
@@ -94,17 +106,19 @@ impl<V: TableReads> Renderer<'_, V> {
             (Some(_), ShownContent::Here(bytes)) if !deleted => whole(bytes),
             _ => None,
         };
-        let claimed = content.and_then(|content| content.id);
-        let id = match claimed {
-            Some(claimed) if !is_edited => self.id_of(found.seq, &found.stamp.id, Some(&claimed))?,
-            _ if is_edited => self.name(found.seq)?,
-            _ => found.stamp.id.to_string(),
+        let (id, role) = if is_edited {
+            self.name_and_role(found.seq)?
+        } else {
+            let (claimed, role) = content.map_or((None, None), |content| (content.id, content.role));
+            (self.id_of(found.seq, &found.stamp.id, claimed.as_deref())?, role.map(Cow::into_owned))
         };
         let (reply_to, attachments) = if found.refers { self.references(found.seq)? } else { (None, Vec::new()) };
         Ok(Message {
             id,
             thread: thread.to_owned(),
             author: self.author(&found.author)?,
+            role: role.unwrap_or_else(|| ROLE.to_owned()),
+            created_at: Rfc3339(found.stamp.at),
             ts: found.stamp.at.0,
             body,
             reply_to,
@@ -118,7 +132,7 @@ impl<V: TableReads> Renderer<'_, V> {
             } else {
                 1
             },
-            version_ts: found.version.at.0,
+            updated_at: Rfc3339(found.version.at),
             state,
             event: found.stamp.id.to_string(),
         })
@@ -178,7 +192,7 @@ impl<V: TableReads> Renderer<'_, V> {
             let mut message = self.message(&one, &thread)?;
             message.id.clone_from(&name);
             message.version = number as u64 + 1;
-            message.version_ts = stamp.at.0;
+            message.updated_at = Rfc3339(stamp.at);
             versions.push(message);
         }
         Ok(versions)
@@ -210,11 +224,15 @@ impl<V: TableReads> Renderer<'_, V> {
             participants.push(identity.parse().map_or(Ok(identity.to_owned()), |identity| self.author(&identity))?);
         }
         participants.sort();
-        let slug = opened.get("slug").map(text).filter(|slug| !slug.is_empty()).unwrap_or_else(|| slug(&title));
+        // What it was opened with, whatever it is called later: addresses stay.
+        let named = |field: &str| opened.get(field).map(text).filter(|text| !text.is_empty());
+        let slug = named("slug").or_else(|| Some(slug(&named("title")?))).unwrap_or_else(|| id.clone());
         Ok(Thread {
             slug,
             title,
             author: self.author(&found.author)?,
+            created_at: Rfc3339(found.stamp.at),
+            updated_at: Rfc3339(found.updated),
             created_ts: found.stamp.at.0,
             updated_ts: found.updated.0,
             metadata: field(ThreadField::Metadata),

@@ -1,5 +1,6 @@
 //! Threads and messages as clients see them. Bodies are passed through as the bytes that were signed for.
 
+use model::calendar::Rfc3339;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -15,7 +16,12 @@ pub struct Message {
     pub thread: String,
     /// The user who wrote it, or the public key of an identity from elsewhere.
     pub author: String,
-    /// When, in Unix nanoseconds.
+    /// As what they wrote it, for example `assistant`; `user` where nothing was said.
+    pub role: String,
+    /// When it was written.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Rfc3339,
+    /// The same in Unix nanoseconds, which JavaScript rounds: for clients of ProgressDB.
     pub ts: u64,
     /// What it says: any JSON; null where it is not here.
     #[schema(value_type = Value)]
@@ -35,8 +41,9 @@ pub struct Message {
     pub attachments: Vec<String>,
     /// Which version this is, from one.
     pub version: u64,
-    /// When this version was written, in Unix nanoseconds.
-    pub version_ts: u64,
+    /// When this version was written.
+    #[schema(value_type = String, format = DateTime)]
+    pub updated_at: Rfc3339,
     /// Whether its content is `here`, still `missing`, `invalid` or `deleted`.
     pub state: &'static str,
     /// The id of the event, under which `explain` knows it.
@@ -54,9 +61,15 @@ pub struct Thread {
     pub slug: String,
     /// The user who opened it, or the public key of an identity from elsewhere.
     pub author: String,
-    /// When it was opened, in Unix nanoseconds.
+    /// When it was opened.
+    #[schema(value_type = String, format = DateTime)]
+    pub created_at: Rfc3339,
+    /// When something last happened in it.
+    #[schema(value_type = String, format = DateTime)]
+    pub updated_at: Rfc3339,
+    /// The same as `created_at` in Unix nanoseconds, which JavaScript rounds: for clients of ProgressDB.
     pub created_ts: u64,
-    /// When something last happened in it, in Unix nanoseconds.
+    /// The same as `updated_at` in Unix nanoseconds: for clients of ProgressDB.
     pub updated_ts: u64,
     /// What the application keeps with it.
     pub metadata: Value,

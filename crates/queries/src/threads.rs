@@ -7,7 +7,7 @@ use crate::shapes::Thread;
 use crate::viewer::Viewer;
 use crate::visibility::{ThreadAccess, find_thread, thread_access};
 use model::{EventId, Kind, Nanos, Seq};
-use node::commands::{self, NameOrId};
+use node::commands::{self, ExpectedVersion, NameOrId};
 use store::Db;
 use store::tables::TableReads;
 
@@ -42,6 +42,17 @@ pub struct ThreadFilter {
     pub include_deleted: bool,
 }
 
+impl ThreadFilter {
+    /// The cursor of the page that begins after a thread.
+    pub fn cursor_at(&self, thread: &Thread) -> String {
+        let at = match self.order {
+            ThreadOrder::Updated => thread.updated_ts,
+            ThreadOrder::Created => thread.created_ts,
+        };
+        format!("{at}-{}", thread.event)
+    }
+}
+
 /// A page of threads, and where the next one begins.
 #[derive(Debug)]
 pub struct ThreadPage {
@@ -64,6 +75,12 @@ impl<V: TableReads> ThreadReader<'_, V> {
     /// The thread of that name, with what is unread in it.
     pub fn thread(&self, name: &str) -> Result<Thread, QueryError> {
         self.thread_at(find_thread(self.db, self.viewer, name)?.1)
+    }
+
+    /// The same, and what it is now, so that it is changed only as it is.
+    pub fn thread_and_version(&self, name: &str) -> Result<(Thread, ExpectedVersion), QueryError> {
+        let seq = find_thread(self.db, self.viewer, name)?.1;
+        Ok((self.thread_at(seq)?, ExpectedVersion { seq, version: commands::version_of(self.db, seq)? }))
     }
 
     /// The same, of a thread that the viewer was found to see.

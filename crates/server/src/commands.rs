@@ -26,6 +26,7 @@ impl ServerState {
             space: context.space()?,
             caller: context.caller,
             idempotency: context.idempotency,
+            expected: context.expected,
             command,
             random: random_bytes()?,
         };
@@ -99,6 +100,12 @@ impl ServerState {
             self.hub.change_rights(no, ChangedRights::Of(vec![identity]));
         }
         Ok(())
+    }
+
+    /// Whether a request with this idempotency key was done before; the writer says whether it was the same.
+    pub(crate) fn is_repeated(&self, context: &RequestContext) -> Result<bool, Problem> {
+        let Some(idempotency) = &context.idempotency else { return Ok(false) };
+        Ok(self.node.snapshot()?.asked(&idempotency.who_and_key, self.node.now())?.is_some())
     }
 
     /// What came of the request that this one repeats, where it was noted and what it named may be gone since.

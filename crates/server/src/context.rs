@@ -6,7 +6,7 @@ use engine::access::Action;
 use http::request::Parts;
 use model::SpaceId;
 use node::commands::accounts::OPERATOR;
-use node::commands::{self, Caller, CallerKind, IdempotencyKey};
+use node::commands::{self, Caller, CallerKind, ExpectedVersion, IdempotencyKey};
 use queries::{QueryError, Viewer};
 use store::Db;
 use store::shared::accounts::SessionId;
@@ -52,6 +52,8 @@ pub struct RequestContext {
     pub action: Action,
     /// What makes the request safe to repeat.
     pub idempotency: Option<IdempotencyKey>,
+    /// What must not have changed since the caller looked.
+    pub expected: Option<ExpectedVersion>,
     /// The session of the pages that it came with.
     pub session: Option<PageSession>,
     /// How it came.
@@ -90,6 +92,15 @@ impl RequestContext {
             CallerKind::Session => Err(Problem::forbidden("keys are made with an admin key, or by the operator")),
             CallerKind::Key(_) | CallerKind::Operator => Ok(()),
         }
+    }
+
+    /// A part of this request, which is repeated with it and not alone.
+    pub fn part(&self, number: u64) -> RequestContext {
+        let idempotency = self.idempotency.map(|key| IdempotencyKey {
+            who_and_key: *blake3::keyed_hash(&key.who_and_key, &number.to_be_bytes()).as_bytes(),
+            ..key
+        });
+        RequestContext { idempotency, ..self.clone() }
     }
 
     /// The same caller, acting for the user that the body names, where the key may do so.

@@ -10,10 +10,11 @@ use serde::de::DeserializeOwned;
 const JSON_TYPE: &str = "application/json";
 /// People in one thread.
 const PARTICIPANTS_MAX: usize = 500;
-/// The longest title or slug, label, and reaction, in characters.
+/// The longest title or slug, label, reaction, and role of an author, in characters.
 pub const TITLE_CHARS_MAX: usize = 256;
 pub const LABEL_CHARS_MAX: usize = 200;
 pub const REACTION_CHARS_MAX: usize = 64;
+pub const ROLE_CHARS_MAX: usize = 64;
 
 /// Whether a text has at most so many characters.
 pub fn fits(text: &str, most: usize) -> bool {
@@ -49,14 +50,14 @@ pub fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> Result<T,
 pub fn check_title(text: &str) -> Result<(), Problem> {
     match fits(text, TITLE_CHARS_MAX) {
         true => Ok(()),
-        false => Err(Problem::unprocessable("a title or slug has at most 256 characters")),
+        false => Err(Problem::over_limit(format!("a title or slug has at most {TITLE_CHARS_MAX} characters"))),
     }
 }
 
 /// Whether so many may take part in a thread, and each is named by a name or a public key.
 pub fn check_participants(users: &[String]) -> Result<(), Problem> {
     match users.len() > PARTICIPANTS_MAX {
-        true => Err(Problem::unprocessable("a thread has at most 500 participants")),
+        true => Err(Problem::over_limit(format!("a thread has at most {PARTICIPANTS_MAX} participants"))),
         false => users
             .iter()
             .filter(|user| user.parse::<model::Identity>().is_err())

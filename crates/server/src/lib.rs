@@ -13,6 +13,7 @@ pub mod background;
 pub mod backups;
 pub mod command_runner;
 pub mod commands;
+pub mod conditional;
 pub mod context;
 pub mod extract;
 mod idempotency;

@@ -2,6 +2,7 @@
 
 mod activity;
 mod connection;
+mod heads;
 mod limiter;
 
 use self::connection::{Connection, Protocols};

@@ -85,14 +85,29 @@ problems! {
     /// The space has no key that signs for users.
     no_signing_key = CONFLICT, "no-signing-key", "The space has no signing key",
         "create one with POST /admin/signing-keys or anteroom admin new-signing-key";
+    /// What the caller expects to find is not what there is.
+    precondition = PRECONDITION_FAILED, "precondition", "It was changed since it was read",
+        "read it again, and send the change with the new ETag";
+    /// An id is taken.
+    id_taken = CONFLICT, "id-taken", "The id is taken", "choose another id, or read what has this one";
+    /// An idempotency key was used for another request.
+    key_reused = CONFLICT, "key-reused", "The Idempotency-Key was used for another request",
+        "make a new key for each request, and repeat it only with the same request";
     /// The body is too large.
     too_large = PAYLOAD_TOO_LARGE, "too-large", "The request is too large", "attach large things as files";
     /// A content type that is not supported.
     media_type = UNSUPPORTED_MEDIA_TYPE, "media-type", "The content type is not supported",
         "send JSON as application/json";
     /// It is well formed, but not acceptable.
-    unprocessable = UNPROCESSABLE_ENTITY, "unprocessable", "The content is not acceptable",
+    unprocessable = UNPROCESSABLE_ENTITY, "unprocessable", "A value is not accepted",
         "change what the detail names";
+    /// A text is too long, a list too large.
+    over_limit = UNPROCESSABLE_ENTITY, "over-limit", "A limit is exceeded", "send less, as the detail says";
+    /// An id or name breaks the rules for names.
+    bad_name = UNPROCESSABLE_ENTITY, "bad-name", "A name is not allowed",
+        "use 1 to 128 letters, digits and punctuation, as /docs says";
+    /// A body cannot be kept as it is.
+    bad_body = UNPROCESSABLE_ENTITY, "bad-body", "The body cannot be kept", "change the body as the detail says";
     /// The caller exceeds a rate limit.
     too_often = TOO_MANY_REQUESTS, "too-often", "Too many requests", "wait as long as Retry-After says";
     /// The node is overloaded, or cannot write.
@@ -170,12 +185,15 @@ impl From<CommandError> for Problem {
                 Problem { action: "check how the name is written", ..Problem::not_found(detail) }
             }
             CommandError::OverQuota(_) => Problem::over_quota(detail),
-            CommandError::Taken(_) | CommandError::OtherRequest => Problem::conflict(detail),
+            CommandError::Taken(_) => Problem::id_taken(detail),
+            CommandError::OtherRequest => Problem::key_reused(detail),
+            CommandError::Changed => Problem::precondition(detail),
             CommandError::Deleted => Problem { action: "write a new message", ..Problem::conflict(detail) },
-            CommandError::Name(_) | CommandError::TooMany(_) => Problem::unprocessable(detail),
-            CommandError::TooManyBlocked(_) | CommandError::TooManyInDirect(_) => Problem::unprocessable(detail),
+            CommandError::Name(_) => Problem::bad_name(detail),
+            CommandError::TooMany(_) | CommandError::TooManyPins(_) => Problem::over_limit(detail),
+            CommandError::TooManyBlocked(_) | CommandError::TooManyInDirect(_) => Problem::over_limit(detail),
             CommandError::Body(model::body::BadBody::Long) => Problem::too_large(detail),
-            CommandError::Body(_) => Problem::unprocessable(detail),
+            CommandError::Body(_) => Problem::bad_body(detail),
             CommandError::NoKey | CommandError::Direct => Problem::conflict(detail),
             CommandError::Create(CreateError::NoRight) => Problem::forbidden(detail),
             CommandError::Create(CreateError::Reference(_)) => Problem::not_found(detail),
@@ -195,14 +213,14 @@ impl From<AdminError> for Problem {
             AdminError::NoSuchKey | AdminError::NoSuchUser | AdminError::NoSuchIdentity => Problem::not_found(detail),
             AdminError::IsUser(_) | AdminError::IsKeeper => Problem::conflict(detail),
             AdminError::NoSuchWebhook | AdminError::NoSuchReport => Problem::not_found(detail),
-            AdminError::TooManyWebhooks => Problem::unprocessable(detail),
+            AdminError::TooManyWebhooks => Problem::over_limit(detail),
         }
     }
 }
 
 impl From<BadName> for Problem {
     fn from(why: BadName) -> Problem {
-        Problem::unprocessable(why.to_string())
+        Problem::bad_name(why.to_string())
     }
 }
 
@@ -256,7 +274,7 @@ impl From<AccountError> for Problem {
                 action: "go back, and set a password or add another passkey first",
                 ..Problem::conflict(detail)
             },
-            AccountError::TooMany(..) => Problem::unprocessable(detail),
+            AccountError::TooMany(..) => Problem::over_limit(detail),
         }
     }
 }

@@ -1,9 +1,11 @@
 //! How often somebody may ask: per key, per user, per address. Known only here and in memory.
 
+use crate::context::RequestContext;
 use crate::options::Limits;
 use crate::problem::Problem;
 use governor::clock::{Clock as _, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use node::commands::CallerKind;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -71,6 +73,19 @@ impl RateLimiters {
         let mut hash = [0; 16];
         hash.copy_from_slice(&blake3::hash(&[key, user.as_bytes()].concat()).as_bytes()[..16]);
         self.count(&self.users, &hash, "this user")
+    }
+
+    /// Counts one more thing that a request which was let in asks for.
+    pub fn count_again(&self, context: &RequestContext) -> Result<(), Problem> {
+        let user = context.caller.user.as_deref().unwrap_or_default();
+        match context.caller.kind {
+            CallerKind::Operator => Ok(()),
+            CallerKind::Session => self.count_user(&context.account, ""),
+            CallerKind::Key(_) if user.is_empty() => self.count_key(&context.account),
+            CallerKind::Key(_) => {
+                self.count_user(&context.account, user).and_then(|()| self.count_key(&context.account))
+            }
+        }
     }
 
     /// Counts an attempt to sign in to an account, or to join: by who is tried from where, so that nobody locks others

@@ -3,6 +3,7 @@
 //! A router is made of rows and of nothing else, so there is no route that the access check does not know, and no row
 //! without a route.
 
+use crate::problem::Problem;
 use axum::Router;
 use axum::handler::Handler;
 use axum::routing::{self, MethodRouter};
@@ -10,6 +11,9 @@ use engine::access::Action;
 use http::Method;
 use std::collections::HashMap;
 use std::time::Duration;
+
+/// As much of the name of an unknown parameter is repeated.
+const NAMED_CHARS_MAX: usize = 64;
 
 /// What is asked of a request before its handler runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -19,6 +23,21 @@ pub struct RouteRule {
     pub action: Action,
     /// How long a request may take, where that is not what the settings say.
     pub timeout: Option<Duration>,
+    /// The parameters that its query string may have; any, if nothing is said.
+    pub query: Option<Vec<String>>,
+}
+
+impl RouteRule {
+    /// Refuses a parameter that nobody would read: whoever sends it expects something of it.
+    pub(crate) fn check_query(&self, query: &str) -> Result<(), Problem> {
+        let Some(known) = &self.query else { return Ok(()) };
+        let unknown =
+            form_urlencoded::parse(query.as_bytes()).find(|(name, _)| !known.iter().any(|other| other == name));
+        let Some((name, _)) = unknown else { return Ok(()) };
+        let name: String = name.chars().take(NAMED_CHARS_MAX).collect();
+        let takes = if known.is_empty() { "no parameters".to_owned() } else { known.join(", ") };
+        Err(Problem::bad_request(format!("there is no query parameter {name:?} here; this path takes {takes}")))
+    }
 }
 
 /// A rule and the handler behind it.
@@ -30,7 +49,7 @@ pub struct Route<S> {
 
 impl<S: Clone + Send + Sync + 'static> Route<S> {
     fn new(method: Method, path: &'static str, action: Action, handler: MethodRouter<S>) -> Route<S> {
-        Route { rule: RouteRule { method, path, action, timeout: None }, handler }
+        Route { rule: RouteRule { method, path, action, timeout: None, query: None }, handler }
     }
 
     pub fn get<H: Handler<T, S>, T: 'static>(path: &'static str, action: Action, handler: H) -> Route<S> {
@@ -47,6 +66,12 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
 
     pub fn delete<H: Handler<T, S>, T: 'static>(path: &'static str, action: Action, handler: H) -> Route<S> {
         Route::new(Method::DELETE, path, action, routing::delete(handler))
+    }
+
+    /// A route whose query string may have these parameters, and no others.
+    pub fn with_query(mut self, names: Vec<String>) -> Route<S> {
+        self.rule.query = Some(names);
+        self
     }
 
     /// A route whose requests may take longer than others.

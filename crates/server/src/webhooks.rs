@@ -16,6 +16,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use model::calendar::Rfc3339;
 use model::{Nanos, SpaceId};
 use node::Node;
 use node::node_commands::SaveWebhookProgress;
@@ -47,8 +48,8 @@ const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 struct WebhookPayload<'a> {
     #[serde(rename = "type")]
     kind: &'a str,
-    /// When, in Unix nanoseconds, as everywhere in this API.
-    timestamp: u64,
+    /// When.
+    timestamp: Rfc3339,
     data: &'a RawValue,
 }
 
@@ -105,7 +106,7 @@ impl WebhookDispatcher {
     pub async fn post(&self, webhook: &Webhook, id: &str, kind: &str, data: &str) -> Result<u16, SendError> {
         let now = self.node.now();
         let data = RawValue::from_string(data.to_owned()).map_err(|_| SendError::NoAnswer)?;
-        let payload = WebhookPayload { kind, timestamp: now.0, data: &data };
+        let payload = WebhookPayload { kind, timestamp: Rfc3339(now), data: &data };
         let body = serde_json::to_vec(&payload).map_err(|_| SendError::NoAnswer)?;
         let seconds = now.0 / Nanos::SECOND;
         let mut headers = HeaderMap::new();

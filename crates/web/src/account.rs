@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
 use maud::{Markup, html};
 use node::commands::accounts::{AccountChange, AccountCommand, OPERATOR};
+use node::commands::names::is_operator_like;
 use serde::Deserialize;
 use server::context::{PageSession, RequestContext};
 use server::extract::{FormFields, Path, RequestBody};
@@ -228,12 +229,12 @@ pub(crate) async fn change_profile(
     let display: String = form.display.chars().filter(|letter| !is_invisible(*letter)).collect();
     let display = display.split_whitespace().collect::<Vec<_>>().join(" ");
     if !server::input::fits(&display, DISPLAY_CHARS_MAX) {
-        return Err(Problem::unprocessable("a name has at most 80 characters"));
+        return Err(Problem::over_limit("a name has at most 80 characters"));
     }
     let session = session_of(&context)?;
     let name = display.replace(' ', "").to_lowercase();
     let is_anothers = name != session.user && state.node.snapshot()?.user(&session.home, &name)?.is_some();
-    if is_anothers || name == OPERATOR && session.user != OPERATOR {
+    if is_anothers || is_operator_like(&name) && session.user != OPERATOR {
         return Err(Problem { action: "choose another one", ..Problem::conflict("somebody else has this name") });
     }
     state.rate_limiters.count_attempt(context.via.network, &format!("profile {}", session.user))?;

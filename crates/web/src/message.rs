@@ -8,6 +8,7 @@ use engine::access::Action;
 use engine::rows::ThreadField;
 use http::StatusCode;
 use maud::{Markup, html};
+use model::Stamp;
 use node::commands::{self, MessageRef, ThreadChange, UserCommand};
 use node::explain::{Explanation, StageExplanation};
 use queries::names::parse_name;
@@ -29,6 +30,8 @@ const REACTIONS: [&str; 6] = ["👍", "❤️", "😄", "🎉", "😕", "👀"];
 /// Texts whose differences are shown; longer ones are only shown.
 const DIFFERENCE_BYTES_MAX: usize = 20_000;
 const DIFFERENCE_TIME_MAX: Duration = Duration::from_millis(20);
+/// Answers that are shown, the first.
+const REPLIES_MAX: usize = 500;
 /// Versions that are shown, the latest.
 const VERSIONS_SHOWN: usize = 20;
 
@@ -43,7 +46,7 @@ pub(crate) async fn show(
         let message = reader.renderer().message_at(seq)?;
         let may_change = reader.may_change(seq)?;
         let versions = reader.history(seq)?;
-        let answers = reader.replies(seq)?.1;
+        let answers = reader.replies(seq, Stamp::FIRST, REPLIES_MAX)?.0;
         let story = node::explain::explain(reader.db, &reader.event_id(seq)?)?;
         let thread = reader.thread_head(&message.thread)?;
         let (may_pin, is_pinned) = (reader.viewer.may_change_by(&thread.author), thread.pins.contains(&message.id));
@@ -180,7 +183,7 @@ fn versions_html(space: &str, versions: &[Message]) -> Markup {
             @if versions.len() > VERSIONS_SHOWN { p.note { "The latest " (VERSIONS_SHOWN) " of " (versions.len()) "." } }
             @for (number, version) in versions.iter().enumerate().rev().take(VERSIONS_SHOWN) {
                 article.version {
-                    header { b { "Version " (number + 1) } " by " (short(&version.author)) ", " (time(version.version_ts)) }
+                    header { b { "Version " (number + 1) } " by " (short(&version.author)) ", " (time(version.updated_at.0.0)) }
                     @match number.checked_sub(1).and_then(|before| versions.get(before)) {
                         Some(before) if !version.deleted => (difference_html(&text_of(before), &text_of(version))),
                         _ => div.text { (body_html(space, version)) },
@@ -261,7 +264,7 @@ pub(crate) async fn react(
     FormFields(form): FormFields<ReactForm>,
 ) -> Result<Response, Problem> {
     if !fits(&form.reaction, REACTION_CHARS_MAX) {
-        return Err(Problem::unprocessable("a reaction has at most 64 characters"));
+        return Err(Problem::over_limit("a reaction has at most 64 characters"));
     }
     let command = match form.reaction.is_empty() {
         true => UserCommand::Unreact(message_ref(&id)?),
@@ -285,7 +288,7 @@ pub(crate) async fn report(
     FormFields(form): FormFields<ReportForm>,
 ) -> Result<Response, Problem> {
     if !fits(&form.reason, 500) {
-        return Err(Problem::unprocessable("a reason has at most 500 characters"));
+        return Err(Problem::over_limit("a reason has at most 500 characters"));
     }
     state.act(context.clone(), UserCommand::Report(parse_name(&id, "message")?, form.reason)).await?;
     let body = html! {

@@ -11,7 +11,8 @@ use axum::response::{IntoResponse as _, Response};
 use http::request::Parts;
 use http::{HeaderMap, Uri, header};
 use model::SpaceId;
-use node::commands::accounts::{AccountChange, AccountCommand, Credential, OPERATOR};
+use node::commands::accounts::{AccountChange, AccountCommand, Credential};
+use node::commands::names::is_operator_like;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -314,7 +315,7 @@ pub(crate) async fn begin_joining(
     let user = form.user.trim().to_lowercase();
     check_name(&user)?;
     // A passkey for a name that cannot be had would stay in the browser.
-    if user == OPERATOR || state.node.snapshot()?.user(&space, &user)?.is_some() {
+    if is_operator_like(&user) || state.node.snapshot()?.user(&space, &user)?.is_some() {
         return Err(Problem::conflict(format!("the name {user:?} is taken")));
     }
     begin_registration(&state, &challenges, &context, site, (space, &user), |ceremony| {

@@ -41,10 +41,10 @@ impl Default for PasswordSlots {
 /// Whether a password can be one.
 pub(crate) fn check(password: &str) -> Result<(), Problem> {
     if password.chars().count() < CHARS_MIN {
-        return Err(Problem::unprocessable("a password has at least ten characters; several words make a good one"));
+        return Err(Problem::over_limit("a password has at least ten characters; several words make a good one"));
     }
     if password.len() > BYTES_MAX {
-        return Err(Problem::unprocessable("a password has at most 1,000 bytes"));
+        return Err(Problem::over_limit("a password has at most 1,000 bytes"));
     }
     Ok(())
 }

@@ -80,7 +80,7 @@ pub(crate) async fn settle(
     FormFields(form): FormFields<SettleForm>,
 ) -> Result<Response, Problem> {
     if !fits(&form.note, 500) {
-        return Err(Problem::unprocessable("a note has at most 500 characters"));
+        return Err(Problem::over_limit("a note has at most 500 characters"));
     }
     state.administer(&context, AdminCommand::SettleReport(context.space()?, form.number, form.note)).await?;
     Ok(redirect_to(&format!("/s/{space}/reports")))

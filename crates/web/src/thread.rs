@@ -47,7 +47,7 @@ pub(crate) struct PartQuery {
 impl PartQuery {
     fn range(&self) -> MessageRange {
         let PartQuery { before, after, around } = self.clone();
-        MessageRange { limit: Some(PAGE), before, after, around, include_deleted: false }
+        MessageRange { limit: Some(PAGE), before, after, around, ..MessageRange::default() }
     }
 }
 
@@ -321,7 +321,7 @@ pub(crate) async fn change(
         return Ok(redirect_to(&format!("/s/{space}")));
     }
     if !fits(&form.title, server::input::TITLE_CHARS_MAX) {
-        return Err(Problem::unprocessable("a title has at most 256 characters"));
+        return Err(Problem::over_limit("a title has at most 256 characters"));
     }
     let before = with_thread_reader(&state, &context, |reader| Ok(reader.thread(&name)?))?;
     let mut change = ThreadChange::default();

@@ -14,10 +14,10 @@ use std::process::Stdio;
 pub(crate) const CRATES: [(&str, &[&str]); 6] = [
     ("model", &["anteroom-model", "anteroom-engine"]),
     ("engine", &["anteroom-engine", "anteroom-node"]),
-    ("store", &["anteroom-store", "anteroom-node"]),
-    ("node", &["anteroom-node", "anteroom-api"]),
-    ("queries", &["anteroom-queries", "anteroom-api"]),
-    ("server", &["anteroom-server", "anteroom-api"]),
+    ("store", &["anteroom-store", "anteroom-node", "anteroom-api"]),
+    ("node", &["anteroom-node", "anteroom-api", "anteroom-web"]),
+    ("queries", &["anteroom-queries", "anteroom-api", "anteroom-web"]),
+    ("server", &["anteroom-server", "anteroom-api", "anteroom-web"]),
 ];
 
 /// Which mistake is made is decided here.
@@ -39,6 +39,11 @@ pub(crate) struct Mutant {
 impl Mutant {
     pub(crate) fn crate_name(&self) -> &str {
         self.file.split('/').nth(1).unwrap_or_default()
+    }
+
+    /// What it is called wherever it stands in its file; several may be called alike.
+    pub(crate) fn name(&self) -> String {
+        format!("{}: `{}` {}", self.file, self.shown, self.place.mistake.describe())
     }
 
     pub(crate) fn describe(&self) -> String {

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
 use model::Nanos;
+use model::calendar::Rfc3339;
 use serde::{Deserialize, Serialize};
 use server::backups::FinishedBackup;
 use server::context::RequestContext;
@@ -32,7 +33,8 @@ pub(crate) struct BackupBody {
 pub(crate) struct BackupMade {
     /// The file.
     name: String,
-    ts: u64,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Rfc3339,
     bytes: u64,
     /// Rows of all tables.
     rows: u64,
@@ -54,7 +56,8 @@ pub(crate) struct BackupRunning {
 /// A backup that failed.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct BackupFailure {
-    ts: u64,
+    #[schema(value_type = String, format = DateTime)]
+    failed_at: Rfc3339,
     detail: String,
 }
 
@@ -86,7 +89,7 @@ fn made_backup(made: &FinishedBackup) -> BackupMade {
     let FinishedBackup { file, at, done } = made;
     BackupMade {
         name: text(file),
-        ts: at.0,
+        created_at: Rfc3339(*at),
         bytes: done.bytes,
         rows: done.rows,
         content_files: done.files,
@@ -107,7 +110,7 @@ pub(crate) async fn status(State(state): State<SharedState>) -> Json<BackupStatu
         running: backups.running.map(|(file, bytes)| BackupRunning { name: text(&file), bytes }),
         last: backups.last.as_ref().map(made_backup),
         failures: backups.failures,
-        last_failure: backups.last_failure.map(|(at, detail)| BackupFailure { ts: at.0, detail }),
+        last_failure: backups.last_failure.map(|(at, detail)| BackupFailure { failed_at: Rfc3339(at), detail }),
     })
 }
 

@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
+use engine::reads::{Reads as _, StoreResult};
 use model::SpaceId;
 use node::commands::CallerKind;
 use queries::paging::page_limit;
@@ -10,6 +11,9 @@ use server::context::RequestContext;
 use server::extract::{Path, Query};
 use server::problem::Problem;
 use server::state::SharedState;
+use store::Db;
+use store::maintenance::explorer::BadExplorerKey;
+use store::tables::TableReads;
 use utoipa::{IntoParams, ToSchema};
 
 /// Which keys to list.
@@ -48,6 +52,35 @@ fn visible_space(context: &RequestContext) -> Result<Option<SpaceId>, Problem> {
     if context.caller.kind == CallerKind::Operator { Ok(None) } else { context.space().map(Some) }
 }
 
+/// What stands in a key before the id of a thread or message.
+const BEFORE_IDS: [&str; 5] = ["thread:", "version:msg:", "edit:msg:", "reaction:", "event:"];
+/// What stands between a thread and the place of a message in it.
+const BEFORE_MESSAGE: &str = ":msg:";
+
+/// A key or prefix in which threads and messages may be named by the ids that clients chose.
+fn with_event_ids<V: TableReads>(db: &Db<V>, space: Option<&SpaceId>, text: &str) -> StoreResult<String> {
+    let no = space.map(|space| db.space_no(space)).transpose()?.flatten();
+    let before = BEFORE_IDS.iter().find(|before| text.starts_with(**before));
+    let (Some(no), Some(before)) = (no, before) else { return Ok(text.to_owned()) };
+    let rest = &text[before.len()..];
+    // An id may contain colons, so it ends at one of them or at the end.
+    let ends = rest.match_indices(':').map(|(at, _)| at).chain([rest.len()]);
+    for end in ends {
+        let Some((stamp, _)) = db.chosen(no, &rest[..end])? else { continue };
+        let mut key = format!("{before}{}", stamp.id);
+        match rest[end..].strip_prefix(BEFORE_MESSAGE) {
+            Some(message) if *before == "thread:" => {
+                let found = db.chosen(no, message)?.map(|(stamp, _)| format!("{}-{}", stamp.at, stamp.id));
+                key.push_str(BEFORE_MESSAGE);
+                key.push_str(found.as_deref().unwrap_or(message));
+            }
+            _ => key.push_str(&rest[end..]),
+        }
+        return Ok(key);
+    }
+    Ok(text.to_owned())
+}
+
 pub(crate) async fn list(
     State(state): State<SharedState>,
     context: RequestContext,
@@ -55,10 +88,13 @@ pub(crate) async fn list(
 ) -> Result<Json<KeyPage>, Problem> {
     let most = page_limit(query.limit, 1000)?;
     let only = visible_space(&context)?;
-    let prefix = query.prefix.unwrap_or_default();
     let db = state.node.snapshot()?;
+    let prefix = with_event_ids(&db, context.space.as_ref(), &query.prefix.unwrap_or_default())?;
     let page = db.explore(&prefix, query.cursor.as_deref().filter(|cursor| !cursor.is_empty()), most, only.as_ref())?;
-    let page = page.map_err(|why| Problem::bad_request(why.to_string()))?;
+    let page = page.map_err(|why| match why {
+        BadExplorerKey::Cursor => Problem::bad_request(why.to_string()),
+        BadExplorerKey::OfManySpaces => Problem::forbidden(why.to_string()),
+    })?;
     Ok(Json(KeyPage { keys: page.keys, next: page.next }))
 }
 
@@ -67,7 +103,9 @@ pub(crate) async fn get(
     context: RequestContext,
     Path(key): Path<String>,
 ) -> Result<Json<KeyRow>, Problem> {
-    let row = state.node.snapshot()?.explore_row(&key, visible_space(&context)?.as_ref())?;
+    let db = state.node.snapshot()?;
+    let key = with_event_ids(&db, context.space.as_ref(), &key)?;
+    let row = db.explore_row(&key, visible_space(&context)?.as_ref())?;
     let row = row.ok_or_else(|| Problem::not_found("there is no such row in what this key may see"))?;
     Ok(Json(KeyRow { key, value: row.value, note: row.note }))
 }

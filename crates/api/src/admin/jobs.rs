@@ -2,9 +2,11 @@
 
 use axum::Json;
 use axum::extract::State;
-use http::{HeaderMap, StatusCode};
+use http::header::LOCATION;
+use http::{HeaderMap, HeaderName, StatusCode};
+use model::calendar::Rfc3339;
 use node::commands::{AdminCommand, AdminResult, CallerKind};
-use queries::paging::page_limit;
+use queries::paging::{page_limit, parse_number};
 use serde::{Deserialize, Serialize};
 use server::context::RequestContext;
 use server::extract::{Path, Query, RequestBody};
@@ -17,7 +19,8 @@ use utoipa::{IntoParams, ToSchema};
 /// A job.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct JobEntry {
-    number: u64,
+    /// What it is found by.
+    number: String,
     /// What it does: `retain`, `erase`, `end space`, `encrypt`, `rotate` or `rewrap`.
     work: &'static str,
     /// The space it is about, if it is about one.
@@ -25,13 +28,16 @@ pub(crate) struct JobEntry {
     /// Who began it.
     who: String,
     /// When it was asked for.
-    begun_ts: u64,
+    #[schema(value_type = String, format = DateTime)]
+    begun_at: Rfc3339,
     /// When its first part was done; absent while it waits for its turn.
-    started_ts: Option<u64>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    started_at: Option<Rfc3339>,
     /// The job of the same work that has to end before it starts.
-    after: Option<u64>,
+    after: Option<String>,
     /// When it ended; absent while it goes on.
-    ended_ts: Option<u64>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    ended_at: Option<Rfc3339>,
     /// Why it ended before it was done.
     failed: Option<String>,
     /// Rows or messages that were looked at so far.
@@ -48,12 +54,17 @@ pub(crate) struct JobEntry {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Jobs {
     jobs: Vec<JobEntry>,
+    /// Where to go on; absent at the end.
+    next: Option<String>,
 }
 
 /// Which jobs to list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct JobQuery {
+    /// Where the page before ended.
+    #[param(pattern = "^[0-9]{0,19}$")]
+    cursor: Option<String>,
     /// At most so many.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<usize>,
@@ -81,19 +92,19 @@ pub(crate) struct WorkBody {
 /// A job that was begun.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Begun {
-    pub(super) job: u64,
+    pub(super) job: String,
 }
 
 fn entry(number: u64, job: Job) -> JobEntry {
     JobEntry {
-        number,
+        number: number.to_string(),
         work: job.work.word(),
         space: job.work.space().map(|space| space.to_string()),
         who: job.who,
-        begun_ts: job.begun_at.0,
-        started_ts: job.started_at.map(|at| at.0),
-        after: job.after,
-        ended_ts: job.ended_at.map(|at| at.0),
+        begun_at: Rfc3339(job.begun_at),
+        started_at: job.started_at.map(Rfc3339),
+        after: job.after.map(|number| number.to_string()),
+        ended_at: job.ended_at.map(Rfc3339),
         failed: job.failed,
         seen: job.receipt.seen,
         rewritten: job.receipt.rewritten,
@@ -108,14 +119,22 @@ fn concerns(job: &Job, context: &RequestContext) -> bool {
     context.caller.kind == CallerKind::Operator || is_own()
 }
 
+/// The answer to whoever began a job: its number, and where to look for it.
+pub(super) fn begun(job: u64) -> BegunJob {
+    (StatusCode::ACCEPTED, [(LOCATION, format!("/admin/jobs/{job}"))], Json(Begun { job: job.to_string() }))
+}
+
+/// What [`begun`] says.
+pub(crate) type BegunJob = (StatusCode, [(HeaderName, String); 1], Json<Begun>);
+
 /// Begins what leads to a job.
 pub(super) async fn begin_job(
     state: &ServerState,
     context: &RequestContext,
     what: AdminCommand,
-) -> Result<(StatusCode, Json<Begun>), Problem> {
+) -> Result<BegunJob, Problem> {
     match state.administer(context, what).await? {
-        AdminResult::Begun(job) => Ok((StatusCode::ACCEPTED, Json(Begun { job }))),
+        AdminResult::Begun(job) => Ok(begun(job)),
         _ => Err(Problem::broken("no job was begun")),
     }
 }
@@ -126,9 +145,12 @@ pub(crate) async fn list(
     Query(query): Query<JobQuery>,
 ) -> Result<Json<Jobs>, Problem> {
     let most = page_limit(query.limit, 200)?;
-    let found = state.node.snapshot()?.jobs(u64::MAX, usize::MAX)?.into_iter();
-    let jobs = found.filter(|(_, job)| concerns(job, &context)).take(most);
-    Ok(Json(Jobs { jobs: jobs.map(|(number, job)| entry(number, job)).collect() }))
+    let before = parse_number(query.cursor.as_deref())?.unwrap_or(u64::MAX);
+    let found = state.node.snapshot()?.jobs(before, usize::MAX)?.into_iter();
+    let mut found = found.filter(|(_, job)| concerns(job, &context));
+    let jobs: Vec<_> = found.by_ref().take(most).map(|(number, job)| entry(number, job)).collect();
+    let next = found.next().and_then(|_| Some(jobs.last()?.number.clone()));
+    Ok(Json(Jobs { jobs, next }))
 }
 
 pub(crate) async fn get(
@@ -147,7 +169,7 @@ pub(crate) async fn create(
     context: RequestContext,
     headers: HeaderMap,
     RequestBody(body): RequestBody,
-) -> Result<(StatusCode, Json<Begun>), Problem> {
+) -> Result<BegunJob, Problem> {
     let space = context.space()?;
     let work = match json::<WorkBody>(&headers, &body)?.work {
         WorkWord::Retain => JobKind::Retain(Some(space)),

@@ -5,6 +5,7 @@ use axum::extract::State;
 use engine::access::KeyRole;
 use http::{HeaderMap, StatusCode};
 use model::Nanos;
+use model::calendar::Rfc3339;
 use node::commands::AdminCommand;
 use serde::{Deserialize, Serialize};
 use server::NewKey;
@@ -29,9 +30,11 @@ pub(crate) struct KeyEntry {
     role: String,
     label: String,
     /// When it was made; nobody knows of a key that is declared.
-    created_ts: Option<u64>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    created_at: Option<Rfc3339>,
     /// From when it is not accepted any more.
-    ends_ts: Option<u64>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    ends_at: Option<Rfc3339>,
     /// Whether it stands in the node's configuration, where alone it can be ended.
     declared: bool,
 }
@@ -41,8 +44,8 @@ fn entry(id: &[u8; 8], key: &ApiKey, declared: bool) -> KeyEntry {
         id: hex::encode(id),
         role: key.role().map_or("unknown", KeyRole::word).to_owned(),
         label: key.label.clone(),
-        created_ts: (!declared).then_some(key.created_at.0),
-        ends_ts: key.ends_at.map(|at| at.0),
+        created_at: (!declared).then_some(Rfc3339(key.created_at)),
+        ends_at: key.ends_at.map(Rfc3339),
         declared,
     }
 }
@@ -94,7 +97,8 @@ pub(crate) struct MadeKey {
     /// What clients send as `X-API-Key`.
     key: String,
     /// From when the key that it replaces is not accepted any more.
-    old_ends_ts: Option<u64>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    old_ends_at: Option<Rfc3339>,
 }
 
 /// When a key ends.
@@ -137,7 +141,7 @@ pub(crate) async fn create(
     let role = role.role();
     let label = label.unwrap_or_default();
     if !fits(&label, LABEL_CHARS_MAX) {
-        return Err(Problem::unprocessable("a label has at most 200 characters"));
+        return Err(Problem::over_limit("a label has at most 200 characters"));
     }
     let space = context.space()?;
     let made = state.make(&context, |made| {
@@ -150,12 +154,7 @@ pub(crate) async fn create(
 /// The key that was made, to be shown once.
 fn made_key(made: &NewSecret, role: KeyRole, old_ends: Option<Nanos>) -> MadeKey {
     let key = NewKey::new(made.id, &made.secret);
-    MadeKey {
-        id: hex::encode(key.id),
-        role: role.word().to_owned(),
-        key: key.text,
-        old_ends_ts: old_ends.map(|at| at.0),
-    }
+    MadeKey { id: hex::encode(key.id), role: role.word().to_owned(), key: key.text, old_ends_at: old_ends.map(Rfc3339) }
 }
 
 /// The key of that id, if it is one of the caller's space and can be ended here.

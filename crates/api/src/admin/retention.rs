@@ -5,6 +5,7 @@ use axum::Json;
 use axum::extract::State;
 use engine::reads::Reads as _;
 use http::{HeaderMap, StatusCode};
+use model::calendar::Rfc3339;
 use model::{EventId, Kind};
 use node::commands::{self, AdminCommand};
 use node::jobs::retention::{PlanCursor, plan};
@@ -48,8 +49,9 @@ pub(crate) struct Rule {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Rules {
     rules: Vec<Rule>,
-    /// When they are next looked at, in Unix nanoseconds.
-    next_ts: Option<u64>,
+    /// When they are next looked at.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    next_at: Option<Rfc3339>,
 }
 
 /// Whose rule to lift.
@@ -102,7 +104,7 @@ pub(crate) async fn list(State(state): State<SharedState>, context: RequestConte
         count: rule.count,
         deleted_seconds: rule.deleted_seconds,
     });
-    Ok(Json(Rules { rules: rules.collect(), next_ts: db.next_retention()?.map(|at| at.0) }))
+    Ok(Json(Rules { rules: rules.collect(), next_at: db.next_retention()?.map(Rfc3339) }))
 }
 
 pub(crate) async fn put(
@@ -114,10 +116,10 @@ pub(crate) async fn put(
     let rule: Rule = json(&headers, &body)?;
     let is_long = |seconds: Option<u64>| seconds.is_some_and(|seconds| seconds > SECONDS_MAX);
     if is_long(rule.age_seconds) || is_long(rule.deleted_seconds) {
-        return Err(Problem::unprocessable(format!("times are at most {SECONDS_MAX} seconds")));
+        return Err(Problem::over_limit(format!("times are at most {SECONDS_MAX} seconds")));
     }
     if rule.age_seconds == Some(0) || rule.count.is_some_and(|count| count == 0 || count > 1_000_000_000) {
-        return Err(Problem::unprocessable("an age is at least a second, a count between one and a billion"));
+        return Err(Problem::over_limit("an age is at least a second, a count between one and a billion"));
     }
     let thread = find_thread(&state, &context, rule.thread.as_deref())?;
     let Rule { age_seconds, count, deleted_seconds, .. } = rule;

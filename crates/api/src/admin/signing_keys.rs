@@ -4,6 +4,7 @@ use super::keys::EndQuery;
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
+use model::calendar::Rfc3339;
 use node::commands::AdminCommand;
 use serde::Serialize;
 use server::context::RequestContext;
@@ -15,10 +16,13 @@ use utoipa::ToSchema;
 /// A key that signs for users, without its secret.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SigningKeyEntry {
-    number: u64,
-    created_ts: u64,
+    /// What it is found by.
+    number: String,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Rfc3339,
     /// From when its signatures are not accepted any more.
-    ends_ts: Option<u64>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    ends_at: Option<Rfc3339>,
     /// Whether `POST /v1/_sign` signs with it.
     signs: bool,
 }
@@ -32,7 +36,7 @@ pub(crate) struct SigningKeys {
 /// A key that was made: the only time its secret is shown.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MadeSigningKey {
-    number: u64,
+    number: String,
     /// The 32 bytes that applications sign with, in hex, if they do not leave that to `POST /v1/_sign`.
     secret: String,
 }
@@ -44,9 +48,9 @@ pub(crate) async fn list(
     let found = state.node.snapshot()?.signing_keys(&context.space()?)?;
     let current = found.iter().find(|(_, key)| key.ends_at.is_none()).map(|(number, _)| *number);
     let keys = found.iter().map(|(number, key)| SigningKeyEntry {
-        number: *number,
-        created_ts: key.created_at.0,
-        ends_ts: key.ends_at.map(|at| at.0),
+        number: number.to_string(),
+        created_at: Rfc3339(key.created_at),
+        ends_at: key.ends_at.map(Rfc3339),
         signs: Some(*number) == current,
     });
     Ok(Json(SigningKeys { keys: keys.collect() }))
@@ -62,7 +66,7 @@ pub(crate) async fn create(
     let keys = state.node.snapshot()?.signing_keys(&space)?;
     let found = keys.iter().find(|(_, key)| key.secret == made.secret);
     let (number, _) = found.ok_or_else(|| Problem::not_found("the key that was made is not here any more"))?;
-    Ok((StatusCode::CREATED, Json(MadeSigningKey { number: *number, secret: hex::encode(made.secret) })))
+    Ok((StatusCode::CREATED, Json(MadeSigningKey { number: number.to_string(), secret: hex::encode(made.secret) })))
 }
 
 pub(crate) async fn end(

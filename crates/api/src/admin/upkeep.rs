@@ -1,16 +1,17 @@
 //! Upkeep: erasing users, ending spaces, keys at rest, purging, reports, looking again, verifying.
 
-use super::jobs::{Begun, begin_job};
+use super::jobs::{BegunJob, begin_job, begun};
 use crate::schemas::EventIdText;
 use axum::Json;
 use axum::extract::State;
 use engine::reads::Reads as _;
 use http::{HeaderMap, StatusCode};
+use model::calendar::Rfc3339;
 use model::{EventId, Need, SpaceId};
 use node::commands::AdminCommand;
 use node::jobs::PurgeResult;
 use node::node_commands::{HuntNow, Purge};
-use queries::paging::page_limit;
+use queries::paging::{next_number, page_limit, parse_number};
 use serde::{Deserialize, Serialize};
 use server::context::RequestContext;
 use server::extract::{Path, Query, RequestBody};
@@ -29,7 +30,7 @@ pub(crate) async fn erase(
     State(state): State<SharedState>,
     context: RequestContext,
     Path(user): Path<String>,
-) -> Result<(StatusCode, Json<Begun>), Problem> {
+) -> Result<BegunJob, Problem> {
     let begun = begin_job(&state, &context, AdminCommand::EraseUser(context.space()?, user)).await;
     state.rendered.clear();
     begun
@@ -50,9 +51,9 @@ pub(crate) async fn end_space(
     State(state): State<SharedState>,
     context: RequestContext,
     Path(space): Path<String>,
-) -> Result<(StatusCode, Json<Begun>), Problem> {
+) -> Result<BegunJob, Problem> {
     if let Some(RequestOutcome::Job(job)) = state.repeated(&context)?.map(|earlier| earlier.outcome) {
-        return Ok((StatusCode::ACCEPTED, Json(Begun { job })));
+        return Ok(begun(job));
     }
     let space = find_kept_space(&state, &space)?;
     if state.options.keys.values().any(|key| key.space == space) {
@@ -111,7 +112,7 @@ pub(crate) async fn protect(
     Path(space): Path<String>,
     headers: HeaderMap,
     RequestBody(body): RequestBody,
-) -> Result<(StatusCode, Json<Begun>), Problem> {
+) -> Result<BegunJob, Problem> {
     let body: ProtectionBody = json(&headers, &body)?;
     let space = find_kept_space(&state, &space)?;
     let protection = match body.encrypt {
@@ -157,7 +158,7 @@ pub(crate) async fn purge(
 ) -> Result<Json<PurgeReceipt>, Problem> {
     let events = json::<PurgeBody>(&headers, &body)?.events;
     if events.len() > PURGED_MAX {
-        return Err(Problem::unprocessable(format!("at most {PURGED_MAX} events at a time")));
+        return Err(Problem::over_limit(format!("at most {PURGED_MAX} events at a time")));
     }
     let ids = events.iter().map(|id| id.parse::<EventId>()).collect::<Result<Vec<_>, _>>();
     let ids = ids.map_err(|_| Problem::unprocessable("events are ids of 32 hexadecimal digits"))?;
@@ -256,15 +257,18 @@ pub(crate) async fn verify(
 /// A report of a user.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ReportEntry {
-    number: u64,
+    /// What it is found by.
+    number: String,
     reporter: String,
     /// The message, by the id of its event.
     message: String,
     reason: String,
-    ts: u64,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Rfc3339,
     /// Who settled it; absent while it is open.
     settled_by: Option<String>,
-    settled_ts: Option<u64>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    settled_at: Option<Rfc3339>,
     note: Option<String>,
 }
 
@@ -272,15 +276,17 @@ pub(crate) struct ReportEntry {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Reports {
     reports: Vec<ReportEntry>,
+    /// Where to go on; absent at the end.
+    next: Option<String>,
 }
 
 /// Which reports to list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ReportQuery {
-    /// Those before this number.
-    #[param(minimum = 1)]
-    before: Option<u64>,
+    /// Where the page before ended.
+    #[param(pattern = "^[0-9]{0,19}$")]
+    cursor: Option<String>,
     /// At most so many.
     #[param(minimum = 1, maximum = 200, default = 50)]
     limit: Option<usize>,
@@ -303,17 +309,21 @@ pub(crate) async fn reports(
     let most = page_limit(query.limit, 200)?;
     let (db, space) = (state.node.snapshot()?, context.space()?);
     let mut reports = Vec::new();
-    for (number, report) in db.reports(&space, query.before.unwrap_or(u64::MAX), most)? {
-        let (settled_by, settled_ts, note) = match report.settled {
-            Some((who, at, note)) => (Some(who), Some(at.0), Some(note)),
+    let before = parse_number(query.cursor.as_deref())?.unwrap_or(u64::MAX);
+    let mut found = db.reports(&space, before, most + 1)?;
+    let next = next_number(&mut found, most);
+    for (number, report) in found {
+        let (settled_by, settled_at, note) = match report.settled {
+            Some((who, at, note)) => (Some(who), Some(Rfc3339(at)), Some(note)),
             None => (None, None, None),
         };
         let name = db.user_name(&space, &report.reporter)?;
         let reporter = name.map_or_else(|| report.reporter.to_string(), |name| name.to_string());
-        let (reason, message, ts) = (report.reason, report.message.to_string(), report.at.0);
-        reports.push(ReportEntry { number, reporter, message, reason, ts, settled_by, settled_ts, note });
+        let (reason, message, created_at) = (report.reason, report.message.to_string(), Rfc3339(report.at));
+        let number = number.to_string();
+        reports.push(ReportEntry { number, reporter, message, reason, created_at, settled_by, settled_at, note });
     }
-    Ok(Json(Reports { reports }))
+    Ok(Json(Reports { reports, next }))
 }
 
 pub(crate) async fn settle(
@@ -325,7 +335,7 @@ pub(crate) async fn settle(
 ) -> Result<StatusCode, Problem> {
     let SettleBody { note } = json(&headers, &body)?;
     if !server::input::fits(&note, 500) {
-        return Err(Problem::unprocessable("a note has at most 500 characters"));
+        return Err(Problem::over_limit("a note has at most 500 characters"));
     }
     let number = number.parse().map_err(|_| Problem::not_found("there is no such report"))?;
     state.administer(&context, AdminCommand::SettleReport(context.space()?, number, note)).await?;

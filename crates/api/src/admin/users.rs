@@ -5,6 +5,7 @@ use axum::extract::State;
 use engine::access::UserStanding;
 use http::{HeaderMap, StatusCode};
 use model::Nanos;
+use model::calendar::Rfc3339;
 use model::payload::MemberRole;
 use node::commands::names::check_name;
 use node::commands::{self, AdminCommand, AdminResult};
@@ -27,7 +28,9 @@ pub(crate) struct UserEntry {
     id: String,
     /// Their role; absent if they were removed.
     role: Option<String>,
-    since_ts: u64,
+    /// Since when they are here.
+    #[schema(value_type = String, format = DateTime)]
+    since: Rfc3339,
     /// Whether they were removed.
     removed: bool,
     /// The public key of their identity.
@@ -87,8 +90,8 @@ fn entry<V: TableReads>(db: &Db<V>, user: User, now: Nanos) -> Result<UserEntry,
         UserStanding::Member(role) => Some(role.to_string()),
         UserStanding::New | UserStanding::Gone => None,
     };
-    let (since_ts, identity) = (user.since.0, user.identity.to_string());
-    Ok(UserEntry { id: user.id, role, since_ts, removed: user.is_gone, identity })
+    let (since, identity) = (Rfc3339(user.since), user.identity.to_string());
+    Ok(UserEntry { id: user.id, role, since, removed: user.is_gone, identity })
 }
 
 pub(crate) async fn list(

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode};
+use model::calendar::Rfc3339;
 use node::commands::{AdminCommand, WebhookCommand};
 use serde::{Deserialize, Serialize};
 use server::context::RequestContext;
@@ -33,13 +34,15 @@ pub(crate) struct WebhookEntry {
     url: String,
     /// The kinds of events that are sent; all if empty.
     events: Vec<String>,
-    created_ts: u64,
+    #[schema(value_type = String, format = DateTime)]
+    created_at: Rfc3339,
     /// The journal position up to which events were received.
     position: String,
     /// How many attempts to send the next event failed.
     attempts: u32,
     /// When it is tried again.
-    next_ts: Option<u64>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    next_at: Option<Rfc3339>,
     /// Why nothing is sent any more; a test that succeeds enables it again.
     disabled: Option<String>,
 }
@@ -94,10 +97,10 @@ fn entry(id: &WebhookId, webhook: Webhook) -> WebhookEntry {
         id: hex::encode(id),
         url: webhook.url,
         events: webhook.kinds,
-        created_ts: webhook.created_at.0,
+        created_at: Rfc3339(webhook.created_at),
         position: format!("{}-{}", progress.epoch, progress.number),
         attempts: progress.attempts,
-        next_ts: (progress.attempts > 0).then_some(progress.next.0),
+        next_at: (progress.attempts > 0).then_some(Rfc3339(progress.next)),
         disabled: progress.disabled,
     }
 }

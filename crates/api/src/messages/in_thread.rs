@@ -1,15 +1,18 @@
 //! Messages with their thread in the path.
 
 use super::{
-    JsonPage, MessageQuery, Messages, Versions, delete_message, edit_message, list_replies, list_versions, message_ref,
+    JsonPage, MessageQuery, Replies, VersionQuery, Versions, delete_message, edit_message, list_replies, list_versions,
     page_of_thread, post_message,
 };
+use crate::schemas::PageQuery;
 use axum::Json;
 use axum::extract::State;
+use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use queries::shapes::Message;
 use server::context::RequestContext;
 use server::extract::{Path, Query, RequestBody};
+use server::input::json;
 use server::problem::Problem;
 use server::reader::with_message_reader;
 use server::state::SharedState;
@@ -29,7 +32,7 @@ pub(crate) async fn create(
     Path(thread): Path<String>,
     headers: HeaderMap,
     RequestBody(body): RequestBody,
-) -> Result<(StatusCode, Json<Message>), Problem> {
+) -> Result<Response, Problem> {
     post_message(&state, context, Some(thread), &headers, &body).await
 }
 
@@ -48,29 +51,32 @@ pub(crate) async fn edit(
     headers: HeaderMap,
     RequestBody(body): RequestBody,
 ) -> Result<Json<Message>, Problem> {
-    edit_message(&state, context, message_ref(Some(&thread), &id)?, &headers, &body).await
+    edit_message(&state, context, (Some(&thread), &id), &headers, json(&headers, &body)?).await.map(Json)
 }
 
 pub(crate) async fn delete(
     State(state): State<SharedState>,
     context: RequestContext,
     Path((thread, id)): Path<(String, String)>,
+    headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
-    delete_message(&state, context, message_ref(Some(&thread), &id)?).await
+    delete_message(&state, context, (Some(&thread), &id), &headers).await
 }
 
 pub(crate) async fn versions(
     State(state): State<SharedState>,
     context: RequestContext,
     Path((thread, id)): Path<(String, String)>,
+    Query(query): Query<VersionQuery>,
 ) -> Result<Json<Versions>, Problem> {
-    list_versions(&state, &context, Some(&thread), &id)
+    list_versions(&state, &context, Some(&thread), &id, &query)
 }
 
 pub(crate) async fn replies(
     State(state): State<SharedState>,
     context: RequestContext,
     Path((thread, id)): Path<(String, String)>,
-) -> Result<Json<Messages>, Problem> {
-    list_replies(&state, &context, Some(&thread), &id)
+    Query(query): Query<PageQuery>,
+) -> Result<Json<Replies>, Problem> {
+    list_replies(&state, &context, Some(&thread), &id, &query)
 }

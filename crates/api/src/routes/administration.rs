@@ -2,7 +2,7 @@
 
 use super::{ApiRoute, api_routes};
 use crate::schemas::ChosenId;
-use crate::{admin, export, people};
+use crate::{admin, export, threads};
 use server::metrics::scrape;
 use std::time::Duration;
 
@@ -34,6 +34,9 @@ fn access_routes() -> Vec<ApiRoute> {
         delete "/admin/signing-keys/{number}" Administer admin::signing_keys::end,
             "End a key that signs for users: its signatures are not accepted any more",
             query::<admin::keys::EndQuery>(), answers_nothing();
+        get "/admin/threads" Administer threads::list,
+            "List the threads of the space, the latest first", query::<threads::ThreadQuery>(),
+            answers::<threads::Threads>(200);
         get "/admin/users" Administer admin::users::list,
             "List the users of the space, in no particular order", query::<admin::users::UserQuery>(),
             answers::<admin::users::Users>(200);
@@ -53,7 +56,7 @@ fn access_routes() -> Vec<ApiRoute> {
         get "/admin/keys/{key}" Administer admin::explorer::get,
             "What rests under a key, as it is stored", answers::<admin::explorer::KeyRow>(200);
         get "/admin/users/{user}/export" Administer export::of_user,
-            "Everything that a user wrote in the space, page by page", query::<people::PageQuery>(),
+            "Everything that a user wrote in the space, page by page", query::<crate::schemas::PageQuery>(),
             answers::<export::Export>(200);
         post "/admin/users/{user}/erase" Administer admin::upkeep::erase,
             "Remove a user and purge everything they wrote; a job does it", answers::<admin::jobs::Begun>(202);

@@ -4,7 +4,9 @@ use super::{ApiRoute, api_routes};
 use crate::schemas::ChosenId;
 #[cfg(feature = "search")]
 use crate::search;
-use crate::{export, external_signing, live, messages, people, presence, reactions, read_markers, signing, threads};
+use crate::{
+    export, external_signing, live, messages, people, presence, progressdb, reactions, read_markers, signing, threads,
+};
 use queries::shapes::{Message, Thread};
 
 pub(super) fn routes() -> Vec<ApiRoute> {
@@ -16,6 +18,7 @@ pub(super) fn routes() -> Vec<ApiRoute> {
         people_routes(),
         external_signing_routes(),
         signing_routes(),
+        progressdb_routes(),
     ];
     tables.into_iter().flatten().collect()
 }
@@ -55,15 +58,20 @@ fn messages_routes() -> Vec<ApiRoute> {
         delete "/v1/threads/{thread}/messages/{id}" Change messages::in_thread::delete,
             "Delete a message of a thread softly", answers_nothing();
         get "/v1/threads/{thread}/messages/{id}/versions" Read messages::in_thread::versions,
-            "All versions of a message of a thread", answers::<messages::Versions>(200);
+            "All versions of a message of a thread", query::<messages::VersionQuery>(),
+            answers::<messages::Versions>(200);
         get "/v1/threads/{thread}/messages/{id}/replies" Read messages::in_thread::replies,
-            "The messages that answer a message of a thread", answers::<messages::Messages>(200);
+            "The messages that answer a message of a thread", query::<crate::schemas::PageQuery>(),
+            answers::<messages::Replies>(200);
         get "/v1/messages" Read messages::list,
-            "List messages of a thread: the latest, or those before, after or around one",
+            "List messages of a thread, or the latest of all threads",
             query::<messages::ThreadOf>(), query::<messages::MessageQuery>(), answers::<messages::Messages>(200);
         post "/v1/messages" Write messages::create,
             "Post a message; a thread that does not exist is opened", body::<messages::MessageBody>(),
             answers::<Message>(201), answers_when::<Message>(200, "It was there already");
+        post "/v1/bulk/messages" Write messages::bulk::create,
+            "Post up to 500 messages in one request, with one answer for each", body::<messages::bulk::BulkBody>(),
+            answers::<messages::bulk::BulkResults>(200);
         get "/v1/messages/{id}" Read messages::get,
             "Get a message", answers::<Message>(200);
         put "/v1/messages/{id}" Change messages::edit,
@@ -71,9 +79,10 @@ fn messages_routes() -> Vec<ApiRoute> {
         delete "/v1/messages/{id}" Change messages::delete,
             "Delete a message softly: a version that says so", answers_nothing();
         get "/v1/messages/{id}/versions" Read messages::versions,
-            "All versions of a message, the first one first", answers::<messages::Versions>(200);
+            "All versions of a message, the first one first", query::<messages::VersionQuery>(),
+            answers::<messages::Versions>(200);
         get "/v1/messages/{id}/replies" Read messages::replies,
-            "The messages that answer a message", answers::<messages::Messages>(200);
+            "The messages that answer a message", query::<crate::schemas::PageQuery>(), answers::<messages::Replies>(200);
         #[cfg(feature = "search")]
         get "/v1/search" Read search::search,
             "Search messages", query::<search::SearchQuery>(), answers::<search::SearchResults>(200);
@@ -85,14 +94,14 @@ fn reactions_routes() -> Vec<ApiRoute> {
         get "/v1/threads/{thread}/messages/{id}/reactions" Read reactions::list_in_thread,
             "Who reacted to a message of a thread, and how", answers::<reactions::Reactions>(200);
         post "/v1/threads/{thread}/messages/{id}/reactions" Write reactions::add_in_thread,
-            "React to a message of a thread", body::<reactions::ReactionBody>(), answers::<reactions::Reactions>(200);
+            "React to a message of a thread", body::<reactions::ReactionBody>(), answers::<Message>(200);
         delete "/v1/threads/{thread}/messages/{id}/reactions/{identity}" Write reactions::remove_in_thread,
             "Take a reaction to a message of a thread back", answers_nothing();
         get "/v1/messages/{id}/reactions" Read reactions::list,
             "Who reacted to a message, and how", answers::<reactions::Reactions>(200);
         post "/v1/messages/{id}/reactions" Write reactions::add,
             "React to a message; an earlier reaction of the same user is replaced", body::<reactions::ReactionBody>(),
-            answers::<reactions::Reactions>(200);
+            answers::<Message>(200);
         delete "/v1/messages/{id}/reactions/{identity}" Write reactions::remove,
             "Take a reaction back", answers_nothing();
     }
@@ -118,7 +127,7 @@ fn live_routes() -> Vec<ApiRoute> {
 fn people_routes() -> Vec<ApiRoute> {
     api_routes! { "people";
         get "/v1/mentions" Own people::mentions,
-            "List the messages that mention the caller, the latest first", query::<people::PageQuery>(),
+            "List the messages that mention the caller, the latest first", query::<crate::schemas::PageQuery>(),
             answers::<people::Mentions>(200);
         get "/v1/blocks" Own people::blocks,
             "List whom the caller blocks or mutes", answers::<people::Blocks>(200);
@@ -131,7 +140,7 @@ fn people_routes() -> Vec<ApiRoute> {
         delete "/v1/members/{user}" Own people::leave,
             "Leave the space; what was written stays", answers_nothing();
         get "/v1/export" Own export::own,
-            "Everything that the caller wrote in the space, page by page", query::<people::PageQuery>(),
+            "Everything that the caller wrote in the space, page by page", query::<crate::schemas::PageQuery>(),
             answers::<export::Export>(200);
     }
 }
@@ -153,5 +162,39 @@ fn signing_routes() -> Vec<ApiRoute> {
     api_routes! { "access";
         post "/v1/_sign" Vouch signing::sign,
             "Sign for a user", body::<signing::SignBody>(), answers::<signing::SignedUser>(200);
+    }
+}
+
+/// The interface of ProgressDB 0.2.
+fn progressdb_routes() -> Vec<ApiRoute> {
+    api_routes! { "ProgressDB 0.2";
+        get "/frontend/v1/threads" Read progressdb::list_threads,
+            "List threads, the newest first", query::<progressdb::PartQuery>(), any_query(),
+            answers::<progressdb::ThreadData>(200);
+        post "/frontend/v1/threads" Write progressdb::create_thread,
+            "Open a thread", body::<threads::ThreadBody>(), any_query(), answers::<progressdb::KeyedThread>(201),
+            answers_when::<progressdb::KeyedThread>(200, "It was there already");
+        get "/frontend/v1/threads/{thread_key}" Read progressdb::get_thread,
+            "Get a thread", any_query(), answers::<progressdb::KeyedThread>(200);
+        put "/frontend/v1/threads/{thread_key}" Change progressdb::update_thread,
+            "Change a thread", body::<threads::ThreadBody>(), any_query(), answers::<progressdb::KeyedThread>(200);
+        delete "/frontend/v1/threads/{thread_key}" Change progressdb::delete_thread,
+            "Delete a thread softly", any_query(), answers::<progressdb::Deleted>(200);
+        get "/frontend/v1/threads/{thread_key}/messages" Read progressdb::list_messages,
+            "List messages of a thread, the newest last", query::<progressdb::PartQuery>(), any_query(),
+            answers::<progressdb::MessageData>(200);
+        post "/frontend/v1/threads/{thread_key}/messages" Write progressdb::create_message,
+            "Post a message into a thread", path::<ChosenId>("thread_key"), body::<messages::MessageBody>(),
+            any_query(), answers::<progressdb::KeyedMessage>(201),
+            answers_when::<progressdb::KeyedMessage>(200, "It was there already");
+        get "/frontend/v1/threads/{thread_key}/messages/{message_key}" Read progressdb::get_message,
+            "Get a message", any_query(), answers::<progressdb::KeyedMessage>(200);
+        put "/frontend/v1/threads/{thread_key}/messages/{message_key}" Change progressdb::update_message,
+            "Write a new version of a message", body::<messages::EditBody>(), any_query(),
+            answers::<progressdb::KeyedMessage>(200);
+        delete "/frontend/v1/threads/{thread_key}/messages/{message_key}" Change progressdb::remove_message,
+            "Delete a message softly", any_query(), answers::<progressdb::Deleted>(200);
+        post "/backend/v1/sign" Vouch signing::sign,
+            "Sign for a user", body::<signing::SignBody>(), any_query(), answers::<signing::SignedUser>(200);
     }
 }

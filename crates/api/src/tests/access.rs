@@ -128,7 +128,7 @@ async fn keys_that_sign_for_users_are_changed_without_a_break() {
     let home = Home::new();
     let admin = [("x-api-key", home.admin.as_str())];
     let before = home.signature("alice");
-    assert_eq!(home.send("POST", "/admin/signing-keys", &admin, None).await.body["number"], 2);
+    assert_eq!(home.send("POST", "/admin/signing-keys", &admin, None).await.body["number"], "2");
     let after = home.signature("alice");
     assert_ne!(before, after);
     let asks = async |signature: &str| {

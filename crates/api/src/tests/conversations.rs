@@ -131,13 +131,23 @@ async fn threads_are_listed_changed_and_deleted() {
     let rest = home.by("bob", "GET", &format!("/v1/threads?limit=2&cursor={}", next.expect("more")), None).await.body;
     assert_eq!((first, rest["threads"][0]["id"].as_str()), (vec!["a".to_owned(), "c".to_owned()], Some("b")));
     assert_eq!(home.by("bob", "GET", "/v1/threads?cursor=1-zz", None).await.status, 400);
+    home.by("alice", "POST", "/v1/messages", Some(json!({ "id": "x", "thread": "b", "body": 1 }))).await;
+    home.by("alice", "POST", "/v1/messages", Some(json!({ "id": "y", "thread": "c", "body": 1 }))).await;
+    for wrong in [json!(["y"]), json!(["x", "nothing"])] {
+        let refused = home.by("alice", "PUT", "/v1/threads/b", Some(json!({ "title": "No", "pins": wrong }))).await;
+        assert_eq!(refused.status, 404, "a message elsewhere, or none: {refused:?}");
+    }
+    let many = json!({ "pins": vec!["x"; 101] });
+    assert_eq!(home.by("alice", "PUT", "/v1/threads/b", Some(many)).await.status, 422);
+    let early = json!({ "title": "New", "pins": ["x"] });
+    assert_eq!(home.by("alice", "POST", "/v1/threads", Some(early)).await.status, 422);
     let changed = home.by("alice", "PUT", "/v1/threads/b", Some(json!({ "title": "New", "pins": ["x"] }))).await.body;
     assert_eq!(
         (&changed["title"], &changed["pins"], &changed["metadata"]["n"]),
         (&json!("New"), &json!(["x"]), &json!(1))
     );
     assert_eq!(home.by("alice", "DELETE", "/v1/threads/b", None).await.status, 204);
-    assert_eq!(list("").await.0, ["a", "c"]);
+    assert_eq!(list("").await.0, ["c", "a"]);
     assert_eq!(home.by("alice", "GET", "/v1/threads/b", None).await.status, 404);
     assert_eq!(home.by("alice", "POST", "/v1/threads/b/messages", Some(json!({ "body": 1 }))).await.status, 404);
 }

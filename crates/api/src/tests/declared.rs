@@ -34,7 +34,8 @@ async fn a_declared_key_works_and_is_never_stored() {
     assert!(home.state.node.snapshot().expect("a snapshot").api_key(&ID).expect("read").is_none());
     let listed = home.send("GET", "/admin/api-keys", &headers, None).await.body;
     let keys = listed["keys"].as_array().expect("keys");
-    let shown: Vec<_> = keys.iter().map(|key| (&key["label"], &key["declared"], key["created_ts"].is_u64())).collect();
+    let shown: Vec<_> =
+        keys.iter().map(|key| (&key["label"], &key["declared"], key["created_at"].is_string())).collect();
     assert_eq!(shown.len(), 4);
     assert_eq!(shown[3], (&json!("from the file"), &json!(true), false));
     assert_eq!((shown[0].1, shown[0].2), (&json!(false), true));

@@ -91,9 +91,59 @@ async fn a_prefix_lists_a_thread_in_order() {
     let shown = home.send("GET", &format!("/admin/keys/event:{event}"), &[header], None).await;
     assert_eq!(shown.body["value"]["kind"], "message", "{shown:?}");
     assert!(shown.body["note"].as_str().is_some_and(|note| note.contains("sealed")));
-    assert_eq!(home.send("GET", "/admin/keys?prefix=moon:", &[header], None).await.status, 400);
+    let none = home.send("GET", "/admin/keys?prefix=moon:", &[header], None).await;
+    assert_eq!((none.status.as_u16(), none.body), (200, json!({ "keys": [], "next": null })), "nothing matches");
     assert_eq!(home.send("GET", "/admin/keys?cursor=moon", &[header], None).await.status, 400);
     assert_eq!(home.send("GET", "/admin/keys/moon", &[header], None).await.status, 404);
+}
+
+#[tokio::test]
+async fn threads_and_messages_are_found_by_the_ids_that_clients_chose() {
+    let home = filled().await;
+    home.by("alice", "POST", "/v1/messages", Some(json!({ "id": "a:b", "thread": "t1", "body": 1 }))).await;
+    let header = ("x-api-key", home.admin.as_str());
+    let event = |id: &'static str| {
+        let home = &home;
+        async move {
+            home.by("alice", "GET", &format!("/v1/messages/{id}"), None).await.body["event"].as_str().map(str::to_owned)
+        }
+    };
+    let messages = walk(&home, header, "thread:t1:msg:", 2).await;
+    assert_eq!(messages.len(), 5);
+    let (one, colon) = (event("m1").await.expect("m1"), event("a:b").await.expect("a:b"));
+    assert_eq!(walk(&home, header, "version:msg:m1:", 9).await.len(), 1);
+    for (key, id) in
+        [("event:m1", &one), ("event:a:b", &colon), ("thread:t1:msg:m1", &one), ("thread:t1:msg:a:b", &colon)]
+    {
+        let row = home.send("GET", &format!("/admin/keys/{key}"), &[header], None).await;
+        assert!(row.body["key"].as_str().is_some_and(|key| key.ends_with(id.as_str())), "{key}: {row:?}");
+    }
+    let other = found(&home.state.node, "other", 2);
+    let stranger = make_key(&home.state.node, other, KeyRole::Admin, 9);
+    let row = home.send("GET", "/admin/keys/event:m1", &[("x-api-key", &stranger)], None).await;
+    assert_eq!(row.status, 404);
+}
+
+#[tokio::test]
+async fn what_cannot_be_listed_for_one_space_says_so() {
+    let home = filled().await;
+    let header = ("x-api-key", home.admin.as_str());
+    for prefix in ["api-key:", "audit:", "count:", "event:", "thread:", "held:"] {
+        let refused = home.send("GET", &format!("/admin/keys?prefix={prefix}"), &[header], None).await;
+        assert_eq!(refused.status, 403, "{prefix}: {refused:?}");
+    }
+    // Nobody learns whether something of another space exists.
+    let other = found(&home.state.node, "other", 2);
+    let stranger = make_key(&home.state.node, other, KeyRole::Admin, 9);
+    let thread = home.by("alice", "GET", "/v1/threads/t1", None).await.body["event"].clone();
+    for event in [thread.as_str().expect("an id"), "00112233445566778899aabbccddeeff"] {
+        let none = home
+            .send("GET", &format!("/admin/keys?prefix=thread:{event}:msg:"), &[("x-api-key", &stranger)], None)
+            .await;
+        assert_eq!((none.status.as_u16(), none.body), (200, json!({ "keys": [], "next": null })), "{event}");
+    }
+    assert!(!walk(&home, header, "journal:", 9).await.is_empty());
+    assert!(!walk(&home, header, "threads:", 9).await.is_empty());
 }
 
 #[tokio::test]

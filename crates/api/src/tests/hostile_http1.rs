@@ -76,14 +76,30 @@ async fn requests_that_hide_in_others() {
     let long = format!("1;{}\r\n", "a".repeat(50_000));
     let (status, heard) = wire.status(post("transfer-encoding: chunked\r\n", &long).as_bytes()).await;
     assert_eq!(status, 400, "a chunk with a long extension: {heard}");
-    // A length beside chunks is passed over, and nothing is read after the chunks.
+    // A length beside chunks is refused, and nothing is read after it.
     for both in
         ["transfer-encoding: chunked\r\ncontent-length: 4\r\n", "content-length: 4\r\ntransfer-encoding: chunked\r\n"]
     {
         let bytes = post(both, good).replace("connection: close\r\n", "") + hidden;
-        let heard = wire.status(bytes.as_bytes()).await.1;
-        assert_eq!(heard.matches("HTTP/1.1 ").count(), 1, "{both}: {heard}");
+        let (status, heard) = wire.status(bytes.as_bytes()).await;
+        assert_eq!((status, heard.matches("HTTP/1.1 ").count()), (400, 1), "{both}: {heard}");
     }
+    for (what, hosts) in
+        [("no host", ""), ("two hosts", "host: a\r\nhost: b\r\n"), ("the same twice", "host: a\r\nhost: a\r\n")]
+    {
+        let bytes = format!("GET /healthz HTTP/1.1\r\n{hosts}\r\n") + hidden;
+        let (status, heard) = wire.status(bytes.as_bytes()).await;
+        assert_eq!((status, heard.matches("HTTP/1.1 ").count()), (400, 1), "{what}: {heard}");
+    }
+    // HTTP/1.0 had none, and a second request on the same connection is looked at as the first.
+    assert!(wire.said(b"GET /healthz HTTP/1.0\r\n\r\n").await.starts_with(b"HTTP/1.0 200"));
+    let client = wire.client().await;
+    client.says(b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n").await;
+    let first = String::from_utf8_lossy(&client.hears_some().await).into_owned();
+    assert!(first.starts_with("HTTP/1.1 200"), "{first}");
+    client.says(post("content-length: 4\r\ntransfer-encoding: chunked\r\n", good).as_bytes()).await;
+    let heard = String::from_utf8_lossy(&client.hears().await).into_owned();
+    assert!(heard.starts_with("HTTP/1.1 400"), "{heard}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

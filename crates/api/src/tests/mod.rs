@@ -13,7 +13,9 @@ mod live;
 mod metrics;
 mod openapi;
 mod people;
+mod progressdb;
 mod repeating;
+mod rules;
 #[cfg(feature = "search")]
 mod search;
 mod tls;

@@ -72,10 +72,14 @@ async fn messages_are_found_by_words_beginnings_and_phrases() {
     assert_eq!(library.ids("carol", "q=brown&author=bob").await, [two.as_str()]);
     assert_eq!(library.ids("carol", "q=brown&author=nobody").await, Vec::<String>::new());
     let found = library.search("carol", "q=brown&author=alice").await.body;
-    let (message, ts) = (&found["messages"][0], found["messages"][0]["ts"].as_u64().expect("a time"));
+    let (message, at) = (&found["messages"][0], found["messages"][0]["created_at"].as_str().expect("a time"));
     assert_eq!((&message["body"], &message["thread"]), (&json!("The quick brown fox"), &json!("garden")));
-    assert_eq!(library.ids("carol", &format!("q=brown&after={ts}")).await, [two.as_str()]);
-    assert_eq!(library.ids("carol", &format!("q=brown&before={}", ts + 1)).await, [one.as_str()]);
+    assert_eq!(library.ids("carol", &format!("q=brown&after={at}")).await, [two.as_str()]);
+    let later = library.search("carol", "q=brown&author=bob").await.body["messages"][0]["created_at"].clone();
+    let later = later.as_str().expect("a time").replace('Z', "%2B00:00");
+    assert_eq!(library.ids("carol", &format!("q=brown&before={later}")).await, [one.as_str()]);
+    let refused = library.search("carol", "q=brown&before=1774112649000000000").await;
+    assert_eq!(refused.status, 400, "{}", refused.body);
 }
 
 #[tokio::test]

@@ -63,7 +63,7 @@ async fn retention_by_number_purges_what_its_preview_says() {
     assert_eq!(status, 202);
     finish_jobs(&home);
     assert_eq!(left(&home).await, ["m4", "m5"]);
-    let (_, job) = as_admin(&home, "GET", &format!("/admin/jobs/{}", begun["job"]), None).await;
+    let (_, job) = as_admin(&home, "GET", &format!("/admin/jobs/{}", begun["job"].as_str().unwrap()), None).await;
     assert_eq!((&job["deleted"], &job["pruned"], &job["failed"]), (&json!(4), &json!(0), &Value::Null), "{job}");
     let (_, again) = as_admin(&home, "GET", "/admin/retention/preview", None).await;
     assert_eq!(again["going"], 0, "what went does not go again: {again}");
@@ -154,7 +154,7 @@ async fn an_erased_user_leaves_nothing_but_the_places_of_what_they_wrote() {
     let (status, begun) = as_admin(&home, "POST", "/admin/users/alice/erase", None).await;
     assert_eq!(status, 202, "{begun}");
     finish_jobs(&home);
-    let (_, job) = as_admin(&home, "GET", &format!("/admin/jobs/{}", begun["job"]), None).await;
+    let (_, job) = as_admin(&home, "GET", &format!("/admin/jobs/{}", begun["job"].as_str().unwrap()), None).await;
     assert_eq!(job["deleted"].as_u64(), Some(121), "the thread and its messages: {job}");
     let page = home.by("bob", "GET", "/v1/messages?thread=t1&limit=200&include_deleted=true", None).await;
     // The thread was called by a name that went with it.
@@ -179,8 +179,8 @@ async fn a_space_that_was_deleted_is_closed_and_cannot_be_read() {
     let (status, begun) = as_operator(&home, "DELETE", "/admin/spaces/home", None).await;
     assert_eq!(status, 202);
     finish_jobs(&home);
-    let (_, job) = as_operator(&home, "GET", &format!("/admin/jobs/{}", begun["job"]), None).await;
-    assert!(job["ended_ts"].is_u64() && job["pruned"].as_u64() > Some(0), "{job}");
+    let (_, job) = as_operator(&home, "GET", &format!("/admin/jobs/{}", begun["job"].as_str().unwrap()), None).await;
+    assert!(job["ended_at"].is_string() && job["pruned"].as_u64() > Some(0), "{job}");
     assert_eq!(home.by("alice", "GET", "/v1/messages/m1", None).await.status, 401, "its keys are gone");
     let db = home.state.node.snapshot().expect("a snapshot");
     let id = event.as_str().and_then(|id| id.parse().ok()).expect("an id");

@@ -136,7 +136,7 @@ async fn what_is_not_taken_comes_again_under_the_same_id_and_in_order() {
         (json!("message.created"), json!("one"))
     );
     let failing = until(&home, |webhook| webhook["attempts"] == 1).await;
-    assert!(failing["next_ts"].is_u64());
+    assert!(failing["next_at"].is_string());
     home.clock.advance(61);
     home.state.webhook_dispatcher.wake();
     let again = receiver.take(200).await;

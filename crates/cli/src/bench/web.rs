@@ -103,7 +103,14 @@ fn prepare(node: &Node) -> Result<()> {
         let user = Some(format!("user-{}", number % 11));
         let caller = Caller { kind: CallerKind::Operator, user, audit_name: "bench".to_owned() };
         let random = random_bytes().map_err(failed)?;
-        let request = CommandRequest { space, caller, idempotency: None, command: UserCommand::Post(new), random };
+        let request = CommandRequest {
+            space,
+            caller,
+            idempotency: None,
+            expected: None,
+            command: UserCommand::Post(new),
+            random,
+        };
         node.ask(request).context("a message was not posted")?;
     }
     Ok(())

@@ -233,14 +233,14 @@ impl Admin {
             Some(client) => self.call_node(&client)?,
             None => self.serve_and_call(context)?,
         };
-        context.print(&JsonTable(answer))?;
+        context.print(&JsonTable { document: answer, columns: self.columns() })?;
         Ok(ExitCode::SUCCESS)
     }
 
     fn call_node(&self, client: &OperatorClient) -> Result<Value, Failure> {
         let AdminCall { method, path, body } = self.admin_call();
         let answer = client.send_json(method, &path, self.scope(), &body)?;
-        match answer["job"].as_u64() {
+        match answer["job"].as_str() {
             Some(job) => self.wait_for_job(client, job),
             None if answer.is_null() => Ok(json!({ "done": true })),
             None => Ok(answer),
@@ -248,11 +248,11 @@ impl Admin {
     }
 
     /// The job continues in the background even if this process ends.
-    fn wait_for_job(&self, client: &OperatorClient, job: u64) -> Result<Value, Failure> {
+    fn wait_for_job(&self, client: &OperatorClient, job: &str) -> Result<Value, Failure> {
         // No space is named, because the job may delete it.
         loop {
             let state = client.send_json(Method::GET, &format!("/admin/jobs/{job}"), "", &json!({}))?;
-            if state["ended_ts"].is_u64() {
+            if state["ended_at"].is_string() {
                 return Ok(state);
             }
             client.wait_for_next_poll();
@@ -293,11 +293,20 @@ impl Admin {
         }
     }
 
+    /// What is shown of each row; `--json` shows everything.
+    fn columns(&self) -> &'static [&'static str] {
+        match self.action {
+            AdminAction::Threads => &["title", "author", "private", "updated_at", "id"],
+            AdminAction::Users => &["id", "role", "since"],
+            _ => &[],
+        }
+    }
+
     fn admin_call(&self) -> AdminCall {
         let space = &self.space;
         match &self.action {
             AdminAction::Stats => get("/admin/stats"),
-            AdminAction::Threads => get("/v1/threads?limit=200"),
+            AdminAction::Threads => get("/admin/threads?limit=200"),
             AdminAction::Users => get("/admin/users?limit=500"),
             AdminAction::Role { user, role } => {
                 call(Method::PUT, format!("/admin/users/{}", percent_encode(user)), json!({ "role": value_name(role) }))

@@ -12,6 +12,7 @@ use crate::random::random_bytes;
 use clap::{Args, Subcommand, ValueEnum};
 use engine::access::KeyRole;
 use http::Method;
+use model::calendar::Rfc3339;
 use model::{Nanos, SpaceId};
 use node::commands::AdminCommand;
 use node::fetch::hunter::NoSources;
@@ -147,7 +148,8 @@ struct Entry {
     id: String,
     role: String,
     label: String,
-    ends_ts: Option<u64>,
+    /// As RFC 3339 writes it, so that such texts sort as the times do.
+    ends_at: Option<String>,
     declared: bool,
 }
 
@@ -157,15 +159,15 @@ impl Entry {
             id: hex::encode(id),
             role: key.role().map_or("unknown", KeyRole::word).to_owned(),
             label: key.label.clone(),
-            ends_ts: key.ends_at.map(|at| at.0),
+            ends_at: key.ends_at.map(|at| Rfc3339(at).to_string()),
             declared,
         }
     }
 
     fn state(&self, now: u64) -> &'static str {
-        match (self.declared, self.ends_ts) {
+        match (self.declared, &self.ends_at) {
             (true, _) => "declared",
-            (false, Some(end)) if end <= now => "revoked",
+            (false, Some(end)) if *end <= Rfc3339(Nanos(now)).to_string() => "revoked",
             (false, Some(_)) => "ending",
             (false, None) => "active",
         }
@@ -228,7 +230,7 @@ impl Key {
                     id: text(&key["id"]),
                     role: text(&key["role"]),
                     label: text(&key["label"]),
-                    ends_ts: key["ends_ts"].as_u64(),
+                    ends_at: key["ends_at"].as_str().map(str::to_owned),
                     declared: key["declared"].as_bool().unwrap_or_default(),
                 });
                 context.print(&KeyList { keys: keys.collect(), now: context.now() })

@@ -267,7 +267,7 @@ fn join(
     let Some(role) = invitation.role() else { return Err(AccountError::InvitationEnded) };
     names::check_name(user).map_err(CommandError::from)?;
     // Whoever has the name is somebody, with an account or without; the operator may come later.
-    if batch.db().user(space, user)?.is_some() || user.eq_ignore_ascii_case(OPERATOR) {
+    if batch.db().user(space, user)?.is_some() || names::is_operator_like(user) {
         return Err(AccountError::NameTaken(user.to_owned()));
     }
     // The invitation is used up before anybody comes in by it, so that no cut lets a second in.

@@ -2,7 +2,7 @@
 //! command is carried out.
 
 use crate::commands::accounts::OPERATOR;
-use crate::commands::lookup::principal;
+use crate::commands::lookup::{principal, version_of};
 use crate::commands::users::{self, Signer};
 use crate::commands::{
     Caller, CallerKind, CommandError, CommandRequest, CommandResult, UserCommand, create_event, deletion, messages,
@@ -81,6 +81,11 @@ pub(super) fn run(batch: &mut Batch<'_>, request: &CommandRequest) -> Result<Com
     let no = users::space_no(batch, space)?;
     let (principal, _) = principal(batch.db(), space, caller, batch.now())?;
     check_access(&principal, action(command), &Facts::default())?;
+    if let Some(expected) = &request.expected
+        && version_of(batch.db(), expected.seq)? != expected.version
+    {
+        return Err(CommandError::Changed);
+    }
     let kept = users::hosted(batch.db(), space)?;
     let seal = users::seal(batch.db(), space, &kept)?;
     if let (UserCommand::Leave, Some(user)) = (command, &caller.user)

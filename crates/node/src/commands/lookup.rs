@@ -73,6 +73,22 @@ pub fn find<V: TableReads>(
     })
 }
 
+/// The events that make a thread or message what it is now: what was written last of each thing that can be changed.
+pub fn version_of<V: TableReads>(db: &Db<V>, seq: Seq) -> StoreResult<Vec<EventId>> {
+    let Some(meta) = db.event(seq)?.and_then(|row| row.meta) else { return Ok(Vec::new()) };
+    if meta.kind != Kind::Thread {
+        return Ok(db.message_by_seq(seq)?.map(|message| message.version.id).into_iter().collect());
+    }
+    let fields = ThreadField::UPDATABLE.into_iter().chain([ThreadField::Deleted]);
+    let winners = fields.map(|field| db.register(meta.space, Register::ThreadField(seq, field.code())));
+    let mut version = Vec::new();
+    for winner in winners {
+        // A field that was never changed keeps its place, so that no two versions look alike.
+        version.push(winner?.map_or(EventId::ZERO, |(stamp, _)| stamp.id));
+    }
+    Ok(version)
+}
+
 /// What a caller sees of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ThreadVisibility {

@@ -21,9 +21,14 @@ const MENTIONS_AND_ATTACHMENTS_MAX: usize = REFERENCES_MAX - 3;
 
 /// The content of a message or of a new version of it.
 pub fn message_content(said: Value, chosen: Option<&str>) -> Result<Vec<u8>, BadBody> {
+    message_content_as(None, said, chosen)
+}
+
+/// The content of a message that somebody writes in a role, for example as `assistant`.
+pub fn message_content_as(role: Option<&str>, said: Value, chosen: Option<&str>) -> Result<Vec<u8>, BadBody> {
     let mut content = Map::from_iter([("body".to_owned(), said)]);
-    if let Some(chosen) = chosen {
-        content.insert("id".to_owned(), chosen.into());
+    for (name, text) in [("id", chosen), ("role", role)] {
+        content.extend(text.map(|text| (name.to_owned(), text.into())));
     }
     body::encode(&Value::Object(content))
 }

@@ -29,8 +29,10 @@ pub use admin_requests::AdminRequest;
 pub(crate) use deletion::is_purgeable;
 pub use deletion::{DELETED, is_deleted, is_deleted_version};
 pub use external::{Submission, SubmitSigned};
-pub use lookup::{ThreadVisibility, find, is_private, participants, principal, privacy, standing, thread_visibility};
-pub use messages::{message_content, reaction_content};
+pub use lookup::{
+    ThreadVisibility, find, is_private, participants, principal, privacy, standing, thread_visibility, version_of,
+};
+pub use messages::{message_content, message_content_as, reaction_content};
 pub use names::{BadName, NameOrId};
 pub use users::seal_for;
 pub(crate) use users::{hosted, seal};
@@ -77,6 +79,8 @@ pub struct CommandRequest {
     pub caller: Caller,
     /// What makes it safe to repeat.
     pub idempotency: Option<IdempotencyKey>,
+    /// What must not have changed since the caller looked.
+    pub expected: Option<ExpectedVersion>,
     pub command: UserCommand,
     /// Randomness for an identity that may have to be made.
     pub random: [u8; 32],
@@ -89,6 +93,14 @@ pub struct IdempotencyKey {
     pub who_and_key: [u8; 32],
     /// The hash of what they ask.
     pub fingerprint: [u8; 32],
+}
+
+/// A thread or message as somebody saw it: a command that is about it is done only if nobody changed it since.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ExpectedVersion {
+    pub seq: Seq,
+    /// From [`version_of`].
+    pub version: Vec<EventId>,
 }
 
 /// A message within a thread that was named, or wherever it is.
@@ -211,6 +223,9 @@ pub enum CommandError {
     /// The id that the client chose belongs to something else.
     #[error("the id {0:?} is taken by something else in this space")]
     Taken(String),
+    /// It was to be changed only as it was seen, and is not so any more.
+    #[error("it was changed since it was read")]
+    Changed,
     /// The idempotency key was used for another request.
     #[error("this Idempotency-Key was used for another request")]
     OtherRequest,
@@ -228,6 +243,8 @@ pub enum CommandError {
     TooMany(usize),
     #[error("a direct conversation has at most {0} participants")]
     TooManyInDirect(usize),
+    #[error("a thread has at most {0} pinned messages")]
+    TooManyPins(usize),
     /// A user blocks and mutes as many as they may.
     #[error("a user blocks and mutes at most {0} others")]
     TooManyBlocked(usize),

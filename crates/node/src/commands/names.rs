@@ -1,5 +1,6 @@
 //! Names that clients give: bounded, printable, and never to be mistaken for an id that the node gives.
 
+use crate::commands::accounts::OPERATOR;
 use model::{EventId, Identity};
 use std::fmt;
 
@@ -15,6 +16,9 @@ pub enum BadName {
     /// A character that is not allowed.
     #[error("an id is made of ASCII letters, digits and signs other than / \\ ? # % \" < >, without spaces")]
     Character,
+    /// It would be mistaken for the operator.
+    #[error("this name is the operator's, or looks like it")]
+    Reserved,
     /// It would be mistaken for something else.
     #[error("an id must not look like an event id, a public key, or a dot")]
     Mistakable,
@@ -34,6 +38,25 @@ pub fn check_name(text: &str) -> Result<(), BadName> {
         return Err(BadName::Mistakable);
     }
     Ok(())
+}
+
+/// Checks a name that a new user is to have.
+pub fn check_user_name(text: &str) -> Result<(), BadName> {
+    check_name(text)?;
+    if is_operator_like(text) || text.eq_ignore_ascii_case("me") { Err(BadName::Reserved) } else { Ok(()) }
+}
+
+/// Whether people would take this name for the operator's, whatever its case, signs and digits.
+pub fn is_operator_like(text: &str) -> bool {
+    let seen = text.chars().filter_map(|letter| match letter.to_ascii_lowercase() {
+        '0' => Some('o'),
+        '3' => Some('e'),
+        '4' | '@' => Some('a'),
+        '7' | '+' => Some('t'),
+        letter if letter.is_alphanumeric() => Some(letter),
+        _ => None,
+    });
+    seen.eq(OPERATOR.chars())
 }
 
 /// A thread or message as a client names it: by the id that a client chose, or by its event id.
@@ -89,6 +112,18 @@ mod tests {
             (&"ab".repeat(32), BadName::Mistakable),
         ] {
             assert_eq!(check_name(bad), Err(why), "{bad}");
+        }
+    }
+
+    #[test]
+    fn nobody_is_called_as_the_operator() {
+        for bad in
+            ["operator", "Operator", "OPERATOR", "0perator", "oper@tor", "op.era-tor", "_operator_", "0p3r470r", "ME"]
+        {
+            assert_eq!(check_user_name(bad), Err(BadName::Reserved), "{bad}");
+        }
+        for good in ["operators", "co-operator", "opera", "meg", "tom"] {
+            assert_eq!(check_user_name(good), Ok(()), "{good}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Threads: opened and changed, each change with an event of its own.
 
 use crate::commands::conversation::CommandContext;
-use crate::commands::lookup::{is_private, thread_for};
+use crate::commands::lookup::{find, is_private, thread_for};
 use crate::commands::participants_update::{find_identities, list_identities, participants_update};
 use crate::commands::{CommandError, CommandResult, NameOrId, NewThread, ThreadChange, message_content, names};
 use engine::access::Action;
@@ -9,13 +9,15 @@ use engine::reads::Reads as _;
 use engine::rows::ThreadField;
 use model::crypto::{chosen_key, public_space};
 use model::envelope::{Reference, Role};
-use model::{AuxKey, EventId, Kind, body};
+use model::{AuxKey, EventId, Kind, Seq, body};
 use serde_json::{Map, Value};
 use store::Batch;
 use store::views::messages::ShownContent;
 
 /// How many a direct conversation names beside its author: each is a reference of its event.
 const DIRECT_MAX: usize = 60;
+/// Messages that are pinned in one thread.
+const PINS_MAX: usize = 100;
 
 pub(super) fn open_thread(
     batch: &mut Batch<'_>,
@@ -116,6 +118,9 @@ pub(super) fn update_thread(
     // Everything is checked before anything is written.
     let mut contents = Vec::new();
     for (field, value) in &change.fields {
+        if *field == ThreadField::Pins {
+            check_pins(batch, context, seq, value)?;
+        }
         let content = Map::from_iter([(field.name().to_owned(), value.clone())]);
         contents.push((*field, body::encode(&Value::Object(content))?));
     }
@@ -136,6 +141,22 @@ pub(super) fn update_thread(
         announce_visibility(batch, context, &stamp.id, is_private)?;
     }
     Ok(CommandResult { shown: stamp.id, seq, is_new: true })
+}
+
+/// Whether what is to be pinned are messages of this thread.
+fn check_pins(batch: &Batch<'_>, context: &CommandContext<'_>, thread: Seq, pins: &Value) -> Result<(), CommandError> {
+    let pins = pins.as_array().map(Vec::as_slice).unwrap_or_default();
+    if pins.len() > PINS_MAX {
+        return Err(CommandError::TooManyPins(PINS_MAX));
+    }
+    for pin in pins {
+        let named: NameOrId = pin.as_str().unwrap_or_default().parse()?;
+        match find(batch.db(), context.no, &named, Kind::Message)? {
+            Some((_, _, meta)) if meta.subject == Some(thread) => {}
+            _ => return Err(CommandError::Unknown("message in this thread to pin")),
+        }
+    }
+    Ok(())
 }
 
 /// Says in the thread and in the audit log that others can, or cannot, see it from now on.

@@ -51,7 +51,8 @@ impl Home {
     fn act(&self, kind: CallerKind, command: UserCommand) -> (EventId, Seq) {
         let user = (kind != CallerKind::Operator).then(|| "alice".to_owned());
         let caller = Caller { kind, user, audit_name: String::new() };
-        let act = CommandRequest { space: self.space, caller, idempotency: None, command, random: [3; 32] };
+        let act =
+            CommandRequest { space: self.space, caller, idempotency: None, expected: None, command, random: [3; 32] };
         let result = self.node.ask(act).expect("a result");
         (result.shown, result.seq)
     }

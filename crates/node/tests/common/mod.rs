@@ -115,7 +115,7 @@ impl Home {
 
     pub fn by(&self, user: &str, command: UserCommand) -> CommandRequest {
         let random = *blake3::hash(user.as_bytes()).as_bytes();
-        CommandRequest { space: self.space, caller: caller(user), idempotency: None, command, random }
+        CommandRequest { space: self.space, caller: caller(user), idempotency: None, expected: None, command, random }
     }
 
     pub fn ask(&self, user: &str, command: UserCommand) -> Answer {

@@ -4,13 +4,14 @@ use super::MessageReader;
 use crate::cache::CachedMessage;
 use crate::error::QueryError;
 use crate::names::parse_name;
-use crate::paging::page_limit;
+use crate::paging::{format_cursor, page_limit, parse_cursor};
 use crate::renderer::claimed;
 use crate::shapes::Message;
-use crate::visibility::find_thread;
+use crate::visibility::{ThreadAccess, find_thread, thread_access};
 use engine::reads::Reads as _;
-use model::{AuthorNo, EventId, Kind, Seq, Stamp};
+use model::{AuthorNo, Kind, Nanos, Seq, Stamp};
 use node::commands;
+use std::fmt;
 use std::sync::Arc;
 use store::tables::TableReads;
 use store::views::messages::{self, ShownContent};
@@ -20,6 +21,9 @@ use store::views::timeline::UnreadLine;
 const PAGE_MAX: usize = 500;
 /// Messages that one request looks at while it leaves out the deleted.
 const LOOKED_AT_MAX: usize = 5000;
+
+/// Threads whose messages one request looks at for the latest of all.
+const THREADS_LOOKED_AT_MAX: usize = 200;
 
 /// What messages are rendered to for a page: JSON for programs, HTML for browsers.
 pub trait MessageFormat {
@@ -36,7 +40,40 @@ pub struct MessageRange {
     pub before: Option<String>,
     pub after: Option<String>,
     pub around: Option<String>,
+    /// Where another page ended, instead of one of these three.
+    pub cursor: Option<String>,
     pub include_deleted: bool,
+}
+
+/// Where a page ended, and in which direction to go on from there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PageEnd {
+    /// The messages before this place.
+    Before(Stamp),
+    /// The messages after this place.
+    After(Stamp),
+}
+
+impl PageEnd {
+    fn parse(text: &str) -> Result<PageEnd, QueryError> {
+        let bad = || QueryError::malformed("the cursor is not one that a list of messages gave out");
+        let (direction, stamp) = text.split_once('-').ok_or_else(bad)?;
+        let stamp = parse_cursor(Some(stamp))?.ok_or_else(bad)?;
+        match direction {
+            "before" => Ok(PageEnd::Before(stamp)),
+            "after" => Ok(PageEnd::After(stamp)),
+            _ => Err(bad()),
+        }
+    }
+}
+
+impl fmt::Display for PageEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PageEnd::Before(stamp) => write!(f, "before-{}", format_cursor(*stamp)),
+            PageEnd::After(stamp) => write!(f, "after-{}", format_cursor(*stamp)),
+        }
+    }
 }
 
 /// A page of a thread, the newest message last.
@@ -46,6 +83,10 @@ pub struct RenderedPage {
     pub thread: String,
     pub thread_seq: Seq,
     pub messages: Vec<RenderedMessage>,
+    /// Where the list goes on: to older messages from the latest or from `before`, else to newer ones.
+    pub next: Option<PageEnd>,
+    /// The other way.
+    pub previous: Option<PageEnd>,
 }
 
 /// A message of a page.
@@ -68,26 +109,69 @@ impl<V: TableReads> MessageReader<'_, V> {
         let at = |name: &Option<String>| name.as_ref().map(|name| self.stamp_of(seq, name)).transpose();
         let (before, after, around) = (at(&range.before)?, at(&range.after)?, at(&range.around)?);
         let thread = self.renderer().name(seq)?;
+        let blocked = self.blocked_authors()?;
+        let with_deleted = range.include_deleted;
+        let timeline = ThreadTimeline { reader: self, seq, thread: &thread, with_deleted, blocked, format };
+        let cursor = range.cursor.as_deref().filter(|text| !text.is_empty()).map(PageEnd::parse).transpose()?;
+        let (messages, next, previous) = match (before, after, around, cursor) {
+            (None, None, None, None) => {
+                let (messages, older) = timeline.before(Stamp::LAST, most)?;
+                (messages, older, None)
+            }
+            (Some(before), None, None, None) | (None, None, None, Some(PageEnd::Before(before))) => {
+                let (messages, older) = timeline.before(before, most)?;
+                let newer = messages.last().map_or(before.just_before(), |last| last.stamp);
+                (messages, older, Some(PageEnd::After(newer)))
+            }
+            (None, Some(after), None, None) | (None, None, None, Some(PageEnd::After(after))) => {
+                let (messages, newer) = timeline.after(after, most)?;
+                let older = messages.first().map_or(after.just_after(), |first| first.stamp);
+                (messages, newer, Some(PageEnd::Before(older)))
+            }
+            (None, None, Some(middle), None) => {
+                let (mut messages, older) = timeline.before(middle, most / 2)?;
+                let (rest, newer) = timeline.after(middle.just_before(), most - messages.len())?;
+                messages.extend(rest);
+                (messages, newer, older)
+            }
+            _ => return Err(QueryError::malformed("before, after, around and cursor exclude each other")),
+        };
+        Ok(RenderedPage { thread, thread_seq: seq, messages, next, previous })
+    }
+
+    /// The latest messages of all threads that the viewer sees, the newest last.
+    pub fn latest<F: MessageFormat>(
+        &self,
+        most: usize,
+        with_deleted: bool,
+        format: &F,
+    ) -> Result<Vec<RenderedMessage>, QueryError> {
+        let mut found: Vec<RenderedMessage> = Vec::new();
+        let from = (Nanos(u64::MAX), Seq(u64::MAX));
+        for (updated, seq) in self.db.recent_threads(self.viewer.no, from, THREADS_LOOKED_AT_MAX)? {
+            // Nothing in a thread is later than what last happened in it.
+            if found.len() >= most && found.first().is_some_and(|oldest| updated < oldest.stamp.at) {
+                break;
+            }
+            if thread_access(self.db, self.viewer, seq)? != ThreadAccess::Visible {
+                continue;
+            }
+            let thread = self.renderer().name(seq)?;
+            let blocked = self.blocked_authors()?;
+            let timeline = ThreadTimeline { reader: self, seq, thread: &thread, with_deleted, blocked, format };
+            found.extend(timeline.before(Stamp::LAST, most)?.0);
+            found.sort_by_key(|message| message.stamp);
+            found.drain(..found.len().saturating_sub(most));
+        }
+        Ok(found)
+    }
+
+    fn blocked_authors(&self) -> Result<Vec<AuthorNo>, QueryError> {
         let mut blocked = Vec::new();
         for identity in &self.viewer.blocked {
             blocked.extend(self.db.author_no(identity)?);
         }
-        let with_deleted = range.include_deleted;
-        let timeline = ThreadTimeline { reader: self, seq, thread: &thread, with_deleted, blocked, format };
-        let messages = match (before, after, around) {
-            (None, None, None) => timeline.before(Stamp::LAST, most)?,
-            (Some(before), None, None) => timeline.before(before, most)?,
-            (None, Some(after), None) => timeline.after(after, most)?,
-            (None, None, Some(middle)) => {
-                let mut found = timeline.before(middle, most / 2)?;
-                let from = Stamp { at: middle.at.minus(1), id: EventId([0xff; 16]) };
-                let rest = timeline.after(from.min(middle), most - found.len())?;
-                found.extend(rest.into_iter().filter(|message| message.stamp >= middle));
-                found
-            }
-            _ => return Err(QueryError::malformed("before, after and around exclude each other")),
-        };
-        Ok(RenderedPage { thread, thread_seq: seq, messages })
+        Ok(blocked)
     }
 
     /// Where a message of this thread stands in it.
@@ -112,44 +196,55 @@ struct ThreadTimeline<'a, V, F> {
 }
 
 impl<V: TableReads, F: MessageFormat> ThreadTimeline<'_, V, F> {
-    fn before(&self, mut to: Stamp, most: usize) -> Result<Vec<RenderedMessage>, QueryError> {
+    /// The latest messages before a place, and where older ones are found, if there are any.
+    fn before(&self, mut to: Stamp, most: usize) -> Result<(Vec<RenderedMessage>, Option<PageEnd>), QueryError> {
         let mut found: Vec<RenderedMessage> = Vec::new();
-        let mut looked_at = 0;
-        while found.len() < most && looked_at < LOOKED_AT_MAX {
-            let wanted = most - found.len();
+        let (mut looked_at, mut has_more) = (0, true);
+        // One more than is wanted tells whether there are more.
+        while found.len() <= most && looked_at < LOOKED_AT_MAX {
+            let wanted = most + 1 - found.len();
             let chunk =
                 self.reader.db.lines_before(self.seq, to, wanted, |line| Ok((line.stamp(), self.message(&line)?)));
             let chunk = chunk.map_err(|error: QueryError| error)?;
-            let Some((first, _)) = chunk.first() else { break };
-            to = *first;
+            has_more = chunk.len() == wanted;
+            to = chunk.first().map_or(to, |(first, _)| *first);
             looked_at += chunk.len();
-            let is_last = chunk.len() < wanted;
             found.splice(0..0, chunk.into_iter().filter_map(|(_, message)| message));
-            if is_last {
+            if !has_more {
                 break;
             }
         }
-        Ok(found)
+        if found.len() > most {
+            found.drain(..found.len() - most);
+            to = found.first().map_or(to, |first| first.stamp);
+            has_more = true;
+        }
+        Ok((found, has_more.then_some(PageEnd::Before(to))))
     }
 
-    fn after(&self, mut from: Stamp, most: usize) -> Result<Vec<RenderedMessage>, QueryError> {
+    /// The first messages after a place, and where newer ones are found, if there are any.
+    fn after(&self, mut from: Stamp, most: usize) -> Result<(Vec<RenderedMessage>, Option<PageEnd>), QueryError> {
         let mut found: Vec<RenderedMessage> = Vec::new();
-        let mut looked_at = 0;
-        while found.len() < most && looked_at < LOOKED_AT_MAX {
-            let wanted = most - found.len();
+        let (mut looked_at, mut has_more) = (0, true);
+        while found.len() <= most && looked_at < LOOKED_AT_MAX {
+            let wanted = most + 1 - found.len();
             let chunk =
                 self.reader.db.lines_after(self.seq, from, wanted, |line| Ok((line.stamp(), self.message(&line)?)));
             let chunk = chunk.map_err(|error: QueryError| error)?;
-            let Some((last, _)) = chunk.last() else { break };
-            from = *last;
+            has_more = chunk.len() == wanted;
+            from = chunk.last().map_or(from, |(last, _)| *last);
             looked_at += chunk.len();
-            let is_last = chunk.len() < wanted;
             found.extend(chunk.into_iter().filter_map(|(_, message)| message));
-            if is_last {
+            if !has_more {
                 break;
             }
         }
-        Ok(found)
+        if found.len() > most {
+            found.truncate(most);
+            from = found.last().map_or(from, |last| last.stamp);
+            has_more = true;
+        }
+        Ok((found, has_more.then_some(PageEnd::After(from))))
     }
 
     /// A message of a page, rendered now or before; none if it is not wanted.

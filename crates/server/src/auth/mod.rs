@@ -81,7 +81,9 @@ pub(crate) async fn authenticate(
 impl Authentication {
     async fn answer(&self, rule: &RouteRule, request: Request, next: Next) -> Response {
         let timeout = Duration::from_secs(self.state.options.limits.request_seconds);
-        match admit(&self.state, rule, &request) {
+        let query = request.uri().query().unwrap_or_default();
+        let admitted = admit(&self.state, rule, &request).and_then(|context| rule.check_query(query).map(|()| context));
+        match admitted {
             Ok(context) => {
                 let timed = tokio::time::timeout(rule.timeout.unwrap_or(timeout), run_handler(context, request, next));
                 let slow = || Problem::slow("the request was not read and answered in time").into_response();
@@ -149,6 +151,7 @@ fn admit(state: &SharedState, rule: &RouteRule, request: &Request) -> Result<Req
                 account: [0; 8],
                 action,
                 idempotency: None,
+                expected: None,
                 session: None,
                 via,
             }),
@@ -164,8 +167,16 @@ fn admit(state: &SharedState, rule: &RouteRule, request: &Request) -> Result<Req
     let space = proven.space.map_or_else(|| space_for_operator(state, headers), |space| Ok(Some(space)))?;
     let space = sessions::space_in_path(state, request, space, proven.kind == CallerKind::Operator)?;
     let caller = Caller { kind: proven.kind, user, audit_name: proven.audit_name };
-    let context =
-        RequestContext { space, caller, account: proven.account, action, idempotency: None, session: None, via };
+    let context = RequestContext {
+        space,
+        caller,
+        account: proven.account,
+        action,
+        idempotency: None,
+        expected: None,
+        session: None,
+        via,
+    };
     match decide(&presumed(&context), action, &Facts::default()) {
         Decision::Allow => Ok(context),
         denied => Err(denied.into()),

@@ -122,6 +122,7 @@ pub(super) fn prove(
         account,
         action,
         idempotency: None,
+        expected: None,
         session: Some(page_session),
         via,
     }))

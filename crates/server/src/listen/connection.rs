@@ -1,11 +1,14 @@
 //! One connection: which HTTP it speaks, under TLS or in the clear, and its limits.
 
 use super::activity::{ActivityBody, ActivitySocket, ConnectionActivity};
+use super::heads::{HeadBytes, WatchedStream};
 use crate::options::Limits;
 use crate::tls::Tls;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
+use axum::response::IntoResponse as _;
+use http::header::CONNECTION;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -123,14 +126,24 @@ struct Exchange<'a> {
 impl Exchange<'_> {
     async fn run<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self, stream: S, is_http2: bool) -> Ended {
         let Exchange { protocols, peer, activity, router, mut ending } = self;
-        let stream = TokioIo::new(stream);
+        // The heads of HTTP/2 cannot be ambiguous in these ways.
+        let head = HeadBytes::new(if is_http2 { 0 } else { HEAD_BYTES_MAX });
+        let stream = TokioIo::new(WatchedStream { stream, head: head.clone() });
         let service = service_fn(move |request: http::Request<Incoming>| {
             activity.note_request();
-            let activity = activity.clone();
+            let (activity, head) = (activity.clone(), head.clone());
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(ConnectInfo(peer));
+            let checked = head.check(&request);
             let answer = router.clone().oneshot(request);
-            async move { answer.await.map(|answer| answer.map(|body| ActivityBody::new(body, activity))) }
+            async move {
+                let answer = match checked {
+                    Ok(()) => answer.await,
+                    Err(problem) => Ok(([(CONNECTION, "close")], problem).into_response()),
+                };
+                head.begin();
+                answer.map(|answer| answer.map(|body| ActivityBody::new(body, activity)))
+            }
         });
         let service = TowerToHyperService::new(service);
         if is_http2 {

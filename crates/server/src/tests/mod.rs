@@ -15,7 +15,7 @@ use crate::state::ServerState;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
 use engine::access::KeyRole;
-use http::{Method, Request, StatusCode};
+use http::{HeaderMap, Method, Request, StatusCode};
 use model::{Nanos, SpaceId};
 use node::commands::accounts::{AccountCommand, AccountRequest, NewSession};
 use node::commands::{AdminCommand, AdminRequest, AdminResult};
@@ -66,7 +66,15 @@ pub const OPERATOR: &str = "a token for tests";
 pub struct Answer {
     pub status: StatusCode,
     pub media: String,
+    pub headers: HeaderMap,
     pub body: Value,
+}
+
+impl Answer {
+    /// A header, as text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
 }
 
 impl TestServer {
@@ -125,12 +133,25 @@ impl TestServer {
         let response = self.router().oneshot(request).await.expect("an answer");
         let status = response.status();
         let media = response.headers().get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let media = media.to_owned();
+        let (media, headers) = (media.to_owned(), response.headers().clone());
         if media.starts_with("text/event-stream") {
-            return Answer { status, media, body: Value::Null };
+            return Answer { status, media, headers, body: Value::Null };
         }
         let bytes = axum::body::to_bytes(response.into_body(), 1 << 24).await.expect("a body");
-        Answer { status, media, body: serde_json::from_slice(&bytes).unwrap_or(Value::Null) }
+        Answer { status, media, headers, body: serde_json::from_slice(&bytes).unwrap_or(Value::Null) }
+    }
+
+    /// The same with one more header.
+    pub async fn by_with(
+        &self,
+        user: &str,
+        method: &str,
+        path: &str,
+        header: (&str, &str),
+        body: Option<Value>,
+    ) -> Answer {
+        let headers = [("x-api-key", self.backend.as_str()), ("x-user-id", user), header];
+        self.send(method, path, &headers, body.as_ref()).await
     }
 
     /// Asks with the backend key for a user.

@@ -174,7 +174,8 @@ impl Trial {
     fn act(&self, command: UserCommand) -> model::EventId {
         let kind = CallerKind::Key(KeyRole::Backend);
         let caller = Caller { kind, user: Some("alice".to_owned()), audit_name: String::new() };
-        let request = CommandRequest { space: self.space, caller, idempotency: None, command, random: [3; 32] };
+        let request =
+            CommandRequest { space: self.space, caller, idempotency: None, expected: None, command, random: [3; 32] };
         self.node.ask(request).expect("done").shown
     }
 

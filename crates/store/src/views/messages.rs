@@ -255,8 +255,15 @@ impl<V: TableReads> Db<V> {
     }
 
     /// The answers to an event in its space, in order.
-    pub fn answers(&self, space: SpaceNo, target: &EventId, most: usize) -> StoreResult<Vec<(Stamp, Seq)>> {
-        stamped(self.tables.replies().range(ReplyKey::of_target(space, *target))?.take(most))
+    pub fn answers(
+        &self,
+        space: SpaceNo,
+        target: &EventId,
+        after: Stamp,
+        most: usize,
+    ) -> StoreResult<Vec<(Stamp, Seq)>> {
+        let key = |stamp| ReplyKey::new(space, *target, stamp);
+        Self::after(self.tables.replies(), key(after), key(Stamp::LAST), most)
     }
 
     /// The messages of a space that mention somebody before a stamp, newest first.

@@ -152,9 +152,18 @@ impl<V: TableReads> Db<V> {
         Ok(found)
     }
 
-    /// How many threads a space lists.
-    pub fn thread_count(&self, space: SpaceNo) -> StoreResult<u64> {
-        Ok(self.tables.recent().range(RecentKey::of_space(space))?.count() as u64)
+    /// How many threads a space lists, and how many messages are in them.
+    pub fn thread_and_message_count(&self, space: SpaceNo) -> StoreResult<(u64, u64)> {
+        let (mut threads, mut messages) = (0, 0);
+        for thread in self.tables.recent().range(RecentKey::of_space(space))? {
+            let thread = thread?.key().thread();
+            threads += 1;
+            let all = ArrivalsKey::new(thread, 0)..=ArrivalsKey::new(thread, u64::MAX);
+            for block in self.tables.arrivals().range(all)? {
+                messages += Arrival::read_block(block?.value()?)?.len() as u64;
+            }
+        }
+        Ok((threads, messages))
     }
 
     /// How many messages of others were applied here after a journal number, counted up to [`UNREAD_MAX`].

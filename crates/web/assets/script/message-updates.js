@@ -33,7 +33,7 @@ export function addMessage(message) {
   const newest = newestEventId();
   const newestTime = newest && byId(`m-${newest}`).querySelector("time").dateTime;
   // An event that waited for something may be older than what is shown.
-  const isLate = newestTime && message.ts / 1e6 < Date.parse(newestTime);
+  const isLate = newestTime && Date.parse(message.created_at) < Date.parse(newestTime);
   return isLate ? insertLateMessages() : fetchNewMessages();
 }
 

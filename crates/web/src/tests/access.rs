@@ -126,8 +126,12 @@ fn body(method: &str, path: &str) -> Option<Value> {
         ("PUT", "/admin/users/{user}" | "/admin/identities/{identity}") => Some(json!({ "role": "none" })),
         ("PUT", "/v1/threads/{thread}/read") => Some(json!({ "message": "m1" })),
         ("POST", path) if path.ends_with("/reactions") => Some(json!({ "reaction": "x" })),
+        ("POST", "/v1/bulk/messages") => Some(json!({ "messages": [] })),
+        ("POST", "/backend/v1/sign") => Some(json!({ "userId": "alice" })),
         ("POST", path) if path.ends_with("/messages") => Some(json!({ "body": "x" })),
-        ("PUT", path) if path.ends_with("/messages/{id}") => Some(json!({ "body": "x" })),
+        ("PUT", path) if path.ends_with("/messages/{id}") || path.ends_with("/{message_key}") => {
+            Some(json!({ "body": "x" }))
+        }
         ("POST" | "PUT", _) => Some(json!({})),
         _ => None,
     }
@@ -157,8 +161,10 @@ async fn every_route_for_every_principal() {
             }
             let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
             let filled = path.replace("{thread}", "t1").replace("{id}", "m1").replace("{identity}", "alice");
+            let filled = filled.replace("{thread_key}", "t1").replace("{message_key}", "m1");
             // A list of messages names its thread.
-            let filled = if *path == "/v1/messages" { format!("{filled}?thread=t1") } else { filled };
+            let is_list = *path == "/v1/messages" && *method == Method::GET;
+            let filled = if is_list { format!("{filled}?thread=t1") } else { filled };
             let filled = filled.replace("{user}", "temp").replace("{name}", "forbidden");
             let filled = if path.starts_with("/s/") { filled.replace("{space}", "home") } else { filled };
             let filled = filled.replace("{space}", "nowhere").replace("{number}", "0");

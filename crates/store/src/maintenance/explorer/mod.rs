@@ -47,9 +47,9 @@ pub struct ExplorerRow {
 /// Why a text is no place to list from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadExplorerKey {
-    /// No key begins like this.
-    #[error("no key begins with this prefix")]
-    Prefix,
+    /// Rows of this kind are told apart by space only one by one.
+    #[error("rows of this kind cannot be listed for one space: name more of the key, or ask the operator")]
+    OfManySpaces,
     /// The cursor is not a key of this list.
     #[error("the cursor is not a key that this list gave out")]
     Cursor,
@@ -66,7 +66,10 @@ impl<V: TableReads> Db<V> {
     ) -> StoreResult<Result<ExplorerPage, BadExplorerKey>> {
         let fitting: Vec<&Family> = FAMILIES.iter().filter(|family| pattern::may_begin(family.parts, prefix)).collect();
         if fitting.is_empty() {
-            return Ok(Err(BadExplorerKey::Prefix));
+            return Ok(Ok(ExplorerPage::default()));
+        }
+        if only.is_some() && !prefix.is_empty() && self.is_of_many_spaces(&fitting, prefix, only)? {
+            return Ok(Err(BadExplorerKey::OfManySpaces));
         }
         let mut after = None;
         let mut first = 0;
@@ -92,6 +95,21 @@ impl<V: TableReads> Db<V> {
             }
         }
         Ok(Ok(page))
+    }
+
+    /// Whether nothing that begins with a prefix can be listed for one space, because nothing says whose it is.
+    fn is_of_many_spaces(&self, fitting: &[&Family], prefix: &str, only: Option<&SpaceId>) -> StoreResult<bool> {
+        let mut is_so = false;
+        for family in fitting {
+            match pattern::span(family.parts, prefix, self, only)? {
+                _ if family.table == families::ExplorerTable::Journal => return Ok(false),
+                // Of their space, or of one that they are told nothing about.
+                Some(span) if span.is_of_space.is_some() => return Ok(false),
+                Some(_) => is_so = true,
+                None => {}
+            }
+        }
+        Ok(is_so)
     }
 
     /// The row under a key; of one space, or of the whole node.
@@ -131,7 +149,7 @@ impl<V: TableReads> Db<V> {
             (families::ExplorerTable::Registers, None) if low[..4] != span.to[..4] => {
                 return self.registers_of_all(family, prefix, after, most);
             }
-            (_, Some(_)) if !span.is_of_space => return Ok(Vec::new()),
+            (_, Some(_)) if span.is_of_space != Some(true) => return Ok(Vec::new()),
             (_, Some(_) | None) => {}
         }
         if let Some(after) = after {

@@ -50,8 +50,8 @@ pub(super) struct KeyRange {
     pub(super) from: Bound<Vec<u8>>,
     /// The last key, which is in it.
     pub(super) to: Vec<u8>,
-    /// Whether everything in it is of the one space that was asked for.
-    pub(super) is_of_space: bool,
+    /// Whether everything in it is of the one space that was asked for; none if the prefix does not say.
+    pub(super) is_of_space: Option<bool>,
 }
 
 const DIGITS: usize = 20;
@@ -253,7 +253,7 @@ pub(super) fn span(
             }
         }
     }
-    Ok(Some(KeyRange { from: Bound::Included(low), to: high, is_of_space: is_of_space.unwrap_or(false) }))
+    Ok(Some(KeyRange { from: Bound::Included(low), to: high, is_of_space }))
 }
 
 fn is_space(part: KeyPart) -> bool {

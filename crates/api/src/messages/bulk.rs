@@ -1,0 +1,84 @@
+//! Many messages in one request, with one answer for each.
+//!
+//! They are handed to the writer in their order and share its commits. Each is checked, limited and answered as if it had
+//! come alone, so that one that is refused keeps no other from being posted.
+
+use super::{MessageBody, post};
+use axum::Json;
+use axum::extract::State;
+use futures_util::future::join_all;
+use http::{HeaderMap, StatusCode};
+use queries::shapes::Message;
+use serde::{Deserialize, Serialize};
+use server::context::RequestContext;
+use server::extract::RequestBody;
+use server::input::json;
+use server::problem::Problem;
+use server::state::SharedState;
+use utoipa::ToSchema;
+
+/// Messages in one request.
+const MESSAGES_MAX: usize = 500;
+
+/// Messages to post.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BulkBody {
+    /// In the order in which they are to be posted.
+    #[schema(min_items = 1, max_items = 500)]
+    messages: Vec<MessageBody>,
+}
+
+/// What became of one message.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BulkResult {
+    /// The status that it would have had alone: 201 if it is new, 200 if it was there already.
+    status: u16,
+    /// The message, if it is there.
+    message: Option<Message>,
+    /// Why it is not.
+    problem: Option<Problem>,
+}
+
+/// What became of each message, in the order of the request.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BulkResults {
+    results: Vec<BulkResult>,
+}
+
+pub(crate) async fn create(
+    State(state): State<SharedState>,
+    context: RequestContext,
+    headers: HeaderMap,
+    RequestBody(body): RequestBody,
+) -> Result<Json<BulkResults>, Problem> {
+    // Whoever may not write at all is told so once.
+    context.read_as(&*state.node.snapshot()?, state.node.now())?;
+    let BulkBody { messages } = json(&headers, &body)?;
+    if messages.is_empty() || messages.len() > MESSAGES_MAX {
+        return Err(Problem::over_limit(format!("a request posts 1 to {MESSAGES_MAX} messages")));
+    }
+    // Every future hands its message over when it is first looked at, which is done in order.
+    let posts = messages.into_iter().enumerate();
+    let posts = posts.map(|(number, sent)| post_counted(&state, context.part(number as u64), sent, number > 0));
+    let results = join_all(posts).await.into_iter().map(|result| match result {
+        Ok((status, message)) => BulkResult { status: status.as_u16(), message: Some(message), problem: None },
+        Err(problem) => BulkResult { status: problem.status, message: None, problem: Some(problem) },
+    });
+    Ok(Json(BulkResults { results: results.collect() }))
+}
+
+async fn post_counted(
+    state: &SharedState,
+    context: RequestContext,
+    mut sent: MessageBody,
+    is_counted: bool,
+) -> Result<(StatusCode, Message), Problem> {
+    let context = context.acting_for(sent.author.take())?;
+    if is_counted {
+        // The request itself was counted as one.
+        state.rate_limiters.count_again(&context)?;
+    }
+    let (result, message) = post(state, context, None, sent).await?;
+    Ok((if result.is_new { StatusCode::CREATED } else { StatusCode::OK }, message))
+}

@@ -1,0 +1,375 @@
+//! What holds for every route: times and ids as text, one way of paging, conditional requests, unknown parameters.
+
+use super::Home;
+use serde_json::{Value, json};
+
+/// A node with a thread of so many messages, `m0` the first.
+async fn with_messages(count: usize) -> Home {
+    let home = Home::new();
+    let messages: Vec<Value> =
+        (0..count).map(|number| json!({ "id": format!("m{number}"), "thread": "t", "body": number })).collect();
+    let posted = home.by("alice", "POST", "/v1/bulk/messages", Some(json!({ "messages": messages }))).await;
+    assert_eq!(posted.status, 200, "{posted:?}");
+    home
+}
+
+fn ids(page: &Value, list: &str) -> Vec<String> {
+    let list = page[list].as_array().unwrap_or_else(|| panic!("no list: {page}"));
+    list.iter().map(|one| one["id"].as_str().expect("an id").to_owned()).collect()
+}
+
+fn is_time(value: &Value) -> bool {
+    let shape = |text: &str| text.len() == 30 && text.as_bytes()[10] == b'T' && text.ends_with('Z');
+    value.as_str().is_some_and(shape)
+}
+
+#[tokio::test]
+async fn every_time_is_given_as_rfc_3339_and_every_number_of_something_as_text() {
+    let home = with_messages(1).await;
+    let operator = [("authorization", &*format!("Bearer op_{}", server::test_support::OPERATOR)), ("x-space", "home")];
+    home.by("alice", "POST", "/v1/reports", Some(json!({ "message": "m0", "reason": "x" }))).await;
+    home.send("POST", "/admin/jobs", &operator, Some(&json!({ "work": "retain" }))).await;
+    home.send("POST", "/admin/signing-keys", &operator, None).await;
+    let mut seen = 0;
+    for path in [
+        "/v1/messages/m0",
+        "/v1/threads/t",
+        "/admin/jobs",
+        "/admin/reports",
+        "/admin/audit",
+        "/admin/users",
+        "/admin/api-keys",
+        "/admin/signing-keys",
+        "/admin/users/alice/export",
+        "/admin/retention",
+    ] {
+        let answer = home.send("GET", path, &operator, None).await;
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+        let mut left = vec![answer.body];
+        while let Some(value) = left.pop() {
+            for (name, inner) in value.as_object().into_iter().flatten() {
+                if name.ends_with("_at") || name == "since" {
+                    assert!(inner.is_null() || is_time(inner), "{path} {name}: {inner}");
+                    seen += usize::from(!inner.is_null());
+                }
+                assert!(
+                    !["number", "job", "position", "id"].contains(&name.as_str()) || inner.is_string(),
+                    "{path} {name}"
+                );
+                // Unix nanoseconds are for clients of ProgressDB, and for them only.
+                let is_shape = ["/v1/messages/m0", "/v1/threads/t"].contains(&path);
+                assert!(is_shape || !(name.ends_with("_ts") || name == "ts"), "{path} {name}");
+                left.push(inner.clone());
+            }
+            left.extend(value.as_array().into_iter().flatten().cloned());
+        }
+    }
+    assert!(seen > 12, "{seen}");
+    let message = home.by("alice", "GET", "/v1/messages/m0", None).await.body;
+    let edited = home.by("alice", "PUT", "/v1/messages/m0", Some(json!({ "body": 2 }))).await.body;
+    assert_eq!(edited["created_at"], message["created_at"]);
+    assert!(edited["updated_at"].as_str() > message["updated_at"].as_str(), "{edited}");
+    // Whatever was read can be sent back.
+    assert_eq!(home.by("alice", "PUT", "/v1/messages/m0", Some(edited)).await.status, 200);
+    let thread = home.by("alice", "GET", "/v1/threads/t", None).await.body;
+    assert_eq!(home.by("alice", "PUT", "/v1/threads/t", Some(thread)).await.status, 200);
+}
+
+#[tokio::test]
+async fn messages_are_paged_in_both_directions() {
+    let home = with_messages(7).await;
+    let page = |query: String| {
+        let home = &home;
+        async move { home.by("alice", "GET", &format!("/v1/threads/t/messages?limit=3{query}"), None).await.body }
+    };
+    let latest = page(String::new()).await;
+    assert_eq!(
+        (ids(&latest, "messages"), &latest["previous"]),
+        (vec!["m4".into(), "m5".into(), "m6".into()], &Value::Null)
+    );
+    let cursor =
+        |page: &Value, way: &str| format!("&cursor={}", page[way].as_str().unwrap_or_else(|| panic!("{page}")));
+    let older = page(cursor(&latest, "next")).await;
+    assert_eq!(ids(&older, "messages"), ["m1", "m2", "m3"]);
+    let oldest = page(cursor(&older, "next")).await;
+    assert_eq!((ids(&oldest, "messages"), &oldest["next"]), (vec!["m0".into()], &Value::Null));
+    let back = page(cursor(&oldest, "previous")).await;
+    assert_eq!(ids(&back, "messages"), ["m1", "m2", "m3"]);
+    // What came forwards goes on forwards.
+    let forward = page(cursor(&back, "next")).await;
+    assert_eq!(
+        (ids(&forward, "messages"), &forward["next"]),
+        (vec!["m4".into(), "m5".into(), "m6".into()], &Value::Null)
+    );
+    let after = page("&after=m2".to_owned()).await;
+    assert_eq!(ids(&after, "messages"), ["m3", "m4", "m5"]);
+    assert_eq!(ids(&page(cursor(&after, "next")).await, "messages"), ["m6"]);
+    assert_eq!(ids(&page(cursor(&after, "previous")).await, "messages"), ["m0", "m1", "m2"]);
+    let before = page("&before=m3".to_owned()).await;
+    assert_eq!(
+        (ids(&before, "messages"), &before["next"]),
+        (vec!["m0".into(), "m1".into(), "m2".into()], &Value::Null)
+    );
+    assert_eq!(ids(&page(cursor(&before, "previous")).await, "messages"), ["m3", "m4", "m5"]);
+    let around = page("&around=m3".to_owned()).await;
+    assert_eq!(ids(&around, "messages"), ["m2", "m3", "m4"]);
+    assert_eq!(ids(&page(cursor(&around, "next")).await, "messages"), ["m5", "m6"]);
+    assert_eq!(ids(&page(cursor(&around, "previous")).await, "messages"), ["m0", "m1"]);
+    let none = page("&after=m6".to_owned()).await;
+    assert_eq!((ids(&none, "messages").len(), &none["next"]), (0, &Value::Null));
+    assert_eq!(ids(&page(cursor(&none, "previous")).await, "messages"), ["m4", "m5", "m6"], "and the one itself");
+    for wrong in ["&cursor=before-1", "&cursor=sideways-1-00000000000000000000000000000000", "&before=m1&cursor=x"] {
+        let refused = home.by("alice", "GET", &format!("/v1/threads/t/messages?limit=3{wrong}"), None).await;
+        assert_eq!(refused.status, 400, "{wrong}: {refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_ends_at_the_end_says_so_and_deleted_messages_do_not_count() {
+    let home = with_messages(4).await;
+    assert_eq!(home.by("alice", "DELETE", "/v1/messages/m0", None).await.status, 204);
+    let page = home.by("alice", "GET", "/v1/threads/t/messages?limit=3", None).await.body;
+    assert_eq!((ids(&page, "messages"), &page["next"]), (vec!["m1".into(), "m2".into(), "m3".into()], &Value::Null));
+    let page = home.by("alice", "GET", "/v1/threads/t/messages?limit=3&include_deleted=true", None).await.body;
+    assert!(page["next"].is_string());
+}
+
+/// Reads a list to its end by `next`, two at a time.
+async fn read_all(home: &Home, headers: &[(&str, &str)], path: &str, list: &str) -> Vec<Value> {
+    let (mut found, mut cursor) = (Vec::new(), String::new());
+    for _ in 0..20 {
+        let page = home.send("GET", &format!("{path}?limit=2{cursor}"), headers, None).await;
+        assert_eq!(page.status, 200, "{path}: {page:?}");
+        let rows = page.body[list].as_array().unwrap_or_else(|| panic!("{path}: {page:?}")).clone();
+        assert!(rows.len() <= 2, "{path}");
+        found.extend(rows);
+        match page.body["next"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return found,
+        }
+    }
+    panic!("{path} has no end");
+}
+
+#[tokio::test]
+async fn every_list_is_paged_by_limit_cursor_and_next() {
+    let home = with_messages(1).await;
+    let operator = [("authorization", &*format!("Bearer op_{}", server::test_support::OPERATOR)), ("x-space", "home")];
+    for number in 0..5 {
+        let posted = json!({ "thread": format!("t{number}"), "body": "x", "reply_to": "m0", "mentions": ["alice"] });
+        assert_eq!(home.by(&format!("u{number}"), "POST", "/v1/messages", Some(posted)).await.status, 201);
+        home.by("alice", "PUT", "/v1/messages/m0", Some(json!({ "body": number }))).await;
+        home.by("alice", "POST", "/v1/reports", Some(json!({ "message": "m0", "reason": "x" }))).await;
+        let work = json!({ "work": "retain" });
+        let begun = home.send("POST", "/admin/jobs", &operator, Some(&work)).await;
+        assert_eq!(begun.header("location"), Some(&*format!("/admin/jobs/{}", begun.body["job"].as_str().unwrap())));
+    }
+    let as_alice = [("x-api-key", home.backend.as_str()), ("x-user-id", "alice")];
+    for (path, list, count) in [
+        ("/v1/threads", "threads", 6),
+        ("/v1/messages/m0/replies", "messages", 5),
+        ("/v1/threads/t/messages/m0/replies", "messages", 5),
+        ("/v1/messages/m0/versions", "versions", 6),
+        ("/v1/mentions", "messages", 5),
+        ("/v1/export", "events", 7),
+    ] {
+        assert_eq!(read_all(&home, &as_alice, path, list).await.len(), count, "{path}");
+    }
+    for (path, list, least) in
+        [("/admin/users", "users", 6), ("/admin/audit", "entries", 5), ("/admin/threads", "threads", 6)]
+    {
+        let all = read_all(&home, &operator, path, list).await;
+        let distinct: std::collections::BTreeSet<String> = all.iter().map(Value::to_string).collect();
+        assert!(all.len() >= least && distinct.len() == all.len(), "{path}: {all:?}");
+    }
+    let reports = read_all(&home, &operator, "/admin/reports", "reports").await;
+    let jobs = read_all(&home, &operator, "/admin/jobs", "jobs").await;
+    assert!(!reports.is_empty() && !jobs.is_empty(), "{reports:?} {jobs:?}");
+}
+
+#[tokio::test]
+async fn what_nobody_changed_is_not_sent_again() {
+    let home = with_messages(2).await;
+    for path in
+        ["/v1/threads/t", "/v1/messages/m0", "/v1/threads", "/v1/threads/t/messages", "/v1/openapi.json", "/docs"]
+    {
+        let first = home.by("alice", "GET", path, None).await;
+        let tag = first.header("etag").unwrap_or_else(|| panic!("{path}: {first:?}")).to_owned();
+        let again = home.by_with("alice", "GET", path, ("if-none-match", &tag), None).await;
+        assert_eq!(
+            (again.status.as_u16(), again.header("etag"), &again.body),
+            (304, Some(&*tag), &Value::Null),
+            "{path}"
+        );
+        let other = home.by_with("alice", "GET", path, ("if-none-match", "\"other\""), None).await;
+        assert_eq!((other.status.as_u16(), other.body), (200, first.body), "{path}");
+    }
+    let cached = |path: &'static str| {
+        let home = &home;
+        async move { home.by("alice", "GET", path, None).await.header("cache-control").map(str::to_owned) }
+    };
+    assert_eq!(cached("/v1/threads").await.as_deref(), Some("private, no-cache"));
+    assert_eq!(cached("/docs").await.as_deref(), Some("public, max-age=3600"));
+    assert_eq!(cached("/problems/not-found").await.as_deref(), Some("public, max-age=3600"));
+    assert_eq!(cached("/v1/threads/nothing").await.as_deref(), Some("no-store"));
+    // A reaction changes what is shown of a message.
+    let tag = home.by("alice", "GET", "/v1/messages/m0", None).await.header("etag").expect("a tag").to_owned();
+    home.by("bob", "POST", "/v1/messages/m0/reactions", Some(json!({ "reaction": "+1" }))).await;
+    assert_eq!(home.by_with("alice", "GET", "/v1/messages/m0", ("if-none-match", &tag), None).await.status, 200);
+    // Whoever may not read it is not told that it is the same.
+    let nobody = home.send("GET", "/v1/messages/m0", &[("if-none-match", "*")], None).await;
+    assert_eq!(nobody.status, 401);
+}
+
+#[tokio::test]
+async fn what_somebody_else_changed_is_not_overwritten() {
+    let home = with_messages(2).await;
+    for (path, change) in [
+        ("/v1/threads/t", json!({ "title": "a title" })),
+        ("/v1/messages/m0", json!({ "body": "changed" })),
+        ("/v1/threads/t/messages/m1", json!({ "body": "changed" })),
+    ] {
+        let seen = home.by("alice", "GET", path, None).await.header("etag").expect("a tag").to_owned();
+        let first = home.by_with("alice", "PUT", path, ("if-match", &seen), Some(change.clone())).await;
+        assert_eq!(first.status, 200, "{path}: {first:?}");
+        let second = home.by_with("alice", "PUT", path, ("if-match", &seen), Some(change.clone())).await;
+        assert_eq!((second.status.as_u16(), &second.body["type"]), (412, &json!("/problems/precondition")), "{path}");
+        let gone = home.by_with("alice", "DELETE", path, ("if-match", &seen), None).await;
+        assert_eq!(gone.status, 412, "{path}");
+        let any = home.by_with("alice", "PUT", path, ("if-match", "*"), Some(change)).await;
+        assert_eq!(any.status, 200, "{path}: {any:?}");
+    }
+    let seen = home.by("alice", "GET", "/v1/messages/m1", None).await.header("etag").expect("a tag").to_owned();
+    assert_eq!(home.by_with("alice", "DELETE", "/v1/messages/m1", ("if-match", &seen), None).await.status, 204);
+    let none = home.by_with("alice", "PUT", "/v1/messages/no", ("if-match", "*"), Some(json!({ "body": 1 }))).await;
+    assert_eq!(none.status, 404);
+    let elsewhere = home.by_with("alice", "POST", "/v1/messages", ("if-match", "*"), Some(json!({ "body": 1 }))).await;
+    assert_eq!(elsewhere.status, 412, "{elsewhere:?}");
+}
+
+#[tokio::test]
+async fn a_change_under_a_condition_can_be_repeated() {
+    let home = with_messages(1).await;
+    let seen = home.by("alice", "GET", "/v1/messages/m0", None).await.header("etag").expect("a tag").to_owned();
+    let headers =
+        [("x-api-key", home.backend.as_str()), ("x-user-id", "alice"), ("if-match", &seen), ("idempotency-key", "one")];
+    for _ in 0..2 {
+        let changed = home.send("PUT", "/v1/messages/m0", &headers, Some(&json!({ "body": "new" }))).await;
+        assert_eq!((changed.status.as_u16(), &changed.body["version"]), (200, &json!(2)), "{changed:?}");
+    }
+}
+
+#[tokio::test]
+async fn of_two_changes_to_the_same_version_one_is_done() {
+    let home = with_messages(1).await;
+    let seen = home.by("alice", "GET", "/v1/messages/m0", None).await.header("etag").expect("a tag").to_owned();
+    let change = |number: u32| {
+        let (home, seen) = (&home, seen.as_str());
+        let body = Some(json!({ "body": number }));
+        async move { home.by_with("alice", "PUT", "/v1/messages/m0", ("if-match", seen), body).await.status.as_u16() }
+    };
+    let mut answers = futures_util::future::join_all((0..8).map(change)).await;
+    answers.sort_unstable();
+    assert_eq!(answers, [200, 412, 412, 412, 412, 412, 412, 412]);
+}
+
+#[tokio::test]
+async fn unknown_parameters_are_named() {
+    let home = with_messages(1).await;
+    for (path, named) in [
+        ("/v1/threads?limt=3", "limt"),
+        ("/v1/threads/t/messages?limit=3&page=2", "page"),
+        ("/v1/messages/m0?x", "x"),
+        ("/healthz?deep=1", "deep"),
+    ] {
+        let refused = home.by("alice", "GET", path, None).await;
+        assert_eq!(refused.status, 400, "{path}: {refused:?}");
+        assert!(
+            refused.body["detail"].as_str().is_some_and(|detail| detail.contains(&format!("{named:?}"))),
+            "{refused:?}"
+        );
+    }
+    assert_eq!(home.by("alice", "GET", "/frontend/v1/threads?anything=1", None).await.status, 200, "for ProgressDB");
+    assert_eq!(home.send("GET", "/v1/threads?limt=3", &[], None).await.status, 401, "nobody is told what a path takes");
+}
+
+#[tokio::test]
+async fn what_is_new_says_where_it_is() {
+    let home = Home::new();
+    for (path, body) in [
+        ("/v1/threads", json!({ "id": "t", "title": "x" })),
+        ("/v1/messages", json!({ "id": "m", "thread": "t", "body": 1 })),
+        ("/v1/threads/t/messages", json!({ "body": 2 })),
+    ] {
+        let made = home.by("alice", "POST", path, Some(body.clone())).await;
+        assert_eq!(made.status, 201);
+        let place = made.header("location").unwrap_or_else(|| panic!("{path}")).to_owned();
+        let found = home.by("alice", "GET", &place, None).await.body;
+        assert_eq!(found["id"], made.body["id"], "{path} {place}");
+    }
+}
+
+#[tokio::test]
+async fn answers_are_compressed_for_those_who_ask() {
+    let home = with_messages(20).await;
+    let plain = home.by("alice", "GET", "/v1/threads/t/messages", None).await;
+    let packed = home.by_with("alice", "GET", "/v1/threads/t/messages", ("accept-encoding", "gzip"), None).await;
+    assert_eq!((plain.header("content-encoding"), packed.header("content-encoding")), (None, Some("gzip")));
+    assert_eq!(plain.header("etag"), packed.header("etag"));
+}
+
+#[tokio::test]
+async fn many_messages_are_posted_at_once_each_with_its_answer() {
+    let home = Home::new();
+    let body = json!({ "messages": [
+        { "id": "a", "thread": "t", "body": 1, "role": "assistant" },
+        { "thread": "t", "body": 2, "author": "bob" },
+        { "thread": "t", "body": 3, "reply_to": "nothing" },
+        { "id": "a", "thread": "t", "body": 1, "role": "assistant" },
+        { "id": "a", "thread": "t", "body": "another" },
+        { "thread": "t", "body": 4, "role": "x".repeat(65) },
+    ] });
+    let posted = home.by("alice", "POST", "/v1/bulk/messages", Some(body)).await;
+    assert_eq!(posted.status, 200, "{posted:?}");
+    let results = posted.body["results"].as_array().expect("results").clone();
+    let statuses: Vec<u64> = results.iter().map(|one| one["status"].as_u64().expect("a status")).collect();
+    assert_eq!(statuses, [201, 403, 404, 200, 409, 422], "{results:?}");
+    assert_eq!((&results[0]["message"]["role"], &results[0]["problem"]), (&json!("assistant"), &Value::Null));
+    assert_eq!((&results[1]["message"], &results[1]["problem"]["status"]), (&Value::Null, &json!(403)));
+    assert_eq!(ids(&home.by("alice", "GET", "/v1/threads/t/messages", None).await.body, "messages"), ["a"]);
+    for (messages, status) in [(vec![json!({ "body": 1 }); 501], 422), (vec![], 422)] {
+        let refused = home.by("alice", "POST", "/v1/bulk/messages", Some(json!({ "messages": messages }))).await;
+        assert_eq!(refused.status, status, "{refused:?}");
+    }
+    // In the order of the request.
+    let messages: Vec<Value> = (0..500).map(|number| json!({ "thread": "long", "body": number })).collect();
+    let posted = home.by("alice", "POST", "/v1/bulk/messages", Some(json!({ "messages": messages }))).await;
+    assert!(posted.body["results"].as_array().is_some_and(|all| all.iter().all(|one| one["status"] == 201)));
+    let page = home.by("alice", "GET", "/v1/threads/long/messages?limit=500", None).await.body;
+    let bodies: Vec<u64> =
+        page["messages"].as_array().expect("messages").iter().filter_map(|one| one["body"].as_u64()).collect();
+    assert_eq!(bodies, (0..500).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn many_messages_at_once_are_repeated_safely_and_counted_one_by_one() {
+    let limits = server::Limits { user_per_second: 3, ..server::Limits::default() };
+    let home = Home::with(server::ServerOptions { limits, ..server::ServerOptions::default() });
+    let messages: Vec<Value> = (0..5).map(|number| json!({ "thread": "t", "body": number })).collect();
+    let body = json!({ "messages": messages });
+    let headers = [("x-api-key", home.backend.as_str()), ("x-user-id", "alice"), ("idempotency-key", "k")];
+    let first = home.send("POST", "/v1/bulk/messages", &headers, Some(&body)).await.body;
+    let again =
+        home.send("POST", "/v1/bulk/messages", &[headers[0], ("x-user-id", "alice"), headers[2]], Some(&body)).await;
+    assert_eq!(again.status, 200);
+    let new: Vec<&Value> =
+        first["results"].as_array().expect("results").iter().map(|one| &one["message"]["id"]).collect();
+    let old = again.body["results"].as_array().expect("results");
+    for (new, old) in new.iter().zip(old).filter(|(_, old)| old["status"] == 200) {
+        assert_eq!(**new, old["message"]["id"]);
+    }
+    let many: Vec<Value> = (0..200).map(|number| json!({ "thread": "t", "body": number })).collect();
+    let posted = home.by("alice", "POST", "/v1/bulk/messages", Some(json!({ "messages": many }))).await.body;
+    let refused = posted["results"].as_array().expect("results").iter().filter(|one| one["status"] == 429).count();
+    assert!(refused > 150, "{refused} of 200 were refused");
+}

@@ -1,0 +1,125 @@
+//! Conditional requests: an `ETag` for each answer that is not a stream, `If-None-Match` (304) and `If-Match` (412).
+//!
+//! A tag is the hash of the answer, so whatever changes what a caller sees changes it, whoever made the change. That
+//! nothing was changed between the look at the tag and the write is checked by the writer ([`ExpectedVersion`]).
+
+use crate::auth::single_value;
+use crate::context::RequestContext;
+use crate::problem::Problem;
+use crate::state::ServerState;
+use axum::body::{Body, to_bytes};
+use axum::extract::{MatchedPath, Request};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use node::commands::ExpectedVersion;
+use serde::Serialize;
+
+/// The routes that honour `If-Match`: those whose `GET` shows what they change.
+const COMPARED: [&str; 3] = ["/v1/threads/{thread}", "/v1/threads/{thread}/messages/{id}", "/v1/messages/{id}"];
+/// What answers are that are not streams.
+const TAGGED: [&str; 3] = ["application/json", "text/html", "text/plain"];
+/// Bytes of a tag before they are written in hexadecimal.
+const TAG_BYTES: usize = 16;
+/// What a cache of one user may keep, if it asks each time whether it is still so.
+const REVALIDATE: HeaderValue = HeaderValue::from_static("private, no-cache");
+
+/// The tag of an answer.
+fn tag(body: &[u8]) -> String {
+    format!("\"{}\"", hex::encode(&blake3::hash(body).as_bytes()[..TAG_BYTES]))
+}
+
+/// Whether a list of tags, as these headers have them, names this one. Weak tags are compared as strong ones: a proxy
+/// that compresses makes them so.
+fn names(list: &str, tag: &str) -> bool {
+    list.split(',').map(str::trim).any(|one| one == "*" || one.strip_prefix("W/").unwrap_or(one) == tag)
+}
+
+/// Adds tags to what is read, and answers those who have it already. Refuses `If-Match` where there is nothing to compare.
+pub async fn conditional(request: Request, next: Next) -> Response {
+    let is_read = [Method::GET, Method::HEAD].contains(request.method());
+    let path = request.extensions().get::<MatchedPath>();
+    let is_compared = path.is_some_and(|path| COMPARED.contains(&path.as_str()));
+    if !is_read && !is_compared && request.headers().contains_key(header::IF_MATCH) {
+        return Problem::precondition("this path has no ETag to compare If-Match with").into_response();
+    }
+    let known = single_value(request.headers(), &header::IF_NONE_MATCH).ok().flatten().map(str::to_owned);
+    let response = next.run(request).await;
+    let media = response.headers().get(header::CONTENT_TYPE).and_then(|media| media.to_str().ok()).unwrap_or_default();
+    let is_tagged = TAGGED.iter().any(|tagged| media.starts_with(tagged));
+    match is_read && is_tagged && response.status() == StatusCode::OK {
+        true => with_tag(response, known.as_deref()).await,
+        false => response,
+    }
+}
+
+async fn with_tag(response: Response, known: Option<&str>) -> Response {
+    let (mut parts, body) = response.into_parts();
+    // What handlers answer in these forms is in memory already.
+    let Ok(body) = to_bytes(body, usize::MAX).await else {
+        return Problem::broken("an answer could not be written").into_response();
+    };
+    let tag = tag(&body);
+    parts.headers.entry(header::CACHE_CONTROL).or_insert(REVALIDATE);
+    let is_known = known.is_some_and(|known| names(known, &tag));
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        parts.headers.insert(header::ETAG, tag);
+    }
+    match is_known {
+        true => {
+            parts.status = StatusCode::NOT_MODIFIED;
+            parts.headers.remove(header::CONTENT_TYPE);
+            parts.headers.remove(header::CONTENT_LENGTH);
+            Response::from_parts(parts, Body::empty())
+        }
+        false => Response::from_parts(parts, Body::from(body)),
+    }
+}
+
+/// The tags that a caller wants what they change to have.
+#[derive(Debug)]
+pub struct ExpectedTag(String);
+
+impl ExpectedTag {
+    /// From `If-Match`, if it was sent.
+    pub fn read(headers: &HeaderMap) -> Result<Option<ExpectedTag>, Problem> {
+        Ok(single_value(headers, &header::IF_MATCH)?.map(|tags| ExpectedTag(tags.to_owned())))
+    }
+
+    /// The request, which is done only if nothing is changed from now on, if what it changes looks as expected.
+    pub fn check<T: Serialize>(
+        &self,
+        state: &ServerState,
+        mut context: RequestContext,
+        shown: &T,
+        version: ExpectedVersion,
+    ) -> Result<RequestContext, Problem> {
+        // What is asked again is answered as the first time, although that has changed it.
+        if state.is_repeated(&context)? {
+            return Ok(context);
+        }
+        let body = serde_json::to_vec(shown).map_err(|_| Problem::broken("an answer could not be written"))?;
+        if !names(&self.0, &tag(&body)) {
+            return Err(Problem::precondition("it is not what If-Match names any more"));
+        }
+        context.expected = Some(version);
+        Ok(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_is_named_alone_in_a_list_weakly_or_by_anything() {
+        let tag = tag(b"{}");
+        assert_eq!(tag.len(), 2 + 2 * TAG_BYTES);
+        for list in [tag.clone(), format!("\"a\", {tag}"), format!("W/{tag} ,\"b\""), "*".to_owned()] {
+            assert!(names(&list, &tag), "{list}");
+        }
+        for list in ["", "\"a\"", tag.trim_matches('"'), "W/*"] {
+            assert!(!names(list, &tag), "{list}");
+        }
+    }
+}
