@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
-const BENCHES: [&str; 8] = ["ingest", "release", "timeline", "open", "commit", "http", "live", "web"];
+const BENCHES: [&str; 9] = ["ingest", "release", "timeline", "open", "commit", "http", "overload", "live", "web"];
 
 /// Build the release binary and run one benchmark, or all of them in turn.
 #[derive(Args)]

@@ -52,6 +52,7 @@ pub(crate) struct Doc {
     responses: Vec<(String, Response)>,
     needs_key: bool,
     takes_any_query: bool,
+    pub(crate) body_factor: usize,
     schemas: Vec<(String, RefOr<Schema>)>,
 }
 
@@ -66,6 +67,7 @@ pub(crate) fn doc(tag: &'static str, summary: &'static str) -> Doc {
         responses: Vec::new(),
         needs_key: true,
         takes_any_query: false,
+        body_factor: 1,
         schemas: Vec::new(),
     }
 }
@@ -96,6 +98,12 @@ impl Doc {
     /// The parameters of the query string.
     pub(crate) fn query<T: IntoParams>(mut self) -> Doc {
         self.parameters.extend(T::into_params(|| Some(ParameterIn::Query)));
+        self
+    }
+
+    /// A route whose bodies may be so many times as large as others.
+    pub(crate) fn larger_body(mut self, factor: usize) -> Doc {
+        self.body_factor = factor;
         self
     }
 

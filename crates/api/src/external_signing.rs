@@ -35,6 +35,7 @@ pub(crate) enum ExternalKind {
 /// An event to prepare.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "identity": "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a", "authority": "3be9f54074dbd655150de80e02aedb4e", "kind": "message", "thread": "3be9f54074dbd655150de80e02aedb4e", "body": "hello" }))]
 pub(crate) struct PrepareBody {
     /// The public key that will sign, in hex.
     #[schema(pattern = "^[0-9a-f]{64}$")]
@@ -69,6 +70,7 @@ pub(crate) struct Prepared {
 /// An event that was signed elsewhere.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "text": "00", "signature": "00000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000", "content": "7b7d" }))]
 pub(crate) struct SubmitBody {
     /// What was signed, in hex.
     #[schema(pattern = "^([0-9a-f]{2})+$")]

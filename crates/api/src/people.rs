@@ -57,6 +57,7 @@ pub(crate) enum BlockWord {
 /// How to block or mute a user.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "kind": "mute" }))]
 pub(crate) struct BlockBody {
     kind: BlockWord,
 }
@@ -116,6 +117,7 @@ pub(crate) async fn unblock(
 /// A report to the moderators.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "message": "msg-1", "reason": "This is an advertisement." }))]
 pub(crate) struct ReportBody {
     /// The message that it is about.
     message: String,

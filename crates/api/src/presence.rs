@@ -16,6 +16,7 @@ use utoipa::ToSchema;
 /// The presence of a user.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "status": "away" }))]
 pub(crate) struct PresenceBody {
     /// `online`, `away`, or what the application likes.
     #[schema(max_length = 200)]

@@ -20,6 +20,7 @@ use utoipa::ToSchema;
 /// A reaction.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "reaction": "👍" }))]
 pub(crate) struct ReactionBody {
     /// The user who reacts, where a backend key names no user in a header.
     #[schema(value_type = Option<ChosenId>)]

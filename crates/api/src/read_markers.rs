@@ -16,6 +16,7 @@ use utoipa::ToSchema;
 /// How far was read.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "message": "msg-1" }))]
 pub(crate) struct ReadBody {
     /// The last message that was read.
     message: String,

@@ -39,9 +39,10 @@ struct ApiRoute {
 impl ApiRoute {
     /// The route, whose query string may have what its documentation says.
     fn into_route(self) -> Route<ApiState> {
+        let route = self.route.with_body_factor(self.doc.body_factor);
         match self.doc.query_names() {
-            Some(names) => self.route.with_query(names),
-            None => self.route,
+            Some(names) => route.with_query(names),
+            None => route,
         }
     }
 }

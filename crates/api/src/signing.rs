@@ -19,6 +19,7 @@ use utoipa::ToSchema;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "userId": "alice" }))]
 pub(crate) struct SignBody {
     #[schema(value_type = ChosenId)]
     user_id: String,

@@ -27,6 +27,7 @@ use utoipa::{IntoParams, ToSchema};
 /// thread may be sent back with it, and changes nothing.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "id": "tea", "title": "Tea", "metadata": { "topic": "drinks" }, "participants": ["alice", "bob"] }))]
 pub(crate) struct ThreadBody {
     /// An id of your own: unique in the space, 1 to 128 characters.
     #[schema(value_type = Option<ChosenId>)]

@@ -1,4 +1,4 @@
-//! The HTTP API through the real binary: the published Python client of ProgressDB, unmodified; clients that are generated
+//! The HTTP API through the real binary: the published Python clients of ProgressDB, unmodified; clients that are generated
 //! from the OpenAPI document; and generated requests that compare the document with what the node accepts.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -88,6 +88,15 @@ fn the_published_python_client_works_unmodified() {
     let served = serve();
     let client = script("progressdb_client.py");
     let out = run(Command::new(python("python")).arg(client).args([&served.url, &served.key("backend")]));
+    assert!(out.ends_with("all good\n"), "{out}");
+}
+
+#[test]
+fn the_second_published_python_client_works_unmodified() {
+    let (served, package) = (serve(), prepared("python/progressdb-0.2.0"));
+    let client = script("progressdb_0_2_client.py");
+    let mut command = Command::new(python("python"));
+    let out = run(command.arg(client).args([&served.url, &served.key("backend")]).arg(package));
     assert!(out.ends_with("all good\n"), "{out}");
 }
 

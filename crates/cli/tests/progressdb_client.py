@@ -23,6 +23,7 @@ signed = client.sign_user("alice")
 assert signed["userId"] == "alice" and len(signed["signature"]) == 64, signed
 assert client.admin_health()["status"] == "ok"
 assert client.admin_stats()["threads"] == 1, "the welcome"
+before = client.admin_stats()["messages"]
 
 thread = client.create_thread({"title": "Room 1", "metadata": {"a": 1}}, "alice")
 assert (thread["title"], thread["author"], thread["metadata"]) == ("Room 1", "alice", {"a": 1}), thread
@@ -35,6 +36,11 @@ message = client.create_message({"thread": thread["id"], "body": {"text": "hi"}}
 assert (message["thread"], message["author"], message["body"]) == (thread["id"], "alice", {"text": "hi"}), message
 chosen = client.create_message({"id": "msg-1", "thread": "new-thread", "body": "text"}, "bob")
 assert (chosen["id"], chosen["thread"]) == ("msg-1", "new-thread"), chosen
+assert client.admin_stats()["messages"] == before + 2
+assert [found["id"] for found in client.list_messages(limit=2)["messages"]] == [message["id"], "msg-1"], "of all threads"
+assert message["role"] == "user"
+spoken = client.create_message({"thread": "roles", "body": "hi", "role": "assistant"}, "alice")
+assert client.get_message(spoken["id"], "bob")["role"] == "assistant"
 listed = client.list_messages(thread["id"], 10)
 assert listed["thread"] == thread["id"] and [found["id"] for found in listed["messages"]] == [message["id"]]
 assert client.get_message("msg-1", "alice")["body"] == "text"

@@ -54,6 +54,10 @@ impl WatchedClock {
         locks::lock(&self.watched).read(self.clock.now(), uptime)
     }
 
+    pub(crate) fn uptime(&self) -> Option<Nanos> {
+        self.clock.uptime()
+    }
+
     /// By how much the clock was set, while that is not believed.
     pub(crate) fn jump(&self) -> Option<ClockJump> {
         locks::lock(&self.watched).jump

@@ -9,6 +9,12 @@ use utoipa::ToSchema;
 
 /// A message.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({
+    "id": "msg-1", "thread": "tea", "author": "alice", "role": "user", "created_at": "2026-03-21T17:04:09.000000001Z",
+    "ts": 1_774_112_649_000_000_001_u64, "body": { "text": "Who wants some?" }, "reply_to": null,
+    "reactions": { "bob": "👍" }, "replies": 1, "deleted": false, "attachments": [], "version": 1,
+    "updated_at": "2026-03-21T17:04:09.000000001Z", "state": "here", "event": "3be9f54074dbd655150de80e02aedb4e"
+}))]
 pub struct Message {
     /// The id that the client chose, or the event id.
     pub id: String,
@@ -52,6 +58,13 @@ pub struct Message {
 
 /// A thread.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(example = json!({
+    "id": "tea", "title": "Tea", "slug": "tea", "author": "alice", "created_at": "2026-03-21T17:00:00.000000000Z",
+    "updated_at": "2026-03-21T17:04:09.000000001Z", "created_ts": 1_774_112_400_000_000_000_u64,
+    "updated_ts": 1_774_112_649_000_000_001_u64, "metadata": { "topic": "drinks" }, "participants": ["alice", "bob"],
+    "pins": [], "private": false, "direct": false, "deleted": false, "last_message": null, "unread": 0,
+    "event": "91d3a0c8f7b2e64d5a1c0f9e8b7d6a53"
+}))]
 pub struct Thread {
     /// The id that the client chose, or the event id.
     pub id: String,

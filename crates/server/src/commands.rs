@@ -17,6 +17,7 @@ use store::shared::moderation::BlockKind;
 impl ServerState {
     /// Hands a command to the writer and waits for its commit.
     pub async fn ask<C: WriterCommand<Error: Into<Problem>>>(&self, command: C) -> Result<C::Answer, Problem> {
+        let _under_way = self.load.begin_write();
         ask_writer(&self.node, command).await
     }
 

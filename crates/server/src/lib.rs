@@ -20,6 +20,7 @@ mod idempotency;
 pub mod input;
 pub mod listen;
 pub mod live_feed;
+pub mod load;
 pub mod metrics;
 mod nonces;
 pub mod operator_links;

@@ -10,6 +10,7 @@ use self::limiter::ConnectionLimiter;
 use crate::app::App;
 use crate::background::{BackgroundTask, OnEnd, Supervisor};
 use crate::live_feed::LiveFeed;
+use crate::load;
 use crate::metrics;
 use crate::options::Limits;
 use crate::request_metrics::fold_samples;
@@ -128,6 +129,7 @@ fn own_tasks(state: &Arc<ServerState>, feed: StoreResult<LiveFeed>) -> Vec<Backg
         BackgroundTask::new("live feed", OnEnd::StopServer, feed),
         BackgroundTask::new("webhooks", OnEnd::StopServer, webhooks),
         BackgroundTask::new("metrics", OnEnd::GoOn, metrics),
+        BackgroundTask::new("load", OnEnd::GoOn, load::measure(state.load.clone(), state.node.clone())),
     ];
     if state.backups.is_scheduled() {
         let backups = state.backups.clone().run_schedule();

@@ -4,7 +4,7 @@
 use crate::problem::Problem;
 use crate::request_metrics::{
     BACKUP_AT, BACKUP_BYTES, BACKUP_FAILURES, CLOCK_BEHIND, CLOCK_JUMP, DAMAGE, DROPS, EVENTS, HOLDS, JOURNAL, OLDEST,
-    QUEUE, STREAMS, WAITING, seconds,
+    QUEUE, SHED, STREAMS, WAITING, seconds,
 };
 use crate::state::{ServerState, SharedState};
 use axum::extract::State;
@@ -37,6 +37,7 @@ fn render(state: &ServerState) -> Result<String, Problem> {
         }
     }
     request_metrics.gauge(QUEUE, &[], state.node.queue_depth() as f64);
+    request_metrics.counter(SHED, &[], state.load.refused());
     request_metrics.gauge(DAMAGE, &[], state.node.store().damage_count() as f64);
     let jump = state.node.clock_jump().map_or(0, |jump| jump.by_nanos);
     request_metrics.gauge(CLOCK_JUMP, &[], jump as f64 / 1e9);

@@ -15,6 +15,8 @@ pub struct Limits {
     pub key_per_second: u32,
     /// Requests of one user through a frontend key or session.
     pub user_per_second: u32,
+    /// Requests of one user for whom a backend or admin key vouches.
+    pub backend_user_per_second: u32,
     /// Requests of one address (IPv6: of one /64) that no backend vouches for.
     pub address_per_second: u32,
     /// Connections at the same time.
@@ -27,6 +29,8 @@ pub struct Limits {
     pub write_stall_timeout: Duration,
     /// Bytes of a request body.
     pub body_bytes_max: usize,
+    /// How long a request may wait for its turn; whatever would wait longer is refused at once.
+    pub wait_max: Duration,
     /// Seconds until a request must have arrived and been answered.
     pub request_seconds: u64,
 }
@@ -36,12 +40,14 @@ impl Default for Limits {
         Limits {
             key_per_second: 20_000,
             user_per_second: 50,
+            backend_user_per_second: 500,
             address_per_second: 100,
             connections_max: 20_000,
             address_connections_max: 4000,
             header_timeout: Duration::from_secs(10),
             write_stall_timeout: Duration::from_secs(60),
             body_bytes_max: 128 * 1024,
+            wait_max: Duration::from_secs(1),
             request_seconds: 30,
         }
     }

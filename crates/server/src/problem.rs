@@ -14,6 +14,10 @@ use utoipa::ToSchema;
 
 /// What went wrong, as `application/problem+json`.
 #[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(example = json!({
+    "type": "/problems/not-found", "title": "Not found", "status": 404, "detail": "there is no such thread",
+    "action": "check the id and the space of the key"
+}))]
 pub struct Problem {
     /// A stable name for this kind of problem.
     #[serde(rename = "type")]

@@ -3,6 +3,7 @@
 use crate::context::RequestContext;
 use crate::options::Limits;
 use crate::problem::Problem;
+use engine::access::KeyRole;
 use governor::clock::{Clock as _, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use node::commands::CallerKind;
@@ -29,6 +30,7 @@ const fn number(number: u32) -> NonZeroU32 {
 pub struct RateLimiters {
     keys: DefaultKeyedRateLimiter<[u8; 8]>,
     users: DefaultKeyedRateLimiter<[u8; 16]>,
+    vouched: DefaultKeyedRateLimiter<[u8; 16]>,
     addresses: DefaultKeyedRateLimiter<u64>,
     guesses: DefaultKeyedRateLimiter<[u8; 16]>,
     sources: DefaultKeyedRateLimiter<[u8; 16]>,
@@ -50,11 +52,19 @@ pub(crate) fn network(address: IpAddr) -> u64 {
     }
 }
 
+/// What a user of a key is counted by.
+fn user_hash(key: &[u8; 8], user: &str) -> [u8; 16] {
+    let mut hash = [0; 16];
+    hash.copy_from_slice(&blake3::hash(&[key, user.as_bytes()].concat()).as_bytes()[..16]);
+    hash
+}
+
 impl RateLimiters {
     pub(crate) fn new(limits: &Limits) -> RateLimiters {
         RateLimiters {
             keys: RateLimiter::keyed(quota(limits.key_per_second)),
             users: RateLimiter::keyed(quota(limits.user_per_second)),
+            vouched: RateLimiter::keyed(quota(limits.backend_user_per_second)),
             addresses: RateLimiter::keyed(quota(limits.address_per_second)),
             guesses: RateLimiter::keyed(Quota::per_minute(GUESSES_PER_MINUTE)),
             sources: RateLimiter::keyed(Quota::per_minute(GUESSES_PER_MINUTE.saturating_mul(FEW))),
@@ -70,9 +80,12 @@ impl RateLimiters {
 
     /// Counts a request of a user.
     pub(crate) fn count_user(&self, key: &[u8; 8], user: &str) -> Result<(), Problem> {
-        let mut hash = [0; 16];
-        hash.copy_from_slice(&blake3::hash(&[key, user.as_bytes()].concat()).as_bytes()[..16]);
-        self.count(&self.users, &hash, "this user")
+        self.count(&self.users, &user_hash(key, user), "this user")
+    }
+
+    /// Counts a request of a user for whom a backend vouches.
+    pub(crate) fn count_vouched_user(&self, key: &[u8; 8], user: &str) -> Result<(), Problem> {
+        self.count(&self.vouched, &user_hash(key, user), "this user")
     }
 
     /// Counts one more thing that a request which was let in asks for.
@@ -82,8 +95,9 @@ impl RateLimiters {
             CallerKind::Operator => Ok(()),
             CallerKind::Session => self.count_user(&context.account, ""),
             CallerKind::Key(_) if user.is_empty() => self.count_key(&context.account),
+            CallerKind::Key(KeyRole::Frontend) => self.count_user(&context.account, user),
             CallerKind::Key(_) => {
-                self.count_user(&context.account, user).and_then(|()| self.count_key(&context.account))
+                self.count_vouched_user(&context.account, user).and_then(|()| self.count_key(&context.account))
             }
         }
     }

@@ -25,6 +25,7 @@ pub(crate) const CLOCK_JUMP: &str = "anteroom_clock_jump_seconds";
 pub(crate) const CLOCK_BEHIND: &str = "anteroom_clock_behind_seconds";
 pub(crate) const DAMAGE: &str = "anteroom_damaged_reads";
 pub(crate) const QUEUE: &str = "anteroom_writer_queue";
+pub(crate) const SHED: &str = "anteroom_requests_shed_total";
 pub(crate) const STREAMS: &str = "anteroom_live_streams";
 pub(crate) const JOURNAL: &str = "anteroom_journal_position";
 pub(crate) const BACKUP_AT: &str = "anteroom_backup_last_timestamp_seconds";
@@ -82,6 +83,11 @@ impl Default for RequestMetrics {
         recorder.describe_histogram(COMMIT.into(), second, "How long transactions of the writer took".into());
         recorder.describe_histogram(REQUEST.into(), second, "How long requests took, by route and status".into());
         recorder.describe_counter(HOLDS.into(), None, "How often an event began to wait".into());
+        recorder.describe_counter(
+            SHED.into(),
+            None,
+            "Requests that were refused because they would wait too long".into(),
+        );
         recorder.describe_counter(BACKUP_FAILURES.into(), None, "Backups that failed since the start".into());
         recorder.describe_counter(DROPS.into(), None, "What was not kept, by reason".into());
         RequestMetrics { handle: recorder.handle(), recorder, requests: AtomicU64::new(0), slowest: AtomicU64::new(0) }

@@ -23,6 +23,8 @@ pub struct RouteRule {
     pub action: Action,
     /// How long a request may take, where that is not what the settings say.
     pub timeout: Option<Duration>,
+    /// How many times as large as others its bodies may be.
+    pub body_factor: usize,
     /// The parameters that its query string may have; any, if nothing is said.
     pub query: Option<Vec<String>>,
 }
@@ -49,7 +51,7 @@ pub struct Route<S> {
 
 impl<S: Clone + Send + Sync + 'static> Route<S> {
     fn new(method: Method, path: &'static str, action: Action, handler: MethodRouter<S>) -> Route<S> {
-        Route { rule: RouteRule { method, path, action, timeout: None, query: None }, handler }
+        Route { rule: RouteRule { method, path, action, timeout: None, body_factor: 1, query: None }, handler }
     }
 
     pub fn get<H: Handler<T, S>, T: 'static>(path: &'static str, action: Action, handler: H) -> Route<S> {
@@ -71,6 +73,12 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
     /// A route whose query string may have these parameters, and no others.
     pub fn with_query(mut self, names: Vec<String>) -> Route<S> {
         self.rule.query = Some(names);
+        self
+    }
+
+    /// A route whose bodies may be so many times as large as others.
+    pub fn with_body_factor(mut self, factor: usize) -> Route<S> {
+        self.rule.body_factor = factor;
         self
     }
 

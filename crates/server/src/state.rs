@@ -2,6 +2,7 @@
 
 use crate::backups::Backups;
 use crate::command_runner::{CommandRunner, RUNNING_MAX};
+use crate::load::LoadMeter;
 use crate::nonces::NonceCache;
 use crate::operator_links::OperatorLinks;
 use crate::options::ServerOptions;
@@ -26,6 +27,7 @@ pub struct ServerState {
     pub(crate) operator: [u8; 32],
     pub(crate) nonces: NonceCache,
     pub rate_limiters: RateLimiters,
+    pub(crate) load: Arc<LoadMeter>,
     /// Single-use credentials of live streams.
     pub tickets: StreamTickets,
     /// Links by which the operator signs in to the pages.
@@ -85,6 +87,7 @@ impl ServerState {
         let outbound = OutboundClient::new(options.private_webhooks);
         Arc::new(ServerState {
             rate_limiters: RateLimiters::new(&options.limits),
+            load: Arc::new(LoadMeter::new(options.limits.wait_max)),
             operator: *blake3::hash(operator_token.as_bytes()).as_bytes(),
             nonces: NonceCache::default(),
             tickets: StreamTickets::default(),

@@ -22,6 +22,7 @@ const HOUR: u64 = 3600 * Nanos::SECOND;
 /// A backup to make.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "file": "/var/backups/anteroom/now.backup" }))]
 pub(crate) struct BackupBody {
     /// A new file, as an absolute path on the machine of the node.
     #[schema(max_length = 4096, pattern = "^/", example = "/var/backups/anteroom/now.backup")]

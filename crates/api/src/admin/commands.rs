@@ -18,6 +18,7 @@ use utoipa::ToSchema;
 /// A command to run.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "command": { "status": { "digest": true } } }))]
 pub(crate) struct CommandBody {
     /// Its name and its options, such as `{"status": {"digest": true}}`.
     #[schema(value_type = Object)]

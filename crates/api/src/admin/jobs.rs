@@ -85,6 +85,7 @@ pub(crate) enum WorkWord {
 /// A job to begin.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "work": "retain" }))]
 pub(crate) struct WorkBody {
     work: WorkWord,
 }

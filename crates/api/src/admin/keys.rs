@@ -81,6 +81,7 @@ impl RoleWord {
 /// A key to make.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "role": "backend", "label": "our application" }))]
 pub(crate) struct KeyBody {
     /// What it is for.
     role: RoleWord,

@@ -28,6 +28,7 @@ const SECONDS_MAX: u64 = 100 * 366 * 24 * 3600;
 /// How long messages of the space or of one thread are kept. What is absent sets no limit.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "age_seconds": 2_592_000, "thread": "tea" }))]
 pub(crate) struct Rule {
     /// The thread; absent for all threads of the space that have no rule of their own.
     thread: Option<String>,

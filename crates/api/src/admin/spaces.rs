@@ -31,6 +31,7 @@ pub(crate) struct Spaces {
 /// A space to found.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "name": "club", "sealed": true }))]
 pub(crate) struct SpaceBody {
     /// What to call it on this node.
     #[schema(value_type = ChosenId)]

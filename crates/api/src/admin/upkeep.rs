@@ -98,6 +98,7 @@ pub(crate) enum ProtectionWord {
 /// What of a space's content is encrypted at rest.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "encrypt": "fields", "fields": ["body.text"] }))]
 pub(crate) struct ProtectionBody {
     encrypt: ProtectionWord,
     /// Paths into the content, such as `body.text` or `body.*.secret`.
@@ -129,6 +130,7 @@ pub(crate) async fn protect(
 /// Events to purge.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "events": ["3be9f54074dbd655150de80e02aedb4e"] }))]
 pub(crate) struct PurgeBody {
     #[schema(value_type = Vec<EventIdText>, max_items = 100)]
     events: Vec<String>,
@@ -181,6 +183,7 @@ pub(crate) async fn purge(
 /// What to look at again: one of the two.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "event": "3be9f54074dbd655150de80e02aedb4e" }))]
 pub(crate) struct RetryBody {
     /// An event that waits.
     #[schema(value_type = Option<EventIdText>)]
@@ -295,6 +298,7 @@ pub(crate) struct ReportQuery {
 /// How a report was settled.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "note": "The message was deleted." }))]
 pub(crate) struct SettleBody {
     #[serde(default)]
     #[schema(max_length = 500)]

@@ -71,6 +71,7 @@ pub(crate) enum MemberWord {
 /// A role to give.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "role": "member" }))]
 pub(crate) struct RoleBody {
     role: MemberWord,
 }

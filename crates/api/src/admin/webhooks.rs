@@ -62,6 +62,7 @@ pub(crate) struct EventWord(String);
 /// A webhook to make.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "url": "https://example.org/hook" }))]
 pub(crate) struct WebhookBody {
     /// Where to post to: https or http, at a public address.
     #[schema(

@@ -20,9 +20,13 @@ use utoipa::ToSchema;
 /// Messages in one request.
 const MESSAGES_MAX: usize = 500;
 
+/// How many times as large as that of other requests the body may be.
+pub(crate) const BODY_FACTOR: usize = 16;
+
 /// Messages to post.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "messages": [{ "thread": "tea", "body": "one" }, { "thread": "tea", "body": "two", "role": "assistant" }] }))]
 pub(crate) struct BulkBody {
     /// In the order in which they are to be posted.
     #[schema(min_items = 1, max_items = 500)]

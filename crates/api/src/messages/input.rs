@@ -10,6 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 /// A message to post. What only the node says of a message may be sent along, and changes nothing.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "id": "msg-1", "thread": "tea", "body": { "text": "Who wants some?" }, "mentions": ["bob"] }))]
 pub(crate) struct MessageBody {
     /// An id of your own: unique in the space, 1 to 128 characters.
     #[schema(value_type = Option<ChosenId>)]
@@ -65,6 +66,7 @@ pub(crate) struct MessageBody {
 /// A new version of a message. The other fields of a message may be sent along, and change nothing.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({ "body": { "text": "Who wants some tea?" } }))]
 pub(crate) struct EditBody {
     /// What it says now: any JSON, at most 64 KiB.
     pub(super) body: Value,

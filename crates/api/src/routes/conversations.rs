@@ -71,7 +71,7 @@ fn messages_routes() -> Vec<ApiRoute> {
             answers::<Message>(201), answers_when::<Message>(200, "It was there already");
         post "/v1/bulk/messages" Write messages::bulk::create,
             "Post up to 500 messages in one request, with one answer for each", body::<messages::bulk::BulkBody>(),
-            answers::<messages::bulk::BulkResults>(200);
+            larger_body(messages::bulk::BODY_FACTOR), answers::<messages::bulk::BulkResults>(200);
         get "/v1/messages/{id}" Read messages::get,
             "Get a message", answers::<Message>(200);
         put "/v1/messages/{id}" Change messages::edit,

@@ -2,6 +2,7 @@
 
 mod access;
 mod backups;
+mod bulk;
 mod conversations;
 mod declared;
 mod explorer;

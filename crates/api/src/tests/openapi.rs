@@ -36,3 +36,28 @@ fn the_document_says_what_it_said() {
     let document = serde_json::to_value(openapi()).expect("a document");
     expect_file!["openapi.txt"].assert_eq(&described(&document));
 }
+
+#[test]
+fn every_body_that_is_sent_has_an_example_and_so_have_the_main_answers() {
+    let document = serde_json::to_value(openapi()).expect("a document");
+    let schemas = &document["components"]["schemas"];
+    let mut named: Vec<&str> = vec!["Message", "Thread", "Problem"];
+    for (_, item) in document["paths"].as_object().expect("paths") {
+        for (_, operation) in item.as_object().expect("operations") {
+            let body = &operation["requestBody"]["content"]["application/json"]["schema"]["$ref"];
+            named.extend(body.as_str().and_then(|reference| reference.rsplit('/').next()));
+        }
+    }
+    assert!(named.len() > 25, "{named:?}");
+    for name in named {
+        let (schema, example) = (&schemas[name], &schemas[name]["example"]);
+        let fields = example.as_object().unwrap_or_else(|| panic!("{name} has no example"));
+        // What it shows are fields that there are, and all that must be there.
+        for field in fields.keys() {
+            assert!(schema["properties"][field].is_object(), "{name} has no field {field}");
+        }
+        for field in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            assert!(fields.contains_key(field), "{name} needs {field}");
+        }
+    }
+}

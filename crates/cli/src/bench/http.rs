@@ -94,7 +94,10 @@ fn start(folder: &Path, runtime: &Runtime) -> Result<(Node, String, RunningServe
     let store = event_generator::open_store(folder)?;
     let node = Node::start(store, Arc::new(SystemClock), Arc::new(NoSources), NodeOptions::default());
     let key = prepare(&node)?;
-    let limits = Limits { key_per_second: 10_000_000, ..Limits::default() };
+    let (key_per_second, backend_user_per_second) = (10_000_000, 1_000_000);
+    // What is measured here is how much it can do, not what it refuses.
+    let wait_max = Duration::from_secs(60);
+    let limits = Limits { key_per_second, backend_user_per_second, wait_max, ..Limits::default() };
     let state = ServerState::new(node.clone(), ServerOptions { limits, ..ServerOptions::default() }, "bench");
     let server = runtime.block_on(server::serve(app(&state), LOCAL))?;
     Ok((node, key, server))
@@ -120,7 +123,7 @@ fn bytes_per_message(options: &BenchOptions, runtime: &Runtime, time: Duration) 
     Ok(size.used_bytes as f64 / messages as f64)
 }
 
-fn prepare(node: &Node) -> Result<String> {
+pub(super) fn prepare(node: &Node) -> Result<String> {
     let failed = |failure: crate::failure::Failure| anyhow::anyhow!("{failure:?}");
     home_space::create_home_space(node).map_err(failed)?;
     let (space, _) = *node

@@ -11,9 +11,9 @@ pub(crate) fn describe_machine() -> String {
     format!("{cores} cores, {model}")
 }
 
-/// Anonymous resident memory of this process.
-fn anonymous_mib() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+/// Anonymous resident memory of a process.
+pub(crate) fn anonymous_mib(process: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap_or("0");
     line.split_whitespace().next().and_then(|number| number.parse::<u64>().ok()).unwrap_or(0) / 1024
 }
@@ -24,7 +24,7 @@ pub(crate) struct PeakMemory(Arc<AtomicU64>);
 
 impl PeakMemory {
     pub(crate) fn sample(&self) {
-        self.0.fetch_max(anonymous_mib(), Ordering::Relaxed);
+        self.0.fetch_max(anonymous_mib("self"), Ordering::Relaxed);
     }
 
     pub(crate) fn mib(&self) -> f64 {

@@ -11,6 +11,7 @@ mod ingest;
 mod live;
 mod machine;
 mod open;
+mod overload;
 mod release;
 mod timeline;
 mod web;
@@ -20,7 +21,8 @@ use std::path::PathBuf;
 use store::maintenance::size::DatabaseSize;
 
 /// In the order in which they run.
-pub(crate) const NAMES: [&str; 8] = ["ingest", "release", "timeline", "open", "commit", "http", "live", "web"];
+pub(crate) const NAMES: [&str; 9] =
+    ["ingest", "release", "timeline", "open", "commit", "http", "overload", "live", "web"];
 
 #[derive(Debug)]
 pub(crate) struct BenchOptions {
@@ -40,9 +42,13 @@ pub(crate) fn run(name: Option<&str>, quick: bool, dir: Option<PathBuf>) -> Resu
         Some("open") => open::run(&options),
         Some("commit") => commit::run(&options),
         Some("http") => http::run(&options),
+        Some("overload") => overload::run(&options),
         Some("live") => live::run(&options),
         Some("web") => web::run(&options),
         Some(open::WRITER) => open::write_until_killed(options.dir.as_deref().unwrap_or(std::path::Path::new("."))),
+        Some(overload::NODE) => {
+            overload::serve_until_killed(options.dir.as_deref().unwrap_or(std::path::Path::new(".")))
+        }
         Some(other) => bail!("there is no benchmark {other:?}; there are {}", NAMES.join(", ")),
         None => NAMES.iter().try_for_each(|name| run(Some(name), quick, options.dir.clone())),
     }

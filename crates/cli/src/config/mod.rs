@@ -125,12 +125,16 @@ sections! {
         key_requests_per_second = 20_000 in 1..=10_000_000;
         /// Requests per second for each user of a frontend key or of the web page.
         user_requests_per_second = 50 in 1..=1_000_000;
+        /// Requests per second for each user that a backend or admin key names.
+        backend_user_requests_per_second = 500 in 1..=1_000_000;
         /// Requests per second for each client address without a backend or admin key. IPv6 addresses count by /64.
         address_requests_per_second = 100 in 1..=1_000_000;
         /// Open connections in total.
         connections_max = 20_000 in 1..=1_000_000;
         /// Open connections per client address. IPv6 addresses count by /64; trusted proxies are exempt.
         connections_per_address_max = 4000 in 1..=1_000_000;
+        /// How long a request may wait for its turn, in milliseconds. If it would wait longer, it gets a 503 at once.
+        wait_max_ms = 1000 in 10..=600_000;
         /// Size of a request body, in KiB.
         body_kib_max = 128 in 1..=65_536;
         /// Timeout for receiving and answering a request, in seconds.
@@ -191,7 +195,9 @@ impl Config {
         let limits = server::Limits {
             key_per_second: small(http.key_requests_per_second),
             user_per_second: small(http.user_requests_per_second),
+            backend_user_per_second: small(http.backend_user_requests_per_second),
             address_per_second: small(http.address_requests_per_second),
+            wait_max: std::time::Duration::from_millis(http.wait_max_ms),
             connections_max: http.connections_max as usize,
             address_connections_max: http.connections_per_address_max as usize,
             body_bytes_max: (http.body_kib_max << 10) as usize,

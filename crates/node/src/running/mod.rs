@@ -225,6 +225,11 @@ impl Node {
         self.inner.clock.now()
     }
 
+    /// The time since some moment, which nobody can set; none if there is no such clock.
+    pub fn uptime(&self) -> Option<Nanos> {
+        self.inner.clock.uptime()
+    }
+
     /// By how much the system clock was set, while that is not believed.
     pub fn clock_jump(&self) -> Option<ClockJump> {
         self.inner.clock.jump()

@@ -11,7 +11,7 @@ use crate::problem::Problem;
 use crate::rate_limits;
 use crate::routes::{RouteRule, RouteTable};
 use crate::state::{ServerState, SharedState};
-use axum::extract::{ConnectInfo, MatchedPath, Request, State};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use engine::access::{Action, Decision, Facts, KeyRole, Principal, UserStanding, decide};
@@ -79,10 +79,15 @@ pub(crate) async fn authenticate(
 }
 
 impl Authentication {
-    async fn answer(&self, rule: &RouteRule, request: Request, next: Next) -> Response {
+    async fn answer(&self, rule: &RouteRule, mut request: Request, next: Next) -> Response {
+        if rule.body_factor > 1 {
+            let limit = self.state.options.limits.body_bytes_max.saturating_mul(rule.body_factor);
+            DefaultBodyLimit::max(limit).apply(&mut request);
+        }
         let timeout = Duration::from_secs(self.state.options.limits.request_seconds);
         let query = request.uri().query().unwrap_or_default();
-        let admitted = admit(&self.state, rule, &request).and_then(|context| rule.check_query(query).map(|()| context));
+        let admitted = self.state.load.admit(rule.action).and_then(|()| admit(&self.state, rule, &request));
+        let admitted = admitted.and_then(|context| rule.check_query(query).map(|()| context));
         match admitted {
             Ok(context) => {
                 let timed = tokio::time::timeout(rule.timeout.unwrap_or(timeout), run_handler(context, request, next));
@@ -160,9 +165,14 @@ fn admit(state: &SharedState, rule: &RouteRule, request: &Request) -> Result<Req
     };
     let user = count_failures(state, address, claimed_user(state, headers, &proven))?;
     state.rate_limiters.count_key(&proven.account)?;
-    if proven.kind == CallerKind::Key(KeyRole::Frontend) {
-        state.rate_limiters.count_address(address)?;
-        state.rate_limiters.count_user(&proven.account, user.as_deref().unwrap_or_default())?;
+    match (proven.kind, &user) {
+        (CallerKind::Key(KeyRole::Frontend), _) => {
+            state.rate_limiters.count_address(address)?;
+            state.rate_limiters.count_user(&proven.account, user.as_deref().unwrap_or_default())?;
+        }
+        // Whoever vouches for users does not vouch for what they do with their scripts.
+        (CallerKind::Key(_), Some(user)) => state.rate_limiters.count_vouched_user(&proven.account, user)?,
+        _ => {}
     }
     let space = proven.space.map_or_else(|| space_for_operator(state, headers), |space| Ok(Some(space)))?;
     let space = sessions::space_in_path(state, request, space, proven.kind == CallerKind::Operator)?;

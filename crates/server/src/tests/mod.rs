@@ -80,7 +80,8 @@ impl Answer {
 impl TestServer {
     /// Limits that no test reaches by accident.
     pub fn generous_options() -> ServerOptions {
-        let limits = Limits { address_per_second: 1_000_000, user_per_second: 1_000_000, ..Limits::default() };
+        let (address_per_second, user_per_second, backend_user_per_second) = (1_000_000, 1_000_000, 1_000_000);
+        let limits = Limits { address_per_second, user_per_second, backend_user_per_second, ..Limits::default() };
         ServerOptions { limits, ..ServerOptions::default() }
     }
 

@@ -1,0 +1,76 @@
+//! Many messages in one request.
+
+use super::Home;
+use super::rules::ids;
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn many_messages_are_posted_at_once_each_with_its_answer() {
+    let home = Home::new();
+    let body = json!({ "messages": [
+        { "id": "a", "thread": "t", "body": 1, "role": "assistant" },
+        { "thread": "t", "body": 2, "author": "bob" },
+        { "thread": "t", "body": 3, "reply_to": "nothing" },
+        { "id": "a", "thread": "t", "body": 1, "role": "assistant" },
+        { "id": "a", "thread": "t", "body": "another" },
+        { "thread": "t", "body": 4, "role": "x".repeat(65) },
+    ] });
+    let posted = home.by("alice", "POST", "/v1/bulk/messages", Some(body)).await;
+    assert_eq!(posted.status, 200, "{posted:?}");
+    let results = posted.body["results"].as_array().expect("results").clone();
+    let statuses: Vec<u64> = results.iter().map(|one| one["status"].as_u64().expect("a status")).collect();
+    assert_eq!(statuses, [201, 403, 404, 200, 409, 422], "{results:?}");
+    assert_eq!((&results[0]["message"]["role"], &results[0]["problem"]), (&json!("assistant"), &Value::Null));
+    assert_eq!((&results[1]["message"], &results[1]["problem"]["status"]), (&Value::Null, &json!(403)));
+    assert_eq!(ids(&home.by("alice", "GET", "/v1/threads/t/messages", None).await.body, "messages"), ["a"]);
+    for (messages, status) in [(vec![json!({ "body": 1 }); 501], 422), (vec![], 422)] {
+        let refused = home.by("alice", "POST", "/v1/bulk/messages", Some(json!({ "messages": messages }))).await;
+        assert_eq!(refused.status, status, "{refused:?}");
+    }
+    // In the order of the request.
+    let messages: Vec<Value> = (0..500).map(|number| json!({ "thread": "long", "body": number })).collect();
+    let posted = home.by("alice", "POST", "/v1/bulk/messages", Some(json!({ "messages": messages }))).await;
+    assert!(posted.body["results"].as_array().is_some_and(|all| all.iter().all(|one| one["status"] == 201)));
+    let page = home.by("alice", "GET", "/v1/threads/long/messages?limit=500", None).await.body;
+    let bodies: Vec<u64> =
+        page["messages"].as_array().expect("messages").iter().filter_map(|one| one["body"].as_u64()).collect();
+    assert_eq!(bodies, (0..500).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn many_messages_may_be_larger_than_one() {
+    let home = Home::new();
+    let body = |count: usize| json!({ "messages": vec![json!({ "thread": "t", "body": "x".repeat(60_000) }); count] });
+    for key in ["a", "b"] {
+        // Also where the body is read before the handler asks for it.
+        let headers = [("x-api-key", home.backend.as_str()), ("x-user-id", "alice"), ("idempotency-key", key)];
+        let headers = &headers[..if key == "a" { 2 } else { 3 }];
+        let posted = home.send("POST", "/v1/bulk/messages", headers, Some(&body(20))).await;
+        assert!(
+            posted.body["results"].as_array().is_some_and(|all| all.iter().all(|one| one["status"] == 201)),
+            "{posted:?}"
+        );
+    }
+    assert_eq!(home.by("alice", "POST", "/v1/bulk/messages", Some(body(40))).await.status, 413);
+}
+
+#[tokio::test]
+async fn many_messages_at_once_are_repeated_safely_and_counted_one_by_one() {
+    let limits = server::Limits { backend_user_per_second: 10, ..server::Limits::default() };
+    let home = Home::with(server::ServerOptions { limits, ..server::ServerOptions::default() });
+    let messages: Vec<Value> = (0..5).map(|number| json!({ "thread": "t", "body": number })).collect();
+    let body = json!({ "messages": messages });
+    let headers = [("x-api-key", home.backend.as_str()), ("x-user-id", "alice"), ("idempotency-key", "k")];
+    let first = home.send("POST", "/v1/bulk/messages", &headers, Some(&body)).await.body;
+    let again = home.send("POST", "/v1/bulk/messages", &headers, Some(&body)).await.body;
+    let told = |answer: &Value, status: u16| -> Vec<Value> {
+        let results = answer["results"].as_array().expect("results");
+        assert!(results.len() == 5 && results.iter().all(|one| one["status"] == status), "{answer}");
+        results.iter().map(|one| one["message"]["id"].clone()).collect()
+    };
+    assert_eq!(told(&first, 201), told(&again, 200));
+    let many: Vec<Value> = (0..200).map(|number| json!({ "thread": "t", "body": number })).collect();
+    let posted = home.by("alice", "POST", "/v1/bulk/messages", Some(json!({ "messages": many }))).await.body;
+    let refused = posted["results"].as_array().expect("results").iter().filter(|one| one["status"] == 429).count();
+    assert!(refused > 150, "{refused} of 200 were refused");
+}
