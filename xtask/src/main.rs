@@ -5,6 +5,7 @@
 
 mod bench;
 mod ci;
+mod dist;
 mod fuzz;
 mod models;
 mod mutants;
@@ -34,6 +35,7 @@ enum Command {
     Test(test::Test),
     Simulate(simulate::Simulate),
     Bench(bench::Bench),
+    Dist(dist::Dist),
     Tidy(tidy::Tidy),
     Fuzz(fuzz::Fuzz),
     Mutants(mutants::Mutants),
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         Command::Test(test) => test::run(&test),
         Command::Simulate(simulate) => simulate::run(&simulate),
         Command::Bench(bench) => bench::run(&bench),
+        Command::Dist(dist) => dist::run(&dist),
         Command::Tidy(tidy) => tidy::run(&tidy),
         Command::Fuzz(fuzz) => fuzz::run(&fuzz),
         Command::Mutants(mutants) => mutants::run(&mutants),

@@ -29,7 +29,7 @@ pub(crate) struct EventQuery {
     /// `me`: only what concerns the caller: mentions, private threads, and what they did elsewhere.
     user: Option<String>,
     /// A position to resume after, where `Last-Event-ID` cannot be sent.
-    #[param(pattern = "^[0-9]{1,10}-[0-9]{1,19}$")]
+    #[param(pattern = "^[0-9]{1,19}-[0-9]{1,19}$")]
     after: Option<String>,
     /// A ticket, instead of a key.
     #[allow(dead_code, reason = "authentication reads it")]

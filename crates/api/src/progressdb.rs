@@ -108,7 +108,7 @@ pub(crate) struct PartQuery {
     /// Those on either side of the one with this key, and itself.
     anchor: Option<String>,
     /// By which time threads are sorted: `created_ts` or `updated_ts`. Messages are in the order of their creation.
-    sort_by: Option<String>,
+    sort_by: Option<SortField>,
     /// Only threads of this user.
     author: Option<String>,
     /// Only threads whose title contains this.
@@ -117,7 +117,27 @@ pub(crate) struct PartQuery {
     slug: Option<String>,
 }
 
+/// By which time threads are sorted.
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SortField {
+    /// When they were opened.
+    CreatedTs,
+    /// When something last happened.
+    UpdatedTs,
+}
+
 impl PartQuery {
+    /// A key that was left empty is none.
+    fn without_empty(mut self) -> PartQuery {
+        for key in
+            [&mut self.before, &mut self.after, &mut self.anchor, &mut self.author, &mut self.title, &mut self.slug]
+        {
+            key.take_if(|key| key.is_empty());
+        }
+        self
+    }
+
     fn limit(&self) -> Result<usize, Problem> {
         match self.limit.unwrap_or(LIMIT) {
             limit @ 1..=LIMIT_MAX => Ok(limit),
@@ -125,15 +145,14 @@ impl PartQuery {
         }
     }
 
-    fn filter(&self) -> Result<ThreadFilter, Problem> {
-        let order = match self.sort_by.as_deref() {
-            None | Some("updated_ts") => ThreadOrder::Updated,
-            Some("created_ts") => ThreadOrder::Created,
-            Some(_) => return Err(Problem::bad_request("sort_by is created_ts or updated_ts")),
+    fn filter(&self) -> ThreadFilter {
+        let order = match self.sort_by {
+            None | Some(SortField::UpdatedTs) => ThreadOrder::Updated,
+            Some(SortField::CreatedTs) => ThreadOrder::Created,
         };
         let PartQuery { author, title, slug, .. } = self;
         let (author, title, slug) = (author.clone(), title.clone(), slug.clone());
-        Ok(ThreadFilter { author, title, slug, order, ..ThreadFilter::default() })
+        ThreadFilter { author, title, slug, order, ..ThreadFilter::default() }
     }
 }
 
@@ -164,7 +183,8 @@ pub(crate) async fn list_threads(
     context: RequestContext,
     Query(query): Query<PartQuery>,
 ) -> Result<Json<ThreadData>, Problem> {
-    let (limit, mut filter) = (query.limit()?, query.filter()?);
+    let query = query.without_empty();
+    let (limit, mut filter) = (query.limit()?, query.filter());
     with_thread_reader(&state, &context, |reader| {
         let (mut found, is_first) = match (&query.before, &query.after, &query.anchor) {
             (None, None, None) => (Vec::new(), true),
@@ -276,6 +296,7 @@ pub(crate) async fn list_messages(
     Path(key): Path<String>,
     Query(query): Query<PartQuery>,
 ) -> Result<Json<MessageData>, Problem> {
+    let query = query.without_empty();
     let limit = Some(query.limit()?);
     let is_forward = query.after.is_some() || query.anchor.is_some();
     let PartQuery { before, after, anchor, .. } = query;

@@ -115,7 +115,10 @@ pub fn openapi() -> OpenApi {
     let components = ComponentsBuilder::new().security_scheme("key", key).security_scheme("bearer", bearer);
     let components = components.schema(Problem::name(), Problem::schema());
     let sort = crate::threads::Sort::schema();
-    let (mut components, mut paths) = (components.schema("Sort", sort).build(), Paths::new());
+    let (mut components, mut paths) = (
+        components.schema("Sort", sort).schema("SortField", crate::progressdb::SortField::schema()).build(),
+        Paths::new(),
+    );
     for ApiRoute { route, doc } in all() {
         let method = match route.rule.method {
             Method::POST => HttpMethod::Post,

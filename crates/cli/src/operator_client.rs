@@ -5,7 +5,7 @@ mod pinned_tls;
 use crate::context::Context;
 use crate::data_folder;
 use crate::failure::Failure;
-use crate::operator_token::TokenFile;
+use crate::operator_token::{TokenFile, TokenLines};
 use http::{Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Bytes;
@@ -31,22 +31,25 @@ pub(crate) struct OperatorClient {
     token: String,
     /// With TLS: the file with the certificate that the node must present.
     certificate: PathBuf,
+    /// What links begin with that people follow.
+    public_url: String,
 }
 
 impl OperatorClient {
     /// `None` if no node runs in this data folder. A killed node leaves its token file behind, so the lock is checked too.
     pub(crate) fn find(context: &Context) -> Option<OperatorClient> {
-        let (url, token, certificate) = TokenFile::read(context)?;
-        data_folder::is_in_use(context.data_dir()).then_some(OperatorClient { url, token, certificate })
+        let TokenLines { url, token, certificate, public_url } = TokenFile::read(context)?;
+        data_folder::is_in_use(context.data_dir()).then_some(OperatorClient { url, token, certificate, public_url })
     }
 
-    pub(crate) fn url(&self) -> &str {
-        &self.url
+    pub(crate) fn public_url(&self) -> &str {
+        &self.public_url
     }
 
     /// For a node that this process serves.
     pub(crate) fn for_address(address: std::net::SocketAddr, token: &str) -> OperatorClient {
-        OperatorClient { url: format!("http://{address}"), token: format!("op_{token}"), certificate: PathBuf::new() }
+        let url = format!("http://{address}");
+        OperatorClient { public_url: url.clone(), url, token: format!("op_{token}"), certificate: PathBuf::new() }
     }
 
     /// Waits before the state of a job is queried again.

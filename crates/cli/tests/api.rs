@@ -100,6 +100,24 @@ fn the_second_published_python_client_works_unmodified() {
     assert!(out.ends_with("all good\n"), "{out}");
 }
 
+/// An example of the repository, as its first lines say to run it.
+fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name)
+}
+
+#[test]
+fn the_examples_work() {
+    let served = serve();
+    let (url, key) = (&served.url, served.key("backend"));
+    let told = run(Command::new("sh").arg(example("talk.sh")).env("URL", url).env("KEY", &key));
+    assert!(told.contains("Who wants some tea?") && told.contains("\"bob\":\"👍\""), "{told}");
+    let told = run(Command::new("python3").arg(example("talk.py")).args([url, &key]));
+    assert!(told.starts_with("412: ") && told.contains("120 messages"), "{told}");
+    let told = run(Command::new("node").arg(example("listen.mjs")).args([url, &key]));
+    let heard: Vec<&str> = told.lines().filter_map(|line| line.rsplit(": ").next()).collect();
+    assert_eq!(heard, ["one", "two", "three"], "{told}");
+}
+
 #[test]
 fn the_openapi_document_and_the_node_agree() {
     // It also sends wrong keys from one address, which is rate limited.

@@ -66,10 +66,33 @@ fn a_certificate_that_cannot_be_used_stops_the_start() {
 fn listening_for_other_machines_without_tls_logs_one_warning() {
     let home = Home::new();
     let served = Served::start(home, &["--listen", "0.0.0.0:0"]);
+    // Nobody can follow a link to 0.0.0.0.
+    assert!(served.url.starts_with("http://127.0.0.1:"), "{}", served.url);
+    let link = served.home.run(&["link"]).good().out;
+    assert!(link.starts_with(&format!("{}/in/", served.url)), "{link}");
     let said = served.stop();
     assert_eq!(said.matches("without TLS").count(), 1, "{said}");
+    assert_eq!(said.matches("set public_url").count(), 1, "{said}");
     let served = Served::start(Home::new(), &[]);
     assert!(!served.stop().contains("without TLS"));
+}
+
+#[test]
+fn links_begin_with_the_address_that_others_use() {
+    let home = Home::new();
+    home.write("a.toml", b"public_url = \"https://chat.example.org/\"\n");
+    let served = Served::start(home, &["--config", "a.toml", "--listen", "localhost:0"]);
+    assert_eq!(served.url, "https://chat.example.org");
+    let link = served.home.run(&["link"]).good().out;
+    assert!(link.starts_with("https://chat.example.org/in/"), "{link}");
+    // Commands reach the node where it listens.
+    served.home.run(&["key", "create", "backend"]).good();
+    assert!(!served.stop().contains("public_url"));
+    for wrong in ["chat.example.org", "ftp://a.example", "https://a.example/path", "https://", "https://a@b.example"] {
+        let home = Home::new();
+        home.write("a.toml", format!("public_url = \"{wrong}\"\n").as_bytes());
+        home.run(&["--config", "a.toml"]).bad(&["is not the address of a node", "https://HOST"]);
+    }
 }
 
 #[test]

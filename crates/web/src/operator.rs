@@ -54,9 +54,11 @@ pub(crate) async fn show_status(
     let body = html! {
         (tabs("/inside"))
         h1 { "Status" }
-        p { @for (name, path, here) in [("The last hour", "/inside", !is_day), ("The last day", "/inside?span=day", is_day)] {
-            a href=(path) aria-current=[here.then_some("true")] { (name) } " "
-        } }
+        nav aria-label="Time range" {
+            @for (name, path, here) in [("The last hour", "/inside", !is_day), ("The last day", "/inside?span=day", is_day)] {
+                a href=(path) aria-current=[here.then_some("true")] { (name) } " "
+            }
+        }
         div #waiting data-live=(if is_day { "/inside?span=day" } else { "/inside" }) {
             (clock_notice(state.node.clock_jump().map(|jump| jump.by_nanos), state.node.clock_behind()))
             (plots.draw(is_day))

@@ -14,6 +14,8 @@ pub(crate) fn thread_title(thread: &Thread, reader: &str) -> String {
     let others: Vec<&str> = thread.participants.iter().map(|name| short(name)).filter(|name| *name != reader).collect();
     match thread.private && !others.is_empty() {
         true => others.join(", "),
+        // Under the id that an application chose.
+        false if thread.id != thread.event => thread.id.clone(),
         false => format!("Untitled, by {}", short(&thread.author)),
     }
 }

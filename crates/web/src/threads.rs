@@ -24,6 +24,8 @@ use server::state::{ServerState, SharedState};
 use store::Db;
 use store::tables::Snapshot;
 
+/// Up to here unread messages of a thread are counted.
+const UNREAD_MAX: u64 = 1000;
 /// In how many spaces the operator's unread messages are counted.
 const COUNTED_MAX: usize = 50;
 
@@ -35,7 +37,9 @@ pub(crate) struct ListQuery {
 }
 
 fn count(unread: u64) -> Markup {
-    html! { @if unread > 0 { " " span.unread { (unread) span.sr { " unread" } } } }
+    html! { @if unread > 0 { " " span.unread {
+    // No more than so many are counted.
+    (unread) @if unread >= UNREAD_MAX { "+" } span.sr { " unread" } } } }
 }
 
 /// The spaces of this node, with what the operator has not read in the others; those of this one are shown with its threads.

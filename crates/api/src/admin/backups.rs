@@ -135,6 +135,12 @@ pub(crate) async fn create(
     // It goes on when the client does not wait for it.
     let backups = state.backups.clone();
     let made = tokio::task::spawn_blocking(move || backups.make(&path)).await;
-    let made = made.map_err(|_| Problem::broken("the backup broke off"))??;
+    let made = made.map_err(|_| Problem::broken("the backup broke off")).and_then(|made| Ok(made?));
+    if made.is_err() {
+        // What was begun is in the log already; what came of it belongs there as well.
+        let failed = RequestContext { idempotency: None, ..context };
+        state.note(&failed, "back up, which failed", &file).await?;
+    }
+    let made = made?;
     Ok((StatusCode::CREATED, Json(made_backup(&made))))
 }

@@ -69,6 +69,18 @@ async fn what_the_operator_asks_for_is_written_and_can_be_restored() {
 }
 
 #[tokio::test]
+async fn a_backup_that_failed_is_in_the_audit_log_as_failed() {
+    let (home, folder) = (Home::new(), tempfile::tempdir().expect("a folder"));
+    let nowhere = folder.path().join("no/such/folder");
+    assert_eq!(ask(&home, "POST", Some(&json!({ "file": nowhere }))).await.status, 422);
+    let operator = format!("Bearer op_{OPERATOR}");
+    let log = home.send("GET", "/admin/audit?limit=2", &[("authorization", &operator)], None).await.body;
+    let entries: Vec<_> =
+        log["entries"].as_array().expect("entries").iter().map(|entry| entry["what"].clone()).collect();
+    assert_eq!(entries, ["back up, which failed", "back up"], "{log}");
+}
+
+#[tokio::test]
 async fn a_path_that_cannot_be_written_is_the_callers_mistake() {
     let (home, folder) = (Home::new(), tempfile::tempdir().expect("a folder"));
     let there = folder.path().join("there");

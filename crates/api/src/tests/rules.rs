@@ -319,6 +319,21 @@ async fn answers_are_compressed_for_those_who_ask() {
 }
 
 #[tokio::test]
+async fn the_address_of_a_client_is_what_the_last_proxy_says() {
+    let limits = server::Limits { address_per_second: 2, ..server::Limits::default() };
+    let proxies = vec!["192.0.2.0/24".parse().expect("a network")];
+    let home = Home::with(server::ServerOptions { limits, proxies, ..server::ServerOptions::default() });
+    let mut refused = 0;
+    for number in 0..30 {
+        // The first header is the client's own, the second that of a proxy which adds its own.
+        let made_up = format!("198.51.100.{number}");
+        let headers = [("x-forwarded-for", made_up.as_str()), ("x-forwarded-for", "203.0.113.9")];
+        refused += usize::from(home.send("GET", "/healthz", &headers, None).await.status == 429);
+    }
+    assert!(refused > 10, "{refused} of 30 were refused");
+}
+
+#[tokio::test]
 async fn a_user_behind_a_backend_key_is_limited_too() {
     let limits = server::Limits { backend_user_per_second: 2, ..server::Limits::default() };
     let home = Home::with(server::ServerOptions { limits, ..server::ServerOptions::default() });

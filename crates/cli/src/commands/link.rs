@@ -38,7 +38,7 @@ impl Link {
         };
         let made = client.send_json(Method::POST, "/admin/links", "", &json!({}))?;
         let path = made["path"].as_str().unwrap_or_default();
-        context.print(&CreatedLink { link: format!("{}{path}", client.url()) })?;
+        context.print(&CreatedLink { link: format!("{}{path}", client.public_url()) })?;
         Ok(ExitCode::SUCCESS)
     }
 }

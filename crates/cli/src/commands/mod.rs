@@ -20,6 +20,7 @@ mod key;
 mod link;
 mod man;
 mod prune;
+mod ready;
 mod rebuild_views;
 mod recovery_text;
 mod restore;
@@ -67,6 +68,7 @@ pub(crate) enum Command {
     Key(key::Key),
     Admin(admin::Admin),
     Link(link::Link),
+    Ready(ready::Ready),
     RecoveryText(recovery_text::RecoveryText),
     Config(config::ShowConfig),
     Demo(demo::Demo),
@@ -102,6 +104,7 @@ pub(crate) fn run(context: &Context, command: Option<Command>) -> CommandResult 
         Command::Key(command) => command.run(context),
         Command::Admin(command) => command.run(context),
         Command::Link(command) => command.run(context),
+        Command::Ready(command) => command.run(context),
         Command::RecoveryText(command) => command.run(context),
         Command::Config(command) => command.run(context),
         Command::Demo(command) => command.run(context),

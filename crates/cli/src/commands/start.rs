@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::home_space;
 use crate::huge_pages;
 use crate::open_file_limit;
-use crate::operator_token::{TokenFile, node_url};
+use crate::operator_token::{TokenFile, node_url, public_url};
 use crate::output;
 use crate::random::random_bytes;
 use crate::signals::ShutdownSignals;
@@ -155,9 +155,10 @@ fn serve(
     let metrics = listeners.metrics.map(|listener| server::serve_metrics_on(state.clone(), listener));
     let metrics = metrics.map(|metrics| runtime.block_on(metrics)).transpose().map_err(cannot_listen)?;
     warn_if_not_encrypted(context, server.address);
+    warn_if_links_are_local(context, server.address);
     let _token_file = TokenFile::write(context, server.address, &token)?;
     let db = node.snapshot()?;
-    let url = node_url(context, server.address);
+    let url = public_url(context, &node_url(context, server.address));
     let link = state.operator_link().map_err(|why| Failure::new(why.detail, "try again"))?;
     let running = Running {
         sign_in: format!("{url}{link}"),
@@ -196,6 +197,14 @@ fn warn_if_not_encrypted(context: &Context, address: SocketAddr) {
             "the node listens on {address}, which other machines can reach, without TLS: keys and messages are sent \
              unencrypted; set tls_certificate and tls_key, or listen on 127.0.0.1 behind a proxy that serves HTTPS"
         );
+    }
+}
+
+/// Whoever listens for others wants links that others can follow.
+fn warn_if_links_are_local(context: &Context, address: SocketAddr) {
+    if context.settings.public_url.is_none() && !address.ip().is_loopback() {
+        let shown = node_url(context, address);
+        tracing::warn!("links begin with {shown}, which other machines may not reach; set public_url");
     }
 }
 

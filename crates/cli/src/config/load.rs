@@ -10,14 +10,15 @@ use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 
 /// Settings that are strings. They are not in a section.
-pub(super) const TEXT_SETTINGS: [&str; 10] = [
+pub(super) const TEXT_SETTINGS: [&str; 11] = [
     "data_dir",
     "master_key_file",
     "listen",
+    "public_url",
     "tls_certificate",
     "tls_key",
     "metrics_listen",
@@ -77,6 +78,8 @@ pub(crate) struct Settings {
     pub(crate) data_dir: PathBuf,
     pub(crate) master_key: MasterKeySource,
     pub(crate) listen: SocketAddr,
+    /// The address under which others reach the node, without a slash at the end.
+    pub(crate) public_url: Option<String>,
     /// The certificate file and the private key file. Without them the node serves plain HTTP.
     pub(crate) tls: Option<(PathBuf, PathBuf)>,
     /// The folder of scheduled backups.
@@ -118,6 +121,7 @@ pub(crate) fn load(inputs: &SettingInputs<'_>) -> Result<Settings, Failure> {
     let master_key = layers.master_key(flag(&inputs.master_key), data_dir.join("master.key"))?;
     let listen = layers.text("listen", "--listen", inputs.listen.clone().map(OsString::from), LISTEN_DEFAULT.into());
     let listen = parse_address("listen", &listen.to_string_lossy())?;
+    let public_url = parse_public_url(&layers.text("public_url", "", None, OsString::new()).to_string_lossy())?;
     let tls = tls_files(layers.path("tls_certificate"), layers.path("tls_key"))?;
     let metrics_listen = layers.text("metrics_listen", "", None, "".into());
     let metrics_listen = match metrics_listen.to_string_lossy().as_ref() {
@@ -139,6 +143,7 @@ pub(crate) fn load(inputs: &SettingInputs<'_>) -> Result<Settings, Failure> {
         data_dir,
         master_key,
         listen,
+        public_url,
         tls,
         backup_dir,
         declared_keys: layers.file.keys,
@@ -153,12 +158,37 @@ pub(crate) fn load(inputs: &SettingInputs<'_>) -> Result<Settings, Failure> {
 /// Reachable from this machine only.
 const LISTEN_DEFAULT: &str = "127.0.0.1:7117";
 
+/// An address and port; a name such as `localhost` stands for its first address, rather of the older kind.
 fn parse_address(name: &str, text: &str) -> Result<SocketAddr, Failure> {
-    text.parse().map_err(|_| {
+    let named = || {
+        let found: Vec<SocketAddr> = text.to_socket_addrs().ok()?.collect();
+        found.iter().find(|address| address.is_ipv4()).or(found.first()).copied()
+    };
+    text.parse().ok().or_else(named).ok_or_else(|| {
         let shown: String = text.chars().take(80).collect();
         let what_to_do = format!("write it as ADDRESS:PORT, such as {LISTEN_DEFAULT} or [::]:7117");
         Failure::new(format!("{name} = {shown:?} is not a valid listen address"), what_to_do)
     })
+}
+
+/// Scheme, host and perhaps a port, and nothing after them: the node is at the root of its address.
+fn parse_public_url(text: &str) -> Result<Option<String>, Failure> {
+    let trimmed = text.trim_end_matches('/');
+    let bad = || {
+        let shown: String = text.chars().take(80).collect();
+        let what_to_do = "write it as https://HOST or https://HOST:PORT, without a path";
+        Failure::new(format!("public_url = {shown:?} is not the address of a node"), what_to_do)
+    };
+    if trimmed.is_empty() {
+        return Ok(None);
+    }
+    let url: http::Uri = trimmed.parse().map_err(|_| bad())?;
+    let is_web = url.scheme_str().is_some_and(|scheme| scheme == "https" || scheme == "http");
+    let has_host = url.host().is_some_and(|host| !host.is_empty()) && !trimmed.contains('@');
+    match is_web && has_host && url.path() == "/" && url.query().is_none() {
+        true => Ok(Some(trimmed.to_owned())),
+        false => Err(bad()),
+    }
 }
 
 /// Setting only one of them is an error: otherwise the node would silently serve plain HTTP.

@@ -18,6 +18,9 @@ pub(crate) fn sample_file() -> String {
          # master_key_file = \"/etc/anteroom/master.key\"\n\n\
          # The address and port to listen on. The default is reachable from this machine only.\n\
          # listen = \"127.0.0.1:7117\"\n\n\
+         # The address under which others reach the node, for example through a proxy. Links that the node prints begin\n\
+         # with it.\n\
+         # public_url = \"https://chat.example.org\"\n\n\
          # The TLS certificate with its chain, and its private key, both in PEM format. If both are set, the node serves\n\
          # HTTPS instead of HTTP. Changed files are reloaded within a minute.\n\
          # tls_certificate = \"/etc/anteroom/fullchain.pem\"\n\

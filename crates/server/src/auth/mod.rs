@@ -302,8 +302,11 @@ fn address(state: &SharedState, request: &Request) -> IpAddr {
     if !is_told {
         return peer;
     }
-    let told = request.headers().get("x-forwarded-for").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    // Some proxies add to the header, some add another one: the last of all was said by the one that we trust.
+    let told: Vec<&str> =
+        request.headers().get_all("x-forwarded-for").iter().filter_map(|value| value.to_str().ok()).collect();
+    let told = told.iter().rev().flat_map(|value| value.rsplit(','));
     // The last address that is not one of our proxies is the one they saw.
-    let mut told = told.rsplit(',').filter_map(|text| text.trim().parse::<IpAddr>().ok()).map(|ip| ip.to_canonical());
+    let mut told = told.filter_map(|text| text.trim().parse::<IpAddr>().ok()).map(|ip| ip.to_canonical());
     told.find(|address| !is_proxy(address)).unwrap_or(peer)
 }
