@@ -69,7 +69,6 @@ async fn with_tag(response: Response, known: Option<&str>) -> Response {
         true => {
             parts.status = StatusCode::NOT_MODIFIED;
             parts.headers.remove(header::CONTENT_TYPE);
-            parts.headers.remove(header::CONTENT_LENGTH);
             Response::from_parts(parts, Body::empty())
         }
         false => Response::from_parts(parts, Body::from(body)),

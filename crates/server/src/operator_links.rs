@@ -42,3 +42,29 @@ impl OperatorLinks {
         lock(&self.0).remove(&hash).is_some_and(|until| until > now)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Nanos = Nanos(1_000_000);
+
+    #[test]
+    fn a_link_is_good_once_for_a_day() {
+        let links = OperatorLinks::default();
+        let (used, old) = (links.issue(NOW).expect("a link"), links.issue(NOW).expect("a link"));
+        assert!(links.is_good(&used, NOW) && !links.is_good("nonsense", NOW));
+        assert!(links.take(&used, NOW) && !links.take(&used, NOW));
+        let (last, end) = (NOW.plus(LINK_NANOS - 1), NOW.plus(LINK_NANOS));
+        assert!(links.is_good(&old, last) && !links.is_good(&old, end));
+        assert!(!links.take(&old, end));
+    }
+
+    #[test]
+    fn of_too_many_links_the_oldest_goes() {
+        let links = OperatorLinks::default();
+        let made: Vec<String> =
+            (0..=LINKS_MAX as u64).map(|number| links.issue(NOW.plus(number)).expect("a link")).collect();
+        assert!(!links.is_good(&made[0], NOW) && made[1..].iter().all(|link| links.is_good(link, NOW)));
+    }
+}

@@ -10,12 +10,13 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// The crates in which mistakes are made, and the packages whose tests are theirs.
+/// The crates in which mistakes are made, and the packages whose tests are theirs: those of whole nodes are with the
+/// simulator, those of what is served with the crates that bring routes.
 pub(crate) const CRATES: [(&str, &[&str]); 6] = [
-    ("model", &["anteroom-model", "anteroom-engine"]),
-    ("engine", &["anteroom-engine", "anteroom-node"]),
-    ("store", &["anteroom-store", "anteroom-node", "anteroom-api"]),
-    ("node", &["anteroom-node", "anteroom-api", "anteroom-web"]),
+    ("model", &["anteroom-model", "anteroom-engine", "anteroom-simulator"]),
+    ("engine", &["anteroom-engine", "anteroom-node", "anteroom-simulator"]),
+    ("store", &["anteroom-store", "anteroom-node", "anteroom-simulator", "anteroom-api"]),
+    ("node", &["anteroom-node", "anteroom-simulator", "anteroom-api", "anteroom-web"]),
     ("queries", &["anteroom-queries", "anteroom-api", "anteroom-web"]),
     ("server", &["anteroom-server", "anteroom-api", "anteroom-web"]),
 ];

@@ -127,6 +127,14 @@ async fn threads_are_listed_changed_and_deleted() {
     assert_eq!(list("?title=room").await.0, ["a", "b"]);
     assert_eq!(list("?slug=garden").await.0, ["c"]);
     assert_eq!(list("?author=bob").await.0, Vec::<String>::new());
+    assert_eq!(list("?author=alice").await.0, ["a", "c", "b"]);
+    // The only one that fits is beyond the first that are looked at.
+    assert_eq!(list("?slug=second-room&limit=1").await.0, ["b"]);
+    let key = home.send("GET", "/admin/users", &[("x-api-key", &home.admin)], None).await.body["users"][0]["identity"]
+        .clone();
+    let named = home.by("alice", "POST", "/v1/threads", Some(json!({ "id": "k", "participants": [key] }))).await;
+    assert_eq!(named.status, 201, "{named:?}");
+    assert_eq!(home.by("alice", "DELETE", "/v1/threads/k", None).await.status, 204);
     let (first, next) = list("?limit=2").await;
     let rest = home.by("bob", "GET", &format!("/v1/threads?limit=2&cursor={}", next.expect("more")), None).await.body;
     assert_eq!((first, rest["threads"][0]["id"].as_str()), (vec!["a".to_owned(), "c".to_owned()], Some("b")));

@@ -71,3 +71,35 @@ impl Drop for ImportSlot {
         self.pace.changed.notify_all();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_waits_while_as_much_as_may_be_is_under_way() {
+        let window = Arc::new(ImportWindow::default());
+        let almost = window.enter(BYTES_UNDER_WAY_MAX - 1, &|| true).expect("room");
+        let last = window.enter(1, &|| true).expect("room for one more");
+        assert!(window.enter(1, &|| true).is_none(), "it is full");
+        assert!(!window.drain(&|| true), "two are under way");
+        drop(almost);
+        drop(window.enter(1, &|| true).expect("room again"));
+        drop(last);
+        assert!(window.drain(&|| true));
+    }
+
+    #[test]
+    fn whoever_waits_is_woken_when_there_is_room() {
+        let window = Arc::new(ImportWindow::default());
+        let slot = window.enter(BYTES_UNDER_WAY_MAX, &|| true).expect("room");
+        let (waiting, looks) = (window.clone(), std::sync::atomic::AtomicU32::new(0));
+        std::thread::scope(|scope| {
+            // Whoever is not woken gives up at the first look.
+            let waiter = scope
+                .spawn(|| waiting.enter(1, &|| looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 3).is_some());
+            drop(slot);
+            assert!(waiter.join().expect("it ends"));
+        });
+    }
+}

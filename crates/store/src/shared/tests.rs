@@ -51,6 +51,30 @@ fn add_one(batch: &mut Batch<'_>, read: Option<&Versioned<u64>>) -> StoreResult<
     }
 }
 
+#[test]
+fn an_account_is_found_by_what_a_passkey_calls_it() {
+    let home = tempfile::tempdir().expect("a folder");
+    let store = open(home.path());
+    let account = Account::new("alice".to_owned(), NOW);
+    store.write(NOW, |batch| batch.keep_account(&SPACE, &account)).expect("written");
+    let db = store.snapshot().expect("a snapshot");
+    let handle = db.handle(&SPACE, "alice");
+    assert_eq!(db.account_by_handle(&SPACE, &handle).expect("read").map(|found| found.user), Some("alice".to_owned()));
+    assert_eq!(db.account_by_handle(&SPACE, &db.handle(&SPACE, "bob")).expect("read").map(|found| found.user), None);
+    assert_eq!(db.account_by_handle(&SpaceId([2; 16]), &handle).expect("read").map(|found| found.user), None);
+}
+
+#[test]
+fn the_largest_tables_are_told_first() {
+    let home = tempfile::tempdir().expect("a folder");
+    let store = open(home.path());
+    let account = Account::new("alice".repeat(20), NOW);
+    store.write(NOW, |batch| batch.keep_account(&SPACE, &account)).expect("written");
+    let sizes: Vec<u64> =
+        store.size().expect("a size").tables.iter().map(|table| table.stored_bytes + table.unfilled_bytes).collect();
+    assert!(sizes.len() > 10 && sizes.is_sorted_by(|one, next| one >= next) && sizes[0] > 0, "{sizes:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
