@@ -143,6 +143,20 @@ mod tests {
     }
 
     #[test]
+    fn only_the_one_sealing_of_a_chunk_opens() {
+        let binding = ChunkBinding::Shared.bytes(0, true);
+        let sealed = |nonce: [u8; NONCE_BYTES], plain: &[u8]| {
+            [nonce.to_vec(), key().seal_chunk(&nonce, &binding, plain)].concat()
+        };
+        let opens = |wire: &[u8]| open_chunk(&key(), ChunkBinding::Shared, 0, true, wire).is_ok();
+        assert!(opens(&sealed(key().content_nonce(&binding, b"x"), b"x")));
+        assert!(!opens(&sealed([5; NONCE_BYTES], b"x")), "another nonce makes another hash of the same content");
+        assert!(!opens(&sealed(key().content_nonce(&binding, b""), b"")), "empty");
+        let long = vec![1; CHUNK_BYTES + 1];
+        assert!(!opens(&sealed(key().content_nonce(&binding, &long), &long)), "longer than a chunk");
+    }
+
+    #[test]
     fn a_range_opens_by_itself() {
         let plain: Vec<u8> = (0..CHUNK_BYTES + 10).map(|n| n as u8).collect();
         let wire = seal_content(&key(), &plain, 1024, WHO, Nanos(1));

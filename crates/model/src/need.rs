@@ -347,6 +347,7 @@ mod tests {
         let space = SpaceId([5; 16]);
         for need in examples() {
             if let Some(group) = Group::of(&need, space) {
+                assert_eq!(Group::from_key(&[group.to_key(), vec![0]].concat()), Err(BadNeed), "a byte too many");
                 assert_eq!(Group::from_key(&group.to_key()), Ok(group));
             }
         }

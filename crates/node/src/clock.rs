@@ -135,6 +135,16 @@ mod tests {
     }
 
     #[test]
+    fn a_minute_is_a_step_and_less_is_not() {
+        for (by, is_step) in [(CLOCK_STEP_MIN - 1, false), (CLOCK_STEP_MIN, true)] {
+            let mut watched = Watched::default();
+            read(&mut watched, START, 0);
+            read(&mut watched, START + by, 0);
+            assert_eq!(watched.jump.is_some(), is_step, "{by}");
+        }
+    }
+
+    #[test]
     fn a_moment_in_the_past_is_not_believed_either() {
         let mut watched = Watched::default();
         assert_eq!(read(&mut watched, START, 0), START);

@@ -42,7 +42,11 @@ fn ahead(home: &Home) -> Vec<(EventId, Kind)> {
 fn settle(home: &Home, id: EventId, how: Settlement) -> Settled {
     // Each a moment later than the one before.
     let now = BACK.plus(home.position());
+    let log = || home.core.store().snapshot().unwrap().audit_log(u64::MAX, 99).unwrap();
+    let before = log().len();
     let settled = home.core.ask(SettleAhead { id, how }, now).unwrap();
+    let is_done = !matches!(settled, Settled::NotHere | Settled::Stays);
+    assert!(!is_done || log().len() > before, "{settled:?} is not in the audit log");
     home.core.settle(now).unwrap();
     settled
 }

@@ -118,6 +118,10 @@ async fn threads_and_messages_are_found_by_the_ids_that_clients_chose() {
         let row = home.send("GET", &format!("/admin/keys/{key}"), &[header], None).await;
         assert!(row.body["key"].as_str().is_some_and(|key| key.ends_with(id.as_str())), "{key}: {row:?}");
     }
+    for wrong in [format!("event:{one}0"), format!("event:{}", &one[1..]), format!("event:{}", one.to_uppercase())] {
+        let row = home.send("GET", &format!("/admin/keys/{wrong}"), &[header], None).await;
+        assert_eq!(row.status, 404, "every key has one text: {wrong}");
+    }
     let other = found(&home.state.node, "other", 2);
     let stranger = make_key(&home.state.node, other, KeyRole::Admin, 9);
     let row = home.send("GET", "/admin/keys/event:m1", &[("x-api-key", &stranger)], None).await;
