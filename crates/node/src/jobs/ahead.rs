@@ -224,6 +224,7 @@ impl SettleAhead {
         }
         let target = Some(Reference { role: Role::Target, id: self.id });
         by_keeper(batch, space, Kind::Removal, Payload::None, target)?;
+        batch.audit(Some(*space), "clock", "settle an event ahead", &self.id.to_string())?;
         Ok(Settled::Purged)
     }
 }
