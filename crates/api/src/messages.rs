@@ -99,12 +99,12 @@ fn expecting(
     headers: &HeaderMap,
     (thread, id): (Option<&str>, &str),
 ) -> Result<RequestContext, Problem> {
-    let Some(expected) = ExpectedTag::read(headers)? else { return Ok(context) };
+    let Some(expected) = ExpectedTag::read(state, &context, headers)? else { return Ok(context) };
     let (version, message) = with_message_reader(state, &context, |reader| {
         let seq = reader.find(thread, id)?;
         Ok((reader.version(seq)?, reader.renderer().message_at(seq)?))
     })?;
-    expected.check(state, context, &message, version)
+    expected.check(context, &message, version)
 }
 
 pub(crate) async fn edit_message(

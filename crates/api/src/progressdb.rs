@@ -164,10 +164,12 @@ fn up_to_key<V: TableReads>(
 ) -> Result<(Vec<Thread>, Thread), Problem> {
     let mut before: Vec<Thread> = Vec::new();
     filter.limit = Some(CHUNK);
-    while before.len() < LOOKED_AT_MAX {
+    // What is not there at all is not looked for.
+    let wanted = reader.thread(key)?.event;
+    for _ in 0..LOOKED_AT_MAX / CHUNK {
         let page = reader.page(&filter)?;
         for thread in page.threads {
-            if thread.id == key || thread.event == key {
+            if thread.event == wanted {
                 return Ok((before, thread));
             }
             before.push(thread);

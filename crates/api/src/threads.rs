@@ -195,9 +195,9 @@ fn expecting(
     headers: &HeaderMap,
     thread: &str,
 ) -> Result<RequestContext, Problem> {
-    let Some(expected) = ExpectedTag::read(headers)? else { return Ok(context) };
+    let Some(expected) = ExpectedTag::read(state, &context, headers)? else { return Ok(context) };
     let (thread, version) = with_thread_reader(state, &context, |reader| Ok(reader.thread_and_version(thread)?))?;
-    expected.check(state, context, &thread, version)
+    expected.check(context, &thread, version)
 }
 
 fn thread_after(state: &SharedState, context: &RequestContext, result: &CommandResult) -> Result<Thread, Problem> {

@@ -47,6 +47,8 @@ pub struct CachedMessage<R> {
     /// The id that its author chose, and whether it leads to this message.
     pub chosen: Option<(Box<str>, bool)>,
     pub rendered: R,
+    /// The hash of what it was rendered to.
+    pub hash: [u8; 16],
 }
 
 /// A message, and the name of the format that it was rendered in.
@@ -111,7 +113,7 @@ mod tests {
 
     fn cached(row: &[u8], text: &str) -> CachedMessage<Arc<str>> {
         let (stamp, row, rendered) = (Stamp::FIRST, row.into(), text.into());
-        CachedMessage { generation: 0, stamp, row, thread: "t".into(), chosen: None, rendered }
+        CachedMessage { generation: 0, stamp, row, thread: "t".into(), chosen: None, rendered, hash: [0; 16] }
     }
 
     #[test]

@@ -17,6 +17,9 @@ use std::sync::Arc;
 use store::Db;
 use store::tables::TableReads;
 
+/// How often one request looks for further replies, if the viewer sees none of those that were found.
+const REPLY_LOOKS_MAX: usize = 10;
+
 /// How somebody is shown beside what they write.
 #[derive(Clone, Debug, Default)]
 pub struct AuthorBadge {
@@ -117,26 +120,35 @@ impl<V: TableReads> MessageReader<'_, V> {
         Ok(versions)
     }
 
-    /// The messages after a stamp that answer a message and that the viewer sees, and where to go on.
+    /// The messages after a stamp that answer a message and that the viewer sees, and where to go on. What they do not see
+    /// is not told either: the place to go on from is that of the last message which they see.
     pub fn replies(&self, seq: Seq, after: Stamp, most: usize) -> Result<(Vec<Message>, Option<Stamp>), QueryError> {
-        let renderer = self.renderer();
-        let mut messages = Vec::new();
-        let mut found = self.db.answers(self.viewer.no, &self.db.id_of(seq)?, after, most + 1)?;
-        let has_more = found.len() > most;
-        found.truncate(most);
-        let next = found.last().filter(|_| has_more).map(|(stamp, _)| *stamp);
-        for (_, answer) in found {
-            let Some(found) = self.db.message_by_seq(answer)? else { continue };
-            if self.viewer.blocks(&found.author) {
-                continue;
+        let (renderer, target) = (self.renderer(), self.db.id_of(seq)?);
+        let mut seen: Vec<(Stamp, Message)> = Vec::new();
+        let mut from = after;
+        for _ in 0..REPLY_LOOKS_MAX {
+            let found = self.db.answers(self.viewer.no, &target, from, most + 1)?;
+            let is_last = found.len() <= most;
+            for (stamp, answer) in found {
+                from = stamp;
+                let Some(view) = self.db.message_by_seq(answer)? else { continue };
+                if self.viewer.blocks(&view.author) {
+                    continue;
+                }
+                let message = renderer.message_at(answer)?;
+                // An answer may stand in a thread that the viewer does not see.
+                if self.find(Some(&message.thread), &view.stamp.id.to_string()).is_ok() {
+                    seen.push((stamp, message));
+                }
             }
-            let message = renderer.message_at(answer)?;
-            // An answer may stand in a thread that the viewer does not see.
-            if self.find(Some(&message.thread), &found.stamp.id.to_string()).is_ok() {
-                messages.push(message);
+            if is_last || seen.len() > most {
+                break;
             }
         }
-        Ok((messages, next))
+        let has_more = seen.len() > most;
+        seen.truncate(most);
+        let next = seen.last().filter(|_| has_more).map(|(stamp, _)| *stamp);
+        Ok((seen.into_iter().map(|(_, message)| message).collect(), next))
     }
 
     /// The messages that mention the viewer before a stamp, the latest first, and where to go on.

@@ -20,6 +20,8 @@ use store::views::messages::{self, ShownContent};
 
 /// As what a message was written that does not say.
 const ROLE: &str = "user";
+/// The longest role that is shown.
+const ROLE_BYTES_MAX: usize = 256;
 
 /// What a message's content says, read without unfolding its body.
 #[derive(Deserialize)]
@@ -29,9 +31,14 @@ struct Content<'a> {
     #[serde(borrow)]
     id: Option<Cow<'a, str>>,
     #[serde(borrow)]
-    role: Option<Cow<'a, str>>,
+    role: Option<&'a RawValue>,
     #[serde(default)]
     deleted: bool,
+}
+
+/// A role as this API takes it; whatever else was signed elsewhere is none.
+fn role_text(role: &RawValue) -> Option<String> {
+    serde_json::from_str(role.get()).ok().filter(|text: &String| !text.is_empty() && text.len() <= ROLE_BYTES_MAX)
 }
 
 /// A body may be null, which is not the same as none.
@@ -77,7 +84,7 @@ impl<V: TableReads> Renderer<'_, V> {
         let ShownContent::Here(bytes) = self.db.shown(seq)? else { return Ok((id.to_string(), None)) };
         let Ok(content) = serde_json::from_slice::<Content<'_>>(&bytes) else { return Ok((id.to_string(), None)) };
         let name = self.id_of(seq, &id, content.id.as_deref())?;
-        Ok((name, content.role.map(Cow::into_owned)))
+        Ok((name, content.role.and_then(role_text)))
     }
 
     /// Who wrote the latest version, if it is not the author of the message.
@@ -110,7 +117,7 @@ impl<V: TableReads> Renderer<'_, V> {
             self.name_and_role(found.seq)?
         } else {
             let (claimed, role) = content.map_or((None, None), |content| (content.id, content.role));
-            (self.id_of(found.seq, &found.stamp.id, claimed.as_deref())?, role.map(Cow::into_owned))
+            (self.id_of(found.seq, &found.stamp.id, claimed.as_deref())?, role.and_then(role_text))
         };
         let (reply_to, attachments) = if found.refers { self.references(found.seq)? } else { (None, Vec::new()) };
         Ok(Message {

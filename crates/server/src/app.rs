@@ -76,12 +76,13 @@ pub fn authenticated<S: Clone + Send + Sync + 'static>(
 /// Browsers may call from these origins. Nothing is reflected, and no cookies are taken along.
 fn cors(origins: &[String]) -> CorsLayer {
     let origins = origins.iter().filter_map(|origin| origin.parse().ok());
-    let headers = ["x-api-key", "x-user-id", "x-user-signature", "idempotency-key", "last-event-id"];
+    let headers =
+        ["x-api-key", "x-user-id", "x-user-signature", "idempotency-key", "last-event-id", "if-match", "if-none-match"];
     let headers = headers.map(HeaderName::from_static).into_iter().chain([header::AUTHORIZATION, header::CONTENT_TYPE]);
     CorsLayer::new()
         .allow_origin(AllowOrigin::list(origins))
         .allow_methods([Method::GET, Method::POST, Method::PUT, Method::DELETE])
         .allow_headers(headers.collect::<Vec<_>>())
-        .expose_headers([header::RETRY_AFTER])
+        .expose_headers([header::RETRY_AFTER, header::ETAG, header::LOCATION])
         .max_age(Duration::from_secs(3600))
 }

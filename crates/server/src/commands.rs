@@ -4,7 +4,7 @@ use crate::context::RequestContext;
 use crate::problem::Problem;
 use crate::secrets::random_bytes;
 use crate::state::ServerState;
-use crate::writer::ask_writer;
+use crate::writer::ask_writer_then;
 use engine::reads::Reads as _;
 use model::SpaceId;
 use node::WriterCommand;
@@ -17,8 +17,8 @@ use store::shared::moderation::BlockKind;
 impl ServerState {
     /// Hands a command to the writer and waits for its commit.
     pub async fn ask<C: WriterCommand<Error: Into<Problem>>>(&self, command: C) -> Result<C::Answer, Problem> {
-        let _under_way = self.load.begin_write();
-        ask_writer(&self.node, command).await
+        let under_way = self.load.begin_write();
+        ask_writer_then(&self.node, command, move || under_way.answered()).await
     }
 
     /// Runs a command of a user.
@@ -104,7 +104,7 @@ impl ServerState {
     }
 
     /// Whether a request with this idempotency key was done before; the writer says whether it was the same.
-    pub(crate) fn is_repeated(&self, context: &RequestContext) -> Result<bool, Problem> {
+    pub fn is_repeated(&self, context: &RequestContext) -> Result<bool, Problem> {
         let Some(idempotency) = &context.idempotency else { return Ok(false) };
         Ok(self.node.snapshot()?.asked(&idempotency.who_and_key, self.node.now())?.is_some())
     }

@@ -40,13 +40,19 @@ pub struct LoadMeter {
     refused: AtomicU64,
 }
 
-/// A write that is under way.
-pub(crate) struct WriteUnderWay<'a>(&'a LoadMeter);
+/// A write that is under way. It goes with the command: whoever does not wait for the answer leaves the work behind.
+pub(crate) struct WriteUnderWay(Arc<LoadMeter>);
 
-impl Drop for WriteUnderWay<'_> {
+impl WriteUnderWay {
+    /// The writer has answered.
+    pub(crate) fn answered(self) {
+        self.0.answered.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for WriteUnderWay {
     fn drop(&mut self) {
         self.0.writes.fetch_sub(1, Ordering::Relaxed);
-        self.0.answered.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -64,9 +70,9 @@ impl LoadMeter {
     }
 
     /// Counts a write until it is answered.
-    pub(crate) fn begin_write(&self) -> WriteUnderWay<'_> {
+    pub(crate) fn begin_write(self: &Arc<LoadMeter>) -> WriteUnderWay {
         self.writes.fetch_add(1, Ordering::Relaxed);
-        WriteUnderWay(self)
+        WriteUnderWay(self.clone())
     }
 
     /// Refuses what would wait too long. Whether the node lives, and what the operator does about it, is always answered.
@@ -96,6 +102,12 @@ impl LoadMeter {
             return lag;
         }
         lag.saturating_add(writes.saturating_mul(Nanos::SECOND) / pace)
+    }
+
+    /// As if the threads were late by so much: for tests.
+    #[cfg(feature = "test_support")]
+    pub(crate) fn be_late(&self, lag: Duration) {
+        self.lag.store(nanos(lag), Ordering::Relaxed);
     }
 
     /// Takes note that the threads are late by so much. It falls slowly, because they are not late for everybody alike.
@@ -179,10 +191,11 @@ mod tests {
 
     #[test]
     fn writes_are_counted_while_they_are_under_way() {
-        let meter = meter(0, 0, 0);
-        let write = meter.begin_write();
-        assert_eq!(meter.writes.load(Ordering::Relaxed), 1);
-        drop(write);
+        let meter = Arc::new(meter(0, 0, 0));
+        let (answered, turned_away) = (meter.begin_write(), meter.begin_write());
+        assert_eq!(meter.writes.load(Ordering::Relaxed), 2);
+        answered.answered();
+        drop(turned_away);
         assert_eq!((meter.writes.load(Ordering::Relaxed), meter.answered.load(Ordering::Relaxed)), (0, 1));
     }
 

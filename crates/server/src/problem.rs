@@ -106,7 +106,7 @@ problems! {
     unprocessable = UNPROCESSABLE_ENTITY, "unprocessable", "A value is not accepted",
         "change what the detail names";
     /// A text is too long, a list too large.
-    over_limit = UNPROCESSABLE_ENTITY, "over-limit", "A limit is exceeded", "send less, as the detail says";
+    over_limit = UNPROCESSABLE_ENTITY, "over-limit", "A limit is not kept", "keep to the limit that the detail names";
     /// An id or name breaks the rules for names.
     bad_name = UNPROCESSABLE_ENTITY, "bad-name", "A name is not allowed",
         "use 1 to 128 letters, digits and punctuation, as /docs says";

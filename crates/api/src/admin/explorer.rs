@@ -5,6 +5,7 @@ use axum::extract::State;
 use engine::reads::{Reads as _, StoreResult};
 use model::SpaceId;
 use node::commands::CallerKind;
+use node::commands::names::NAME_BYTES_MAX;
 use queries::paging::page_limit;
 use serde::{Deserialize, Serialize};
 use server::context::RequestContext;
@@ -64,8 +65,9 @@ fn with_event_ids<V: TableReads>(db: &Db<V>, space: Option<&SpaceId>, text: &str
     let (Some(no), Some(before)) = (no, before) else { return Ok(text.to_owned()) };
     let rest = &text[before.len()..];
     // An id may contain colons, so it ends at one of them or at the end.
-    let ends = rest.match_indices(':').map(|(at, _)| at).chain([rest.len()]);
-    for end in ends {
+    let ends: Vec<usize> = rest.match_indices(':').map(|(at, _)| at).chain([rest.len()]).collect();
+    // The longest that there is: `a:b` is not `a`.
+    for end in ends.into_iter().rev().filter(|end| *end <= NAME_BYTES_MAX) {
         let Some((stamp, _)) = db.chosen(no, &rest[..end])? else { continue };
         let mut key = format!("{before}{}", stamp.id);
         match rest[end..].strip_prefix(BEFORE_MESSAGE) {

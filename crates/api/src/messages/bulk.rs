@@ -56,16 +56,29 @@ pub(crate) async fn create(
     headers: HeaderMap,
     RequestBody(body): RequestBody,
 ) -> Result<Json<BulkResults>, Problem> {
-    // Whoever may not write at all is told so once.
-    context.read_as(&*state.node.snapshot()?, state.node.now())?;
     let BulkBody { messages } = json(&headers, &body)?;
+    // Whoever may not write at all is told so once.
+    if context.caller.user.is_some() || messages.iter().all(|sent| sent.author.is_none()) {
+        context.read_as(&*state.node.snapshot()?, state.node.now())?;
+    }
     if messages.is_empty() || messages.len() > MESSAGES_MAX {
         return Err(Problem::over_limit(format!("a request posts 1 to {MESSAGES_MAX} messages")));
     }
+    let mut messages = messages.into_iter().enumerate();
+    let mut results = Vec::new();
+    if context.idempotency.is_some()
+        && let Some((_, first)) = messages.next()
+    {
+        // The first one tells whether the key was used for another request, of which then nothing is done.
+        match post_counted(&state, context.part(0), first, false).await {
+            Err(problem) if problem.kind == Problem::key_reused("").kind => return Err(problem),
+            result => results.push(result),
+        }
+    }
     // Every future hands its message over when it is first looked at, which is done in order.
-    let posts = messages.into_iter().enumerate();
-    let posts = posts.map(|(number, sent)| post_counted(&state, context.part(number as u64), sent, number > 0));
-    let results = join_all(posts).await.into_iter().map(|result| match result {
+    let posts = messages.map(|(number, sent)| post_counted(&state, context.part(number as u64), sent, number > 0));
+    results.extend(join_all(posts).await);
+    let results = results.into_iter().map(|result| match result {
         Ok((status, message)) => BulkResult { status: status.as_u16(), message: Some(message), problem: None },
         Err(problem) => BulkResult { status: problem.status, message: None, problem: Some(problem) },
     });
@@ -79,8 +92,8 @@ async fn post_counted(
     is_counted: bool,
 ) -> Result<(StatusCode, Message), Problem> {
     let context = context.acting_for(sent.author.take())?;
-    if is_counted {
-        // The request itself was counted as one.
+    // The request itself was counted as one, and what was done before costs nothing.
+    if is_counted && !state.is_repeated(&context)? {
         state.rate_limiters.count_again(&context)?;
     }
     let (result, message) = post(state, context, None, sent).await?;

@@ -3,7 +3,7 @@
 use super::input::MessageQuery;
 use axum::Json;
 use axum::response::{IntoResponse, Response};
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, ETAG};
 use model::Stamp;
 use queries::QueryError;
 use queries::messages::{MessageFormat, MessageReader, PageEnd, RenderedMessage, RenderedPage};
@@ -11,6 +11,7 @@ use queries::paging::{format_cursor, page_limit, parse_cursor};
 use queries::shapes::Message;
 use serde::Serialize;
 use serde_json::Value;
+use server::conditional::tag_of_parts;
 use server::context::RequestContext;
 use server::problem::Problem;
 use server::reader::with_message_reader;
@@ -64,8 +65,11 @@ impl MessageFormat for JsonFormat {
     }
 }
 
-/// A page as JSON, put together from the texts of its messages.
-pub(crate) struct JsonPage(String);
+/// A page as JSON, put together from the texts of its messages, and its tag, put together from their hashes.
+pub(crate) struct JsonPage {
+    text: String,
+    tag: String,
+}
 
 impl JsonPage {
     fn new(thread: Option<String>, messages: &[RenderedMessage], ends: [Option<PageEnd>; 2]) -> JsonPage {
@@ -78,6 +82,7 @@ impl JsonPage {
             text.push(',');
         }
         text.push_str("\"messages\":[");
+        let begin = text.len();
         for (number, message) in messages.iter().enumerate() {
             if number > 0 {
                 text.push(',');
@@ -90,13 +95,16 @@ impl JsonPage {
             text.push_str(&format!(",\"{name}\":{end}"));
         }
         text.push('}');
-        JsonPage(text)
+        // Everything beside the messages is before and after them.
+        let around = [&text[..begin], &text[begin + length.saturating_sub(1)..]].map(str::as_bytes);
+        let hashes = messages.iter().map(|message| message.hash.as_slice());
+        JsonPage { tag: tag_of_parts(around.into_iter().chain(hashes)), text }
     }
 }
 
 impl IntoResponse for JsonPage {
     fn into_response(self) -> Response {
-        ([(CONTENT_TYPE, "application/json")], self.0).into_response()
+        ([(CONTENT_TYPE, "application/json"), (ETAG, self.tag.as_str())], self.text).into_response()
     }
 }
 

@@ -38,6 +38,54 @@ async fn many_messages_are_posted_at_once_each_with_its_answer() {
 }
 
 #[tokio::test]
+async fn each_message_may_name_its_author_where_the_request_names_none() {
+    let home = Home::new();
+    let body = json!({ "messages": [
+        { "thread": "t", "body": 1, "author": "alice" },
+        { "thread": "t", "body": 2, "author": "bob" },
+        { "thread": "t", "body": 3 },
+    ] });
+    let key = [("x-api-key", home.backend.as_str())];
+    let posted = home.send("POST", "/v1/bulk/messages", &key, Some(&body)).await;
+    let results = posted.body["results"].as_array().expect("results");
+    let told: Vec<_> = results.iter().map(|one| (one["status"].as_u64(), one["message"]["author"].as_str())).collect();
+    assert_eq!(told, [(Some(201), Some("alice")), (Some(201), Some("bob")), (Some(403), None)]);
+    let nobody = json!({ "messages": [{ "thread": "t", "body": 1 }] });
+    assert_eq!(home.send("POST", "/v1/bulk/messages", &key, Some(&nobody)).await.status, 403);
+}
+
+#[tokio::test]
+async fn a_key_that_was_used_for_other_messages_does_nothing() {
+    let home = Home::new();
+    let headers = [("x-api-key", home.backend.as_str()), ("x-user-id", "alice"), ("idempotency-key", "k")];
+    let body = |count: usize| {
+        let messages: Vec<Value> = (0..count).map(|number| json!({ "thread": "t", "body": number })).collect();
+        json!({ "messages": messages })
+    };
+    assert_eq!(home.send("POST", "/v1/bulk/messages", &headers, Some(&body(2))).await.status, 200);
+    for count in [1, 3] {
+        let other = home.send("POST", "/v1/bulk/messages", &headers, Some(&body(count))).await;
+        assert_eq!((other.status.as_u16(), &other.body["type"]), (409, &json!("/problems/key-reused")), "{other:?}");
+    }
+    let page = home.by("alice", "GET", "/v1/threads/t/messages", None).await.body;
+    assert_eq!(page["messages"].as_array().map(Vec::len), Some(2));
+}
+
+#[tokio::test]
+async fn what_was_done_before_does_not_count_again() {
+    // Twenty at once.
+    let limits = server::Limits { backend_user_per_second: 10, ..server::Limits::default() };
+    let home = Home::with(server::ServerOptions { limits, ..server::ServerOptions::default() });
+    let messages: Vec<Value> = (0..15).map(|number| json!({ "thread": "t", "body": number })).collect();
+    let headers = [("x-api-key", home.backend.as_str()), ("x-user-id", "alice"), ("idempotency-key", "k")];
+    for status in [201, 200, 200] {
+        let posted = home.send("POST", "/v1/bulk/messages", &headers, Some(&json!({ "messages": messages }))).await;
+        let results = posted.body["results"].as_array().map(Vec::as_slice).unwrap_or_default();
+        assert!(results.len() == 15 && results.iter().all(|one| one["status"] == status), "{status}: {posted:?}");
+    }
+}
+
+#[tokio::test]
 async fn many_messages_may_be_larger_than_one() {
     let home = Home::new();
     let body = |count: usize| json!({ "messages": vec![json!({ "thread": "t", "body": "x".repeat(60_000) }); count] });

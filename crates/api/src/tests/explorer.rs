@@ -101,6 +101,7 @@ async fn a_prefix_lists_a_thread_in_order() {
 async fn threads_and_messages_are_found_by_the_ids_that_clients_chose() {
     let home = filled().await;
     home.by("alice", "POST", "/v1/messages", Some(json!({ "id": "a:b", "thread": "t1", "body": 1 }))).await;
+    home.by("alice", "POST", "/v1/messages", Some(json!({ "id": "a", "thread": "t2", "body": 1 }))).await;
     let header = ("x-api-key", home.admin.as_str());
     let event = |id: &'static str| {
         let home = &home;

@@ -64,6 +64,8 @@ async fn messages_have_keys_and_are_paged_by_them() {
     let one = home.by("alice", "PUT", &format!("{path}/m2"), Some(json!({ "body": "new" }))).await.body;
     assert_eq!((&one["key"], &one["body"]), (&json!("m2"), &json!("new")));
     assert_eq!(home.by("alice", "GET", &format!("{path}/m2"), None).await.body, one);
+    let shown = home.by("alice", "GET", &format!("{path}/m2"), None).await;
+    assert_eq!(shown.header("etag"), None, "its clients know nothing of tags");
     let gone = home.by("alice", "DELETE", &format!("{path}/m2"), None).await;
     assert_eq!((gone.status.as_u16(), gone.body), (200, json!({ "deleted": true })));
     let gone = home.by("alice", "DELETE", "/frontend/v1/threads/t", None).await;
@@ -94,7 +96,7 @@ async fn a_role_is_kept_also_when_the_message_is_edited() {
     let page = home.by("alice", "GET", "/v1/threads/t/messages", None).await.body;
     assert_eq!((&page["messages"][0]["role"], &page["messages"][1]["role"]), (&json!("assistant"), &json!("user")));
     let long = home.by("alice", "POST", "/v1/messages", Some(json!({ "body": 1, "role": "" }))).await;
-    assert_eq!((long.status.as_u16(), &long.body["title"]), (422, &json!("A limit is exceeded")));
+    assert_eq!((long.status.as_u16(), &long.body["title"]), (422, &json!("A limit is not kept")));
 }
 
 #[tokio::test]

@@ -115,6 +115,10 @@ async fn messages_are_paged_in_both_directions() {
     assert_eq!(ids(&around, "messages"), ["m2", "m3", "m4"]);
     assert_eq!(ids(&page(cursor(&around, "next")).await, "messages"), ["m5", "m6"]);
     assert_eq!(ids(&page(cursor(&around, "previous")).await, "messages"), ["m0", "m1"]);
+    let alone = home.by("alice", "GET", "/v1/threads/t/messages?around=m3&limit=1", None).await.body;
+    assert_eq!(ids(&alone, "messages"), ["m3"]);
+    assert_eq!(ids(&page(cursor(&alone, "previous")).await, "messages"), ["m0", "m1", "m2"], "none is passed over");
+    assert_eq!(ids(&page(cursor(&alone, "next")).await, "messages"), ["m4", "m5", "m6"]);
     let none = page("&after=m6".to_owned()).await;
     assert_eq!((ids(&none, "messages").len(), &none["next"]), (0, &Value::Null));
     assert_eq!(ids(&page(cursor(&none, "previous")).await, "messages"), ["m4", "m5", "m6"], "and the one itself");
@@ -257,6 +261,72 @@ async fn a_change_under_a_condition_can_be_repeated() {
         let changed = home.send("PUT", "/v1/messages/m0", &headers, Some(&json!({ "body": "new" }))).await;
         assert_eq!((changed.status.as_u16(), &changed.body["version"]), (200, &json!(2)), "{changed:?}");
     }
+}
+
+#[tokio::test]
+async fn a_thread_that_was_deleted_under_a_condition_is_deleted_again() {
+    let home = with_messages(1).await;
+    let seen = home.by("alice", "GET", "/v1/threads/t", None).await.header("etag").expect("a tag").to_owned();
+    let headers = [
+        ("x-api-key", home.backend.as_str()),
+        ("x-user-id", "alice"),
+        ("if-match", "\"other\""),
+        ("if-match", &seen),
+        ("idempotency-key", "one"),
+    ];
+    for _ in 0..2 {
+        assert_eq!(home.send("DELETE", "/v1/threads/t", &headers, None).await.status, 204, "on two lines, and again");
+    }
+}
+
+#[tokio::test]
+async fn what_would_wait_too_long_is_refused_at_once() {
+    let home = with_messages(1).await;
+    home.be_late(std::time::Duration::from_secs(2));
+    for (method, path) in [("GET", "/v1/threads"), ("PUT", "/v1/messages/m0")] {
+        let refused = home.by("alice", method, path, Some(json!({ "body": 1 }))).await;
+        assert_eq!((refused.status.as_u16(), refused.header("retry-after")), (503, Some("1")), "{method} {path}");
+    }
+    assert_eq!(home.send("GET", "/readyz", &[], None).await.status, 200);
+    let operator = [("authorization", &*format!("Bearer op_{}", server::test_support::OPERATOR))];
+    assert_eq!(home.send("GET", "/admin/spaces", &operator, None).await.status, 200);
+    let metrics = home.send("GET", "/metrics", &operator, None).await;
+    assert_eq!(metrics.status, 200);
+    home.be_late(std::time::Duration::ZERO);
+    assert_eq!(home.by("alice", "GET", "/v1/threads", None).await.status, 200);
+}
+
+#[tokio::test]
+async fn pages_of_other_origins_may_use_conditions() {
+    let options = server::ServerOptions { origins: vec!["https://a.example".to_owned()], ..Default::default() };
+    let home = Home::with(options);
+    let asks = [
+        ("origin", "https://a.example"),
+        ("access-control-request-method", "PUT"),
+        ("access-control-request-headers", "if-match,if-none-match"),
+    ];
+    let allowed = home.send("OPTIONS", "/v1/threads", &asks, None).await;
+    let allowed = allowed.header("access-control-allow-headers").unwrap_or_default().to_owned();
+    assert!(allowed.contains("if-match") && allowed.contains("if-none-match"), "{allowed}");
+    let shown = home.by_with("alice", "GET", "/v1/threads", ("origin", "https://a.example"), None).await;
+    let shown = shown.header("access-control-expose-headers").unwrap_or_default().to_owned();
+    assert!(shown.contains("etag") && shown.contains("location") && shown.contains("retry-after"), "{shown}");
+}
+
+#[tokio::test]
+async fn replies_that_the_caller_does_not_see_leave_no_trace() {
+    let home = with_messages(1).await;
+    let private = json!({ "id": "dm", "participants": ["bob"], "private": true });
+    home.by("alice", "POST", "/v1/threads", Some(private)).await;
+    for number in 0..5 {
+        let thread = if number == 3 { "t" } else { "dm" };
+        let sent = json!({ "id": format!("r{number}"), "thread": thread, "body": number, "reply_to": "m0" });
+        assert_eq!(home.by("alice", "POST", "/v1/messages", Some(sent)).await.status, 201);
+    }
+    let page = home.by("eve", "GET", "/v1/messages/m0/replies?limit=1", None).await.body;
+    assert_eq!((ids(&page, "messages"), &page["next"]), (vec!["r3".to_owned()], &Value::Null), "{page}");
+    let page = home.by("bob", "GET", "/v1/messages/m0/replies?limit=1", None).await.body;
+    assert!(ids(&page, "messages") == ["r0"] && page["next"].is_string(), "{page}");
 }
 
 #[tokio::test]

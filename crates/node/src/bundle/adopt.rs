@@ -5,7 +5,8 @@
 //! What is here already stays as it is.
 
 use super::secrets::SpaceSecrets;
-use crate::commands::names::check_name;
+use crate::commands::accounts::OPERATOR;
+use crate::commands::names::{check_name, is_operator_like};
 use crate::writer_command::WriterCommand;
 use ed25519_dalek::SigningKey;
 use engine::protocol::space::counting::acting_role;
@@ -118,7 +119,8 @@ fn founded_by(batch: &Batch<'_>, space: &SpaceId, founding: &EventId, keeper: &I
 fn is_member(batch: &Batch<'_>, space: &SpaceId, user: &User) -> StoreResult<bool> {
     let is_taken =
         batch.db().user(space, &user.id)?.is_some() || batch.db().user_name(space, &user.identity)?.is_some();
-    if is_taken || check_name(&user.id).is_err() {
+    let is_look_alike = is_operator_like(&user.id) && user.id != OPERATOR;
+    if is_taken || is_look_alike || check_name(&user.id).is_err() {
         return Ok(false);
     }
     let Some(seq) = batch.db().seq(&user.membership)? else { return Ok(false) };

@@ -22,6 +22,8 @@ const PAGE_MAX: usize = 500;
 /// Messages that one request looks at while it leaves out the deleted.
 const LOOKED_AT_MAX: usize = 5000;
 
+/// Messages of one thread that are read at a time for the latest of all.
+const FEW: usize = 16;
 /// Threads whose messages one request looks at for the latest of all.
 const THREADS_LOOKED_AT_MAX: usize = 200;
 
@@ -94,6 +96,8 @@ pub struct RenderedPage {
 pub struct RenderedMessage {
     pub stamp: Stamp,
     pub text: Arc<str>,
+    /// The hash of the text: what is put together of texts is told apart by their hashes, which are kept with them.
+    pub hash: [u8; 16],
 }
 
 impl<V: TableReads> MessageReader<'_, V> {
@@ -159,9 +163,21 @@ impl<V: TableReads> MessageReader<'_, V> {
             let thread = self.renderer().name(seq)?;
             let blocked = self.blocked_authors()?;
             let timeline = ThreadTimeline { reader: self, seq, thread: &thread, with_deleted, blocked, format };
-            found.extend(timeline.before(Stamp::LAST, most)?.0);
-            found.sort_by_key(|message| message.stamp);
-            found.drain(..found.len().saturating_sub(most));
+            let mut to = Stamp::LAST;
+            loop {
+                // A few at a time: most threads have none that is late enough.
+                let (few, older) = timeline.before(to, FEW.min(most))?;
+                let oldest = few.first().map(|message| message.stamp);
+                found.extend(few);
+                found.sort_by_key(|message| message.stamp);
+                found.drain(..found.len().saturating_sub(most));
+                let is_full = found.len() >= most;
+                let (Some(PageEnd::Before(next)), Some(oldest)) = (older, oldest) else { break };
+                if is_full && found.first().is_some_and(|first| oldest < first.stamp) {
+                    break;
+                }
+                to = next;
+            }
         }
         Ok(found)
     }
@@ -197,7 +213,8 @@ struct ThreadTimeline<'a, V, F> {
 
 impl<V: TableReads, F: MessageFormat> ThreadTimeline<'_, V, F> {
     /// The latest messages before a place, and where older ones are found, if there are any.
-    fn before(&self, mut to: Stamp, most: usize) -> Result<(Vec<RenderedMessage>, Option<PageEnd>), QueryError> {
+    fn before(&self, end: Stamp, most: usize) -> Result<(Vec<RenderedMessage>, Option<PageEnd>), QueryError> {
+        let mut to = end;
         let mut found: Vec<RenderedMessage> = Vec::new();
         let (mut looked_at, mut has_more) = (0, true);
         // One more than is wanted tells whether there are more.
@@ -216,14 +233,16 @@ impl<V: TableReads, F: MessageFormat> ThreadTimeline<'_, V, F> {
         }
         if found.len() > most {
             found.drain(..found.len() - most);
-            to = found.first().map_or(to, |first| first.stamp);
+            // Where nothing was wanted, it goes on where it began.
+            to = found.first().map_or(end, |first| first.stamp);
             has_more = true;
         }
         Ok((found, has_more.then_some(PageEnd::Before(to))))
     }
 
     /// The first messages after a place, and where newer ones are found, if there are any.
-    fn after(&self, mut from: Stamp, most: usize) -> Result<(Vec<RenderedMessage>, Option<PageEnd>), QueryError> {
+    fn after(&self, begin: Stamp, most: usize) -> Result<(Vec<RenderedMessage>, Option<PageEnd>), QueryError> {
+        let mut from = begin;
         let mut found: Vec<RenderedMessage> = Vec::new();
         let (mut looked_at, mut has_more) = (0, true);
         while found.len() <= most && looked_at < LOOKED_AT_MAX {
@@ -241,7 +260,7 @@ impl<V: TableReads, F: MessageFormat> ThreadTimeline<'_, V, F> {
         }
         if found.len() > most {
             found.truncate(most);
-            from = found.last().map_or(from, |last| last.stamp);
+            from = found.last().map_or(begin, |last| last.stamp);
             has_more = true;
         }
         Ok((found, has_more.then_some(PageEnd::After(from))))
@@ -255,7 +274,7 @@ impl<V: TableReads, F: MessageFormat> ThreadTimeline<'_, V, F> {
             && let Some(cached) = cache.get(seq, F::NAME, stamp, unread.stored())
             && self.is_still_true(seq, &cached)?
         {
-            return Ok(Some(RenderedMessage { stamp, text: cached.rendered.clone() }));
+            return Ok(Some(RenderedMessage { stamp, text: cached.rendered.clone(), hash: cached.hash }));
         }
         let line = unread.read()?;
         if !self.blocked.is_empty() && self.blocked.contains(&line.author()?) {
@@ -267,6 +286,8 @@ impl<V: TableReads, F: MessageFormat> ThreadTimeline<'_, V, F> {
             return Ok(None);
         }
         let text = self.format.render(self.reader, &self.reader.renderer().message(&message, self.thread)?)?;
+        let mut hash = [0; 16];
+        hash.copy_from_slice(&blake3::hash(text.as_bytes()).as_bytes()[..16]);
         if line.is_settled() && matches!(message.content, ShownContent::Here(_)) {
             let chosen = match claimed(&message) {
                 Some(claimed) => Some((claimed.as_ref().into(), self.leads(seq, &claimed)?)),
@@ -274,10 +295,10 @@ impl<V: TableReads, F: MessageFormat> ThreadTimeline<'_, V, F> {
             };
             let (generation, thread) = (self.reader.generation, self.thread.into());
             let row = unread.stored().into();
-            let cached = CachedMessage { generation, stamp, row, thread, chosen, rendered: text.clone() };
+            let cached = CachedMessage { generation, stamp, row, thread, chosen, rendered: text.clone(), hash };
             cache.insert(seq, F::NAME, cached);
         }
-        Ok(Some(RenderedMessage { stamp, text }))
+        Ok(Some(RenderedMessage { stamp, text, hash }))
     }
 
     fn is_wanted(&self, message: &messages::MessageView) -> bool {

@@ -61,7 +61,9 @@ fn is_chunked(headers: &HeaderMap) -> bool {
 /// Whether the first head among these bytes has a length.
 fn has_length(bytes: &[u8]) -> bool {
     let name = header::CONTENT_LENGTH.as_str().as_bytes();
-    let lines = bytes.split(|byte| *byte == b'\n').take_while(|line| !line.trim_ascii().is_empty());
+    let is_empty = |line: &&[u8]| line.trim_ascii().is_empty();
+    // Empty lines before a request are passed over.
+    let lines = bytes.split(|byte| *byte == b'\n').skip_while(is_empty).take_while(|line| !is_empty(line));
     let names = lines.map(|line| line.split(|byte| *byte == b':').next().unwrap_or_default());
     names.into_iter().any(|other| other.eq_ignore_ascii_case(name))
 }
@@ -120,6 +122,7 @@ mod tests {
     #[test]
     fn a_length_is_found_in_the_head_and_not_in_the_body() {
         assert!(has_length(b"POST / HTTP/1.1\r\nhost: a\r\nContent-LENGTH: 3\r\n\r\n"));
+        assert!(has_length(b"\r\n\r\nPOST / HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\n\r\n"));
         assert!(!has_length(b"POST / HTTP/1.1\r\nx-content-length: 3\r\n\r\ncontent-length: 3\r\n"));
         assert!(!has_length(b"POST / HTTP/1.1\r\nhost: a\r\n"));
     }

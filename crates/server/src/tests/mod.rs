@@ -161,6 +161,11 @@ impl TestServer {
         self.send(method, path, &headers, body.as_ref()).await
     }
 
+    /// As if the threads that serve requests were late by so much.
+    pub fn be_late(&self, lag: std::time::Duration) {
+        self.state.load.be_late(lag);
+    }
+
     /// The plain signature of a user.
     pub fn signature(&self, text: &str) -> String {
         let keys = self.state.node.snapshot().expect("a snapshot").signing_keys(&self.space).expect("keys");
