@@ -3,6 +3,7 @@
 mod access;
 mod backups;
 mod bulk;
+mod conditions;
 mod conversations;
 mod declared;
 mod explorer;

@@ -4,7 +4,7 @@ use super::Home;
 use serde_json::{Value, json};
 
 /// A node with a thread of so many messages, `m0` the first.
-async fn with_messages(count: usize) -> Home {
+pub(super) async fn with_messages(count: usize) -> Home {
     let home = Home::new();
     let messages: Vec<Value> =
         (0..count).map(|number| json!({ "id": format!("m{number}"), "thread": "t", "body": number })).collect();
@@ -192,94 +192,6 @@ async fn every_list_is_paged_by_limit_cursor_and_next() {
 }
 
 #[tokio::test]
-async fn what_nobody_changed_is_not_sent_again() {
-    let home = with_messages(2).await;
-    for path in
-        ["/v1/threads/t", "/v1/messages/m0", "/v1/threads", "/v1/threads/t/messages", "/v1/openapi.json", "/docs"]
-    {
-        let first = home.by("alice", "GET", path, None).await;
-        let tag = first.header("etag").unwrap_or_else(|| panic!("{path}: {first:?}")).to_owned();
-        let again = home.by_with("alice", "GET", path, ("if-none-match", &tag), None).await;
-        assert_eq!(
-            (again.status.as_u16(), again.header("etag"), &again.body),
-            (304, Some(&*tag), &Value::Null),
-            "{path}"
-        );
-        let other = home.by_with("alice", "GET", path, ("if-none-match", "\"other\""), None).await;
-        assert_eq!((other.status.as_u16(), other.body), (200, first.body), "{path}");
-    }
-    let cached = |path: &'static str| {
-        let home = &home;
-        async move { home.by("alice", "GET", path, None).await.header("cache-control").map(str::to_owned) }
-    };
-    assert_eq!(cached("/v1/threads").await.as_deref(), Some("private, no-cache"));
-    assert_eq!(cached("/docs").await.as_deref(), Some("public, max-age=3600"));
-    assert_eq!(cached("/problems/not-found").await.as_deref(), Some("public, max-age=3600"));
-    assert_eq!(cached("/v1/threads/nothing").await.as_deref(), Some("no-store"));
-    // A reaction changes what is shown of a message.
-    let tag = home.by("alice", "GET", "/v1/messages/m0", None).await.header("etag").expect("a tag").to_owned();
-    home.by("bob", "POST", "/v1/messages/m0/reactions", Some(json!({ "reaction": "+1" }))).await;
-    assert_eq!(home.by_with("alice", "GET", "/v1/messages/m0", ("if-none-match", &tag), None).await.status, 200);
-    // Whoever may not read it is not told that it is the same.
-    let nobody = home.send("GET", "/v1/messages/m0", &[("if-none-match", "*")], None).await;
-    assert_eq!(nobody.status, 401);
-}
-
-#[tokio::test]
-async fn what_somebody_else_changed_is_not_overwritten() {
-    let home = with_messages(2).await;
-    for (path, change) in [
-        ("/v1/threads/t", json!({ "title": "a title" })),
-        ("/v1/messages/m0", json!({ "body": "changed" })),
-        ("/v1/threads/t/messages/m1", json!({ "body": "changed" })),
-    ] {
-        let seen = home.by("alice", "GET", path, None).await.header("etag").expect("a tag").to_owned();
-        let first = home.by_with("alice", "PUT", path, ("if-match", &seen), Some(change.clone())).await;
-        assert_eq!(first.status, 200, "{path}: {first:?}");
-        let second = home.by_with("alice", "PUT", path, ("if-match", &seen), Some(change.clone())).await;
-        assert_eq!((second.status.as_u16(), &second.body["type"]), (412, &json!("/problems/precondition")), "{path}");
-        let gone = home.by_with("alice", "DELETE", path, ("if-match", &seen), None).await;
-        assert_eq!(gone.status, 412, "{path}");
-        let any = home.by_with("alice", "PUT", path, ("if-match", "*"), Some(change)).await;
-        assert_eq!(any.status, 200, "{path}: {any:?}");
-    }
-    let seen = home.by("alice", "GET", "/v1/messages/m1", None).await.header("etag").expect("a tag").to_owned();
-    assert_eq!(home.by_with("alice", "DELETE", "/v1/messages/m1", ("if-match", &seen), None).await.status, 204);
-    let none = home.by_with("alice", "PUT", "/v1/messages/no", ("if-match", "*"), Some(json!({ "body": 1 }))).await;
-    assert_eq!(none.status, 404);
-    let elsewhere = home.by_with("alice", "POST", "/v1/messages", ("if-match", "*"), Some(json!({ "body": 1 }))).await;
-    assert_eq!(elsewhere.status, 412, "{elsewhere:?}");
-}
-
-#[tokio::test]
-async fn a_change_under_a_condition_can_be_repeated() {
-    let home = with_messages(1).await;
-    let seen = home.by("alice", "GET", "/v1/messages/m0", None).await.header("etag").expect("a tag").to_owned();
-    let headers =
-        [("x-api-key", home.backend.as_str()), ("x-user-id", "alice"), ("if-match", &seen), ("idempotency-key", "one")];
-    for _ in 0..2 {
-        let changed = home.send("PUT", "/v1/messages/m0", &headers, Some(&json!({ "body": "new" }))).await;
-        assert_eq!((changed.status.as_u16(), &changed.body["version"]), (200, &json!(2)), "{changed:?}");
-    }
-}
-
-#[tokio::test]
-async fn a_thread_that_was_deleted_under_a_condition_is_deleted_again() {
-    let home = with_messages(1).await;
-    let seen = home.by("alice", "GET", "/v1/threads/t", None).await.header("etag").expect("a tag").to_owned();
-    let headers = [
-        ("x-api-key", home.backend.as_str()),
-        ("x-user-id", "alice"),
-        ("if-match", "\"other\""),
-        ("if-match", &seen),
-        ("idempotency-key", "one"),
-    ];
-    for _ in 0..2 {
-        assert_eq!(home.send("DELETE", "/v1/threads/t", &headers, None).await.status, 204, "on two lines, and again");
-    }
-}
-
-#[tokio::test]
 async fn what_would_wait_too_long_is_refused_at_once() {
     let home = with_messages(1).await;
     home.be_late(std::time::Duration::from_secs(2));
@@ -297,23 +209,6 @@ async fn what_would_wait_too_long_is_refused_at_once() {
 }
 
 #[tokio::test]
-async fn pages_of_other_origins_may_use_conditions() {
-    let options = server::ServerOptions { origins: vec!["https://a.example".to_owned()], ..Default::default() };
-    let home = Home::with(options);
-    let asks = [
-        ("origin", "https://a.example"),
-        ("access-control-request-method", "PUT"),
-        ("access-control-request-headers", "if-match,if-none-match"),
-    ];
-    let allowed = home.send("OPTIONS", "/v1/threads", &asks, None).await;
-    let allowed = allowed.header("access-control-allow-headers").unwrap_or_default().to_owned();
-    assert!(allowed.contains("if-match") && allowed.contains("if-none-match"), "{allowed}");
-    let shown = home.by_with("alice", "GET", "/v1/threads", ("origin", "https://a.example"), None).await;
-    let shown = shown.header("access-control-expose-headers").unwrap_or_default().to_owned();
-    assert!(shown.contains("etag") && shown.contains("location") && shown.contains("retry-after"), "{shown}");
-}
-
-#[tokio::test]
 async fn replies_that_the_caller_does_not_see_leave_no_trace() {
     let home = with_messages(1).await;
     let private = json!({ "id": "dm", "participants": ["bob"], "private": true });
@@ -327,20 +222,6 @@ async fn replies_that_the_caller_does_not_see_leave_no_trace() {
     assert_eq!((ids(&page, "messages"), &page["next"]), (vec!["r3".to_owned()], &Value::Null), "{page}");
     let page = home.by("bob", "GET", "/v1/messages/m0/replies?limit=1", None).await.body;
     assert!(ids(&page, "messages") == ["r0"] && page["next"].is_string(), "{page}");
-}
-
-#[tokio::test]
-async fn of_two_changes_to_the_same_version_one_is_done() {
-    let home = with_messages(1).await;
-    let seen = home.by("alice", "GET", "/v1/messages/m0", None).await.header("etag").expect("a tag").to_owned();
-    let change = |number: u32| {
-        let (home, seen) = (&home, seen.as_str());
-        let body = Some(json!({ "body": number }));
-        async move { home.by_with("alice", "PUT", "/v1/messages/m0", ("if-match", seen), body).await.status.as_u16() }
-    };
-    let mut answers = futures_util::future::join_all((0..8).map(change)).await;
-    answers.sort_unstable();
-    assert_eq!(answers, [200, 412, 412, 412, 412, 412, 412, 412]);
 }
 
 #[tokio::test]
