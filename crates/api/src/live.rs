@@ -31,6 +31,9 @@ pub(crate) struct EventQuery {
     /// A position to resume after, where `Last-Event-ID` cannot be sent.
     #[param(pattern = "^[0-9]{1,19}-[0-9]{1,19}$")]
     after: Option<String>,
+    /// The space, for a session of the web page.
+    #[allow(dead_code, reason = "authentication reads it")]
+    space: Option<String>,
     /// A ticket, instead of a key.
     #[allow(dead_code, reason = "authentication reads it")]
     ticket: Option<String>,

@@ -241,6 +241,14 @@ async fn unknown_parameters_are_named() {
         );
     }
     assert_eq!(home.by("alice", "GET", "/frontend/v1/threads?anything=1", None).await.status, 200, "for ProgressDB");
+    let session = home.session("alice", false);
+    let session: Vec<(&str, &str)> = session.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    assert_eq!(
+        home.send("GET", "/v1/threads?space=home", &session, None).await.status,
+        200,
+        "a session names its space"
+    );
+    assert_eq!(home.by("alice", "GET", "/v1/threads?space=home", None).await.status, 400, "a key has one");
     assert_eq!(home.send("GET", "/v1/threads?limt=3", &[], None).await.status, 401, "nobody is told what a path takes");
 }
 

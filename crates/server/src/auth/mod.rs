@@ -87,7 +87,8 @@ impl Authentication {
         let timeout = Duration::from_secs(self.state.options.limits.request_seconds);
         let query = request.uri().query().unwrap_or_default();
         let admitted = self.state.load.admit(rule.action).and_then(|()| admit(&self.state, rule, &request));
-        let admitted = admitted.and_then(|context| rule.check_query(query).map(|()| context));
+        let admitted =
+            admitted.and_then(|context| rule.check_query(query, context.session.is_some()).map(|()| context));
         match admitted {
             Ok(context) => {
                 let timed = tokio::time::timeout(rule.timeout.unwrap_or(timeout), run_handler(context, request, next));
