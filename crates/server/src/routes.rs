@@ -35,7 +35,7 @@ impl RouteRule {
     pub(crate) fn check_query(&self, query: &str, is_session: bool) -> Result<(), Problem> {
         let Some(known) = &self.query else { return Ok(()) };
         let unknown = form_urlencoded::parse(query.as_bytes())
-            .find(|(name, _)| !known.iter().any(|other| other == name) && !(is_session && name == "space"));
+            .find(|(name, _)| !(known.iter().any(|other| other == name) || is_session && name == "space"));
         let Some((name, _)) = unknown else { return Ok(()) };
         let name: String = name.chars().take(NAMED_CHARS_MAX).collect();
         let takes = if known.is_empty() { "no parameters".to_owned() } else { known.join(", ") };
