@@ -64,6 +64,7 @@ pub(crate) fn sample_file() -> String {
 mod tests {
     use super::*;
     use crate::config::file::read_settings;
+    use crate::config::load::TEXT_SETTINGS;
 
     #[test]
     fn the_sample_is_valid_and_changes_nothing() {
@@ -83,6 +84,6 @@ mod tests {
             .collect();
         let table: toml::Table = uncommented.join("\n").parse().expect("TOML");
         let settings: usize = SECTIONS.iter().map(|section| section.settings.len()).sum();
-        assert_eq!(read_settings(&table).expect("known keys").len(), settings + 10);
+        assert_eq!(read_settings(&table).expect("known keys").len(), settings + TEXT_SETTINGS.len());
     }
 }
