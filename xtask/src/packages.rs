@@ -11,6 +11,7 @@ struct Package {
 
 const NEEDED: &[Package] = &[
     Package { name: "git", check: "command -v git" },
+    Package { name: "curl", check: "command -v curl" },
     Package { name: "chromium", check: "command -v chromium" },
     Package { name: "chromium-driver", check: "command -v chromedriver" },
     Package { name: "npm", check: "command -v npm && command -v node" },
