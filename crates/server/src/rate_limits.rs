@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// More callers than this at a time, and those who have been quiet are forgotten.
 const CALLERS_MAX: usize = 100_000;
-const LOOK_EVERY: u64 = 1024;
+/// Odd, and no multiple of three: a request counts two or three times, and each counter has its turn.
+const LOOK_EVERY: u64 = 1021;
 /// Passwords that may be tried for one account from one address, and from one address for all of them.
 const GUESSES_PER_MINUTE: NonZeroU32 = number(10);
 const FEW: NonZeroU32 = number(6);

@@ -29,6 +29,14 @@ async fn what_nobody_changed_is_not_sent_again() {
     assert_eq!(cached("/docs").await.as_deref(), Some("public, max-age=3600"));
     assert_eq!(cached("/problems/not-found").await.as_deref(), Some("public, max-age=3600"));
     assert_eq!(cached("/v1/threads/nothing").await.as_deref(), Some("no-store"));
+    // The same messages with another way on are another page.
+    let page = |query: &'static str| {
+        let home = &home;
+        async move { home.by("alice", "GET", &format!("/v1/threads/t/messages?limit=1&{query}"), None).await }
+    };
+    let (latest, after) = (page("").await, page("after=m0").await);
+    assert_eq!(latest.body["messages"], after.body["messages"]);
+    assert_ne!(latest.header("etag"), after.header("etag"));
     // A reaction changes what is shown of a message.
     let tag = home.by("alice", "GET", "/v1/messages/m0", None).await.header("etag").expect("a tag").to_owned();
     home.by("bob", "POST", "/v1/messages/m0/reactions", Some(json!({ "reaction": "+1" }))).await;

@@ -132,8 +132,11 @@ pub(super) fn serve_until_killed(folder: &Path) -> Result<()> {
 
 /// Offers posts at this pace. A post that is due while every connection waits for an answer is late, and that counts.
 async fn offer(address: SocketAddr, key: &str, pace: f64, time: Duration, node: u32) -> Result<(Vec<Outcome>, u64)> {
-    let (due, queue) = async_queue();
-    let (sender, mut outcomes) = mpsc::unbounded_channel();
+    // No more than are offered in all can be due or answered at a time.
+    let total = (time.as_secs_f64() * pace) as usize;
+    let (due, queue) = mpsc::channel(total.max(1));
+    let queue: SharedQueue = Arc::new(tokio::sync::Mutex::new(queue));
+    let (sender, mut outcomes) = mpsc::channel(total.max(1));
     for _ in 0..CONNECTIONS {
         let connection = connect(address).await?;
         tokio::spawn(send_what_is_due(connection, queue.clone(), key.to_owned(), sender.clone()));
@@ -142,10 +145,10 @@ async fn offer(address: SocketAddr, key: &str, pace: f64, time: Duration, node: 
     let (begun, mut offered, mut peak) = (Instant::now(), 0_usize, 0);
     while begun.elapsed() < time {
         tokio::time::sleep(STEP).await;
-        let wanted = (begun.elapsed().as_secs_f64() * pace) as usize;
+        let wanted = total.min((begun.elapsed().as_secs_f64() * pace) as usize);
         let now = Instant::now();
         for number in offered..wanted {
-            due.send((number, now)).context("nobody sends any more")?;
+            due.try_send((number, now)).context("nobody sends any more")?;
         }
         offered = wanted;
         peak = peak.max(anonymous_mib(&node.to_string()));
@@ -160,25 +163,20 @@ async fn offer(address: SocketAddr, key: &str, pace: f64, time: Duration, node: 
 }
 
 type DuePost = (usize, Instant);
-type SharedQueue = Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<DuePost>>>;
-
-fn async_queue() -> (mpsc::UnboundedSender<DuePost>, SharedQueue) {
-    let (sender, receiver) = mpsc::unbounded_channel();
-    (sender, Arc::new(tokio::sync::Mutex::new(receiver)))
-}
+type SharedQueue = Arc<tokio::sync::Mutex<mpsc::Receiver<DuePost>>>;
 
 async fn send_what_is_due(
     mut connection: SendRequest<Full<Bytes>>,
     queue: SharedQueue,
     key: String,
-    outcomes: mpsc::UnboundedSender<Result<Outcome>>,
+    outcomes: mpsc::Sender<Result<Outcome>>,
 ) {
     loop {
         let next = queue.lock().await.recv().await;
         let Some((number, due)) = next else { return };
         let outcome = send(&mut connection, &key, number, due).await;
         let has_failed = outcome.is_err();
-        if outcomes.send(outcome).is_err() || has_failed {
+        if outcomes.send(outcome).await.is_err() || has_failed {
             return;
         }
     }
