@@ -22,6 +22,8 @@ async fn threads_are_listed_newest_first_after_before_and_around_a_key() {
     let first = list("limit=2").await;
     assert_eq!(keys(&first), ["t5", "t4"]);
     assert_eq!(first["pagination"], json!({ "has_more": true, "next_cursor": "t4", "prev_cursor": null, "count": 2 }));
+    let empty = list("limit=2&before=&after=&anchor=&author=&title=&slug=").await;
+    assert_eq!(empty, first, "what is left empty was not asked for");
     let second = list("limit=2&after=t4").await;
     assert_eq!((keys(&second), &second["pagination"]["prev_cursor"]), (vec!["t3", "t2"], &json!("t3")));
     let last = list("limit=2&after=t2&sort_by=created_ts").await;
