@@ -113,8 +113,12 @@ fn known(db: &impl Reads, context: &StepContext, arrival: &Arrival, seq: Seq) ->
     }
     let kind = row.meta.as_ref().map(|meta| meta.kind);
     let mut draft = EventDraft::new(seq, row);
-    let is_renewed = protocol::renews_holds(kind)
-        && release::renew(&mut draft, protocol::hold_until(kind, &context.policy, context.now))?;
+    let unmet = match &draft.row.stage {
+        Stage::Held { unmet, .. } => unmet.as_slice(),
+        _ => &[],
+    };
+    let until = protocol::hold_until(kind, &context.policy, unmet, context.now);
+    let is_renewed = protocol::renews_holds(kind) && release::renew(&mut draft, until)?;
     let is_delivered = match &arrival.inline {
         Some(wire) => delivery::inline_arrived(db, &context.policy, &mut draft, wire)?,
         None => false,

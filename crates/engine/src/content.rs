@@ -157,7 +157,7 @@ pub fn begin(policy: &Policy, draft: &mut EventDraft, deleted: Option<Stamp>) ->
 /// For whom the fetcher hunts.
 pub fn fetch_origin(origin: Origin) -> fetch::NeedOrigin {
     match origin {
-        Origin::Local => fetch::NeedOrigin::LocalUser,
+        Origin::Local | Origin::Client => fetch::NeedOrigin::LocalUser,
         Origin::Import | Origin::Peer(_) => fetch::NeedOrigin::PeerOrRelay,
     }
 }

@@ -2,6 +2,7 @@
 
 use model::blob::BadBlob;
 use model::crypto::content_hash;
+use model::nostr::VerifiedNostr;
 use model::{AuthorKey, ContentHash, KeyId, SpaceId, Verified};
 
 /// An event that was opened and checked, of whichever protocol.
@@ -9,6 +10,8 @@ use model::{AuthorKey, ContentHash, KeyId, SpaceId, Verified};
 pub enum Opened {
     /// Of the `space` protocol.
     Space(Verified),
+    /// Of the `nostr` protocol.
+    Nostr(VerifiedNostr),
     #[cfg(feature = "simulation")]
     Probe(model::probe::ProbeStatement),
 }
@@ -18,6 +21,7 @@ impl Opened {
     pub fn space(&self) -> SpaceId {
         match self {
             Opened::Space(envelope) => envelope.space,
+            Opened::Nostr(_) => SpaceId::COMMONS,
             #[cfg(feature = "simulation")]
             Opened::Probe(_) => SpaceId::COMMONS,
         }
@@ -27,6 +31,7 @@ impl Opened {
     pub fn author(&self) -> AuthorKey {
         match self {
             Opened::Space(envelope) => AuthorKey::Space(envelope.author),
+            Opened::Nostr(event) => AuthorKey::Nostr(event.author),
             #[cfg(feature = "simulation")]
             Opened::Probe(statement) => AuthorKey::Probe(statement.author),
         }
@@ -36,6 +41,7 @@ impl Opened {
     pub fn content(&self) -> (u64, ContentHash) {
         match self {
             Opened::Space(envelope) => (envelope.content_len, envelope.content_hash),
+            Opened::Nostr(_) => (0, content_hash(&[])),
             #[cfg(feature = "simulation")]
             Opened::Probe(statement) => (statement.content_len, statement.content_hash),
         }
@@ -50,6 +56,7 @@ impl Opened {
     pub fn as_space(&self) -> Option<&Verified> {
         match self {
             Opened::Space(envelope) => Some(envelope),
+            Opened::Nostr(_) => None,
             #[cfg(feature = "simulation")]
             Opened::Probe(_) => None,
         }
@@ -59,6 +66,7 @@ impl Opened {
     pub fn into_space(self) -> Option<Verified> {
         match self {
             Opened::Space(envelope) => Some(envelope),
+            Opened::Nostr(_) => None,
             #[cfg(feature = "simulation")]
             Opened::Probe(_) => None,
         }

@@ -1,6 +1,7 @@
 //! What a node decides for itself: how much it keeps waiting, and for how long.
 
 use model::limits::{FUTURE_NANOS_MAX, HOLD_NANOS_MAX, INLINE_BYTES_MAX, RELEASES_PER_TRANSACTION_MAX};
+use model::nostr::ServiceName;
 
 /// Local limits. Two nodes may differ in them and still show the same views of what both keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub struct Policy {
     pub user_bytes_max: Option<u64>,
     /// Bytes of content that a space may keep, as far as users of the API add to it.
     pub space_bytes_max: Option<u64>,
+    /// How others name this node in URLs. Without it no repository can be announced here.
+    pub service: Option<ServiceName>,
 }
 
 impl Default for Policy {
@@ -58,6 +61,7 @@ impl Default for Policy {
             journal_nanos: 30 * 24 * 3600 * 1_000_000_000,
             user_bytes_max: Some(4 << 30),
             space_bytes_max: None,
+            service: None,
         }
     }
 }

@@ -5,12 +5,13 @@
 
 use crate::content::ContentCheck;
 use crate::keyring::{Keyring, Transit};
-use crate::opened::Opening;
+use crate::opened::{Opened, Opening};
 use crate::policy::Policy;
 use crate::protocol;
 use crate::rows::Origin;
 use model::Blob;
 use model::blob::{BadBlob, BlobForm};
+use model::nostr::VerifiedNostr;
 use model::packet::{self, BadPacket, PacketContent, PacketHeader};
 use model::planted::{PlantedBug, is_planted};
 
@@ -120,6 +121,12 @@ pub fn accept(
         opening => opening,
     };
     Ok(complete(keyring, policy, Arrival { blob, opening, inline, verdict: None, origin }))
+}
+
+/// An event of the `nostr` protocol that was checked already, as clients and relays send them.
+pub fn accept_nostr(event: VerifiedNostr, origin: Origin) -> Result<Arrival, DropReason> {
+    let blob = Blob::parse_kept(event.to_blob())?;
+    Ok(Arrival { blob, opening: Opening::Opened(Opened::Nostr(event)), inline: None, verdict: None, origin })
 }
 
 /// Checks inline content against the opened event; bytes that are not those that were signed for are left out.

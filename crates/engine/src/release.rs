@@ -3,14 +3,44 @@
 use crate::change::{Change, RowChange};
 use crate::content::EventDraft;
 use crate::policy::Policy;
+use crate::protocol;
 use crate::reads::{Reads, StoreError, StoreResult};
 use crate::rows::{EventRow, Owner, Task};
 use model::planted::{PlantedBug, is_planted};
 use model::stage::{ContentState, RefusalReason, Stage, StageInput};
 use model::{Group, Nanos, Need, Seq, SpaceId};
+use std::collections::BTreeSet;
 
 /// Up to this many are woken in the very step that met their need; more are a task of their own.
 const WOKEN_AT_ONCE_MAX: usize = 64;
+
+/// What follows when several needs are met at once: as [`met`], but who waits for two of them is woken once.
+pub fn met_together(db: &impl Reads, policy: &Policy, needs: Vec<Need>) -> StoreResult<Vec<Change>> {
+    let mut woken = BTreeSet::new();
+    let mut changes = Vec::new();
+    for need in needs {
+        let at_once = WOKEN_AT_ONCE_MAX.min(policy.releases_max);
+        let mut waiting = db.waiting(&need, Seq(0), at_once + 1)?;
+        if waiting.len() > at_once || waiting.iter().any(|seq| woken.contains(seq)) && !rechecks_all(db, &waiting)? {
+            changes.push(Change::Task(RowChange::Put, Task::Release(need)));
+            continue;
+        }
+        waiting.retain(|seq| woken.insert(*seq));
+        changes.extend(wake_all(db, &need, &waiting)?);
+    }
+    Ok(changes)
+}
+
+/// Whether all of these are woken by any of their needs.
+fn rechecks_all(db: &impl Reads, seqs: &[Seq]) -> StoreResult<bool> {
+    for seq in seqs {
+        let kind = db.event(*seq)?.and_then(|row| row.meta).map(|meta| meta.kind);
+        if !protocol::rechecks_on_each(kind) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
 
 /// What follows when a need is met: those that wait for it are woken, now or as a task.
 pub fn met(db: &impl Reads, policy: &Policy, need: Need) -> StoreResult<Vec<Change>> {
@@ -58,6 +88,9 @@ pub fn park(db: &impl Reads, seq: Seq, why: String) -> StoreResult<Vec<Change>> 
 fn wake(db: &impl Reads, need: &Need, seq: Seq) -> StoreResult<Vec<Change>> {
     let Some(mut row) = db.event(seq)? else { return Err(no_row(seq)) };
     let space = space_of(db, seq, &row)?;
+    if protocol::rechecks_on_each(row.meta.as_ref().map(|meta| meta.kind)) {
+        return wake_to_recheck(seq, row, space);
+    }
     let mut changes = vec![Change::Waiting(RowChange::Remove, need.clone(), seq, space)];
     let (owner, until) = (owner_of(&row), held_until(&row));
     row.stage = row.stage.next(StageInput::Met(need.clone())).map_err(|edge| StoreError::Broken(edge.to_string()))?;
@@ -65,6 +98,19 @@ fn wake(db: &impl Reads, need: &Need, seq: Seq) -> StoreResult<Vec<Change>> {
         changes.push(Change::Held(RowChange::Remove, owner, seq, until));
         changes.push(Change::Ready(RowChange::Put, seq));
     }
+    changes.push(Change::Row(seq, Box::new(row)));
+    Ok(changes)
+}
+
+/// Wakes an event for which one of its needs may be enough: POST looks at all of them again.
+fn wake_to_recheck(seq: Seq, mut row: EventRow, space: Option<SpaceId>) -> StoreResult<Vec<Change>> {
+    let Stage::Held { unmet, until, .. } = row.stage.clone() else { return Ok(Vec::new()) };
+    let owner = owner_of(&row);
+    row.stage = row.stage.next(StageInput::Wake).map_err(|edge| StoreError::Broken(edge.to_string()))?;
+    let mut changes: Vec<Change> =
+        unmet.into_iter().map(|need| Change::Waiting(RowChange::Remove, need, seq, space)).collect();
+    changes.push(Change::Held(RowChange::Remove, owner, seq, until));
+    changes.push(Change::Ready(RowChange::Put, seq));
     changes.push(Change::Row(seq, Box::new(row)));
     Ok(changes)
 }
@@ -127,7 +173,8 @@ pub fn is_met(db: &impl Reads, need: &Need, space: Option<&SpaceId>, now: Nanos)
         },
         Need::Key(key) => space.is_some_and(|space| db.space_key(space, key).is_some()),
         Need::Time(at) => *at <= now,
-        Need::Address { .. } | Need::GitObject { .. } | Need::GitData { .. } | Need::Content(..) => false,
+        Need::Address { .. } | Need::GitObject { .. } | Need::GitData { .. } => protocol::nostr::is_met(db, need)?,
+        Need::Content(..) => false,
         #[cfg(feature = "simulation")]
         Need::Probe { .. } => crate::protocol::probe::is_met(db, need)?,
     })

@@ -2,7 +2,7 @@
 
 use crate::change::Change;
 use crate::policy::Policy;
-use crate::protocol::space;
+use crate::protocol::{nostr, space};
 use crate::reads::{Reads, StoreResult};
 use crate::rows::Task;
 use crate::{delivery, release};
@@ -21,6 +21,7 @@ pub fn run_task(db: &impl Reads, policy: &Policy, task: Task, also_met: Vec<Need
         Task::Content(space, hash, after) => delivery::arrived(db, policy, space, hash, after),
         Task::Join(space, after) => release::join(db, policy, space, after),
         Task::Space(task) => space::run_task(db, policy, task),
+        Task::Nostr(task) => nostr::run_task(db, policy, task),
         #[cfg(feature = "simulation")]
         Task::Probe(task) => crate::protocol::probe::run_task(db, policy, task),
     }

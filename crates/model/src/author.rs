@@ -1,6 +1,7 @@
 //! Who signs events, in whichever protocol.
 
-use crate::ids::Identity;
+use crate::ids::{Identity, NostrKey};
+use crate::nostr::NOSTR_PROTOCOL;
 use std::fmt;
 
 /// The code of the `space` protocol, where rows name a protocol.
@@ -12,6 +13,8 @@ pub const SPACE_PROTOCOL: u8 = 1;
 pub enum AuthorKey {
     /// An identity of the `space` protocol.
     Space(Identity),
+    /// A key of the `nostr` protocol.
+    Nostr(NostrKey),
     #[cfg(feature = "simulation")]
     Probe(crate::probe::ProbeKey),
 }
@@ -21,6 +24,7 @@ impl AuthorKey {
     pub fn to_code(self) -> (u8, [u8; 32]) {
         match self {
             AuthorKey::Space(identity) => (SPACE_PROTOCOL, identity.0),
+            AuthorKey::Nostr(key) => (NOSTR_PROTOCOL, key.0),
             #[cfg(feature = "simulation")]
             AuthorKey::Probe(key) => (crate::probe::PROBE_FORM, key.0),
         }
@@ -30,6 +34,7 @@ impl AuthorKey {
     pub fn from_code(protocol: u8, key: [u8; 32]) -> Option<AuthorKey> {
         match protocol {
             SPACE_PROTOCOL => Some(AuthorKey::Space(Identity(key))),
+            NOSTR_PROTOCOL => Some(AuthorKey::Nostr(NostrKey(key))),
             #[cfg(feature = "simulation")]
             crate::probe::PROBE_FORM => Some(AuthorKey::Probe(crate::probe::ProbeKey(key))),
             _ => None,
@@ -45,6 +50,7 @@ impl AuthorKey {
     pub fn identity(self) -> Option<Identity> {
         match self {
             AuthorKey::Space(identity) => Some(identity),
+            AuthorKey::Nostr(_) => None,
             #[cfg(feature = "simulation")]
             AuthorKey::Probe(_) => None,
         }
@@ -56,6 +62,7 @@ impl fmt::Display for AuthorKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             AuthorKey::Space(identity) => write!(f, "{identity}"),
+            AuthorKey::Nostr(key) => write!(f, "{key}"),
             #[cfg(feature = "simulation")]
             AuthorKey::Probe(key) => write!(f, "{key}"),
         }

@@ -12,6 +12,7 @@ use crate::envelope::{BadEnvelope, Envelope, Verified};
 use crate::ids::{EventId, KeyId, PrekeyId, SpaceId};
 use crate::kind::Kind;
 use crate::limits::{BLOB_BYTES_MAX, ENVELOPE_BYTES_MIN};
+use crate::nostr::{self, NOSTR_FORM};
 use crate::payload::Payload;
 use crate::planted::{PlantedBug, is_planted};
 
@@ -25,7 +26,7 @@ const PLAIN_SPACE_AT: usize = 1 + 1 + 1 + 2 + 8;
 /// Why bytes are not a blob, or a blob does not hold what it says.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadBlob {
-    #[error("unknown blob version {0:#04x}; this release knows 0x00, 0x01 and 0x04")]
+    #[error("unknown blob version {0:#04x}; this release knows 0x00, 0x01, 0x04 and 0x05")]
     Version(u8),
     #[error("the blob ends too early")]
     Short,
@@ -66,6 +67,8 @@ pub enum BlobForm {
     Sealed { space: SpaceId, key: KeyId },
     /// The holder of the prekey can read it.
     Addressed { space: SpaceId, prekey: PrekeyId },
+    /// An event of the `nostr` protocol, which anyone can read.
+    Nostr,
     #[cfg(feature = "simulation")]
     Probe,
 }
@@ -76,6 +79,7 @@ impl BlobForm {
         match self {
             BlobForm::Plain => None,
             BlobForm::Sealed { space, .. } | BlobForm::Addressed { space, .. } => Some(space),
+            BlobForm::Nostr => Some(SpaceId::COMMONS),
             #[cfg(feature = "simulation")]
             BlobForm::Probe => Some(SpaceId::COMMONS),
         }
@@ -85,7 +89,7 @@ impl BlobForm {
     pub fn sealing_key(self) -> Option<(SpaceId, KeyId)> {
         match self {
             BlobForm::Sealed { space, key } => Some((space, key)),
-            BlobForm::Plain | BlobForm::Addressed { .. } => None,
+            BlobForm::Plain | BlobForm::Addressed { .. } | BlobForm::Nostr => None,
             #[cfg(feature = "simulation")]
             BlobForm::Probe => None,
         }
@@ -107,7 +111,7 @@ pub const PLAIN_HASH_AT: usize = PLAIN_TIME_AT + 8 + SpaceId::LEN + 32 + KeyId::
 
 impl Blob {
     /// Reads the form of these bytes and computes the event id. Nothing is decrypted or verified. This is what comes in
-    /// from outside: a blob of the `space` protocol. Those of other protocols have doors of their own.
+    /// from outside.
     pub fn parse(bytes: Vec<u8>) -> Result<Blob, BadBlob> {
         #[cfg(feature = "simulation")]
         if let Ok(BlobForm::Probe) = parse_form(&bytes) {
@@ -118,10 +122,12 @@ impl Blob {
 
     /// As [`Blob::parse`], for a blob of any protocol: one that is kept, or that came through its protocol's own door.
     pub fn parse_kept(bytes: Vec<u8>) -> Result<Blob, BadBlob> {
-        if bytes.len() > BLOB_BYTES_MAX {
+        let form = parse_form(&bytes)?;
+        let most = if form == BlobForm::Nostr { 1 + nostr::NOSTR_EVENT_BYTES_MAX } else { BLOB_BYTES_MAX };
+        if bytes.len() > most {
             return Err(BadBlob::Long);
         }
-        let (form, id) = (parse_form(&bytes)?, Blob::id_of(&bytes)?);
+        let id = Blob::id_of(&bytes)?;
         Ok(Blob { bytes, form, id })
     }
 
@@ -129,6 +135,7 @@ impl Blob {
     pub fn id_of(bytes: &[u8]) -> Result<EventId, BadBlob> {
         Ok(match parse_form(bytes)? {
             BlobForm::Plain | BlobForm::Sealed { .. } | BlobForm::Addressed { .. } => event_id(bytes),
+            BlobForm::Nostr => nostr::id_in(bytes).ok_or(BadBlob::Short)?.short(),
             #[cfg(feature = "simulation")]
             BlobForm::Probe => crate::probe::ProbeStatement::read(bytes).map_err(|_| BadBlob::Short)?.id().short(),
         })
@@ -144,6 +151,7 @@ impl Blob {
         match parse_form(bytes) {
             Ok(BlobForm::Plain) => bytes.get(PLAIN_SPACE_AT..)?.first_chunk::<16>().map(|space| SpaceId(*space)),
             Ok(BlobForm::Sealed { .. } | BlobForm::Addressed { .. }) | Err(_) => None,
+            Ok(BlobForm::Nostr) => Some(SpaceId::COMMONS),
             #[cfg(feature = "simulation")]
             Ok(BlobForm::Probe) => Some(SpaceId::COMMONS),
         }
@@ -225,7 +233,7 @@ impl Blob {
     fn plain_envelope(&self) -> Result<&[u8], BadBlob> {
         match self.form {
             BlobForm::Plain => self.bytes.get(1..).ok_or(BadBlob::Short),
-            BlobForm::Sealed { .. } | BlobForm::Addressed { .. } => Err(BadBlob::Header),
+            BlobForm::Sealed { .. } | BlobForm::Addressed { .. } | BlobForm::Nostr => Err(BadBlob::Header),
             #[cfg(feature = "simulation")]
             BlobForm::Probe => Err(BadBlob::Header),
         }
@@ -279,6 +287,7 @@ fn parse_form(bytes: &[u8]) -> Result<BlobForm, BadBlob> {
     let needed = match *form {
         #[cfg(feature = "simulation")]
         crate::probe::PROBE_FORM => return Ok(BlobForm::Probe),
+        NOSTR_FORM => return Ok(BlobForm::Nostr),
         PLAIN => ENVELOPE_BYTES_MIN,
         SEALED => 32 + NONCE_BYTES + TAG_BYTES + ENVELOPE_BYTES_MIN,
         ADDRESSED => 32 + BOX_OVERHEAD_BYTES + ENVELOPE_BYTES_MIN,

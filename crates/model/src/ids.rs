@@ -71,7 +71,6 @@ macro_rules! byte_ids {
     )*};
 }
 
-#[cfg(feature = "simulation")]
 pub(crate) use byte_ids;
 
 byte_ids! {

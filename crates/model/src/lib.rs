@@ -23,6 +23,7 @@ pub mod kind;
 pub mod limits;
 mod member_role;
 pub mod need;
+pub mod nostr;
 pub mod packet;
 pub mod payload;
 pub mod planted;

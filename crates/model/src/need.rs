@@ -64,7 +64,24 @@ impl From<TooShort> for BadNeed {
     }
 }
 
+/// The first bytes of the key forms of needs about repositories. The identifier comes next, so that those of one identifier
+/// stand together, whoever owns them.
+const ADDRESS: u8 = 3;
+const GIT_OBJECT: u8 = 4;
+const GIT_DATA: u8 = 5;
+
 impl Need {
+    /// What the key forms of all needs about repositories of an identifier begin with.
+    pub fn keys_of_repository(identifier: &str) -> [Vec<u8>; 3] {
+        let length = (identifier.len() as u16).to_be_bytes();
+        [ADDRESS, GIT_OBJECT, GIT_DATA].map(|tag| tagged(tag, &[&length, identifier.as_bytes()]))
+    }
+
+    /// What the key forms of all needs for objects of a repository begin with.
+    pub fn keys_of_objects(owner: &NostrKey, identifier: &str) -> Vec<u8> {
+        tagged(GIT_OBJECT, &[&(identifier.len() as u16).to_be_bytes(), identifier.as_bytes(), &owner.0])
+    }
+
     /// The first byte of the key form of a time need: these sort by time.
     pub const TIME_TAG: u8 = 6;
 
@@ -75,15 +92,15 @@ impl Need {
             Need::Key(id) => tagged(2, &[&id.0]),
             Need::Address { kind, author, identifier } => {
                 let length = (identifier.len() as u16).to_be_bytes();
-                tagged(3, &[&kind.to_be_bytes(), &author.0, &length, identifier.as_bytes()])
+                tagged(ADDRESS, &[&length, identifier.as_bytes(), &kind.to_be_bytes(), &author.0])
             }
             Need::GitObject { owner, identifier, oid } => {
                 let length = (identifier.len() as u16).to_be_bytes();
-                tagged(4, &[&owner.0, &length, identifier.as_bytes(), oid])
+                tagged(GIT_OBJECT, &[&length, identifier.as_bytes(), &owner.0, oid])
             }
             Need::GitData { owner, identifier } => {
                 let length = (identifier.len() as u16).to_be_bytes();
-                tagged(5, &[&owner.0, &length, identifier.as_bytes()])
+                tagged(GIT_DATA, &[&length, identifier.as_bytes(), &owner.0])
             }
             Need::Time(at) => tagged(Need::TIME_TAG, &[&at.0.to_be_bytes()]),
             Need::Content(space, hash) => tagged(7, &[&space.0, &hash.0]),
@@ -99,18 +116,17 @@ impl Need {
         Ok(match reader.u8()? {
             1 => Need::Event(EventId(reader.array()?)),
             2 => Need::Key(KeyId(reader.array()?)),
-            3 => {
-                let kind = reader.u16()?;
-                let author = NostrKey(reader.array()?);
-                Need::Address { kind, author, identifier: read_identifier(reader)? }
+            ADDRESS => {
+                let identifier = read_identifier(reader)?;
+                Need::Address { kind: reader.u16()?, author: NostrKey(reader.array()?), identifier }
             }
-            4 => {
-                let owner = NostrKey(reader.array()?);
-                Need::GitObject { owner, identifier: read_identifier(reader)?, oid: reader.array()? }
+            GIT_OBJECT => {
+                let identifier = read_identifier(reader)?;
+                Need::GitObject { owner: NostrKey(reader.array()?), identifier, oid: reader.array()? }
             }
-            5 => {
-                let owner = NostrKey(reader.array()?);
-                Need::GitData { owner, identifier: read_identifier(reader)? }
+            GIT_DATA => {
+                let identifier = read_identifier(reader)?;
+                Need::GitData { owner: NostrKey(reader.array()?), identifier }
             }
             Need::TIME_TAG => Need::Time(reader.nanos()?),
             7 => Need::Content(SpaceId(reader.array()?), ContentHash(reader.array()?)),
@@ -255,10 +271,8 @@ pub enum Group {
     Author(SpaceId, Identity),
     /// One content.
     Content(SpaceId, ContentHash),
-    /// All repositories of one identifier, whoever owns them: their objects and first refs.
+    /// All repositories of one identifier, whoever owns them: their announcements, objects and first refs.
     Repository(String),
-    /// Events at Nostr addresses and their relays.
-    Relays,
 }
 
 impl Group {
@@ -266,10 +280,9 @@ impl Group {
     pub fn of(need: &Need, space: SpaceId) -> Option<Group> {
         match need {
             Need::Event(_) | Need::Key(_) => Some(Group::Space(space)),
-            Need::Address { .. } => Some(Group::Relays),
-            Need::GitObject { identifier, .. } | Need::GitData { identifier, .. } => {
-                Some(Group::Repository(identifier.clone()))
-            }
+            Need::Address { identifier, .. }
+            | Need::GitObject { identifier, .. }
+            | Need::GitData { identifier, .. } => Some(Group::Repository(identifier.clone())),
             Need::Time(_) => None,
             Need::Content(space, hash) => Some(Group::Content(*space, *hash)),
             #[cfg(feature = "simulation")]
@@ -284,7 +297,6 @@ impl Group {
             Group::Author(space, author) => tagged(2, &[&space.0, &author.0]),
             Group::Content(space, hash) => tagged(3, &[&space.0, &hash.0]),
             Group::Repository(name) => tagged(4, &[&(name.len() as u16).to_be_bytes(), name.as_bytes()]),
-            Group::Relays => vec![5],
         }
     }
 
@@ -296,7 +308,6 @@ impl Group {
             2 => Group::Author(SpaceId(reader.array()?), Identity(reader.array()?)),
             3 => Group::Content(SpaceId(reader.array()?), ContentHash(reader.array()?)),
             4 => Group::Repository(read_identifier(&mut reader)?),
-            5 => Group::Relays,
             _ => return Err(BadNeed),
         };
         if reader.rest().is_empty() { Ok(group) } else { Err(BadNeed) }
@@ -310,7 +321,6 @@ impl fmt::Display for Group {
             Group::Author(space, author) => write!(f, "author:{space}:{author}"),
             Group::Content(space, hash) => write!(f, "content:{space}:{hash}"),
             Group::Repository(name) => write!(f, "repository:{name}"),
-            Group::Relays => f.write_str("relays"),
         }
     }
 }

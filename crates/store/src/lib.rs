@@ -34,3 +34,4 @@ pub use database::keyring::KeyringSecrets;
 pub use database::open::{FORMAT, OpenError, Store, StoreOptions};
 pub use disk::{Disk, FolderDisk};
 pub use encode::{ExpiredRow, JournalEntry, ReceivedAgain, RefusedRow, RoleCap, Usage};
+pub use protocol::nostr;

@@ -1,9 +1,11 @@
 //! What a step answers with: changes, which the one writer applies in one transaction.
 
+mod nostr;
 #[cfg(feature = "simulation")]
 mod probe;
 mod space;
 
+pub use nostr::NostrChange;
 #[cfg(feature = "simulation")]
 pub use probe::ProbeChange;
 pub use space::SpaceChange;
@@ -69,6 +71,8 @@ pub enum Change {
     Wanted(Group, fetch::NeedOrigin),
     /// A change of rows that only the `space` protocol has.
     Space(SpaceChange),
+    /// A change of rows that only the `nostr` protocol has.
+    Nostr(NostrChange),
     /// A change of rows that only the `probe` protocol has.
     #[cfg(feature = "simulation")]
     Probe(ProbeChange),

@@ -28,7 +28,7 @@ pub(super) fn hold<R: Reads>(db: &R, event: EventInPost, space: SpaceId, mut unm
             None => return turn_away(db, &policy, event.was_opened, draft),
         }
     }
-    let until = protocol::hold_until(draft.row.meta.as_ref().map(|meta| meta.kind), &policy, now);
+    let until = protocol::hold_until(draft.row.meta.as_ref().map(|meta| meta.kind), &policy, &unmet, now);
     draft.row.stage = draft
         .row
         .stage

@@ -131,10 +131,8 @@ fn apply<P: Protocol, R: Reads>(db: &R, event: &mut EventInPost, inner: &P::Open
 fn respond<R: Reads>(db: &R, event: EventInPost, meets: Vec<Need>) -> StoreResult<Ending> {
     let (seq, id) = (event.draft.seq, event.draft.row.id);
     let policy = event.context.policy;
-    let mut woken = release::met(db, &policy, Need::Event(id))?;
-    for need in meets {
-        woken.extend(release::met(db, &policy, need)?);
-    }
+    let needs = [Need::Event(id)].into_iter().chain(meets).collect();
+    let woken = release::met_together(db, &policy, needs)?;
     let mut changes = event.draft.finish();
     changes.extend(woken);
     Ok((Outcome::Applied(seq), changes))

@@ -4,6 +4,7 @@
 //! protocol is [`Protocol`]; the macros `of_protocol` and `of_kind` pick it. A protocol is a folder here, with a
 //! file for each step and for each small family of kinds, and a file in each of `rows`, `change` and `reads`.
 
+pub mod nostr;
 #[cfg(feature = "simulation")]
 pub mod probe;
 pub mod space;
@@ -110,11 +111,14 @@ pub trait Protocol {
     /// The least delete that reaches an event, if any does.
     fn deleted_by<R: Reads>(db: &R, id: &EventId, meta: &Meta, event: &Self::Opened) -> StoreResult<Option<Stamp>>;
 
-    /// Until when such an event may be held.
-    fn hold_until(policy: &Policy, now: Nanos) -> Nanos;
+    /// Until when an event that waits for these may be held.
+    fn hold_until(policy: &Policy, unmet: &[Need], now: Nanos) -> Nanos;
 
     /// Whether a fresh submission of a held event prolongs its hold.
     const RENEWS_HOLDS: bool;
+
+    /// Whether one of the needs of a held event may be enough, so that POST looks at it whenever one is met.
+    const RECHECKS_ON_EACH: bool;
 
     /// Whether content of its length can be what the kind asks for, without looking at it; `None` if any bytes will do.
     fn judge_length(meta: &Meta) -> Option<bool>;
@@ -129,6 +133,10 @@ macro_rules! of_protocol {
         match $opened {
             $crate::opened::Opened::Space($event) => {
                 type P = $crate::protocol::space::Space;
+                $body
+            }
+            $crate::opened::Opened::Nostr($event) => {
+                type P = $crate::protocol::nostr::Nostr;
                 $body
             }
             #[cfg(feature = "simulation")]
@@ -149,6 +157,10 @@ macro_rules! of_kind {
                 type P = $crate::protocol::space::Space;
                 $body
             }
+            $crate::rows::EventKind::Nostr(_) => {
+                type P = $crate::protocol::nostr::Nostr;
+                $body
+            }
             #[cfg(feature = "simulation")]
             $crate::rows::EventKind::Probe(_) => {
                 type P = $crate::protocol::probe::Probe;
@@ -163,6 +175,7 @@ pub(crate) use of_kind;
 pub fn open(keyring: &impl Keyring, blob: &Blob) -> Opening {
     match blob.form() {
         BlobForm::Plain | BlobForm::Sealed { .. } | BlobForm::Addressed { .. } => space::open::open(keyring, blob),
+        BlobForm::Nostr => nostr::open(blob),
         #[cfg(feature = "simulation")]
         BlobForm::Probe => probe::open(blob),
     }
@@ -174,6 +187,7 @@ pub fn reopen(keyring: &impl Keyring, blob: &Blob) -> Option<Opened> {
         BlobForm::Plain | BlobForm::Sealed { .. } | BlobForm::Addressed { .. } => {
             space::open::reopen(keyring, blob).map(Opened::Space)
         }
+        BlobForm::Nostr => nostr::reopen(blob),
         #[cfg(feature = "simulation")]
         BlobForm::Probe => probe::reopen(blob),
     }
@@ -194,12 +208,18 @@ pub fn deleted_by<R: Reads>(db: &R, id: &EventId, meta: &Meta, opened: &Opened) 
     of_protocol!(opened, event => P::deleted_by(db, id, meta, event))
 }
 
-/// Until when an event of that kind may be held; one that was never opened waits as those of the `space` protocol do.
-pub fn hold_until(kind: Option<EventKind>, policy: &Policy, now: Nanos) -> Nanos {
+/// Until when an event of that kind may be held for these; one that was never opened waits as those of the `space`
+/// protocol do.
+pub fn hold_until(kind: Option<EventKind>, policy: &Policy, unmet: &[Need], now: Nanos) -> Nanos {
     match kind {
-        Some(kind) => of_kind!(kind => P::hold_until(policy, now)),
-        None => space::Space::hold_until(policy, now),
+        Some(kind) => of_kind!(kind => P::hold_until(policy, unmet, now)),
+        None => space::Space::hold_until(policy, unmet, now),
     }
+}
+
+/// Whether POST looks at a held event of that kind whenever one of its needs is met.
+pub fn rechecks_on_each(kind: Option<EventKind>) -> bool {
+    kind.is_some_and(|kind| of_kind!(kind => P::RECHECKS_ON_EACH))
 }
 
 /// Whether a fresh submission of a held event of that kind prolongs its hold.

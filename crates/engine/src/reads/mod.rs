@@ -1,9 +1,11 @@
 //! The one trait through which the engine looks at what is kept; what only one protocol has is a trait beside it.
 
+mod nostr;
 #[cfg(feature = "simulation")]
 mod probe;
 mod space;
 
+pub use nostr::NostrReads;
 #[cfg(feature = "simulation")]
 pub use probe::ProbeReads;
 /// What only simulated protocols look at; in the product there is none.
@@ -46,7 +48,7 @@ pub struct KeptBlob {
 }
 
 /// Everything the engine may look at. One snapshot: no answer changes while a step runs.
-pub trait Reads: SpaceReads + SimulatedReads + Keyring {
+pub trait Reads: SpaceReads + NostrReads + SimulatedReads + Keyring {
     /// The number of a known event.
     fn seq(&self, id: &EventId) -> StoreResult<Option<Seq>>;
     /// The row of a known event.

@@ -1,14 +1,17 @@
 //! What is kept of an event and of its content, whichever protocol it belongs to; the rows of a protocol's own are in a
 //! file beside this one.
 
+mod nostr;
 #[cfg(feature = "simulation")]
 mod probe;
 mod space;
 
+pub use nostr::{Alignment, DeleteTarget, NostrTask, PushedCommit};
 #[cfg(feature = "simulation")]
 pub use probe::ProbeTask;
 pub use space::{Membership, MembershipLimit, Register, RegisterKey, SpaceTask, ThreadField, ViewRow};
 
+use model::nostr::NOSTR_PROTOCOL;
 use model::payload::MemberRole;
 use model::stage::{ContentState, RefusalReason, Stage};
 use model::{AuthorNo, ContentHash, EventId, Kind, Nanos, SPACE_PROTOCOL, Seq, SpaceId, SpaceNo, Stamp};
@@ -20,6 +23,8 @@ pub enum Origin {
     Local,
     /// Read from a bundle.
     Import,
+    /// Sent by a Nostr client.
+    Client,
     /// Brought by the peer of that local number.
     Peer(u32),
 }
@@ -29,6 +34,8 @@ pub enum Origin {
 pub enum EventKind {
     /// A kind of the `space` protocol.
     Space(Kind),
+    /// A kind of the `nostr` protocol.
+    Nostr(u16),
     #[cfg(feature = "simulation")]
     Probe(model::probe::ProbeKind),
 }
@@ -38,6 +45,7 @@ impl EventKind {
     pub fn space(self) -> Option<Kind> {
         match self {
             EventKind::Space(kind) => Some(kind),
+            EventKind::Nostr(_) => None,
             #[cfg(feature = "simulation")]
             EventKind::Probe(_) => None,
         }
@@ -47,6 +55,7 @@ impl EventKind {
     pub fn word(self) -> &'static str {
         match self {
             EventKind::Space(kind) => kind.word(),
+            EventKind::Nostr(kind) => nostr::kind_word(kind),
             #[cfg(feature = "simulation")]
             EventKind::Probe(kind) => kind.word(),
         }
@@ -56,6 +65,7 @@ impl EventKind {
     pub fn to_code(self) -> (u8, u16) {
         match self {
             EventKind::Space(kind) => (SPACE_PROTOCOL, kind.code()),
+            EventKind::Nostr(kind) => (NOSTR_PROTOCOL, kind),
             #[cfg(feature = "simulation")]
             EventKind::Probe(kind) => (model::probe::PROBE_FORM, kind.code()),
         }
@@ -65,6 +75,7 @@ impl EventKind {
     pub fn from_code(protocol: u8, kind: u16) -> Option<EventKind> {
         match protocol {
             SPACE_PROTOCOL => Some(EventKind::Space(Kind::from_code(kind))),
+            NOSTR_PROTOCOL => Some(EventKind::Nostr(kind)),
             #[cfg(feature = "simulation")]
             model::probe::PROBE_FORM => model::probe::ProbeKind::from_code(kind).map(EventKind::Probe),
             _ => None,
@@ -75,6 +86,7 @@ impl EventKind {
     pub fn tier(self) -> Tier {
         match self {
             EventKind::Space(kind) => Tier::Space(kind.tier()),
+            EventKind::Nostr(_) => Tier::Nostr,
             #[cfg(feature = "simulation")]
             EventKind::Probe(_) => Tier::Probe,
         }
@@ -86,6 +98,8 @@ impl EventKind {
 pub enum Tier {
     /// Of the `space` protocol: what a kind needs is of a lower tier.
     Space(u8),
+    /// Of the `nostr` protocol.
+    Nostr,
     #[cfg(feature = "simulation")]
     Probe,
 }
@@ -93,7 +107,7 @@ pub enum Tier {
 impl Tier {
     /// Every tier, those first that others need.
     pub fn all() -> impl Iterator<Item = Tier> {
-        let tiers = (0..Kind::TIERS).map(Tier::Space);
+        let tiers = (0..Kind::TIERS).map(Tier::Space).chain([Tier::Nostr]);
         #[cfg(feature = "simulation")]
         let tiers = tiers.chain([Tier::Probe]);
         tiers
@@ -103,6 +117,7 @@ impl Tier {
     pub fn is_ordered(self) -> bool {
         match self {
             Tier::Space(tier) => tier == 0,
+            Tier::Nostr => false,
             #[cfg(feature = "simulation")]
             Tier::Probe => false,
         }
@@ -119,6 +134,7 @@ impl std::fmt::Display for EventKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             EventKind::Space(kind) => kind.fmt(f),
+            EventKind::Nostr(kind) => write!(f, "nostr kind {kind}"),
             #[cfg(feature = "simulation")]
             EventKind::Probe(kind) => f.write_str(kind.word()),
         }
@@ -279,6 +295,8 @@ pub enum Task {
     Join(SpaceId, Seq),
     /// Work of the `space` protocol.
     Space(SpaceTask),
+    /// Work of the `nostr` protocol.
+    Nostr(NostrTask),
     /// Work of the `probe` protocol.
     #[cfg(feature = "simulation")]
     Probe(ProbeTask),

@@ -59,6 +59,7 @@ pub(super) fn applied(db: &Db<Snapshot>, row: &EventRow, position: u64) -> Store
 fn why_not(db: &Db<Snapshot>, meta: &Meta, stamp: Stamp) -> StoreResult<Option<NotCounting>> {
     match meta.kind {
         EventKind::Space(_) => space::why_not(db, meta, stamp).map(Some),
+        EventKind::Nostr(_) => Ok(None),
         #[cfg(feature = "simulation")]
         EventKind::Probe(_) => Ok(None),
     }

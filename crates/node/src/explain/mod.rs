@@ -177,6 +177,7 @@ fn origin_text(origin: Origin) -> String {
     match origin {
         Origin::Local => "made here".into(),
         Origin::Import => "imported".into(),
+        Origin::Client => "sent by a Nostr client".into(),
         Origin::Peer(peer) => format!("peer {peer}"),
     }
 }

@@ -209,6 +209,7 @@ impl<'t> Batch<'t> {
             }
             Change::ByAuthor(space, author, stamp, seq) => self.insert_by_author(space, author, stamp, seq),
             Change::Space(change) => self.apply_space(change),
+            Change::Nostr(change) => self.apply_nostr(change),
             #[cfg(feature = "simulation")]
             Change::Probe(change) => self.apply_probe(change),
             Change::Key(space, secret) => self.add_key(space, secret),

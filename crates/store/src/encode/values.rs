@@ -96,6 +96,7 @@ pub(super) fn put_origin(origin: Origin, out: &mut Vec<u8>) {
     match origin {
         Origin::Local => out.push(0),
         Origin::Import => out.push(1),
+        Origin::Client => out.push(3),
         Origin::Peer(peer) => {
             out.push(2);
             out.extend(peer.to_be_bytes());
@@ -107,6 +108,7 @@ pub(super) fn get_origin(reader: &mut ByteReader<'_>) -> Result<Origin, TooShort
     Ok(match reader.u8()? {
         0 => Origin::Local,
         1 => Origin::Import,
+        3 => Origin::Client,
         2 => Origin::Peer(reader.u32()?),
         _ => return Err(TooShort),
     })

@@ -82,6 +82,10 @@ impl Batch<'_> {
         space: Option<SpaceId>,
     ) -> StoreResult<()> {
         put_or_remove(row_change, &mut self.db.tables.waiting, WaitingKey::new(need, seq), ())?;
+        if let (RowChange::Remove, Some(group @ Group::Repository(_))) = (row_change, Group::of(need, SpaceId::COMMONS))
+        {
+            self.perhaps_met.insert(group);
+        }
         let Some(space) = space.filter(|_| need.is_hunted_by_space()) else { return Ok(()) };
         if row_change == RowChange::Remove {
             self.perhaps_met.insert(Group::Space(space));

@@ -7,12 +7,14 @@
 //! [`fixed`] declares the keys of fixed width, [`varying`] those that end in a need, a group or a task.
 
 mod fixed;
+mod nostr;
 mod parts;
 #[cfg(feature = "simulation")]
 mod probe;
 mod varying;
 
 pub use fixed::*;
+pub use nostr::*;
 pub use parts::{KeyField, UserHash};
 pub(crate) use parts::{SEQ_BYTES, seq_bytes, seq_from};
 #[cfg(feature = "simulation")]

@@ -1,8 +1,10 @@
 //! The parts of keys: each has a fixed width and bytes that sort as it does.
 
-use engine::rows::{Origin, Owner};
+use engine::rows::{DeleteTarget, Origin, Owner};
+use model::nostr::{AddressName, NostrId};
 use model::{
-    AuthorNo, AuxKey, ContentHash, EventId, Identity, KeyId, Nanos, PrekeyId, Seq, SpaceId, SpaceNo, Stamp, TransitId,
+    AuthorNo, AuxKey, ContentHash, EventId, Identity, KeyId, Nanos, NostrKey, PrekeyId, Seq, SpaceId, SpaceNo, Stamp,
+    TransitId,
 };
 
 /// A part of a key, or a value of fixed width.
@@ -54,7 +56,7 @@ macro_rules! integers {
     )*};
 }
 
-integers!(u8, u32, u64);
+integers!(u8, u16, u32, u64);
 
 macro_rules! wrapped {
     ($($type:ident($inner:ty)),* $(,)?) => {$(
@@ -82,6 +84,10 @@ wrapped!(
     ContentHash([u8; 32]),
     AuxKey([u8; 16]),
     UserHash([u8; 16]),
+    AddressName([u8; 16]),
+    DeleteTarget([u8; 16]),
+    NostrKey([u8; 32]),
+    NostrId([u8; 32]),
     SpaceNo(u32),
     AuthorNo(u32),
     Nanos(u64),
@@ -139,6 +145,7 @@ impl KeyField for Owner {
             Owner::Door(Origin::Local) => (1, 0),
             Owner::Door(Origin::Import) => (2, 0),
             Owner::Door(Origin::Peer(peer)) => (3, peer),
+            Owner::Door(Origin::Client) => (4, 0),
         };
         let rest = put_field::<u8>(code, out);
         put_field::<u32>(number, rest);
@@ -150,6 +157,7 @@ impl KeyField for Owner {
             0 => Owner::Author(AuthorNo(number)),
             1 => Owner::Door(Origin::Local),
             2 => Owner::Door(Origin::Import),
+            4 => Owner::Door(Origin::Client),
             _ => Owner::Door(Origin::Peer(number)),
         }
     }

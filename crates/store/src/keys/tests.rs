@@ -98,7 +98,7 @@ fn varying_keys_read_back() {
     let rederive = Task::Space(engine::rows::SpaceTask::Rederive(Seq(3), stamp(5, 1)));
     assert_eq!(TaskKey::new(&rederive).task().expect("a key"), rederive);
     assert!(TaskKey::of_rederive().contains(&TaskKey::new(&rederive)));
-    for group in [Group::Relays, Group::Author(SpaceId([1; 16]), Identity([2; 32]))] {
+    for group in [Group::Repository("relays".into()), Group::Author(SpaceId([1; 16]), Identity([2; 32]))] {
         assert_eq!(GroupKey::new(&group).group().expect("a key"), group);
         assert_eq!(DueKey::new(Nanos(3), &group).parts().expect("a key"), (Nanos(3), group));
     }

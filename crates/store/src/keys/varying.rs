@@ -5,7 +5,7 @@ use super::TableKey;
 use super::parts::{KeyField, seq_bytes, seq_from};
 use crate::errors::broken;
 use engine::reads::StoreResult;
-use engine::rows::{Register, RegisterKey, SpaceTask, Task};
+use engine::rows::{NostrTask, Register, RegisterKey, SpaceTask, Task};
 use model::reader::{ByteReader, TooShort};
 use model::{AuthorNo, AuxKey, ContentHash, Group, Nanos, Need, Seq, SpaceId, SpaceNo, Stamp};
 use std::borrow::Cow;
@@ -93,6 +93,11 @@ impl WaitingKey<'static> {
     /// After everybody who waits for a need.
     pub fn after(need: &Need) -> WaitingKey<'static> {
         WaitingKey(join(&[&need.to_key(), &[0xff; 9]]))
+    }
+
+    /// Everybody who waits for a need whose key begins so.
+    pub fn of_keys(beginning: &[u8]) -> Range<WaitingKey<'static>> {
+        WaitingKey(join(&[beginning]))..WaitingKey(join(&[beginning, &[0xff; 64]]))
     }
 
     /// The rows of needs for a time, the earliest first, and what sorts after them.
@@ -219,6 +224,13 @@ impl TaskKey<'static> {
                 join(&[&[4], &target.0.to_be_bytes(), &after.to_bytes()])
             }
             Task::Join(space, after) => join(&[&[5], &space.0, &after.0.to_be_bytes()]),
+            Task::Nostr(NostrTask::Event { author, id }) => join(&[&[6], &author.0.to_be_bytes(), &id.0]),
+            Task::Nostr(NostrTask::Address { kind, name, author, after }) => {
+                join(&[&[7], &kind.to_be_bytes(), &name.0, &author.0.to_be_bytes(), &after.to_bytes()])
+            }
+            Task::Nostr(NostrTask::Author { space, author, after }) => {
+                join(&[&[8], &space.0.to_be_bytes(), &author.0.to_be_bytes(), &after.to_bytes()])
+            }
             #[cfg(feature = "simulation")]
             Task::Probe(task) => {
                 join(&[&[model::probe::PROBE_FORM], &task.author.0.to_be_bytes(), &task.name.0, &task.after.to_bytes()])
@@ -251,6 +263,19 @@ impl TaskKey<'_> {
                 }
                 4 => Task::Space(SpaceTask::Versions(Seq(reader.u64()?), Stamp::from_bytes(reader.array()?))),
                 5 => Task::Join(SpaceId(reader.array()?), Seq(reader.u64()?)),
+                6 => {
+                    let author = AuthorNo(reader.u32()?);
+                    Task::Nostr(NostrTask::Event { author, id: model::EventId(reader.array()?) })
+                }
+                7 => {
+                    let (kind, name) = (reader.u16()?, model::nostr::AddressName(reader.array()?));
+                    let (author, after) = (AuthorNo(reader.u32()?), Stamp::from_bytes(reader.array()?));
+                    Task::Nostr(NostrTask::Address { kind, name, author, after })
+                }
+                8 => {
+                    let (space, author) = (SpaceNo(reader.u32()?), AuthorNo(reader.u32()?));
+                    Task::Nostr(NostrTask::Author { space, author, after: Stamp::from_bytes(reader.array()?) })
+                }
                 #[cfg(feature = "simulation")]
                 model::probe::PROBE_FORM => Task::Probe(engine::rows::ProbeTask {
                     author: AuthorNo(reader.u32()?),

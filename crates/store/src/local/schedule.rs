@@ -16,7 +16,7 @@ const GAPS_PER_LOOK_MAX: usize = 1000;
 pub fn rhythm(group: &Group) -> BackoffPolicy {
     match group {
         Group::Content(..) => BackoffPolicy::Content,
-        Group::Repository(_) | Group::Relays => BackoffPolicy::Git,
+        Group::Repository(_) => BackoffPolicy::Git,
         Group::Space(_) | Group::Author(..) => BackoffPolicy::Space,
     }
 }
@@ -138,7 +138,7 @@ impl<V: TableReads> Db<V> {
                 Ok(needs)
             }
             Group::Space(space) => self.space_needs(space, most),
-            Group::Repository(_) | Group::Relays => Ok(Vec::new()),
+            Group::Repository(identifier) => self.repository_needs(identifier, most),
         }
     }
 

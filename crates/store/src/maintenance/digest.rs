@@ -71,6 +71,7 @@ impl<V: TableReads> Db<V> {
     pub fn dump(&self, out: &mut impl FnMut(String)) -> StoreResult<()> {
         #[cfg(feature = "simulation")]
         self.dump_probe(out)?;
+        self.dump_nostr(out)?;
         self.dump_space(out)
     }
 

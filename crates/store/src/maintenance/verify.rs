@@ -99,6 +99,7 @@ impl Store {
             check.usage()?;
             check.schedule()?;
             db.check_space(&mut |problem| check.wrong(problem))?;
+            db.check_nostr(&mut |problem| check.wrong(problem))?;
             #[cfg(feature = "simulation")]
             db.check_probe(&mut |problem| check.wrong(problem))?;
             let between_rows = db.shared_problems()?.into_iter().chain(db.journal_problems()?);

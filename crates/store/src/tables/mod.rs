@@ -228,6 +228,17 @@ tables! {
     /// (space, that time, number of the thread): threads by what happened last. Agrees with `updated`.
     View recent: RecentKey => () = "recent_v1";
 
+    /// (kind, name, author, place) to number of a Nostr event at that address: the last wins.
+    View nostr_addresses: NostrAddressKey => Seq = "nostr_addresses_v1";
+    /// (stamp) to number of a Nostr event.
+    View nostr_times: NostrTimeKey => Seq = "nostr_times_v1";
+    /// (kind, stamp) to number of a Nostr event.
+    View nostr_kinds: NostrKindKey => Seq = "nostr_kinds_v1";
+    /// (letter, value, stamp) to number of a Nostr event with that tag.
+    View nostr_tags: NostrTagKey => Seq = "nostr_tags_v1";
+    /// (author, target, stamp) to number of a Nostr event that deletes.
+    View nostr_deletes: NostrDeleteKey => Seq = "nostr_deletes_v1";
+
     /// (author, name, place) to number of a value of the probe protocol.
     #[cfg(feature = "simulation")]
     View probe_values: ProbeValueKey => Seq = "probe_values_v1";
@@ -344,6 +355,16 @@ tables! {
     Local open_jobs: JobNo => () = "open_jobs_v1";
     /// (space id, id of a webhook) to how far it has told; protected.
     Local webhook_progress: WebhookKey => Bytes = "webhook_progress_v1";
+    /// (owner, name, object): objects that are in a repository with all that they reach.
+    Local git_present: GitObjectKey => () = "git_present_v1";
+    /// (owner, name) to identifier: repositories that have their first authorised refs.
+    Local git_data: GitRepositoryKey => Bytes = "git_data_v1";
+    /// (owner, name) to the name of the object store in which a repository is.
+    Local git_stores: GitRepositoryKey => Bytes = "git_stores_v1";
+    /// (owner, name, pull request) to a counter and the identifier: refs that have to be made what events say.
+    Local git_align: GitAlignKey => Bytes = "git_align_v1";
+    /// (owner, name, pull request) to a commit that was pushed before its event, until when, and the identifier.
+    Local git_pushed: GitAlignKey => Bytes = "git_pushed_v1";
     /// Word to how often it happened.
     Local counts: &'static str => u64 = "counts_v1";
     /// Numbers and bytes that describe the data folder itself: format version, epoch, key check.

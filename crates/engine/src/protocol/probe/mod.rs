@@ -97,11 +97,13 @@ impl Protocol for Probe {
         values::cleared_by(db, meta.author, event, Stamp { at: meta.at, id: *id })
     }
 
-    fn hold_until(_policy: &Policy, now: Nanos) -> Nanos {
+    fn hold_until(_policy: &Policy, _unmet: &[Need], now: Nanos) -> Nanos {
         now.plus(HOLD_NANOS)
     }
 
     const RENEWS_HOLDS: bool = true;
+
+    const RECHECKS_ON_EACH: bool = false;
 
     fn judge_length(_meta: &Meta) -> Option<bool> {
         Some(true)

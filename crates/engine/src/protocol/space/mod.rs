@@ -86,11 +86,13 @@ impl Protocol for Space {
         deletion::deleted_by(db, id, meta)
     }
 
-    fn hold_until(policy: &Policy, now: Nanos) -> Nanos {
+    fn hold_until(policy: &Policy, _unmet: &[Need], now: Nanos) -> Nanos {
         now.plus(policy.hold_nanos)
     }
 
     const RENEWS_HOLDS: bool = false;
+
+    const RECHECKS_ON_EACH: bool = false;
 
     fn judge_length(meta: &Meta) -> Option<bool> {
         match meta.kind.space().map_or(ContentRule::Any, Kind::content_rule) {

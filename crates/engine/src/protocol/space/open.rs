@@ -18,6 +18,7 @@ pub(crate) fn open(keyring: &impl Keyring, blob: &Blob) -> Opening {
             Some(secret) => blob.check_addressed(&secret),
             None => return Opening::NotOurs(space),
         },
+        BlobForm::Nostr => Err(model::blob::BadBlob::Header),
         #[cfg(feature = "simulation")]
         BlobForm::Probe => Err(model::blob::BadBlob::Header),
     };
@@ -30,6 +31,7 @@ pub(crate) fn reopen(keyring: &impl Keyring, blob: &Blob) -> Option<Verified> {
         BlobForm::Plain => blob.kept_plain().ok(),
         BlobForm::Sealed { space, key } => blob.kept_sealed(&*keyring.space_key(&space, &key)?).ok(),
         BlobForm::Addressed { prekey, .. } => blob.kept_addressed(&keyring.prekey(&prekey)?).ok(),
+        BlobForm::Nostr => None,
         #[cfg(feature = "simulation")]
         BlobForm::Probe => None,
     }

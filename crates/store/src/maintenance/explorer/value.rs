@@ -297,6 +297,7 @@ fn origin(origin: Origin) -> Value {
     match origin {
         Origin::Local => json!("here"),
         Origin::Import => json!("a bundle"),
+        Origin::Client => json!("a Nostr client"),
         Origin::Peer(peer) => json!({ "peer": peer }),
     }
 }

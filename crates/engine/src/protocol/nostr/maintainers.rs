@@ -1,0 +1,125 @@
+//! Who speaks for a repository: announcements that name each other.
+//!
+//! Announcements and states count from the moment they are here, held or applied: a push, which brings what they wait for,
+//! is decided from them. Deleted ones and those of the future do not count.
+
+use super::rows::winning_place;
+use crate::opened::Opened;
+use crate::protocol::deleted_by;
+use crate::reads::{Reads, StoreResult};
+use model::nostr::{ANNOUNCEMENT, AddressName, Announcement, RepositoryState, STATE, VerifiedNostr};
+use model::stage::{ContentState, Stage};
+use model::{AuthorKey, Need, NostrKey, Seq, Stamp};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Maintainers of one repository that are looked at: more do not count.
+const MAINTAINERS_MAX: usize = 64;
+/// Held events of one author for one repository that are looked at.
+const HELD_MAX: usize = 256;
+
+/// Which events are looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Known {
+    /// Applied ones: what is served.
+    Applied,
+    /// Held ones as well: what a push may bring.
+    HeldOrApplied,
+}
+
+/// The newest announcement of a repository that is held or applied.
+pub fn announcement(db: &impl Reads, owner: &NostrKey, identifier: &str) -> StoreResult<Option<Announcement>> {
+    let waiting = db.waiting(&Need::GitData { owner: *owner, identifier: identifier.to_owned() }, Seq(0), HELD_MAX)?;
+    let newest = newest_at(db, ANNOUNCEMENT, owner, identifier, waiting)?;
+    Ok(newest.and_then(|(_, _, event)| Announcement::of(&event)))
+}
+
+/// Who is confirmed for a repository, its owner included: connected by announcements that name each other. Nobody, if there
+/// is no announcement of its owner.
+pub fn confirmed(db: &impl Reads, owner: &NostrKey, identifier: &str) -> StoreResult<BTreeSet<NostrKey>> {
+    let mut confirmed = BTreeSet::new();
+    let mut announced: BTreeMap<NostrKey, Option<Announcement>> = BTreeMap::new();
+    let mut look = |key: &NostrKey| -> StoreResult<Option<Announcement>> {
+        if !announced.contains_key(key) {
+            announced.insert(*key, announcement(db, key, identifier)?);
+        }
+        Ok(announced.get(key).cloned().flatten())
+    };
+    let mut next = vec![*owner];
+    while let Some(key) = next.pop() {
+        let Some(own) = look(&key)? else { continue };
+        if !confirmed.insert(key) || confirmed.len() >= MAINTAINERS_MAX {
+            continue;
+        }
+        for named in own.maintainers.iter().filter(|named| !confirmed.contains(*named)) {
+            if look(named)?.is_some_and(|theirs| theirs.maintainers.contains(&key)) {
+                next.push(*named);
+            }
+        }
+    }
+    Ok(confirmed)
+}
+
+/// The newest state of a repository by one of these.
+pub fn newest_state(
+    db: &impl Reads,
+    maintainers: &BTreeSet<NostrKey>,
+    identifier: &str,
+    known: Known,
+) -> StoreResult<Option<(Seq, RepositoryState)>> {
+    let mut newest: Option<(Stamp, Seq, RepositoryState)> = None;
+    for author in maintainers {
+        let waiting = match known {
+            Known::Applied => Vec::new(),
+            Known::HeldOrApplied => held_states(db, author, identifier)?,
+        };
+        if let Some((place, seq, event)) = newest_at(db, STATE, author, identifier, waiting)?
+            && newest.as_ref().is_none_or(|(other, _, _)| *other < place)
+            && let Some(state) = RepositoryState::of(&event)
+        {
+            newest = Some((place, seq, state));
+        }
+    }
+    Ok(newest.map(|(_, seq, state)| (seq, state)))
+}
+
+/// States wait for objects, or, if all of these are here, for their announcement.
+fn held_states(db: &impl Reads, author: &NostrKey, identifier: &str) -> StoreResult<Vec<Seq>> {
+    let need = Need::Address { kind: ANNOUNCEMENT, author: *author, identifier: identifier.to_owned() };
+    let mut held = db.waiting_for_objects(author, identifier, HELD_MAX)?;
+    held.extend(db.waiting(&need, Seq(0), HELD_MAX)?);
+    Ok(held)
+}
+
+/// The newest event at an address: the winner of those that are applied, or one of these that wait.
+fn newest_at(
+    db: &impl Reads,
+    kind: u16,
+    author: &NostrKey,
+    identifier: &str,
+    waiting: Vec<Seq>,
+) -> StoreResult<Option<(Stamp, Seq, VerifiedNostr)>> {
+    let Some(number) = db.number_of(&AuthorKey::Nostr(*author))? else { return Ok(None) };
+    let mut newest: Option<(Stamp, Seq, VerifiedNostr)> = None;
+    let winner = db.address_winner(kind, number, &AddressName::of(identifier))?.map(|(_, seq)| seq);
+    for seq in waiting.into_iter().chain(winner) {
+        let (Some(row), Some(Opened::Nostr(event))) = (db.event(seq)?, db.open_event(seq)?) else { continue };
+        let is_it = event.kind == kind && event.author == *author && event.value("d") == Some(identifier);
+        let place = winning_place(event.stamp());
+        if is_it && newest.as_ref().is_none_or(|(other, _, _)| *other < place) && !is_ahead(&row.stage) {
+            newest = Some((place, seq, event));
+        }
+    }
+    // A deleted one keeps its place, so that nothing older comes back.
+    let Some((place, seq, event)) = newest else { return Ok(None) };
+    let Some(row) = db.event(seq)? else { return Ok(None) };
+    let is_deleted = matches!(row.content, ContentState::Deleted { .. })
+        || match &row.meta {
+            Some(meta) => deleted_by(db, &row.id, meta, &Opened::Nostr(event.clone()))?.is_some(),
+            None => false,
+        };
+    Ok((!is_deleted).then_some((place, seq, event)))
+}
+
+fn is_ahead(stage: &Stage) -> bool {
+    matches!(stage, Stage::Held { unmet, .. } if unmet.iter().any(|need| matches!(need, Need::Time(_))))
+}

@@ -1,0 +1,67 @@
+//! The rows of an applied event: where it is found by filters, its place at its address, whom it deletes; and which
+//! repositories have to be looked at when it is applied.
+
+use super::deletion::delete_rows;
+use super::maintainers;
+use crate::change::{Change, NostrChange};
+use crate::protocol::AppliedEvent;
+use crate::reads::{Reads, StoreResult};
+use crate::rows::Alignment;
+use model::nostr::{
+    ANNOUNCEMENT, Address, AddressName, Announcement, RepositoryState, STATE, VerifiedNostr, named_repositories, tip_of,
+};
+use model::{EventId, Stamp};
+use std::collections::BTreeSet;
+
+/// Where an event stands among those at its address: by time, and at the same time the least id last. The last wins.
+/// The place of a place is the stamp again.
+pub(crate) fn winning_place(stamp: Stamp) -> Stamp {
+    Stamp { id: EventId(stamp.id.0.map(|byte| !byte)), ..stamp }
+}
+
+pub(super) fn standing_rows(event: AppliedEvent<'_, VerifiedNostr>) -> Vec<Change> {
+    let AppliedEvent { seq, stamp, meta, opened } = event;
+    let mut changes = vec![
+        Change::ByAuthor(meta.space, meta.author, stamp, seq),
+        NostrChange::Found { kind: opened.kind, stamp, tags: indexed_tags(opened), seq }.into(),
+    ];
+    if let Some(address) = Address::of(opened) {
+        let name = AddressName::of(&address.identifier);
+        changes.push(NostrChange::Address(opened.kind, name, meta.author, winning_place(stamp), seq).into());
+    }
+    changes.extend(delete_rows(meta.author, stamp, opened, seq));
+    changes
+}
+
+/// The tags by which an event is found: those of one letter, with their first value.
+fn indexed_tags(event: &VerifiedNostr) -> BTreeSet<(u8, AddressName)> {
+    let letter = |name: &str| match name.as_bytes() {
+        [letter] if letter.is_ascii_alphabetic() => Some(*letter),
+        _ => None,
+    };
+    let tags = event.tags.iter().filter_map(|tag| Some((letter(tag.first()?)?, AddressName::of(tag.get(1)?))));
+    tags.collect()
+}
+
+/// The repositories whose refs may be other ones now that the event is applied.
+pub(super) fn alignments(db: &impl Reads, event: &VerifiedNostr) -> StoreResult<Vec<Change>> {
+    let identifier = match event.kind {
+        ANNOUNCEMENT => Announcement::of(event).map(|announcement| announcement.identifier),
+        STATE => RepositoryState::of(event).map(|state| state.identifier),
+        _ => None,
+    };
+    let mut aligned = Vec::new();
+    if let Some(identifier) = identifier {
+        let mut owners = maintainers::confirmed(db, &event.author, &identifier)?;
+        owners.insert(event.author);
+        let each =
+            owners.into_iter().map(|owner| Alignment { owner, identifier: identifier.clone(), pull_request: None });
+        aligned.extend(each);
+    }
+    if tip_of(event).is_some() {
+        for Address { author: owner, identifier, .. } in named_repositories(event, &["a"]) {
+            aligned.push(Alignment { owner, identifier, pull_request: Some(event.id) });
+        }
+    }
+    Ok(aligned.into_iter().map(|alignment| NostrChange::Align(alignment).into()).collect())
+}

@@ -1,0 +1,118 @@
+//! Running the `git` program: nothing of the environment, no hooks, no configuration but ours, and limits.
+
+use std::ffi::OsStr;
+use std::io::{Seek as _, SeekFrom, Write as _};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// Why git did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    #[error("the program `git` cannot be started: {0}; install git 2.34 or later")]
+    Missing(std::io::Error),
+    #[error("git {what} failed: {why}")]
+    Failed { what: &'static str, why: String },
+    #[error("the folder of git repositories failed: {0}")]
+    Folder(#[from] std::io::Error),
+    #[error("git {what} answered something that cannot be understood")]
+    Answer { what: &'static str },
+}
+
+/// What one push may bring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GitLimits {
+    /// Bytes of a pack as it travels.
+    pub pack_bytes_max: u64,
+    /// Bytes of one object, inflated.
+    pub object_bytes_max: u64,
+}
+
+impl Default for GitLimits {
+    fn default() -> GitLimits {
+        GitLimits { pack_bytes_max: 4 << 30, object_bytes_max: 128 << 20 }
+    }
+}
+
+/// How much of what git says on standard error is repeated.
+const WHY_BYTES_MAX: usize = 400;
+
+/// A git program that reads nothing but what it is given.
+pub(crate) fn git(folder: &Path, limits: &GitLimits) -> Command {
+    let mut command = Command::new("git");
+    command.env_clear();
+    if let Some(path) = std::env::var_os("PATH") {
+        command.env("PATH", path);
+    }
+    command
+        .env("HOME", "/nonexistent")
+        .env("LC_ALL", "C")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_ATTR_NOSYSTEM", "1")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("GIT_ALLOW_PROTOCOL", "file")
+        // One object has to fit into memory, so that this bounds how far it may inflate.
+        .env("GIT_ALLOC_LIMIT", limits.object_bytes_max.to_string())
+        .env("GIT_DIR", folder);
+    let settings = [
+        "core.hooksPath=/dev/null".to_owned(),
+        "core.bigFileThreshold=1000g".to_owned(),
+        "safe.directory=*".to_owned(),
+        "gc.auto=0".to_owned(),
+        "maintenance.auto=false".to_owned(),
+        "receive.autogc=false".to_owned(),
+        "transfer.fsckObjects=true".to_owned(),
+        "transfer.unpackLimit=1".to_owned(),
+        "transfer.advertiseSID=false".to_owned(),
+        format!("receive.maxInputSize={}", limits.pack_bytes_max),
+        "receive.denyDeleteCurrent=ignore".to_owned(),
+        "receive.advertisePushOptions=false".to_owned(),
+        "uploadpack.allowFilter=true".to_owned(),
+        "uploadpack.allowTipSHA1InWant=true".to_owned(),
+        "uploadpack.allowReachableSHA1InWant=true".to_owned(),
+    ];
+    for setting in settings {
+        command.arg("-c").arg(setting);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Runs a command with this on standard input; it has to succeed.
+pub(crate) fn run(what: &'static str, command: &mut Command, input: &[u8]) -> Result<Vec<u8>, GitError> {
+    let output = output(command, input)?;
+    if !output.status.success() {
+        return Err(GitError::Failed { what, why: told(&output.stderr) });
+    }
+    Ok(output.stdout)
+}
+
+/// Runs a command with this on standard input, whatever it comes to.
+pub(crate) fn output(command: &mut Command, input: &[u8]) -> Result<Output, GitError> {
+    if !input.is_empty() {
+        command.stdin(as_input(input)?);
+    }
+    let child = command.spawn().map_err(GitError::Missing)?;
+    child.wait_with_output().map_err(GitError::Folder)
+}
+
+/// These bytes as the standard input of a program: a file without a name, so that nobody has to write while somebody else
+/// reads.
+pub fn as_input(bytes: &[u8]) -> Result<Stdio, GitError> {
+    let mut file = tempfile::tempfile()?;
+    file.write_all(bytes)?;
+    file.seek(SeekFrom::Start(0))?;
+    Ok(file.into())
+}
+
+/// What a program said, short.
+pub(crate) fn told(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.trim();
+    text[..text.floor_char_boundary(WHY_BYTES_MAX)].to_owned()
+}
+
+/// Adds arguments that are ours.
+pub(crate) fn with<'a>(command: &'a mut Command, arguments: &[&str]) -> &'a mut Command {
+    command.args(arguments.iter().map(OsStr::new))
+}

@@ -1,0 +1,201 @@
+//! The folder of all object stores, and one of them.
+
+use crate::command::{GitError, GitLimits, git, output, run, with};
+use crate::staging::Staging;
+use model::NostrKey;
+use model::crypto::event_id;
+use model::need::Oid;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Objects that are looked at to see whether they are complete, in one walk.
+const WALK_OBJECTS_MAX: &str = "--max-count=20000000";
+
+/// The name of an object store: a hash.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct StoreName(pub [u8; 16]);
+
+impl StoreName {
+    /// The store that a repository begins with.
+    pub fn of(owner: &NostrKey, identifier: &str) -> StoreName {
+        StoreName(event_id(&[&owner.0, identifier.as_bytes()].concat()).0)
+    }
+}
+
+/// The folder of all object stores.
+#[derive(Clone, Debug)]
+pub struct GitFolder {
+    root: PathBuf,
+    limits: GitLimits,
+}
+
+impl GitFolder {
+    /// Opens or makes the folder. What pushes left that were cut off is deleted.
+    pub fn open(root: PathBuf, limits: GitLimits) -> Result<GitFolder, GitError> {
+        run("--version", Command::new("git").arg("--version").stdout(std::process::Stdio::piped()), &[])?;
+        let folder = GitFolder { root, limits };
+        let staging = folder.staging_folder();
+        if staging.exists() {
+            std::fs::remove_dir_all(&staging)?;
+        }
+        std::fs::create_dir_all(&staging)?;
+        Ok(folder)
+    }
+
+    pub(crate) fn staging_folder(&self) -> PathBuf {
+        self.root.join("staging")
+    }
+
+    /// An object store, which need not be there yet.
+    pub fn store(&self, name: StoreName) -> ObjectStore {
+        let path = self.root.join(format!("{}.git", hex::encode(name.0)));
+        ObjectStore { path, limits: self.limits, staging: self.staging_folder() }
+    }
+}
+
+/// One object store: a bare repository with a namespace for each owner.
+#[derive(Clone, Debug)]
+pub struct ObjectStore {
+    pub(crate) path: PathBuf,
+    pub(crate) limits: GitLimits,
+    staging: PathBuf,
+}
+
+impl ObjectStore {
+    /// Makes the store, if it is not there yet.
+    pub fn create(&self) -> Result<(), GitError> {
+        if self.path.join("HEAD").exists() {
+            return Ok(());
+        }
+        // Made elsewhere and moved, so that nobody sees half of it.
+        let made = tempfile::tempdir_in(&self.staging)?;
+        write_bare(made.path(), None)?;
+        match std::fs::rename(made.path(), &self.path) {
+            Ok(()) => sync_folder(self.path.parent().unwrap_or(&self.path)),
+            // Somebody was faster.
+            Err(_) if self.path.join("HEAD").exists() => Ok(()),
+            Err(why) => Err(why.into()),
+        }
+    }
+
+    /// Whether it is there.
+    pub fn exists(&self) -> bool {
+        self.path.join("HEAD").exists()
+    }
+
+    /// A git command on this store; with an owner, on their refs.
+    pub(crate) fn git(&self, owner: Option<&NostrKey>) -> Command {
+        let mut command = git(&self.path, &self.limits);
+        if let Some(owner) = owner {
+            command.env("GIT_NAMESPACE", owner.to_string());
+        }
+        command
+    }
+
+    /// The command that tells refs, for fetching or for pushing.
+    pub fn advertise(&self, owner: &NostrKey, service: &'static str, protocol: Option<&str>) -> Command {
+        let mut command = self.git(Some(owner));
+        with(&mut command, &[service, "--stateless-rpc", "--http-backend-info-refs"]).arg(&self.path);
+        speak(&mut command, protocol);
+        command
+    }
+
+    /// The command that answers a fetch.
+    pub fn upload_pack(&self, owner: &NostrKey, protocol: Option<&str>) -> Command {
+        let mut command = self.git(Some(owner));
+        with(&mut command, &["upload-pack", "--stateless-rpc"]).arg(&self.path);
+        speak(&mut command, protocol);
+        command
+    }
+
+    /// A place for a push, which sees the refs of an owner and all objects.
+    pub fn stage(&self, owner: &NostrKey) -> Result<Staging, GitError> {
+        let refs = self.refs(owner)?;
+        let made = tempfile::tempdir_in(&self.staging)?;
+        write_bare(made.path(), Some(&self.path.join("objects")))?;
+        let packed: String = refs.iter().map(|(name, oid)| format!("{} {name}\n", hex::encode(oid))).collect();
+        std::fs::write(made.path().join("packed-refs"), packed)?;
+        Ok(Staging { folder: made, limits: self.limits })
+    }
+
+    /// Takes over the objects of a push that was allowed. Done twice it does nothing.
+    pub fn adopt(&self, staging: &Staging) -> Result<(), GitError> {
+        let (from, to) = (staging.folder.path().join("objects/pack"), self.path.join("objects/pack"));
+        std::fs::create_dir_all(&to)?;
+        let mut files: Vec<PathBuf> = std::fs::read_dir(&from)?.flatten().map(|entry| entry.path()).collect();
+        // The index last: with it the pack is there.
+        files.sort_by_key(|file| file.extension().is_some_and(|extension| extension == "idx"));
+        for file in files {
+            if let Some(name) = file.file_name() {
+                std::fs::rename(&file, to.join(name))?;
+            }
+        }
+        sync_folder(&to)
+    }
+
+    /// Which of these objects are there with everything that they reach.
+    pub fn complete(&self, oids: &BTreeSet<Oid>) -> Result<BTreeSet<Oid>, GitError> {
+        let mut complete = BTreeSet::new();
+        for oid in self.existing(oids)? {
+            let mut command = self.git(None);
+            with(&mut command, &["rev-list", "--objects", "--quiet", "--stdin", "--no-object-names", WALK_OBJECTS_MAX]);
+            let input = format!("{}\n--not\n--all\n", hex::encode(oid));
+            if output(&mut command, input.as_bytes())?.status.success() {
+                complete.insert(oid);
+            }
+        }
+        Ok(complete)
+    }
+
+    /// Which of these objects are there at all.
+    pub fn existing(&self, oids: &BTreeSet<Oid>) -> Result<BTreeSet<Oid>, GitError> {
+        let input: String = oids.iter().map(|oid| hex::encode(oid) + "\n").collect();
+        let mut command = self.git(None);
+        let told = run("cat-file", with(&mut command, &["cat-file", "--batch-check=%(objecttype)"]), input.as_bytes())?;
+        let told = String::from_utf8_lossy(&told);
+        let is_there = |line: &str| matches!(line, "commit" | "tag" | "tree" | "blob");
+        Ok(oids.iter().zip(told.lines()).filter(|(_, line)| is_there(line)).map(|(oid, _)| *oid).collect())
+    }
+
+    /// Copies an object and all it reaches from another store.
+    pub fn copy_from(&self, other: &ObjectStore, oid: &Oid) -> Result<(), GitError> {
+        let mut command = self.git(None);
+        with(&mut command, &["fetch", "--no-tags", "--no-write-fetch-head", "--quiet", "--"]).arg(&other.path);
+        run("fetch", command.arg(hex::encode(oid)), &[]).map(drop)
+    }
+
+    /// Deletes the store with everything in it.
+    pub fn delete(&self) -> Result<(), GitError> {
+        match std::fs::remove_dir_all(&self.path) {
+            Err(why) if why.kind() != std::io::ErrorKind::NotFound => Err(why.into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Only what git knows of its protocols is passed on.
+fn speak(command: &mut Command, protocol: Option<&str>) {
+    if let Some(version @ ("version=1" | "version=2")) = protocol {
+        command.env("GIT_PROTOCOL", version);
+    }
+}
+
+/// Writes the files of a bare repository without refs.
+fn write_bare(path: &Path, alternate: Option<&Path>) -> Result<(), GitError> {
+    std::fs::create_dir_all(path.join("objects/info"))?;
+    std::fs::create_dir_all(path.join("objects/pack"))?;
+    std::fs::create_dir_all(path.join("refs/heads"))?;
+    std::fs::write(path.join("config"), "[core]\n\trepositoryformatversion = 0\n\tbare = true\n")?;
+    if let Some(objects) = alternate {
+        let objects = std::path::absolute(objects)?;
+        std::fs::write(path.join("objects/info/alternates"), format!("{}\n", objects.display()))?;
+    }
+    std::fs::write(path.join("HEAD"), "ref: refs/heads/main\n")?;
+    Ok(())
+}
+
+pub(crate) fn sync_folder(path: &Path) -> Result<(), GitError> {
+    let folder = std::fs::File::open(path)?;
+    rustix::fs::fsync(folder).map_err(|why| GitError::Folder(why.into()))
+}

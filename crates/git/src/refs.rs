@@ -1,0 +1,70 @@
+//! The refs of an owner: read, and changed in one transaction.
+
+use crate::command::{GitError, run, with};
+use crate::folder::ObjectStore;
+use model::NostrKey;
+use model::need::Oid;
+use std::collections::BTreeMap;
+
+/// What a ref becomes; without an object it is deleted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RefWrite {
+    pub name: String,
+    pub to: Option<Oid>,
+}
+
+/// Where the refs of an owner begin in a store.
+fn namespace(owner: &NostrKey) -> String {
+    format!("refs/namespaces/{owner}/")
+}
+
+impl ObjectStore {
+    /// All refs of an owner.
+    pub fn refs(&self, owner: &NostrKey) -> Result<BTreeMap<String, Oid>, GitError> {
+        let beginning = namespace(owner);
+        let mut command = self.git(None);
+        with(&mut command, &["for-each-ref", "--format=%(objectname) %(refname)"]);
+        let told = run("for-each-ref", command.arg("--").arg(format!("{beginning}refs/")), &[])?;
+        let mut refs = BTreeMap::new();
+        for line in String::from_utf8_lossy(&told).lines() {
+            let (oid, name) = line.split_once(' ').ok_or(GitError::Answer { what: "for-each-ref" })?;
+            let mut bytes = [0; 20];
+            hex::decode_to_slice(oid, &mut bytes).map_err(|_| GitError::Answer { what: "for-each-ref" })?;
+            if let Some(name) = name.strip_prefix(&beginning) {
+                refs.insert(name.to_owned(), bytes);
+            }
+        }
+        Ok(refs)
+    }
+
+    /// Changes refs of an owner, all or none.
+    pub fn change_refs(&self, owner: &NostrKey, changes: &[RefWrite]) -> Result<(), GitError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let beginning = namespace(owner);
+        let mut input = Vec::new();
+        // Deletions first: a ref may be a folder of the one that takes its place.
+        for change in changes.iter().filter(|change| change.to.is_none()) {
+            input.extend(format!("delete {beginning}{}\0\0", change.name).bytes());
+        }
+        for change in changes {
+            if let Some(oid) = change.to {
+                input.extend(format!("update {beginning}{}\0{}\0\0", change.name, hex::encode(oid)).bytes());
+            }
+        }
+        let mut command = self.git(None);
+        run("update-ref", with(&mut command, &["update-ref", "--no-deref", "-z", "--stdin"]), &input).map(drop)
+    }
+
+    /// Makes `HEAD` of an owner point at a branch, which need not be there.
+    pub fn set_head(&self, owner: &NostrKey, branch: &str) -> Result<(), GitError> {
+        if !branch.starts_with("refs/heads/") {
+            return Err(GitError::Answer { what: "symbolic-ref" });
+        }
+        let beginning = namespace(owner);
+        let mut command = self.git(None);
+        let (head, branch) = (format!("{beginning}HEAD"), format!("{beginning}{branch}"));
+        run("symbolic-ref", with(&mut command, &["symbolic-ref", &head, &branch]), &[]).map(drop)
+    }
+}

@@ -1,0 +1,12 @@
+//! Git repositories on this node: which there are, what a push brings, and refs that follow events.
+//!
+//! Events decide, and rows say what has to be done: [`GitService`] only does it. A push is decided from what is known
+//! ([`GitService::decide`]), lands in a staging, and its arrival ([`GitService::receive`]) is one function for every way in
+//! which git data may come. [`refs`] says which refs a repository should have; a thread of its own makes them so whenever
+//! a row asks for it, also for what was left when the node was killed.
+
+mod refs;
+mod service;
+
+pub use refs::{WantedRefs, wanted_refs};
+pub use service::{ArrivedData, GitFailure, GitService, HostedRepository};

@@ -1,0 +1,60 @@
+//! Which refs a repository should have: what applied states and pull requests say, and of a state that still waits what is
+//! here already.
+
+use engine::Opened;
+use engine::protocol::nostr::maintainers::{self, Known};
+use engine::reads::{NostrReads as _, Reads, StoreResult};
+use engine::rows::Alignment;
+use model::NostrKey;
+use model::need::Oid;
+use model::nostr::{NostrId, named_repositories, tip_of};
+use model::stage::ContentState;
+use std::collections::BTreeMap;
+use store::Db;
+use store::tables::TableReads;
+
+/// Branches, tags and `HEAD` as they should be.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct WantedRefs {
+    pub refs: BTreeMap<String, Oid>,
+    pub head: Option<String>,
+}
+
+/// What a repository should have, whatever it has.
+pub fn wanted_refs<V: TableReads>(db: &Db<V>, owner: &NostrKey, identifier: &str) -> StoreResult<WantedRefs> {
+    let maintainers = maintainers::confirmed(db, owner, identifier)?;
+    let applied = maintainers::newest_state(db, &maintainers, identifier, Known::Applied)?;
+    let newest = maintainers::newest_state(db, &maintainers, identifier, Known::HeldOrApplied)?;
+    let mut wanted = match &applied {
+        Some((_, state)) => WantedRefs { refs: state.refs.clone(), head: state.head.clone() },
+        None => WantedRefs::default(),
+    };
+    let Some((seq, newest)) = newest.filter(|(seq, _)| applied.as_ref().is_none_or(|(other, _)| other != seq)) else {
+        return Ok(wanted);
+    };
+    let _ = seq;
+    for (name, oid) in &newest.refs {
+        // Every owner of the set has what one of them was given.
+        if db.is_git_present(owner, identifier, oid)? {
+            wanted.refs.insert(name.clone(), *oid);
+        }
+    }
+    if let Some(head) = newest.head.filter(|head| wanted.refs.contains_key(head)) {
+        wanted.head = Some(head);
+    }
+    Ok(wanted)
+}
+
+/// Where the ref of a pull request in a repository should point, if it should be there.
+pub(super) fn wanted_pull_request<V: TableReads>(db: &Db<V>, of: &Alignment, id: &NostrId) -> StoreResult<Option<Oid>> {
+    let pushed = db.pushed_commit(of)?.map(|pushed| pushed.oid);
+    let Some(seq) = db.seq(&id.short())? else { return Ok(pushed) };
+    let (Some(row), Some(Opened::Nostr(event))) = (db.event(seq)?, db.open_event(seq)?) else { return Ok(None) };
+    let names = |address: &model::nostr::Address| address.author == of.owner && address.identifier == of.identifier;
+    let is_for = event.id == *id && named_repositories(&event, &["a"]).iter().any(names);
+    let is_deleted = matches!(row.content, ContentState::Deleted { .. });
+    let tip = tip_of(&event).filter(|_| is_for && !is_deleted);
+    let Some(tip) = tip else { return Ok(None) };
+    let is_here = db.is_git_present(&of.owner, &of.identifier, &tip)?;
+    Ok((row.is_applied() && is_here || pushed == Some(tip)).then_some(tip))
+}

@@ -1,0 +1,164 @@
+//! What Nostr clients and git ask of the writer.
+
+use crate::pipeline::{arrive, policy, step_context};
+use crate::writer_command::WriterCommand;
+use engine::Change;
+use engine::change::{NostrChange, RowChange};
+use engine::protocol::nostr::admit::{NotAdmitted, admit};
+use engine::protocol::nostr::maintainers::confirmed;
+use engine::reads::{NostrReads as _, StoreError, StoreResult};
+use engine::receive::accept_nostr;
+use engine::release;
+use engine::rows::{Alignment, Origin, Outcome, PushedCommit};
+use model::need::Oid;
+use model::nostr::VerifiedNostr;
+use model::{Need, NostrKey};
+use std::collections::BTreeSet;
+use store::Batch;
+
+/// Takes an event of a client, if it is about something here.
+#[derive(Clone, Debug)]
+pub struct SubmitNostr(pub Box<VerifiedNostr>);
+
+/// What became of an event of a client.
+#[derive(Clone, PartialEq, Debug)]
+pub enum NostrSubmission {
+    /// It passed the door.
+    Admitted(Outcome),
+    /// It was turned away, and may come again.
+    NotAdmitted(NotAdmitted),
+}
+
+impl WriterCommand for SubmitNostr {
+    type Answer = NostrSubmission;
+    type Error = StoreError;
+
+    fn run(&self, batch: &mut Batch<'_>) -> StoreResult<NostrSubmission> {
+        let context = step_context(batch);
+        let event = VerifiedNostr::clone(&self.0);
+        // What is here already is known, whatever would be said of it today.
+        if !is_known(batch, &event)? {
+            if let Err(why) = admit(batch.db(), &context.policy, context.now, &event)? {
+                return Ok(NostrSubmission::NotAdmitted(why));
+            }
+        }
+        match accept_nostr(event, Origin::Client) {
+            Ok(arrival) => arrive(batch, &arrival).map(NostrSubmission::Admitted),
+            Err(why) => Ok(NostrSubmission::NotAdmitted(NotAdmitted { prefix: "invalid", why: why.to_string() })),
+        }
+    }
+}
+
+fn is_known(batch: &Batch<'_>, event: &VerifiedNostr) -> StoreResult<bool> {
+    use engine::reads::Reads as _;
+    Ok(batch.db().seq(&event.id.short())?.is_some())
+}
+
+/// Git data came, by whichever way, and was found to be complete: what waited for it is released.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GitArrived {
+    /// Repositories that share the data.
+    pub owners: BTreeSet<NostrKey>,
+    pub identifier: String,
+    /// Objects that are there with all that they reach.
+    pub present: BTreeSet<Oid>,
+    /// Whether these are refs that a state authorised, which is what announcements wait for.
+    pub is_authorised: bool,
+}
+
+impl WriterCommand for GitArrived {
+    /// How many events were released, at once or as tasks.
+    type Answer = usize;
+    type Error = StoreError;
+
+    fn run(&self, batch: &mut Batch<'_>) -> StoreResult<usize> {
+        let mut needs = Vec::new();
+        for owner in &self.owners {
+            for oid in &self.present {
+                if !batch.db().is_git_present(owner, &self.identifier, oid)? {
+                    let row = NostrChange::Present(RowChange::Put, *owner, self.identifier.clone(), *oid);
+                    batch.apply(vec![row.into()])?;
+                    needs.push(Need::GitObject { owner: *owner, identifier: self.identifier.clone(), oid: *oid });
+                }
+            }
+            if self.is_authorised && !batch.db().has_git_data(owner, &self.identifier)? {
+                batch.apply(vec![NostrChange::Data(RowChange::Put, *owner, self.identifier.clone()).into()])?;
+                needs.push(Need::GitData { owner: *owner, identifier: self.identifier.clone() });
+            }
+        }
+        for owner in &self.owners {
+            let (owner, identifier) = (*owner, self.identifier.clone());
+            let refs = NostrChange::Align(Alignment { owner, identifier, pull_request: None });
+            batch.apply(vec![refs.into()])?;
+        }
+        let mut woken = 0;
+        for need in needs {
+            // Each sees what the one before has changed, so that nobody is woken twice.
+            let changes = release::met(batch.db(), &policy(batch), need)?;
+            woken += changes.iter().filter(|change| matches!(change, Change::Ready(..) | Change::Task(..))).count();
+            batch.apply(changes)?;
+        }
+        Ok(woken)
+    }
+}
+
+/// The refs of repositories are what events say.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NoteAligned(pub Vec<(Alignment, u64)>);
+
+impl WriterCommand for NoteAligned {
+    type Answer = ();
+    type Error = StoreError;
+
+    fn run(&self, batch: &mut Batch<'_>) -> StoreResult<()> {
+        self.0.iter().try_for_each(|(alignment, version)| batch.note_aligned(alignment, *version))
+    }
+}
+
+/// Decides in which object store a repository is: that of a confirmed co-maintainer, or its own.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AssignStore {
+    pub owner: NostrKey,
+    pub identifier: String,
+    /// The name that its own would have.
+    pub own: [u8; 16],
+}
+
+impl WriterCommand for AssignStore {
+    type Answer = [u8; 16];
+    type Error = StoreError;
+
+    fn run(&self, batch: &mut Batch<'_>) -> StoreResult<[u8; 16]> {
+        if let Some(store) = batch.db().git_store(&self.owner, &self.identifier)? {
+            return Ok(store);
+        }
+        let mut store = None;
+        for other in confirmed(batch.db(), &self.owner, &self.identifier)? {
+            store = store.or(batch.db().git_store(&other, &self.identifier)?);
+        }
+        let store = store.unwrap_or(self.own);
+        // A co-maintainer's may have what this one should show.
+        let (owner, identifier) = (self.owner, self.identifier.clone());
+        let refs = Alignment { owner, identifier: identifier.clone(), pull_request: None };
+        batch.apply(vec![NostrChange::Store(owner, identifier, store).into(), NostrChange::Align(refs).into()])?;
+        Ok(store)
+    }
+}
+
+/// Keeps commits that were pushed for pull requests before their events, for a while; or forgets them.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NotePushed(pub RowChange, pub Vec<PushedCommit>);
+
+impl WriterCommand for NotePushed {
+    type Answer = ();
+    type Error = StoreError;
+
+    fn run(&self, batch: &mut Batch<'_>) -> StoreResult<()> {
+        for pushed in &self.1 {
+            let (owner, identifier) = (pushed.owner, pushed.identifier.clone());
+            let refs = Alignment { owner, identifier, pull_request: Some(pushed.pull_request) };
+            batch.apply(vec![NostrChange::Pushed(self.0, pushed.clone()).into(), NostrChange::Align(refs).into()])?;
+        }
+        Ok(())
+    }
+}

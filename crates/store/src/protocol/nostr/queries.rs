@@ -1,0 +1,164 @@
+//! What doors and workers of the `nostr` protocol read: events by filter, and repositories that wait for something.
+
+use crate::database::db::{Db, stamped};
+use crate::errors::broken;
+use crate::keys::*;
+use crate::tables::TableReads;
+use engine::reads::{Reads as _, StoreResult};
+use engine::rows::{Alignment, PushedCommit};
+use model::nostr::{AddressName, NostrId, VerifiedNostr};
+use model::stage::ContentState;
+use model::{AuthorNo, EventId, Nanos, Need, Seq, SpaceNo, Stamp};
+use std::collections::BTreeSet;
+
+/// A list of Nostr events in the order of their stamps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NostrIndex {
+    /// All of them.
+    Times,
+    /// Those of a kind.
+    Kind(u16),
+    /// Those of an author.
+    Author(SpaceNo, AuthorNo),
+    /// Those with a tag.
+    Tag(u8, AddressName),
+}
+
+impl<V: TableReads> Db<V> {
+    /// Events of a list before a stamp and not before a time, the latest first, at most so many.
+    pub fn nostr_events(
+        &self,
+        index: NostrIndex,
+        since: Nanos,
+        before: Stamp,
+        most: usize,
+    ) -> StoreResult<Vec<(Stamp, Seq)>> {
+        let since = Stamp { at: since, id: EventId::ZERO };
+        match index {
+            NostrIndex::Times => {
+                let range = NostrTimeKey::new(since)..NostrTimeKey::new(before);
+                stamped(self.tables.nostr_times().range(range)?.rev().take(most))
+            }
+            NostrIndex::Kind(kind) => {
+                let range = NostrKindKey::new(kind, since)..NostrKindKey::new(kind, before);
+                stamped(self.tables.nostr_kinds().range(range)?.rev().take(most))
+            }
+            NostrIndex::Tag(letter, value) => {
+                let range = NostrTagKey::new(letter, value, since)..NostrTagKey::new(letter, value, before);
+                stamped(self.tables.nostr_tags().range(range)?.rev().take(most))
+            }
+            NostrIndex::Author(space, author) => {
+                let mut found = self.last_by_author(space, author, before.just_before(), most)?;
+                found.retain(|(stamp, _)| *stamp >= since && *stamp < before);
+                Ok(found)
+            }
+        }
+    }
+
+    /// An applied event that is not deleted, and its JSON.
+    pub fn shown_nostr_event(&self, seq: Seq) -> StoreResult<Option<(VerifiedNostr, String)>> {
+        let found = self.with_event(seq, |parts| {
+            let is_shown = parts.row.is_applied() && parts.row.content == ContentState::Processed;
+            let event = VerifiedNostr::kept(parts.blob).ok().filter(|_| is_shown)?;
+            Some((event, String::from_utf8_lossy(parts.blob.get(1..)?).into_owned()))
+        })?;
+        Ok(found.flatten())
+    }
+
+    /// Held events that wait for a need whose key begins so, each once, at most so many.
+    pub(super) fn waiting_under(&self, beginning: &[u8], most: usize) -> StoreResult<Vec<Seq>> {
+        let mut seqs = BTreeSet::new();
+        for row in self.tables.waiting().range(WaitingKey::of_keys(beginning))? {
+            if seqs.len() >= most {
+                break;
+            }
+            seqs.insert(row?.key().seq()?);
+        }
+        Ok(seqs.into_iter().collect())
+    }
+
+    /// What events wait for in repositories of an identifier, at most so many.
+    pub(crate) fn repository_needs(&self, identifier: &str, most: usize) -> StoreResult<Vec<Need>> {
+        let mut needs = Vec::new();
+        for beginning in Need::keys_of_repository(identifier) {
+            for row in self.tables.waiting().range(WaitingKey::of_keys(&beginning))? {
+                if needs.len() >= most {
+                    return Ok(needs);
+                }
+                let (need, _) = row?.key().parts()?;
+                if needs.last() != Some(&need) {
+                    needs.push(need);
+                }
+            }
+        }
+        Ok(needs)
+    }
+
+    /// Repositories whose refs have to be made what events say, each with a number that another change of it has not; at
+    /// most so many.
+    pub fn repositories_to_align(&self, most: usize) -> StoreResult<Vec<(Alignment, u64)>> {
+        let mut found = Vec::new();
+        for row in self.tables.git_align().iter()?.take(most) {
+            let row = row?;
+            let (version, identifier) = read_align(row.value()?)?;
+            let pull_request = Some(row.key().pull_request()).filter(|id| *id != NostrId::ZERO);
+            found.push((Alignment { owner: row.key().owner(), identifier, pull_request }, version));
+        }
+        Ok(found)
+    }
+
+    /// The commit that was pushed for a pull request whose event was not here.
+    pub fn pushed_commit(&self, of: &Alignment) -> StoreResult<Option<PushedCommit>> {
+        let key = align_key(of);
+        let Some(row) = self.tables.git_pushed().get_row(key)? else { return Ok(None) };
+        read_pushed(key, row.value()?).map(Some)
+    }
+
+    /// All commits that were pushed for pull requests whose events were not here.
+    pub fn pushed_commits(&self) -> StoreResult<Vec<PushedCommit>> {
+        let read = |row: StoreResult<crate::tables::Row<'_, GitAlignKey, crate::tables::Bytes>>| {
+            let row = row?;
+            read_pushed(row.key(), row.value()?)
+        };
+        self.tables.git_pushed().iter()?.map(read).collect()
+    }
+}
+
+impl crate::database::batch::Batch<'_> {
+    /// The refs of a repository are what events say.
+    pub fn note_aligned(&mut self, alignment: &Alignment, version: u64) -> StoreResult<()> {
+        let key = align_key(alignment);
+        let kept = self.db.tables.git_align.get_row(key)?.map(|row| read_align(row.value()?)).transpose()?;
+        // A change that came meanwhile has to be looked at again.
+        if kept.is_some_and(|(kept, _)| kept == version) {
+            self.is_changed = true;
+            self.db.tables.git_align.remove(key)?;
+        }
+        Ok(())
+    }
+}
+
+fn align_key(alignment: &Alignment) -> GitAlignKey {
+    let pull_request = alignment.pull_request.unwrap_or(NostrId::ZERO);
+    GitAlignKey::new(alignment.owner, AddressName::of(&alignment.identifier), pull_request)
+}
+
+fn read_align(value: &[u8]) -> StoreResult<(u64, String)> {
+    let (version, identifier) = value.split_first_chunk().ok_or_else(|| broken("a row of `git_align`"))?;
+    Ok((u64::from_be_bytes(*version), String::from_utf8_lossy(identifier).into_owned()))
+}
+
+fn read_pushed(key: GitAlignKey, value: &[u8]) -> StoreResult<PushedCommit> {
+    let read = || {
+        let (oid, rest) = value.split_first_chunk()?;
+        let (until, identifier) = rest.split_first_chunk()?;
+        Some(PushedCommit {
+            owner: key.owner(),
+            identifier: String::from_utf8(identifier.to_vec()).ok()?,
+            pull_request: key.pull_request(),
+            oid: *oid,
+            until: Nanos(u64::from_be_bytes(*until)),
+        })
+    };
+    read().ok_or_else(|| broken("a row of `git_pushed`"))
+}
