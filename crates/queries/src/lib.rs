@@ -13,6 +13,7 @@ pub mod error;
 pub mod live;
 pub mod messages;
 pub mod names;
+pub mod nostr;
 pub mod paging;
 pub mod renderer;
 #[cfg(feature = "search")]

@@ -21,11 +21,21 @@ pub struct AppPart {
     pub tasks: Vec<BackgroundTask>,
 }
 
+/// Something that looks at requests before anything else does.
+struct OutsideLayer(Box<dyn Fn(Router) -> Router + Send + Sync>);
+
+impl std::fmt::Debug for OutsideLayer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OutsideLayer")
+    }
+}
+
 /// All parts together, ready to be served.
 #[derive(Debug)]
 pub struct App {
     pub(crate) state: Arc<ServerState>,
     router: Router,
+    outside: Vec<OutsideLayer>,
     pub(crate) tasks: Vec<BackgroundTask>,
 }
 
@@ -33,13 +43,25 @@ impl App {
     /// Without any route: every path answers that there is none.
     pub fn new(state: Arc<ServerState>) -> App {
         let router = Router::new().fallback(|| async { Problem::not_found("there is no such path") });
-        App { state, router, tasks: Vec::new() }
+        App { state, router, outside: Vec::new(), tasks: Vec::new() }
     }
 
     /// With the routes and tasks of a part. No two parts have the same path.
     pub fn with(mut self, part: AppPart) -> App {
         self.router = self.router.merge(part.router);
         self.tasks.extend(part.tasks);
+        self
+    }
+
+    /// With a task beside the requests.
+    pub fn with_task(mut self, task: BackgroundTask) -> App {
+        self.tasks.push(task);
+        self
+    }
+
+    /// With something that looks at requests before anything else does, also before what holds for every request.
+    pub fn map_router(mut self, change: impl Fn(Router) -> Router + Send + Sync + 'static) -> App {
+        self.outside.push(OutsideLayer(Box::new(change)));
         self
     }
 
@@ -52,7 +74,8 @@ impl App {
     /// The router, with what holds for every request.
     pub fn router(&self) -> Router {
         let limit = self.state.options.limits.body_bytes_max;
-        self.router.clone().layer(DefaultBodyLimit::max(limit)).layer(cors(&self.state.options.origins))
+        let router = self.router.clone().layer(DefaultBodyLimit::max(limit)).layer(cors(&self.state.options.origins));
+        self.outside.iter().fold(router, |router, layer| (layer.0)(router))
     }
 }
 

@@ -64,6 +64,13 @@ impl Listener {
     }
 }
 
+impl Listener {
+    /// The address with the port that was taken.
+    pub fn local_address(&self) -> Option<SocketAddr> {
+        self.socket.local_addr().ok()
+    }
+}
+
 /// A server that listens.
 #[derive(Debug)]
 pub struct RunningServer {

@@ -154,7 +154,7 @@ impl Exchange<'_> {
             }
             return Ok(connection.await?);
         }
-        let mut connection = pin!(protocols.http1.serve_connection(stream, service));
+        let mut connection = pin!(protocols.http1.serve_connection(stream, service).with_upgrades());
         tokio::select! {
             ended = &mut connection => return Ok(ended?),
             _ = ending.changed() => connection.as_mut().graceful_shutdown(),

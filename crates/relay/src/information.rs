@@ -1,0 +1,37 @@
+//! What the relay says of itself (NIP-11): made from what it really does and the limits it really has.
+
+use crate::messages::{MESSAGE_BYTES_MAX, SUBSCRIPTION_ID_BYTES_MAX};
+use crate::session::SUBSCRIPTIONS_MAX;
+use model::nostr::{NOSTR_EVENT_BYTES_MAX, TAGS_MAX};
+use queries::nostr::EVENTS_PER_FILTER_MAX;
+use serde_json::{Value, json};
+
+/// The NIPs that are supported; each has a test.
+const NIPS: [u16; 9] = [1, 9, 11, 40, 42, 45, 62, 70, 77];
+
+/// The document.
+pub(crate) fn document() -> Value {
+    json!({
+        "name": "Anteroom",
+        "description": "Git repositories that signed Nostr events authorise, and the events about them.",
+        "software": "anteroom",
+        "version": env!("CARGO_PKG_VERSION"),
+        "supported_nips": NIPS,
+        "supported_grasps": ["GRASP-01"],
+        "repo_acceptance_criteria":
+            "Repository announcements that list this service in both `clone` and `relays`, and those of maintainers \
+             whom they name.",
+        "limitation": {
+            "max_message_length": MESSAGE_BYTES_MAX,
+            "max_subscriptions": SUBSCRIPTIONS_MAX,
+            "max_limit": EVENTS_PER_FILTER_MAX,
+            "default_limit": EVENTS_PER_FILTER_MAX,
+            "max_subid_length": SUBSCRIPTION_ID_BYTES_MAX,
+            "max_event_tags": TAGS_MAX,
+            "max_content_length": NOSTR_EVENT_BYTES_MAX,
+            "auth_required": false,
+            "payment_required": false,
+            "restricted_writes": true,
+        },
+    })
+}

@@ -1,0 +1,263 @@
+//! One client's session without a socket: it hears what the client says and what happens, and says what to answer.
+
+use crate::messages::{self, ClientMessage};
+use engine::rows::{Outcome, TurnedAway};
+use model::nostr::{NostrEvent, NostrFilter, ServiceName, VerifiedNostr};
+use model::{Nanos, NostrKey};
+use negentropy::{Id, Negentropy, NegentropyStorageVector};
+use node::nostr::NostrSubmission;
+use node::{AskError, RequestError};
+use queries::nostr::{ServedEvent, count_events, find_events, list_ids};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use store::Db;
+use store::tables::Snapshot;
+
+/// Subscriptions of one session.
+pub(crate) const SUBSCRIPTIONS_MAX: usize = 200;
+/// Reconciliations of one session at the same time: each holds the ids of what it compares.
+const RECONCILIATIONS_MAX: usize = 4;
+/// The longest message of a reconciliation.
+const RECONCILIATION_BYTES_MAX: u64 = 48 * 1024;
+/// The kind of an event that answers a challenge (NIP-42).
+const AUTH: u16 = 22_242;
+/// How far the time of such an event may be off.
+const AUTH_SECONDS_MAX: u64 = 600;
+
+/// A subscription: what it asks for, and from which journal entry on it is live.
+struct Subscription {
+    filters: Vec<NostrFilter>,
+    after: u64,
+}
+
+/// What the session wants done.
+pub(crate) enum SessionOutput {
+    /// This is to be sent.
+    Send(String),
+    /// This is to be handed to the node; the answer is [`Session::answer_event`].
+    Submit(Box<VerifiedNostr>),
+}
+
+/// One client's session.
+pub(crate) struct Session {
+    subscriptions: BTreeMap<String, Subscription>,
+    reconciliations: BTreeMap<String, Negentropy<'static, NegentropyStorageVector>>,
+    challenge: String,
+    is_challenged: bool,
+    authenticated: BTreeSet<NostrKey>,
+    service: Option<ServiceName>,
+}
+
+impl Session {
+    pub(crate) fn new(challenge: String, service: Option<ServiceName>) -> Session {
+        Session {
+            subscriptions: BTreeMap::new(),
+            reconciliations: BTreeMap::new(),
+            challenge,
+            is_challenged: false,
+            authenticated: BTreeSet::new(),
+            service,
+        }
+    }
+
+    /// Hears a message of the client. `db` is as of now.
+    pub(crate) fn hear(&mut self, text: &str, db: &Db<Snapshot>, now: Nanos) -> Vec<SessionOutput> {
+        let message = match ClientMessage::parse(text) {
+            Ok(message) => message,
+            Err(bad) => {
+                return send(match bad.subscription {
+                    Some(id) => messages::closed(&id, &format!("invalid: {}", bad.why)),
+                    None => messages::notice(&format!("invalid: {}", bad.why)),
+                });
+            }
+        };
+        match message {
+            ClientMessage::Event(json) => self.hear_event(&json),
+            ClientMessage::Auth(json) => self.hear_auth(&json, now),
+            ClientMessage::Request { id, filters } => self.subscribe(id, filters, db, now),
+            ClientMessage::Count { id, filters } => send(self.count(&id, &filters, db, now)),
+            ClientMessage::Close(id) => {
+                self.subscriptions.remove(&id);
+                Vec::new()
+            }
+            ClientMessage::OpenReconciliation { id, filter, message } => {
+                send(self.open_reconciliation(id, &filter, &message, db, now))
+            }
+            ClientMessage::Reconcile { id, message } => send(self.reconcile(&id, &message)),
+            ClientMessage::CloseReconciliation(id) => {
+                self.reconciliations.remove(&id);
+                Vec::new()
+            }
+        }
+    }
+
+    fn hear_event(&mut self, json: &str) -> Vec<SessionOutput> {
+        let event = match NostrEvent::parse(json) {
+            Ok(event) => event,
+            Err(why) => return send(messages::ok(&id_in(json), false, &format!("invalid: {why}"))),
+        };
+        let id = event.id.to_string();
+        match event.check() {
+            Err(why) => send(messages::ok(&id, false, &format!("invalid: {why}"))),
+            Ok(event) if event.is_protected() && !self.authenticated.contains(&event.author) => {
+                let mut outputs = self.challenge();
+                let why = "auth-required: this event may only be published by its author";
+                outputs.extend(send(messages::ok(&id, false, why)));
+                outputs
+            }
+            Ok(event) => vec![SessionOutput::Submit(Box::new(event))],
+        }
+    }
+
+    /// Asks the client to prove who it is, once.
+    fn challenge(&mut self) -> Vec<SessionOutput> {
+        match std::mem::replace(&mut self.is_challenged, true) {
+            true => Vec::new(),
+            false => send(messages::challenge(&self.challenge)),
+        }
+    }
+
+    fn hear_auth(&mut self, json: &str, now: Nanos) -> Vec<SessionOutput> {
+        let event = match NostrEvent::parse(json).and_then(NostrEvent::check) {
+            Ok(event) => event,
+            Err(why) => return send(messages::ok(&id_in(json), false, &format!("invalid: {why}"))),
+        };
+        let is_ours = event.value("relay").and_then(ServiceName::of_url).is_some_and(|name| Some(name) == self.service);
+        let why = if event.kind != AUTH || event.value("challenge") != Some(self.challenge.as_str()) {
+            "invalid: the event does not answer the challenge of this session"
+        } else if !is_ours {
+            "invalid: the event is for another relay"
+        } else if event.created_at.abs_diff(now.0 / Nanos::SECOND) > AUTH_SECONDS_MAX {
+            "invalid: the event is older or newer than ten minutes"
+        } else {
+            self.authenticated.insert(event.author);
+            ""
+        };
+        send(messages::ok(&event.id.to_string(), why.is_empty(), why))
+    }
+
+    /// What a client is told after the node has decided about its event.
+    pub(crate) fn answer_event(id: &str, answer: Result<NostrSubmission, AskError<engine::StoreError>>) -> String {
+        const WAITS: &str = "purgatory: won't be served until git data arrives";
+        let (is_taken, why) = match answer {
+            Ok(NostrSubmission::Admitted(outcome)) => match outcome {
+                Outcome::Applied(_) | Outcome::Carried(_) => (true, String::new()),
+                Outcome::Held(_, unmet) if unmet.iter().all(|need| matches!(need, model::Need::Time(_))) => {
+                    (true, "future: won't be served before its time".to_owned())
+                }
+                Outcome::Held(..) => (true, WAITS.to_owned()),
+                Outcome::Known(_) => (true, "duplicate: already have this event".to_owned()),
+                Outcome::Refused(why) => (false, format!("invalid: {why}")),
+                Outcome::TurnedAway(TurnedAway::Clash) => {
+                    (false, "invalid: another event has half of this id".to_owned())
+                }
+                Outcome::TurnedAway(TurnedAway::NoRoom) => (false, "error: too many events wait already".to_owned()),
+                Outcome::TurnedAway(TurnedAway::Version) => (false, "invalid: unknown version".to_owned()),
+            },
+            Ok(NostrSubmission::NotAdmitted(why)) => (false, format!("{}: {}", why.prefix, why.why)),
+            Err(AskError::NotRun(RequestError::Busy)) => (false, "rate-limited: try again in a moment".to_owned()),
+            Err(why) => (false, format!("error: {why}")),
+        };
+        messages::ok(id, is_taken, &why)
+    }
+
+    fn subscribe(
+        &mut self,
+        id: String,
+        filters: Vec<NostrFilter>,
+        db: &Db<Snapshot>,
+        now: Nanos,
+    ) -> Vec<SessionOutput> {
+        if self.subscriptions.len() >= SUBSCRIPTIONS_MAX && !self.subscriptions.contains_key(&id) {
+            let why = format!("error: a session has at most {SUBSCRIPTIONS_MAX} subscriptions");
+            return send(messages::closed(&id, &why));
+        }
+        let stored = filters.iter().map(|filter| find_events(db, filter, now)).collect::<Result<Vec<_>, _>>();
+        let (stored, position) = match (stored, db.position()) {
+            (Ok(stored), Ok(position)) => (stored, position.number),
+            (Err(why), _) => return send(messages::closed(&id, &format!("error: {why}"))),
+            (_, Err(why)) => return send(messages::closed(&id, &format!("error: {why}"))),
+        };
+        let mut seen = HashSet::new();
+        let events = stored.into_iter().flat_map(|found| found.events).filter(|served| seen.insert(served.event.id));
+        let mut outputs: Vec<_> =
+            events.map(|served| SessionOutput::Send(messages::event(&id, &served.json))).collect();
+        outputs.push(SessionOutput::Send(messages::end_of_stored(&id)));
+        self.subscriptions.insert(id, Subscription { filters, after: position });
+        outputs
+    }
+
+    fn count(&self, id: &str, filters: &[NostrFilter], db: &Db<Snapshot>, now: Nanos) -> String {
+        let [filter] = filters else { return messages::closed(id, "error: a count takes one filter") };
+        match count_events(db, filter, now) {
+            Ok((counted, is_cut)) => messages::count(id, counted, is_cut),
+            Err(why) => messages::closed(id, &format!("error: {why}")),
+        }
+    }
+
+    fn open_reconciliation(
+        &mut self,
+        id: String,
+        filter: &NostrFilter,
+        message: &[u8],
+        db: &Db<Snapshot>,
+        now: Nanos,
+    ) -> String {
+        self.reconciliations.remove(&id);
+        if self.reconciliations.len() >= RECONCILIATIONS_MAX {
+            return messages::reconciliation_error(&id, "blocked: too many reconciliations at the same time");
+        }
+        let ids = match list_ids(db, filter, now) {
+            Ok(Some(ids)) => ids,
+            Ok(None) => return messages::reconciliation_error(&id, "blocked: this query is too big"),
+            Err(why) => return messages::reconciliation_error(&id, &format!("error: {why}")),
+        };
+        let begun = || {
+            let mut storage = NegentropyStorageVector::with_capacity(ids.len());
+            for (at, id) in &ids {
+                storage.insert(*at, Id::from_byte_array(id.0))?;
+            }
+            storage.seal()?;
+            Negentropy::owned(storage, RECONCILIATION_BYTES_MAX)
+        };
+        match begun() {
+            Ok(reconciliation) => {
+                self.reconciliations.insert(id.clone(), reconciliation);
+                self.reconcile(&id, message)
+            }
+            Err(why) => messages::reconciliation_error(&id, &format!("error: {why}")),
+        }
+    }
+
+    fn reconcile(&mut self, id: &str, message: &[u8]) -> String {
+        let Some(reconciliation) = self.reconciliations.get_mut(id) else {
+            return messages::reconciliation_error(id, "closed: there is no such reconciliation");
+        };
+        match reconciliation.reconcile(message) {
+            Ok(answer) => messages::reconciliation(id, &answer),
+            Err(why) => {
+                self.reconciliations.remove(id);
+                messages::reconciliation_error(id, &format!("invalid: {why}"))
+            }
+        }
+    }
+
+    /// What of a live event the client is told.
+    pub(crate) fn live(&self, number: u64, served: &ServedEvent) -> impl Iterator<Item = String> {
+        self.subscriptions
+            .iter()
+            .filter(move |(_, subscription)| number > subscription.after)
+            .filter(|(_, subscription)| subscription.filters.iter().any(|filter| filter.matches(&served.event)))
+            .map(|(id, _)| messages::event(id, &served.json))
+    }
+}
+
+fn send(text: String) -> Vec<SessionOutput> {
+    vec![SessionOutput::Send(text)]
+}
+
+/// The id that a text which is no event claims to have, for the answer.
+fn id_in(json: &str) -> String {
+    let value: Option<serde_json::Value> = serde_json::from_str(json).ok();
+    let id = value.as_ref().and_then(|value| value.get("id")?.as_str()).unwrap_or_default();
+    id.chars().take(64).filter(char::is_ascii_hexdigit).collect()
+}
