@@ -1,0 +1,117 @@
+//! Telling refs, and answering fetches: what the `git` program says is passed on as it says it.
+
+use crate::pack_lines;
+use crate::problems::GitProblem;
+use crate::request::{blocking, hosted, is_compressed, protocol};
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, Query, State};
+use axum::response::{IntoResponse as _, Response};
+use futures_util::stream::unfold;
+use http::{HeaderMap, StatusCode, header};
+use http_body_util::{BodyExt as _, Limited};
+use node::git::GitService;
+use std::collections::HashMap;
+use std::io::Read as _;
+use std::process::{Command as StdCommand, Stdio};
+use std::sync::Arc;
+use tokio::io::AsyncReadExt as _;
+use tokio::process::{Child, ChildStdout, Command};
+
+/// The longest request for a fetch: wants and haves of a large repository.
+const REQUEST_BYTES_MAX: usize = 8 << 20;
+/// What is read from git at a time.
+const CHUNK_BYTES: usize = 64 * 1024;
+/// The longest list of refs.
+const REFS_BYTES_MAX: u64 = 256 << 20;
+
+/// `GET info/refs`: the refs of a repository.
+pub(crate) async fn tell_refs(
+    State(service): State<Arc<GitService>>,
+    Path((npub, name)): Path<(String, String)>,
+    Query(query): Query<HashMap<String, String>>,
+    headers: HeaderMap,
+) -> Result<Response, GitProblem> {
+    let asked = match query.get("service").map(String::as_str) {
+        Some("git-upload-pack") => "upload-pack",
+        Some("git-receive-pack") => "receive-pack",
+        _ => return Err(GitProblem(StatusCode::FORBIDDEN, "only the smart protocol of git is served".into())),
+    };
+    let repository = hosted(&service, &npub, &name).await?;
+    let version = protocol(&headers);
+    let command = repository.store.advertise(&repository.owner, asked, version.as_deref());
+    let mut child = spawn(command, Stdio::null())?;
+    let mut told = Vec::new();
+    // Since version 2 the list does not repeat what was asked for.
+    if asked == "receive-pack" || version.as_deref() != Some("version=2") {
+        told.extend(pack_lines::line(format!("# service=git-{asked}\n").as_bytes()));
+        told.extend(pack_lines::FLUSH);
+    }
+    let stdout = child.stdout.take().ok_or_else(|| GitProblem::broken("git says nothing", "no output"))?;
+    let read = stdout.take(REFS_BYTES_MAX).read_to_end(&mut told).await;
+    read.map_err(|why| GitProblem::broken("git could not be read", why))?;
+    let status = child.wait().await.map_err(|why| GitProblem::broken("git did not end", why))?;
+    if !status.success() {
+        return Err(GitProblem::broken("the refs could not be told", status));
+    }
+    Ok(answer(&format!("application/x-git-{asked}-advertisement"), Body::from(told)))
+}
+
+/// `POST git-upload-pack`: a fetch.
+pub(crate) async fn upload_pack(
+    State(service): State<Arc<GitService>>,
+    Path((npub, name)): Path<(String, String)>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, GitProblem> {
+    let repository = hosted(&service, &npub, &name).await?;
+    let request = read_request(&headers, body).await?;
+    let command = repository.store.upload_pack(&repository.owner, protocol(&headers).as_deref());
+    let input = blocking(&service, move |_| Ok(git::as_input(&request)?)).await?;
+    let input = input.map_err(|why| GitProblem::broken("the request could not be kept", why))?;
+    let mut child = spawn(command, input)?;
+    let stdout = child.stdout.take().ok_or_else(|| GitProblem::broken("git says nothing", "no output"))?;
+    Ok(answer("application/x-git-upload-pack-result", stream(child, stdout)))
+}
+
+/// The whole of a request that is bounded, decompressed.
+async fn read_request(headers: &HeaderMap, body: Body) -> Result<Bytes, GitProblem> {
+    let too_long = || GitProblem(StatusCode::PAYLOAD_TOO_LARGE, "the request is too long".into());
+    let is_compressed = is_compressed(headers)?;
+    let read = Limited::new(body, REQUEST_BYTES_MAX).collect().await.map_err(|_| too_long())?.to_bytes();
+    if !is_compressed {
+        return Ok(read);
+    }
+    let mut plain = Vec::new();
+    let mut decoder = flate2::read::GzDecoder::new(&read[..]).take(REQUEST_BYTES_MAX as u64 + 1);
+    decoder.read_to_end(&mut plain).map_err(|_| GitProblem::bad_request("the body is not gzip"))?;
+    if plain.len() > REQUEST_BYTES_MAX { Err(too_long()) } else { Ok(plain.into()) }
+}
+
+/// Starts git. It ends when nobody waits for it any more.
+pub(crate) fn spawn(command: StdCommand, input: Stdio) -> Result<Child, GitProblem> {
+    let mut command = Command::from(command);
+    command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+    command.spawn().map_err(|why| GitProblem::broken("git cannot be started", why))
+}
+
+/// What a program says, as it says it.
+fn stream(child: Child, stdout: ChildStdout) -> Body {
+    let chunks = unfold((child, stdout), |(child, mut stdout)| async move {
+        let mut chunk = vec![0; CHUNK_BYTES];
+        match stdout.read(&mut chunk).await {
+            Ok(0) => None,
+            Ok(length) => {
+                chunk.truncate(length);
+                Some((Ok(Bytes::from(chunk)), (child, stdout)))
+            }
+            Err(why) => Some((Err(why), (child, stdout))),
+        }
+    });
+    Body::from_stream(chunks)
+}
+
+/// An answer that nobody keeps.
+pub(crate) fn answer(kind: &str, body: Body) -> Response {
+    let headers = [(header::CONTENT_TYPE, kind.to_owned()), (header::CACHE_CONTROL, "no-cache".to_owned())];
+    (headers, body).into_response()
+}
