@@ -5,11 +5,12 @@ use crate::clock::SystemClock;
 use crate::config::{SettingInputs, Settings, check_variable_name, load};
 use crate::failure::Failure;
 use crate::{logging, output};
+use model::nostr::ServiceName;
 use node::{Clock as _, Node};
 use serde::Serialize;
 use std::fmt::Display;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 #[derive(Debug)]
 pub(crate) struct Context {
@@ -18,6 +19,8 @@ pub(crate) struct Context {
     pub(crate) clock: SystemClock,
     /// Set while a running node executes the command for another process.
     pub(crate) inside: Option<InsideNode>,
+    /// How others name this node in URLs, once that is known.
+    pub(crate) service: OnceLock<ServiceName>,
 }
 
 /// The node that executes a command, and what the command has printed.
@@ -55,13 +58,19 @@ impl Context {
                 tracing::warn!("{warning}");
             }
         }
-        Ok(Context { settings: Arc::new(settings), json: global.json, clock: SystemClock, inside: None })
+        Ok(Context {
+            settings: Arc::new(settings),
+            json: global.json,
+            clock: SystemClock,
+            inside: None,
+            service: OnceLock::new(),
+        })
     }
 
     /// For a command that this node executes for another process.
     pub(crate) fn inside(settings: Arc<Settings>, node: Node, json: bool) -> Context {
         let inside = InsideNode { node, printed: Mutex::default() };
-        Context { settings, json, clock: SystemClock, inside: Some(inside) }
+        Context { settings, json, clock: SystemClock, inside: Some(inside), service: OnceLock::new() }
     }
 
     pub(crate) fn data_dir(&self) -> &Path {

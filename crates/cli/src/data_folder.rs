@@ -129,7 +129,9 @@ pub(crate) fn open_with_key(
 fn open_store(context: &Context, key: &MasterKeySource) -> Result<Store, Failure> {
     let (folder, key) = (context.data_dir(), key.read()?);
     let disk = FolderDisk::new(folder).map_err(|why| Failure::file("use the data folder", folder, &why))?;
-    Ok(Store::open(Arc::new(disk), key, context.settings.config.store_options())?)
+    let mut options = context.settings.config.store_options();
+    options.policy.service = context.service.get().copied();
+    Ok(Store::open(Arc::new(disk), key, options)?)
 }
 
 /// As [`open`] for writing. If most of the database file is unused, that is given back first.

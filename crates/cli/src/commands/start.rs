@@ -3,7 +3,7 @@
 use super::CommandResult;
 use super::in_node;
 use super::init::{self, Initialised};
-use crate::app::app;
+use crate::app::{app, app_with_git};
 use crate::configured_keys;
 use crate::context::Context;
 use crate::data_folder;
@@ -17,8 +17,10 @@ use crate::random::random_bytes;
 use crate::signals::ShutdownSignals;
 use crate::welcome_thread;
 use engine::reads::Reads as _;
+use model::nostr::ServiceName;
 use node::Node;
 use node::fetch::hunter::NoSources;
+use node::git::GitService;
 use node::node_commands::Tick;
 use serde::Serialize;
 use server::{Listener, RunningServer, ServerState, Tls};
@@ -117,12 +119,38 @@ fn start_and_serve(
     listeners: Listeners,
     (made, is_shown): (Option<&Initialised>, &Cell<bool>),
 ) -> Result<(), Failure> {
+    name_service(context, &listeners);
     let (store, _lock) = data_folder::open_compacted(context)?;
     let clock = Arc::new(context.clock);
     let node = Node::start(store, clock, Arc::new(NoSources), context.settings.config.node_options());
-    let served = serve(context, &node, signals, tls, listeners, (made, is_shown));
+    let served = start_git(context, &node).and_then(|git| {
+        let served = serve(context, &node, signals, tls, listeners, (made, is_shown), git.clone());
+        if let Some(git) = git {
+            git.stop();
+        }
+        served
+    });
     node.stop();
     served
+}
+
+/// Announcements of repositories list the node by its URL.
+fn name_service(context: &Context, listeners: &Listeners) {
+    let local = listeners.main.local_address().map(|address| node_url(context, address));
+    let url = context.settings.public_url.clone().or(local);
+    if let Some(name) = url.as_deref().and_then(ServiceName::of_url) {
+        let _ = context.service.set(name);
+    }
+}
+
+/// Opens the git repositories, if this node hosts any.
+fn start_git(context: &Context, node: &Node) -> Result<Option<Arc<GitService>>, Failure> {
+    if context.settings.config.git.enabled == 0 {
+        return Ok(None);
+    }
+    let started = GitService::start(node, context.data_dir().join("git"), context.settings.config.git_limits());
+    let what_to_do = "install git, or set git.enabled to 0";
+    started.map(Some).map_err(|why| Failure::new(why.to_string(), what_to_do))
 }
 
 /// Serves until shutdown is requested.
@@ -133,6 +161,7 @@ fn serve(
     tls: Option<Arc<Tls>>,
     listeners: Listeners,
     (made, is_shown): (Option<&Initialised>, &Cell<bool>),
+    git: Option<Arc<GitService>>,
 ) -> Result<(), Failure> {
     if home_space::create_home_space(node)? {
         welcome_thread::create_welcome_thread(node)?;
@@ -151,7 +180,11 @@ fn serve(
     #[cfg(feature = "search")]
     state.search_with(searching.clone());
     let cannot_listen = |why: server::ListenError| Failure::new(why.to_string(), "start the node again");
-    let server = runtime.block_on(server::serve_on(app(&state), listeners.main)).map_err(cannot_listen)?;
+    let app = match git {
+        Some(git) => app_with_git(&state, git),
+        None => app(&state),
+    };
+    let server = runtime.block_on(server::serve_on(app, listeners.main)).map_err(cannot_listen)?;
     let metrics = listeners.metrics.map(|listener| server::serve_metrics_on(state.clone(), listener));
     let metrics = metrics.map(|metrics| runtime.block_on(metrics)).transpose().map_err(cannot_listen)?;
     warn_if_not_encrypted(context, server.address);

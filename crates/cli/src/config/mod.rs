@@ -155,6 +155,15 @@ sections! {
         /// into your network.
         allow_private_addresses = 0 in 0..=1;
     }
+    /// Git repositories that Nostr events authorise, and the Nostr relay for events about them.
+    git: GitSettings {
+        /// 1: serve a Nostr relay at `/`, and host git repositories of whoever announces one there.
+        enabled = 0 in 0..=1;
+        /// Size of the data that one push may send, in MiB.
+        push_mib_max = 4096 in 1..=1_048_576;
+        /// Size of one file or other git object, in MiB.
+        object_mib_max = 128 in 1..=4096;
+    }
     /// The writer, which makes all changes to the database.
     writer: WriterSettings {
         /// Requests per transaction.
@@ -212,6 +221,11 @@ impl Config {
         }
     }
 
+    /// What a push may bring.
+    pub(crate) fn git_limits(&self) -> git::GitLimits {
+        git::GitLimits { pack_bytes_max: self.git.push_mib_max << 20, object_bytes_max: self.git.object_mib_max << 20 }
+    }
+
     fn backup_plan(&self, folder: PathBuf) -> server::BackupPlan {
         let every_nanos = self.backup.interval_hours.saturating_mul(HOUR);
         server::BackupPlan { folder, every_nanos, keep: self.backup.keep as usize }
@@ -250,6 +264,7 @@ mod tests {
         assert_eq!((options.batch_max, options.queue_max), (library.batch_max, library.queue_max));
         assert_eq!(options.fetches_max, library.fetches_max);
         assert_eq!(options.domains, library.domains);
+        assert_eq!(config.git_limits(), git::GitLimits::default());
     }
 
     #[test]
