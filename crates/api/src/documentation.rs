@@ -3,7 +3,9 @@
 //! A row of the route table carries one [`Doc`]. Parameters in the path are known from the path; schemas come from the
 //! types of bodies and answers, with their doc comments.
 
+use http::Method;
 use server::Problem;
+use server::routes::RouteConditions;
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::{HttpMethod, OperationBuilder, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::request_body::RequestBodyBuilder;
@@ -19,6 +21,9 @@ const PROBLEM_JSON: &str = "application/problem+json";
 const USER_ID: &str = "X-User-ID";
 const USER_SIGNATURE: &str = "X-User-Signature";
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
+const ETAG: &str = "ETag";
+/// What has no end, and so no tag.
+const STREAM: &str = "text/event-stream";
 
 /// What an answer means where nothing else is said.
 fn answer_text(status: u16) -> &'static str {
@@ -26,6 +31,7 @@ fn answer_text(status: u16) -> &'static str {
         201 => "It was created, and is durable",
         202 => "It was begun",
         204 => "It was done, and is durable; there is no body",
+        304 => "It is what the caller has; there is no body",
         _ => "The answer",
     }
 }
@@ -35,6 +41,7 @@ fn problem_text(status: &str) -> &'static str {
     match status {
         "404" => "There is no such thing, or the caller may not see it",
         "409" => "It contradicts what is there",
+        "412" => "It is not what If-Match names any more; read it again",
         "429" => "The caller's limit of requests is reached; wait as long as Retry-After says",
         "503" => "The node cannot do it now; wait as long as Retry-After says",
         _ => "The request is refused: `detail` says why, `action` what to do",
@@ -52,6 +59,7 @@ pub(crate) struct Doc {
     responses: Vec<(String, Response)>,
     needs_key: bool,
     takes_any_query: bool,
+    compares: bool,
     pub(crate) body_factor: usize,
     schemas: Vec<(String, RefOr<Schema>)>,
 }
@@ -67,6 +75,7 @@ pub(crate) fn doc(tag: &'static str, summary: &'static str) -> Doc {
         responses: Vec::new(),
         needs_key: true,
         takes_any_query: false,
+        compares: false,
         body_factor: 1,
         schemas: Vec::new(),
     }
@@ -111,6 +120,45 @@ impl Doc {
     pub(crate) fn any_query(mut self) -> Doc {
         self.takes_any_query = true;
         self
+    }
+
+    /// A route that changes what the `GET` of its path shows, and honours `If-Match`.
+    pub(crate) fn compares(mut self) -> Doc {
+        self.compares = true;
+        self
+    }
+
+    /// Which conditional requests the route takes. What can be read has a tag, unless it is a stream, or for clients of
+    /// ProgressDB, which know nothing of tags.
+    pub(crate) fn conditions(&self, method: &Method) -> RouteConditions {
+        let is_whole = |response: &Response| !response.content.contains_key(STREAM);
+        let is_tagged = self.responses.iter().any(|(status, response)| status == "200" && is_whole(response));
+        match *method == Method::GET {
+            true if is_tagged && !self.takes_any_query => RouteConditions::Tagged,
+            false if self.compares => RouteConditions::Compared,
+            _ => RouteConditions::Untagged,
+        }
+    }
+
+    /// What these conditions mean for requests and answers.
+    fn with_conditions(mut self, conditions: RouteConditions) -> Doc {
+        let tag =
+            |description: &str| HeaderBuilder::new().schema(Some(String::schema())).description(Some(description));
+        match conditions {
+            RouteConditions::Untagged => self,
+            RouteConditions::Tagged => {
+                let header = tag("Changes whenever the answer does").build();
+                let unchanged = ResponseBuilder::new().description(answer_text(304)).header(ETAG, header.clone());
+                for (_, response) in self.responses.iter_mut().filter(|(status, _)| status == "200") {
+                    response.headers.insert(ETAG.to_owned(), header.clone().into());
+                }
+                self.responses.push(("304".to_owned(), unchanged.build()));
+                self.header("If-None-Match", "Tags of answers that the caller has; if it would be one of them, 304")
+            }
+            RouteConditions::Compared => self
+                .header("If-Match", "Do it only if the GET of this path would answer with one of these tags, else 412")
+                .problem("412"),
+        }
     }
 
     /// The parameters that the query string may have; none if it may have any.
@@ -215,8 +263,16 @@ impl Doc {
     }
 
     /// Enters the route into a document.
-    pub(crate) fn enter(self, method: HttpMethod, path: &str, paths: &mut Paths, components: &mut Components) {
-        let doc = if self.needs_key { self.with_what_every_key_means(&method) } else { self };
+    pub(crate) fn enter(self, method: &Method, path: &str, paths: &mut Paths, components: &mut Components) {
+        let conditions = self.conditions(method);
+        let method = match *method {
+            Method::POST => HttpMethod::Post,
+            Method::PUT => HttpMethod::Put,
+            Method::DELETE => HttpMethod::Delete,
+            _ => HttpMethod::Get,
+        };
+        let doc = self.with_conditions(conditions);
+        let doc = if doc.needs_key { doc.with_what_every_key_means(&method) } else { doc };
         let mut parameters = doc.path_parameters(path);
         parameters.extend(doc.parameters);
         let mut operation = OperationBuilder::new()

@@ -11,7 +11,6 @@ use crate::reference::Reference;
 use crate::state::ApiState;
 use crate::{health, reference};
 use axum::middleware::from_fn;
-use http::Method;
 use server::app::authenticated;
 use server::conditional::conditional;
 use server::routes::{Route, RouteRule};
@@ -19,7 +18,6 @@ use server::{AppPart, Problem, ServerState, SharedState};
 use std::sync::Arc;
 use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
-use utoipa::openapi::path::HttpMethod;
 use utoipa::openapi::security::{
     ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
 };
@@ -37,9 +35,10 @@ struct ApiRoute {
 }
 
 impl ApiRoute {
-    /// The route, whose query string may have what its documentation says.
+    /// The route, whose query string may have what its documentation says, and which takes the conditions that it says.
     fn into_route(self) -> Route<ApiState> {
-        let route = self.route.with_body_factor(self.doc.body_factor);
+        let conditions = self.doc.conditions(&self.route.rule.method);
+        let route = self.route.with_body_factor(self.doc.body_factor).with_conditions(conditions);
         match self.doc.query_names() {
             Some(names) => route.with_query(names),
             None => route,
@@ -120,13 +119,7 @@ pub fn openapi() -> OpenApi {
         Paths::new(),
     );
     for ApiRoute { route, doc } in all() {
-        let method = match route.rule.method {
-            Method::POST => HttpMethod::Post,
-            Method::PUT => HttpMethod::Put,
-            Method::DELETE => HttpMethod::Delete,
-            _ => HttpMethod::Get,
-        };
-        doc.enter(method, route.rule.path, &mut paths, &mut components);
+        doc.enter(&route.rule.method, route.rule.path, &mut paths, &mut components);
     }
     let info = InfoBuilder::new().title(TITLE).version(env!("CARGO_PKG_VERSION")).description(Some(DESCRIPTION));
     let security = ["key", "bearer"].map(|name| SecurityRequirement::new(name, [] as [&str; 0]));

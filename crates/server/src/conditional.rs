@@ -1,23 +1,22 @@
-//! Conditional requests: an `ETag` for each answer that is not a stream, `If-None-Match` (304) and `If-Match` (412).
+//! Conditional requests: `ETag`, `If-None-Match` (304) and `If-Match` (412), on the routes whose row says so
+//! ([`RouteConditions`]).
 //!
-//! A tag is the hash of the answer, or of the hashes of its parts, so whatever changes what a caller sees changes it, whoever made the change. That
-//! nothing was changed between the look at the tag and the write is checked by the writer ([`ExpectedVersion`]).
+//! A tag is the hash of the answer, or of the hashes of its parts, so whatever changes what a caller sees changes it,
+//! whoever made the change. That nothing was changed between the look at the tag and the write is checked by the writer
+//! ([`ExpectedVersion`]).
 
 use crate::context::RequestContext;
 use crate::problem::Problem;
+use crate::routes::RouteConditions;
 use crate::state::ServerState;
 use axum::body::{Body, to_bytes};
-use axum::extract::{MatchedPath, Request};
+use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use node::commands::ExpectedVersion;
 use serde::Serialize;
 
-/// The routes that honour `If-Match`: those whose `GET` shows what they change.
-const COMPARED: [&str; 3] = ["/v1/threads/{thread}", "/v1/threads/{thread}/messages/{id}", "/v1/messages/{id}"];
-/// What answers are that are not streams.
-const TAGGED: [&str; 3] = ["application/json", "text/html", "text/plain"];
 /// Bytes of a tag before they are written in hexadecimal.
 const TAG_BYTES: usize = 16;
 /// What a cache of one user may keep, if it asks each time whether it is still so.
@@ -53,20 +52,13 @@ fn tags(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
 /// Adds tags to what is read, and answers those who have it already. Refuses `If-Match` where there is nothing to compare.
 pub async fn conditional(request: Request, next: Next) -> Response {
     let is_read = [Method::GET, Method::HEAD].contains(request.method());
-    let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str).unwrap_or_default();
-    // Clients of ProgressDB know nothing of tags.
-    if path.starts_with("/frontend/") || path.starts_with("/backend/") {
-        return next.run(request).await;
-    }
-    let is_compared = COMPARED.contains(&path);
-    if !is_read && !is_compared && request.headers().contains_key(header::IF_MATCH) {
+    let conditions = request.extensions().get::<RouteConditions>().copied().unwrap_or_default();
+    if !is_read && conditions != RouteConditions::Compared && request.headers().contains_key(header::IF_MATCH) {
         return Problem::precondition("this path has no ETag to compare If-Match with").into_response();
     }
     let known = tags(request.headers(), &header::IF_NONE_MATCH);
     let response = next.run(request).await;
-    let media = response.headers().get(header::CONTENT_TYPE).and_then(|media| media.to_str().ok()).unwrap_or_default();
-    let is_tagged = TAGGED.iter().any(|tagged| media.starts_with(tagged));
-    match is_read && is_tagged && response.status() == StatusCode::OK {
+    match conditions == RouteConditions::Tagged && response.status() == StatusCode::OK {
         true => with_tag(response, known.as_deref()).await,
         false => response,
     }
@@ -78,7 +70,7 @@ async fn with_tag(response: Response, known: Option<&str>) -> Response {
     let tag = match given {
         Some(tag) => tag,
         None => {
-            // What handlers answer in these forms is in memory already.
+            // What is tagged is no stream: it is in memory already.
             let Ok(bytes) = to_bytes(body, usize::MAX).await else {
                 return Problem::broken("an answer could not be written").into_response();
             };

@@ -15,6 +15,18 @@ use std::time::Duration;
 /// As much of the name of an unknown parameter is repeated.
 const NAMED_CHARS_MAX: usize = 64;
 
+/// Which conditional requests a route takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum RouteConditions {
+    /// None: there is no tag to compare with, and `If-Match` is refused.
+    #[default]
+    Untagged,
+    /// Its answers have an `ETag`, and `If-None-Match` is honoured (304).
+    Tagged,
+    /// It changes what the `GET` of its path shows, and honours `If-Match` (412).
+    Compared,
+}
+
 /// What is asked of a request before its handler runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RouteRule {
@@ -27,6 +39,7 @@ pub struct RouteRule {
     pub body_factor: usize,
     /// The parameters that its query string may have; any, if nothing is said.
     pub query: Option<Vec<String>>,
+    pub conditions: RouteConditions,
 }
 
 impl RouteRule {
@@ -52,7 +65,9 @@ pub struct Route<S> {
 
 impl<S: Clone + Send + Sync + 'static> Route<S> {
     fn new(method: Method, path: &'static str, action: Action, handler: MethodRouter<S>) -> Route<S> {
-        Route { rule: RouteRule { method, path, action, timeout: None, body_factor: 1, query: None }, handler }
+        let conditions = RouteConditions::default();
+        let rule = RouteRule { method, path, action, timeout: None, body_factor: 1, query: None, conditions };
+        Route { rule, handler }
     }
 
     pub fn get<H: Handler<T, S>, T: 'static>(path: &'static str, action: Action, handler: H) -> Route<S> {
@@ -80,6 +95,12 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
     /// A route whose bodies may be so many times as large as others.
     pub fn with_body_factor(mut self, factor: usize) -> Route<S> {
         self.rule.body_factor = factor;
+        self
+    }
+
+    /// A route that takes these conditional requests.
+    pub fn with_conditions(mut self, conditions: RouteConditions) -> Route<S> {
+        self.rule.conditions = conditions;
         self
     }
 

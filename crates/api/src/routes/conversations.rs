@@ -34,9 +34,9 @@ fn threads_routes() -> Vec<ApiRoute> {
             "Get a thread", answers::<Thread>(200);
         put "/v1/threads/{thread}" Change threads::update,
             "Change the title, metadata, participants or pins of a thread, or who sees it",
-            body::<threads::ThreadBody>(), answers::<Thread>(200);
+            body::<threads::ThreadBody>(), compares(), answers::<Thread>(200);
         delete "/v1/threads/{thread}" Change threads::delete,
-            "Delete a thread softly: it is not listed any more", answers_nothing();
+            "Delete a thread softly: it is not listed any more", compares(), answers_nothing();
         put "/v1/threads/{thread}/read" Own read_markers::mark,
             "Mark a thread as read up to a message", body::<read_markers::ReadBody>(), answers_nothing();
     }
@@ -54,9 +54,10 @@ fn messages_routes() -> Vec<ApiRoute> {
         get "/v1/threads/{thread}/messages/{id}" Read messages::in_thread::get,
             "Get a message of a thread", answers::<Message>(200);
         put "/v1/threads/{thread}/messages/{id}" Change messages::in_thread::edit,
-            "Write a new version of a message of a thread", body::<messages::EditBody>(), answers::<Message>(200);
+            "Write a new version of a message of a thread", body::<messages::EditBody>(), compares(),
+            answers::<Message>(200);
         delete "/v1/threads/{thread}/messages/{id}" Change messages::in_thread::delete,
-            "Delete a message of a thread softly", answers_nothing();
+            "Delete a message of a thread softly", compares(), answers_nothing();
         get "/v1/threads/{thread}/messages/{id}/versions" Read messages::in_thread::versions,
             "All versions of a message of a thread", query::<messages::VersionQuery>(),
             answers::<messages::Versions>(200);
@@ -75,9 +76,9 @@ fn messages_routes() -> Vec<ApiRoute> {
         get "/v1/messages/{id}" Read messages::get,
             "Get a message", answers::<Message>(200);
         put "/v1/messages/{id}" Change messages::edit,
-            "Write a new version of a message", body::<messages::EditBody>(), answers::<Message>(200);
+            "Write a new version of a message", body::<messages::EditBody>(), compares(), answers::<Message>(200);
         delete "/v1/messages/{id}" Change messages::delete,
-            "Delete a message softly: a version that says so", answers_nothing();
+            "Delete a message softly: a version that says so", compares(), answers_nothing();
         get "/v1/messages/{id}/versions" Read messages::versions,
             "All versions of a message, the first one first", query::<messages::VersionQuery>(),
             answers::<messages::Versions>(200);

@@ -11,7 +11,7 @@ use server::test_support::{found, make_key};
 use std::collections::BTreeSet;
 
 /// A body that every route can read, and which changes as little as possible.
-fn body(method: &str, path: &str) -> Option<Value> {
+pub(super) fn body(method: &str, path: &str) -> Option<Value> {
     match (method, path) {
         ("PUT", "/v1/blocks/{user}") => Some(json!({ "kind": "mute" })),
         ("POST", "/v1/reports") => Some(json!({ "message": "m1" })),

@@ -1,8 +1,14 @@
 //! Conditional requests: ETags, `If-None-Match`, `If-Match`.
 
 use super::Home;
+use super::access::body;
 use super::rules::with_messages;
+use crate::{openapi, rules};
+use engine::access::Action;
+use http::Method;
 use serde_json::{Value, json};
+use server::routes::RouteRule;
+use server::test_support::{Answer, OPERATOR};
 
 #[tokio::test]
 async fn what_nobody_changed_is_not_sent_again() {
@@ -129,4 +135,84 @@ async fn pages_of_other_origins_may_use_conditions() {
     let shown = home.by_with("alice", "GET", "/v1/threads", ("origin", "https://a.example"), None).await;
     let shown = shown.header("access-control-expose-headers").unwrap_or_default().to_owned();
     assert!(shown.contains("etag") && shown.contains("location") && shown.contains("retry-after"), "{shown}");
+}
+
+/// Sends a request to a route, to something that is there, by somebody who may, with one more header.
+async fn ask(home: &Home, rule: &RouteRule, header: (&str, &str)) -> Answer {
+    let job = home.send("GET", "/admin/jobs", &[("x-api-key", &home.admin)], None).await.body;
+    let key = home.send("GET", "/admin/keys", &[("x-api-key", &home.admin)], None).await.body;
+    let mut path = rule.path.to_owned();
+    for (name, value) in [
+        ("thread", "t"),
+        ("thread_key", "t"),
+        ("id", "m0"),
+        ("message_key", "m0"),
+        ("user", "alice"),
+        ("identity", "alice"),
+        ("name", "not-found"),
+        ("space", "home"),
+        ("number", job["jobs"][0]["number"].as_str().unwrap_or("1")),
+        ("key", key["keys"][0].as_str().expect("a key")),
+    ] {
+        path = path.replace(&format!("{{{name}}}"), value);
+    }
+    if rule.path == "/v1/search" {
+        path.push_str("?q=tea");
+    }
+    let operator = format!("Bearer op_{OPERATOR}");
+    let credential = match rule.action {
+        Action::Operate => ("authorization", operator.as_str()),
+        Action::Administer | Action::Vouch => ("x-api-key", home.admin.as_str()),
+        _ => ("x-api-key", home.backend.as_str()),
+    };
+    let body = body(rule.method.as_str(), rule.path);
+    let mut headers = vec![credential, header];
+    if !matches!(rule.action, Action::Operate | Action::Administer | Action::Vouch) {
+        headers.push(("x-user-id", "alice"));
+    }
+    home.send(rule.method.as_str(), &path, &headers, body.as_ref()).await
+}
+
+#[tokio::test]
+async fn the_document_says_which_routes_take_conditions() {
+    let home = with_messages(1).await;
+    home.send("POST", "/admin/jobs", &[("x-api-key", &home.admin)], Some(&json!({ "work": "retain" }))).await;
+    #[cfg(feature = "search")]
+    let folder = tempfile::tempdir().expect("a folder");
+    #[cfg(feature = "search")]
+    let searching = node::search::SearchService::start(&home.state.node, folder.path().to_owned());
+    #[cfg(feature = "search")]
+    home.state.search_with(searching.clone());
+    #[cfg(feature = "search")]
+    searching.catch_up().expect("caught up");
+    let document = serde_json::to_value(openapi()).expect("a document");
+    let (mut tagged, mut compared) = (0, 0);
+    for rule in rules() {
+        let operation = &document["paths"][rule.path][rule.method.as_str().to_lowercase()];
+        let responses = &operation["responses"];
+        let takes = |header: &str| {
+            let parameters = operation["parameters"].as_array().into_iter().flatten();
+            parameters.into_iter().any(|parameter| parameter["name"] == header)
+        };
+        let says_tag = responses["200"]["headers"]["ETag"].is_object();
+        assert_eq!((takes("If-None-Match"), responses["304"].is_object()), (says_tag, says_tag), "{rule:?}");
+        assert_eq!(takes("If-Match"), responses["412"].is_object(), "{rule:?}");
+        if rule.method == Method::GET {
+            let first = ask(&home, &rule, ("if-none-match", "\"other\"")).await;
+            assert_eq!((first.status.as_u16(), first.header("etag").is_some()), (200, says_tag), "{rule:?}: {first:?}");
+            let status = if says_tag { 304 } else { 200 };
+            assert_eq!(ask(&home, &rule, ("if-none-match", "*")).await.status, status, "{rule:?}");
+            assert!(!takes("If-Match"), "{rule:?}");
+            tagged += usize::from(says_tag);
+        } else {
+            let refused = ask(&home, &rule, ("if-match", "\"other\"")).await;
+            let is_compared = refused.body["detail"].as_str().is_some_and(|why| why.starts_with("it is not what"));
+            assert_eq!((refused.status.as_u16(), is_compared), (412, takes("If-Match")), "{rule:?}: {refused:?}");
+            assert!(!says_tag, "{rule:?}");
+            compared += usize::from(is_compared);
+        }
+    }
+    #[cfg(feature = "search")]
+    searching.stop();
+    assert!(tagged > 30 && compared == 6, "{tagged} {compared}");
 }

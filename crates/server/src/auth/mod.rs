@@ -84,6 +84,7 @@ impl Authentication {
             let limit = self.state.options.limits.body_bytes_max.saturating_mul(rule.body_factor);
             DefaultBodyLimit::max(limit).apply(&mut request);
         }
+        request.extensions_mut().insert(rule.conditions);
         let timeout = Duration::from_secs(self.state.options.limits.request_seconds);
         let query = request.uri().query().unwrap_or_default();
         let admitted = self.state.load.admit(rule.action).and_then(|()| admit(&self.state, rule, &request));
