@@ -22,6 +22,35 @@ pub(crate) struct ChosenId(String);
 #[allow(dead_code, reason = "only its shape is used")]
 pub(crate) struct EventIdText(String);
 
+/// A body with which everything that was read may be sent back: it takes what only the node says, and ignores it. After the
+/// struct come the names of what is ignored: `message` for what the node says of a message, `thread` for what it says of a
+/// thread, and perhaps others.
+macro_rules! body_to_send_back {
+    (@fields [$($ignored:ident)*] $(#[$attribute:meta])* $visibility:vis struct $name:ident { $($fields:tt)* }) => {
+        $(#[$attribute])*
+        $visibility struct $name {
+            $($fields)*
+            $(
+                #[serde(default)]
+                #[schema(ignore)]
+                #[expect(dead_code, reason = "it is taken, and nothing else")]
+                $ignored: serde::de::IgnoredAny,
+            )*
+        }
+    };
+    (message [$($more:ident)*] $($body:tt)*) => {
+        $crate::schemas::body_to_send_back! {
+            @fields [ts reactions replies deleted version created_at updated_at state event $($more)*] $($body)*
+        }
+    };
+    (thread [$($more:ident)*] $($body:tt)*) => {
+        $crate::schemas::body_to_send_back! {
+            @fields [created_at updated_at created_ts updated_ts deleted last_message unread event $($more)*] $($body)*
+        }
+    };
+}
+pub(crate) use body_to_send_back;
+
 /// Which page.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]

@@ -1,6 +1,6 @@
 //! Threads: list, create, get, update, delete.
 
-use crate::schemas::ChosenId;
+use crate::schemas::{ChosenId, body_to_send_back};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
@@ -11,7 +11,6 @@ use node::commands::{CommandResult, NewThread, ThreadChange, UserCommand};
 use queries::names::parse_name;
 use queries::shapes::Thread;
 use queries::threads::{ThreadFilter, ThreadOrder, ThreadPage};
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use server::conditional::ExpectedTag;
@@ -23,63 +22,41 @@ use server::reader::with_thread_reader;
 use server::state::{ServerState, SharedState};
 use utoipa::{IntoParams, ToSchema};
 
-/// What a thread can be opened or changed with. Fields that are absent are left alone; what only the node says of a
-/// thread may be sent back with it, and changes nothing.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(example = json!({ "id": "tea", "title": "Tea", "metadata": { "topic": "drinks" }, "participants": ["alice", "bob"] }))]
-pub(crate) struct ThreadBody {
-    /// An id of your own: unique in the space, 1 to 128 characters.
-    #[schema(value_type = Option<ChosenId>)]
-    id: Option<String>,
-    /// Its title.
-    #[schema(max_length = 256)]
-    title: Option<String>,
-    /// The same as `title`.
-    #[schema(max_length = 256)]
-    name: Option<String>,
-    /// Its name in addresses; made from the title if absent.
-    #[schema(max_length = 256)]
-    slug: Option<String>,
-    /// What the application keeps with it: any JSON.
-    #[schema(value_type = Value, required = false)]
-    metadata: Option<Value>,
-    /// The users who take part.
-    #[schema(value_type = Option<Vec<ChosenId>>, max_items = 500)]
-    participants: Option<Vec<String>>,
-    /// Ids of messages to pin.
-    pins: Option<Vec<String>>,
-    /// Whether only participants see it.
-    private: Option<bool>,
-    /// Whether it is a direct conversation: only these participants ever see it. Said when it is opened, never changed.
-    direct: Option<bool>,
-    /// The user who opens it, where a backend key names no user in a header.
-    #[schema(value_type = Option<ChosenId>)]
-    author: Option<String>,
-    #[serde(rename = "created_at", default)]
-    #[schema(ignore)]
-    _created_at: IgnoredAny,
-    #[serde(rename = "updated_at", default)]
-    #[schema(ignore)]
-    _updated_at: IgnoredAny,
-    #[serde(rename = "created_ts", default)]
-    #[schema(ignore)]
-    _created_ts: IgnoredAny,
-    #[serde(rename = "updated_ts", default)]
-    #[schema(ignore)]
-    _updated_ts: IgnoredAny,
-    #[serde(rename = "deleted", default)]
-    #[schema(ignore)]
-    _deleted: IgnoredAny,
-    #[serde(rename = "last_message", default)]
-    #[schema(ignore)]
-    _last_message: IgnoredAny,
-    #[serde(rename = "unread", default)]
-    #[schema(ignore)]
-    _unread: IgnoredAny,
-    #[serde(rename = "event", default)]
-    #[schema(ignore)]
-    _event: IgnoredAny,
+body_to_send_back! { thread []
+    /// What a thread can be opened or changed with. Fields that are absent are left alone; what only the node says of a
+    /// thread may be sent back with it, and changes nothing.
+    #[derive(Debug, Default, Deserialize, ToSchema)]
+    #[serde(deny_unknown_fields)]
+    #[schema(example = json!({ "id": "tea", "title": "Tea", "metadata": { "topic": "drinks" }, "participants": ["alice", "bob"] }))]
+    pub(crate) struct ThreadBody {
+        /// An id of your own: unique in the space, 1 to 128 characters.
+        #[schema(value_type = Option<ChosenId>)]
+        id: Option<String>,
+        /// Its title.
+        #[schema(max_length = 256)]
+        title: Option<String>,
+        /// The same as `title`.
+        #[schema(max_length = 256)]
+        name: Option<String>,
+        /// Its name in addresses; made from the title if absent.
+        #[schema(max_length = 256)]
+        slug: Option<String>,
+        /// What the application keeps with it: any JSON.
+        #[schema(value_type = Value, required = false)]
+        metadata: Option<Value>,
+        /// The users who take part.
+        #[schema(value_type = Option<Vec<ChosenId>>, max_items = 500)]
+        participants: Option<Vec<String>>,
+        /// Ids of messages to pin.
+        pins: Option<Vec<String>>,
+        /// Whether only participants see it.
+        private: Option<bool>,
+        /// Whether it is a direct conversation: only these participants ever see it. Said when it is opened, never changed.
+        direct: Option<bool>,
+        /// The user who opens it, where a backend key names no user in a header.
+        #[schema(value_type = Option<ChosenId>)]
+        author: Option<String>,
+    }
 }
 
 /// Which threads to list.

@@ -1,123 +1,54 @@
 //! What clients send about messages.
 
-use crate::schemas::{ChosenId, EventIdText};
+use crate::schemas::{ChosenId, EventIdText, body_to_send_back};
 use queries::messages::MessageRange;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
-/// A message to post. What only the node says of a message may be sent along, and changes nothing.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(example = json!({ "id": "msg-1", "thread": "tea", "body": { "text": "Who wants some?" }, "mentions": ["bob"] }))]
-pub(crate) struct MessageBody {
-    /// An id of your own: unique in the space, 1 to 128 characters.
-    #[schema(value_type = Option<ChosenId>)]
-    pub(super) id: Option<String>,
-    /// The thread, where the path does not name it. One that does not exist is opened.
-    #[schema(value_type = Option<ChosenId>)]
-    pub(super) thread: Option<String>,
-    /// The user who writes, where a backend key names no user in a header.
-    #[schema(value_type = Option<ChosenId>)]
-    pub(super) author: Option<String>,
-    /// As what they write it, for example `assistant`; `user` where nothing is said.
-    #[schema(min_length = 1, max_length = 64)]
-    pub(super) role: Option<String>,
-    /// What it says: any JSON, at most 64 KiB.
-    pub(super) body: Value,
-    /// The message it answers.
-    pub(super) reply_to: Option<String>,
-    /// The users it mentions.
-    #[schema(value_type = Option<Vec<ChosenId>>, max_items = 61)]
-    pub(super) mentions: Option<Vec<String>>,
-    /// Ids of the files it carries.
-    #[schema(value_type = Option<Vec<EventIdText>>)]
-    pub(super) attachments: Option<Vec<String>>,
-    #[serde(rename = "ts", default)]
-    #[schema(ignore)]
-    _ts: IgnoredAny,
-    #[serde(rename = "reactions", default)]
-    #[schema(ignore)]
-    _reactions: IgnoredAny,
-    #[serde(rename = "replies", default)]
-    #[schema(ignore)]
-    _replies: IgnoredAny,
-    #[serde(rename = "deleted", default)]
-    #[schema(ignore)]
-    _deleted: IgnoredAny,
-    #[serde(rename = "version", default)]
-    #[schema(ignore)]
-    _version: IgnoredAny,
-    #[serde(rename = "created_at", default)]
-    #[schema(ignore)]
-    _created_at: IgnoredAny,
-    #[serde(rename = "updated_at", default)]
-    #[schema(ignore)]
-    _updated_at: IgnoredAny,
-    #[serde(rename = "state", default)]
-    #[schema(ignore)]
-    _state: IgnoredAny,
-    #[serde(rename = "event", default)]
-    #[schema(ignore)]
-    _event: IgnoredAny,
+body_to_send_back! { message []
+    /// A message to post. What only the node says of a message may be sent along, and changes nothing.
+    #[derive(Debug, Deserialize, ToSchema)]
+    #[serde(deny_unknown_fields)]
+    #[schema(example = json!({ "id": "msg-1", "thread": "tea", "body": { "text": "Who wants some?" }, "mentions": ["bob"] }))]
+    pub(crate) struct MessageBody {
+        /// An id of your own: unique in the space, 1 to 128 characters.
+        #[schema(value_type = Option<ChosenId>)]
+        pub(super) id: Option<String>,
+        /// The thread, where the path does not name it. One that does not exist is opened.
+        #[schema(value_type = Option<ChosenId>)]
+        pub(super) thread: Option<String>,
+        /// The user who writes, where a backend key names no user in a header.
+        #[schema(value_type = Option<ChosenId>)]
+        pub(super) author: Option<String>,
+        /// As what they write it, for example `assistant`; `user` where nothing is said.
+        #[schema(min_length = 1, max_length = 64)]
+        pub(super) role: Option<String>,
+        /// What it says: any JSON, at most 64 KiB.
+        pub(super) body: Value,
+        /// The message it answers.
+        pub(super) reply_to: Option<String>,
+        /// The users it mentions.
+        #[schema(value_type = Option<Vec<ChosenId>>, max_items = 61)]
+        pub(super) mentions: Option<Vec<String>>,
+        /// Ids of the files it carries.
+        #[schema(value_type = Option<Vec<EventIdText>>)]
+        pub(super) attachments: Option<Vec<String>>,
+    }
 }
 
-/// A new version of a message. The other fields of a message may be sent along, and change nothing.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(example = json!({ "body": { "text": "Who wants some tea?" } }))]
-pub(crate) struct EditBody {
-    /// What it says now: any JSON, at most 64 KiB.
-    pub(super) body: Value,
-    /// The user who edits, where a backend key names no user in a header.
-    #[schema(value_type = Option<ChosenId>)]
-    pub(super) author: Option<String>,
-    #[serde(rename = "role", default)]
-    #[schema(ignore)]
-    _role: IgnoredAny,
-    #[serde(rename = "id", default)]
-    #[schema(ignore)]
-    _id: IgnoredAny,
-    #[serde(rename = "thread", default)]
-    #[schema(ignore)]
-    _thread: IgnoredAny,
-    #[serde(rename = "reply_to", default)]
-    #[schema(ignore)]
-    _reply_to: IgnoredAny,
-    #[serde(rename = "mentions", default)]
-    #[schema(ignore)]
-    _mentions: IgnoredAny,
-    #[serde(rename = "attachments", default)]
-    #[schema(ignore)]
-    _attachments: IgnoredAny,
-    #[serde(rename = "ts", default)]
-    #[schema(ignore)]
-    _ts: IgnoredAny,
-    #[serde(rename = "reactions", default)]
-    #[schema(ignore)]
-    _reactions: IgnoredAny,
-    #[serde(rename = "replies", default)]
-    #[schema(ignore)]
-    _replies: IgnoredAny,
-    #[serde(rename = "deleted", default)]
-    #[schema(ignore)]
-    _deleted: IgnoredAny,
-    #[serde(rename = "version", default)]
-    #[schema(ignore)]
-    _version: IgnoredAny,
-    #[serde(rename = "created_at", default)]
-    #[schema(ignore)]
-    _created_at: IgnoredAny,
-    #[serde(rename = "updated_at", default)]
-    #[schema(ignore)]
-    _updated_at: IgnoredAny,
-    #[serde(rename = "state", default)]
-    #[schema(ignore)]
-    _state: IgnoredAny,
-    #[serde(rename = "event", default)]
-    #[schema(ignore)]
-    _event: IgnoredAny,
+body_to_send_back! { message [role id thread reply_to mentions attachments]
+    /// A new version of a message. The other fields of a message may be sent along, and change nothing.
+    #[derive(Debug, Deserialize, ToSchema)]
+    #[serde(deny_unknown_fields)]
+    #[schema(example = json!({ "body": { "text": "Who wants some tea?" } }))]
+    pub(crate) struct EditBody {
+        /// What it says now: any JSON, at most 64 KiB.
+        pub(super) body: Value,
+        /// The user who edits, where a backend key names no user in a header.
+        #[schema(value_type = Option<ChosenId>)]
+        pub(super) author: Option<String>,
+    }
 }
 
 /// Which messages to list.

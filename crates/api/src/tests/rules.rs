@@ -73,6 +73,9 @@ async fn every_time_is_given_as_rfc_3339_and_every_number_of_something_as_text()
     assert_eq!(home.by("alice", "PUT", "/v1/messages/m0", Some(edited)).await.status, 200);
     let thread = home.by("alice", "GET", "/v1/threads/t", None).await.body;
     assert_eq!(home.by("alice", "PUT", "/v1/threads/t", Some(thread)).await.status, 200);
+    let mut message = home.by("alice", "GET", "/v1/messages/m0", None).await.body;
+    message["id"] = "copy".into();
+    assert_eq!(home.by("alice", "POST", "/v1/messages", Some(message)).await.status, 201);
 }
 
 #[tokio::test]
