@@ -5,6 +5,7 @@ use axum::body::Bytes;
 use http::HeaderMap;
 use node::commands::names::check_name;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
 /// What bodies are sent as.
 const JSON_TYPE: &str = "application/json";
@@ -24,24 +25,46 @@ pub fn fits(text: &str, most: usize) -> bool {
 
 /// Reads a JSON body into a struct.
 pub fn json<T: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> Result<T, Problem> {
+    let read = json_of_parts(headers, body)?;
+    std::str::from_utf8(body).map_or(Ok(()), refuse_inexact)?;
+    Ok(read)
+}
+
+/// Reads a JSON body with parts that are read by themselves afterwards, each with [`json_part`].
+pub fn json_of_parts<T: DeserializeOwned>(headers: &HeaderMap, body: &Bytes) -> Result<T, Problem> {
     let media = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let media = media.split(';').next().unwrap_or_default().trim();
     if !media.eq_ignore_ascii_case(JSON_TYPE) {
         return Err(Problem::media_type(format!("the content type is {media:?}")));
     }
+    read_object(body)
+}
+
+/// Reads a part of a JSON body as if it were the body.
+pub fn json_part<T: DeserializeOwned>(part: &RawValue) -> Result<T, Problem> {
+    let read = read_object(part.get().as_bytes())?;
+    refuse_inexact(part.get())?;
+    Ok(read)
+}
+
+fn read_object<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     // Fields by name, never by their order in a list.
     if !body.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok() {
         return Err(Problem::unprocessable("the body is JSON, but not an object"));
     }
-    let read = serde_json::from_slice(body).map_err(|why| {
+    serde_json::from_slice(body).map_err(|why| {
         if why.is_data() {
             Problem::unprocessable(format!("the body does not fit: {why}"))
         } else {
             Problem::bad_request(format!("the body is not JSON: {why}"))
         }
-    })?;
-    match std::str::from_utf8(body).ok().and_then(model::body::find_inexact) {
-        None => Ok(read),
+    })
+}
+
+/// Refuses numbers that would be kept as others than were sent.
+fn refuse_inexact(text: &str) -> Result<(), Problem> {
+    match model::body::find_inexact(text) {
+        None => Ok(()),
         Some(why) => Err(Problem::unprocessable(why.to_string())),
     }
 }

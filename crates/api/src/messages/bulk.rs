@@ -10,9 +10,10 @@ use futures_util::future::join_all;
 use http::{HeaderMap, StatusCode};
 use queries::shapes::Message;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use server::context::RequestContext;
 use server::extract::RequestBody;
-use server::input::json;
+use server::input::{json_of_parts, json_part};
 use server::problem::Problem;
 use server::state::SharedState;
 use utoipa::ToSchema;
@@ -29,8 +30,8 @@ pub(crate) const BODY_FACTOR: usize = 16;
 #[schema(example = json!({ "messages": [{ "thread": "tea", "body": "one" }, { "thread": "tea", "body": "two", "role": "assistant" }] }))]
 pub(crate) struct BulkBody {
     /// In the order in which they are to be posted.
-    #[schema(min_items = 1, max_items = 500)]
-    messages: Vec<MessageBody>,
+    #[schema(value_type = Vec<MessageBody>, min_items = 1, max_items = 500)]
+    messages: Vec<Box<RawValue>>,
 }
 
 /// What became of one message.
@@ -56,9 +57,11 @@ pub(crate) async fn create(
     headers: HeaderMap,
     RequestBody(body): RequestBody,
 ) -> Result<Json<BulkResults>, Problem> {
-    let BulkBody { messages } = json(&headers, &body)?;
+    let BulkBody { messages } = json_of_parts(&headers, &body)?;
+    let messages: Vec<Result<MessageBody, Problem>> = messages.iter().map(|part| json_part(part)).collect();
     // Whoever may not write at all is told so once.
-    if context.caller.user.is_some() || messages.iter().all(|sent| sent.author.is_none()) {
+    let names_author = |sent: &Result<MessageBody, Problem>| sent.as_ref().is_ok_and(|sent| sent.author.is_some());
+    if context.caller.user.is_some() || !messages.iter().any(names_author) {
         context.read_as(&*state.node.snapshot()?, state.node.now())?;
     }
     if messages.is_empty() || messages.len() > MESSAGES_MAX {
@@ -66,17 +69,21 @@ pub(crate) async fn create(
     }
     let mut messages = messages.into_iter().enumerate();
     let mut results = Vec::new();
-    if context.idempotency.is_some()
-        && let Some((_, first)) = messages.next()
-    {
-        // The first one tells whether the key was used for another request, of which then nothing is done.
-        match post_counted(&state, context.part(0), first, false).await {
-            Err(problem) if problem.kind == Problem::key_reused("").kind => return Err(problem),
-            result => results.push(result),
+    if context.idempotency.is_some() {
+        for (number, sent) in messages.by_ref() {
+            let is_postable = sent.is_ok();
+            // The first one that fits tells whether the key was used for another request, of which then nothing is done.
+            match post_part(&state, &context, number, sent).await {
+                Err(problem) if problem.kind == Problem::key_reused("").kind => return Err(problem),
+                result => results.push(result),
+            }
+            if is_postable {
+                break;
+            }
         }
     }
     // Every future hands its message over when it is first looked at, which is done in order.
-    let posts = messages.map(|(number, sent)| post_counted(&state, context.part(number as u64), sent, number > 0));
+    let posts = messages.map(|(number, sent)| post_part(&state, &context, number, sent));
     results.extend(join_all(posts).await);
     let results = results.into_iter().map(|result| match result {
         Ok((status, message)) => BulkResult { status: status.as_u16(), message: Some(message), problem: None },
@@ -85,17 +92,26 @@ pub(crate) async fn create(
     Ok(Json(BulkResults { results: results.collect() }))
 }
 
-async fn post_counted(
+async fn post_part(
     state: &SharedState,
-    context: RequestContext,
-    mut sent: MessageBody,
-    is_counted: bool,
+    context: &RequestContext,
+    number: usize,
+    sent: Result<MessageBody, Problem>,
 ) -> Result<(StatusCode, Message), Problem> {
-    let context = context.acting_for(sent.author.take())?;
-    // The request itself was counted as one, and what was done before costs nothing.
-    if is_counted && !state.is_repeated(&context)? {
-        state.rate_limiters.count_again(&context)?;
-    }
+    let mut sent = sent?;
+    let context = context.part(number as u64);
+    let context = match number {
+        // The request itself was counted as one.
+        0 => context.acting_for(sent.author.take())?,
+        _ => {
+            let context = context.acting_for(sent.author.take())?;
+            // What was done before costs nothing.
+            if !state.is_repeated(&context)? {
+                state.rate_limiters.count_again(&context)?;
+            }
+            context
+        }
+    };
     let (result, message) = post(state, context, None, sent).await?;
     Ok((if result.is_new { StatusCode::CREATED } else { StatusCode::OK }, message))
 }

@@ -38,6 +38,35 @@ async fn many_messages_are_posted_at_once_each_with_its_answer() {
 }
 
 #[tokio::test]
+async fn a_message_of_the_wrong_shape_keeps_no_other_from_being_posted() {
+    let home = Home::new();
+    let messages = r#"[{ "thread": "t" }, { "id": "a", "thread": "t", "body": 1 }, { "thread": "t", "body": 2, "x": 3 }, "text",
+        { "thread": "t", "body": 1.00000000000000000001 }, { "id": "b", "thread": "t", "body": 2 }]"#;
+    let send = async |body: String, key: &str| {
+        let request = http::Request::builder().method("POST").uri("/v1/bulk/messages").header("x-user-id", "alice");
+        let request = request.header("x-api-key", &home.backend).header("content-type", "application/json");
+        let request = request.header("idempotency-key", key).body(axum::body::Body::from(body));
+        home.raw(request.expect("a request")).await
+    };
+    for expected in [[422, 201, 422, 422, 422, 201], [422, 200, 422, 422, 422, 200]] {
+        let posted = send(format!(r#"{{ "messages": {messages} }}"#), "k").await;
+        let results = posted.body["results"].as_array().unwrap_or_else(|| panic!("{posted:?}"));
+        let statuses: Vec<u64> = results.iter().filter_map(|one| one["status"].as_u64()).collect();
+        assert_eq!(statuses, expected, "{results:?}");
+        assert!(results[2]["problem"]["detail"].as_str().is_some_and(|why| why.contains("unknown field `x`")));
+    }
+    let page = home.by("alice", "GET", "/v1/threads/t/messages", None).await.body;
+    assert_eq!(ids(&page, "messages"), ["a", "b"]);
+    let reused = send(r#"{ "messages": [{ "body": "another", "thread": "t" }, {}] }"#.to_owned(), "k").await;
+    assert_eq!(reused.status, 200, "what was refused then is not remembered: {reused:?}");
+    let reused = send(r#"{ "messages": [{}, { "body": "another", "thread": "t" }] }"#.to_owned(), "k").await;
+    assert_eq!((reused.status.as_u16(), &reused.body["type"]), (409, &json!("/problems/key-reused")), "{reused:?}");
+    for (body, status) in [(r#"{ "messages": 1 }"#, 422), (r#"{ "messages": [{ "body": }] }"#, 400), ("[]", 422)] {
+        assert_eq!(send(body.to_owned(), "other").await.status, status, "{body}");
+    }
+}
+
+#[tokio::test]
 async fn each_message_may_name_its_author_where_the_request_names_none() {
     let home = Home::new();
     let body = json!({ "messages": [
