@@ -64,7 +64,7 @@ pub(crate) async fn post(
     thread: Option<String>,
     mut sent: MessageBody,
 ) -> Result<(CommandResult, Message), Problem> {
-    let context = context.acting_for(sent.author.take())?;
+    let context = state.acting_for(context, sent.author.take())?;
     let result = state.act(context.clone(), UserCommand::Post(new_message(sent, thread)?)).await?;
     Ok((result, message_after(state, &context, &result)?))
 }
@@ -114,7 +114,7 @@ pub(crate) async fn edit_message(
     headers: &HeaderMap,
     sent: EditBody,
 ) -> Result<Message, Problem> {
-    let context = expecting(state, context.acting_for(sent.author)?, headers, (thread, id))?;
+    let context = expecting(state, state.acting_for(context, sent.author)?, headers, (thread, id))?;
     let content = commands::message_content(sent.body, None)?;
     let result = state.act(context.clone(), UserCommand::Edit(message_ref(thread, id)?, content)).await?;
     message_after(state, &context, &result)

@@ -140,7 +140,7 @@ pub(crate) async fn report(
     if !server::input::fits(&sent.reason, 500) {
         return Err(Problem::over_limit("a reason has at most 500 characters"));
     }
-    let context = context.acting_for(sent.author)?;
+    let context = state.acting_for(context, sent.author)?;
     state.act(context, UserCommand::Report(parse_name(&sent.message, "message")?, sent.reason)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

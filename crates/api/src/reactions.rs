@@ -70,7 +70,7 @@ async fn react(
     bytes: &Bytes,
 ) -> Result<Json<Message>, Problem> {
     let sent: ReactionBody = json(headers, bytes)?;
-    let context = context.acting_for(sent.id)?;
+    let context = state.acting_for(context, sent.id)?;
     if sent.reaction.is_empty() || !fits(&sent.reaction, REACTION_CHARS_MAX) {
         return Err(Problem::over_limit(format!("a reaction has 1 to {REACTION_CHARS_MAX} characters")));
     }
@@ -86,7 +86,7 @@ async fn unreact(
     id: &str,
     identity: String,
 ) -> Result<StatusCode, Problem> {
-    let context = context.acting_for(Some(identity))?;
+    let context = state.acting_for(context, Some(identity))?;
     state.act(context, UserCommand::Unreact(message_ref(thread, id)?)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

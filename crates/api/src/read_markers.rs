@@ -33,7 +33,7 @@ pub(crate) async fn mark(
     RequestBody(body): RequestBody,
 ) -> Result<StatusCode, Problem> {
     let sent: ReadBody = json(&headers, &body)?;
-    let context = context.acting_for(sent.author)?;
+    let context = state.acting_for(context, sent.author)?;
     let command = UserCommand::MarkRead(parse_name(&thread, "thread")?, parse_name(&sent.message, "message")?);
     state.act(context, command).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -143,7 +143,7 @@ pub(crate) async fn open(
     sent: ThreadBody,
 ) -> Result<(bool, Thread), Problem> {
     let ThreadBody { id, title, name, slug, metadata, participants, private, direct, author, pins, .. } = sent;
-    let context = context.acting_for(author)?;
+    let context = state.acting_for(context, author)?;
     let mut fields = Map::new();
     for (name, value) in [("title", title.or(name)), ("slug", slug)] {
         if let Some(value) = value {
@@ -214,7 +214,7 @@ pub(crate) async fn change(
     sent: ThreadBody,
 ) -> Result<Thread, Problem> {
     let ThreadBody { id, slug, title, name, metadata, participants, pins, private, author, .. } = sent;
-    let context = expecting(state, context.acting_for(author)?, headers, thread)?;
+    let context = expecting(state, state.acting_for(context, author)?, headers, thread)?;
     refuse_renaming(state, &context, thread, id.as_deref(), slug.as_deref())?;
     let mut fields = Vec::new();
     if let Some(title) = title.or(name) {

@@ -34,6 +34,16 @@ impl ServerState {
         self.ask(act).await
     }
 
+    /// The same request, acting for the user that its body names, who is limited like one whom a header names.
+    pub fn acting_for(&self, context: RequestContext, author: Option<String>) -> Result<RequestContext, Problem> {
+        let is_named_here = context.caller.user.is_none() && author.is_some();
+        let context = context.acting_for(author)?;
+        if is_named_here {
+            self.rate_limiters.count_named_user(&context)?;
+        }
+        Ok(context)
+    }
+
     /// Runs a command of administration.
     pub async fn administer(&self, context: &RequestContext, what: AdminCommand) -> Result<AdminResult, Problem> {
         self.order(context, what, [0; 16]).await

@@ -89,6 +89,14 @@ impl RateLimiters {
         self.count(&self.vouched, &user_hash(key, user), "this user")
     }
 
+    /// Counts a request that was let in for its key, and names its user only in its body.
+    pub fn count_named_user(&self, context: &RequestContext) -> Result<(), Problem> {
+        match (context.caller.kind, &context.caller.user) {
+            (CallerKind::Key(_), Some(user)) => self.count_vouched_user(&context.account, user),
+            _ => Ok(()),
+        }
+    }
+
     /// Counts one more thing that a request which was let in asks for.
     pub fn count_again(&self, context: &RequestContext) -> Result<(), Problem> {
         let user = context.caller.user.as_deref().unwrap_or_default();

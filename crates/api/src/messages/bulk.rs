@@ -102,7 +102,7 @@ async fn post_part(
     let context = context.part(number as u64);
     let context = match number {
         // The request itself was counted as one.
-        0 => context.acting_for(sent.author.take())?,
+        0 => state.acting_for(context, sent.author.take())?,
         _ => {
             let context = context.acting_for(sent.author.take())?;
             // What was done before costs nothing.

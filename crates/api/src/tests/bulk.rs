@@ -151,3 +151,34 @@ async fn many_messages_at_once_are_repeated_safely_and_counted_one_by_one() {
     let refused = posted["results"].as_array().expect("results").iter().filter(|one| one["status"] == 429).count();
     assert!(refused > 150, "{refused} of 200 were refused");
 }
+
+#[tokio::test]
+async fn an_author_in_the_body_is_limited_like_a_user_in_the_header() {
+    // Two at once.
+    let limits = server::Limits { backend_user_per_second: 1, ..server::Limits::default() };
+    let home = Home::with(server::ServerOptions { limits, ..server::ServerOptions::default() });
+    let key = [("x-api-key", home.backend.as_str())];
+    let by = |author: &str| json!({ "thread": "t", "body": "x", "author": author });
+    let mut statuses = Vec::new();
+    for _ in 0..40 {
+        statuses.push(home.send("POST", "/v1/messages", &key, Some(&by("alice"))).await.status.as_u16());
+    }
+    assert!(statuses[..2].iter().all(|status| *status == 201), "{statuses:?}");
+    assert!(statuses.contains(&429), "{statuses:?}");
+    assert_eq!(home.send("POST", "/v1/messages", &key, Some(&by("bob"))).await.status, 201, "others are not");
+    // Of many messages each counts for its author, the first one, too.
+    let messages: Vec<Value> = (0..60).map(|number| by(if number % 2 == 0 { "carol" } else { "dave" })).collect();
+    let posted = home.send("POST", "/v1/bulk/messages", &key, Some(&json!({ "messages": messages }))).await;
+    let results = posted.body["results"].as_array().expect("results");
+    for (first, author) in [(0, "carol"), (1, "dave")] {
+        let own: Vec<&Value> = results.iter().skip(first).step_by(2).map(|one| &one["status"]).collect();
+        assert!(own[..2].iter().all(|status| **status == 201) && own.iter().any(|s| **s == 429), "{author}: {own:?}");
+    }
+    let one = json!({ "messages": [by("erin")] });
+    let mut refused = 0;
+    for _ in 0..40 {
+        let posted = home.send("POST", "/v1/bulk/messages", &key, Some(&one)).await;
+        refused += usize::from(posted.body["results"][0]["status"] == 429);
+    }
+    assert!(refused > 0, "a message that comes alone counts, too");
+}
