@@ -1,7 +1,10 @@
-//! Messages as a viewer reads them: one by its name, its versions and replies, mentions, and [`page`]s of a thread.
+//! Messages as a viewer reads them: one by its name, its versions and replies, mentions, [`page`]s of a thread, and the
+//! [`latest`] of all threads.
 
+mod latest;
 mod page;
 
+pub use latest::LatestMessages;
 pub use page::{MessageFormat, MessageRange, PageEnd, RenderedMessage, RenderedPage};
 
 use crate::cache::RenderCache;

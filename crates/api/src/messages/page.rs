@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::{CONTENT_TYPE, ETAG};
 use model::Stamp;
 use queries::QueryError;
-use queries::messages::{MessageFormat, MessageReader, PageEnd, RenderedMessage, RenderedPage};
+use queries::messages::{LatestMessages, MessageFormat, MessageReader, PageEnd, RenderedMessage, RenderedPage};
 use queries::paging::{format_cursor, page_limit, parse_cursor};
 use queries::shapes::Message;
 use serde::Serialize;
@@ -125,12 +125,18 @@ pub(super) fn page_of_thread(
 pub(super) fn latest(state: &SharedState, context: &RequestContext, query: MessageQuery) -> Result<JsonPage, Problem> {
     let most = page_limit(query.limit, PAGE_MAX)?;
     let range = query.range();
-    if range.before.is_some() || range.after.is_some() || range.around.is_some() || range.cursor.is_some() {
-        return Err(Problem::bad_request("before, after, around and cursor need a thread"));
-    }
+    let cursor = range.cursor.as_deref().filter(|text| !text.is_empty()).map(PageEnd::parse).transpose()?;
+    let before = match (cursor, range.before.or(range.after).or(range.around)) {
+        (None, None) => Stamp::LAST,
+        (Some(PageEnd::Before(before)), None) => before,
+        (Some(PageEnd::After(_)), None) => {
+            return Err(Problem::bad_request("the cursor is one of a thread: name the thread"));
+        }
+        (_, Some(_)) => return Err(Problem::bad_request("before, after and around need a thread")),
+    };
     with_message_reader(state, context, |reader| {
-        let messages = reader.latest(most, range.include_deleted, &JsonFormat)?;
-        Ok(JsonPage::new(None, &messages, [None, None]))
+        let LatestMessages { messages, next } = reader.latest(before, most, range.include_deleted, &JsonFormat)?;
+        Ok(JsonPage::new(None, &messages, [next, None]))
     })
 }
 

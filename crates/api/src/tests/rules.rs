@@ -195,6 +195,76 @@ async fn every_list_is_paged_by_limit_cursor_and_next() {
 }
 
 #[tokio::test]
+async fn the_latest_of_all_threads_are_in_order_and_none_is_passed_over() {
+    let home = Home::new();
+    home.by("bob", "POST", "/v1/threads", Some(json!({ "id": "dm", "private": true }))).await;
+    let mut expected = Vec::new();
+    for number in 0..60 {
+        // One thread is busy, others are quiet for long, one is not seen.
+        let thread = match number {
+            0 | 59 => "old".to_owned(),
+            number if number % 7 == 3 => "dm".to_owned(),
+            number if number % 5 == 0 => format!("t{number}"),
+            _ => "busy".to_owned(),
+        };
+        let sent = json!({ "id": format!("m{number}"), "thread": thread, "body": number });
+        let posted = home.by(if thread == "dm" { "bob" } else { "alice" }, "POST", "/v1/messages", Some(sent)).await;
+        assert_eq!(posted.status, 201);
+        if number % 4 == 1 {
+            home.by("alice", "DELETE", &format!("/v1/messages/m{number}"), None).await;
+        }
+        if thread != "dm" && number % 4 != 1 {
+            expected.push(format!("m{number}"));
+        }
+    }
+    for limit in [1, 2, 7, 40] {
+        let (mut found, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = home.by("alice", "GET", &format!("/v1/messages?limit={limit}{cursor}"), None).await.body;
+            // Each page has its newest last.
+            found.splice(0..0, ids(&page, "messages"));
+            match page["next"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => break,
+            }
+        }
+        assert_eq!(found, expected, "{limit}");
+    }
+    for wrong in ["cursor=after-1-00000000000000000000000000000000", "before=m1", "cursor=x"] {
+        assert_eq!(home.by("alice", "GET", &format!("/v1/messages?{wrong}"), None).await.status, 400, "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_looks_at_so_many_deleted_messages_and_goes_on_from_there() {
+    let deleted = 1100;
+    let home = with_messages(500).await;
+    for first in [500, 1000] {
+        let numbers = first..(first + 500).min(deleted + 2);
+        let messages: Vec<Value> =
+            numbers.map(|number| json!({ "id": format!("m{number}"), "thread": "t", "body": number })).collect();
+        home.by("alice", "POST", "/v1/bulk/messages", Some(json!({ "messages": messages }))).await;
+    }
+    let paths: Vec<String> = (1..=deleted).map(|number| format!("/v1/messages/m{number}")).collect();
+    let gone = futures_util::future::join_all(paths.iter().map(|path| home.by("alice", "DELETE", path, None))).await;
+    assert!(gone.iter().all(|gone| gone.status == 204));
+    let page =
+        async |query: String| home.by("alice", "GET", &format!("/v1/threads/t/messages?{query}"), None).await.body;
+    let first = page("limit=2".to_owned()).await;
+    assert_eq!(ids(&first, "messages"), ["m1101"]);
+    let next = first["next"].as_str().expect("more");
+    // One that is shown and 1,001 that are not: the others are left.
+    let left = page(format!("limit=500&include_deleted=true&cursor={next}")).await;
+    assert_eq!(ids(&left, "messages").len(), deleted + 2 - 1002);
+    let second = page(format!("limit=2&cursor={next}")).await;
+    assert_eq!((ids(&second, "messages"), &second["next"]), (vec!["m0".to_owned()], &Value::Null));
+    let back = page("limit=1&after=m0".to_owned()).await;
+    assert!(ids(&back, "messages").is_empty() && back["next"].is_string(), "{back}");
+    let back = page(format!("limit=1&cursor={}", back["next"].as_str().expect("more"))).await;
+    assert_eq!((ids(&back, "messages"), &back["next"]), (vec!["m1101".to_owned()], &Value::Null));
+}
+
+#[tokio::test]
 async fn what_would_wait_too_long_is_refused_at_once() {
     let home = with_messages(1).await;
     home.be_late(std::time::Duration::from_secs(2));

@@ -7,11 +7,12 @@ use crate::names::parse_name;
 use crate::paging::{format_cursor, page_limit, parse_cursor};
 use crate::renderer::claimed;
 use crate::shapes::Message;
-use crate::visibility::{ThreadAccess, find_thread, thread_access};
+use crate::visibility::find_thread;
 use engine::reads::Reads as _;
-use model::{AuthorNo, Kind, Nanos, Seq, Stamp};
+use model::{AuthorNo, Kind, Seq, Stamp};
 use node::commands;
 use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use store::tables::TableReads;
 use store::views::messages::{self, ShownContent};
@@ -19,13 +20,8 @@ use store::views::timeline::UnreadLine;
 
 /// Messages on one page.
 const PAGE_MAX: usize = 500;
-/// Messages that one request looks at while it leaves out the deleted.
-const LOOKED_AT_MAX: usize = 5000;
-
-/// Messages of one thread that are read at a time for the latest of all.
-const FEW: usize = 16;
-/// Threads whose messages one request looks at for the latest of all.
-const THREADS_LOOKED_AT_MAX: usize = 200;
+/// Messages that one request looks at while it leaves out the deleted: a full page, the one after it, and as many again.
+const LOOKED_AT_MAX: usize = 2 * (PAGE_MAX + 1);
 
 /// What messages are rendered to for a page: JSON for programs, HTML for browsers.
 pub trait MessageFormat {
@@ -57,7 +53,7 @@ pub enum PageEnd {
 }
 
 impl PageEnd {
-    fn parse(text: &str) -> Result<PageEnd, QueryError> {
+    pub fn parse(text: &str) -> Result<PageEnd, QueryError> {
         let bad = || QueryError::malformed("the cursor is not one that a list of messages gave out");
         let (direction, stamp) = text.split_once('-').ok_or_else(bad)?;
         let stamp = parse_cursor(Some(stamp))?.ok_or_else(bad)?;
@@ -115,7 +111,7 @@ impl<V: TableReads> MessageReader<'_, V> {
         let thread = self.renderer().name(seq)?;
         let blocked = self.blocked_authors()?;
         let with_deleted = range.include_deleted;
-        let timeline = ThreadTimeline { reader: self, seq, thread: &thread, with_deleted, blocked, format };
+        let timeline = ThreadTimeline { reader: self, seq, thread: &thread, with_deleted, blocked: &blocked, format };
         let cursor = range.cursor.as_deref().filter(|text| !text.is_empty()).map(PageEnd::parse).transpose()?;
         let (messages, next, previous) = match (before, after, around, cursor) {
             (None, None, None, None) => {
@@ -143,46 +139,7 @@ impl<V: TableReads> MessageReader<'_, V> {
         Ok(RenderedPage { thread, thread_seq: seq, messages, next, previous })
     }
 
-    /// The latest messages of all threads that the viewer sees, the newest last.
-    pub fn latest<F: MessageFormat>(
-        &self,
-        most: usize,
-        with_deleted: bool,
-        format: &F,
-    ) -> Result<Vec<RenderedMessage>, QueryError> {
-        let mut found: Vec<RenderedMessage> = Vec::new();
-        let from = (Nanos(u64::MAX), Seq(u64::MAX));
-        for (updated, seq) in self.db.recent_threads(self.viewer.no, from, THREADS_LOOKED_AT_MAX)? {
-            // Nothing in a thread is later than what last happened in it.
-            if found.len() >= most && found.first().is_some_and(|oldest| updated < oldest.stamp.at) {
-                break;
-            }
-            if thread_access(self.db, self.viewer, seq)? != ThreadAccess::Visible {
-                continue;
-            }
-            let thread = self.renderer().name(seq)?;
-            let blocked = self.blocked_authors()?;
-            let timeline = ThreadTimeline { reader: self, seq, thread: &thread, with_deleted, blocked, format };
-            let mut to = Stamp::LAST;
-            loop {
-                // A few at a time: most threads have none that is late enough.
-                let (few, older) = timeline.before(to, FEW.min(most))?;
-                let oldest = few.first().map(|message| message.stamp);
-                found.extend(few);
-                found.sort_by_key(|message| message.stamp);
-                found.drain(..found.len().saturating_sub(most));
-                let is_full = found.len() >= most;
-                let (Some(PageEnd::Before(next)), Some(oldest)) = (older, oldest) else { break };
-                if is_full && found.first().is_some_and(|first| oldest < first.stamp) {
-                    break;
-                }
-                to = next;
-            }
-        }
-        Ok(found)
-    }
-
-    fn blocked_authors(&self) -> Result<Vec<AuthorNo>, QueryError> {
+    pub(super) fn blocked_authors(&self) -> Result<Vec<AuthorNo>, QueryError> {
         let mut blocked = Vec::new();
         for identity in &self.viewer.blocked {
             blocked.extend(self.db.author_no(identity)?);
@@ -200,74 +157,74 @@ impl<V: TableReads> MessageReader<'_, V> {
     }
 }
 
+/// A page that is filled message by message. The one after its last is looked for as well, so that it is known whether there
+/// is more; of those that are left out, one request looks at no more than [`LOOKED_AT_MAX`] with the others.
+struct PageBuilder {
+    found: Vec<RenderedMessage>,
+    most: usize,
+    looked_at: usize,
+    /// The last place that was looked at, in whose direction the list goes on.
+    looked_at_to: Stamp,
+    has_more: bool,
+}
+
+impl PageBuilder {
+    fn new(most: usize, begin: Stamp) -> PageBuilder {
+        PageBuilder { found: Vec::new(), most, looked_at: 0, looked_at_to: begin, has_more: false }
+    }
+
+    /// Takes the message at the next place, if it is wanted; says whether to go on.
+    fn take(
+        &mut self,
+        stamp: Stamp,
+        message: impl FnOnce() -> Result<Option<RenderedMessage>, QueryError>,
+    ) -> Result<ControlFlow<()>, QueryError> {
+        self.has_more = self.looked_at == LOOKED_AT_MAX;
+        if self.has_more {
+            return Ok(ControlFlow::Break(()));
+        }
+        self.looked_at += 1;
+        if let Some(message) = message()? {
+            self.has_more = self.found.len() == self.most;
+            if self.has_more {
+                return Ok(ControlFlow::Break(()));
+            }
+            self.found.push(message);
+        }
+        self.looked_at_to = stamp;
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
 /// The messages of a thread that the viewer sees.
-struct ThreadTimeline<'a, V, F> {
-    reader: &'a MessageReader<'a, V>,
-    seq: Seq,
-    thread: &'a str,
-    with_deleted: bool,
+pub(super) struct ThreadTimeline<'a, V, F> {
+    pub(super) reader: &'a MessageReader<'a, V>,
+    pub(super) seq: Seq,
+    pub(super) thread: &'a str,
+    pub(super) with_deleted: bool,
     /// Authors whom the viewer blocks.
-    blocked: Vec<AuthorNo>,
-    format: &'a F,
+    pub(super) blocked: &'a [AuthorNo],
+    pub(super) format: &'a F,
 }
 
 impl<V: TableReads, F: MessageFormat> ThreadTimeline<'_, V, F> {
     /// The latest messages before a place, and where older ones are found, if there are any.
     fn before(&self, end: Stamp, most: usize) -> Result<(Vec<RenderedMessage>, Option<PageEnd>), QueryError> {
-        let mut to = end;
-        let mut found: Vec<RenderedMessage> = Vec::new();
-        let (mut looked_at, mut has_more) = (0, true);
-        // One more than is wanted tells whether there are more.
-        while found.len() <= most && looked_at < LOOKED_AT_MAX {
-            let wanted = most + 1 - found.len();
-            let chunk =
-                self.reader.db.lines_before(self.seq, to, wanted, |line| Ok((line.stamp(), self.message(&line)?)));
-            let chunk = chunk.map_err(|error: QueryError| error)?;
-            has_more = chunk.len() == wanted;
-            to = chunk.first().map_or(to, |(first, _)| *first);
-            looked_at += chunk.len();
-            found.splice(0..0, chunk.into_iter().filter_map(|(_, message)| message));
-            if !has_more {
-                break;
-            }
-        }
-        if found.len() > most {
-            found.drain(..found.len() - most);
-            // Where nothing was wanted, it goes on where it began.
-            to = found.first().map_or(end, |first| first.stamp);
-            has_more = true;
-        }
-        Ok((found, has_more.then_some(PageEnd::Before(to))))
+        let mut page = PageBuilder::new(most, end);
+        self.reader.db.walk_back(self.seq, end, |line| page.take(line.stamp(), || self.message(&line)))?;
+        page.found.reverse();
+        Ok((page.found, page.has_more.then_some(PageEnd::Before(page.looked_at_to))))
     }
 
     /// The first messages after a place, and where newer ones are found, if there are any.
     fn after(&self, begin: Stamp, most: usize) -> Result<(Vec<RenderedMessage>, Option<PageEnd>), QueryError> {
-        let mut from = begin;
-        let mut found: Vec<RenderedMessage> = Vec::new();
-        let (mut looked_at, mut has_more) = (0, true);
-        while found.len() <= most && looked_at < LOOKED_AT_MAX {
-            let wanted = most + 1 - found.len();
-            let chunk =
-                self.reader.db.lines_after(self.seq, from, wanted, |line| Ok((line.stamp(), self.message(&line)?)));
-            let chunk = chunk.map_err(|error: QueryError| error)?;
-            has_more = chunk.len() == wanted;
-            from = chunk.last().map_or(from, |(last, _)| *last);
-            looked_at += chunk.len();
-            found.extend(chunk.into_iter().filter_map(|(_, message)| message));
-            if !has_more {
-                break;
-            }
-        }
-        if found.len() > most {
-            found.truncate(most);
-            from = found.last().map_or(begin, |last| last.stamp);
-            has_more = true;
-        }
-        Ok((found, has_more.then_some(PageEnd::After(from))))
+        let mut page = PageBuilder::new(most, begin);
+        self.reader.db.walk_on(self.seq, begin, |line| page.take(line.stamp(), || self.message(&line)))?;
+        Ok((page.found, page.has_more.then_some(PageEnd::After(page.looked_at_to))))
     }
 
     /// A message of a page, rendered now or before; none if it is not wanted.
-    fn message(&self, unread: &UnreadLine<'_, V>) -> Result<Option<RenderedMessage>, QueryError> {
+    pub(super) fn message(&self, unread: &UnreadLine<'_, V>) -> Result<Option<RenderedMessage>, QueryError> {
         let (stamp, cache) = (unread.stamp(), self.reader.cache);
         if self.blocked.is_empty()
             && let Some(seq) = unread.likely_seq()

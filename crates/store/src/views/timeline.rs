@@ -19,6 +19,7 @@ use engine::reads::{Reads, StoreError, StoreResult};
 use model::content::ChunkBinding;
 use model::{AuthorNo, Kind, Seq, SpaceId, SpaceNo, Stamp};
 use row::TextCopyForm;
+use std::ops::{Bound, ControlFlow};
 
 /// So many rows of a thread in one batch fill their pages.
 const PACKED_ROWS: usize = 16;
@@ -139,6 +140,18 @@ impl<'a, V: TableReads> TimelineLine<'a, V> {
     }
 }
 
+/// Fills a page with what a function makes of each message, until there are so many.
+fn fill<V, T, E>(
+    page: &mut Vec<T>,
+    most: usize,
+    mut read: impl FnMut(UnreadLine<'_, V>) -> Result<T, E>,
+) -> impl FnMut(UnreadLine<'_, V>) -> Result<ControlFlow<()>, E> {
+    move |line| {
+        page.push(read(line)?);
+        Ok(if page.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+    }
+}
+
 impl<V: TableReads> Db<V> {
     /// A page of a thread: the messages before a stamp, ascending, newest last.
     pub fn timeline(&self, thread: Seq, before: Stamp, most: usize) -> StoreResult<Vec<MessageView>> {
@@ -156,14 +169,11 @@ impl<V: TableReads> Db<V> {
         thread: Seq,
         before: Stamp,
         most: usize,
-        mut read: impl FnMut(UnreadLine<'_, V>) -> Result<T, E>,
+        read: impl FnMut(UnreadLine<'_, V>) -> Result<T, E>,
     ) -> Result<Vec<T>, E> {
-        let Some(place) = self.place_of(thread)? else { return Ok(Vec::new()) };
-        let range = EventStamp::new(thread, Stamp::FIRST)..EventStamp::new(thread, before);
         let mut page = Vec::with_capacity(most.min(1024));
-        for row in self.tables.timeline().range(range)?.rev().take(most) {
-            let row = row?;
-            page.push(read(UnreadLine { db: self, place: &place, row: &row })?);
+        if most > 0 {
+            self.walk_back(thread, before, fill(&mut page, most, read))?;
         }
         page.reverse();
         Ok(page)
@@ -175,17 +185,52 @@ impl<V: TableReads> Db<V> {
         thread: Seq,
         after: Stamp,
         most: usize,
-        mut read: impl FnMut(UnreadLine<'_, V>) -> Result<T, E>,
+        read: impl FnMut(UnreadLine<'_, V>) -> Result<T, E>,
     ) -> Result<Vec<T>, E> {
-        let Some(place) = self.place_of(thread)? else { return Ok(Vec::new()) };
-        let from = std::ops::Bound::Excluded(EventStamp::new(thread, after));
-        let to = std::ops::Bound::Included(EventStamp::new(thread, Stamp::LAST));
         let mut page = Vec::with_capacity(most.min(1024));
-        for row in self.tables.timeline().range((from, to))?.take(most) {
-            let row = row?;
-            page.push(read(UnreadLine { db: self, place: &place, row: &row })?);
+        if most > 0 {
+            self.walk_on(thread, after, fill(&mut page, most, read))?;
         }
         Ok(page)
+    }
+
+    /// Shows a function the messages before a stamp, the newest first, until it has enough.
+    pub fn walk_back<E: From<StoreError>>(
+        &self,
+        thread: Seq,
+        before: Stamp,
+        read: impl FnMut(UnreadLine<'_, V>) -> Result<ControlFlow<()>, E>,
+    ) -> Result<(), E> {
+        let range = EventStamp::new(thread, Stamp::FIRST)..EventStamp::new(thread, before);
+        self.walk(thread, self.tables.timeline().range(range)?.rev(), read)
+    }
+
+    /// Shows a function the messages after a stamp, the oldest first, until it has enough.
+    pub fn walk_on<E: From<StoreError>>(
+        &self,
+        thread: Seq,
+        after: Stamp,
+        read: impl FnMut(UnreadLine<'_, V>) -> Result<ControlFlow<()>, E>,
+    ) -> Result<(), E> {
+        let from = Bound::Excluded(EventStamp::new(thread, after));
+        let to = Bound::Included(EventStamp::new(thread, Stamp::LAST));
+        self.walk(thread, self.tables.timeline().range((from, to))?, read)
+    }
+
+    fn walk<'r, E: From<StoreError>>(
+        &self,
+        thread: Seq,
+        rows: impl Iterator<Item = StoreResult<Row<'r, EventStamp, Bytes>>>,
+        mut read: impl FnMut(UnreadLine<'_, V>) -> Result<ControlFlow<()>, E>,
+    ) -> Result<(), E> {
+        let Some(place) = self.place_of(thread)? else { return Ok(()) };
+        for row in rows {
+            let row = row?;
+            if read(UnreadLine { db: self, place: &place, row: &row })?.is_break() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// The oldest of the latest so many messages of a thread; the very first stamp if there are no more.
