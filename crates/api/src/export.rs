@@ -59,10 +59,12 @@ fn page(state: &ServerState, space: &SpaceId, user: &str, query: &PageQuery) -> 
     let unknown = || Problem::not_found("there is no such user");
     let known = db.user(space, user)?.ok_or_else(unknown)?;
     let identity: Identity = known.identity;
-    let found = match (db.space_no(space)?, db.author_no(&identity)?) {
-        (Some(no), Some(author)) => db.by_author(no, author, after, most)?,
+    let mut found = match (db.space_no(space)?, db.author_no(&identity)?) {
+        (Some(no), Some(author)) => db.by_author(no, author, after, most + 1)?,
         _ => Vec::new(),
     };
+    let has_more = found.len() > most;
+    found.truncate(most);
     let mut events = Vec::new();
     for (stamp, seq) in &found {
         let Some(meta) = db.event(*seq)?.and_then(|row| row.meta) else { continue };
@@ -77,7 +79,7 @@ fn page(state: &ServerState, space: &SpaceId, user: &str, query: &PageQuery) -> 
         let kind = meta.kind.to_string();
         events.push(Written { id: stamp.id.to_string(), kind, created_at: Rfc3339(stamp.at), about, content, state });
     }
-    let next = found.last().filter(|_| found.len() == most).map(|(stamp, _)| format_cursor(*stamp));
+    let next = found.last().filter(|_| has_more).map(|(stamp, _)| format_cursor(*stamp));
     Ok(Export { user: known.id, identity: identity.to_string(), since: Rfc3339(known.since), events, next })
 }
 

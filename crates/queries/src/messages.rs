@@ -20,8 +20,8 @@ use std::sync::Arc;
 use store::Db;
 use store::tables::TableReads;
 
-/// How often one request looks for further replies, if the viewer sees none of those that were found.
-const REPLY_LOOKS_MAX: usize = 10;
+/// How often one request looks for further replies or mentions, if the viewer sees too few of those that were found.
+const LOOKS_MAX: usize = 10;
 
 /// How somebody is shown beside what they write.
 #[derive(Clone, Debug, Default)]
@@ -127,46 +127,69 @@ impl<V: TableReads> MessageReader<'_, V> {
     /// is not told either: the place to go on from is that of the last message which they see.
     pub fn replies(&self, seq: Seq, after: Stamp, most: usize) -> Result<(Vec<Message>, Option<Stamp>), QueryError> {
         let (renderer, target) = (self.renderer(), self.db.id_of(seq)?);
-        let mut seen: Vec<(Stamp, Message)> = Vec::new();
-        let mut from = after;
-        for _ in 0..REPLY_LOOKS_MAX {
-            let found = self.db.answers(self.viewer.no, &target, from, most + 1)?;
-            let is_last = found.len() <= most;
-            for (stamp, answer) in found {
-                from = stamp;
-                let Some(view) = self.db.message_by_seq(answer)? else { continue };
-                if self.viewer.blocks(&view.author) {
-                    continue;
-                }
-                let message = renderer.message_at(answer)?;
-                // An answer may stand in a thread that the viewer does not see.
-                if self.find(Some(&message.thread), &view.stamp.id.to_string()).is_ok() {
-                    seen.push((stamp, message));
-                }
-            }
-            if is_last || seen.len() > most {
-                break;
-            }
-        }
-        let has_more = seen.len() > most;
-        seen.truncate(most);
-        let next = seen.last().filter(|_| has_more).map(|(stamp, _)| *stamp);
-        Ok((seen.into_iter().map(|(_, message)| message).collect(), next))
+        let look = |from, most| Ok(self.db.answers(self.viewer.no, &target, from, most)?);
+        let (seen, _) = look_for(after, most, look, |answer| {
+            let Some(view) = self.db.message_by_seq(answer)?.filter(|view| !self.viewer.blocks(&view.author)) else {
+                return Ok(None);
+            };
+            let message = renderer.message_at(answer)?;
+            // An answer may stand in a thread that the viewer does not see.
+            let is_seen = self.find(Some(&message.thread), &view.stamp.id.to_string()).is_ok();
+            Ok(is_seen.then_some(message))
+        })?;
+        Ok(first_of(seen, most))
     }
 
     /// The messages that mention the viewer before a stamp, the latest first, and where to go on.
     pub fn mentions(&self, before: Stamp, most: usize) -> Result<(Vec<Message>, Option<Stamp>), QueryError> {
         let Some(identity) = self.viewer.identity() else { return Ok((Vec::new(), None)) };
-        let found = self.db.mentions(self.viewer.no, &public_space(identity), before, most)?;
-        let next = found.last().filter(|_| found.len() == most).map(|(stamp, _)| *stamp);
-        let mut messages = Vec::new();
-        for (stamp, seq) in found {
-            let Some(message) = self.db.message_by_seq(seq)? else { continue };
+        let mentioned = public_space(identity);
+        let look = |from, most| Ok(self.db.mentions(self.viewer.no, &mentioned, from, most)?);
+        let (seen, looked_at_to) = look_for(before, most, look, |seq| {
+            let Some(message) = self.db.message_by_seq(seq)? else { return Ok(None) };
             // A mention may stand in a thread that the viewer does not see.
-            if is_heard(self.db, self.viewer, &message.author)? && self.find(None, &stamp.id.to_string()).is_ok() {
-                messages.push(self.renderer().message_at(seq)?);
+            let is_seen = is_heard(self.db, self.viewer, &message.author)?
+                && self.find(None, &message.stamp.id.to_string()).is_ok();
+            if is_seen { self.renderer().message_at(seq).map(Some) } else { Ok(None) }
+        })?;
+        let (messages, next) = first_of(seen, most);
+        // Of what the viewer does not see only the time is told.
+        let unseen = looked_at_to.map(|stamp| Stamp { at: stamp.at.plus(1), id: EventId::ZERO });
+        Ok((messages, next.or(unseen)))
+    }
+}
+
+/// Looks for one more message than is wanted, in bounds. Answers with those that are seen, and how far it looked, if it gave
+/// up before the end.
+#[expect(clippy::type_complexity, reason = "rows of a list, and where it was left")]
+fn look_for(
+    begin: Stamp,
+    most: usize,
+    look: impl Fn(Stamp, usize) -> Result<Vec<(Stamp, Seq)>, QueryError>,
+    see: impl Fn(Seq) -> Result<Option<Message>, QueryError>,
+) -> Result<(Vec<(Stamp, Message)>, Option<Stamp>), QueryError> {
+    let (mut seen, mut from) = (Vec::new(), begin);
+    for _ in 0..LOOKS_MAX {
+        let found = look(from, most + 1)?;
+        let is_last = found.len() <= most;
+        for (stamp, seq) in found {
+            from = stamp;
+            seen.extend(see(seq)?.map(|message| (stamp, message)));
+            if seen.len() > most {
+                return Ok((seen, None));
             }
         }
-        Ok((messages, next))
+        if is_last {
+            return Ok((seen, None));
+        }
     }
+    Ok((seen, Some(from)))
+}
+
+/// As many as are wanted, and where to go on if there are more.
+fn first_of(mut seen: Vec<(Stamp, Message)>, most: usize) -> (Vec<Message>, Option<Stamp>) {
+    let has_more = seen.len() > most;
+    seen.truncate(most);
+    let next = seen.last().filter(|_| has_more).map(|(stamp, _)| *stamp);
+    (seen.into_iter().map(|(_, message)| message).collect(), next)
 }

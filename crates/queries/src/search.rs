@@ -79,12 +79,14 @@ impl<V: TableReads> SearchReader<'_, V> {
             let chunk = CHUNK.min(REACH_MAX.saturating_sub(skip)).max(1);
             let hits = self.index.search(self.viewer.no, &asked, chunk, skip)?;
             for hit in &hits {
-                skip += 1;
-                found.messages.extend(self.message_if_visible(hit.seq, &mut visible_threads)?);
-                if found.messages.len() == most || skip >= looked_at_to {
-                    found.next = (skip < REACH_MAX).then(|| skip.to_string());
+                let message = self.message_if_visible(hit.seq, &mut visible_threads)?;
+                // The one after the last tells that there is more.
+                if message.is_some() && found.messages.len() == most || skip == looked_at_to {
+                    found.next = Some(skip.to_string());
                     return Ok(found);
                 }
+                found.messages.extend(message);
+                skip += 1;
             }
             if hits.len() < chunk || skip >= REACH_MAX {
                 return Ok(found);

@@ -98,20 +98,20 @@ impl<V: TableReads> ThreadReader<'_, V> {
         let mut looked_at = 0;
         loop {
             let chunk = match filter.order {
-                ThreadOrder::Updated => self.db.recent_threads(self.viewer.no, cursor, most)?,
-                ThreadOrder::Created => self.db.latest_threads(self.viewer.no, cursor, most)?,
+                ThreadOrder::Updated => self.db.recent_threads(self.viewer.no, cursor, most + 1)?,
+                ThreadOrder::Created => self.db.latest_threads(self.viewer.no, cursor, most + 1)?,
             };
-            let is_last = chunk.len() < most;
-            for (at, seq) in chunk {
-                cursor = (at, seq);
-                looked_at += 1;
-                if let Some(thread) = self.thread_if_listed(filter, seq)? {
-                    threads.push(thread);
-                }
-                if threads.len() == most || looked_at >= LOOKED_AT_MAX {
+            let is_last = chunk.len() <= most;
+            for place in chunk {
+                let listed = self.thread_if_listed(filter, place.1)?;
+                // The one after the last tells that there is more.
+                if listed.is_some() && threads.len() == most || looked_at == LOOKED_AT_MAX {
                     let next = Some(format!("{}-{}", cursor.0.0, self.db.id_of(cursor.1)?));
                     return Ok(ThreadPage { threads, next });
                 }
+                threads.extend(listed);
+                looked_at += 1;
+                cursor = place;
             }
             if is_last {
                 return Ok(ThreadPage { threads, next: None });

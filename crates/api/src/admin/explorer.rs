@@ -34,7 +34,7 @@ pub(crate) struct KeyQuery {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct KeyPage {
     keys: Vec<String>,
-    /// The cursor of the next page, if there may be one.
+    /// The cursor of the next page, if there is one.
     next: Option<String>,
 }
 

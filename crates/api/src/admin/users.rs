@@ -113,8 +113,10 @@ pub(crate) async fn list(
         None => None,
     };
     let (db, now) = (state.node.snapshot()?, state.node.now());
-    let found = db.users(&space, after, most)?;
-    let next = found.last().filter(|_| found.len() == most).map(|(key, _)| hex::encode(&key[16..]));
+    let mut found = db.users(&space, after, most + 1)?;
+    let has_more = found.len() > most;
+    found.truncate(most);
+    let next = found.last().filter(|_| has_more).map(|(key, _)| hex::encode(&key[16..]));
     let users = found.into_iter().map(|(_, user)| entry(&db, user, now));
     Ok(Json(Users { users: users.collect::<Result<_, _>>()?, next }))
 }

@@ -43,6 +43,8 @@ async fn every_key_is_listed_once_and_shows_its_row() {
     let header = ("authorization", operator.as_str());
     let all = walk(&home, header, "", 1000).await;
     assert_eq!(walk(&home, header, "", 7).await, all);
+    let page = home.send("GET", &format!("/admin/keys?limit={}", all.len()), &[header], None).await.body;
+    assert_eq!((page["keys"].as_array().map(Vec::len), &page["next"]), (Some(all.len()), &serde_json::Value::Null));
     assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len());
     for key in &all {
         let row = home.send("GET", &format!("/admin/keys/{key}"), &[header], None).await;

@@ -141,19 +141,22 @@ async fn a_page_that_ends_at_the_end_says_so_and_deleted_messages_do_not_count()
     assert!(page["next"].is_string());
 }
 
-/// Reads a list to its end by `next`, two at a time.
-async fn read_all(home: &Home, headers: &[(&str, &str)], path: &str, list: &str) -> Vec<Value> {
+/// Reads a list to its end by `next`, so many at a time. There is a `next` if and only if there is more.
+async fn read_all(home: &Home, headers: &[(&str, &str)], (path, list): (&str, &str), limit: usize) -> Vec<Value> {
     let (mut found, mut cursor) = (Vec::new(), String::new());
-    for _ in 0..20 {
-        let page = home.send("GET", &format!("{path}?limit=2{cursor}"), headers, None).await;
+    let joint = if path.contains('?') { '&' } else { '?' };
+    for _ in 0..60 {
+        let page = home.send("GET", &format!("{path}{joint}limit={limit}{cursor}"), headers, None).await;
         assert_eq!(page.status, 200, "{path}: {page:?}");
         let rows = page.body[list].as_array().unwrap_or_else(|| panic!("{path}: {page:?}")).clone();
-        assert!(rows.len() <= 2, "{path}");
+        assert!(rows.len() <= limit && (cursor.is_empty() || !rows.is_empty()), "{path} {limit}: {page:?}");
+        let is_full = rows.len() == limit;
         found.extend(rows);
         match page.body["next"].as_str() {
             Some(next) => cursor = format!("&cursor={next}"),
             None => return found,
         }
+        assert!(is_full, "{path}: more fit on the page");
     }
     panic!("{path} has no end");
 }
@@ -179,18 +182,23 @@ async fn every_list_is_paged_by_limit_cursor_and_next() {
         ("/v1/messages/m0/versions", "versions", 6),
         ("/v1/mentions", "messages", 5),
         ("/v1/export", "events", 7),
+        ("/v1/messages", "messages", 6),
+        ("/v1/messages?thread=t", "messages", 1),
     ] {
-        assert_eq!(read_all(&home, &as_alice, path, list).await.len(), count, "{path}");
+        for limit in 1..=3 {
+            assert_eq!(read_all(&home, &as_alice, (path, list), limit).await.len(), count, "{path}");
+        }
     }
     for (path, list, least) in
         [("/admin/users", "users", 6), ("/admin/audit", "entries", 5), ("/admin/threads", "threads", 6)]
     {
-        let all = read_all(&home, &operator, path, list).await;
+        let all = read_all(&home, &operator, (path, list), 1).await;
+        assert_eq!(read_all(&home, &operator, (path, list), 2).await, all, "{path}");
         let distinct: std::collections::BTreeSet<String> = all.iter().map(Value::to_string).collect();
         assert!(all.len() >= least && distinct.len() == all.len(), "{path}: {all:?}");
     }
-    let reports = read_all(&home, &operator, "/admin/reports", "reports").await;
-    let jobs = read_all(&home, &operator, "/admin/jobs", "jobs").await;
+    let reports = read_all(&home, &operator, ("/admin/reports", "reports"), 1).await;
+    let jobs = read_all(&home, &operator, ("/admin/jobs", "jobs"), 1).await;
     assert!(!reports.is_empty() && !jobs.is_empty(), "{reports:?} {jobs:?}");
 }
 

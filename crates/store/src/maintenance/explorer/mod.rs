@@ -84,12 +84,12 @@ impl<V: TableReads> Db<V> {
         let mut page = ExplorerPage::default();
         for family in &fitting[first..] {
             let room = most - page.keys.len();
-            let keys = self.keys_of(family, prefix, after.take(), room, only)?;
-            let is_full = keys.len() == room;
-            for key in keys {
-                page.keys.push(pattern::to_text(family.parts, &key, self)?);
+            // One more than there is room for tells that there are more.
+            let keys = self.keys_of(family, prefix, after.take(), room + 1, only)?;
+            for key in keys.iter().take(room) {
+                page.keys.push(pattern::to_text(family.parts, key, self)?);
             }
-            if is_full {
+            if keys.len() > room {
                 page.next = page.keys.last().cloned();
                 break;
             }
