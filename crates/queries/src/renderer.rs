@@ -337,3 +337,29 @@ fn slug(title: &str) -> String {
         .collect();
     words.join("-")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_role_that_is_no_text_is_none_and_hides_nothing() {
+        let long = format!("{:?}", "x".repeat(ROLE_BYTES_MAX + 1));
+        for (role, shown) in [
+            ("\"assistant\"", Some("assistant")),
+            ("5", None),
+            ("{\"a\":[]}", None),
+            ("null", None),
+            ("\"\"", None),
+            (&long, None),
+        ] {
+            let text = format!(r#"{{"body":{{"text":"hi"}},"id":"m1","role":{role}}}"#);
+            let content: Content<'_> = serde_json::from_str(&text).unwrap_or_else(|why| panic!("{role}: {why}"));
+            assert_eq!(
+                (content.body.map(RawValue::get), content.id.as_deref()),
+                (Some(r#"{"text":"hi"}"#), Some("m1"))
+            );
+            assert_eq!(content.role.and_then(role_text).as_deref(), shown, "{role}");
+        }
+    }
+}

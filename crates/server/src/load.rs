@@ -110,6 +110,12 @@ impl LoadMeter {
         self.lag.store(nanos(lag), Ordering::Relaxed);
     }
 
+    /// As if the writer answered so many writes in a second: for tests.
+    #[cfg(feature = "test_support")]
+    pub(crate) fn be_slow(&self, writes_per_second: u64) {
+        self.pace.store(writes_per_second, Ordering::Relaxed);
+    }
+
     /// Takes note that the threads are late by so much. It falls slowly, because they are not late for everybody alike.
     fn note_lag(&self, lag: u64) {
         let before = self.lag.load(Ordering::Relaxed);

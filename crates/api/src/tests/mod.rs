@@ -12,6 +12,7 @@ mod hostile;
 mod hostile_http1;
 mod hostile_http2;
 mod live;
+mod load;
 mod metrics;
 mod openapi;
 mod people;

@@ -24,24 +24,41 @@ use node::{Clock, Node, NodeOptions};
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use store::shared::accounts::{Session, session_id};
 use store::{FolderDisk, MasterKey, Store};
 use tower::ServiceExt as _;
 
 /// A clock that moves when it is told to, and a little whenever it is asked.
 #[derive(Debug)]
-pub struct HandClock(AtomicU64);
+pub struct HandClock {
+    now: AtomicU64,
+    /// Whether it is also the clock that nobody sets, by which waiting is measured.
+    is_steady: AtomicBool,
+}
 
 impl HandClock {
+    fn new(now: u64) -> HandClock {
+        HandClock { now: AtomicU64::new(now), is_steady: AtomicBool::new(false) }
+    }
+
     pub fn advance(&self, seconds: u64) {
-        self.0.fetch_add(seconds * Nanos::SECOND, Ordering::Relaxed);
+        self.now.fetch_add(seconds * Nanos::SECOND, Ordering::Relaxed);
+    }
+
+    /// From now on waiting is measured by it.
+    pub fn be_steady(&self) {
+        self.is_steady.store(true, Ordering::Relaxed);
     }
 }
 
 impl Clock for HandClock {
     fn now(&self) -> Nanos {
-        Nanos(self.0.fetch_add(1000, Ordering::Relaxed))
+        Nanos(self.now.fetch_add(1000, Ordering::Relaxed))
+    }
+
+    fn uptime(&self) -> Option<Nanos> {
+        self.is_steady.load(Ordering::Relaxed).then(|| Nanos(self.now.load(Ordering::Relaxed)))
     }
 }
 
@@ -93,7 +110,7 @@ impl TestServer {
         let folder = tempfile::tempdir().expect("a folder");
         let disk = FolderDisk::new(folder.path()).expect("a disk");
         let store = Store::open(Arc::new(disk), MasterKey::new(&[5; 32]), stored).expect("a store");
-        let clock = Arc::new(HandClock(AtomicU64::new(1_800_000_000 * Nanos::SECOND)));
+        let clock = Arc::new(HandClock::new(1_800_000_000 * Nanos::SECOND));
         let node = Node::start(store, clock.clone(), Arc::new(NoSources), NodeOptions::default());
         let space = found(&node, "home", 1);
         let key = |role, number| make_key(&node, space, role, number);
@@ -164,6 +181,11 @@ impl TestServer {
     /// As if the threads that serve requests were late by so much.
     pub fn be_late(&self, lag: std::time::Duration) {
         self.state.load.be_late(lag);
+    }
+
+    /// As if the writer answered so many writes in a second.
+    pub fn be_slow(&self, writes_per_second: u64) {
+        self.state.load.be_slow(writes_per_second);
     }
 
     /// The plain signature of a user.
