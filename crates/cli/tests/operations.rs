@@ -85,7 +85,9 @@ fn links_begin_with_the_address_that_others_use() {
     assert_eq!(served.url, "https://chat.example.org");
     let link = served.home.run(&["link"]).good().out;
     assert!(link.starts_with("https://chat.example.org/in/"), "{link}");
-    // Commands reach the node where it listens.
+    // It says where it listens as well, and commands reach it there.
+    let health = common::served::request("GET", &format!("{}/healthz", served.listens_on), "", None, None);
+    assert!(matches!(health, Ok((200, _))), "{}: {health:?}", served.listens_on);
     served.home.run(&["key", "create", "backend"]).good();
     assert!(!served.stop().contains("public_url"));
     for wrong in ["chat.example.org", "ftp://a.example", "https://a.example/path", "https://", "https://a@b.example"] {

@@ -42,7 +42,10 @@ const CHECKS_PER_TICK: u32 = 60;
 /// Printed when the node is ready.
 #[derive(Debug, Serialize)]
 struct Running {
+    /// What links begin with: `public_url`, if it is set.
     url: String,
+    /// Where the node itself is reached.
+    listens_on: String,
     data_dir: String,
     /// The one-time sign-in link of the operator.
     sign_in: String,
@@ -58,6 +61,9 @@ impl fmt::Display for Running {
             writeln!(f, "{made}")?;
         }
         writeln!(f, "anteroom {} is running at {}", env!("CARGO_PKG_VERSION"), self.url)?;
+        if self.listens_on != self.url {
+            writeln!(f, "  listens on   {}", self.listens_on)?;
+        }
         writeln!(f, "  data folder  {}", self.data_dir)?;
         writeln!(f, "  events       {} stored, {} held", self.events, self.waiting)?;
         writeln!(f, "  API docs     {}/docs", self.url)?;
@@ -191,11 +197,13 @@ fn serve(
     warn_if_links_are_local(context, server.address);
     let _token_file = TokenFile::write(context, server.address, &token)?;
     let db = node.snapshot()?;
-    let url = public_url(context, &node_url(context, server.address));
+    let listens_on = node_url(context, server.address);
+    let url = public_url(context, &listens_on);
     let link = state.operator_link().map_err(|why| Failure::new(why.detail, "try again"))?;
     let running = Running {
         sign_in: format!("{url}{link}"),
         url,
+        listens_on,
         data_dir: context.data_dir().display().to_string(),
         process: std::process::id(),
         events: super::status::count_table_rows(&db, "events_v1")?,

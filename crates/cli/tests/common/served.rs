@@ -9,7 +9,10 @@ use std::process::{Child, ChildStderr, Stdio};
 /// A node that serves, and is killed when the test is over.
 pub struct Served {
     pub home: Home,
+    /// What its links begin with.
     pub url: String,
+    /// Where it listens, which is the same unless `public_url` is set.
+    pub listens_on: String,
     child: Child,
     log: BufReader<ChildStderr>,
 }
@@ -35,8 +38,13 @@ impl Served {
         };
         let url = line.rsplit(' ').next().expect("a word").to_owned();
         // The rest of what it says must be read, or it would wait for us.
-        lines.find(|line| line.contains("anteroom help")).expect("it says all");
-        Served { home, url, child, log }
+        let mut listens_on = url.clone();
+        for line in lines.by_ref().take_while(|line| !line.contains("anteroom help")) {
+            if let Some(told) = line.trim().strip_prefix("listens on") {
+                listens_on = told.trim().to_owned();
+            }
+        }
+        Served { home, url, listens_on, child, log }
     }
 
     /// A new API key, made while the node runs.
