@@ -360,3 +360,17 @@ fn a_first_start_that_was_cut_off_is_completed_and_shows_the_recovery_text() {
     home.run(&["init"]).bad(&["already has a master key"]);
     home.run(&["verify"]).bad(&[]);
 }
+
+#[test]
+fn lists_are_shown_to_their_end_or_say_that_there_is_more() {
+    let home = Home::ready();
+    for number in 0..3 {
+        home.run(&["admin", "role", &format!("user{number}"), "member"]).good();
+    }
+    let shown = home.run(&["admin", "users", "--limit", "2"]).good();
+    assert_eq!((shown.out.lines().count(), shown.err.as_str()), (3, "there are more; --limit N shows so many\n"));
+    let shown = home.run(&["admin", "users", "--limit", "3"]).good();
+    assert_eq!((shown.out.lines().count(), shown.err.as_str()), (4, ""));
+    assert!(home.json(&["admin", "users", "--limit", "2"])["next"].is_string());
+    home.run(&["admin", "threads", "--limit", "0"]).bad(&["--limit"]);
+}

@@ -300,3 +300,21 @@ fn scheduled_backups_begin_with_the_start() {
     assert!(names.len() == 1 && names[0].ends_with("Z.backup"), "{names:?}");
     served.stop();
 }
+
+#[test]
+fn lists_longer_than_one_request_are_shown_to_their_end() {
+    let served = Served::start(Home::new(), &[]);
+    let messages: Vec<Value> =
+        (0..201).map(|number| json!({ "thread": format!("t{number}"), "body": number })).collect();
+    let key = served.key("backend");
+    let (status, _) = served.send(&key, "POST", "/v1/bulk/messages", Some(json!({ "messages": messages })));
+    assert_eq!(status, 200);
+    let listed = served.home.json(&["admin", "threads"]);
+    let ids: std::collections::BTreeSet<&str> =
+        listed["threads"].as_array().unwrap().iter().filter_map(|thread| thread["id"].as_str()).collect();
+    assert!((0..201).all(|number| ids.contains(&*format!("t{number}"))), "{} threads", ids.len());
+    assert!(listed["next"].is_null());
+    let some = served.home.run(&["admin", "threads", "--limit", "201"]).good();
+    // A line of names, and one that is left: the node's own.
+    assert_eq!((some.out.lines().count(), some.err.as_str()), (202, "there are more; --limit N shows so many\n"));
+}

@@ -3,6 +3,9 @@
 //! Every command is an HTTP request to the running node. If none is running, this process serves the data folder on a
 //! local port until the command is done.
 
+mod list;
+
+use self::list::{AdminList, ListLength};
 use super::CommandResult;
 use crate::app::app;
 use crate::context::Context;
@@ -40,9 +43,9 @@ enum AdminAction {
     /// Show figures of the space and of the node
     Stats,
     /// List threads, newest first
-    Threads,
+    Threads(ListLength),
     /// List users
-    Users,
+    Users(ListLength),
     /// Set the role of a user; a new user is added
     Role {
         /// The user
@@ -110,9 +113,9 @@ enum AdminAction {
         events: Vec<String>,
     },
     /// List background jobs, newest first
-    Jobs,
+    Jobs(ListLength),
     /// List reports of users
-    Reports,
+    Reports(ListLength),
     /// Close a report
     Settle {
         /// The number of the report
@@ -141,8 +144,8 @@ enum AdminAction {
         #[arg(long, default_value_t = 86_400, value_name = "SECONDS")]
         after: u64,
     },
-    /// Show the audit log
-    Audit,
+    /// Show the audit log, newest first
+    Audit(ListLength),
     /// List the spaces of this node
     Spaces,
     /// Create a space
@@ -233,11 +236,30 @@ impl Admin {
             Some(client) => self.call_node(&client)?,
             None => self.serve_and_call(context)?,
         };
-        context.print(&JsonTable { document: answer, columns: self.columns() })?;
+        match self.list() {
+            Some(_) => list::print(context, answer, self.columns())?,
+            None => context.print(&JsonTable { document: answer, columns: self.columns() })?,
+        }
         Ok(ExitCode::SUCCESS)
     }
 
+    /// The list that a command shows.
+    fn list(&self) -> Option<AdminList> {
+        let (path, rows, length) = match &self.action {
+            AdminAction::Threads(length) => ("/admin/threads", "threads", length),
+            AdminAction::Users(length) => ("/admin/users", "users", length),
+            AdminAction::Jobs(length) => ("/admin/jobs", "jobs", length),
+            AdminAction::Reports(length) => ("/admin/reports", "reports", length),
+            AdminAction::Audit(length) => ("/admin/audit", "entries", length),
+            _ => return None,
+        };
+        Some(AdminList { path, rows, limit: length.limit })
+    }
+
     fn call_node(&self, client: &OperatorClient) -> Result<Value, Failure> {
+        if let Some(list) = self.list() {
+            return list.read(client, self.scope());
+        }
         let AdminCall { method, path, body } = self.admin_call();
         let answer = client.send_json(method, &path, self.scope(), &body)?;
         match answer["job"].as_str() {
@@ -296,8 +318,8 @@ impl Admin {
     /// What is shown of each row; `--json` shows everything.
     fn columns(&self) -> &'static [&'static str] {
         match self.action {
-            AdminAction::Threads => &["title", "author", "private", "updated_at", "id"],
-            AdminAction::Users => &["id", "role", "since"],
+            AdminAction::Threads(_) => &["title", "author", "private", "updated_at", "id"],
+            AdminAction::Users(_) => &["id", "role", "since"],
             _ => &[],
         }
     }
@@ -306,8 +328,11 @@ impl Admin {
         let space = &self.space;
         match &self.action {
             AdminAction::Stats => get("/admin/stats"),
-            AdminAction::Threads => get("/admin/threads?limit=200"),
-            AdminAction::Users => get("/admin/users?limit=500"),
+            AdminAction::Threads(_) => get("/admin/threads"),
+            AdminAction::Users(_) => get("/admin/users"),
+            AdminAction::Jobs(_) => get("/admin/jobs"),
+            AdminAction::Reports(_) => get("/admin/reports"),
+            AdminAction::Audit(_) => get("/admin/audit"),
             AdminAction::Role { user, role } => {
                 call(Method::PUT, format!("/admin/users/{}", percent_encode(user)), json!({ "role": value_name(role) }))
             }
@@ -335,8 +360,6 @@ impl Admin {
             AdminAction::PurgeOld { dry_run: true } => get("/admin/retention/preview"),
             AdminAction::PurgeOld { dry_run: false } => call(Method::POST, "/admin/jobs", json!({ "work": "retain" })),
             AdminAction::Purge { events } => call(Method::POST, "/admin/purge", json!({ "events": events })),
-            AdminAction::Jobs => get("/admin/jobs"),
-            AdminAction::Reports => get("/admin/reports"),
             AdminAction::Settle { number, note } => {
                 call(Method::PUT, format!("/admin/reports/{number}"), json!({ "note": note }))
             }
@@ -350,7 +373,6 @@ impl Admin {
                 format!("/admin/api-keys/{}/rotate?after_seconds={after}", percent_encode(id)),
                 json!({}),
             ),
-            AdminAction::Audit => get("/admin/audit"),
             AdminAction::Spaces => get("/admin/spaces"),
             AdminAction::Found { name, open } => {
                 call(Method::POST, "/admin/spaces", json!({ "name": name, "sealed": !open }))
