@@ -14,6 +14,8 @@ const NEEDED: &[Package] = &[
     Package { name: "curl", check: "command -v curl" },
     Package { name: "chromium", check: "command -v chromium" },
     Package { name: "chromium-driver", check: "command -v chromedriver" },
+    Package { name: "nginx", check: "PATH=$PATH:/usr/sbin command -v nginx" },
+    Package { name: "caddy", check: "command -v caddy" },
     Package { name: "npm", check: "command -v npm && command -v node" },
     Package { name: "python3-venv", check: "python3 -c 'import venv, ensurepip'" },
 ];
