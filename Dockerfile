@@ -1,4 +1,4 @@
-# A node from its source: `podman build --tag anteroom .`, then
+# A node from its source: `podman build --format docker --tag anteroom .` (without the format it has no health check), then
 # `podman run --publish 7117:7117 --volume anteroom:/var/lib/anteroom anteroom`, which prints the recovery text once.
 FROM docker.io/library/rust:1-slim AS build
 WORKDIR /source
