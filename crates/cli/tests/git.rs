@@ -205,3 +205,37 @@ fn a_deleted_announcement_takes_its_repository_along_and_nothing_older_comes_bac
     assert_eq!(client.stored(&json!({ "kinds": [30617] })), [""; 0]);
     assert!(work.run(&["ls-remote", &url]).1.contains("not found"));
 }
+
+#[test]
+fn large_pushes_are_streamed_and_what_waits_for_events_is_bounded() {
+    let served = start(Home::ready());
+    let mut client = NostrClient::connect(&served.url);
+    let (owner, work) = (Author::new(10), Work::new());
+    let url = format!("{}/{}/tool.git", served.url, owner.npub());
+    // More than git sends in one piece, and nothing that could be compressed.
+    let mut state = 1_u64;
+    let noise: Vec<u8> = (0..6 << 20)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 56) as u8
+        })
+        .collect();
+    std::fs::write(work.path().join("noise"), noise).unwrap();
+    work.git(&["add", "noise"]);
+    let commit = work.commit("one");
+    client.publish_well(&owner.announcement(&served.url, "tool", &[]));
+    client.publish_well(&owner.state("tool", &[("refs/heads/main", &commit)]));
+    work.git(&["push", &url, "main"]);
+    let (_folder, copy) = clone(&url, &[]);
+    assert_eq!(std::fs::metadata(copy.join("noise")).unwrap().len(), 6 << 20);
+    // Commits for events that nobody has seen: some wait, more are refused.
+    let names: Vec<String> = (0..33_u64).map(|number| format!("{commit}:refs/nostr/{number:064x}")).collect();
+    let push = |names: &[String]| {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        work.run(&[&["push", &url], names.as_slice()].concat())
+    };
+    let (is_pushed, said) = push(&names);
+    assert!(!is_pushed && said.contains("publish the event first"), "{said}");
+    assert!(push(&names[..32]).0);
+    assert!(!push(&names[32..]).0);
+}

@@ -37,10 +37,10 @@ impl WriterCommand for SubmitNostr {
         let context = step_context(batch);
         let event = VerifiedNostr::clone(&self.0);
         // What is here already is known, whatever would be said of it today.
-        if !is_known(batch, &event)? {
-            if let Err(why) = admit(batch.db(), &context.policy, context.now, &event)? {
-                return Ok(NostrSubmission::NotAdmitted(why));
-            }
+        if !is_known(batch, &event)?
+            && let Err(why) = admit(batch.db(), &context.policy, context.now, &event)?
+        {
+            return Ok(NostrSubmission::NotAdmitted(why));
         }
         match accept_nostr(event, Origin::Client) {
             Ok(arrival) => arrive(batch, &arrival).map(NostrSubmission::Admitted),

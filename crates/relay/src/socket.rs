@@ -128,6 +128,10 @@ impl Connection {
         };
         let node = &state.server.node;
         let outputs = match node.snapshot() {
+            // Looking for events may take a while, in which others are served by another thread.
+            Ok(db) if !text.starts_with("[\"EVENT\"") => {
+                tokio::task::block_in_place(|| self.session.hear(&text, &db, node.now()))
+            }
             Ok(db) => self.session.hear(&text, &db, node.now()),
             Err(why) => {
                 tracing::error!(%why, "a Nostr message could not be answered");

@@ -25,6 +25,10 @@ use std::time::Duration;
 
 /// How long a commit waits for the event of its pull request.
 const PUSHED_NANOS: u64 = 30 * 60 * Nanos::SECOND;
+/// Commits of one repository that wait for the events of their pull requests.
+const PUSHED_MAX: usize = 32;
+/// The same, of all repositories.
+const PUSHED_TOTAL_MAX: usize = 1000;
 /// Repositories that are looked at in one go.
 const ALIGNMENTS_MAX: usize = 64;
 /// Held events of one repository that are looked at when data arrives.
@@ -153,7 +157,21 @@ impl GitService {
     /// Whether a push may do this, as of now.
     pub fn decide(&self, repository: &HostedRepository, updates: &[RefUpdate]) -> Result<PushDecision, GitFailure> {
         let db = self.node.snapshot()?;
-        Ok(decide(&*db, &repository.owner, &repository.identifier, updates)?)
+        let decision = decide(&*db, &repository.owner, &repository.identifier, updates)?;
+        let PushDecision::Allowed { before_their_events } = &decision else { return Ok(decision) };
+        if before_their_events.is_empty() {
+            return Ok(decision);
+        }
+        let waiting = db.pushed_commits()?;
+        let of_this = waiting.iter().filter(|pushed| {
+            (pushed.owner, pushed.identifier.as_str()) == (repository.owner, repository.identifier.as_str())
+        });
+        if of_this.count() + before_their_events.len() <= PUSHED_MAX && waiting.len() < PUSHED_TOTAL_MAX {
+            return Ok(decision);
+        }
+        let why = "too many commits wait for the events of their pull requests; publish the event first";
+        let named = updates.iter().filter(|update| update.pull_request().is_some());
+        Ok(PushDecision::Refused(named.map(|update| (update.name.clone(), why.to_owned())).collect()))
     }
 
     /// Takes over what an allowed push brought: its objects, then the rows that release what waits for them, then the refs.
