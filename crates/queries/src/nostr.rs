@@ -109,9 +109,18 @@ fn visit_matches<V: TableReads>(
     Ok(true)
 }
 
+/// A list of events that is read a part at a time.
+struct EventList {
+    index: NostrIndex,
+    /// Rows that were read and not used yet.
+    rows: VecDeque<(Stamp, Seq)>,
+    /// Where reading goes on.
+    before: Stamp,
+}
+
 /// Lists of events, merged from the latest on, each event once.
 struct Merged {
-    lists: Vec<(NostrIndex, VecDeque<(Stamp, Seq)>, Stamp)>,
+    lists: Vec<EventList>,
     heads: BinaryHeap<(Stamp, usize)>,
     since: Nanos,
     last: Option<Stamp>,
@@ -123,7 +132,8 @@ impl Merged {
         let before = filter
             .until
             .map_or(Stamp::LAST, |until| Stamp { at: nanos(until.saturating_add(1)), id: model::EventId::ZERO });
-        let lists = indexes(db, filter)?.into_iter().map(|index| (index, VecDeque::new(), before)).collect();
+        let list = |index| EventList { index, rows: VecDeque::new(), before };
+        let lists = indexes(db, filter)?.into_iter().map(list).collect();
         let since = filter.since.map_or(Nanos(0), nanos);
         let mut merged = Merged { lists, heads: BinaryHeap::new(), since, last: None };
         for number in 0..merged.lists.len() {
@@ -134,7 +144,7 @@ impl Merged {
 
     /// Reads on in a list whose rows are used up, and puts its next one among the heads.
     fn refill<V: TableReads>(&mut self, db: &Db<V>, number: usize) -> StoreResult<()> {
-        let Some((index, rows, before)) = self.lists.get_mut(number) else { return Ok(()) };
+        let Some(EventList { index, rows, before }) = self.lists.get_mut(number) else { return Ok(()) };
         if rows.is_empty() {
             rows.extend(db.nostr_events(*index, self.since, *before, CHUNK)?);
             *before = rows.back().map_or(Stamp::FIRST, |(stamp, _)| *stamp);
@@ -145,7 +155,7 @@ impl Merged {
 
     fn next<V: TableReads>(&mut self, db: &Db<V>) -> StoreResult<Option<(Stamp, Seq)>> {
         while let Some((stamp, number)) = self.heads.pop() {
-            let row = self.lists.get_mut(number).and_then(|(_, rows, _)| rows.pop_front());
+            let row = self.lists.get_mut(number).and_then(|list| list.rows.pop_front());
             self.refill(db, number)?;
             if self.last.replace(stamp) != Some(stamp) {
                 return Ok(row);
