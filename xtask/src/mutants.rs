@@ -13,7 +13,6 @@ mod weave;
 use anyhow::Result;
 use clap::Args;
 use record::Record;
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use tree::Mutant;
 use trial::{Outcome, Trials};
@@ -33,6 +32,9 @@ pub(crate) struct Mutants {
     /// Stop after this many minutes; the same command goes on where it stopped.
     #[arg(long, value_name = "MINUTES")]
     budget: Option<u64>,
+    /// Forget what was caught before, and try all of the sample.
+    #[arg(long)]
+    anew: bool,
     /// List the sample and build nothing.
     #[arg(long)]
     list: bool,
@@ -47,25 +49,32 @@ pub(crate) fn run(options: &Mutants) -> Result<()> {
         return Ok(());
     }
     eprintln!("{total} mistakes can be made");
-    let mut record = Record::open(options.seed, options.sample)?;
-    let programs = tree::build(&mut drawn)?;
+    let mut record = Record::open()?;
+    if options.anew {
+        record.clear()?;
+    }
+    drawn.retain(|mutant| record.outcome(mutant) != Some(Outcome::NotCompiled));
+    let programs = tree::build(&mut drawn, |wrong| record.add(wrong, &Outcome::NotCompiled))?;
     drawn.truncate(options.sample);
-    let trials = Trials::new(programs)?;
+    let untried: Vec<&Mutant> = drawn.iter().filter(|mutant| record.outcome(mutant).is_none()).collect();
+    eprintln!("{} of {} are to be tried", untried.len(), drawn.len());
+    let trials = if untried.is_empty() { None } else { Some(Trials::new(programs, &untried)?) };
     let until = options.budget.map(|minutes| Instant::now() + Duration::from_secs(60 * minutes));
     for (index, mutant) in drawn.iter().enumerate() {
         let told = mutant.describe();
-        let outcome = match record.outcome(&told) {
-            Some(outcome) => outcome,
-            None if until.is_some_and(|until| Instant::now() > until) => break,
-            None => {
+        let outcome = match (record.outcome(mutant), &trials) {
+            (Some(outcome), _) => outcome,
+            (None, Some(trials)) if until.is_none_or(|until| Instant::now() <= until) => {
                 let outcome = trials.meet(mutant)?;
-                record.add(&told, &outcome)?;
+                record.add(mutant, &outcome)?;
                 outcome
             }
+            (None, _) => break,
         };
         match outcome {
             Outcome::CaughtBy(program) => eprintln!("{:4} caught by {program}: {told}", index + 1),
             Outcome::Survived => eprintln!("{:4} SURVIVED: {told}", index + 1),
+            Outcome::NotCompiled => {}
         }
     }
     print_summary(&drawn, &record);
@@ -74,7 +83,7 @@ pub(crate) fn run(options: &Mutants) -> Result<()> {
 
 fn print_summary(drawn: &[Mutant], record: &Record) {
     let outcomes: Vec<_> =
-        drawn.iter().filter_map(|mutant| record.outcome(&mutant.describe()).map(|outcome| (mutant, outcome))).collect();
+        drawn.iter().filter_map(|mutant| record.outcome(mutant).map(|outcome| (mutant, outcome))).collect();
     let survivors: Vec<_> = outcomes.iter().filter(|(_, outcome)| *outcome == Outcome::Survived).collect();
     if !survivors.is_empty() {
         println!("survivors:");
@@ -91,14 +100,7 @@ fn print_summary(drawn: &[Mutant], record: &Record) {
 /// So many of them in an order that the seed decides, numbered from 1. A mistake keeps its place in that order while
 /// other code changes, so that a sample can be compared with the same one before.
 fn draw(all: Vec<Mutant>, most: usize, seed: u64) -> Vec<Mutant> {
-    let mut seen: HashMap<String, u64> = HashMap::new();
-    let ranked = all.into_iter().map(|mutant| {
-        let name = mutant.name();
-        let alike = seen.entry(name.clone()).or_default();
-        *alike += 1;
-        (rank(&name, *alike, seed), mutant)
-    });
-    let mut ranked: Vec<_> = ranked.collect();
+    let mut ranked: Vec<_> = all.into_iter().map(|mutant| (rank(&mutant.name(), mutant.alike, seed), mutant)).collect();
     ranked.sort_by_key(|(rank, _)| *rank);
     ranked.truncate(most);
     let numbered = ranked.into_iter().enumerate();

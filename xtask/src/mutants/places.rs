@@ -1,6 +1,7 @@
 //! Where a source can be made wrong, and how: found in its syntax tree.
 
 mod answers;
+mod without_tests;
 
 use super::weave::Edit;
 use answers::answers;
@@ -8,6 +9,7 @@ use proc_macro2::Span;
 use std::ops::Range;
 use syn::spanned::Spanned as _;
 use syn::visit::{self, Visit};
+pub(crate) use without_tests::code_without_tests;
 
 /// A small mistake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,18 +1,19 @@
 //! The scratch copy of the repository into which mistakes are written, and its one build.
 
-use super::places::{Place, modules_for_tests, places};
+use super::places::{Place, code_without_tests, modules_for_tests, places};
 use super::weave::weave;
 use crate::process::{cargo, output, program, root};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 
 /// The crates in which mistakes are made, and the packages whose tests are theirs: those of whole nodes are with the
 /// simulator, those of what is served with the crates that bring routes.
-pub(crate) const CRATES: [(&str, &[&str]); 6] = [
+const CRATES: [(&str, &[&str]); 6] = [
     ("model", &["anteroom-model", "anteroom-engine", "anteroom-simulator"]),
     ("engine", &["anteroom-engine", "anteroom-node", "anteroom-simulator"]),
     ("store", &["anteroom-store", "anteroom-node", "anteroom-simulator", "anteroom-api"]),
@@ -20,6 +21,11 @@ pub(crate) const CRATES: [(&str, &[&str]); 6] = [
     ("queries", &["anteroom-queries", "anteroom-api", "anteroom-web"]),
     ("server", &["anteroom-server", "anteroom-api", "anteroom-web"]),
 ];
+
+/// The packages whose tests mistakes of a crate meet.
+pub(crate) fn packages_for(crate_name: &str) -> &'static [&'static str] {
+    CRATES.iter().find(|(name, _)| *name == crate_name).map_or(&[], |(_, packages)| packages)
+}
 
 /// Which mistake is made is decided here.
 const SWITCH: &str = "crates/model/src/mutants.rs";
@@ -35,6 +41,10 @@ pub(crate) struct Mutant {
     pub(crate) place: Place,
     /// The text of the place, or the name of the function.
     pub(crate) shown: String,
+    /// Which of those that are called alike it is, from 1.
+    pub(crate) alike: u64,
+    /// The code of its file, without tests.
+    pub(crate) code: Arc<str>,
 }
 
 impl Mutant {
@@ -45,6 +55,11 @@ impl Mutant {
     /// What it is called wherever it stands in its file; several may be called alike.
     pub(crate) fn name(&self) -> String {
         format!("{}: `{}` {}", self.file, self.shown, self.place.mistake.describe())
+    }
+
+    /// What no other one is called, while the code of its file is the same.
+    pub(crate) fn key(&self) -> String {
+        format!("{} ({})", self.name(), self.alike)
     }
 
     pub(crate) fn describe(&self) -> String {
@@ -74,11 +89,24 @@ pub(crate) fn all_mutants() -> Result<Vec<Mutant>> {
     let mut mutants = Vec::new();
     for file in sources()? {
         let source = std::fs::read_to_string(root().join(&file)).with_context(|| format!("cannot read {file}"))?;
-        let places = places(&source).with_context(|| format!("cannot parse {file}"))?;
-        for place in places {
-            let shown = show(&source, &place);
-            mutants.push(Mutant { number: 0, file: file.clone(), place, shown });
-        }
+        mutants.extend(mutants_of(&file, &source)?);
+    }
+    Ok(mutants)
+}
+
+/// Every mistake that can be made in a source.
+pub(crate) fn mutants_of(file: &str, source: &str) -> Result<Vec<Mutant>> {
+    let places = places(source).with_context(|| format!("cannot parse {file}"))?;
+    let code: Arc<str> = code_without_tests(source).with_context(|| format!("cannot parse {file}"))?.into();
+    let mut seen: HashMap<String, u64> = HashMap::new();
+    let mut mutants = Vec::new();
+    for place in places {
+        let (file, shown, code) = (file.to_owned(), show(source, &place), code.clone());
+        let mut mutant = Mutant { number: 0, file, place, shown, alike: 0, code };
+        let alike = seen.entry(mutant.name()).or_default();
+        *alike += 1;
+        mutant.alike = *alike;
+        mutants.push(mutant);
     }
     Ok(mutants)
 }
@@ -135,8 +163,8 @@ fn folders() -> (PathBuf, PathBuf) {
     (target.join("mutants/tree"), target.join("mutants/build"))
 }
 
-/// Writes the mistakes into a scratch copy and builds it. Those that do not compile are left out.
-pub(crate) fn build(mutants: &mut Vec<Mutant>) -> Result<Programs> {
+/// Writes the mistakes into a scratch copy and builds it. Those that do not compile are taken out and handed over.
+pub(crate) fn build(mutants: &mut Vec<Mutant>, mut drop: impl FnMut(&Mutant) -> Result<()>) -> Result<Programs> {
     let (tree, target) = folders();
     copy_repository(&tree)?;
     share_dependencies(&target)?;
@@ -155,7 +183,7 @@ pub(crate) fn build(mutants: &mut Vec<Mutant>) -> Result<Programs> {
                 .for_each(|told| eprintln!("{told}"));
         }
         ensure!(!wrong.is_empty(), "the scratch copy in {} does not compile; see above", tree.display());
-        mutants.retain(|mutant| !wrong.contains(&mutant.number));
+        mutants.extract_if(.., |mutant| wrong.contains(&mutant.number)).try_for_each(|mutant| drop(&mutant))?;
     }
     anyhow::bail!("the scratch copy does not compile after {ROUNDS_MAX} rounds")
 }

@@ -1,6 +1,6 @@
 //! Running the tests and the simulator with one mistake switched on.
 
-use super::tree::{CRATES, Mutant, Programs, TestProgram};
+use super::tree::{Mutant, Programs, TestProgram, packages_for};
 use anyhow::{Context as _, Result, ensure};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -22,6 +22,8 @@ pub(crate) enum Outcome {
     /// Which program noticed it.
     CaughtBy(String),
     Survived,
+    /// It does not compile, so that it is no mistake that anybody could make.
+    NotCompiled,
 }
 
 /// A program without a mistake: how long it takes, and the places of mistakes that it reaches.
@@ -37,9 +39,11 @@ pub(crate) struct Trials {
 }
 
 impl Trials {
-    /// Runs everything without a mistake.
-    pub(crate) fn new(programs: Programs) -> Result<Trials> {
-        let is_needed = |test: &TestProgram| CRATES.iter().any(|(_, all)| all.contains(&test.package.as_str()));
+    /// Runs everything without a mistake that these mistakes will meet.
+    pub(crate) fn new(programs: Programs, untried: &[&Mutant]) -> Result<Trials> {
+        let packages: BTreeSet<&str> =
+            untried.iter().flat_map(|mutant| packages_for(mutant.crate_name())).copied().collect();
+        let is_needed = |test: &TestProgram| packages.contains(test.package.as_str());
         let mut tests = Vec::new();
         for test in programs.tests.into_iter().filter(is_needed) {
             let baseline = run_baseline(&test.path, &[], &test.folder)?;
@@ -55,7 +59,7 @@ impl Trials {
     /// notice it.
     pub(crate) fn meet(&self, mutant: &Mutant) -> Result<Outcome> {
         let number = mutant.number;
-        let packages = CRATES.iter().find(|(name, _)| *name == mutant.crate_name()).map_or(&[][..], |(_, all)| *all);
+        let packages = packages_for(mutant.crate_name());
         for (test, baseline) in self.tests.iter().filter(|(_, baseline)| baseline.reached.contains(&number)) {
             if packages.contains(&test.package.as_str())
                 && let Some(how) = notices(&test.path, &[], &test.folder, number, timeout(baseline.time))?

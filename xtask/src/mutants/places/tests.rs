@@ -1,7 +1,7 @@
 //! What is found in a source, and what becomes of it.
 
 use super::super::weave::weave;
-use super::{modules_for_tests, places};
+use super::{code_without_tests, modules_for_tests, places};
 
 /// What each mistake makes of a source.
 fn mistakes(source: &str) -> String {
@@ -101,4 +101,13 @@ fn modules_for_tests_are_known() {
     let source = "mod a;\n#[cfg(test)]\nmod tests;\n#[cfg(feature = \"search\")]\nmod search;\n#[cfg(any(test, feature = \
                   \"simulation\"))]\npub mod driver;\n#[cfg(test)]\nmod here {}\n";
     assert_eq!(modules_for_tests(source), ["tests", "driver"]);
+}
+
+#[test]
+fn tests_are_no_part_of_the_code() {
+    let code = "use a::b;\nfn f() {}\nmod inner {\n    fn g() {}\n}\n#[cfg(feature = \"x\")]\nfn h() {}";
+    let tested = "use a::b;\n#[cfg(test)]\nuse c::d;\n\nfn f() {}\nmod inner {\n    fn g() {}\n    #[cfg(test)]\n    mod tests {\n        \
+                  #[test]\n        fn t() {}\n    }\n}\n\n#[cfg(feature = \"x\")]\nfn h() {}\n\n/// Tests.\n#[cfg(test)]\nmod tests;\n";
+    assert_eq!(code_without_tests(tested).as_deref(), Some(code));
+    assert_eq!(code_without_tests(code).as_deref(), Some(code));
 }
