@@ -218,4 +218,38 @@ mod tests {
         (0..100).for_each(|_| meter.note_pace(0, Nanos::SECOND / 10));
         assert_eq!(meter.pace.load(Ordering::Relaxed), 1);
     }
+
+    /// A clock on which more than half a second passes whenever somebody asks for the time since the start.
+    #[derive(Debug, Default)]
+    struct LateClock(AtomicU64);
+
+    impl node::Clock for LateClock {
+        fn now(&self) -> Nanos {
+            Nanos(1_800_000_000 * Nanos::SECOND)
+        }
+
+        fn uptime(&self) -> Option<Nanos> {
+            Some(Nanos(self.0.fetch_add(Nanos::SECOND * 6 / 10, Ordering::Relaxed)))
+        }
+    }
+
+    #[tokio::test]
+    async fn threads_that_come_too_late_make_the_node_refuse() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let disk = store::FolderDisk::new(folder.path()).expect("a disk");
+        let store = store::Store::open(Arc::new(disk), store::MasterKey::new(&[5; 32]), store::StoreOptions::default());
+        let (clock, sources) = (Arc::new(LateClock::default()), Arc::new(node::fetch::hunter::NoSources));
+        let node = Node::start(store.expect("a store"), clock, sources, node::NodeOptions::default());
+        let meter = Arc::new(meter(0, 0, 0));
+        assert!(meter.admit(Action::Read).is_ok());
+        let measuring = tokio::spawn(measure(meter.clone(), node.clone()));
+        let refused = async {
+            while meter.admit(Action::Read).is_ok() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), refused).await.expect("it is late");
+        measuring.abort();
+        node.stop();
+    }
 }

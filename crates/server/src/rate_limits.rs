@@ -144,3 +144,19 @@ impl RateLimiters {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn callers_who_have_been_quiet_are_forgotten_when_there_are_many() {
+        // At this rate a caller has been quiet for long enough after a nanosecond.
+        let limits = Limits { address_per_second: 1_000_000_000, ..Limits::default() };
+        let limiters = RateLimiters::new(&limits);
+        for address in 0..CALLERS_MAX as u32 + 2 * LOOK_EVERY as u32 {
+            limiters.count_address(IpAddr::V4(address.into())).expect("below the limit");
+        }
+        assert!(limiters.addresses.len() <= CALLERS_MAX, "{}", limiters.addresses.len());
+    }
+}

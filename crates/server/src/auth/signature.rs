@@ -97,6 +97,11 @@ pub(crate) fn check(state: &ServerState, space: &SpaceId, user: &str, signature:
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::ServerOptions;
+    use node::commands::{AdminCommand, AdminRequest, AdminResult};
+    use node::fetch::hunter::NoSources;
+    use node::{Node, NodeOptions};
+    use std::sync::Arc;
 
     #[test]
     fn the_plain_form_is_hmac_of_the_user_id() {
@@ -113,5 +118,40 @@ mod tests {
         for bad in ["v1.", "v1.x.n.00", "v1.-1.n.00", "v1.01.n.00", "v1.1.n.00.00", "v1.1..00", "v1.1.a b.00"] {
             assert!(claim("a", bad).is_none(), "{bad}");
         }
+        let with_nonce = |length: usize| format!("v1.1.{}.00", "n".repeat(length));
+        assert!(claim("a", &with_nonce(NONCE_BYTES_MAX)).is_some());
+        assert!(claim("a", &with_nonce(NONCE_BYTES_MAX + 1)).is_none());
+    }
+
+    #[derive(Debug)]
+    struct FixedClock;
+
+    const NOW: Nanos = Nanos(1_800_000_000 * Nanos::SECOND);
+
+    impl node::Clock for FixedClock {
+        fn now(&self) -> Nanos {
+            NOW
+        }
+    }
+
+    #[test]
+    fn a_signing_key_is_accepted_until_it_ends_and_not_at_its_end() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let disk = store::FolderDisk::new(folder.path()).expect("a disk");
+        let store = store::Store::open(Arc::new(disk), store::MasterKey::new(&[5; 32]), store::StoreOptions::default());
+        let store = store.expect("a store");
+        let node = Node::start(store, Arc::new(FixedClock), Arc::new(NoSources), NodeOptions::default());
+        let state = ServerState::new(node, ServerOptions::default(), "a token");
+        let administer = |what| state.node.ask(AdminRequest::by("a test", what)).expect("a result");
+        let founding = AdminCommand::FoundSpace { name: "home".to_owned(), sealed: true, random: Box::new([1; 80]) };
+        let AdminResult::Founded(space) = administer(founding) else { panic!("no space") };
+        let (number, key) = state.node.snapshot().and_then(|db| db.signing_keys(&space)).expect("read").remove(0);
+        let is_accepted = || check(&state, &space, "alice", &sign(&key.secret, "alice")).is_ok();
+        assert!(is_accepted());
+        for (ends_at, expected) in [(NOW.plus(1), true), (NOW, false)] {
+            administer(AdminCommand::EndSigningKey(space, number, ends_at));
+            assert_eq!(is_accepted(), expected, "{ends_at:?}");
+        }
+        state.node.stop();
     }
 }
