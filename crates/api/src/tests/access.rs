@@ -161,5 +161,7 @@ async fn only_the_author_or_an_admin_of_the_space_edits_and_deletes() {
     let acts: Vec<&str> =
         log["entries"].as_array().expect("entries").iter().filter_map(|e| e["what"].as_str()).collect();
     assert_eq!(acts[..3], ["edit message", "edit message", "set role"], "{log}");
+    let edits = acts.iter().filter(|act| **act == "edit message").count();
+    assert_eq!(edits, 2, "what authors do to their own is not in it: {log}");
     assert!(log["entries"][0]["who"].as_str().is_some_and(|who| who.ends_with("for mod")), "{log}");
 }

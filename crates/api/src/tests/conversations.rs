@@ -178,6 +178,11 @@ async fn a_private_thread_is_for_its_participants() {
         assert_eq!(home.by("eve", "GET", path, None).await.status, 404, "{path}");
     }
     assert_eq!(home.by("eve", "GET", "/v1/threads", None).await.body["threads"], json!([]));
+    let latest = |user: &'static str| {
+        let home = &home;
+        async move { texts(&home.by(user, "GET", "/v1/messages", None).await.body) }
+    };
+    assert_eq!((latest("alice").await, latest("eve").await), (vec!["psst".to_owned()], Vec::new()));
     assert_eq!(home.by("eve", "POST", "/v1/threads/dm/messages", Some(json!({ "body": 1 }))).await.status, 404);
     assert_eq!(
         home.by("eve", "POST", &format!("/v1/messages/{id}/reactions"), Some(json!({ "reaction": "x" }))).await.status,

@@ -112,3 +112,29 @@ async fn a_role_given_anew_replaces_the_one_before_and_a_removed_identity_has_no
         home.state.node.snapshot().expect("a snapshot").hosted_space(&home.space).expect("read").expect("kept").keeper;
     assert_eq!(home.send("DELETE", &format!("/admin/identities/{keeper}"), &backend, None).await.status, 409);
 }
+
+#[tokio::test]
+async fn an_id_that_two_have_chosen_is_that_of_the_first() {
+    let home = Home::new();
+    let key = SigningKey::from_bytes(&[42; 32]);
+    let identity = hex::encode(key.verifying_key().to_bytes());
+    let thread = home.by("alice", "POST", "/v1/threads", Some(json!({ "id": "t" }))).await.body["event"].clone();
+    let member = admin(&home, "PUT", &format!("/admin/identities/{identity}"), json!({ "role": "member" })).await;
+    let mut submissions = Vec::new();
+    for body in ["first", "second"] {
+        let draft = json!({
+            "identity": identity, "authority": member["membership"], "kind": "message",
+            "thread": thread, "body": body, "id": "m1",
+        });
+        let prepared = home.by("bob", "POST", "/v1/prepare", Some(draft)).await.body;
+        submissions.push(signed(&key, &prepared));
+        home.clock.advance(1);
+    }
+    for submission in submissions {
+        assert_eq!(home.by("bob", "POST", "/v1/submit", Some(submission)).await.status, 201);
+    }
+    let page = home.by("bob", "GET", "/v1/messages?thread=t", None).await.body;
+    let shown = |number: usize| (&page["messages"][number]["body"], &page["messages"][number]["id"]);
+    assert_eq!(shown(0), (&json!("first"), &json!("m1")), "{page}");
+    assert_eq!(shown(1), (&json!("second"), &page["messages"][1]["event"]), "{page}");
+}
