@@ -35,3 +35,18 @@ impl Store {
         self.shared.damage.note(what);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damage_is_counted_once_and_only_so_much_is_remembered() {
+        let log = DamageLog::default();
+        log.note("a row");
+        log.note("a row");
+        assert_eq!(log.count(), 1);
+        (0..2 * REMEMBERED_MAX).for_each(|number| log.note(&format!("row {number}")));
+        assert_eq!(log.count(), REMEMBERED_MAX);
+    }
+}

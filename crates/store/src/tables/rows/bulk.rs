@@ -140,3 +140,20 @@ impl<K: TableKey, V: RowValue> Rows<Table<'_, K, Stored<V>>, K, V> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_written_again_once_for_so_many_bytes() {
+        for row_bytes in [1, 850, BYTES_BETWEEN] {
+            let due = (0..=u16::MAX).filter(|lot| {
+                let mut id = EventId::ZERO;
+                id.0[..2].copy_from_slice(&lot.to_be_bytes());
+                is_repack_due(&id, row_bytes)
+            });
+            assert_eq!(due.count() * BYTES_BETWEEN, row_bytes << u16::BITS, "{row_bytes} bytes");
+        }
+    }
+}
