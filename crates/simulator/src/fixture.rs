@@ -5,7 +5,8 @@
 //! unless `at N` says otherwise. Verbs: `thread`, `say THREAD TEXT`, `edit TARGET TEXT`, `react TARGET TEXT`,
 //! `unreact TARGET`, `delete TARGET`, `grant WHO ROLE`, `replace WHO ROLE`, `remove WHO`, `post TEXT`, `follow WHO`,
 //! `unfollow WHO`, `reply THREAD TARGET TEXT`, each with an optional `by WHO`. Others act on the node: `arrive NAMES`,
-//! `content NAMES`, `prune NAMES`, `want NAMES`, `collect`, `later SECONDS`.
+//! `content NAMES`, `prune NAMES`, `want NAMES`, `explain NAMES`, `held COUNT`, `collect`,
+//! `later SECONDS`.
 
 use crate::disk::SimDisk;
 use crate::protocol::space::cast::{Author, EventText, MadeEvent, Wrapping, found, grant, write};
@@ -17,6 +18,7 @@ use engine::rows::Origin;
 use model::envelope::Role;
 use model::payload::MemberRole;
 use model::{AuxKey, EventId, Kind, Nanos, Stamp};
+use node::explain::{HeldFilter, HeldNeed, NotCounting, StageExplanation, held};
 use node::node_commands::{Arrive, Collect, Deliver, Prune, Tick, WantBack};
 use node::{WriterCommand, WriterCore};
 use std::collections::BTreeMap;
@@ -124,6 +126,10 @@ impl NodeFixture {
                 self.ask(Collect);
             }
         }
+        if verb == "held" {
+            let most = words.next().and_then(|word| word.parse().ok()).expect("held COUNT");
+            self.tell_held(most);
+        }
         for name in words {
             let Some(made) = self.made.get(name).cloned() else {
                 continue;
@@ -142,8 +148,60 @@ impl NodeFixture {
                 "want" => {
                     self.ask(WantBack(made.id));
                 }
+                "explain" => {
+                    let why = self.explain(&made.id);
+                    let _ = writeln!(self.told, "explain {name}: {why}");
+                }
                 _ => panic!("no verb {verb}"),
             }
+        }
+    }
+
+    /// The first so many needs, and who waits for each.
+    fn tell_held(&mut self, most: usize) {
+        let db = self.core.store().snapshot().expect("a snapshot");
+        let list = held(&db, most, &HeldFilter::default()).expect("a read");
+        let _ = writeln!(self.told, "{} held", list.held);
+        let ids = self.made.iter().map(|(name, made)| (name, made.id));
+        let ids: Vec<_> = ids.chain(self.memberships.iter().map(|(who, id)| (who, *id))).collect();
+        let named = |text: String| ids.iter().fold(text, |text, (name, id)| text.replace(&id.to_string(), name));
+        for HeldNeed { need, first, .. } in &list.needs {
+            let waiting: Vec<String> = first.iter().map(|item| named(item.id.to_string())).collect();
+            let need = if need.word() == "content" { "content".to_owned() } else { named(need.to_string()) };
+            let _ = writeln!(self.told, "for {need}: {}", waiting.join(" "));
+        }
+        if list.and_more {
+            let _ = writeln!(self.told, "and more");
+        }
+    }
+
+    /// Why an event does not count.
+    fn explain(&self, id: &EventId) -> String {
+        let db = self.core.store().snapshot().expect("a snapshot");
+        match node::explain::explain(&db, id).expect("a read").standing {
+            StageExplanation::Applied(applied) => {
+                applied.not_counting.map_or_else(|| "counts".to_owned(), |why| self.tell_why(&why))
+            }
+            other => format!("{other:?}"),
+        }
+    }
+
+    fn tell_why(&self, why: &NotCounting) -> String {
+        let name = |id: &str| {
+            let made = self.made.iter().map(|(name, made)| (name, made.id));
+            let memberships = self.memberships.iter().map(|(who, id)| (who, *id));
+            made.chain(memberships).find(|(_, other)| other.to_string() == id).map_or("?", |(name, _)| name).to_owned()
+        };
+        match why {
+            NotCounting::Ended { authority, by, .. } => format!("{} was ended by {}", name(authority), name(by)),
+            NotCounting::Lessened { authority, by, to } => {
+                format!("{} was lessened to {to} by {}", name(authority), name(by))
+            }
+            NotCounting::Authority { authority, because } => {
+                let because = because.as_ref().map_or_else(|| "?".to_owned(), |why| self.tell_why(why));
+                format!("{} does not count: {because}", name(authority))
+            }
+            NotCounting::Pending => "pending".to_owned(),
         }
     }
 

@@ -191,6 +191,18 @@ fn a_group_whose_end_cannot_be_written_rests_and_is_hunted_again() {
     assert!(hunter.wake_at(&db, wake_at).unwrap().is_none(), "the schedule alone says when");
 }
 
+#[test]
+fn the_hunter_wakes_when_the_next_group_is_due() {
+    let core = waiting_node();
+    let (mut hunter, now) = (Hunter::new(DomainLimits::default()), FixedClock.now());
+    assert_eq!(orders(&mut hunter, &core, 1, now, 9), ["ask here/0"]);
+    assert_eq!(orders(&mut hunter, &core, 1, now, 9), ["ended"]);
+    let db = core.store().snapshot().unwrap();
+    let (_, row) = db.schedule().unwrap().pop().expect("it is still missing");
+    assert!(row.next > now.0, "{row:?}");
+    assert_eq!(hunter.wake_at(&db, now).unwrap(), Some(Nanos(row.next)));
+}
+
 /// A post by an author that names a parent.
 fn post_after(seed: u8, parent: EventId) -> (EventId, Vec<u8>, Vec<u8>) {
     let key = ed25519_dalek::SigningKey::from_bytes(&[seed; 32]);
