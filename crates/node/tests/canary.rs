@@ -245,6 +245,22 @@ fn a_space_moves_to_a_new_key_and_the_old_one_goes() {
 }
 
 #[test]
+fn a_rotation_touches_no_other_space() {
+    let cage = Cage::new(false);
+    cage.protect(&Protection::Nothing);
+    cage.sing();
+    cage.protect(&Protection::Whole);
+    let found = AdminCommand::FoundSpace { name: "other".into(), sealed: false, random: Box::new([4; 80]) };
+    let founded = cage.core.ask(AdminRequest::by("an operator", found), NOW).unwrap();
+    let AdminResult::Founded(other) = founded else { panic!("{founded:?}") };
+    let files = cage.folder.path().join("data/content");
+    assert_eq!(search(&files), 2500, "a file that is not encrypted yet");
+    let (cage, _) = cage.step_by_step(|batch| batch.rotate(&other, 1000));
+    assert_eq!(search(&files), 2500);
+    drop(cage);
+}
+
+#[test]
 fn a_folder_moves_to_a_new_master_key() {
     for sealed in [false, true] {
         let cage = Cage::new(sealed);

@@ -369,3 +369,21 @@ proptest! {
         trial.home.verify();
     }
 }
+
+#[test]
+fn an_operator_who_signs_in_again_keeps_the_membership_and_one_who_was_removed_gets_a_new_one() {
+    let home = Home::new();
+    let sign_in = |number: u8| {
+        let browser = NewSession { hash: [number; 32], agent: String::new() };
+        let what = AccountCommand::SignInOperator("operator".to_owned(), browser, Box::new([8; 32]));
+        home.core.ask(AccountRequest { space: home.space, what }, NOW.plus(u64::from(number))).unwrap();
+        home.core.store().snapshot().unwrap().user(&home.space, "operator").unwrap().unwrap()
+    };
+    let first = sign_in(1);
+    assert_eq!(sign_in(2).membership, first.membership);
+    let (user, random) = ("operator".to_owned(), Box::new([9; 32]));
+    let removal = AdminCommand::SetRole { space: home.space, user, role: None, random };
+    home.core.ask(AdminRequest::by("a test", removal), NOW.plus(3)).unwrap();
+    let again = sign_in(4);
+    assert!(!again.is_gone && again.membership != first.membership, "{again:?}");
+}

@@ -206,3 +206,18 @@ impl AsideFile {
         BundleReader::new(BufReader::new(file)).map_err(io::Error::other)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_file_everything_from_the_first_content_without_a_place_on_is_read_again() {
+        let mut aside = ContentsAside::default();
+        for at in 0..=PLACES_MAX as u64 {
+            aside.put(at, &SpaceId::ZERO, &ContentHash::ZERO, b"");
+        }
+        let SecondPass::Bundle { places, all_from } = aside.second_pass() else { panic!("there is a file to read") };
+        assert_eq!((places.len(), all_from), (PLACES_MAX, PLACES_MAX as u64));
+    }
+}

@@ -207,6 +207,7 @@ mod tests {
         let (one, other) = (ContentHash([1; 32]), ContentHash([2; 32]));
         let mut first = |hash, references| written.is_first(SpaceNo(1), hash, references);
         assert_eq!([first(one, 3), first(other, 1), first(one, 3), first(one, 3)], [true, true, false, false]);
+        assert_eq!([first(one, 2), first(other, 2), first(one, 2), first(other, 2)], [true, true, false, false]);
         assert!(written.references_left.is_empty(), "what nobody refers to any more is not remembered");
     }
 }
