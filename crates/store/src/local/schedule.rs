@@ -4,6 +4,7 @@ use crate::database::batch::Batch;
 use crate::database::db::Db;
 use crate::keys::*;
 use crate::tables::TableReads;
+use engine::change::{Change, RowChange};
 use engine::fetch::{self, BackoffPolicy, ScheduleRow};
 use engine::reads::{Reads, StoreResult};
 use model::{EventId, Group, Nanos, Need, Seq};
@@ -39,14 +40,10 @@ impl Batch<'_> {
         for row in self.db.tables.gaps.range(GapKey::of_author(space, author))?.take(GAPS_PER_LOOK_MAX) {
             let parent = row?.key().parent();
             if self.db.is_settled_parent(&parent)? {
-                settled.push(parent);
+                settled.push(Change::Gap(RowChange::Remove, space, author, parent));
             }
         }
-        for parent in settled {
-            self.touch();
-            self.db.tables.gaps.remove(GapKey::new(space, author, parent))?;
-        }
-        Ok(())
+        self.apply(settled)
     }
 
     /// Writes or removes the row of a group, keeping the order by time beside it.
