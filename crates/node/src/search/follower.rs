@@ -104,15 +104,14 @@ impl IndexFollower {
             let spaces: Vec<SpaceNo> = self.spaces.keys().copied().collect();
             spaces.into_iter().for_each(|space| self.let_go(space));
         }
-        let Some(mut from) = self.read_up_to.map(|position| position.number) else {
+        if self.read_up_to.is_none() {
             for (id, ..) in db.spaces()? {
                 self.to_open.extend(db.space_no(&id)?.map(|space| (space, false)));
             }
-            self.open_all(store, db, now)?;
-            self.read_up_to = Some(latest);
-            return Ok(());
-        };
+        }
         self.open_all(store, db, now)?;
+        // What was just opened has read everything.
+        let mut from = self.read_up_to.unwrap_or(latest).number;
         while from < latest.number {
             let entries = db.journal(None, from, CHUNK)?;
             let Some((last, _)) = entries.last() else { break };
