@@ -10,6 +10,8 @@ use anteroom_node::commands::{
 use anteroom_node::jobs::PurgeResult;
 use anteroom_node::node_commands::{Purge, Tick};
 use engine::access::KeyRole;
+use engine::change::{Change, RowChange};
+use engine::protocol::space::rederive::rederive;
 use engine::reads::{Reads as _, SpaceReads as _};
 use model::stage::ContentState;
 use model::{EventId, Nanos, SpaceId, Stamp};
@@ -180,4 +182,17 @@ fn the_same_job_is_not_begun_twice_and_a_rotated_space_reads_the_same() {
     let first = core.store().write(NOW, |batch| batch.begin_job(JobKind::Encrypt, "a test")).expect("written");
     let again = core.store().write(NOW, |batch| batch.begin_job(JobKind::Encrypt, "a test")).expect("written");
     assert_eq!(first, again);
+}
+
+#[test]
+fn what_stands_on_a_membership_is_looked_at_again_in_one_step() {
+    let home = tempfile::tempdir().expect("a folder");
+    let core = open(home.path());
+    let (space, _) = talk(&core);
+    let db = core.store().snapshot().expect("a snapshot");
+    let bob = db.user(&space, "bob").expect("read").expect("a user");
+    let membership = db.seq(&bob.membership).expect("read").expect("known");
+    let changes = rederive(&*db, core.store().policy(), membership, Stamp::FIRST).expect("read");
+    // Everything counts as before, so that only the task goes; nothing is left for another one.
+    assert!(matches!(changes.as_slice(), [Change::Task(RowChange::Remove, _)]), "{changes:?}");
 }
