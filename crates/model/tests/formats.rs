@@ -123,7 +123,7 @@ fn one_envelope_has_one_blob() {
 
 #[test]
 fn unknown_versions_are_refused_by_name() {
-    for version in (0..=255u8).filter(|version| ![0, 1, 4].contains(version)) {
+    for version in (0..=255u8).filter(|version| ![0, 1, 4, 5].contains(version)) {
         let bytes = [vec![version], vec![0; 600]].concat();
         assert_eq!(Blob::parse(bytes), Err(BadBlob::Version(version)));
     }
