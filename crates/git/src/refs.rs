@@ -37,24 +37,25 @@ impl ObjectStore {
         Ok(refs)
     }
 
-    /// Changes refs of an owner, all or none.
+    /// Changes refs of an owner: what is deleted, then the rest, each all or none.
     pub fn change_refs(&self, owner: &NostrKey, changes: &[RefWrite]) -> Result<(), GitError> {
         if changes.is_empty() {
             return Ok(());
         }
         let beginning = namespace(owner);
-        let mut input = Vec::new();
-        // Deletions first: a ref may be a folder of the one that takes its place.
-        for change in changes.iter().filter(|change| change.to.is_none()) {
-            input.extend(format!("delete {beginning}{}\0\0", change.name).bytes());
-        }
-        for change in changes {
-            if let Some(oid) = change.to {
-                input.extend(format!("update {beginning}{}\0{}\0\0", change.name, hex::encode(oid)).bytes());
+        let (mut deletions, mut updates) = (Vec::new(), Vec::new());
+        for RefWrite { name, to } in changes {
+            match to {
+                None => deletions.extend(format!("delete {beginning}{name}\0\0").bytes()),
+                Some(oid) => updates.extend(format!("update {beginning}{name}\0{}\0\0", hex::encode(oid)).bytes()),
             }
         }
-        let mut command = self.git(None);
-        run("update-ref", with(&mut command, &["update-ref", "--no-deref", "-z", "--stdin"]), &input).map(drop)
+        // Deletions first, by themselves: a ref may be a folder of the one that takes its place.
+        for input in [deletions, updates].into_iter().filter(|input| !input.is_empty()) {
+            let mut command = self.git(None);
+            run("update-ref", with(&mut command, &["update-ref", "--no-deref", "-z", "--stdin"]), &input)?;
+        }
+        Ok(())
     }
 
     /// Makes `HEAD` of an owner point at a branch, which need not be there.

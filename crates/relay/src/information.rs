@@ -2,7 +2,7 @@
 
 use crate::messages::{MESSAGE_BYTES_MAX, SUBSCRIPTION_ID_BYTES_MAX};
 use crate::session::SUBSCRIPTIONS_MAX;
-use model::nostr::{NOSTR_EVENT_BYTES_MAX, TAGS_MAX};
+use model::nostr::TAGS_MAX;
 use queries::nostr::EVENTS_PER_FILTER_MAX;
 use serde_json::{Value, json};
 
@@ -28,7 +28,6 @@ pub(crate) fn document() -> Value {
             "default_limit": EVENTS_PER_FILTER_MAX,
             "max_subid_length": SUBSCRIPTION_ID_BYTES_MAX,
             "max_event_tags": TAGS_MAX,
-            "max_content_length": NOSTR_EVENT_BYTES_MAX,
             "auth_required": false,
             "payment_required": false,
             "restricted_writes": true,

@@ -14,6 +14,8 @@ use store::tables::Snapshot;
 
 /// Subscriptions of one session.
 pub(crate) const SUBSCRIPTIONS_MAX: usize = 200;
+/// Bytes of stored events that one request brings; later ones are found by asking for earlier times.
+const STORED_BYTES_MAX: usize = 16 << 20;
 /// Reconciliations of one session at the same time: each holds the ids of what it compares.
 const RECONCILIATIONS_MAX: usize = 4;
 /// The longest message of a reconciliation.
@@ -171,16 +173,23 @@ impl Session {
             let why = format!("error: a session has at most {SUBSCRIPTIONS_MAX} subscriptions");
             return send(messages::closed(&id, &why));
         }
-        let stored = filters.iter().map(|filter| find_events(db, filter, now)).collect::<Result<Vec<_>, _>>();
-        let (stored, position) = match (stored, db.position()) {
-            (Ok(stored), Ok(position)) => (stored, position.number),
-            (Err(why), _) => return send(messages::closed(&id, &format!("error: {why}"))),
-            (_, Err(why)) => return send(messages::closed(&id, &format!("error: {why}"))),
+        let position = match db.position() {
+            Ok(position) => position.number,
+            Err(why) => return send(messages::closed(&id, &format!("error: {why}"))),
         };
-        let mut seen = HashSet::new();
-        let events = stored.into_iter().flat_map(|found| found.events).filter(|served| seen.insert(served.event.id));
-        let mut outputs: Vec<_> =
-            events.map(|served| SessionOutput::Send(messages::event(&id, &served.json))).collect();
+        let (mut seen, mut outputs, mut bytes) = (HashSet::new(), Vec::new(), 0);
+        for filter in &filters {
+            let found = match find_events(db, filter, now) {
+                Ok(found) => found,
+                Err(why) => return send(messages::closed(&id, &format!("error: {why}"))),
+            };
+            for served in found.events.into_iter().filter(|served| seen.insert(served.event.id)) {
+                bytes += served.json.len();
+                if bytes <= STORED_BYTES_MAX {
+                    outputs.push(SessionOutput::Send(messages::event(&id, &served.json)));
+                }
+            }
+        }
         outputs.push(SessionOutput::Send(messages::end_of_stored(&id)));
         self.subscriptions.insert(id, Subscription { filters, after: position });
         outputs

@@ -33,6 +33,8 @@ pub trait NostrReads {
     fn git_store(&self, owner: &NostrKey, identifier: &str) -> StoreResult<Option<[u8; 16]>>;
     /// Held events that wait for objects of a repository, each once, at most so many.
     fn waiting_for_objects(&self, owner: &NostrKey, identifier: &str, most: usize) -> StoreResult<Vec<Seq>>;
+    /// What of an author is held, the latest to have come first, at most so many.
+    fn held_of(&self, author: AuthorNo, most: usize) -> StoreResult<Vec<Seq>>;
     /// Held announcements of an identifier, whoever their owners are, at most so many.
     fn held_announcements(&self, identifier: &str, most: usize) -> StoreResult<Vec<Seq>>;
 }

@@ -29,13 +29,19 @@ pub fn wanted_refs<V: TableReads>(db: &Db<V>, owner: &NostrKey, identifier: &str
         Some((_, state)) => WantedRefs { refs: state.refs.clone(), head: state.head.clone() },
         None => WantedRefs::default(),
     };
-    let Some((seq, newest)) = newest.filter(|(seq, _)| applied.as_ref().is_none_or(|(other, _)| other != seq)) else {
+    let Some((_, newest)) = newest.filter(|(seq, _)| applied.as_ref().is_none_or(|(other, _)| other != seq)) else {
         return Ok(wanted);
     };
-    let _ = seq;
     for (name, oid) in &newest.refs {
         // Every owner of the set has what one of them was given.
         if db.is_git_present(owner, identifier, oid)? {
+            // A ref cannot be a folder of another.
+            let is_around = |other: &str| {
+                let (long, short) =
+                    if other.len() > name.len() { (other, name.as_str()) } else { (name.as_str(), other) };
+                long.strip_prefix(short).is_some_and(|rest| rest.starts_with('/'))
+            };
+            wanted.refs.retain(|other, _| !is_around(other));
             wanted.refs.insert(name.clone(), *oid);
         }
     }

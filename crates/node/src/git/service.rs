@@ -32,7 +32,7 @@ const PUSHED_TOTAL_MAX: usize = 1000;
 /// Repositories that are looked at in one go.
 const ALIGNMENTS_MAX: usize = 64;
 /// Held events of one repository that are looked at when data arrives.
-const HELD_MAX: usize = 256;
+const HELD_MAX: usize = 4096;
 /// How often it is looked whether a pushed commit has waited long enough.
 const LOOK_AT_PUSHED: Duration = Duration::from_secs(60);
 /// How long it waits after something failed.
@@ -185,7 +185,9 @@ impl GitService {
         repository.store.adopt(staging)?;
         self.note_pushed(repository, before_their_events)?;
         let pushed = updates.iter().filter(|update| update.new != NO_OBJECT);
-        let is_authorised = updates.iter().any(|update| update.pull_request().is_none());
+        // A deletion brings no data.
+        let is_ref = |update: &RefUpdate| update.pull_request().is_none() && update.new != NO_OBJECT;
+        let is_authorised = updates.iter().any(is_ref);
         self.arrive(repository, pushed.map(|update| update.new).collect(), is_authorised)
     }
 

@@ -52,12 +52,21 @@ pub fn admit<R: Reads>(
         ANNOUNCEMENT => admit_announcement(db, service, event)?,
         STATE => admit_state(db, event)?,
         PULL_REQUEST | PULL_REQUEST_UPDATE if is_about_a_repository(db, event)? => Ok(()),
+        VANISH if !names_service(event, service) => {
+            not_admitted("blocked", "the request to vanish is for other relays")
+        }
         DELETION | VANISH if is_participant(db, &event.author)? => Ok(()),
         kind if OF_PARTICIPANTS.contains(&kind) && is_participant(db, &event.author)? => Ok(()),
         GRASP_LIST if event.tags_of("g").flatten().any(|url| ServiceName::of_url(url) == Some(service)) => Ok(()),
         _ if refers_to_known(db, event)? || is_referred_to(db, event)? => Ok(()),
         _ => not_admitted("blocked", "nothing that this event refers to is here; send that first"),
     })
+}
+
+/// Whether a request to vanish (NIP-62) is for this relay.
+fn names_service(event: &VerifiedNostr, service: ServiceName) -> bool {
+    let mut relays = event.tags_of("relay").flatten();
+    relays.any(|relay| relay == "ALL_RELAYS" || ServiceName::of_url(relay) == Some(service))
 }
 
 fn admit_announcement(

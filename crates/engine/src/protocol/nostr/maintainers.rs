@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Maintainers of one repository that are looked at: more do not count.
 const MAINTAINERS_MAX: usize = 64;
-/// Held events of one author for one repository that are looked at.
+/// Held events of one author that are looked at, the latest to have come first.
 const HELD_MAX: usize = 256;
 
 /// Which events are looked at.
@@ -70,7 +70,7 @@ pub fn newest_state(
     for author in maintainers {
         let waiting = match known {
             Known::Applied => Vec::new(),
-            Known::HeldOrApplied => held_states(db, author, identifier)?,
+            Known::HeldOrApplied => held_states(db, author)?,
         };
         if let Some((place, seq, event)) = newest_at(db, STATE, author, identifier, waiting)?
             && newest.as_ref().is_none_or(|(other, _, _)| *other < place)
@@ -82,12 +82,12 @@ pub fn newest_state(
     Ok(newest.map(|(_, seq, state)| (seq, state)))
 }
 
-/// States wait for objects, or, if all of these are here, for their announcement.
-fn held_states(db: &impl Reads, author: &NostrKey, identifier: &str) -> StoreResult<Vec<Seq>> {
-    let need = Need::Address { kind: ANNOUNCEMENT, author: *author, identifier: identifier.to_owned() };
-    let mut held = db.waiting_for_objects(author, identifier, HELD_MAX)?;
-    held.extend(db.waiting(&need, Seq(0), HELD_MAX)?);
-    Ok(held)
+/// What of an author is held. What others send cannot crowd it out.
+fn held_states(db: &impl Reads, author: &NostrKey) -> StoreResult<Vec<Seq>> {
+    match db.number_of(&AuthorKey::Nostr(*author))? {
+        Some(number) => db.held_of(number, HELD_MAX),
+        None => Ok(Vec::new()),
+    }
 }
 
 /// The newest event at an address: the winner of those that are applied, or one of these that wait.

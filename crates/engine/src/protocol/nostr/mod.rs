@@ -22,7 +22,9 @@ use crate::reads::{Reads, StoreResult};
 use crate::rows::{EventKind, Meta, NostrTask};
 use model::blob::BadBlob;
 use model::crypto::content_hash;
-use model::nostr::{ANNOUNCEMENT, Address, Announcement, RepositoryState, STATE, VerifiedNostr, tip_of};
+use model::nostr::{
+    ANNOUNCEMENT, Address, Announcement, RepositoryState, STATE, VerifiedNostr, named_repositories, tip_of,
+};
 use model::nostr::{PULL_REQUEST, PULL_REQUEST_UPDATE};
 use model::stage::RefusalReason;
 use model::{Blob, EventId, Nanos, Need, Stamp};
@@ -128,7 +130,7 @@ pub fn says_what_its_kind_asks(event: &VerifiedNostr) -> bool {
     match event.kind {
         ANNOUNCEMENT => Announcement::of(event).is_some(),
         STATE => RepositoryState::of(event).is_some(),
-        PULL_REQUEST | PULL_REQUEST_UPDATE => tip_of(event).is_some(),
+        PULL_REQUEST | PULL_REQUEST_UPDATE => tip_of(event).is_some() && !named_repositories(event, &["a"]).is_empty(),
         _ => true,
     }
 }

@@ -100,6 +100,8 @@ fn unmet_of_other(db: &impl Reads, event: &VerifiedNostr) -> StoreResult<Vec<Nee
     for id in event_ids(event, &["e", "E", "q"]) {
         match db.seq(&id.short())? {
             Some(seq) if db.event(seq)?.is_some_and(|row| row.is_applied()) => return Ok(Vec::new()),
+            // It will never come.
+            None if db.refused(&id.short())?.is_some() => {}
             Some(_) | None => unmet.push(Need::Event(id.short())),
         }
     }

@@ -6,7 +6,8 @@ use crate::opened::Opened;
 use crate::reads::{Reads, StoreResult};
 use model::NostrKey;
 use model::need::Oid;
-use model::nostr::{NostrId, RepositoryState, tip_of};
+use model::nostr::{Address, NostrId, RepositoryState, named_repositories, tip_of};
+use model::stage::ContentState;
 
 /// Where the commits of pull requests are pushed to.
 const PULL_REQUEST_REFS: &str = "refs/nostr/";
@@ -49,14 +50,16 @@ pub fn decide(db: &impl Reads, owner: &NostrKey, identifier: &str, updates: &[Re
     let (mut refused, mut before_their_events) = (Vec::new(), Vec::new());
     for update in updates {
         let why = match update.pull_request() {
-            Some(id) if update.new != NO_OBJECT => match commit_of(db, &id)? {
+            // It would bring objects and change nothing.
+            _ if update.old == update.new => Some("the ref is there already".to_owned()),
+            Some(id) if update.new != NO_OBJECT => match commit_of(db, owner, identifier, &id)? {
                 PullRequestCommit::Unknown => {
                     before_their_events.push((id, update.new));
                     None
                 }
                 PullRequestCommit::Is(oid) if oid == update.new => None,
                 PullRequestCommit::Is(oid) => Some(format!("the event is about commit {}", hex::encode(oid))),
-                PullRequestCommit::NotOne => Some("that event is no pull request".to_owned()),
+                PullRequestCommit::NotOne => Some("that event is no pull request to this repository".to_owned()),
             },
             Some(_) => Some("refs of pull requests are not deleted by pushes".to_owned()),
             None => why_not(state.as_ref(), update),
@@ -87,13 +90,11 @@ enum PullRequestCommit {
     NotOne,
 }
 
-fn commit_of(db: &impl Reads, id: &NostrId) -> StoreResult<PullRequestCommit> {
+fn commit_of(db: &impl Reads, owner: &NostrKey, identifier: &str, id: &NostrId) -> StoreResult<PullRequestCommit> {
     let Some(seq) = db.seq(&id.short())? else { return Ok(PullRequestCommit::Unknown) };
-    Ok(match db.open_event(seq)? {
-        Some(Opened::Nostr(event)) if event.id == *id => {
-            tip_of(&event).map_or(PullRequestCommit::NotOne, PullRequestCommit::Is)
-        }
-        Some(_) => PullRequestCommit::NotOne,
-        None => PullRequestCommit::Unknown,
-    })
+    let Some(Opened::Nostr(event)) = db.open_event(seq)? else { return Ok(PullRequestCommit::NotOne) };
+    let is_deleted = db.event(seq)?.is_some_and(|row| matches!(row.content, ContentState::Deleted { .. }));
+    let is_for = |address: &Address| address.author == *owner && address.identifier == identifier;
+    let is_one = event.id == *id && !is_deleted && named_repositories(&event, &["a"]).iter().any(is_for);
+    Ok(tip_of(&event).filter(|_| is_one).map_or(PullRequestCommit::NotOne, PullRequestCommit::Is))
 }

@@ -12,7 +12,7 @@ use crate::keys::*;
 use crate::tables::TableReads;
 use engine::change::NostrChange;
 use engine::reads::{NostrReads, StoreResult};
-use engine::rows::DeleteTarget;
+use engine::rows::{DeleteTarget, Owner};
 use model::need::Oid;
 use model::nostr::{AddressName, NostrId};
 use model::{AuthorNo, Need, NostrKey, Seq, Stamp};
@@ -127,6 +127,12 @@ impl<V: TableReads> NostrReads for Db<V> {
 
     fn waiting_for_objects(&self, owner: &NostrKey, identifier: &str, most: usize) -> StoreResult<Vec<Seq>> {
         self.waiting_under(&Need::keys_of_objects(owner, identifier), most)
+    }
+
+    fn held_of(&self, author: AuthorNo, most: usize) -> StoreResult<Vec<Seq>> {
+        let range = HeldByOwnerKey::of_owner(Owner::Author(author));
+        let rows = self.tables.held_by_owner().range(range)?.rev().take(most);
+        rows.map(|row| Ok(row?.key().seq())).collect()
     }
 
     fn held_announcements(&self, identifier: &str, most: usize) -> StoreResult<Vec<Seq>> {
