@@ -143,9 +143,13 @@ fn naive_applied(items: &[Item]) -> BTreeSet<String> {
             match event.kind {
                 30617 => !event.tags.iter().any(|tag| tag[0] == "clone" && tag[1] == URL) || has_data.contains(&author),
                 30618 => {
-                    let refs = event.tags.iter().filter(|tag| tag[0].starts_with("refs/"));
+                    // Of two that name one ref the first counts.
+                    let mut refs = BTreeMap::new();
+                    for tag in event.tags.iter().filter(|tag| tag[0].starts_with("refs/")) {
+                        refs.entry(tag[0].clone()).or_insert_with(|| value(tag));
+                    }
                     announced.contains(&author)
-                        && refs.map(|tag| value(tag)).all(|oid| present.contains(&(author.clone(), oid)))
+                        && refs.into_values().all(|oid| present.contains(&(author.clone(), oid)))
                 }
                 1618 => {
                     let oid = &named(&["c"])[0];
