@@ -1,10 +1,12 @@
 //! Which refs a repository should have: what applied states and pull requests say, and of a state that still waits what is
 //! here already.
 
+use super::service::ArrivedData;
 use engine::Opened;
 use engine::protocol::nostr::maintainers::{self, Known};
 use engine::reads::{NostrReads as _, Reads, StoreResult};
 use engine::rows::Alignment;
+use git::RefWrite;
 use model::NostrKey;
 use model::need::Oid;
 use model::nostr::{NostrId, named_repositories, tip_of};
@@ -63,4 +65,26 @@ pub(super) fn wanted_pull_request<V: TableReads>(db: &Db<V>, of: &Alignment, id:
     let Some(tip) = tip else { return Ok(None) };
     let is_here = db.is_git_present(&of.owner, &of.identifier, &tip)?;
     Ok((row.is_applied() && is_here || pushed == Some(tip)).then_some(tip))
+}
+
+/// What has to change, counted.
+pub(super) fn differences(
+    current: &BTreeMap<String, Oid>,
+    wanted: &BTreeMap<String, Oid>,
+    arrived: &mut ArrivedData,
+) -> Vec<RefWrite> {
+    let mut changes = Vec::new();
+    for (name, oid) in wanted {
+        match current.get(name) {
+            Some(same) if same == oid => continue,
+            Some(_) => arrived.refs_updated += 1,
+            None => arrived.refs_created += 1,
+        }
+        changes.push(RefWrite { name: name.clone(), to: Some(*oid) });
+    }
+    for name in current.keys().filter(|name| !wanted.contains_key(*name)) {
+        arrived.refs_deleted += 1;
+        changes.push(RefWrite { name: name.clone(), to: None });
+    }
+    changes
 }

@@ -1,6 +1,6 @@
 //! Does what rows and pushes ask for, with the `git` program.
 
-use super::refs::{wanted_pull_request, wanted_refs};
+use super::refs::{differences, wanted_pull_request, wanted_refs};
 use crate::locks;
 use crate::nostr::{AssignStore, GitArrived, NoteAligned, NotePushed};
 use crate::running::Node;
@@ -13,7 +13,7 @@ use engine::protocol::nostr::maintainers::{announcement, confirmed};
 use engine::protocol::nostr::push::{NO_OBJECT, PushDecision, RefUpdate, decide};
 use engine::reads::{NostrReads as _, Reads as _, StoreError};
 use engine::rows::{Alignment, PushedCommit};
-use git::{GitError, GitFolder, GitLimits, ObjectStore, RefWrite, Staging, StoreName};
+use git::{GitError, GitFolder, GitLimits, ObjectStore, Staging, StoreName};
 use model::need::Oid;
 use model::nostr::{NostrId, RepositoryState, tip_of};
 use model::{Nanos, NostrKey};
@@ -383,26 +383,4 @@ impl GitService {
         drop(db);
         if over.is_empty() { Ok(()) } else { Ok(self.node.ask(NotePushed(RowChange::Remove, over))?) }
     }
-}
-
-/// What has to change, counted.
-fn differences(
-    current: &BTreeMap<String, Oid>,
-    wanted: &BTreeMap<String, Oid>,
-    arrived: &mut ArrivedData,
-) -> Vec<RefWrite> {
-    let mut changes = Vec::new();
-    for (name, oid) in wanted {
-        match current.get(name) {
-            Some(same) if same == oid => continue,
-            Some(_) => arrived.refs_updated += 1,
-            None => arrived.refs_created += 1,
-        }
-        changes.push(RefWrite { name: name.clone(), to: Some(*oid) });
-    }
-    for name in current.keys().filter(|name| !wanted.contains_key(*name)) {
-        arrived.refs_deleted += 1;
-        changes.push(RefWrite { name: name.clone(), to: None });
-    }
-    changes
 }
