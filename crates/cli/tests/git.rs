@@ -5,7 +5,7 @@
 mod common;
 
 use common::Home;
-use common::git_work::{Work, clone, run_git};
+use common::git_work::{Work, clone, object_stores, push_raw, run_git};
 use common::nostr_client::{Author, NostrClient};
 use common::served::Served;
 use serde_json::json;
@@ -238,4 +238,115 @@ fn large_pushes_are_streamed_and_what_waits_for_events_is_bounded() {
     assert!(!is_pushed && said.contains("publish the event first"), "{said}");
     assert!(push(&names[..32]).0);
     assert!(!push(&names[32..]).0);
+}
+
+#[test]
+fn a_maintainer_who_joins_later_has_what_is_here() {
+    let served = start(Home::ready());
+    let mut client = NostrClient::connect(&served.url);
+    let (owner, friend, work) = (Author::new(11), Author::new(12), Work::new());
+    let url = |author: &Author| format!("{}/{}/tool.git", served.url, author.npub());
+    let first = work.commit("one");
+    client.publish_well(&owner.announcement(&served.url, "tool", &[]));
+    client.publish_well(&owner.state("tool", &[("refs/heads/main", &first)]));
+    work.git(&["push", &url(&owner), "main"]);
+    // The friend names the owner first, which is not enough; then the owner names the friend.
+    let theirs = friend.announcement(&served.url, "tool", &[&owner.key()]);
+    assert_eq!(client.publish_well(&theirs), WAITS);
+    assert_eq!(work.git(&["ls-remote", &url(&friend)]), "");
+    client.publish_well(&owner.announcement(&served.url, "tool", &[&friend.key()]));
+    while !client.stored(&json!({ "kinds": [30617] })).contains(&theirs.id.to_string()) {}
+    while !work.git(&["ls-remote", &url(&friend)]).contains(&format!("{first}\trefs/heads/main")) {}
+    // When the owner's announcement goes, the friend's repository is only what the friend's own states say.
+    client.publish_well(&owner.event(5, &[&["a", &format!("30617:{}:tool", owner.key())]], ""));
+    while work.git(&["ls-remote", &url(&friend)]).contains("refs/heads/main") {}
+}
+
+#[test]
+fn a_state_about_what_refs_reach_waits_for_nothing() {
+    let served = start(Home::ready());
+    let (owner, mut client, work) = (Author::new(13), NostrClient::connect(&served.url), Work::new());
+    let url = format!("{}/{}/tool.git", served.url, owner.npub());
+    let (first, second) = (work.commit("one"), work.commit("two"));
+    client.publish_well(&owner.announcement(&served.url, "tool", &[]));
+    client.publish_well(&owner.state("tool", &[("refs/heads/main", &second)]));
+    work.git(&["push", &url, "main"]);
+    // Only the second was named so far.
+    let tagged = owner.state("tool", &[("refs/heads/main", &second), ("refs/tags/v1", &first)]);
+    client.publish_well(&tagged);
+    while client.stored(&json!({ "kinds": [30618] })) != [tagged.id.to_string()] {}
+    while !work.git(&["ls-remote", &url]).contains(&format!("{first}\trefs/tags/v1")) {}
+}
+
+#[test]
+fn nothing_is_kept_that_no_ref_reaches() {
+    let served = start(Home::ready());
+    let (owner, mut client, work) = (Author::new(14), NostrClient::connect(&served.url), Work::new());
+    let url = format!("{}/{}/tool.git", served.url, owner.npub());
+    let first = work.commit("one");
+    client.publish_well(&owner.announcement(&served.url, "tool", &[]));
+    client.publish_well(&owner.state("tool", &[("refs/heads/main", &first)]));
+    // More objects than the refs need.
+    std::fs::write(work.path().join("stray"), "nobody asked for this").unwrap();
+    let stray = work.git(&["hash-object", "-w", "stray"]);
+    let listed = work.git(&["rev-list", "--objects", "--no-object-names", &first]);
+    let needed: Vec<&str> = listed.lines().collect();
+    // Something that the commit needs is missing.
+    let answer = push_raw(&work, &url, "refs/heads/main", &first, &needed[..2]);
+    assert!(answer.contains("ng refs/heads/main"), "{answer}");
+    assert_eq!(work.git(&["ls-remote", &url]), "");
+    let answer = push_raw(&work, &url, "refs/heads/main", &first, &[needed.as_slice(), &[&stray]].concat());
+    assert!(answer.contains("ok refs/heads/main"), "{answer}");
+    let (_folder, copy) = clone(&url, &[]);
+    assert!(run_git(&copy, &["fetch", "--quiet", &url, &first]).0);
+    assert!(!run_git(&copy, &["fetch", "--quiet", &url, &stray]).0, "an object that nothing reaches is handed out");
+    // What a branch leaves goes in time.
+    work.git(&["checkout", "--quiet", "--orphan", "other"]);
+    let second = work.commit("two");
+    client.publish_well(&owner.state("tool", &[("refs/heads/main", &second)]));
+    work.git(&["push", "--force", &url, "other:main"]);
+    let store = object_stores(&served.home.data()).pop().unwrap();
+    while run_git(&store, &["cat-file", "-e", &first]).0 {}
+    assert!(run_git(&store, &["cat-file", "-e", &second]).0);
+    let (_folder, copy) = clone(&url, &[]);
+    assert_eq!(run_git(&copy, &["rev-parse", "HEAD"]).1.trim(), second);
+    // A state that goes back has to be pushed again.
+    let back = owner.state("tool", &[("refs/heads/main", &first)]);
+    assert_eq!(client.publish_well(&back), WAITS);
+    work.git(&["push", "--force", &url, &format!("{first}:refs/heads/main")]);
+    assert_eq!(client.stored(&json!({ "kinds": [30618] })), [back.id.to_string()]);
+    // With its announcement the repository goes.
+    client.publish_well(&owner.event(5, &[&["a", &format!("30617:{}:tool", owner.key())]], ""));
+    while !object_stores(&served.home.data()).is_empty() {}
+}
+
+#[test]
+fn pushes_and_repositories_have_their_limits() {
+    let limits = ["--set", "git.repository_mib_max=1", "--set", "git.push_objects_max=4"];
+    let served = Served::start(Home::ready(), &[&["--set", "git.enabled=1"], &limits[..]].concat());
+    let (owner, mut client, work) = (Author::new(15), NostrClient::connect(&served.url), Work::new());
+    let url = format!("{}/{}/tool.git", served.url, owner.npub());
+    client.publish_well(&owner.announcement(&served.url, "tool", &[]));
+    let mut refused = |why: &str| {
+        let commit = work.git(&["rev-parse", "HEAD"]);
+        client.publish_well(&owner.state("tool", &[("refs/heads/main", &commit)]));
+        let (is_pushed, said) = work.run(&["push", &url, "main"]);
+        assert!(!is_pushed && said.contains(why), "{said}");
+        assert_eq!(work.git(&["ls-remote", &url]), "");
+    };
+    work.commit("one");
+    work.commit("two");
+    refused("the pack has 6 objects; at most 4 are taken");
+    // Four objects, one of them too large.
+    work.git(&["checkout", "--quiet", "--orphan", "large"]);
+    let mut state = 7_u64;
+    let noise = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 56) as u8
+    });
+    std::fs::write(work.path().join("noise"), noise.take(2 << 20).collect::<Vec<u8>>()).unwrap();
+    work.git(&["add", "noise"]);
+    work.commit("three");
+    work.git(&["branch", "--force", "main"]);
+    refused("exceeds maximum allowed size");
 }

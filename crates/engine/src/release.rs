@@ -247,6 +247,7 @@ pub fn expire(db: &impl Reads, policy: &Policy, seq: Seq, now: Nanos) -> StoreRe
     };
     row.stage.clone().next(StageInput::Expire).map_err(|edge| StoreError::Broken(edge.to_string()))?;
     let mut changes = withdraw(db, policy, seq, &row)?;
+    changes.extend(protocol::end_of_wait(db, seq, &row)?);
     if is_planted(PlantedBug::ExpiredStillKnown) {
         changes.push(Change::Refused(row.id, RefusalReason::NeedsRefused));
     }

@@ -25,14 +25,31 @@ pub struct GitLimits {
     pub pack_bytes_max: u64,
     /// Bytes of one object, inflated.
     pub object_bytes_max: u64,
+    /// Objects of a pack.
+    pub objects_max: u32,
+    /// Bytes of the packs of one repository; nothing is pushed to it beyond.
+    pub repository_bytes_max: u64,
+    /// Bytes of the packs of all repositories of one owner.
+    pub owner_bytes_max: u64,
+    /// Repositories of one owner.
+    pub owner_repositories_max: usize,
 }
 
 impl Default for GitLimits {
     fn default() -> GitLimits {
-        GitLimits { pack_bytes_max: 4 << 30, object_bytes_max: 128 << 20 }
+        GitLimits {
+            pack_bytes_max: 2 << 30,
+            object_bytes_max: 128 << 20,
+            objects_max: 5_000_000,
+            repository_bytes_max: 4 << 30,
+            owner_bytes_max: 16 << 30,
+            owner_repositories_max: 100,
+        }
     }
 }
 
+/// Seconds of a processor that one program may use.
+const PROGRAM_SECONDS_MAX: u64 = 3600;
 /// How much of what git says on standard error is repeated.
 const WHY_BYTES_MAX: usize = 400;
 
@@ -64,7 +81,6 @@ pub(crate) fn git(folder: &Path, limits: &GitLimits) -> Command {
         "transfer.fsckObjects=true".to_owned(),
         "transfer.unpackLimit=1".to_owned(),
         "transfer.advertiseSID=false".to_owned(),
-        format!("receive.maxInputSize={}", limits.pack_bytes_max),
         "receive.denyDeleteCurrent=ignore".to_owned(),
         "receive.advertisePushOptions=false".to_owned(),
         "uploadpack.allowFilter=true".to_owned(),
@@ -93,6 +109,7 @@ pub(crate) fn output(command: &mut Command, input: &[u8]) -> Result<Output, GitE
         command.stdin(as_input(input)?);
     }
     let child = command.spawn().map_err(GitError::Missing)?;
+    bound_time(child.id());
     child.wait_with_output().map_err(GitError::Folder)
 }
 
@@ -105,8 +122,20 @@ pub fn as_input(bytes: &[u8]) -> Result<Stdio, GitError> {
     Ok(file.into())
 }
 
+/// Bounds how long a program, and those that it starts, may compute. One that has ended already needs no bound.
+pub fn bound_time(program: u32) {
+    let seconds = Some(PROGRAM_SECONDS_MAX);
+    let pid = i32::try_from(program).ok().and_then(rustix::process::Pid::from_raw);
+    let limit = rustix::process::Rlimit { current: seconds, maximum: seconds };
+    if let Some(pid) = pid
+        && let Err(why) = rustix::process::prlimit(Some(pid), rustix::process::Resource::Cpu, limit)
+    {
+        tracing::debug!(%why, "the time of a program could not be bounded");
+    }
+}
+
 /// What a program said, short.
-pub(crate) fn told(bytes: &[u8]) -> String {
+pub fn told(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim();
     text[..text.floor_char_boundary(WHY_BYTES_MAX)].to_owned()

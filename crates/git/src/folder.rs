@@ -1,16 +1,13 @@
 //! The folder of all object stores, and one of them.
 
 use crate::command::{GitError, GitLimits, git, output, run, with};
-use crate::staging::Staging;
+use crate::staging::{Staging, files_of};
 use model::NostrKey;
 use model::crypto::event_id;
 use model::need::Oid;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-/// Objects that are looked at to see whether they are complete, in one walk.
-const WALK_OBJECTS_MAX: &str = "--max-count=20000000";
 
 /// The name of an object store: a hash.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -45,6 +42,19 @@ impl GitFolder {
 
     pub(crate) fn staging_folder(&self) -> PathBuf {
         self.root.join("staging")
+    }
+
+    /// The object stores that are there.
+    pub fn names(&self) -> Result<Vec<StoreName>, GitError> {
+        let mut names = Vec::new();
+        for file in files_of(&self.root, "git")? {
+            let mut name = [0; 16];
+            let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+            if hex::decode_to_slice(stem, &mut name).is_ok() {
+                names.push(StoreName(name));
+            }
+        }
+        Ok(names)
     }
 
     /// An object store, which need not be there yet.
@@ -109,43 +119,32 @@ impl ObjectStore {
         command
     }
 
-    /// A place for a push, which sees the refs of an owner and all objects.
-    pub fn stage(&self, owner: &NostrKey) -> Result<Staging, GitError> {
-        let refs = self.refs(owner)?;
+    /// A place for a push, which sees all objects.
+    pub fn stage(&self) -> Result<Staging, GitError> {
         let made = tempfile::tempdir_in(&self.staging)?;
         write_bare(made.path(), Some(&self.path.join("objects")))?;
-        let packed: String = refs.iter().map(|(name, oid)| format!("{} {name}\n", hex::encode(oid))).collect();
-        std::fs::write(made.path().join("packed-refs"), packed)?;
         Ok(Staging { folder: made, limits: self.limits })
     }
 
-    /// Takes over the objects of a push that was allowed. Done twice it does nothing.
-    pub fn adopt(&self, staging: &Staging) -> Result<(), GitError> {
-        let (from, to) = (staging.folder.path().join("objects/pack"), self.path.join("objects/pack"));
-        std::fs::create_dir_all(&to)?;
-        let mut files: Vec<PathBuf> = std::fs::read_dir(&from)?.flatten().map(|entry| entry.path()).collect();
-        // The index last: with it the pack is there.
-        files.sort_by_key(|file| file.extension().is_some_and(|extension| extension == "idx"));
-        for file in files {
-            if let Some(name) = file.file_name() {
-                std::fs::rename(&file, to.join(name))?;
-            }
+    /// Which of these objects the refs of one of these owners reach.
+    pub fn reached(&self, owners: &BTreeSet<NostrKey>, oids: &BTreeSet<Oid>) -> Result<BTreeSet<Oid>, GitError> {
+        let mut tips = BTreeSet::new();
+        for owner in owners {
+            tips.extend(self.refs(owner)?.into_values());
         }
-        sync_folder(&to)
-    }
-
-    /// Which of these objects are there with everything that they reach.
-    pub fn complete(&self, oids: &BTreeSet<Oid>) -> Result<BTreeSet<Oid>, GitError> {
-        let mut complete = BTreeSet::new();
-        for oid in self.existing(oids)? {
+        let known: String = tips.iter().map(|oid| hex::encode(oid) + "\n").collect();
+        let mut reached: BTreeSet<Oid> = oids.intersection(&tips).copied().collect();
+        let others: BTreeSet<Oid> = oids.difference(&tips).copied().collect();
+        for oid in self.existing(&others)? {
             let mut command = self.git(None);
-            with(&mut command, &["rev-list", "--objects", "--quiet", "--stdin", "--no-object-names", WALK_OBJECTS_MAX]);
-            let input = format!("{}\n--not\n--all\n", hex::encode(oid));
-            if output(&mut command, input.as_bytes())?.status.success() {
-                complete.insert(oid);
+            with(&mut command, &["rev-list", "--objects", "--count", "--stdin"]);
+            let input = format!("{}\n--not\n{known}", hex::encode(oid));
+            let walked = output(&mut command, input.as_bytes())?;
+            if walked.status.success() && walked.stdout.trim_ascii() == b"0" {
+                reached.insert(oid);
             }
         }
-        Ok(complete)
+        Ok(reached)
     }
 
     /// Which of these objects are there at all.
@@ -163,14 +162,6 @@ impl ObjectStore {
         let mut command = self.git(None);
         with(&mut command, &["fetch", "--no-tags", "--no-write-fetch-head", "--quiet", "--"]).arg(&other.path);
         run("fetch", command.arg(hex::encode(oid)), &[]).map(drop)
-    }
-
-    /// Deletes the store with everything in it.
-    pub fn delete(&self) -> Result<(), GitError> {
-        match std::fs::remove_dir_all(&self.path) {
-            Err(why) if why.kind() != std::io::ErrorKind::NotFound => Err(why.into()),
-            _ => Ok(()),
-        }
     }
 }
 

@@ -13,8 +13,9 @@ mod command;
 mod folder;
 mod refs;
 mod staging;
+mod upkeep;
 
-pub use command::{GitError, GitLimits, as_input};
+pub use command::{GitError, GitLimits, as_input, bound_time, told};
 pub use folder::{GitFolder, ObjectStore, StoreName};
 pub use refs::RefWrite;
 pub use staging::Staging;

@@ -4,7 +4,7 @@ use crate::command::{GitError, run, with};
 use crate::folder::ObjectStore;
 use model::NostrKey;
 use model::need::Oid;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a ref becomes; without an object it is deleted.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,19 +22,27 @@ impl ObjectStore {
     /// All refs of an owner.
     pub fn refs(&self, owner: &NostrKey) -> Result<BTreeMap<String, Oid>, GitError> {
         let beginning = namespace(owner);
+        let refs = self.refs_under(&format!("{beginning}refs/"))?.into_iter();
+        Ok(refs.filter_map(|(name, oid)| Some((name.strip_prefix(&beginning)?.to_owned(), oid))).collect())
+    }
+
+    /// What the refs of all owners point at.
+    pub(crate) fn tips(&self) -> Result<BTreeSet<Oid>, GitError> {
+        Ok(self.refs_under("refs/")?.into_iter().map(|(_, oid)| oid).collect())
+    }
+
+    fn refs_under(&self, beginning: &str) -> Result<Vec<(String, Oid)>, GitError> {
         let mut command = self.git(None);
         with(&mut command, &["for-each-ref", "--format=%(objectname) %(refname)"]);
-        let told = run("for-each-ref", command.arg("--").arg(format!("{beginning}refs/")), &[])?;
-        let mut refs = BTreeMap::new();
-        for line in String::from_utf8_lossy(&told).lines() {
-            let (oid, name) = line.split_once(' ').ok_or(GitError::Answer { what: "for-each-ref" })?;
+        let told = run("for-each-ref", command.arg("--").arg(beginning), &[])?;
+        let read = |line: &str| {
+            let (oid, name) = line.split_once(' ')?;
             let mut bytes = [0; 20];
-            hex::decode_to_slice(oid, &mut bytes).map_err(|_| GitError::Answer { what: "for-each-ref" })?;
-            if let Some(name) = name.strip_prefix(&beginning) {
-                refs.insert(name.to_owned(), bytes);
-            }
-        }
-        Ok(refs)
+            hex::decode_to_slice(oid, &mut bytes).ok()?;
+            Some((name.to_owned(), bytes))
+        };
+        let lines = String::from_utf8_lossy(&told);
+        lines.lines().map(|line| read(line).ok_or(GitError::Answer { what: "for-each-ref" })).collect()
     }
 
     /// Changes refs of an owner: what is deleted, then the rest, each all or none.

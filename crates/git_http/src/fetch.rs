@@ -1,21 +1,22 @@
 //! Telling refs, and answering fetches: what the `git` program says is passed on as it says it.
 
+use crate::app::{GitApp, blocking};
 use crate::pack_lines;
 use crate::problems::GitProblem;
-use crate::request::{blocking, hosted, is_compressed, protocol};
+use crate::request::{hosted, is_compressed, protocol};
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::stream::unfold;
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::{BodyExt as _, Limited};
-use node::git::GitService;
 use std::collections::HashMap;
 use std::io::Read as _;
 use std::process::{Command as StdCommand, Stdio};
 use std::sync::Arc;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, ChildStdout, Command};
+use tokio::sync::OwnedSemaphorePermit;
 
 /// The longest request for a fetch: wants and haves of a large repository.
 const REQUEST_BYTES_MAX: usize = 8 << 20;
@@ -26,7 +27,7 @@ const REFS_BYTES_MAX: u64 = 256 << 20;
 
 /// `GET info/refs`: the refs of a repository.
 pub(crate) async fn tell_refs(
-    State(service): State<Arc<GitService>>,
+    State(app): State<Arc<GitApp>>,
     Path((npub, name)): Path<(String, String)>,
     Query(query): Query<HashMap<String, String>>,
     headers: HeaderMap,
@@ -36,10 +37,11 @@ pub(crate) async fn tell_refs(
         Some("git-receive-pack") => "receive-pack",
         _ => return Err(GitProblem(StatusCode::FORBIDDEN, "only the smart protocol of git is served".into())),
     };
-    let repository = hosted(&service, &npub, &name).await?;
+    let repository = hosted(&app, &npub, &name).await?;
     let version = protocol(&headers);
     let command = repository.store.advertise(&repository.owner, asked, version.as_deref());
-    let mut child = spawn(command, Stdio::null())?;
+    let _program = app.program().await?;
+    let mut child = spawn(command, Stdio::null(), Stdio::null())?;
     let mut told = Vec::new();
     // Since version 2 the list does not repeat what was asked for.
     if asked == "receive-pack" || version.as_deref() != Some("version=2") {
@@ -58,19 +60,19 @@ pub(crate) async fn tell_refs(
 
 /// `POST git-upload-pack`: a fetch.
 pub(crate) async fn upload_pack(
-    State(service): State<Arc<GitService>>,
+    State(app): State<Arc<GitApp>>,
     Path((npub, name)): Path<(String, String)>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, GitProblem> {
-    let repository = hosted(&service, &npub, &name).await?;
+    let repository = hosted(&app, &npub, &name).await?;
     let request = read_request(&headers, body).await?;
     let command = repository.store.upload_pack(&repository.owner, protocol(&headers).as_deref());
-    let input = blocking(&service, move |_| Ok(git::as_input(&request)?)).await?;
-    let input = input.map_err(|why| GitProblem::broken("the request could not be kept", why))?;
-    let mut child = spawn(command, input)?;
+    let input = blocking(&app, move |_| Ok(git::as_input(&request)?)).await?;
+    let program = app.program().await?;
+    let mut child = spawn(command, input, Stdio::null())?;
     let stdout = child.stdout.take().ok_or_else(|| GitProblem::broken("git says nothing", "no output"))?;
-    Ok(answer("application/x-git-upload-pack-result", stream(child, stdout)))
+    Ok(answer("application/x-git-upload-pack-result", stream((child, program), stdout)))
 }
 
 /// The whole of a request that is bounded, decompressed.
@@ -88,14 +90,16 @@ async fn read_request(headers: &HeaderMap, body: Body) -> Result<Bytes, GitProbl
 }
 
 /// Starts git. It ends when nobody waits for it any more.
-pub(crate) fn spawn(command: StdCommand, input: Stdio) -> Result<Child, GitProblem> {
+pub(crate) fn spawn(command: StdCommand, input: Stdio, complaints: Stdio) -> Result<Child, GitProblem> {
     let mut command = Command::from(command);
-    command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
-    command.spawn().map_err(|why| GitProblem::broken("git cannot be started", why))
+    command.stdin(input).stdout(Stdio::piped()).stderr(complaints).kill_on_drop(true);
+    let child = command.spawn().map_err(|why| GitProblem::broken("git cannot be started", why))?;
+    child.id().into_iter().for_each(git::bound_time);
+    Ok(child)
 }
 
 /// What a program says, as it says it.
-fn stream(child: Child, stdout: ChildStdout) -> Body {
+fn stream(child: (Child, OwnedSemaphorePermit), stdout: ChildStdout) -> Body {
     let chunks = unfold((child, stdout), |(child, mut stdout)| async move {
         let mut chunk = vec![0; CHUNK_BYTES];
         match stdout.read(&mut chunk).await {

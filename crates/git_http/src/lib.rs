@@ -6,6 +6,7 @@
 //!
 //! Deliberately absent: what is allowed (the engine's), objects and refs (`git`), pages.
 
+mod app;
 mod fetch;
 mod pack_lines;
 mod problems;

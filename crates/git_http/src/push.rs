@@ -1,142 +1,188 @@
 //! Pushes: which refs one wants to change is read first and decided about; only what is allowed reaches git.
 
+use crate::app::{GitApp, blocking};
 use crate::fetch::{answer, spawn};
-use crate::pack_lines::{BadCommands, COMMANDS_BYTES_MAX, PushCommands, parse_commands, refusal};
+use crate::pack_lines::{CommandReader, PushCommands, PushResult, report};
 use crate::problems::GitProblem;
-use crate::request::{blocking, hosted, is_compressed};
+use crate::request::{hosted, is_compressed};
 use axum::body::{Body, BodyDataStream, Bytes};
 use axum::extract::{Path, State};
 use axum::response::Response;
 use engine::protocol::nostr::push::{NO_OBJECT, PushDecision};
 use flate2::write::GzDecoder;
 use futures_util::StreamExt as _;
-use git::Staging;
+use git::{Staging, told};
 use http::HeaderMap;
-use node::git::GitService;
+use node::git::{HostedRepository, Received};
 use std::io::Write as _;
 use std::process::Stdio;
 use std::sync::Arc;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 
 const ANSWER_TYPE: &str = "application/x-git-receive-pack-result";
-/// The longest report of git about a push.
-const REPORT_BYTES_MAX: u64 = 4 << 20;
+/// The most that git says about a pack that is repeated.
+const TOLD_BYTES_MAX: u64 = 16 << 10;
+/// Compressed bytes that are decompressed at a time: what they become is a thousand times as much at most.
+const COMPRESSED_BYTES: usize = 8 << 10;
+/// The beginning of a pack: its name, its version, and how many objects it has.
+const PACK_HEADER_BYTES: usize = 12;
 
 /// `POST git-receive-pack`: a push.
 pub(crate) async fn receive_pack(
-    State(service): State<Arc<GitService>>,
+    State(app): State<Arc<GitApp>>,
     Path((npub, name)): Path<(String, String)>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, GitProblem> {
-    let repository = hosted(&service, &npub, &name).await?;
+    let repository = hosted(&app, &npub, &name).await?;
     let mut input = PushInput::new(body, is_compressed(&headers)?);
-    let (commands, beginning) = input.read_commands().await?;
+    let commands = input.read_commands().await?;
     // Git asks with an empty list whether it may send a long body.
     if commands.updates.is_empty() {
         return Ok(answer(ANSWER_TYPE, Body::empty()));
     }
+    let result = push(&app, &repository, &commands, &mut input).await?;
+    if result != PushResult::Done {
+        tracing::info!(owner = %repository.owner, identifier = repository.identifier, ?result, "a push was refused");
+        // Whoever sends a pack does not listen before it has been taken.
+        input.skip().await;
+    }
+    Ok(answer(ANSWER_TYPE, Body::from(report(&commands, &result))))
+}
+
+async fn push(
+    app: &Arc<GitApp>,
+    repository: &HostedRepository,
+    commands: &PushCommands,
+    input: &mut PushInput,
+) -> Result<PushResult, GitProblem> {
     let (asked, updates) = (repository.clone(), commands.updates.clone());
-    let decided = blocking(&service, move |service| service.decide(&asked, &updates)).await?;
-    let decision = decided.map_err(|why| GitProblem::broken("the push could not be decided", why))?;
-    let before_their_events = match decision {
-        PushDecision::Allowed { before_their_events } => before_their_events,
-        PushDecision::NoRepository => return Err(GitProblem::not_found()),
-        PushDecision::Refused(reasons) => {
-            tracing::info!(owner = %repository.owner, identifier = repository.identifier, refs = reasons.len(), "a push was refused");
-            // Whoever sends a pack does not listen before it has been taken.
-            input.skip().await;
-            return Ok(answer(ANSWER_TYPE, Body::from(refusal(&commands, &reasons))));
-        }
+    let decided = blocking(app, move |service| Ok((service.decide(&asked, &updates)?, service.room(&asked)?))).await?;
+    // A push that only deletes brings no pack.
+    let has_pack = commands.updates.iter().any(|update| update.new != NO_OBJECT);
+    let bytes_max = match decided {
+        (PushDecision::Allowed { .. }, Ok(bytes)) => bytes,
+        (PushDecision::Allowed { .. }, Err(_)) if !has_pack => 0,
+        (PushDecision::Allowed { .. }, Err(why)) => return Ok(PushResult::BadPack(why)),
+        (PushDecision::NoRepository, _) => return Err(GitProblem::not_found()),
+        (PushDecision::Refused(reasons), _) => return Ok(PushResult::Refused(reasons)),
     };
+    let _program = app.program().await?;
     let staged = repository.clone();
-    let staging = blocking(&service, move |_| Ok(staged.store.stage(&staged.owner)?)).await?;
-    let staging = staging.map_err(|why| GitProblem::broken("the push could not begin", why))?;
-    let report = receive(&staging, beginning, input).await?;
-    let arrived = blocking(&service, move |service| {
-        if has_all(&staging, &commands)? {
-            service.receive(&repository, &staging, &commands.updates, &before_their_events)?;
+    let staging = blocking(app, move |_| Ok(staged.store.stage()?)).await?;
+    if has_pack && let Err(why) = take_pack(app, &staging, input, bytes_max).await? {
+        return Ok(PushResult::BadPack(why));
+    }
+    let (repository, updates) = (repository.clone(), commands.updates.clone());
+    let received = blocking(app, move |service| service.receive(&repository, &staging, &updates)).await?;
+    Ok(match received {
+        Received::Arrived(_) => PushResult::Done,
+        Received::Incomplete => PushResult::BadPack("objects that the refs need are missing".to_owned()),
+        Received::Refused(reasons) => PushResult::Refused(reasons),
+    })
+}
+
+/// Has git take the pack of a push into its staging; or says why it does not.
+async fn take_pack(
+    app: &GitApp,
+    staging: &Staging,
+    input: &mut PushInput,
+    bytes_max: u64,
+) -> Result<Result<(), String>, GitProblem> {
+    let most = app.service.limits().objects_max;
+    match input.object_count().await? {
+        Some(count) if count <= most => {}
+        Some(count) => {
+            return Ok(Err(format!("the pack has {count} objects; at most {most} are taken (git.push_objects_max)")));
         }
-        Ok(())
-    });
-    arrived.await?.map_err(|why| GitProblem::broken("the push could not be taken over", why))?;
-    Ok(answer(ANSWER_TYPE, Body::from(report)))
-}
-
-/// Whether git did all that the push asked for; otherwise nothing of it is taken over.
-fn has_all(staging: &Staging, commands: &PushCommands) -> Result<bool, git::GitError> {
-    let refs = staging.refs()?;
-    Ok(commands.updates.iter().all(|update| match update.new {
-        NO_OBJECT => !refs.contains_key(&update.name),
-        new => refs.get(&update.name) == Some(&new),
-    }))
-}
-
-/// Has git receive a push in its staging. Answers with git's report.
-async fn receive(staging: &Staging, beginning: Bytes, mut input: PushInput) -> Result<Vec<u8>, GitProblem> {
-    let mut child = spawn(staging.receive_pack(), Stdio::piped())?;
-    let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
-    let (Some(mut stdin), Some(stdout)) = (stdin, stdout) else {
+        None => return Ok(Err("no pack follows the list of refs".to_owned())),
+    }
+    let mut child = spawn(staging.index_pack(bytes_max), Stdio::piped(), Stdio::piped())?;
+    let (Some(mut stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
+    else {
         return Err(GitProblem::broken("git takes nothing", "no input"));
     };
     let feeding = async move {
-        let mut fed = stdin.write_all(&beginning).await.is_ok();
-        loop {
-            match input.next().await {
-                // What git does not want any more, such as the rest of a pack that is too large, is read all the same.
-                Ok(Some(bytes)) => fed = fed && stdin.write_all(&bytes).await.is_ok(),
-                Ok(None) => return Ok(()),
-                Err(why) => return Err(why),
-            }
+        let mut fed = true;
+        // What git does not want any more, such as the rest of a pack that is too large, is read all the same.
+        while let Some(bytes) = input.next().await? {
+            fed = fed && stdin.write_all(&bytes).await.is_ok();
         }
+        Ok::<(), GitProblem>(())
     };
-    let reading = async move {
-        let mut report = Vec::new();
-        let read = stdout.take(REPORT_BYTES_MAX).read_to_end(&mut report).await;
-        read.map(|_| report).map_err(|why| GitProblem::broken("git could not be read", why))
-    };
-    let (fed, report) = tokio::join!(feeding, reading);
+    let (fed, _, why) = tokio::join!(feeding, read_some(stdout), read_some(stderr));
     fed?;
-    let _ = child.wait().await;
-    report
+    let status = child.wait().await.map_err(|why| GitProblem::broken("git did not end", why))?;
+    Ok(if status.success() { Ok(()) } else { Err(told(&why)) })
+}
+
+/// Reads all that a program says, and keeps the beginning.
+async fn read_some(mut from: impl AsyncRead + Unpin) -> Vec<u8> {
+    let mut kept = Vec::new();
+    let read = (&mut from).take(TOLD_BYTES_MAX).read_to_end(&mut kept).await;
+    if read.is_ok() {
+        let _ = tokio::io::copy(&mut from, &mut tokio::io::sink()).await;
+    }
+    kept
 }
 
 /// The body of a push, decompressed as it comes.
 struct PushInput {
     body: BodyDataStream,
     decoder: Option<GzDecoder<Vec<u8>>>,
+    /// What came and was not decompressed yet.
+    compressed: Bytes,
+    /// What was read and not taken yet.
+    ahead: Vec<u8>,
 }
 
 impl PushInput {
     fn new(body: Body, is_compressed: bool) -> PushInput {
-        PushInput { body: body.into_data_stream(), decoder: is_compressed.then(|| GzDecoder::new(Vec::new())) }
+        let decoder = is_compressed.then(|| GzDecoder::new(Vec::new()));
+        PushInput { body: body.into_data_stream(), decoder, compressed: Bytes::new(), ahead: Vec::new() }
     }
 
     /// The next bytes.
     async fn next(&mut self) -> Result<Option<Bytes>, GitProblem> {
-        let Some(bytes) = self.body.next().await else { return Ok(None) };
-        let bytes = bytes.map_err(|_| GitProblem::bad_request("the push was cut off"))?;
-        let Some(decoder) = &mut self.decoder else { return Ok(Some(bytes)) };
+        if !self.ahead.is_empty() {
+            return Ok(Some(std::mem::take(&mut self.ahead).into()));
+        }
+        if self.compressed.is_empty() {
+            let Some(bytes) = self.body.next().await else { return Ok(None) };
+            self.compressed = bytes.map_err(|_| GitProblem::bad_request("the push was cut off"))?;
+        }
+        let Some(decoder) = &mut self.decoder else { return Ok(Some(std::mem::take(&mut self.compressed))) };
+        let part = self.compressed.split_to(self.compressed.len().min(COMPRESSED_BYTES));
         let bad = |_| GitProblem::bad_request("the body is not gzip");
-        decoder.write_all(&bytes).and_then(|()| decoder.flush()).map_err(bad)?;
+        decoder.write_all(&part).and_then(|()| decoder.flush()).map_err(bad)?;
         Ok(Some(std::mem::take(decoder.get_mut()).into()))
     }
 
-    /// Reads until it is known which refs are to be changed, with what was read for that.
-    async fn read_commands(&mut self) -> Result<(PushCommands, Bytes), GitProblem> {
-        let mut read = Vec::new();
+    /// Reads until it is known which refs are to be changed.
+    async fn read_commands(&mut self) -> Result<PushCommands, GitProblem> {
+        let mut reader = CommandReader::default();
         loop {
-            match parse_commands(&read) {
-                Ok(commands) => return Ok((commands, read.into())),
-                Err(BadCommands::Malformed(why)) => return Err(GitProblem::bad_request(why)),
-                Err(BadCommands::Incomplete) if read.len() > COMMANDS_BYTES_MAX => {
-                    return Err(GitProblem::bad_request("the list of refs is too long"));
-                }
-                Err(BadCommands::Incomplete) => {}
-            }
             let more = self.next().await?.ok_or_else(|| GitProblem::bad_request("the push ends too early"))?;
-            read.extend_from_slice(&more);
+            if let Some((commands, rest)) = reader.take(&more).map_err(GitProblem::bad_request)? {
+                self.ahead = rest;
+                return Ok(commands);
+            }
         }
+    }
+
+    /// How many objects the pack says it has, if one follows.
+    async fn object_count(&mut self) -> Result<Option<u32>, GitProblem> {
+        let mut read = Vec::new();
+        while read.len() < PACK_HEADER_BYTES {
+            match self.next().await? {
+                Some(more) => read.extend_from_slice(&more),
+                None => break,
+            }
+        }
+        let header = read.first_chunk::<PACK_HEADER_BYTES>();
+        let count = header.filter(|header| header.starts_with(b"PACK")).and_then(|header| header.last_chunk().copied());
+        self.ahead = read;
+        Ok(count.map(u32::from_be_bytes))
     }
 
     /// Reads what is left and keeps nothing.

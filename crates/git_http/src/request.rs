@@ -1,35 +1,26 @@
 //! What every request names: an owner and a repository.
 
+use crate::app::{GitApp, blocking};
 use crate::problems::GitProblem;
 use http::HeaderMap;
 use model::NostrKey;
-use node::git::{GitFailure, GitService, HostedRepository};
+use node::git::HostedRepository;
 use nostr::key::PublicKey;
 use nostr::nips::nip19::FromBech32 as _;
 use std::sync::Arc;
 
 /// Looks up the repository of a path, off the threads that answer requests.
-pub(crate) async fn hosted(service: &Arc<GitService>, npub: &str, name: &str) -> Result<HostedRepository, GitProblem> {
+pub(crate) async fn hosted(app: &Arc<GitApp>, npub: &str, name: &str) -> Result<HostedRepository, GitProblem> {
     let owner = parse_npub(npub).ok_or_else(GitProblem::not_found)?;
     let identifier = name.strip_suffix(".git").filter(|name| !name.is_empty()).ok_or_else(GitProblem::not_found)?;
     let identifier = identifier.to_owned();
-    let found = blocking(service, move |service| service.repository(&owner, &identifier)).await?;
-    found.map_err(|why| GitProblem::broken("the repository cannot be opened", why))?.ok_or_else(GitProblem::not_found)
+    let found = blocking(app, move |service| service.repository(&owner, &identifier)).await?;
+    found.ok_or_else(GitProblem::not_found)
 }
 
 fn parse_npub(text: &str) -> Option<NostrKey> {
     let is_npub = text.starts_with("npub1") && text.len() == 63;
     PublicKey::from_bech32(text).ok().filter(|_| is_npub).map(|key| NostrKey(key.to_bytes()))
-}
-
-/// Runs work that waits for disks and programs.
-pub(crate) async fn blocking<T: Send + 'static>(
-    service: &Arc<GitService>,
-    work: impl FnOnce(&GitService) -> Result<T, GitFailure> + Send + 'static,
-) -> Result<Result<T, GitFailure>, GitProblem> {
-    let service = service.clone();
-    let done = tokio::task::spawn_blocking(move || work(&service)).await;
-    done.map_err(|why| GitProblem::broken("the request was cut off", why))
 }
 
 /// The version of git's protocol that a client asks for.

@@ -1,5 +1,6 @@
 //! The table of git's routes, and what browsers of any origin may ask of them.
 
+use crate::app::GitApp;
 use crate::fetch::{tell_refs, upload_pack};
 use crate::push::receive_pack;
 use axum::Router;
@@ -18,7 +19,7 @@ use std::time::Duration;
 /// How long a clone or a push may take.
 const TRANSFER_TIMEOUT: Duration = Duration::from_secs(2 * 3600);
 
-fn all() -> Vec<Route<Arc<GitService>>> {
+fn all() -> Vec<Route<Arc<GitApp>>> {
     Vec::from([
         Route::get("/{npub}/{repository}/info/refs", Look, tell_refs),
         Route::post("/{npub}/{repository}/git-upload-pack", Look, upload_pack).with_timeout(TRANSFER_TIMEOUT),
@@ -28,7 +29,8 @@ fn all() -> Vec<Route<Arc<GitService>>> {
 
 /// An application that serves git repositories.
 pub fn with_git(app: App, server: &Arc<ServerState>, service: Arc<GitService>) -> App {
-    let router = authenticated(&SharedState(server.clone()), service, all(), |router| router, None);
+    let git = Arc::new(GitApp::new(service));
+    let router = authenticated(&SharedState(server.clone()), git, all(), |router| router, None);
     app.with(AppPart { router, tasks: Vec::new() })
         .map_router(|router: Router| router.layer(from_fn(answer_any_origin)))
 }

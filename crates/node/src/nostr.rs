@@ -5,13 +5,13 @@ use crate::writer_command::WriterCommand;
 use engine::Change;
 use engine::change::{NostrChange, RowChange};
 use engine::protocol::nostr::admit::{NotAdmitted, admit};
-use engine::protocol::nostr::maintainers::confirmed;
+use engine::protocol::nostr::maintainers::{announcement, confirmed};
 use engine::reads::{NostrReads as _, StoreError, StoreResult};
 use engine::receive::accept_nostr;
 use engine::release;
 use engine::rows::{Alignment, Origin, Outcome, PushedCommit};
 use model::need::Oid;
-use model::nostr::VerifiedNostr;
+use model::nostr::{AddressName, VerifiedNostr};
 use model::{Need, NostrKey};
 use std::collections::BTreeSet;
 use store::Batch;
@@ -76,7 +76,7 @@ impl WriterCommand for GitArrived {
         for owner in &self.owners {
             for oid in &self.present {
                 if !batch.db().is_git_present(owner, &self.identifier, oid)? {
-                    let row = NostrChange::Present(RowChange::Put, *owner, self.identifier.clone(), *oid);
+                    let row = NostrChange::Present(RowChange::Put, *owner, AddressName::of(&self.identifier), *oid);
                     batch.apply(vec![row.into()])?;
                     needs.push(Need::GitObject { owner: *owner, identifier: self.identifier.clone(), oid: *oid });
                 }
@@ -140,7 +140,10 @@ impl WriterCommand for AssignStore {
         // A co-maintainer's may have what this one should show.
         let (owner, identifier) = (self.owner, self.identifier.clone());
         let refs = Alignment { owner, identifier: identifier.clone(), pull_request: None };
-        batch.apply(vec![NostrChange::Store(owner, identifier, store).into(), NostrChange::Align(refs).into()])?;
+        batch.apply(vec![
+            NostrChange::Store(RowChange::Put, owner, identifier, store).into(),
+            NostrChange::Align(refs).into(),
+        ])?;
         Ok(store)
     }
 }
@@ -161,4 +164,58 @@ impl WriterCommand for NotePushed {
         }
         Ok(())
     }
+}
+
+/// A repository is not announced here any more: what is known of its data is forgotten, at most so many objects at a time.
+/// Nothing is, if it was announced again meanwhile.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ForgetRepository {
+    pub owner: NostrKey,
+    pub identifier: String,
+    pub objects_max: usize,
+}
+
+impl WriterCommand for ForgetRepository {
+    /// Whether nothing is left.
+    type Answer = bool;
+    type Error = StoreError;
+
+    fn run(&self, batch: &mut Batch<'_>) -> StoreResult<bool> {
+        let (owner, name) = (self.owner, AddressName::of(&self.identifier));
+        if announcement(batch.db(), &owner, &self.identifier)?.is_some() {
+            return Ok(true);
+        }
+        let present = batch.db().present_objects(&owner, &name, None, self.objects_max)?;
+        let is_all = present.len() < self.objects_max;
+        batch.apply(absent(owner, name, present))?;
+        if is_all {
+            batch.apply(vec![NostrChange::Data(RowChange::Remove, owner, self.identifier.clone()).into()])?;
+            if let Some(store) = batch.db().git_store(&owner, &self.identifier)? {
+                let row = NostrChange::Store(RowChange::Remove, owner, self.identifier.clone(), store);
+                batch.apply(vec![row.into()])?;
+            }
+        }
+        Ok(is_all)
+    }
+}
+
+/// Objects of a repository that nothing reached are gone.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NoteAbsent {
+    pub owner: NostrKey,
+    pub name: AddressName,
+    pub oids: Vec<Oid>,
+}
+
+impl WriterCommand for NoteAbsent {
+    type Answer = ();
+    type Error = StoreError;
+
+    fn run(&self, batch: &mut Batch<'_>) -> StoreResult<()> {
+        batch.apply(absent(self.owner, self.name, self.oids.clone()))
+    }
+}
+
+fn absent(owner: NostrKey, name: AddressName, oids: Vec<Oid>) -> Vec<Change> {
+    oids.into_iter().map(|oid| NostrChange::Present(RowChange::Remove, owner, name, oid).into()).collect()
 }

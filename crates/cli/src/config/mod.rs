@@ -160,9 +160,17 @@ sections! {
         /// 1: serve a Nostr relay at `/`, and host git repositories of whoever announces one there.
         enabled = 0 in 0..=1;
         /// Size of the data that one push may send, in MiB.
-        push_mib_max = 4096 in 1..=1_048_576;
+        push_mib_max = 2048 in 1..=1_048_576;
+        /// Objects (files, folders, commits) that one push may send.
+        push_objects_max = 5_000_000 in 1..=4_000_000_000;
         /// Size of one file or other git object, in MiB.
         object_mib_max = 128 in 1..=4096;
+        /// Size of one repository, in MiB. A repository that is as large takes no pushes.
+        repository_mib_max = 4096 in 1..=1_048_576;
+        /// Size of all repositories of one owner, in MiB.
+        owner_mib_max = 16_384 in 1..=16_777_216;
+        /// Repositories of one owner. Pushes to more are refused.
+        owner_repositories_max = 100 in 1..=1_000_000;
     }
     /// The writer, which makes all changes to the database.
     writer: WriterSettings {
@@ -223,7 +231,14 @@ impl Config {
 
     /// What a push may bring.
     pub(crate) fn git_limits(&self) -> git::GitLimits {
-        git::GitLimits { pack_bytes_max: self.git.push_mib_max << 20, object_bytes_max: self.git.object_mib_max << 20 }
+        git::GitLimits {
+            pack_bytes_max: self.git.push_mib_max << 20,
+            object_bytes_max: self.git.object_mib_max << 20,
+            objects_max: u32::try_from(self.git.push_objects_max).unwrap_or(u32::MAX),
+            repository_bytes_max: self.git.repository_mib_max << 20,
+            owner_bytes_max: self.git.owner_mib_max << 20,
+            owner_repositories_max: usize::try_from(self.git.owner_repositories_max).unwrap_or(usize::MAX),
+        }
     }
 
     fn backup_plan(&self, folder: PathBuf) -> server::BackupPlan {

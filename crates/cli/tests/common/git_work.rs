@@ -1,6 +1,7 @@
 //! Working copies and clones, made by plain `git`.
 
 use super::nostr_client::{Author, NostrClient};
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
@@ -72,4 +73,36 @@ pub fn host_repository(client: &mut NostrClient, url: &str, owner: &Author, iden
     client.publish_well(&owner.state(identifier, &[("refs/heads/main", &commit)]));
     work.git(&["push", &format!("{url}/{}/{identifier}.git", owner.npub()), "main"]);
     format!("30617:{}:{identifier}", owner.key())
+}
+
+/// Pushes a pack of exactly these objects of a working copy, as no `git` would: what the node answers.
+pub fn push_raw(work: &Work, url: &str, name: &str, tip: &str, objects: &[&str]) -> String {
+    let mut packing = Command::new("git")
+        .args(["pack-objects", "--stdout", "--quiet"])
+        .current_dir(work.path())
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    packing.stdin.take().unwrap().write_all(objects.join("\n").as_bytes()).unwrap();
+    let pack = packing.wait_with_output().unwrap().stdout;
+    let command = format!("{} {tip} {name}\0 report-status", "0".repeat(40));
+    let body = [format!("{:04x}{command}0000", command.len() + 4).into_bytes(), pack].concat();
+    let (address, path) = url.trim_start_matches("http://").split_once('/').unwrap();
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let head = format!(
+        "POST /{path}/git-receive-pack HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(&body).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// Object stores in a data folder.
+pub fn object_stores(data: &Path) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(data.join("git")).unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|path| path.extension().is_some_and(|extension| extension == "git")).collect()
 }

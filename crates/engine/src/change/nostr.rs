@@ -18,9 +18,9 @@ pub enum NostrChange {
     /// A repository whose refs have to be looked at, or that was.
     Align(Alignment),
     /// An object and all that it reaches are in a repository, or are not any more.
-    Present(RowChange, NostrKey, String, Oid),
-    /// Where the objects of a repository are.
-    Store(NostrKey, String, [u8; 16]),
+    Present(RowChange, NostrKey, AddressName, Oid),
+    /// Where the objects of a repository are, or were.
+    Store(RowChange, NostrKey, String, [u8; 16]),
     /// A commit that was pushed for a pull request whose event is not here, and until when it waits; or it does not.
     Pushed(RowChange, PushedCommit),
     /// A repository has its first authorised refs, or is gone.

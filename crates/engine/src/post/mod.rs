@@ -72,13 +72,16 @@ pub fn post<R: Reads>(db: &R, mut event: EventInPost, opening: Opening) -> Store
 /// Goes on when everything needed is applied; otherwise the event is held or refused.
 fn needs<P: Protocol, R: Reads>(
     db: &R,
-    event: EventInPost,
+    mut event: EventInPost,
     opened: &Opened,
     inner: &P::Opened,
 ) -> StoreResult<StepResult<(EventInPost, Vec<AppliedReference>)>> {
     match P::needs(db, &event.context, inner, !event.was_opened)? {
         Lookup::Met(found) => Ok(StepResult::On((event, found))),
-        Lookup::Unmet(unmet) => hold::hold(db, event, opened.space(), unmet).map(StepResult::End),
+        Lookup::Unmet(unmet) => {
+            event.draft.changes.extend(P::wait_effects(db, inner)?);
+            hold::hold(db, event, opened.space(), unmet).map(StepResult::End)
+        }
         Lookup::Refused => refuse(db, event.draft, &event.context, RefusalReason::NeedsRefused).map(StepResult::End),
     }
 }

@@ -105,6 +105,9 @@ pub trait Protocol {
     /// What else follows at the moment it is applied. A rebuild leaves this out.
     fn effects<R: Reads>(db: &R, event: AppliedEvent<'_, Self::Opened>) -> StoreResult<Vec<Change>>;
 
+    /// What else follows when an event begins to wait, or waits no more without having been applied.
+    fn wait_effects<R: Reads>(db: &R, event: &Self::Opened) -> StoreResult<Vec<Change>>;
+
     /// What its being applied satisfies, beside the need for the event itself.
     fn meets(event: &Self::Opened) -> Vec<Need>;
 
@@ -214,6 +217,18 @@ pub fn hold_until(kind: Option<EventKind>, policy: &Policy, unmet: &[Need], now:
     match kind {
         Some(kind) => of_kind!(kind => P::hold_until(policy, unmet, now)),
         None => space::Space::hold_until(policy, unmet, now),
+    }
+}
+
+/// What else follows when a held event goes.
+pub fn end_of_wait<R: Reads>(db: &R, seq: Seq, row: &EventRow) -> StoreResult<Vec<Change>> {
+    // Opening costs something, and nobody but this protocol has anything to say.
+    if !matches!(row.meta.as_ref().map(|meta| meta.kind), Some(EventKind::Nostr(_))) {
+        return Ok(Vec::new());
+    }
+    match db.open_event(seq)? {
+        Some(opened) => of_protocol!(&opened, event => P::wait_effects(db, event)),
+        None => Ok(Vec::new()),
     }
 }
 

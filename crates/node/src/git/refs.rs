@@ -36,7 +36,11 @@ pub fn wanted_refs<V: TableReads>(db: &Db<V>, owner: &NostrKey, identifier: &str
     };
     for (name, oid) in &newest.refs {
         // Every owner of the set has what one of them was given.
-        if db.is_git_present(owner, identifier, oid)? {
+        let mut is_present = false;
+        for maintainer in &maintainers {
+            is_present = is_present || db.is_git_present(maintainer, identifier, oid)?;
+        }
+        if is_present {
             // A ref cannot be a folder of another.
             let is_around = |other: &str| {
                 let (long, short) =

@@ -14,6 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Maintainers of one repository that are looked at: more do not count.
 const MAINTAINERS_MAX: usize = 64;
+/// Announcements that are looked at to find them: more are not there.
+const LOOKS_MAX: usize = 512;
 /// Held events of one author that are looked at, the latest to have come first.
 const HELD_MAX: usize = 256;
 
@@ -36,27 +38,62 @@ pub fn announcement(db: &impl Reads, owner: &NostrKey, identifier: &str) -> Stor
 /// Who is confirmed for a repository, its owner included: connected by announcements that name each other. Nobody, if there
 /// is no announcement of its owner.
 pub fn confirmed(db: &impl Reads, owner: &NostrKey, identifier: &str) -> StoreResult<BTreeSet<NostrKey>> {
-    let mut confirmed = BTreeSet::new();
-    let mut announced: BTreeMap<NostrKey, Option<Announcement>> = BTreeMap::new();
-    let mut look = |key: &NostrKey| -> StoreResult<Option<Announcement>> {
-        if !announced.contains_key(key) {
-            announced.insert(*key, announcement(db, key, identifier)?);
-        }
-        Ok(announced.get(key).cloned().flatten())
-    };
-    let mut next = vec![*owner];
-    while let Some(key) = next.pop() {
-        let Some(own) = look(&key)? else { continue };
-        if !confirmed.insert(key) || confirmed.len() >= MAINTAINERS_MAX {
-            continue;
-        }
-        for named in own.maintainers.iter().filter(|named| !confirmed.contains(*named)) {
-            if look(named)?.is_some_and(|theirs| theirs.maintainers.contains(&key)) {
-                next.push(*named);
-            }
+    Walk { db, identifier, announced: BTreeMap::new() }.confirmed(owner)
+}
+
+/// Whose repositories may change because of what an announcement or state says, or does not say any more: its
+/// author, whoever is or was confirmed with them, and whoever it names, with those confirmed with these.
+pub(super) fn concerned(
+    db: &impl Reads,
+    author: &NostrKey,
+    identifier: &str,
+    named: &BTreeSet<NostrKey>,
+) -> StoreResult<BTreeSet<NostrKey>> {
+    let mut walk = Walk { db, identifier, announced: BTreeMap::new() };
+    let mut concerned = walk.confirmed(author)?;
+    concerned.insert(*author);
+    for key in named {
+        // Whoever was found with another is confirmed with the same.
+        if !concerned.contains(key) {
+            concerned.extend(walk.confirmed(key)?);
         }
     }
-    Ok(confirmed)
+    Ok(concerned)
+}
+
+/// From announcement to announcement of one identifier; each is read once.
+struct Walk<'a, R> {
+    db: &'a R,
+    identifier: &'a str,
+    announced: BTreeMap<NostrKey, Option<Announcement>>,
+}
+
+impl<R: Reads> Walk<'_, R> {
+    fn look(&mut self, key: &NostrKey) -> StoreResult<Option<&Announcement>> {
+        if !self.announced.contains_key(key) {
+            let is_enough = self.announced.len() >= LOOKS_MAX;
+            let found = if is_enough { None } else { announcement(self.db, key, self.identifier)? };
+            self.announced.insert(*key, found);
+        }
+        Ok(self.announced.get(key).and_then(Option::as_ref))
+    }
+
+    fn confirmed(&mut self, owner: &NostrKey) -> StoreResult<BTreeSet<NostrKey>> {
+        let mut confirmed = BTreeSet::new();
+        let mut next = vec![*owner];
+        while let Some(key) = next.pop() {
+            let Some(named) = self.look(&key)?.map(|own| own.maintainers.clone()) else { continue };
+            if !confirmed.insert(key) || confirmed.len() >= MAINTAINERS_MAX {
+                continue;
+            }
+            for other in named.into_iter().filter(|other| !confirmed.contains(other)) {
+                if self.look(&other)?.is_some_and(|theirs| theirs.maintainers.contains(&key)) {
+                    next.push(other);
+                }
+            }
+        }
+        Ok(confirmed)
+    }
 }
 
 /// The newest state of a repository by one of these.

@@ -97,6 +97,11 @@ impl Protocol for Nostr {
         Ok(changes)
     }
 
+    /// A push is decided from what waits as well, and refs follow it as far as its objects are here.
+    fn wait_effects<R: Reads>(db: &R, event: &VerifiedNostr) -> StoreResult<Vec<Change>> {
+        rows::alignments(db, event)
+    }
+
     fn meets(event: &VerifiedNostr) -> Vec<Need> {
         let address = Address::of(event).filter(|address| !address.identifier.is_empty());
         let fits = |address: &Address| address.identifier.len() <= model::limits::IDENTIFIER_BYTES_MAX;

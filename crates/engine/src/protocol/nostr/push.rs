@@ -8,6 +8,7 @@ use model::NostrKey;
 use model::need::Oid;
 use model::nostr::{Address, NostrId, RepositoryState, named_repositories, tip_of};
 use model::stage::ContentState;
+use std::collections::BTreeMap;
 
 /// Where the commits of pull requests are pushed to.
 const PULL_REQUEST_REFS: &str = "refs/nostr/";
@@ -37,7 +38,7 @@ pub enum PushDecision {
     /// There is no such repository here.
     NoRepository,
     /// Each ref that it may not change so, and why.
-    Refused(Vec<(String, String)>),
+    Refused(BTreeMap<String, String>),
 }
 
 /// Decides about a push, as of now.
@@ -47,7 +48,7 @@ pub fn decide(db: &impl Reads, owner: &NostrKey, identifier: &str, updates: &[Re
         return Ok(PushDecision::NoRepository);
     }
     let state = maintainers::newest_state(db, &maintainers, identifier, Known::HeldOrApplied)?.map(|(_, state)| state);
-    let (mut refused, mut before_their_events) = (Vec::new(), Vec::new());
+    let (mut refused, mut before_their_events) = (BTreeMap::new(), Vec::new());
     for update in updates {
         let why = match update.pull_request() {
             // It would bring objects and change nothing.

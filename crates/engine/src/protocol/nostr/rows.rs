@@ -43,20 +43,19 @@ fn indexed_tags(event: &VerifiedNostr) -> BTreeSet<(u8, AddressName)> {
     tags.collect()
 }
 
-/// The repositories whose refs may be other ones now that the event is applied.
+/// The repositories whose refs may have to change because an event came, is applied, is deleted or waits no more. What the
+/// event changes itself is not in the store yet, or still is.
 pub(super) fn alignments(db: &impl Reads, event: &VerifiedNostr) -> StoreResult<Vec<Change>> {
-    let identifier = match event.kind {
-        ANNOUNCEMENT => Announcement::of(event).map(|announcement| announcement.identifier),
-        STATE => RepositoryState::of(event).map(|state| state.identifier),
+    let about = match event.kind {
+        ANNOUNCEMENT => Announcement::of(event).map(|own| (own.identifier, own.maintainers)),
+        STATE => RepositoryState::of(event).map(|state| (state.identifier, BTreeSet::new())),
         _ => None,
     };
     let mut aligned = Vec::new();
-    if let Some(identifier) = identifier {
-        let mut owners = maintainers::confirmed(db, &event.author, &identifier)?;
-        owners.insert(event.author);
-        let each =
-            owners.into_iter().map(|owner| Alignment { owner, identifier: identifier.clone(), pull_request: None });
-        aligned.extend(each);
+    if let Some((identifier, named)) = about {
+        for owner in maintainers::concerned(db, &event.author, &identifier, &named)? {
+            aligned.push(Alignment { owner, identifier: identifier.clone(), pull_request: None });
+        }
     }
     if tip_of(event).is_some() {
         for Address { author: owner, identifier, .. } in named_repositories(event, &["a"]) {

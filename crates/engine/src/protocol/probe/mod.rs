@@ -86,6 +86,10 @@ impl Protocol for Probe {
         Ok(values::effects(event))
     }
 
+    fn wait_effects<R: Reads>(_db: &R, _event: &ProbeStatement) -> StoreResult<Vec<Change>> {
+        Ok(Vec::new())
+    }
+
     fn meets(event: &ProbeStatement) -> Vec<Need> {
         match event.kind {
             ProbeKind::Value => vec![Need::Probe { author: event.author, name: event.name.clone() }],

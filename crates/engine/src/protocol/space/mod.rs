@@ -74,6 +74,10 @@ impl Protocol for Space {
         apply::effects(db, event)
     }
 
+    fn wait_effects<R: Reads>(_db: &R, _event: &Verified) -> StoreResult<Vec<Change>> {
+        Ok(Vec::new())
+    }
+
     fn meets(event: &Verified) -> Vec<Need> {
         match (event.kind, &event.payload) {
             (Kind::Key, Payload::Key(_)) if is_planted(PlantedBug::KeyWakesNobody) => Vec::new(),

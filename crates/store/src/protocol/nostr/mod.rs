@@ -45,9 +45,9 @@ impl Batch<'_> {
                 let value = [&version.to_be_bytes()[..], alignment.identifier.as_bytes()].concat();
                 self.db.tables.git_align.insert(key, &value)
             }
-            NostrChange::Store(owner, identifier, store) => {
+            NostrChange::Store(row_change, owner, identifier, store) => {
                 let key = GitRepositoryKey::new(owner, AddressName::of(&identifier));
-                self.db.tables.git_stores.insert(key, &store)
+                put_or_remove(row_change, &mut self.db.tables.git_stores, key, &store)
             }
             NostrChange::Pushed(row_change, pushed) => {
                 let name = AddressName::of(&pushed.identifier);
@@ -55,8 +55,8 @@ impl Batch<'_> {
                 let value = [&pushed.oid[..], &pushed.until.0.to_be_bytes(), pushed.identifier.as_bytes()].concat();
                 put_or_remove(row_change, &mut self.db.tables.git_pushed, key, &value)
             }
-            NostrChange::Present(row_change, owner, identifier, oid) => {
-                let key = GitObjectKey::new(owner, AddressName::of(&identifier), oid);
+            NostrChange::Present(row_change, owner, name, oid) => {
+                let key = GitObjectKey::new(owner, name, oid);
                 put_or_remove(row_change, &mut self.db.tables.git_present, key, ())
             }
             NostrChange::Data(row_change, owner, identifier) => {

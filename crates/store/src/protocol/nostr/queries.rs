@@ -6,10 +6,12 @@ use crate::keys::*;
 use crate::tables::TableReads;
 use engine::reads::{Reads as _, StoreResult};
 use engine::rows::{Alignment, PushedCommit};
+use model::need::Oid;
 use model::nostr::{AddressName, NostrId, VerifiedNostr};
 use model::stage::ContentState;
-use model::{AuthorNo, EventId, Nanos, Need, Seq, SpaceNo, Stamp};
+use model::{AuthorNo, EventId, Nanos, Need, NostrKey, Seq, SpaceNo, Stamp};
 use std::collections::BTreeSet;
+use std::ops::Bound;
 
 /// A list of Nostr events in the order of their stamps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,6 +107,30 @@ impl<V: TableReads> Db<V> {
             found.push((Alignment { owner: row.key().owner(), identifier, pull_request }, version));
         }
         Ok(found)
+    }
+
+    /// All repositories of which something is kept, and where their objects are.
+    pub fn git_repositories(&self) -> StoreResult<Vec<(NostrKey, AddressName, [u8; 16])>> {
+        let read = |row: StoreResult<crate::tables::Row<'_, GitRepositoryKey, crate::tables::Bytes>>| {
+            let row = row?;
+            let store = row.value()?.try_into().map_err(|_| broken("a row of `git_stores`"))?;
+            Ok((row.key().owner(), row.key().name(), store))
+        };
+        self.tables.git_stores().iter()?.map(read).collect()
+    }
+
+    /// Objects that are in a repository with all that they reach, after one of them, at most so many.
+    pub fn present_objects(
+        &self,
+        owner: &NostrKey,
+        name: &AddressName,
+        after: Option<Oid>,
+        most: usize,
+    ) -> StoreResult<Vec<Oid>> {
+        let key = |oid| GitObjectKey::new(*owner, *name, oid);
+        let from = after.map_or(Bound::Included(key([0; 20])), |oid| Bound::Excluded(key(oid)));
+        let rows = self.tables.git_present().range((from, Bound::Included(key([0xff; 20]))))?;
+        rows.take(most).map(|row| Ok(row?.key().oid())).collect()
     }
 
     /// The commit that was pushed for a pull request whose event was not here.

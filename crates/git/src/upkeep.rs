@@ -1,0 +1,41 @@
+//! What keeps object stores small: one pack instead of many, and nothing that no ref reaches.
+
+use crate::command::{GitError, run, with};
+use crate::folder::ObjectStore;
+use crate::staging::files_of;
+
+impl ObjectStore {
+    /// Packs in the store.
+    pub fn pack_count(&self) -> Result<usize, GitError> {
+        Ok(files_of(&self.path.join("objects/pack"), "pack")?.len())
+    }
+
+    /// Bytes of the packs in the store; none if it is not there.
+    pub fn bytes(&self) -> Result<u64, GitError> {
+        if !self.exists() {
+            return Ok(0);
+        }
+        let mut bytes = 0;
+        for file in files_of(&self.path.join("objects/pack"), "pack")? {
+            bytes += std::fs::metadata(file)?.len();
+        }
+        Ok(bytes)
+    }
+
+    /// Makes one pack of what refs reach; everything else goes. Nobody may push meanwhile.
+    pub fn repack(&self) -> Result<(), GitError> {
+        let mut command = self.git(None);
+        run("pack-refs", with(&mut command, &["pack-refs", "--all"]), &[])?;
+        let mut command = self.git(None);
+        let options = ["-c", "pack.threads=1", "-c", "pack.windowMemory=256m", "repack", "-a", "-d", "-q"];
+        run("repack", with(&mut command, &options), &[]).map(drop)
+    }
+
+    /// Deletes the store with everything in it.
+    pub fn delete(&self) -> Result<(), GitError> {
+        match std::fs::remove_dir_all(&self.path) {
+            Err(why) if why.kind() != std::io::ErrorKind::NotFound => Err(why.into()),
+            _ => Ok(()),
+        }
+    }
+}
