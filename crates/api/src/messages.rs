@@ -39,10 +39,8 @@ fn new_message(sent: MessageBody, thread: Option<String>) -> Result<NewMessage, 
     if sent.role.as_ref().is_some_and(|role| role.is_empty() || !fits(role, ROLE_CHARS_MAX)) {
         return Err(Problem::over_limit(format!("a role has 1 to {ROLE_CHARS_MAX} characters")));
     }
-    let thread = match thread.or(sent.thread) {
-        Some(thread) => Some(thread.parse().map_err(Problem::from)?),
-        None => None,
-    };
+    let named = sent.thread.map(|thread| thread.parse()).transpose()?;
+    let thread = thread.map(|thread| thread.parse()).transpose()?.or(named);
     let attachments = sent.attachments.unwrap_or_default();
     let attachments = attachments.iter().map(|id| id.parse());
     Ok(NewMessage {

@@ -22,6 +22,16 @@ pub(crate) struct ChosenId(String);
 #[allow(dead_code, reason = "only its shape is used")]
 pub(crate) struct EventIdText(String);
 
+/// A thread or message: by the id that a client chose, or by its event id.
+#[derive(ToSchema)]
+#[schema(
+    value_type = String,
+    pattern = r"^([0-9a-f]{32}|(?!([0-9a-fA-F]{32}|[0-9a-fA-F]{64}|\.|\.\.|me)$)[!$&'()*+,.0-9:;=@A-Z\[\]^_`a-z{|}~-]{1,128})$",
+    example = "tea"
+)]
+#[allow(dead_code, reason = "only its shape is used")]
+pub(crate) struct NameOrIdText(String);
+
 /// A body with which everything that was read may be sent back: it takes what only the node says, and ignores it. After the
 /// struct come the names of what is ignored: `message` for what the node says of a message, `thread` for what it says of a
 /// thread, and perhaps others.

@@ -1,6 +1,6 @@
 //! Threads: list, create, get, update, delete.
 
-use crate::schemas::{ChosenId, body_to_send_back};
+use crate::schemas::{ChosenId, NameOrIdText, body_to_send_back};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
@@ -48,6 +48,7 @@ body_to_send_back! { thread []
         #[schema(value_type = Option<Vec<ChosenId>>, max_items = 500)]
         participants: Option<Vec<String>>,
         /// Ids of messages to pin.
+        #[schema(value_type = Option<Vec<NameOrIdText>>, max_items = 100)]
         pins: Option<Vec<String>>,
         /// Whether only participants see it.
         private: Option<bool>,
@@ -155,7 +156,7 @@ pub(crate) async fn open(
         fields.insert("metadata".to_owned(), metadata);
     }
     if pins.is_some_and(|pins| !pins.is_empty()) {
-        return Err(Problem::unprocessable("a thread that is opened has no messages that could be pinned"));
+        return Err(Problem::not_found("a thread that is opened has no message that could be pinned"));
     }
     let participants = participants.unwrap_or_default();
     check_participants(&participants)?;

@@ -1,6 +1,6 @@
 //! What clients send about messages.
 
-use crate::schemas::{ChosenId, EventIdText, body_to_send_back};
+use crate::schemas::{ChosenId, EventIdText, NameOrIdText, body_to_send_back};
 use queries::messages::MessageRange;
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,7 +16,7 @@ body_to_send_back! { message []
         #[schema(value_type = Option<ChosenId>)]
         pub(super) id: Option<String>,
         /// The thread, where the path does not name it. One that does not exist is opened.
-        #[schema(value_type = Option<ChosenId>)]
+        #[schema(value_type = Option<NameOrIdText>)]
         pub(super) thread: Option<String>,
         /// The user who writes, where a backend key names no user in a header.
         #[schema(value_type = Option<ChosenId>)]
@@ -27,6 +27,7 @@ body_to_send_back! { message []
         /// What it says: any JSON, at most 64 KiB.
         pub(super) body: Value,
         /// The message it answers.
+        #[schema(value_type = Option<NameOrIdText>)]
         pub(super) reply_to: Option<String>,
         /// The users it mentions.
         #[schema(value_type = Option<Vec<ChosenId>>, max_items = 61)]

@@ -145,10 +145,17 @@ async fn threads_are_listed_changed_and_deleted() {
         let refused = home.by("alice", "PUT", "/v1/threads/b", Some(json!({ "title": "No", "pins": wrong }))).await;
         assert_eq!(refused.status, 404, "a message elsewhere, or none: {refused:?}");
     }
+    // A body may say again which thread it is, by either of its names; nonsense it may not say.
+    let shown = home.by("alice", "GET", "/v1/threads/c", None).await.body;
+    for (thread, status) in [(&shown["event"], 201), (&json!("c"), 201), (&json!("me"), 422), (&json!(""), 422)] {
+        let body = json!({ "thread": thread, "body": 1 });
+        let posted = home.by("alice", "POST", "/v1/threads/c/messages", Some(body)).await;
+        assert_eq!(posted.status, status, "{thread}: {posted:?}");
+    }
     let many = json!({ "pins": vec!["x"; 101] });
     assert_eq!(home.by("alice", "PUT", "/v1/threads/b", Some(many)).await.status, 422);
     let early = json!({ "title": "New", "pins": ["x"] });
-    assert_eq!(home.by("alice", "POST", "/v1/threads", Some(early)).await.status, 422);
+    assert_eq!(home.by("alice", "POST", "/v1/threads", Some(early)).await.status, 404, "it is of another thread");
     let changed = home.by("alice", "PUT", "/v1/threads/b", Some(json!({ "title": "New", "pins": ["x"] }))).await.body;
     assert_eq!(
         (&changed["title"], &changed["pins"], &changed["metadata"]["n"]),
