@@ -86,7 +86,7 @@ impl WriterCommand for GitArrived {
                 needs.push(Need::GitData { owner: *owner, identifier: self.identifier.clone() });
             }
         }
-        for owner in &self.owners {
+        for owner in self.owners.iter().filter(|_| !needs.is_empty()) {
             let (owner, identifier) = (*owner, self.identifier.clone());
             let refs = NostrChange::Align(Alignment { owner, identifier, pull_request: None });
             batch.apply(vec![refs.into()])?;

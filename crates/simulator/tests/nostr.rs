@@ -257,6 +257,11 @@ fn items() -> impl Strategy<Value = (Vec<Item>, Vec<Item>)> {
             Item::Event(event) if event.kind != 5 => Some(event.clone()),
             _ => None,
         });
+        // A comment that names a repository which may not be here, and an event which may: one of them is enough.
+        if let Some(event) = &first {
+            let id = event.id.to_string();
+            items.push(Item::Event(sign(2, 15, 1111, &[&["a", &address(3)], &["e", &id]])));
+        }
         if let Some(event) = first.filter(|event| event.created_at % 2 == 0) {
             let author = (1..=3).find(|author| key(*author) == event.author).unwrap();
             items.push(Item::Event(sign(author, 1, 5, &[&["e", &event.id.to_string()]])));
@@ -388,6 +393,18 @@ fn refs_of_everybody_concerned_are_looked_at_when_maintainers_change() {
     // Three goes: those who were confirmed through three are others now.
     bring(&core, &Item::Event(sign(3, 3, 5, &[&["a", &address(3)]])));
     assert_eq!(to_align(&core), [2, 3, 4].map(key).into());
+}
+
+#[test]
+fn data_that_is_known_changes_nothing() {
+    let core = open(&SimDisk::new());
+    bring(&core, &Item::Event(announcement(1, 1, true, &[])));
+    let data = Item::Data { owner: 1, present: vec![1, 2], is_authorised: true };
+    bring(&core, &data);
+    assert_eq!(to_align(&core), [key(1)].into());
+    note_aligned(&core);
+    bring(&core, &data);
+    assert_eq!(to_align(&core), BTreeSet::new(), "otherwise refs would be looked at without an end");
 }
 
 #[test]
