@@ -358,16 +358,32 @@ proptest! {
     /// Nobody comes in by a link that ended or a way that was taken back, and no way that is good is lost.
     #[test]
     fn only_those_come_in_who_may(steps in proptest::collection::vec(step(), 1..60)) {
-        let home = Home::new();
-        home.make_admin("alice");
-        home.post("guest", "hello");
-        let mut trial = Trial { home, model: Model::default(), now: NOW.0, browsers: 0 };
-        for step in &steps {
-            trial = trial.take(step);
-            trial.compare();
-        }
-        trial.home.verify();
+        play(&steps);
     }
+}
+
+fn play(steps: &[Step]) {
+    let home = Home::new();
+    home.make_admin("alice");
+    home.post("guest", "hello");
+    let mut trial = Trial { home, model: Model::default(), now: NOW.0, browsers: 0 };
+    for step in steps {
+        trial = trial.take(step);
+        trial.compare();
+    }
+    trial.home.verify();
+}
+
+#[test]
+fn nobody_comes_in_by_a_passkey_that_the_account_does_not_have() {
+    let by = |passkey: u8| Step::SignInByPasskey { user: 0, passkey, is_other_host: false };
+    play(&[
+        Step::Invite { by_admin: true, link: 0, uses: 1, hours: 1 },
+        Step::Join { link: 0, user: 0, password: 0 },
+        Step::AddPasskey { user: 0, passkey: 1 },
+        by(1),
+        by(0),
+    ]);
 }
 
 #[test]
