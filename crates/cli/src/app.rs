@@ -11,5 +11,6 @@ pub(crate) fn app(state: &Arc<ServerState>) -> App {
 
 /// The same with a Nostr relay at `/`, and the git repositories that are announced to it.
 pub(crate) fn app_with_git(state: &Arc<ServerState>, git: Arc<GitService>) -> App {
-    relay::with_relay(git_http::with_git(app(state), state, git), state)
+    let access = git.access().clone();
+    relay::with_relay(git_http::with_git(app(state), state, git), state, access)
 }

@@ -8,6 +8,7 @@ use common::Home;
 use common::git_work::host_repository;
 use common::nostr_client::{Author, NostrClient};
 use common::served::Served;
+use model::nostr::NostrEvent;
 use negentropy::{Id, Negentropy, NegentropyStorageVector};
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
@@ -26,12 +27,18 @@ fn ask(url: &str, request: &str) -> String {
     answer.to_lowercase()
 }
 
+/// What the relay tells of itself at a path, in small letters.
+fn document_at(url: &str, path: &str) -> Value {
+    let answer = ask(url, &format!("GET {path} HTTP/1.1\r\nAccept: application/nostr+json"));
+    serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap_or_else(|_| panic!("{answer}"))
+}
+
 #[test]
 fn the_relay_says_what_it_is_and_browsers_get_the_page() {
     let served = start();
     let answer = ask(&served.url, "GET / HTTP/1.1\r\nAccept: application/nostr+json");
     assert!(answer.starts_with("http/1.1 200") && answer.contains("access-control-allow-origin: *"), "{answer}");
-    let document: Value = serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    let document = document_at(&served.url, "/");
     assert_eq!(document["supported_grasps"], json!(["grasp-01"]));
     assert_eq!(document["limitation"]["max_subscriptions"], 200);
     assert!(document["supported_nips"].as_array().unwrap().contains(&json!(77)));
@@ -181,4 +188,41 @@ fn broken_and_hostile_clients_are_told_and_nobody_else_notices() {
     assert_eq!(client.hear()[0], "EOSE");
     let log = served.stop();
     assert!(!log.contains("panicked"), "{log}");
+}
+
+#[test]
+fn the_operator_says_who_has_repositories_here_and_who_is_not_welcome() {
+    let (owner, other, banned) = (Author::new(31), Author::new(32), Author::new(33));
+    let settings = [
+        ("ANTEROOM_GIT_OWNERS", format!("{}, {}", owner.npub(), banned.key())),
+        ("ANTEROOM_GIT_BANNED", format!("{},{}/secret", banned.npub(), owner.key())),
+        ("ANTEROOM_GIT_OPERATOR", owner.npub()),
+    ];
+    let settings: Vec<(&str, &str)> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let served = Served::start_with(Home::ready(), &["--set", "git.enabled=1"], &settings);
+    let mut client = NostrClient::connect(&served.url);
+    let refused = |client: &mut NostrClient, event: &NostrEvent, word: &str| {
+        let (is_taken, said) = client.publish(event);
+        assert!(!is_taken && said.starts_with(word), "{said}");
+    };
+    refused(&mut client, &other.announcement(&served.url, "tool", &[]), "restricted: ");
+    refused(&mut client, &banned.announcement(&served.url, "tool", &[]), "blocked: ");
+    refused(&mut client, &owner.announcement(&served.url, "secret", &[]), "blocked: ");
+    let address = host_repository(&mut client, &served.url, &owner, "tool");
+    refused(&mut client, &banned.event(1621, &[&["a", &address]], "spam"), "blocked: ");
+    client.publish_well(&other.event(1621, &[&["a", &address]], "an issue"));
+    let document = document_at(&served.url, "/");
+    assert_eq!(document["pubkey"], owner.key());
+    assert!(document["curation"].is_string() && document["supported_nips"].as_array().unwrap().contains(&json!(5)));
+    assert_eq!(document_at(&served.url, "/.well-known/nostr.json?name=_")["names"]["_"], owner.key());
+    // Who is banned later is not served any more.
+    let listen = served.url.replace("http://", "");
+    let words = ["--set", "git.enabled=1", "--listen", &listen];
+    let served = Served::start_with(served.kill(), &words, &[("ANTEROOM_GIT_BANNED", &other.key())]);
+    let mut client = NostrClient::connect(&served.url);
+    assert_eq!(client.stored(&json!({ "kinds": [1621] })), [""; 0]);
+    assert_eq!(client.stored(&json!({ "kinds": [30617] })).len(), 1);
+    let document = document_at(&served.url, "/");
+    assert!(document["curation"].is_null() && document["pubkey"].is_null());
+    assert!(!document["supported_nips"].as_array().unwrap().contains(&json!(5)));
 }

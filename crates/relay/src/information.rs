@@ -2,16 +2,23 @@
 
 use crate::messages::{MESSAGE_BYTES_MAX, SUBSCRIPTION_ID_BYTES_MAX};
 use crate::session::SUBSCRIPTIONS_MAX;
+use model::NostrKey;
 use model::nostr::TAGS_MAX;
+use node::git::GitAccess;
 use queries::nostr::EVENTS_PER_FILTER_MAX;
 use serde_json::{Value, json};
 
 /// The NIPs that are supported; each has a test.
-const NIPS: [u16; 9] = [1, 9, 11, 40, 42, 45, 62, 70, 77];
+const NIPS: [u16; 10] = [1, 5, 9, 11, 40, 42, 45, 62, 70, 77];
+
+/// The name under which the operator is known (NIP-05): the service itself.
+pub(crate) fn names(operator: &NostrKey) -> Value {
+    json!({ "names": { "_": operator.to_string() } })
+}
 
 /// The document.
-pub(crate) fn document() -> Value {
-    json!({
+pub(crate) fn document(access: &GitAccess) -> Value {
+    let mut document = json!({
         "name": "Anteroom",
         "description": "Git repositories that signed Nostr events authorise, and the events about them.",
         "software": "anteroom",
@@ -32,5 +39,14 @@ pub(crate) fn document() -> Value {
             "payment_required": false,
             "restricted_writes": true,
         },
-    })
+    });
+    if let Some(operator) = access.operator {
+        document["pubkey"] = operator.to_string().into();
+    } else if let Some(nips) = document["supported_nips"].as_array_mut() {
+        nips.retain(|nip| *nip != 5);
+    }
+    if access.is_restricted() {
+        document["curation"] = "Only owners whom the operator lists have repositories here.".into();
+    }
+    document
 }

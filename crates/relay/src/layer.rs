@@ -6,12 +6,13 @@ use crate::journal::follow_journal;
 use crate::messages::MESSAGE_BYTES_MAX;
 use crate::socket;
 use crate::state::RelayState;
-use axum::Router;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{FromRequestParts as _, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
+use axum::{Json, Router};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use node::git::GitAccess;
 use server::background::{BackgroundTask, OnEnd};
 use server::{App, ServerState};
 use std::sync::Arc;
@@ -19,9 +20,12 @@ use std::sync::Arc;
 /// What asks for the document about the relay.
 const INFORMATION_TYPE: &str = "application/nostr+json";
 
+/// Where the names of this service are (NIP-05).
+const WELL_KNOWN: &str = "/.well-known/nostr.json";
+
 /// An application with a relay at `/`.
-pub fn with_relay(app: App, server: &Arc<ServerState>) -> App {
-    let (state, end) = RelayState::new(server.clone());
+pub fn with_relay(app: App, server: &Arc<ServerState>, access: Arc<GitAccess>) -> App {
+    let (state, end) = RelayState::new(server.clone(), access);
     let follow = follow_journal(state.clone(), server.commits(), end);
     let task = BackgroundTask::new("nostr relay", OnEnd::StopServer, follow);
     app.with_task(task).map_router(move |router: Router| router.layer(from_fn_with_state(state.clone(), answer_nostr)))
@@ -29,6 +33,11 @@ pub fn with_relay(app: App, server: &Arc<ServerState>) -> App {
 
 async fn answer_nostr(State(state): State<Arc<RelayState>>, request: Request, next: Next) -> Response {
     let headers = request.headers();
+    if request.uri().path() == WELL_KNOWN
+        && let Some(operator) = state.access.operator
+    {
+        return with_cors(Json(information::names(&operator)).into_response());
+    }
     let is_root = request.uri().path() == "/";
     if is_root && request.method() == Method::OPTIONS {
         return with_cors(StatusCode::NO_CONTENT.into_response());
@@ -47,7 +56,7 @@ async fn answer_nostr(State(state): State<Arc<RelayState>>, request: Request, ne
         };
     }
     if names(headers, header::ACCEPT, INFORMATION_TYPE) {
-        let body = information::document().to_string();
+        let body = information::document(&state.access).to_string();
         return with_cors(([(header::CONTENT_TYPE, INFORMATION_TYPE)], body).into_response());
     }
     next.run(request).await

@@ -5,10 +5,12 @@ use engine::rows::{Outcome, TurnedAway};
 use model::nostr::{NostrEvent, NostrFilter, ServiceName, VerifiedNostr};
 use model::{Nanos, NostrKey};
 use negentropy::{Id, Negentropy, NegentropyStorageVector};
+use node::git::GitAccess;
 use node::nostr::NostrSubmission;
 use node::{AskError, RequestError};
 use queries::nostr::{ServedEvent, count_events, find_events, list_ids};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
 use store::Db;
 use store::tables::Snapshot;
 
@@ -47,11 +49,13 @@ pub(crate) struct Session {
     is_challenged: bool,
     authenticated: BTreeSet<NostrKey>,
     service: Option<ServiceName>,
+    access: Arc<GitAccess>,
 }
 
 impl Session {
-    pub(crate) fn new(challenge: String, service: Option<ServiceName>) -> Session {
+    pub(crate) fn new(challenge: String, service: Option<ServiceName>, access: Arc<GitAccess>) -> Session {
         Session {
+            access,
             subscriptions: BTreeMap::new(),
             reconciliations: BTreeMap::new(),
             challenge,
@@ -106,7 +110,10 @@ impl Session {
                 outputs.extend(send(messages::ok(&id, false, why)));
                 outputs
             }
-            Ok(event) => vec![SessionOutput::Submit(Box::new(event))],
+            Ok(event) => match self.access.why_not(&event) {
+                Some((word, why)) => send(messages::ok(&id, false, &format!("{word}: {why}"))),
+                None => vec![SessionOutput::Submit(Box::new(event))],
+            },
         }
     }
 
@@ -183,7 +190,8 @@ impl Session {
                 Ok(found) => found,
                 Err(why) => return send(messages::closed(&id, &format!("error: {why}"))),
             };
-            for served in found.events.into_iter().filter(|served| seen.insert(served.event.id)) {
+            let events = found.events.into_iter().filter(|served| !self.access.banned.contains(&served.event.author));
+            for served in events.filter(|served| seen.insert(served.event.id)) {
                 bytes += served.json.len();
                 if bytes <= STORED_BYTES_MAX {
                     outputs.push(SessionOutput::Send(messages::event(&id, &served.json)));
@@ -254,6 +262,7 @@ impl Session {
     pub(crate) fn live(&self, number: u64, served: &ServedEvent) -> impl Iterator<Item = String> {
         self.subscriptions
             .iter()
+            .filter(|_| !self.access.banned.contains(&served.event.author))
             .filter(move |(_, subscription)| number > subscription.after)
             .filter(|(_, subscription)| subscription.filters.iter().any(|filter| filter.matches(&served.event)))
             .map(|(id, _)| messages::event(id, &served.json))

@@ -78,7 +78,7 @@ impl Connection {
         let service = state.server.node.store().policy().service;
         Ok(Connection {
             socket,
-            session: Session::new(hex::encode(challenge), service),
+            session: Session::new(hex::encode(challenge), service, state.access.clone()),
             decided: mpsc::channel(EVENTS_UNDER_WAY_MAX),
             live,
             position,

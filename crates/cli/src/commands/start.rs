@@ -154,7 +154,8 @@ fn start_git(context: &Context, node: &Node) -> Result<Option<Arc<GitService>>, 
     if context.settings.config.git.enabled == 0 {
         return Ok(None);
     }
-    let started = GitService::start(node, context.data_dir().join("git"), context.settings.config.git_limits());
+    let (limits, access) = (context.settings.config.git_limits(), context.settings.git_access.clone());
+    let started = GitService::start(node, context.data_dir().join("git"), limits, access);
     let what_to_do = "install git, or set git.enabled to 0";
     started.map(Some).map_err(|why| Failure::new(why.to_string(), what_to_do))
 }

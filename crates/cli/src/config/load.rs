@@ -1,12 +1,14 @@
 //! Finds the value of each setting: from flags, then the environment, then the file, then the default.
 
 use super::file::ConfigFile;
+use super::nostr_keys::parse_git_access;
 use super::suggestion::closest_name;
 use super::{Config, DeclaredKey, SECTIONS, Section, Setting};
 use crate::failure::Failure;
 use crate::master_key_source::{self, MasterKeySource};
 use crate::passphrase;
 use ipnet::IpNet;
+use node::git::GitAccess;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -14,7 +16,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 
 /// Settings that are strings. They are not in a section.
-pub(super) const TEXT_SETTINGS: [&str; 11] = [
+pub(super) const TEXT_SETTINGS: [&str; 14] = [
     "data_dir",
     "master_key_file",
     "listen",
@@ -25,6 +27,9 @@ pub(super) const TEXT_SETTINGS: [&str; 11] = [
     "cors_origins",
     "trusted_proxies",
     "backup_dir",
+    "git_owners",
+    "git_banned",
+    "git_operator",
     "log",
 ];
 
@@ -90,6 +95,8 @@ pub(crate) struct Settings {
     pub(crate) trusted_proxies: Vec<IpNet>,
     /// The address of the separate metrics listener, which needs no key.
     pub(crate) metrics_listen: Option<SocketAddr>,
+    /// Whom the operator wants to have repositories here, and whom not.
+    pub(crate) git_access: GitAccess,
     pub(crate) log: String,
     /// All settings, for `anteroom config`.
     pub(crate) effective: Vec<EffectiveSetting>,
@@ -131,6 +138,8 @@ pub(crate) fn load(inputs: &SettingInputs<'_>) -> Result<Settings, Failure> {
     let cors_origins = split_list(&layers.text("cors_origins", "", None, OsString::new()));
     let trusted_proxies = parse_networks(&layers.text("trusted_proxies", "", None, OsString::new()))?;
     let backup_dir = layers.path("backup_dir");
+    let mut git_list = |name| split_list(&layers.text(name, "", None, OsString::new()));
+    let git_access = parse_git_access(&git_list("git_owners"), &git_list("git_banned"), &git_list("git_operator"))?;
     let log = layers.text("log", "--log", inputs.log.clone().map(OsString::from), "info".into());
     let mut numbers = BTreeMap::new();
     for (section, setting) in all_settings() {
@@ -150,6 +159,7 @@ pub(crate) fn load(inputs: &SettingInputs<'_>) -> Result<Settings, Failure> {
         metrics_listen,
         cors_origins,
         trusted_proxies,
+        git_access,
         log,
         effective: layers.effective,
     })

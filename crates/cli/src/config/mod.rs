@@ -6,6 +6,7 @@
 mod api_keys;
 mod file;
 mod load;
+mod nostr_keys;
 mod sample;
 mod suggestion;
 

@@ -34,6 +34,12 @@ pub(crate) fn sample_file() -> String {
          # metrics_listen = \"\"\n\n\
          # The folder for scheduled backups, see [backup]. Empty: no scheduled backups.\n\
          # backup_dir = \"/var/backups/anteroom\"\n\n\
+         # Who may have git repositories here: public keys (npub1... or hexadecimal), separated by commas. Empty: anybody.\n\
+         # git_owners = \"\"\n\n\
+         # Nothing of these keys is taken or served; with a slash and an identifier, only that repository.\n\
+         # git_banned = \"\"\n\n\
+         # Your own public key, which the Nostr relay tells as that of its operator.\n\
+         # git_operator = \"\"\n\n\
          # The log level: off, error, warn, info, debug or trace; or a filter such as anteroom_node=debug.\n\
          # log = \"info\"\n",
     );

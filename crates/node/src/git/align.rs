@@ -13,6 +13,7 @@ use git::{ObjectStore, RefWrite, StoreName};
 use model::NostrKey;
 use model::need::Oid;
 use std::collections::BTreeSet;
+use std::sync::MutexGuard;
 use std::time::Duration;
 use store::Db;
 use store::tables::Snapshot;
@@ -29,7 +30,11 @@ const AFTER_FAILURE: Duration = Duration::from_secs(10);
 impl GitService {
     /// Makes refs what rows ask for, until none does. One that fails does not stop the others; its row stays.
     pub fn align(&self, arrived: &mut ArrivedData) -> Result<(), GitFailure> {
-        let _one_at_a_time = locks::lock(&self.aligning);
+        self.align_alone(&locks::lock(&self.aligning), arrived)
+    }
+
+    /// The same for who is the one that changes refs.
+    pub(super) fn align_alone(&self, _: &MutexGuard<'_, ()>, arrived: &mut ArrivedData) -> Result<(), GitFailure> {
         let mut failed: BTreeSet<Alignment> = BTreeSet::new();
         loop {
             let mut asked = self.node.snapshot()?.repositories_to_align(ALIGNMENTS_MAX + failed.len())?;

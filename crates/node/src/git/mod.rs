@@ -5,10 +5,12 @@
 //! which git data may come. [`refs`] says which refs a repository should have; a thread of its own makes them so whenever
 //! a row asks for it, also for what was left when the node was killed.
 
+mod access;
 mod align;
 mod refs;
 mod service;
 mod upkeep;
 
+pub use access::GitAccess;
 pub use refs::{WantedRefs, wanted_refs};
 pub use service::{ArrivedData, GitFailure, GitService, HostedRepository, Received};

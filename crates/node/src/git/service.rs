@@ -1,5 +1,6 @@
 //! Does what rows and pushes ask for, with the `git` program.
 
+use super::access::GitAccess;
 use super::upkeep::StoreLocks;
 use crate::locks;
 use crate::nostr::{AssignStore, GitArrived, NotePushed};
@@ -92,6 +93,7 @@ pub struct GitService {
     pub(super) node: Node,
     pub(super) folder: GitFolder,
     limits: GitLimits,
+    access: Arc<GitAccess>,
     /// Refs are changed by one at a time.
     pub(super) aligning: Mutex<()>,
     /// Who is at which object store.
@@ -107,12 +109,17 @@ impl std::fmt::Debug for GitService {
 
 impl GitService {
     /// Opens the folder of repositories and starts the threads that make refs follow events and stores stay small.
-    pub fn start(node: &Node, root: PathBuf, limits: GitLimits) -> Result<Arc<GitService>, GitFailure> {
+    pub fn start(
+        node: &Node,
+        root: PathBuf,
+        limits: GitLimits,
+        access: GitAccess,
+    ) -> Result<Arc<GitService>, GitFailure> {
         let folder = GitFolder::open(root, limits)?;
-        let (aligning, threads) = (Mutex::default(), Mutex::default());
+        let (aligning, threads, access) = (Mutex::default(), Mutex::default(), Arc::new(access));
         let (notes, noted) = bounded(1);
         let stores = StoreLocks::new(notes.clone());
-        let service = Arc::new(GitService { node: node.clone(), folder, limits, aligning, stores, threads });
+        let service = Arc::new(GitService { node: node.clone(), folder, limits, access, aligning, stores, threads });
         let (wakes, woken) = bounded(1);
         node.on_commit({
             let wakes = wakes.clone();
@@ -148,6 +155,11 @@ impl GitService {
         }
     }
 
+    /// Whom the operator wants here.
+    pub fn access(&self) -> &Arc<GitAccess> {
+        &self.access
+    }
+
     /// What one push and one owner may bring.
     pub fn limits(&self) -> &GitLimits {
         &self.limits
@@ -157,7 +169,8 @@ impl GitService {
     pub fn repository(&self, owner: &NostrKey, identifier: &str) -> Result<Option<HostedRepository>, GitFailure> {
         let db = self.node.snapshot()?;
         let Some(announced) = announcement(&*db, owner, identifier)? else { return Ok(None) };
-        if !db.policy().service.is_some_and(|service| announced.lists(service)) {
+        let is_listed = db.policy().service.is_some_and(|service| announced.lists(service));
+        if !is_listed || !self.access.allows(owner, identifier) {
             return Ok(None);
         }
         let is_new = db.git_store(owner, identifier)?.is_none();
@@ -278,9 +291,12 @@ impl GitService {
         let identifier = repository.identifier.clone();
         let mut owners = confirmed(&*self.node.snapshot()?, &repository.owner, &identifier)?;
         owners.insert(repository.owner);
+        // What follows is counted here, and not by the thread that the commit wakes.
+        let alone = locks::lock(&self.aligning);
         let released = self.node.ask(GitArrived { owners, identifier, present, is_authorised })?;
         let mut arrived = ArrivedData { released, ..ArrivedData::default() };
-        self.align(&mut arrived)?;
+        self.align_alone(&alone, &mut arrived)?;
+        drop(alone);
         tracing::info!(
             released = arrived.released,
             repositories = arrived.repositories_synced,
@@ -293,7 +309,7 @@ impl GitService {
         Ok(arrived)
     }
 
-    /// The objects that held events of a repository speak of.
+    /// The objects that held events of a repository wait for.
     pub(super) fn missing_objects(&self, owner: &NostrKey, identifier: &str) -> Result<BTreeSet<Oid>, GitFailure> {
         let db = self.node.snapshot()?;
         let mut oids = BTreeSet::new();
@@ -302,6 +318,12 @@ impl GitService {
             oids.extend(tip_of(&event));
             oids.extend(RepositoryState::of(&event).into_iter().flat_map(|state| state.refs.into_values()));
         }
-        Ok(oids)
+        let mut missing = BTreeSet::new();
+        for oid in oids {
+            if !db.is_git_present(owner, identifier, &oid)? {
+                missing.insert(oid);
+            }
+        }
+        Ok(missing)
     }
 }
