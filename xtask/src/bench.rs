@@ -6,7 +6,10 @@ use anyhow::Result;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
-const BENCHES: [&str; 9] = ["ingest", "release", "timeline", "open", "commit", "http", "overload", "live", "web"];
+const BENCHES: [&str; 11] =
+    ["ingest", "release", "timeline", "open", "commit", "http", "overload", "live", "web", "relay", "git"];
+/// Benchmarks beside other programs, which are installed for them.
+const WITH_PACKAGES: [&str; 2] = ["web", "git"];
 
 /// Build the release binary and run one benchmark, or all of them in turn.
 #[derive(Args)]
@@ -22,7 +25,7 @@ pub(crate) struct Bench {
 /// Builds once, then starts the binary anew for each benchmark so that none warms the next one's caches.
 pub(crate) fn run(bench: &Bench) -> Result<()> {
     run_command(&mut cargo(&["build", "--release", "-p", "anteroom-cli"]))?;
-    if bench.name.as_deref().is_none_or(|only| only == "web") {
+    if bench.name.as_deref().is_none_or(|only| WITH_PACKAGES.contains(&only)) {
         packages::install_missing()?;
     }
     let binary = binary();

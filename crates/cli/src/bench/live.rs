@@ -4,11 +4,10 @@
 //! machine's cores with it. Memory is measured after each idle stream has received a keep-alive. Then many streams listen to
 //! one thread with a steady rate of messages, while other connections post to other threads as fast as they can.
 
-mod child_node;
 mod stream_reader;
 
-use self::child_node::ChildNode;
 use self::stream_reader::{DeliveryCount, StreamReader};
+use super::child_node::ChildNode;
 use super::http::{Load, fetch, message_poster, request, run_load};
 use super::{BenchOptions, figure, print_figures};
 use crate::open_file_limit;
@@ -39,7 +38,7 @@ pub(crate) fn run(options: &BenchOptions) -> Result<()> {
     let files = open_file_limit::raise_open_file_limit();
     ensure!(files.is_none_or(|files| files > idle as u64 + 100), "{idle} connections need more open files");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let mut node = ChildNode::start(options)?;
+    let mut node = ChildNode::start(options, &[])?;
     let key = runtime.block_on(prepare(&node))?;
     let kib_per_idle = runtime.block_on(measure_idle_memory(&node, &key, idle))?;
     let time = Duration::from_secs(seconds);

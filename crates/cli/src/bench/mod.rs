@@ -4,14 +4,18 @@
 //! processes disturb.
 
 mod baseline;
+mod child_node;
 mod commit;
 mod event_generator;
+mod git;
+mod hosting;
 mod http;
 mod ingest;
 mod live;
 mod machine;
 mod open;
 mod overload;
+mod relay;
 mod release;
 mod timeline;
 mod web;
@@ -21,8 +25,8 @@ use std::path::PathBuf;
 use store::maintenance::size::DatabaseSize;
 
 /// In the order in which they run.
-pub(crate) const NAMES: [&str; 9] =
-    ["ingest", "release", "timeline", "open", "commit", "http", "overload", "live", "web"];
+pub(crate) const NAMES: [&str; 11] =
+    ["ingest", "release", "timeline", "open", "commit", "http", "overload", "live", "web", "relay", "git"];
 
 #[derive(Debug)]
 pub(crate) struct BenchOptions {
@@ -45,6 +49,8 @@ pub(crate) fn run(name: Option<&str>, quick: bool, dir: Option<PathBuf>) -> Resu
         Some("overload") => overload::run(&options),
         Some("live") => live::run(&options),
         Some("web") => web::run(&options),
+        Some("relay") => relay::run(&options),
+        Some("git") => git::run(&options),
         Some(open::WRITER) => open::write_until_killed(options.dir.as_deref().unwrap_or(std::path::Path::new("."))),
         Some(overload::NODE) => {
             overload::serve_until_killed(options.dir.as_deref().unwrap_or(std::path::Path::new(".")))

@@ -9,21 +9,23 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
 /// A running node. The process and its data folder are removed on drop.
-pub(super) struct ChildNode {
+pub(crate) struct ChildNode {
     child: Child,
-    pub(super) address: SocketAddr,
-    pub(super) token: String,
+    pub(crate) address: SocketAddr,
+    pub(crate) token: String,
     _folder: tempfile::TempDir,
 }
 
 impl ChildNode {
-    pub(super) fn start(options: &BenchOptions) -> Result<ChildNode> {
+    /// Starts it with these settings.
+    pub(crate) fn start(options: &BenchOptions, settings: &[&str]) -> Result<ChildNode> {
         let folder = event_generator::create_temp_folder(options.dir.as_deref())?;
         let program = std::env::current_exe().context("this program has no path")?;
         let child = Command::new(program)
             .args(["--json", "--listen", "127.0.0.1:0"])
             .args(["--set", "http.key_requests_per_second=10000000"])
             .args(["--set", "http.connections_per_address_max=20000"])
+            .args(settings.iter().flat_map(|setting| ["--set", setting]))
             .arg("--data-dir")
             .arg(folder.path().join("data"))
             .stdout(Stdio::piped())
@@ -46,14 +48,21 @@ impl ChildNode {
         bail!("the node ended unexpectedly: {said}")
     }
 
+    /// The most memory that the node has had at a time.
+    pub(crate) fn peak_mib(&self) -> Result<f64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM in the status")?;
+        Ok(line.split_whitespace().next().context("no number")?.parse::<f64>()? / 1024.0)
+    }
+
     /// Anonymous resident memory of the node.
-    pub(super) fn anonymous_kib(&self) -> Result<u64> {
+    pub(crate) fn anonymous_kib(&self) -> Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).context("no RssAnon in the status")?;
         Ok(line.split_whitespace().next().context("no number")?.parse()?)
     }
 
-    pub(super) fn stop(&mut self) -> Result<()> {
+    pub(crate) fn stop(&mut self) -> Result<()> {
         kill_process(Pid::from_child(&self.child), Signal::TERM)?;
         self.child.wait()?;
         Ok(())
