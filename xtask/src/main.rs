@@ -5,6 +5,7 @@
 
 mod bench;
 mod ci;
+mod clients;
 mod dist;
 mod fuzz;
 mod models;
@@ -40,6 +41,7 @@ enum Command {
     Fuzz(fuzz::Fuzz),
     Mutants(mutants::Mutants),
     Models(models::Models),
+    Clients(clients::Clients),
 }
 
 fn main() -> ExitCode {
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         Command::Fuzz(fuzz) => fuzz::run(&fuzz),
         Command::Mutants(mutants) => mutants::run(&mutants),
         Command::Models(models) => models::run(&models),
+        Command::Clients(clients) => clients::run(&clients),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
