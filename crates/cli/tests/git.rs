@@ -213,14 +213,7 @@ fn large_pushes_are_streamed_and_what_waits_for_events_is_bounded() {
     let (owner, work) = (Author::new(10), Work::new());
     let url = format!("{}/{}/tool.git", served.url, owner.npub());
     // More than git sends in one piece, and nothing that could be compressed.
-    let mut state = 1_u64;
-    let noise: Vec<u8> = (0..6 << 20)
-        .map(|_| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (state >> 56) as u8
-        })
-        .collect();
-    std::fs::write(work.path().join("noise"), noise).unwrap();
+    std::fs::write(work.path().join("noise"), noise(6 << 20)).unwrap();
     work.git(&["add", "noise"]);
     let commit = work.commit("one");
     client.publish_well(&owner.announcement(&served.url, "tool", &[]));
@@ -229,15 +222,19 @@ fn large_pushes_are_streamed_and_what_waits_for_events_is_bounded() {
     let (_folder, copy) = clone(&url, &[]);
     assert_eq!(std::fs::metadata(copy.join("noise")).unwrap().len(), 6 << 20);
     // Commits for events that nobody has seen: some wait, more are refused.
-    let names: Vec<String> = (0..33_u64).map(|number| format!("{commit}:refs/nostr/{number:064x}")).collect();
+    let names: Vec<String> = (1..34_u64).map(|number| format!("{commit}:refs/nostr/{number:064x}")).collect();
     let push = |names: &[String]| {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         work.run(&[&["push", &url], names.as_slice()].concat())
     };
     let (is_pushed, said) = push(&names);
     assert!(!is_pushed && said.contains("publish the event first"), "{said}");
-    assert!(push(&names[..32]).0);
+    let (is_pushed, said) = push(&names[..32]);
+    assert!(is_pushed, "{said}");
     assert!(!push(&names[32..]).0);
+    // What no event can have as its id is no pull request.
+    let (is_pushed, said) = push(&[format!("{commit}:refs/nostr/{:064x}", 0)]);
+    assert!(!is_pushed && said.contains("the newest repository state does not have this ref"), "{said}");
 }
 
 #[test]
@@ -321,32 +318,85 @@ fn nothing_is_kept_that_no_ref_reaches() {
 }
 
 #[test]
-fn pushes_and_repositories_have_their_limits() {
-    let limits = ["--set", "git.repository_mib_max=1", "--set", "git.push_objects_max=4"];
-    let served = Served::start(Home::ready(), &[&["--set", "git.enabled=1"], &limits[..]].concat());
-    let (owner, mut client, work) = (Author::new(15), NostrClient::connect(&served.url), Work::new());
+fn as_many_objects_as_are_needed_need_not_be_those() {
+    let served = start(Home::ready());
+    let (owner, mut client, work) = (Author::new(16), NostrClient::connect(&served.url), Work::new());
     let url = format!("{}/{}/tool.git", served.url, owner.npub());
-    client.publish_well(&owner.announcement(&served.url, "tool", &[]));
-    let mut refused = |why: &str| {
-        let commit = work.git(&["rev-parse", "HEAD"]);
-        client.publish_well(&owner.state("tool", &[("refs/heads/main", &commit)]));
-        let (is_pushed, said) = work.run(&["push", &url, "main"]);
-        assert!(!is_pushed && said.contains(why), "{said}");
-        assert_eq!(work.git(&["ls-remote", &url]), "");
-    };
     work.commit("one");
-    work.commit("two");
-    refused("the pack has 6 objects; at most 4 are taken");
-    // Four objects, one of them too large.
-    work.git(&["checkout", "--quiet", "--orphan", "large"]);
+    let second = work.commit("two");
+    client.publish_well(&owner.announcement(&served.url, "tool", &[]));
+    client.publish_well(&owner.state("tool", &[("refs/heads/main", &second)]));
+    work.git(&["push", &url, "main"]);
+    // Back to what was: a commit with a folder and a file that are here already.
+    let third = work.commit("one");
+    client.publish_well(&owner.state("tool", &[("refs/heads/main", &third)]));
+    let stray = |text: &str| {
+        std::fs::write(work.path().join("stray"), text).unwrap();
+        work.git(&["hash-object", "-w", "stray"])
+    };
+    let (junk, more) = (stray("junk"), stray("more junk"));
+    let answer = push_raw(&work, &url, "refs/heads/main", &third, &[&third, &junk, &more]);
+    assert!(answer.contains("ok refs/heads/main"), "{answer}");
+    let (_folder, copy) = clone(&url, &[]);
+    assert_eq!(run_git(&copy, &["rev-parse", "HEAD"]).1.trim(), third);
+    for oid in [junk, more] {
+        assert!(!run_git(&copy, &["fetch", "--quiet", &url, &oid]).0, "an object that nothing reaches is handed out");
+    }
+}
+
+/// Bytes that cannot be compressed.
+fn noise(bytes: usize) -> Vec<u8> {
     let mut state = 7_u64;
     let noise = std::iter::repeat_with(|| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (state >> 56) as u8
     });
-    std::fs::write(work.path().join("noise"), noise.take(2 << 20).collect::<Vec<u8>>()).unwrap();
-    work.git(&["add", "noise"]);
-    work.commit("three");
-    work.git(&["branch", "--force", "main"]);
-    refused("exceeds maximum allowed size");
+    noise.take(bytes).collect()
+}
+
+/// Pushes two commits, or one file of 2 MiB, to a node with a limit, or the large one as a pull request: what is said.
+fn push_beyond(limit: &str, is_large: bool, is_pull_request: bool) -> String {
+    let served = Served::start(Home::ready(), &["--set", "git.enabled=1", "--set", limit]);
+    let (owner, mut client, work) = (Author::new(15), NostrClient::connect(&served.url), Work::new());
+    let url = format!("{}/{}/tool.git", served.url, owner.npub());
+    client.publish_well(&owner.announcement(&served.url, "tool", &[]));
+    if is_large {
+        std::fs::write(work.path().join("noise"), noise(2 << 20)).unwrap();
+        work.git(&["add", "noise"]);
+    } else {
+        work.commit("one");
+    }
+    let commit = work.commit("two");
+    client.publish_well(&owner.state("tool", &[("refs/heads/main", &commit)]));
+    let name = if is_pull_request { format!("refs/nostr/{:064x}", 1) } else { "refs/heads/main".to_owned() };
+    let (is_pushed, said) = work.run(&["push", &url, &format!("main:{name}")]);
+    assert!(!is_pushed, "{limit}: {said}");
+    assert_eq!(work.git(&["ls-remote", &url]), "", "{limit}");
+    said
+}
+
+#[test]
+fn pushes_and_repositories_have_their_limits() {
+    for (limit, is_large, is_pull_request, why) in [
+        ("git.push_objects_max=4", false, false, "the pack has 6 objects; at most 4 are taken"),
+        ("git.push_mib_max=1", true, false, "exceeds maximum allowed size"),
+        ("git.repository_mib_max=1", true, false, "exceeds maximum allowed size"),
+        ("git.owner_mib_max=1", true, false, "exceeds maximum allowed size"),
+        ("git.object_mib_max=1", true, false, "over limit"),
+        ("git.pull_request_mib_max=1", true, true, "exceeds maximum allowed size"),
+    ] {
+        let said = push_beyond(limit, is_large, is_pull_request);
+        assert!(said.contains(why), "{limit}: {said}");
+    }
+    let served = Served::start(Home::ready(), &["--set", "git.enabled=1", "--set", "git.owner_repositories_max=1"]);
+    let (owner, mut client, work) = (Author::new(17), NostrClient::connect(&served.url), Work::new());
+    let commit = work.commit("one");
+    for (identifier, is_taken) in [("first", true), ("second", false)] {
+        client.publish_well(&owner.announcement(&served.url, identifier, &[]));
+        client.publish_well(&owner.state(identifier, &[("refs/heads/main", &commit)]));
+        let (is_pushed, said) =
+            work.run(&["push", &format!("{}/{}/{identifier}.git", served.url, owner.npub()), "main"]);
+        assert_eq!(is_pushed, is_taken, "{said}");
+        assert_eq!(said.contains("at most 1 take pushes"), !is_taken, "{said}");
+    }
 }

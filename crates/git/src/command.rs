@@ -27,6 +27,8 @@ pub struct GitLimits {
     pub object_bytes_max: u64,
     /// Objects of a pack.
     pub objects_max: u32,
+    /// Bytes of a pack with commits of pull requests, which anybody may push.
+    pub pull_request_bytes_max: u64,
     /// Bytes of the packs of one repository; nothing is pushed to it beyond.
     pub repository_bytes_max: u64,
     /// Bytes of the packs of all repositories of one owner.
@@ -41,6 +43,7 @@ impl Default for GitLimits {
             pack_bytes_max: 2 << 30,
             object_bytes_max: 128 << 20,
             objects_max: 5_000_000,
+            pull_request_bytes_max: 64 << 20,
             repository_bytes_max: 4 << 30,
             owner_bytes_max: 16 << 30,
             owner_repositories_max: 100,
@@ -54,7 +57,7 @@ const PROGRAM_SECONDS_MAX: u64 = 3600;
 const WHY_BYTES_MAX: usize = 400;
 
 /// A git program that reads nothing but what it is given.
-pub(crate) fn git(folder: &Path, limits: &GitLimits) -> Command {
+pub(crate) fn git(folder: &Path) -> Command {
     let mut command = Command::new("git");
     command.env_clear();
     if let Some(path) = std::env::var_os("PATH") {
@@ -68,24 +71,24 @@ pub(crate) fn git(folder: &Path, limits: &GitLimits) -> Command {
         .env("GIT_ATTR_NOSYSTEM", "1")
         .env("GIT_TERMINAL_PROMPT", "0")
         .env("GIT_ALLOW_PROTOCOL", "file")
-        // One object has to fit into memory, so that this bounds how far it may inflate.
-        .env("GIT_ALLOC_LIMIT", limits.object_bytes_max.to_string())
         .env("GIT_DIR", folder);
     let settings = [
-        "core.hooksPath=/dev/null".to_owned(),
-        "core.bigFileThreshold=1000g".to_owned(),
-        "safe.directory=*".to_owned(),
-        "gc.auto=0".to_owned(),
-        "maintenance.auto=false".to_owned(),
-        "receive.autogc=false".to_owned(),
-        "transfer.fsckObjects=true".to_owned(),
-        "transfer.unpackLimit=1".to_owned(),
-        "transfer.advertiseSID=false".to_owned(),
-        "receive.denyDeleteCurrent=ignore".to_owned(),
-        "receive.advertisePushOptions=false".to_owned(),
-        "uploadpack.allowFilter=true".to_owned(),
-        "uploadpack.allowTipSHA1InWant=true".to_owned(),
-        "uploadpack.allowReachableSHA1InWant=true".to_owned(),
+        "core.hooksPath=/dev/null",
+        "core.fsync=all",
+        "core.bigFileThreshold=1000g",
+        "safe.directory=*",
+        "gc.auto=0",
+        "maintenance.auto=false",
+        "pack.windowMemory=256m",
+        "receive.autogc=false",
+        "transfer.fsckObjects=true",
+        "transfer.unpackLimit=1",
+        "transfer.advertiseSID=false",
+        "receive.denyDeleteCurrent=ignore",
+        "receive.advertisePushOptions=false",
+        "uploadpack.allowFilter=true",
+        "uploadpack.allowTipSHA1InWant=true",
+        "uploadpack.allowReachableSHA1InWant=true",
     ];
     for setting in settings {
         command.arg("-c").arg(setting);

@@ -1,6 +1,6 @@
 //! The folder of all object stores, and one of them.
 
-use crate::command::{GitError, GitLimits, git, output, run, with};
+use crate::command::{GitError, GitLimits, git, run, with};
 use crate::staging::{Staging, files_of};
 use model::NostrKey;
 use model::crypto::event_id;
@@ -37,6 +37,9 @@ impl GitFolder {
             std::fs::remove_dir_all(&staging)?;
         }
         std::fs::create_dir_all(&staging)?;
+        for name in folder.names()? {
+            folder.store(name).delete_unfinished()?;
+        }
         Ok(folder)
     }
 
@@ -69,7 +72,7 @@ impl GitFolder {
 pub struct ObjectStore {
     pub(crate) path: PathBuf,
     pub(crate) limits: GitLimits,
-    staging: PathBuf,
+    pub(crate) staging: PathBuf,
 }
 
 impl ObjectStore {
@@ -96,7 +99,7 @@ impl ObjectStore {
 
     /// A git command on this store; with an owner, on their refs.
     pub(crate) fn git(&self, owner: Option<&NostrKey>) -> Command {
-        let mut command = git(&self.path, &self.limits);
+        let mut command = git(&self.path);
         if let Some(owner) = owner {
             command.env("GIT_NAMESPACE", owner.to_string());
         }
@@ -132,29 +135,36 @@ impl ObjectStore {
         for owner in owners {
             tips.extend(self.refs(owner)?.into_values());
         }
-        let known: String = tips.iter().map(|oid| hex::encode(oid) + "\n").collect();
-        let mut reached: BTreeSet<Oid> = oids.intersection(&tips).copied().collect();
         let others: BTreeSet<Oid> = oids.difference(&tips).copied().collect();
-        for oid in self.existing(&others)? {
-            let mut command = self.git(None);
-            with(&mut command, &["rev-list", "--objects", "--count", "--stdin"]);
-            let input = format!("{}\n--not\n{known}", hex::encode(oid));
-            let walked = output(&mut command, input.as_bytes())?;
-            if walked.status.success() && walked.stdout.trim_ascii() == b"0" {
-                reached.insert(oid);
-            }
+        // Of what is not a commit nothing can be said without looking at everything.
+        let commits: BTreeSet<Oid> =
+            self.types(&others)?.into_iter().filter(|(_, kind)| kind == "commit").map(|(oid, _)| oid).collect();
+        let mut reached: BTreeSet<Oid> = oids.intersection(&tips).copied().collect();
+        if commits.is_empty() {
+            return Ok(reached);
         }
+        let input = format!("{}--not\n{}", lines(&commits), lines(&self.existing(&tips)?));
+        let told = run("rev-list", with(&mut self.git(None), &["rev-list", "--stdin"]), input.as_bytes())?;
+        let told = String::from_utf8_lossy(&told);
+        let beyond: BTreeSet<&str> = told.lines().collect();
+        reached.extend(commits.into_iter().filter(|oid| !beyond.contains(hex::encode(oid).as_str())));
         Ok(reached)
+    }
+
+    /// Which of these objects are there, and what each is.
+    fn types(&self, oids: &BTreeSet<Oid>) -> Result<Vec<(Oid, String)>, GitError> {
+        let mut command = self.git(None);
+        with(&mut command, &["cat-file", "--batch-check=%(objecttype)"]);
+        let told = run("cat-file", &mut command, lines(oids).as_bytes())?;
+        let told = String::from_utf8_lossy(&told);
+        let is_there = |line: &str| matches!(line, "commit" | "tag" | "tree" | "blob");
+        let types = oids.iter().zip(told.lines()).filter(|(_, line)| is_there(line));
+        Ok(types.map(|(oid, line)| (*oid, line.to_owned())).collect())
     }
 
     /// Which of these objects are there at all.
     pub fn existing(&self, oids: &BTreeSet<Oid>) -> Result<BTreeSet<Oid>, GitError> {
-        let input: String = oids.iter().map(|oid| hex::encode(oid) + "\n").collect();
-        let mut command = self.git(None);
-        let told = run("cat-file", with(&mut command, &["cat-file", "--batch-check=%(objecttype)"]), input.as_bytes())?;
-        let told = String::from_utf8_lossy(&told);
-        let is_there = |line: &str| matches!(line, "commit" | "tag" | "tree" | "blob");
-        Ok(oids.iter().zip(told.lines()).filter(|(_, line)| is_there(line)).map(|(oid, _)| *oid).collect())
+        Ok(self.types(oids)?.into_iter().map(|(oid, _)| oid).collect())
     }
 
     /// Copies an object and all it reaches from another store.
@@ -163,6 +173,11 @@ impl ObjectStore {
         with(&mut command, &["fetch", "--no-tags", "--no-write-fetch-head", "--quiet", "--"]).arg(&other.path);
         run("fetch", command.arg(hex::encode(oid)), &[]).map(drop)
     }
+}
+
+/// Objects as git reads them.
+pub(crate) fn lines(oids: &BTreeSet<Oid>) -> String {
+    oids.iter().map(|oid| hex::encode(oid) + "\n").collect()
 }
 
 /// Only what git knows of its protocols is passed on.

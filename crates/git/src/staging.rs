@@ -1,16 +1,19 @@
 //! Where a push lands before it is known whether it is allowed: a repository of its own, which goes with everything in it.
 
-use crate::command::{GitError, GitLimits, git, output, run, with};
-use crate::folder::ObjectStore;
+use crate::command::{GitError, GitLimits, as_input, bound_time, git, run, with};
+use crate::folder::{ObjectStore, lines};
 use model::need::Oid;
 use std::collections::BTreeSet;
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::hash::{BuildHasher as _, RandomState};
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// Where the number of objects stands in the index of a pack.
+/// Where the number of objects stands in the index of a pack; their names follow.
 const INDEX_COUNT_AT: u64 = 8 + 255 * 4;
+/// What git needs for each object of a pack that it reads.
+const OBJECT_ENTRY_BYTES: u64 = 72;
 
 /// A place for one push.
 #[derive(Debug)]
@@ -20,9 +23,12 @@ pub struct Staging {
 }
 
 impl Staging {
-    /// The command that takes a pack of at most so many bytes as it comes, and checks every object in it.
-    pub fn index_pack(&self, bytes_max: u64) -> Command {
-        let mut command = git(self.folder.path(), &self.limits);
+    /// The command that takes a pack of at most so many bytes and so many objects as it comes, and checks every object.
+    pub fn index_pack(&self, bytes_max: u64, objects: u32) -> Command {
+        let mut command = git(self.folder.path());
+        // An object has to fit into memory, and so has a list of all of them.
+        let most = self.limits.object_bytes_max.max(u64::from(objects) * OBJECT_ENTRY_BYTES);
+        command.env("GIT_ALLOC_LIMIT", most.to_string());
         with(&mut command, &["index-pack", "--stdin", "--fix-thin", "--strict"]);
         command.arg(format!("--max-input-size={bytes_max}"));
         command
@@ -32,17 +38,52 @@ impl Staging {
         self.folder.path().join("objects/pack")
     }
 
-    /// Objects in the packs that came.
-    fn object_count(&self) -> Result<u64, GitError> {
-        let mut count = 0;
+    /// Bytes of the packs that came.
+    pub fn bytes(&self) -> Result<u64, GitError> {
+        let files = files_of(&self.packs(), "pack")?;
+        files.into_iter().map(|file| Ok(std::fs::metadata(file)?.len())).sum()
+    }
+
+    /// Which objects are in the packs that came.
+    fn objects(&self, set: &mut ObjectSet) -> Result<(), GitError> {
         for file in files_of(&self.packs(), "idx")? {
-            let mut index = std::fs::File::open(file)?;
-            let mut bytes = [0; 4];
+            let mut index = BufReader::new(std::fs::File::open(file)?);
+            let mut count = [0; 4];
             index.seek(SeekFrom::Start(INDEX_COUNT_AT))?;
-            index.read_exact(&mut bytes)?;
-            count += u64::from(u32::from_be_bytes(bytes));
+            index.read_exact(&mut count)?;
+            for _ in 0..u32::from_be_bytes(count) {
+                let mut oid = [0; 20];
+                index.read_exact(&mut oid)?;
+                set.add(&oid);
+            }
         }
-        Ok(count)
+        Ok(())
+    }
+}
+
+/// A set of objects, as far as two of them have to be compared: sums of hashes under keys that nobody knows.
+#[derive(Clone, Default)]
+struct ObjectSet {
+    keys: [RandomState; 2],
+    count: u64,
+    sums: [u64; 2],
+}
+
+impl ObjectSet {
+    fn add(&mut self, oid: &Oid) {
+        self.count += 1;
+        for (sum, key) in self.sums.iter_mut().zip(&self.keys) {
+            *sum = sum.wrapping_add(key.hash_one(oid));
+        }
+    }
+
+    /// None of them, to be compared with this one.
+    fn empty(&self) -> ObjectSet {
+        ObjectSet { keys: self.keys.clone(), ..ObjectSet::default() }
+    }
+
+    fn is_same(&self, other: &ObjectSet) -> bool {
+        (self.count, self.sums) == (other.count, other.sums)
     }
 }
 
@@ -50,23 +91,20 @@ impl ObjectStore {
     /// Takes over what these tips bring, and nothing else of what came, so that nothing is kept that no ref reaches. Says
     /// whether everything that they reach is here; otherwise nothing is taken over. Done twice it does nothing.
     pub fn adopt(&self, staging: &Staging, tips: &BTreeSet<Oid>) -> Result<bool, GitError> {
-        let known = self.tips()?;
-        let tell = |oids: &BTreeSet<Oid>| oids.iter().map(|oid| hex::encode(oid) + "\n").collect::<String>();
-        let wanted = format!("{}--not\n{}", tell(tips), tell(&known));
-        let mut walk = git(staging.folder.path(), &staging.limits);
-        with(&mut walk, &["rev-list", "--objects", "--count", "--stdin"]);
-        let walked = output(&mut walk, wanted.as_bytes())?;
-        let count = String::from_utf8_lossy(&walked.stdout).trim().parse::<u64>().ok();
-        let Some(count) = count.filter(|_| walked.status.success()) else { return Ok(false) };
-        if count == 0 {
-            return Ok(true);
+        let known = self.existing(&self.tips()?)?;
+        let wanted = format!("{}--not\n{}", lines(tips), lines(&known));
+        let mut reached = ObjectSet::default();
+        if !walk(staging, &wanted, &mut reached)? {
+            return Ok(false);
         }
-        if count == staging.object_count()? {
+        let mut came = reached.empty();
+        staging.objects(&mut came)?;
+        if came.is_same(&reached) {
             return self.take_packs(&staging.packs()).map(|()| true);
         }
         let kept = staging.folder.path().join("kept");
         std::fs::create_dir(&kept)?;
-        let mut pack = git(staging.folder.path(), &staging.limits);
+        let mut pack = git(staging.folder.path());
         let options = ["pack-objects", "--revs", "--local", "--non-empty", "--delta-base-offset", "--quiet"];
         with(&mut pack, &options).arg(kept.join("pack"));
         run("pack-objects", &mut pack, wanted.as_bytes())?;
@@ -86,6 +124,22 @@ impl ObjectStore {
         }
         crate::folder::sync_folder(&to)
     }
+}
+
+/// Walks over what is wanted. Says whether all of it is there.
+fn walk(staging: &Staging, wanted: &str, reached: &mut ObjectSet) -> Result<bool, GitError> {
+    let mut command = git(staging.folder.path());
+    with(&mut command, &["rev-list", "--objects", "--no-object-names", "--stdin"]);
+    let mut child =
+        command.stdin(as_input(wanted.as_bytes())?).stderr(Stdio::null()).spawn().map_err(GitError::Missing)?;
+    bound_time(child.id());
+    let mut is_good = true;
+    for line in child.stdout.take().into_iter().flat_map(|told| BufReader::new(told).lines()) {
+        let mut oid = [0; 20];
+        is_good = is_good && hex::decode_to_slice(line?, &mut oid).is_ok();
+        reached.add(&oid);
+    }
+    Ok(child.wait()?.success() && is_good)
 }
 
 /// The files of a folder that end so.

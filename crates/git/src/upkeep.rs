@@ -27,15 +27,27 @@ impl ObjectStore {
         let mut command = self.git(None);
         run("pack-refs", with(&mut command, &["pack-refs", "--all"]), &[])?;
         let mut command = self.git(None);
-        let options = ["-c", "pack.threads=1", "-c", "pack.windowMemory=256m", "repack", "-a", "-d", "-q"];
+        let options = ["-c", "pack.threads=1", "repack", "-a", "-d", "-q"];
         run("repack", with(&mut command, &options), &[]).map(drop)
     }
 
     /// Deletes the store with everything in it.
     pub fn delete(&self) -> Result<(), GitError> {
-        match std::fs::remove_dir_all(&self.path) {
-            Err(why) if why.kind() != std::io::ErrorKind::NotFound => Err(why.into()),
-            _ => Ok(()),
+        if !self.path.exists() {
+            return Ok(());
         }
+        // Moved first, so that nobody sees half of it; the rest goes at the next start at the latest.
+        let gone = tempfile::tempdir_in(&self.staging)?;
+        std::fs::rename(&self.path, gone.path().join("store"))?;
+        Ok(gone.close()?)
+    }
+
+    /// Deletes packs that were begun when the node was killed.
+    pub(crate) fn delete_unfinished(&self) -> Result<(), GitError> {
+        let Ok(packs) = std::fs::read_dir(self.path.join("objects/pack")) else { return Ok(()) };
+        for file in packs.flatten().filter(|file| file.file_name().to_string_lossy().starts_with("tmp_")) {
+            std::fs::remove_file(file.path())?;
+        }
+        Ok(())
     }
 }

@@ -57,7 +57,8 @@ async fn push(
     input: &mut PushInput,
 ) -> Result<PushResult, GitProblem> {
     let (asked, updates) = (repository.clone(), commands.updates.clone());
-    let decided = blocking(app, move |service| Ok((service.decide(&asked, &updates)?, service.room(&asked)?))).await?;
+    let decided =
+        blocking(app, move |service| Ok((service.decide(&asked, &updates)?, service.room(&asked, &updates)?))).await?;
     // A push that only deletes brings no pack.
     let has_pack = commands.updates.iter().any(|update| update.new != NO_OBJECT);
     let bytes_max = match decided {
@@ -78,6 +79,7 @@ async fn push(
     Ok(match received {
         Received::Arrived(_) => PushResult::Done,
         Received::Incomplete => PushResult::BadPack("objects that the refs need are missing".to_owned()),
+        Received::TooLarge(why) => PushResult::BadPack(why),
         Received::Refused(reasons) => PushResult::Refused(reasons),
     })
 }
@@ -90,14 +92,14 @@ async fn take_pack(
     bytes_max: u64,
 ) -> Result<Result<(), String>, GitProblem> {
     let most = app.service.limits().objects_max;
-    match input.object_count().await? {
-        Some(count) if count <= most => {}
+    let count = match input.object_count().await? {
+        Some(count) if count <= most => count,
         Some(count) => {
             return Ok(Err(format!("the pack has {count} objects; at most {most} are taken (git.push_objects_max)")));
         }
         None => return Ok(Err("no pack follows the list of refs".to_owned())),
-    }
-    let mut child = spawn(staging.index_pack(bytes_max), Stdio::piped(), Stdio::piped())?;
+    };
+    let mut child = spawn(staging.index_pack(bytes_max, count), Stdio::piped(), Stdio::piped())?;
     let (Some(mut stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
     else {
         return Err(GitProblem::broken("git takes nothing", "no input"));

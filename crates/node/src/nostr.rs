@@ -64,6 +64,8 @@ pub struct GitArrived {
     pub present: BTreeSet<Oid>,
     /// Whether these are refs that a state authorised, which is what announcements wait for.
     pub is_authorised: bool,
+    /// Whether refs are looked at even if all of this was known.
+    pub looks_anyway: bool,
 }
 
 impl WriterCommand for GitArrived {
@@ -86,7 +88,7 @@ impl WriterCommand for GitArrived {
                 needs.push(Need::GitData { owner: *owner, identifier: self.identifier.clone() });
             }
         }
-        for owner in self.owners.iter().filter(|_| !needs.is_empty()) {
+        for owner in self.owners.iter().filter(|_| self.looks_anyway || !needs.is_empty()) {
             let (owner, identifier) = (*owner, self.identifier.clone());
             let refs = NostrChange::Align(Alignment { owner, identifier, pull_request: None });
             batch.apply(vec![refs.into()])?;
@@ -190,6 +192,10 @@ impl WriterCommand for ForgetRepository {
         batch.apply(absent(owner, name, present))?;
         if is_all {
             batch.apply(vec![NostrChange::Data(RowChange::Remove, owner, self.identifier.clone()).into()])?;
+            let pushed = batch.db().pushed_commits()?.into_iter();
+            for pushed in pushed.filter(|pushed| pushed.owner == owner && pushed.identifier == self.identifier) {
+                batch.apply(vec![NostrChange::Pushed(RowChange::Remove, pushed).into()])?;
+            }
             if let Some(store) = batch.db().git_store(&owner, &self.identifier)? {
                 let row = NostrChange::Store(RowChange::Remove, owner, self.identifier.clone(), store);
                 batch.apply(vec![row.into()])?;
@@ -199,7 +205,8 @@ impl WriterCommand for ForgetRepository {
     }
 }
 
-/// Objects of a repository that nothing reached are gone.
+/// Objects of a repository that nothing reaches are about to go. Not if its refs are to be looked at: they may be wanted
+/// again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NoteAbsent {
     pub owner: NostrKey,
@@ -208,11 +215,16 @@ pub struct NoteAbsent {
 }
 
 impl WriterCommand for NoteAbsent {
-    type Answer = ();
+    /// Whether they may go.
+    type Answer = bool;
     type Error = StoreError;
 
-    fn run(&self, batch: &mut Batch<'_>) -> StoreResult<()> {
-        batch.apply(absent(self.owner, self.name, self.oids.clone()))
+    fn run(&self, batch: &mut Batch<'_>) -> StoreResult<bool> {
+        if !batch.db().alignments_of(&self.owner, &self.name, 1)?.is_empty() {
+            return Ok(false);
+        }
+        batch.apply(absent(self.owner, self.name, self.oids.clone()))?;
+        Ok(true)
     }
 }
 

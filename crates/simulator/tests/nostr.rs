@@ -86,7 +86,7 @@ fn bring(core: &WriterCore, item: &Item) {
             let owners = [key(*owner)].into();
             let present = present.iter().map(|number| oid(*number)).collect();
             let (identifier, is_authorised) = ("tool".to_owned(), *is_authorised);
-            core.ask(GitArrived { owners, identifier, present, is_authorised }, NOW).unwrap();
+            core.ask(GitArrived { owners, identifier, present, is_authorised, looks_anyway: false }, NOW).unwrap();
         }
     }
     core.settle(NOW).unwrap();
@@ -405,6 +405,21 @@ fn data_that_is_known_changes_nothing() {
     note_aligned(&core);
     bring(&core, &data);
     assert_eq!(to_align(&core), BTreeSet::new(), "otherwise refs would be looked at without an end");
+}
+
+#[test]
+fn objects_are_not_forgotten_while_refs_are_to_be_looked_at() {
+    let core = open(&SimDisk::new());
+    bring(&core, &Item::Event(announcement(1, 1, true, &[])));
+    bring(&core, &Item::Data { owner: 1, present: vec![1, 2], is_authorised: true });
+    let (owner, name) = (key(1), model::nostr::AddressName::of("tool"));
+    let forget = || core.ask(node::nostr::NoteAbsent { owner, name, oids: vec![oid(2)] }, NOW).unwrap();
+    let present = || core.store().snapshot().unwrap().present_objects(&owner, &name, None, 100).unwrap();
+    assert!(!forget());
+    assert_eq!(present(), [oid(1), oid(2)]);
+    note_aligned(&core);
+    assert!(forget());
+    assert_eq!(present(), [oid(1)]);
 }
 
 #[test]

@@ -166,6 +166,8 @@ sections! {
         push_objects_max = 5_000_000 in 1..=4_000_000_000;
         /// Size of one file or other git object, in MiB.
         object_mib_max = 128 in 1..=4096;
+        /// Size of a push of commits of pull requests, which anybody may push, in MiB.
+        pull_request_mib_max = 64 in 1..=1_048_576;
         /// Size of one repository, in MiB. A repository that is as large takes no pushes.
         repository_mib_max = 4096 in 1..=1_048_576;
         /// Size of all repositories of one owner, in MiB.
@@ -236,6 +238,7 @@ impl Config {
             pack_bytes_max: self.git.push_mib_max << 20,
             object_bytes_max: self.git.object_mib_max << 20,
             objects_max: u32::try_from(self.git.push_objects_max).unwrap_or(u32::MAX),
+            pull_request_bytes_max: self.git.pull_request_mib_max << 20,
             repository_bytes_max: self.git.repository_mib_max << 20,
             owner_bytes_max: self.git.owner_mib_max << 20,
             owner_repositories_max: usize::try_from(self.git.owner_repositories_max).unwrap_or(usize::MAX),

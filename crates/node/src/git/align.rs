@@ -12,6 +12,7 @@ use engine::rows::Alignment;
 use git::{ObjectStore, RefWrite, StoreName};
 use model::NostrKey;
 use model::need::Oid;
+use model::nostr::{AddressName, Announcement, NostrId};
 use std::collections::BTreeSet;
 use std::sync::MutexGuard;
 use std::time::Duration;
@@ -20,6 +21,8 @@ use store::tables::Snapshot;
 
 /// Repositories that are looked at in one go.
 const ALIGNMENTS_MAX: usize = 64;
+/// How often a push looks whether more has to be done for its repository before it leaves that to the thread.
+const PASSES_MAX: usize = 8;
 /// Rows of objects that are forgotten in one go.
 const FORGOTTEN_MAX: usize = 4096;
 /// How often it is looked whether a pushed commit has waited long enough.
@@ -30,63 +33,132 @@ const AFTER_FAILURE: Duration = Duration::from_secs(10);
 impl GitService {
     /// Makes refs what rows ask for, until none does. One that fails does not stop the others; its row stays.
     pub fn align(&self, arrived: &mut ArrivedData) -> Result<(), GitFailure> {
-        self.align_alone(&locks::lock(&self.aligning), arrived)
-    }
-
-    /// The same for who is the one that changes refs.
-    pub(super) fn align_alone(&self, _: &MutexGuard<'_, ()>, arrived: &mut ArrivedData) -> Result<(), GitFailure> {
-        let mut failed: BTreeSet<Alignment> = BTreeSet::new();
+        let mut left: BTreeSet<Alignment> = BTreeSet::new();
         loop {
-            let mut asked = self.node.snapshot()?.repositories_to_align(ALIGNMENTS_MAX + failed.len())?;
-            asked.retain(|(alignment, _)| !failed.contains(alignment));
+            // Others have their turn in between.
+            let alone = locks::lock(&self.aligning);
+            let mut asked = self.node.snapshot()?.repositories_to_align(ALIGNMENTS_MAX + left.len())?;
+            asked.retain(|(alignment, _)| !left.contains(alignment));
             if asked.is_empty() {
                 return Ok(());
             }
-            let mut done = Vec::new();
-            for (alignment, version) in asked {
-                match self.align_one(&alignment, arrived) {
-                    Ok(()) => done.push((alignment, version)),
-                    Err(why) => {
-                        tracing::warn!(owner = %alignment.owner, identifier = alignment.identifier, %why, "refs could not be changed");
-                        arrived.errors.push(why.to_string());
-                        failed.insert(alignment);
-                    }
-                }
-            }
-            self.node.ask(NoteAligned(done))?;
+            left.extend(self.align_some(&alone, asked, None, arrived)?);
         }
     }
 
-    fn align_one(&self, alignment: &Alignment, arrived: &mut ArrivedData) -> Result<(), GitFailure> {
+    /// Makes the refs of these owners what rows ask for, as far as they ask now. The caller is at the object store.
+    pub(super) fn align_owners(
+        &self,
+        alone: &MutexGuard<'_, ()>,
+        owners: &BTreeSet<NostrKey>,
+        identifier: &str,
+        held: StoreName,
+        arrived: &mut ArrivedData,
+    ) -> Result<(), GitFailure> {
+        let name = AddressName::of(identifier);
+        for _ in 0..PASSES_MAX {
+            let mut asked = Vec::new();
+            let db = self.node.snapshot()?;
+            for owner in owners {
+                asked.extend(db.alignments_of(owner, &name, ALIGNMENTS_MAX)?);
+            }
+            drop(db);
+            if asked.is_empty() || !self.align_some(alone, asked, Some(held), arrived)?.is_empty() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Which of them could not be done.
+    fn align_some(
+        &self,
+        _: &MutexGuard<'_, ()>,
+        asked: Vec<(Alignment, u64)>,
+        held: Option<StoreName>,
+        arrived: &mut ArrivedData,
+    ) -> Result<Vec<Alignment>, GitFailure> {
+        let (mut done, mut left) = (Vec::new(), Vec::new());
+        for (alignment, version) in asked {
+            match self.align_one(&alignment, held, arrived) {
+                Ok(true) => done.push((alignment, version)),
+                Ok(false) => left.push(alignment),
+                Err(why) => {
+                    tracing::warn!(owner = %alignment.owner, identifier = alignment.identifier, %why, "refs could not be changed");
+                    arrived.errors.push(why.to_string());
+                    left.push(alignment);
+                }
+            }
+        }
+        self.node.ask(NoteAligned(done))?;
+        Ok(left)
+    }
+
+    /// Says whether it is done; not if the objects are being repacked, after which it is looked at again.
+    fn align_one(
+        &self,
+        alignment: &Alignment,
+        held: Option<StoreName>,
+        arrived: &mut ArrivedData,
+    ) -> Result<bool, GitFailure> {
         let (owner, identifier) = (&alignment.owner, alignment.identifier.as_str());
         let db = self.node.snapshot()?;
-        let Some(announced) = announcement(&*db, owner, identifier)? else { return self.forget(alignment, arrived) };
+        let announced = announcement(&*db, owner, identifier)?;
         let maintainers = confirmed(&*db, owner, identifier)?;
-        let mut has_store = false;
+        let own = db.git_store(owner, identifier)?;
+        let mut has_store = own.is_some();
         for other in &maintainers {
             has_store = has_store || db.git_store(other, identifier)?.is_some();
         }
-        // Nothing was ever kept of it here.
-        if !has_store || !db.policy().service.is_some_and(|service| announced.lists(service)) {
-            return Ok(());
+        let is_listed = |listing: Announcement| db.policy().service.is_some_and(|service| listing.lists(service));
+        let is_gone = announced.is_none();
+        // Nothing was ever kept of it here, or it is elsewhere now.
+        if !has_store || !is_gone && !announced.is_some_and(is_listed) || is_gone && own.is_none() {
+            return Ok(true);
         }
         drop(db);
-        let (name, store) = self.store_of(owner, identifier)?;
+        let name = match own {
+            Some(name) => StoreName(name),
+            None => self.store_of(owner, identifier)?.0,
+        };
+        let lock = self.stores.of(name);
+        let shared = if held == Some(name) { None } else { lock.objects.try_read().ok() };
+        if shared.is_none() && held != Some(name) {
+            return Ok(false);
+        }
+        if is_gone {
+            return self.forget(alignment, name, arrived).map(|()| true);
+        }
+        let (_, store) = self.store_of(owner, identifier)?;
         self.find_present(alignment, &store, &maintainers)?;
         match &alignment.pull_request {
-            Some(id) => {
-                let db = self.node.snapshot()?;
-                let wanted = wanted_pull_request(&db, alignment, id)?;
-                self.bring_objects(&db, alignment, &store, &wanted.into_iter().collect())?;
-                let name = format!("refs/nostr/{id}");
-                let mut current = store.refs(owner)?;
-                current.retain(|other, _| *other == name);
-                let wanted = wanted.map(|oid| (name, oid)).into_iter().collect();
-                store.change_refs(owner, &differences(&current, &wanted, arrived))?;
-            }
+            Some(id) => self.align_pull_request(alignment, id, (name, &store), arrived)?,
             None => self.align_branches(alignment, (name, &store), arrived)?,
         }
         arrived.repositories_synced += 1;
+        Ok(true)
+    }
+
+    /// The ref of a pull request.
+    fn align_pull_request(
+        &self,
+        alignment: &Alignment,
+        id: &NostrId,
+        (name, store): (StoreName, &ObjectStore),
+        arrived: &mut ArrivedData,
+    ) -> Result<(), GitFailure> {
+        let db = self.node.snapshot()?;
+        let wanted = wanted_pull_request(&db, alignment, id)?;
+        let existing = self.bring_objects(&db, alignment, store, &wanted.into_iter().collect())?;
+        let ref_name = format!("refs/nostr/{id}");
+        let mut current = store.refs(&alignment.owner)?;
+        current.retain(|other, _| *other == ref_name);
+        let wanted = wanted.filter(|oid| existing.contains(oid)).map(|oid| (ref_name, oid)).into_iter().collect();
+        let changes = differences(&current, &wanted, arrived);
+        store.change_refs(&alignment.owner, &changes)?;
+        if !changes.is_empty() && !current.is_empty() {
+            self.stores.note(name);
+        }
         Ok(())
     }
 
@@ -123,7 +195,8 @@ impl GitService {
         }
         if !is_known {
             let (owners, identifier) = ([*owner].into(), alignment.identifier.clone());
-            arrived.released += self.node.ask(GitArrived { owners, identifier, present, is_authorised })?;
+            let asked = GitArrived { owners, identifier, present, is_authorised, looks_anyway: false };
+            arrived.released += self.node.ask(asked)?;
         }
         Ok(())
     }
@@ -142,7 +215,7 @@ impl GitService {
         let present = store.reached(maintainers, &missing)?;
         if !present.is_empty() {
             let (owners, identifier) = ([alignment.owner].into(), alignment.identifier.clone());
-            self.node.ask(GitArrived { owners, identifier, present, is_authorised: false })?;
+            self.node.ask(GitArrived { owners, identifier, present, is_authorised: false, looks_anyway: false })?;
         }
         Ok(())
     }
@@ -175,20 +248,18 @@ impl GitService {
     }
 
     /// A repository that is not announced any more goes: its rows, its refs, and its objects when nobody else has them.
-    fn forget(&self, alignment: &Alignment, arrived: &mut ArrivedData) -> Result<(), GitFailure> {
+    fn forget(&self, alignment: &Alignment, name: StoreName, arrived: &mut ArrivedData) -> Result<(), GitFailure> {
         let Alignment { owner, identifier, .. } = alignment;
-        let kept = self.node.snapshot()?.git_store(owner, identifier)?;
-        let Some(name) = kept else { return Ok(()) };
         let (owner, objects_max) = (*owner, FORGOTTEN_MAX);
         while !self.node.ask(ForgetRepository { owner, identifier: identifier.clone(), objects_max })? {}
-        let store = self.folder.store(StoreName(name));
+        let store = self.folder.store(name);
         // Otherwise it was announced again meanwhile.
         if self.node.snapshot()?.git_store(&owner, identifier)?.is_none() && store.exists() {
             let refs = store.refs(&owner)?;
             arrived.refs_deleted += refs.len();
             let gone = refs.into_keys().map(|name| RefWrite { name, to: None });
             store.change_refs(&owner, &gone.collect::<Vec<_>>())?;
-            self.stores.note(StoreName(name));
+            self.stores.note(name);
         }
         Ok(())
     }

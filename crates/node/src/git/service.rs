@@ -77,6 +77,8 @@ pub enum Received {
     Arrived(ArrivedData),
     /// Something that its refs reach is missing.
     Incomplete,
+    /// There is no room for it.
+    TooLarge(String),
     /// It is not what is announced any more: why, for each ref.
     Refused(BTreeMap<String, String>),
 }
@@ -128,10 +130,10 @@ impl GitService {
                 let _ = wakes.try_send(GitWake::Commit);
             }
         });
-        let aligner = service.clone();
+        let (aligner, wakes_aligner) = (service.clone(), wakes.clone());
         service.spawn("anteroom-git", wakes, move || aligner.follow_rows(&woken))?;
         let keeper = service.clone();
-        service.spawn("anteroom-git-keep", notes, move || keeper.keep_small(&noted))?;
+        service.spawn("anteroom-git-keep", notes, move || keeper.keep_small(&noted, &wakes_aligner))?;
         Ok(service)
     }
 
@@ -197,7 +199,11 @@ impl GitService {
     }
 
     /// How many more bytes may be pushed to a repository, or why none may.
-    pub fn room(&self, repository: &HostedRepository) -> Result<Result<u64, String>, GitFailure> {
+    pub fn room(
+        &self,
+        repository: &HostedRepository,
+        updates: &[RefUpdate],
+    ) -> Result<Result<u64, String>, GitFailure> {
         let db = self.node.snapshot()?;
         let of_owner = db.git_repositories()?.into_iter().filter(|(owner, _, _)| *owner == repository.owner);
         let stores: Vec<StoreName> = of_owner.map(|(_, _, store)| StoreName(store)).collect();
@@ -214,7 +220,10 @@ impl GitService {
         }
         let limits = &self.limits;
         let room = limits.repository_bytes_max.saturating_sub(own).min(limits.owner_bytes_max.saturating_sub(of_all));
-        Ok(match room.min(limits.pack_bytes_max) {
+        // Anybody may push those.
+        let is_pull_request = updates.iter().any(|update| update.pull_request().is_some());
+        let most = if is_pull_request { limits.pull_request_bytes_max } else { u64::MAX };
+        Ok(match room.min(limits.pack_bytes_max).min(most) {
             0 => Err("the repository, or all of its owner, are as large as they may be".to_owned()),
             room => Ok(room),
         })
@@ -248,8 +257,8 @@ impl GitService {
         staging: &Staging,
         updates: &[RefUpdate],
     ) -> Result<Received, GitFailure> {
-        let store = self.stores.of(repository.name);
-        let _nothing_goes = locks::read(&store);
+        let lock = self.stores.of(repository.name);
+        let _nothing_goes = locks::read(&lock.objects);
         let before_their_events = match self.decide(repository, updates)? {
             PushDecision::Allowed { before_their_events } => before_their_events,
             PushDecision::NoRepository => return Ok(Received::Refused(BTreeMap::new())),
@@ -258,12 +267,32 @@ impl GitService {
         // A deletion brings no data.
         let pushed = || updates.iter().filter(|update| update.new != NO_OBJECT);
         let tips: BTreeSet<Oid> = pushed().map(|update| update.new).collect();
-        if !repository.store.adopt(staging, &tips)? {
-            return Ok(Received::Incomplete);
+        {
+            let _one_by_one = locks::lock(&lock.adopting);
+            // Others may have used the room meanwhile.
+            let bytes = staging.bytes()?;
+            match self.room(repository, updates)? {
+                Err(why) if bytes > 0 => return Ok(Received::TooLarge(why)),
+                Ok(room) if bytes > room => return Ok(Received::TooLarge("there is no room for the pack".to_owned())),
+                Ok(_) | Err(_) => {}
+            }
+            if !repository.store.adopt(staging, &tips)? {
+                return Ok(Received::Incomplete);
+            }
         }
         self.note_pushed(repository, &before_their_events)?;
         let is_authorised = pushed().any(|update| update.pull_request().is_none());
-        self.arrive(repository, tips, is_authorised).map(Received::Arrived)
+        let arrived = self.arrive(repository, tips, is_authorised)?;
+        let refs = repository.store.refs(&repository.owner)?;
+        let is_done =
+            |update: &&RefUpdate| refs.get(&update.name) == Some(&update.new).filter(|new| **new != NO_OBJECT);
+        let why = "the ref could not be changed; push again";
+        let left: BTreeMap<String, String> = updates
+            .iter()
+            .filter(|update| !is_done(update))
+            .map(|update| (update.name.clone(), why.to_owned()))
+            .collect();
+        Ok(if left.is_empty() { Received::Arrived(arrived) } else { Received::Refused(left) })
     }
 
     fn note_pushed(&self, repository: &HostedRepository, commits: &[(NostrId, Oid)]) -> Result<(), GitFailure> {
@@ -293,9 +322,15 @@ impl GitService {
         owners.insert(repository.owner);
         // What follows is counted here, and not by the thread that the commit wakes.
         let alone = locks::lock(&self.aligning);
-        let released = self.node.ask(GitArrived { owners, identifier, present, is_authorised })?;
-        let mut arrived = ArrivedData { released, ..ArrivedData::default() };
-        self.align_alone(&alone, &mut arrived)?;
+        let asked = GitArrived {
+            owners: owners.clone(),
+            identifier: identifier.clone(),
+            present,
+            is_authorised,
+            looks_anyway: true,
+        };
+        let mut arrived = ArrivedData { released: self.node.ask(asked)?, ..ArrivedData::default() };
+        self.align_owners(&alone, &owners, &identifier, repository.name, &mut arrived)?;
         drop(alone);
         tracing::info!(
             released = arrived.released,

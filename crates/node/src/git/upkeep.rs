@@ -20,10 +20,19 @@ const REPACK_NANOS: u64 = 600 * Nanos::SECOND;
 /// Rows of objects that are looked at in one go.
 const OBJECTS_MAX: usize = 1024;
 
-/// Who is at which object store: pushes share it, and what deletes objects has it alone.
+/// Who is at which object store.
+#[derive(Debug, Default)]
+pub(super) struct StoreLock {
+    /// Pushes and refs share it, and what deletes objects has it alone.
+    pub(super) objects: RwLock<()>,
+    /// Packs are taken over one by one, so that each is counted before the next.
+    pub(super) adopting: Mutex<()>,
+}
+
+/// The locks of all object stores.
 #[derive(Debug)]
 pub(super) struct StoreLocks {
-    locks: Mutex<BTreeMap<StoreName, Arc<RwLock<()>>>>,
+    locks: Mutex<BTreeMap<StoreName, Arc<StoreLock>>>,
     /// Those in which there may be something that no ref reaches.
     noted: Mutex<BTreeSet<StoreName>>,
     wakes: Sender<GitWake>,
@@ -34,7 +43,7 @@ impl StoreLocks {
         StoreLocks { locks: Mutex::default(), noted: Mutex::default(), wakes }
     }
 
-    pub(super) fn of(&self, name: StoreName) -> Arc<RwLock<()>> {
+    pub(super) fn of(&self, name: StoreName) -> Arc<StoreLock> {
         locks::lock(&self.locks).entry(name).or_default().clone()
     }
 
@@ -48,10 +57,10 @@ impl StoreLocks {
 
 impl GitService {
     /// The thread.
-    pub(super) fn keep_small(&self, woken: &Receiver<GitWake>) {
+    pub(super) fn keep_small(&self, woken: &Receiver<GitWake>, aligner: &Sender<GitWake>) {
         let mut repacked = BTreeMap::new();
         loop {
-            if let Err(why) = self.collect(&mut repacked) {
+            if let Err(why) = self.collect(&mut repacked, aligner) {
                 tracing::warn!(%why, "git repositories could not be made smaller");
             }
             match woken.recv_timeout(LOOK) {
@@ -61,44 +70,67 @@ impl GitService {
         }
     }
 
-    /// Looks at all stores: deletes those of nobody, and repacks those that have grown or lost refs, each not too often.
-    fn collect(&self, repacked: &mut BTreeMap<StoreName, Nanos>) -> Result<(), GitFailure> {
+    /// Looks at all stores. One that fails does not stop the others.
+    fn collect(&self, repacked: &mut BTreeMap<StoreName, Nanos>, aligner: &Sender<GitWake>) -> Result<(), GitFailure> {
         let noted = std::mem::take(&mut *locks::lock(&self.stores.noted));
-        let now = self.node.now();
         for name in self.folder.names()? {
-            let store = self.folder.store(name);
-            let lock = self.stores.of(name);
-            let _alone = locks::write(&lock);
-            let all = self.node.snapshot()?.git_repositories()?;
-            let users: Vec<_> = all.into_iter().filter(|(_, _, store)| *store == name.0).collect();
-            if users.is_empty() {
-                store.delete()?;
-            } else if noted.contains(&name) || store.pack_count()? >= PACKS_MAX {
-                if repacked.get(&name).is_some_and(|at| at.plus(REPACK_NANOS) > now) {
-                    locks::lock(&self.stores.noted).insert(name);
-                    continue;
-                }
-                repacked.insert(name, now);
-                store.repack()?;
-                for (owner, repository, _) in users {
-                    self.note_absent(&store, owner, repository)?;
-                }
+            match self.collect_one(name, noted.contains(&name), repacked) {
+                Ok(true) => {}
+                Ok(false) => drop(locks::lock(&self.stores.noted).insert(name)),
+                Err(why) => tracing::warn!(%why, store = ?name, "a git store could not be made smaller"),
             }
+            // Refs of this store may have waited for it.
+            let _ = aligner.try_send(GitWake::Commit);
         }
         Ok(())
     }
 
-    /// Forgets which objects were here that are not any more.
-    fn note_absent(&self, store: &ObjectStore, owner: NostrKey, name: AddressName) -> Result<(), GitFailure> {
+    /// Deletes a store of nobody, or repacks one that has grown or lost refs, but not too often. Says whether it is done
+    /// with.
+    fn collect_one(
+        &self,
+        name: StoreName,
+        is_noted: bool,
+        repacked: &mut BTreeMap<StoreName, Nanos>,
+    ) -> Result<bool, GitFailure> {
+        let (store, lock, now) = (self.folder.store(name), self.stores.of(name), self.node.now());
+        let _alone = locks::write(&lock.objects);
+        let all = self.node.snapshot()?.git_repositories()?;
+        let users: Vec<_> = all.into_iter().filter(|(_, _, store)| *store == name.0).collect();
+        if users.is_empty() {
+            store.delete()?;
+            return Ok(true);
+        }
+        if !is_noted && store.pack_count()? < PACKS_MAX {
+            return Ok(true);
+        }
+        if repacked.get(&name).is_some_and(|at| at.plus(REPACK_NANOS) > now) {
+            return Ok(false);
+        }
+        for (owner, repository, _) in users {
+            if !self.note_absent(&store, owner, repository)? {
+                return Ok(false);
+            }
+        }
+        repacked.insert(name, now);
+        store.repack()?;
+        Ok(true)
+    }
+
+    /// Forgets objects that no ref of a repository reaches, before they go. Says whether they may.
+    fn note_absent(&self, store: &ObjectStore, owner: NostrKey, name: AddressName) -> Result<bool, GitFailure> {
         let mut after = None;
         loop {
             let oids = self.node.snapshot()?.present_objects(&owner, &name, after, OBJECTS_MAX)?;
-            let Some(last) = oids.last() else { return Ok(()) };
-            after = Some(*last);
+            let is_last = oids.len() < OBJECTS_MAX;
+            after = oids.last().copied();
             let asked: BTreeSet<_> = oids.into_iter().collect();
-            let gone: Vec<_> = asked.difference(&store.existing(&asked)?).copied().collect();
-            if !gone.is_empty() {
-                self.node.ask(NoteAbsent { owner, name, oids: gone })?;
+            let gone: Vec<_> = asked.difference(&store.reached(&[owner].into(), &asked)?).copied().collect();
+            if !self.node.ask(NoteAbsent { owner, name, oids: gone })? {
+                return Ok(false);
+            }
+            if is_last {
+                return Ok(true);
             }
         }
     }

@@ -23,7 +23,8 @@ fixed_keys! {
     /// A git repository.
     GitRepositoryKey { owner: NostrKey, name: AddressName };
     /// Refs of a git repository: of a pull request, or, where that is zero, all others.
-    GitAlignKey { owner: NostrKey, name: AddressName, pull_request: NostrId };
+    GitAlignKey { owner: NostrKey, name: AddressName, pull_request: NostrId }
+        of_repository(owner: NostrKey, name: AddressName);
 }
 
 macro_rules! stamped_nostr_keys {

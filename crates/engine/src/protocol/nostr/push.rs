@@ -26,7 +26,8 @@ pub struct RefUpdate {
 impl RefUpdate {
     /// The pull request that a ref belongs to, if it is one of those.
     pub fn pull_request(&self) -> Option<NostrId> {
-        self.name.strip_prefix(PULL_REQUEST_REFS)?.parse().ok()
+        // No event has this id, which stands for none.
+        self.name.strip_prefix(PULL_REQUEST_REFS)?.parse().ok().filter(|id| *id != NostrId::ZERO)
     }
 }
 

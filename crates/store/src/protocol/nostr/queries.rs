@@ -99,14 +99,18 @@ impl<V: TableReads> Db<V> {
     /// Repositories whose refs have to be made what events say, each with a number that another change of it has not; at
     /// most so many.
     pub fn repositories_to_align(&self, most: usize) -> StoreResult<Vec<(Alignment, u64)>> {
-        let mut found = Vec::new();
-        for row in self.tables.git_align().iter()?.take(most) {
-            let row = row?;
-            let (version, identifier) = read_align(row.value()?)?;
-            let pull_request = Some(row.key().pull_request()).filter(|id| *id != NostrId::ZERO);
-            found.push((Alignment { owner: row.key().owner(), identifier, pull_request }, version));
-        }
-        Ok(found)
+        self.tables.git_align().iter()?.take(most).map(|row| read_alignment(&row?)).collect()
+    }
+
+    /// The same of one repository.
+    pub fn alignments_of(
+        &self,
+        owner: &NostrKey,
+        name: &AddressName,
+        most: usize,
+    ) -> StoreResult<Vec<(Alignment, u64)>> {
+        let rows = self.tables.git_align().range(GitAlignKey::of_repository(*owner, *name))?;
+        rows.take(most).map(|row| read_alignment(&row?)).collect()
     }
 
     /// All repositories of which something is kept, and where their objects are.
@@ -167,6 +171,12 @@ impl crate::database::batch::Batch<'_> {
 fn align_key(alignment: &Alignment) -> GitAlignKey {
     let pull_request = alignment.pull_request.unwrap_or(NostrId::ZERO);
     GitAlignKey::new(alignment.owner, AddressName::of(&alignment.identifier), pull_request)
+}
+
+fn read_alignment(row: &crate::tables::Row<'_, GitAlignKey, crate::tables::Bytes>) -> StoreResult<(Alignment, u64)> {
+    let (version, identifier) = read_align(row.value()?)?;
+    let pull_request = Some(row.key().pull_request()).filter(|id| *id != NostrId::ZERO);
+    Ok((Alignment { owner: row.key().owner(), identifier, pull_request }, version))
 }
 
 fn read_align(value: &[u8]) -> StoreResult<(u64, String)> {
