@@ -22,7 +22,7 @@ pub(crate) fn run(_: &Clients) -> Result<()> {
         install(&folder)?;
         std::fs::write(&marker, VERSION)?;
     }
-    let mut tests = cargo(&["test", "--workspace", "--test", "ngit", "--", "--ignored"]);
+    let mut tests = cargo(&["test", "--workspace", "--test", "ngit"]);
     run_command(tests.env("CLIENTS_FOLDER", folder.join("bin")))
 }
 

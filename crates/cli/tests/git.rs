@@ -5,7 +5,7 @@
 mod common;
 
 use common::Home;
-use common::git_work::{Work, clone, object_stores, push_raw, run_git};
+use common::git_work::{Work, clone, noise, object_stores, push_raw, run_git};
 use common::nostr_client::{Author, NostrClient};
 use common::served::Served;
 use serde_json::json;
@@ -342,16 +342,6 @@ fn as_many_objects_as_are_needed_need_not_be_those() {
     for oid in [junk, more] {
         assert!(!run_git(&copy, &["fetch", "--quiet", &url, &oid]).0, "an object that nothing reaches is handed out");
     }
-}
-
-/// Bytes that cannot be compressed.
-fn noise(bytes: usize) -> Vec<u8> {
-    let mut state = 7_u64;
-    let noise = std::iter::repeat_with(|| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (state >> 56) as u8
-    });
-    noise.take(bytes).collect()
 }
 
 /// Pushes two commits, or one file of 2 MiB, to a node with a limit, or the large one as a pull request: what is said.

@@ -77,7 +77,6 @@ impl Person {
 }
 
 #[test]
-#[ignore = "needs the ngit client: cargo xtask clients"]
 fn a_repository_is_published_cloned_and_contributed_to() {
     let served = Served::start(Home::ready(), &["--set", "git.enabled=1"]);
     let (owner, contributor) = (Person::new(&served.url), Person::new(&served.url));

@@ -1,7 +1,7 @@
 //! The folder of all object stores, and one of them.
 
 use crate::command::{GitError, GitLimits, git, run, with};
-use crate::staging::{Staging, files_of};
+use crate::files::{files_of, lines};
 use model::NostrKey;
 use model::crypto::event_id;
 use model::need::Oid;
@@ -122,13 +122,6 @@ impl ObjectStore {
         command
     }
 
-    /// A place for a push, which sees all objects.
-    pub fn stage(&self) -> Result<Staging, GitError> {
-        let made = tempfile::tempdir_in(&self.staging)?;
-        write_bare(made.path(), Some(&self.path.join("objects")))?;
-        Ok(Staging { folder: made, limits: self.limits })
-    }
-
     /// Which of these objects the refs of one of these owners reach.
     pub fn reached(&self, owners: &BTreeSet<NostrKey>, oids: &BTreeSet<Oid>) -> Result<BTreeSet<Oid>, GitError> {
         let mut tips = BTreeSet::new();
@@ -175,11 +168,6 @@ impl ObjectStore {
     }
 }
 
-/// Objects as git reads them.
-pub(crate) fn lines(oids: &BTreeSet<Oid>) -> String {
-    oids.iter().map(|oid| hex::encode(oid) + "\n").collect()
-}
-
 /// Only what git knows of its protocols is passed on.
 fn speak(command: &mut Command, protocol: Option<&str>) {
     if let Some(version @ ("version=1" | "version=2")) = protocol {
@@ -188,7 +176,7 @@ fn speak(command: &mut Command, protocol: Option<&str>) {
 }
 
 /// Writes the files of a bare repository without refs.
-fn write_bare(path: &Path, alternate: Option<&Path>) -> Result<(), GitError> {
+pub(crate) fn write_bare(path: &Path, alternate: Option<&Path>) -> Result<(), GitError> {
     std::fs::create_dir_all(path.join("objects/info"))?;
     std::fs::create_dir_all(path.join("objects/pack"))?;
     std::fs::create_dir_all(path.join("refs/heads"))?;

@@ -10,6 +10,7 @@
 //! Deliberately absent: who may push what, events, HTTP.
 
 mod command;
+mod files;
 mod folder;
 mod refs;
 mod staging;

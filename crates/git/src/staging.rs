@@ -1,7 +1,8 @@
 //! Where a push lands before it is known whether it is allowed: a repository of its own, which goes with everything in it.
 
 use crate::command::{GitError, GitLimits, as_input, bound_time, git, run, with};
-use crate::folder::{ObjectStore, lines};
+use crate::files::{files_of, lines};
+use crate::folder::{ObjectStore, sync_folder, write_bare};
 use model::need::Oid;
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher as _, RandomState};
@@ -88,6 +89,13 @@ impl ObjectSet {
 }
 
 impl ObjectStore {
+    /// A place for a push, which sees all objects.
+    pub fn stage(&self) -> Result<Staging, GitError> {
+        let made = tempfile::tempdir_in(&self.staging)?;
+        write_bare(made.path(), Some(&self.path.join("objects")))?;
+        Ok(Staging { folder: made, limits: self.limits })
+    }
+
     /// Takes over what these tips bring, and nothing else of what came, so that nothing is kept that no ref reaches. Says
     /// whether everything that they reach is here; otherwise nothing is taken over. Done twice it does nothing.
     pub fn adopt(&self, staging: &Staging, tips: &BTreeSet<Oid>) -> Result<bool, GitError> {
@@ -122,7 +130,7 @@ impl ObjectStore {
                 std::fs::rename(&file, to.join(name))?;
             }
         }
-        crate::folder::sync_folder(&to)
+        sync_folder(&to)
     }
 }
 
@@ -140,10 +148,4 @@ fn walk(staging: &Staging, wanted: &str, reached: &mut ObjectSet) -> Result<bool
         reached.add(&oid);
     }
     Ok(child.wait()?.success() && is_good)
-}
-
-/// The files of a folder that end so.
-pub(crate) fn files_of(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, GitError> {
-    let files = std::fs::read_dir(folder)?.flatten().map(|entry| entry.path());
-    Ok(files.filter(|file| file.extension().is_some_and(|other| other == extension)).collect())
 }

@@ -1,8 +1,8 @@
 //! What keeps object stores small: one pack instead of many, and nothing that no ref reaches.
 
 use crate::command::{GitError, run, with};
+use crate::files::files_of;
 use crate::folder::ObjectStore;
-use crate::staging::files_of;
 
 impl ObjectStore {
     /// Packs in the store.

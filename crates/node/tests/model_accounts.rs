@@ -10,8 +10,7 @@ use anteroom_node::commands::accounts::{
 use anteroom_node::commands::{AdminCommand, AdminRequest, Caller, CallerKind};
 use common::{Home, NOW, caller};
 use engine::access::KeyRole;
-use model::Nanos;
-use model::payload::MemberRole;
+use model::{Nanos, payload::MemberRole};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use store::shared::accounts::{Invitation, Passkey, SecretHash, SessionId, session_id};
@@ -377,13 +376,9 @@ fn play(steps: &[Step]) {
 #[test]
 fn nobody_comes_in_by_a_passkey_that_the_account_does_not_have() {
     let by = |passkey: u8| Step::SignInByPasskey { user: 0, passkey, is_other_host: false };
-    play(&[
-        Step::Invite { by_admin: true, link: 0, uses: 1, hours: 1 },
-        Step::Join { link: 0, user: 0, password: 0 },
-        Step::AddPasskey { user: 0, passkey: 1 },
-        by(1),
-        by(0),
-    ]);
+    let (by_admin, link, user) = (true, 0, 0);
+    let (invite, join) = (Step::Invite { by_admin, link, uses: 1, hours: 1 }, Step::Join { link, user, password: 0 });
+    play(&[invite, join, Step::AddPasskey { user, passkey: 1 }, by(1), by(0)]);
 }
 
 #[test]

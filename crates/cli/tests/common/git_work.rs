@@ -106,3 +106,13 @@ pub fn object_stores(data: &Path) -> Vec<PathBuf> {
     let files = std::fs::read_dir(data.join("git")).unwrap().map(|entry| entry.unwrap().path());
     files.filter(|path| path.extension().is_some_and(|extension| extension == "git")).collect()
 }
+
+/// Bytes that cannot be compressed.
+pub fn noise(bytes: usize) -> Vec<u8> {
+    let mut state = 7_u64;
+    let noise = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 56) as u8
+    });
+    noise.take(bytes).collect()
+}

@@ -5,10 +5,10 @@ use anyhow::{Context as _, Result, ensure};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// How often it is looked whether nginx listens.
-const LOOKS: usize = 500;
+/// How long the two programs may take to start.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The two programs. They end with it.
 pub(super) struct Backend {
@@ -42,13 +42,12 @@ impl Backend {
             .spawn()
             .context("nginx cannot be started; `cargo xtask bench git` installs it")?;
         backend.programs.push(nginx);
-        for _ in 0..LOOKS {
-            if TcpStream::connect(backend.address).is_ok() && socket.exists() {
-                return Ok(backend);
-            }
-            std::thread::sleep(Duration::from_millis(10));
+        let begun = Instant::now();
+        while TcpStream::connect(backend.address).is_err() || !socket.exists() {
+            ensure!(begun.elapsed() < PATIENCE, "nginx did not start");
+            std::thread::yield_now();
         }
-        anyhow::bail!("nginx did not start")
+        Ok(backend)
     }
 
     fn configuration(&self, folder: &Path, socket: &Path) -> Result<String> {

@@ -69,7 +69,7 @@ struct Walk<'a, R> {
 }
 
 impl<R: Reads> Walk<'_, R> {
-    fn look(&mut self, key: &NostrKey) -> StoreResult<Option<&Announcement>> {
+    fn announcement_of(&mut self, key: &NostrKey) -> StoreResult<Option<&Announcement>> {
         if !self.announced.contains_key(key) {
             let is_enough = self.announced.len() >= LOOKS_MAX;
             let found = if is_enough { None } else { announcement(self.db, key, self.identifier)? };
@@ -82,12 +82,12 @@ impl<R: Reads> Walk<'_, R> {
         let mut confirmed = BTreeSet::new();
         let mut next = vec![*owner];
         while let Some(key) = next.pop() {
-            let Some(named) = self.look(&key)?.map(|own| own.maintainers.clone()) else { continue };
+            let Some(named) = self.announcement_of(&key)?.map(|own| own.maintainers.clone()) else { continue };
             if !confirmed.insert(key) || confirmed.len() >= MAINTAINERS_MAX {
                 continue;
             }
             for other in named.into_iter().filter(|other| !confirmed.contains(other)) {
-                if self.look(&other)?.is_some_and(|theirs| theirs.maintainers.contains(&key)) {
+                if self.announcement_of(&other)?.is_some_and(|theirs| theirs.maintainers.contains(&key)) {
                     next.push(other);
                 }
             }
