@@ -261,7 +261,10 @@ impl GitService {
         let _nothing_goes = locks::read(&lock.objects);
         let before_their_events = match self.decide(repository, updates)? {
             PushDecision::Allowed { before_their_events } => before_their_events,
-            PushDecision::NoRepository => return Ok(Received::Refused(BTreeMap::new())),
+            PushDecision::NoRepository => {
+                let why = |update: &RefUpdate| (update.name.clone(), "the repository was just deleted".to_owned());
+                return Ok(Received::Refused(updates.iter().map(why).collect()));
+            }
             PushDecision::Refused(reasons) => return Ok(Received::Refused(reasons)),
         };
         // A deletion brings no data.
