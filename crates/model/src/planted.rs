@@ -109,6 +109,18 @@ bugs! {
     RewrapSkipsTransits,
     /// A backup lacks one of the tables.
     BackupWithoutUsage,
+    /// Of two Nostr events at an address of the same second the one with the greatest id wins.
+    NostrGreatestIdWins,
+    /// Whoever names a maintainer becomes one.
+    StrangersMaintain,
+    /// When the newest event at an address is deleted, the one before it comes back.
+    DeletedAddressComesBack,
+    /// A repository whose announcement or state begins to wait is not looked at.
+    WaitingChangesNoRefs,
+    /// A delete by address does not reach what is held.
+    HeldEscapesDeletion,
+    /// Git data that comes for one owner wakes nobody.
+    GitDataWakesNobody,
 }
 
 #[cfg(feature = "simulation")]

@@ -10,7 +10,7 @@ pub const RUNS_PER_STATE_MAX: u64 = 100;
 pub const RUNS_MIN: u64 = 500;
 
 /// The states that every search must reach, beside all refusals.
-const WANTED: [&str; 33] = [
+const WANTED: [&str; 37] = [
     "stage applied",
     "stage held",
     "stage carried",
@@ -25,6 +25,9 @@ const WANTED: [&str; 33] = [
     "waits for key",
     "waits for time",
     "waits for probe",
+    "waits for address",
+    "waits for git",
+    "waits for repository",
     "arrived again",
     "journal applied",
     "journal processed",
@@ -40,6 +43,7 @@ const WANTED: [&str; 33] = [
     "crash during content",
     "crash during rotate",
     "crash during prune",
+    "crash during gitarrived",
     "rebuilt",
     "rotated",
     "rewrapped",

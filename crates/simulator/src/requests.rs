@@ -10,6 +10,7 @@ use node::node_commands::{
     AddPrekey, AddTransit, Arrive, Collect, DeleteStrays, Deliver, EndHunt, HuntNow, Prune, RestGroup, Tick,
     WakeGroups, WantBack,
 };
+use node::nostr::{GitArrived, NoteAligned};
 use store::Batch;
 use store::events::content::DeliverResult;
 
@@ -44,6 +45,10 @@ pub enum SimRequest {
     Rotate(SpaceId, usize),
     /// Wrap so many secrets anew under the master key.
     Rewrap(usize),
+    /// Release what waits for git data.
+    GitArrived(GitArrived),
+    /// Forget that refs had to be looked at.
+    NoteAligned(NoteAligned),
 }
 
 /// What a simulated node answered.
@@ -80,6 +85,8 @@ impl WriterCommand for SimRequest {
             SimRequest::AddPrekey(command) => done(command, batch),
             SimRequest::AddTransit(command) => done(command, batch),
             SimRequest::Tick(command) => done(command, batch),
+            SimRequest::GitArrived(command) => done(command, batch),
+            SimRequest::NoteAligned(command) => done(command, batch),
             SimRequest::Rotate(space, most) => batch.rotate(space, *most).map(|done| SimReply::Swept(done.is_done)),
             SimRequest::Rewrap(most) => batch.rewrap(*most).map(|done| SimReply::Swept(done.is_done)),
         }

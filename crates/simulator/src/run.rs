@@ -5,11 +5,15 @@ mod ending;
 mod hunting;
 mod others;
 mod probes;
+mod repositories;
 mod sim_node;
 
 use self::others::Others;
+use self::repositories::SimRepositories;
 use crate::coverage::Coverage;
 use crate::disk::{CrashLoss, SimDisk};
+use crate::protocol::nostr::URL;
+use crate::protocol::nostr::world::NostrWorld;
 use crate::protocol::probe::world::ProbeWorld;
 use crate::protocol::probe::{self, MadeProbe};
 use crate::protocol::space::world::{BEGINNING, World};
@@ -20,6 +24,7 @@ use engine::fetch::{self, DomainLimits};
 use engine::policy::Policy;
 use engine::rows::{Origin, Outcome};
 use model::crypto::{TransitSecret, content_hash};
+use model::nostr::ServiceName;
 use model::packet::{self, PacketContent};
 use model::{EventId, Group, Nanos, Need, SpaceId};
 use node::WriterCore;
@@ -72,6 +77,8 @@ enum Item {
     Probe(usize),
     ProbeContent(usize),
     ProbeClash(usize),
+    Nostr(usize),
+    GitData(usize),
 }
 
 struct SimNode {
@@ -84,6 +91,7 @@ struct SimNode {
     ever_pruned: BTreeSet<EventId>,
     gets_keys: bool,
     cut_off: usize,
+    repositories: SimRepositories,
     now: u64,
     /// The master key that the folder is opened with.
     master: [u8; 32],
@@ -92,6 +100,7 @@ struct SimNode {
 struct Run<'w> {
     world: &'w World,
     probes: &'w ProbeWorld,
+    nostr: &'w NostrWorld,
     random: SeededRandom,
     nodes: Vec<SimNode>,
     policy: Policy,
@@ -116,11 +125,14 @@ pub fn run_without(seed: u64, log: RunLog, cut: &Cut) -> Result<Coverage, Failur
         inline_bytes_max: world.inline_max,
         row_content_bytes_max: 3000,
         releases_max: 1 + random.below(3),
+        service: ServiceName::of_url(URL),
         ..Policy::default()
     };
     let probes = ProbeWorld::new(&mut SeededRandom::new(seed ^ 0x0070_726f_6265));
+    let nostr = NostrWorld::new(&mut SeededRandom::new(seed ^ 0x006e_6f73_7472));
     let (nodes, reached) = (Vec::new(), Coverage::default());
-    let mut run = Run { seed, world: &world, probes: &probes, random, nodes, policy, log, reached, cut, step: 0 };
+    let mut run =
+        Run { seed, world: &world, probes: &probes, nostr: &nostr, random, nodes, policy, log, reached, cut, step: 0 };
     run.tell_world();
     let outcome = fetch::driver::run(seed).and_then(|()| run.play());
     let (events, steps) = (world.events.len(), run.step);
@@ -179,6 +191,7 @@ impl Run<'_> {
                 ever_pruned: BTreeSet::new(),
                 gets_keys,
                 cut_off: 0,
+                repositories: SimRepositories::default(),
                 now: BEGINNING,
                 master: MASTER,
             };
@@ -213,6 +226,7 @@ impl Run<'_> {
         items.extend((0..self.world.lies.len()).map(Item::Lie));
         items.extend((0..self.world.key_events[node].len()).map(Item::Key));
         items.extend(self.probe_items());
+        items.extend(self.nostr_items());
         if self.random.percent(30) {
             items.push(Item::WrongContent(self.random.below(self.world.events.len())));
         }
@@ -245,7 +259,11 @@ impl Run<'_> {
                 self.nodes[at].cut_off -= 1;
                 continue;
             }
-            match self.random.below(22) {
+            match self.random.below(23) {
+                22 => {
+                    let most = 1 + self.random.below(4);
+                    self.align(at, most)?;
+                }
                 21 => self.administer(at)?,
                 20 => self.nodes[at].cut_off = self.random.below(20),
                 0 => self.plan_crash(at),
@@ -345,6 +363,8 @@ impl Run<'_> {
                 return checked_content(SpaceId::COMMONS, made.hash(), made.wire.clone());
             }
             Item::ProbeClash(_) => return None,
+            Item::Nostr(index) => return self.nostr_request(index),
+            Item::GitData(index) => return self.git_request(at, index),
         };
         let number = space.and_then(|space| self.spaces().iter().position(|other| *other == space));
         match (by_packet, number) {

@@ -144,7 +144,7 @@ fn search(from: u64, seeds: u64, until: Option<Instant>, arguments: &Arguments) 
                         return;
                     }
                     let seed = kept.get(number as usize).copied().unwrap_or(from.wrapping_add(later));
-                    match attempt(seed, None, RunLog::default(), &Cut::default()) {
+                    match attempt(seed, arguments.bug, RunLog::default(), &Cut::default()) {
                         Ok(coverage) => reached.lock().unwrap().add(&coverage),
                         Err(failure) => failures.lock().unwrap().push((seed, failure.what)),
                     }

@@ -1,7 +1,7 @@
 //! The end of a run: everything reaches everybody, and what is shown is compared with what must be.
 
-use super::probes;
 use super::{DAY, Item, NODES, Run};
+use super::{probes, repositories};
 use crate::protocol::space::cast::MadeEvent;
 use crate::protocol::space::reference::ReferenceModel;
 use crate::requests::SimRequest;
@@ -14,7 +14,7 @@ impl Run<'_> {
         for at in 0..NODES {
             self.nodes[at].disk.crash_at(None);
             self.finish_administration(at)?;
-            self.nodes[at].now = self.nodes[at].now.max(self.world.end) + DAY / 24;
+            self.nodes[at].now = self.nodes[at].now.max(self.world.end).max(self.nostr.end) + DAY / 24;
             for round in 0..2 {
                 let mut items: Vec<Item> = (0..self.world.key_events[at].len()).map(Item::Key).collect();
                 let kept = |index: &usize| !self.world.lost.contains(&self.world.events[*index].id);
@@ -30,6 +30,7 @@ impl Run<'_> {
                 let contents = contents.collect();
                 self.bring(at, contents)?;
                 self.bring_probes(at)?;
+                self.bring_nostr(at)?;
             }
         }
         Ok(())
@@ -57,9 +58,11 @@ impl Run<'_> {
             }
             let here = |made: &MadeEvent| !pruned.contains(&made.id);
             let model = ReferenceModel::new(self.world.events.iter().filter(kept).filter(has_key), &here);
-            let shown = node.lines()?.into_iter().filter(|line| !probes::is_probe_line(line)).collect();
+            let is_of_space = |line: &String| !probes::is_probe_line(line) && !repositories::is_nostr_line(line);
+            let shown = node.lines()?.into_iter().filter(is_of_space).collect();
             difference(node.index, &model.lines(), &shown)?;
             self.compare_probes(node, &pruned)?;
+            self.compare_nostr(node)?;
             node.check_journal()?;
             node.survey(&mut self.reached)?;
             node.check_stages(&model, self.world)?;

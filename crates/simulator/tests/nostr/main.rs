@@ -5,13 +5,14 @@
 mod repositories;
 
 use anteroom_simulator::disk::SimDisk;
+use anteroom_simulator::protocol::nostr::reference::{GitHere, NostrModel};
+use anteroom_simulator::protocol::nostr::{self, URL, address, key, oid, oid_text};
 use engine::policy::Policy;
 use engine::protocol::nostr::maintainers;
 use engine::reads::Reads as _;
 use engine::receive::accept_nostr;
 use engine::rows::{Origin, Outcome};
-use model::need::Oid;
-use model::nostr::{Address, NostrEvent, ServiceName, VerifiedNostr};
+use model::nostr::{ServiceName, VerifiedNostr};
 use model::{Nanos, NostrKey};
 use node::WriterCore;
 use node::git::wanted_refs;
@@ -24,7 +25,6 @@ use store::{MasterKey, Store, StoreOptions};
 
 const BEGINNING: u64 = 1_700_000_000;
 const NOW: Nanos = Nanos((BEGINNING + 1000) * Nanos::SECOND);
-const URL: &str = "https://node.example";
 const MINUTE: u64 = 60 * Nanos::SECOND;
 
 fn open(disk: &SimDisk) -> WriterCore {
@@ -33,42 +33,20 @@ fn open(disk: &SimDisk) -> WriterCore {
     WriterCore::new(Store::open(Arc::new(disk.clone()), MasterKey::new(&[1; 32]), options).unwrap())
 }
 
-fn key(author: u8) -> NostrKey {
-    sign(author, 1, 1, &[]).author
-}
-
-fn oid(number: u8) -> Oid {
-    [number; 20]
-}
-
 fn sign(author: u8, second: u64, kind: u16, tags: &[&[&str]]) -> VerifiedNostr {
-    let tags = tags.iter().map(|tag| tag.iter().map(|value| (*value).to_owned()).collect()).collect();
-    NostrEvent::sign(&[author; 32], BEGINNING + second, kind, tags, "").unwrap()
+    nostr::sign(author, BEGINNING + second, kind, tags)
 }
 
 fn announcement(author: u8, second: u64, is_here: bool, named: &[u8]) -> VerifiedNostr {
-    let host = if is_here { URL } else { "https://elsewhere.example" };
-    let maintainers: Vec<String> =
-        ["maintainers".to_owned()].into_iter().chain(named.iter().map(|other| key(*other).to_string())).collect();
-    let maintainers: Vec<&str> = maintainers.iter().map(String::as_str).collect();
-    sign(author, second, 30617, &[&["d", "tool"], &["clone", host], &["relays", host], &maintainers])
+    nostr::announcement(author, BEGINNING + second, is_here, named)
 }
 
-fn state(author: u8, second: u64, refs: &[(u8, u8)]) -> VerifiedNostr {
-    let refs: Vec<[String; 2]> =
-        refs.iter().map(|(name, number)| [format!("refs/heads/{name}"), hex::encode(oid(*number))]).collect();
-    let refs: Vec<Vec<&str>> = refs.iter().map(|entry| entry.iter().map(String::as_str).collect()).collect();
-    let mut tags: Vec<&[&str]> = vec![&["d", "tool"]];
-    tags.extend(refs.iter().map(Vec::as_slice));
-    sign(author, second, 30618, &tags)
-}
-
-fn address(author: u8) -> String {
-    format!("30617:{}:tool", key(author))
+fn state(author: u8, second: u64, refs: &[(&str, u8)]) -> VerifiedNostr {
+    nostr::state(author, BEGINNING + second, refs)
 }
 
 fn pull_request(author: u8, second: u64, owner: u8, number: u8) -> VerifiedNostr {
-    sign(author, second, 1618, &[&["a", &address(owner)], &["c", &hex::encode(oid(number))]])
+    nostr::pull_request(author, BEGINNING + second, owner, number)
 }
 
 /// Something that comes.
@@ -110,123 +88,31 @@ fn repositories(core: &WriterCore) -> Vec<String> {
     (1..=3).map(told).collect()
 }
 
-/// Which events are applied, from the set alone: whatever can be, again and again until nothing more can.
-fn naive_applied(items: &[Item]) -> BTreeSet<String> {
-    let events: BTreeMap<String, &VerifiedNostr> = items
-        .iter()
-        .filter_map(|item| match item {
-            Item::Event(event) => Some((event.id.to_string(), event)),
-            Item::Data { .. } => None,
-        })
-        .collect();
-    let mut has_data = BTreeSet::new();
-    let mut present = BTreeSet::new();
-    for item in items {
-        if let Item::Data { owner, present: numbers, is_authorised } = item {
-            present.extend(numbers.iter().map(|number| (key(*owner).to_string(), hex::encode(oid(*number)))));
-            has_data.extend(is_authorised.then(|| key(*owner).to_string()));
-        }
-    }
-    let mut applied: BTreeSet<String> = BTreeSet::new();
-    loop {
-        let announced: BTreeSet<String> = applied
-            .iter()
-            .map(|id| events[id])
-            .filter(|event| event.kind == 30617)
-            .map(|event| event.author.to_string())
-            .collect();
-        let can_be = |event: &VerifiedNostr| {
-            let author = event.author.to_string();
-            let value = |tag: &[String]| tag.get(1).cloned().unwrap_or_default();
-            let named = |letters: &[&str]| -> Vec<String> {
-                event.tags.iter().filter(|tag| letters.contains(&tag[0].as_str())).map(|tag| value(tag)).collect()
-            };
-            let owner_of = |address: &String| address.split(':').nth(1).unwrap().to_owned();
-            match event.kind {
-                30617 => !event.tags.iter().any(|tag| tag[0] == "clone" && tag[1] == URL) || has_data.contains(&author),
-                30618 => {
-                    // Of two that name one ref the first counts.
-                    let mut refs = BTreeMap::new();
-                    for tag in event.tags.iter().filter(|tag| tag[0].starts_with("refs/")) {
-                        refs.entry(tag[0].clone()).or_insert_with(|| value(tag));
-                    }
-                    announced.contains(&author)
-                        && refs.into_values().all(|oid| present.contains(&(author.clone(), oid)))
-                }
-                1618 => {
-                    let oid = &named(&["c"])[0];
-                    named(&["a"]).iter().any(|address| present.contains(&(owner_of(address), oid.clone())))
-                }
-                _ => {
-                    let addresses = named(&["a"]);
-                    addresses.is_empty()
-                        || addresses.iter().any(|address| announced.contains(&owner_of(address)))
-                        || named(&["e"]).iter().any(|id| applied.contains(id))
-                }
-            }
-        };
-        let more: Vec<String> = events
-            .iter()
-            .filter(|(id, event)| !applied.contains(*id) && can_be(event))
-            .map(|(id, _)| id.clone())
-            .collect();
-        if more.is_empty() {
-            return applied;
-        }
-        applied.extend(more);
-    }
-}
-
-/// Who deleted what: by id, or by address up to the time of the delete; only one's own.
-fn naive_deleted(items: &[Item], applied: &BTreeSet<String>) -> BTreeSet<String> {
-    let events = || {
-        items.iter().filter_map(|item| match item {
-            Item::Event(event) => Some(event),
-            Item::Data { .. } => None,
-        })
-    };
-    let mut deleted = BTreeSet::new();
-    for delete in events().filter(|event| event.kind == 5) {
-        for target in events().filter(|event| event.author == delete.author && event.kind != 5) {
-            let by_id = delete.tags_of("e").any(|values| values[0] == target.id.to_string());
-            let own = Address::of(target).map(|address| address.to_string());
-            let by_address = delete.tags_of("a").any(|values| Some(&values[0]) == own.as_ref());
-            if (by_id || by_address && target.created_at <= delete.created_at)
-                && applied.contains(&target.id.to_string())
-            {
-                deleted.insert(target.id.to_string());
-            }
-        }
-    }
-    deleted
-}
-
+/// The node shows what the naive model says of the set, and wants the refs that it says.
 fn check_against_the_set(core: &WriterCore, items: &[Item]) {
-    let applied = naive_applied(items);
-    let deleted = naive_deleted(items, &applied);
-    let shown: BTreeMap<String, String> = lines(core)
-        .into_iter()
-        .filter_map(|line| line.strip_prefix("nostr ").map(|line| (line[..64].to_owned(), line.to_owned())))
-        .collect();
-    assert_eq!(shown.keys().cloned().collect::<BTreeSet<_>>(), applied);
-    for (id, line) in &shown {
-        assert_eq!(line.contains("deleted"), deleted.contains(id), "{line}");
-    }
-    // The latest at an address wins, and of two of the same second the one with the lowest id.
-    let mut winners: BTreeMap<String, (u64, std::cmp::Reverse<String>)> = BTreeMap::new();
+    let (mut events, mut git) = (BTreeMap::new(), GitHere::default());
     for item in items {
-        if let Item::Event(event) = item
-            && applied.contains(&event.id.to_string())
-            && let Some(address) = Address::of(event)
-        {
-            let place = (event.created_at, std::cmp::Reverse(event.id.to_string()));
-            let winner = winners.entry(address.to_string()).or_insert_with(|| place.clone());
-            *winner = winner.clone().max(place);
+        match item {
+            Item::Event(event) => drop(events.insert(event.id, event)),
+            Item::Data { owner, present, is_authorised } => {
+                let owner = key(*owner).to_string();
+                git.objects.extend(present.iter().map(|number| (owner.clone(), oid_text(*number))));
+                git.repositories.extend(is_authorised.then_some(owner));
+            }
         }
     }
-    let winners: BTreeSet<String> = winners.into_values().map(|(_, id)| id.0).collect();
-    for (id, line) in &shown {
-        assert_eq!(line.ends_with(" wins"), winners.contains(id), "{line}");
+    let model = NostrModel::new(events.values().copied(), &git);
+    assert_eq!(lines(core), model.lines());
+    let db = core.store().snapshot().unwrap();
+    for owner in (1..=3).map(key) {
+        let confirmed = maintainers::confirmed(&*db, &owner, "tool").unwrap();
+        assert_eq!(
+            confirmed.iter().map(NostrKey::to_string).collect::<BTreeSet<_>>(),
+            model.confirmed(&owner.to_string())
+        );
+        let wanted = wanted_refs(&db, &owner, "tool").unwrap();
+        let refs = wanted.refs.into_iter().map(|(name, oid)| (name, hex::encode(oid))).collect();
+        assert_eq!((refs, wanted.head), model.refs(&owner.to_string()));
     }
     assert_eq!(core.store().verify(NOW).unwrap().problems, Vec::<String>::new());
 }
@@ -234,7 +120,7 @@ fn check_against_the_set(core: &WriterCore, items: &[Item]) {
 fn item() -> impl Strategy<Value = Item> {
     let (author, second) = (1..=3_u8, 1..20_u64);
     let named = prop::collection::vec(1..=3_u8, 0..3);
-    let refs = prop::collection::vec((0..3_u8, 1..5_u8), 0..4);
+    let refs = prop::collection::vec((prop::sample::select(vec!["main", "next", "next/one"]), 1..5_u8), 0..4);
     prop_oneof![
         4 => (author.clone(), second.clone(), prop::bool::weighted(0.8), named)
             .prop_map(|(author, second, is_here, named)| Item::Event(announcement(author, second, is_here, &named))),

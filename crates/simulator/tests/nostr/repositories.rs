@@ -26,7 +26,7 @@ fn refs_are_looked_at_when_an_event_begins_to_wait_and_when_it_goes() {
     bring(&core, &Item::Event(announcement(1, 1, true, &[])));
     assert_eq!(to_align(&core), [key(1)].into());
     note_aligned(&core);
-    bring(&core, &Item::Event(state(1, 2, &[(1, 1)])));
+    bring(&core, &Item::Event(state(1, 2, &[("main", 1)])));
     assert_eq!(to_align(&core), [key(1)].into());
     note_aligned(&core);
     core.settle(NOW.plus(31 * MINUTE)).unwrap();
@@ -90,7 +90,7 @@ fn what_is_known_of_a_repository_is_forgotten_unless_it_is_announced_again() {
     bring(&core, &Item::Event(announcement(1, 1, true, &[])));
     let forget = || {
         let (owner, identifier) = (key(1), "tool".to_owned());
-        core.ask(node::nostr::ForgetRepository { owner, identifier, objects_max: 2 }, NOW).unwrap()
+        core.ask(node::nostr::ForgetRepository { owner, identifier, objects_max: 2, is_banned: false }, NOW).unwrap()
     };
     let present = |author: u8| {
         let name = model::nostr::AddressName::of("tool");

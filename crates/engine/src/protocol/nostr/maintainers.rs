@@ -8,6 +8,7 @@ use crate::opened::Opened;
 use crate::protocol::deleted_by;
 use crate::reads::{Reads, StoreResult};
 use model::nostr::{ANNOUNCEMENT, AddressName, Announcement, RepositoryState, STATE, VerifiedNostr};
+use model::planted::{PlantedBug, is_planted};
 use model::stage::{ContentState, Stage};
 use model::{AuthorKey, Need, NostrKey, Seq, Stamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -87,7 +88,10 @@ impl<R: Reads> Walk<'_, R> {
                 continue;
             }
             for other in named.into_iter().filter(|other| !confirmed.contains(other)) {
-                if self.announcement_of(&other)?.is_some_and(|theirs| theirs.maintainers.contains(&key)) {
+                let names_back = |theirs: &Announcement| {
+                    theirs.maintainers.contains(&key) || is_planted(PlantedBug::StrangersMaintain)
+                };
+                if self.announcement_of(&other)?.is_some_and(names_back) {
                     next.push(other);
                 }
             }
@@ -142,6 +146,9 @@ fn newest_at(
         let (Some(row), Some(Opened::Nostr(event))) = (db.event(seq)?, db.open_event(seq)?) else { continue };
         let is_it = event.kind == kind && event.author == *author && event.value("d") == Some(identifier);
         let place = winning_place(event.stamp());
+        if is_planted(PlantedBug::DeletedAddressComesBack) && matches!(row.content, ContentState::Deleted { .. }) {
+            continue;
+        }
         if is_it && newest.as_ref().is_none_or(|(other, _, _)| *other < place) && !is_ahead(&row.stage) {
             newest = Some((place, seq, event));
         }
