@@ -40,6 +40,8 @@ pub struct Policy {
     pub space_bytes_max: Option<u64>,
     /// How others name this node in URLs. Without it no repository can be announced here.
     pub service: Option<ServiceName>,
+    /// Whether contributors without a repository here may push commits of pull requests (GRASP-06).
+    pub takes_contributions: bool,
 }
 
 impl Default for Policy {
@@ -62,6 +64,7 @@ impl Default for Policy {
             user_bytes_max: Some(4 << 30),
             space_bytes_max: None,
             service: None,
+            takes_contributions: false,
         }
     }
 }

@@ -3,9 +3,9 @@
 use crate::app::{GitApp, blocking};
 use crate::pack_lines;
 use crate::problems::GitProblem;
-use crate::request::{hosted, is_compressed, protocol};
+use crate::request::{RepositoryPath, hosted, is_compressed, protocol};
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::stream::unfold;
 use http::{HeaderMap, StatusCode, header};
@@ -28,7 +28,7 @@ const REFS_BYTES_MAX: u64 = 256 << 20;
 /// `GET info/refs`: the refs of a repository.
 pub(crate) async fn tell_refs(
     State(app): State<Arc<GitApp>>,
-    Path((npub, name)): Path<(String, String)>,
+    path: RepositoryPath,
     Query(query): Query<HashMap<String, String>>,
     headers: HeaderMap,
 ) -> Result<Response, GitProblem> {
@@ -37,7 +37,7 @@ pub(crate) async fn tell_refs(
         Some("git-receive-pack") => "receive-pack",
         _ => return Err(GitProblem(StatusCode::FORBIDDEN, "only the smart protocol of git is served".into())),
     };
-    let repository = hosted(&app, &npub, &name).await?;
+    let repository = hosted(&app, path).await?;
     let version = protocol(&headers);
     let command = repository.store.advertise(&repository.owner, asked, version.as_deref());
     let _program = app.program().await?;
@@ -61,11 +61,11 @@ pub(crate) async fn tell_refs(
 /// `POST git-upload-pack`: a fetch.
 pub(crate) async fn upload_pack(
     State(app): State<Arc<GitApp>>,
-    Path((npub, name)): Path<(String, String)>,
+    path: RepositoryPath,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, GitProblem> {
-    let repository = hosted(&app, &npub, &name).await?;
+    let repository = hosted(&app, path).await?;
     let request = read_request(&headers, body).await?;
     let command = repository.store.upload_pack(&repository.owner, protocol(&headers).as_deref());
     let input = blocking(&app, move |_| Ok(git::as_input(&request)?)).await?;

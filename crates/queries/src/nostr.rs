@@ -8,8 +8,8 @@ use crate::error::QueryError;
 use engine::reads::{NostrReads as _, Reads as _, StoreResult};
 use engine::rows::JournalKind;
 use model::nostr::{Address, AddressName, NostrFilter, NostrId, VerifiedNostr};
-use model::{AuthorKey, Nanos, Seq, SpaceId, Stamp};
-use std::collections::{BinaryHeap, VecDeque};
+use model::{AuthorKey, Nanos, NostrKey, Seq, SpaceId, Stamp};
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::sync::Arc;
 use store::Db;
 use store::nostr::NostrIndex;
@@ -39,10 +39,15 @@ pub struct FoundEvents {
 }
 
 /// The latest events that a filter asks for.
-pub fn find_events<V: TableReads>(db: &Db<V>, filter: &NostrFilter, now: Nanos) -> Result<FoundEvents, QueryError> {
+pub fn find_events<V: TableReads>(
+    db: &Db<V>,
+    filter: &NostrFilter,
+    banned: &BTreeSet<NostrKey>,
+    now: Nanos,
+) -> Result<FoundEvents, QueryError> {
     let most = filter.limit.unwrap_or(EVENTS_PER_FILTER_MAX).min(EVENTS_PER_FILTER_MAX);
     let mut found = FoundEvents::default();
-    let is_cut = visit_matches(db, filter, now, &mut |served| {
+    let is_cut = visit_matches(db, filter, banned, now, &mut |served| {
         if found.events.len() == most {
             found.has_more = true;
             return false;
@@ -55,9 +60,14 @@ pub fn find_events<V: TableReads>(db: &Db<V>, filter: &NostrFilter, now: Nanos) 
 }
 
 /// How many events a filter asks for, and whether there may be more than were counted.
-pub fn count_events<V: TableReads>(db: &Db<V>, filter: &NostrFilter, now: Nanos) -> Result<(usize, bool), QueryError> {
+pub fn count_events<V: TableReads>(
+    db: &Db<V>,
+    filter: &NostrFilter,
+    banned: &BTreeSet<NostrKey>,
+    now: Nanos,
+) -> Result<(usize, bool), QueryError> {
     let mut count = 0;
-    let is_cut = visit_matches(db, filter, now, &mut |_| {
+    let is_cut = visit_matches(db, filter, banned, now, &mut |_| {
         count += 1;
         true
     })?;
@@ -68,29 +78,32 @@ pub fn count_events<V: TableReads>(db: &Db<V>, filter: &NostrFilter, now: Nanos)
 pub fn list_ids<V: TableReads>(
     db: &Db<V>,
     filter: &NostrFilter,
+    banned: &BTreeSet<NostrKey>,
     now: Nanos,
 ) -> Result<Option<Vec<(u64, NostrId)>>, QueryError> {
     let mut ids = Vec::new();
-    let is_cut = visit_matches(db, filter, now, &mut |served| {
+    let is_cut = visit_matches(db, filter, banned, now, &mut |served| {
         ids.push((served.event.created_at, served.event.id));
         true
     })?;
     Ok((!is_cut).then_some(ids))
 }
 
-/// Hands every event that a filter asks for to a function, the latest first, until that says no. Says whether it ended
+/// Hands every event that a filter asks for, but those of banned authors, to a function, the latest first, until that says no. Says whether it ended
 /// because it had looked at enough.
 fn visit_matches<V: TableReads>(
     db: &Db<V>,
     filter: &NostrFilter,
+    banned: &BTreeSet<NostrKey>,
     now: Nanos,
     visit: &mut dyn FnMut(ServedEvent) -> bool,
 ) -> Result<bool, QueryError> {
+    let matches = |served: &ServedEvent| filter.matches(&served.event) && !banned.contains(&served.event.author);
     if let Some(ids) = &filter.ids {
         let mut found = Vec::new();
         for id in ids {
             let Some(seq) = db.seq(&id.short())? else { continue };
-            found.extend(served(db, seq, now)?.filter(|served| filter.matches(&served.event)));
+            found.extend(served(db, seq, now)?.filter(matches));
         }
         found.sort_by_key(|served| std::cmp::Reverse((served.event.created_at, served.event.id)));
         let _ = found.into_iter().all(visit);
@@ -100,7 +113,7 @@ fn visit_matches<V: TableReads>(
     for _ in 0..CANDIDATES_MAX {
         let Some((_, seq)) = lists.next(db)? else { return Ok(false) };
         if let Some(served) = served(db, seq, now)?
-            && filter.matches(&served.event)
+            && matches(&served)
             && !visit(served)
         {
             return Ok(false);

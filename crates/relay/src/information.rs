@@ -17,14 +17,14 @@ pub(crate) fn names(operator: &NostrKey) -> Value {
 }
 
 /// The document.
-pub(crate) fn document(access: &GitAccess) -> Value {
+pub(crate) fn document(access: &GitAccess, takes_contributions: bool) -> Value {
     let mut document = json!({
         "name": "Anteroom",
         "description": "Git repositories that signed Nostr events authorise, and the events about them.",
         "software": "anteroom",
         "version": env!("CARGO_PKG_VERSION"),
         "supported_nips": NIPS,
-        "supported_grasps": ["GRASP-01"],
+        "supported_grasps": if takes_contributions { vec!["GRASP-01", "GRASP-06"] } else { vec!["GRASP-01"] },
         "repo_acceptance_criteria":
             "Repository announcements that list this service in both `clone` and `relays`, and those of maintainers \
              whom they name.",
@@ -45,8 +45,15 @@ pub(crate) fn document(access: &GitAccess) -> Value {
     } else if let Some(nips) = document["supported_nips"].as_array_mut() {
         nips.retain(|nip| *nip != 5);
     }
+    let mut curation = Vec::new();
     if access.is_restricted() {
-        document["curation"] = "Only owners whom the operator lists have repositories here.".into();
+        curation.push("Only owners whom the operator lists have repositories here.");
+    }
+    if !access.writers.is_empty() {
+        curation.push("Only those whom the operator lists may publish, after they have authenticated (NIP-42).");
+    }
+    if !curation.is_empty() {
+        document["curation"] = curation.join(" ").into();
     }
     document
 }

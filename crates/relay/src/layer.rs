@@ -56,7 +56,7 @@ async fn answer_nostr(State(state): State<Arc<RelayState>>, request: Request, ne
         };
     }
     if names(headers, header::ACCEPT, INFORMATION_TYPE) {
-        let body = information::document(&state.access).to_string();
+        let body = information::document(&state.access, state.takes_contributions()).to_string();
         return with_cors(([(header::CONTENT_TYPE, INFORMATION_TYPE)], body).into_response());
     }
     next.run(request).await

@@ -110,11 +110,22 @@ impl Session {
                 outputs.extend(send(messages::ok(&id, false, why)));
                 outputs
             }
+            Ok(_) if !self.may_publish() => {
+                let mut outputs = self.challenge();
+                let why = "auth-required: only those whom the operator lists may publish here";
+                outputs.extend(send(messages::ok(&id, false, why)));
+                outputs
+            }
             Ok(event) => match self.access.why_not(&event) {
                 Some((word, why)) => send(messages::ok(&id, false, &format!("{word}: {why}"))),
                 None => vec![SessionOutput::Submit(Box::new(event))],
             },
         }
+    }
+
+    /// Whether the client is one of those who may publish.
+    fn may_publish(&self) -> bool {
+        self.access.writers.is_empty() || !self.access.writers.is_disjoint(&self.authenticated)
     }
 
     /// Asks the client to prove who it is, once.
@@ -186,12 +197,11 @@ impl Session {
         };
         let (mut seen, mut outputs, mut bytes) = (HashSet::new(), Vec::new(), 0);
         for filter in &filters {
-            let found = match find_events(db, filter, now) {
+            let found = match find_events(db, filter, &self.access.banned, now) {
                 Ok(found) => found,
                 Err(why) => return send(messages::closed(&id, &format!("error: {why}"))),
             };
-            let events = found.events.into_iter().filter(|served| !self.access.banned.contains(&served.event.author));
-            for served in events.filter(|served| seen.insert(served.event.id)) {
+            for served in found.events.into_iter().filter(|served| seen.insert(served.event.id)) {
                 bytes += served.json.len();
                 if bytes <= STORED_BYTES_MAX {
                     outputs.push(SessionOutput::Send(messages::event(&id, &served.json)));
@@ -205,7 +215,7 @@ impl Session {
 
     fn count(&self, id: &str, filters: &[NostrFilter], db: &Db<Snapshot>, now: Nanos) -> String {
         let [filter] = filters else { return messages::closed(id, "error: a count takes one filter") };
-        match count_events(db, filter, now) {
+        match count_events(db, filter, &self.access.banned, now) {
             Ok((counted, is_cut)) => messages::count(id, counted, is_cut),
             Err(why) => messages::closed(id, &format!("error: {why}")),
         }
@@ -223,7 +233,7 @@ impl Session {
         if self.reconciliations.len() >= RECONCILIATIONS_MAX {
             return messages::reconciliation_error(&id, "blocked: too many reconciliations at the same time");
         }
-        let ids = match list_ids(db, filter, now) {
+        let ids = match list_ids(db, filter, &self.access.banned, now) {
             Ok(Some(ids)) => ids,
             Ok(None) => return messages::reconciliation_error(&id, "blocked: this query is too big"),
             Err(why) => return messages::reconciliation_error(&id, &format!("error: {why}")),

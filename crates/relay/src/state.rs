@@ -20,6 +20,11 @@ pub(crate) struct RelayState {
 }
 
 impl RelayState {
+    /// Whether contributors may push commits of pull requests.
+    pub(crate) fn takes_contributions(&self) -> bool {
+        self.server.node.store().policy().takes_contributions
+    }
+
     /// The state, and what ends all sessions when it is dropped.
     pub(crate) fn new(server: Arc<ServerState>, access: Arc<GitAccess>) -> (Arc<RelayState>, watch::Sender<()>) {
         let (end, ending) = watch::channel(());

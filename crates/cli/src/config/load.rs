@@ -16,7 +16,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 
 /// Settings that are strings. They are not in a section.
-pub(super) const TEXT_SETTINGS: [&str; 14] = [
+pub(super) const TEXT_SETTINGS: [&str; 15] = [
     "data_dir",
     "master_key_file",
     "listen",
@@ -28,6 +28,7 @@ pub(super) const TEXT_SETTINGS: [&str; 14] = [
     "trusted_proxies",
     "backup_dir",
     "git_owners",
+    "git_writers",
     "git_banned",
     "git_operator",
     "log",
@@ -139,7 +140,8 @@ pub(crate) fn load(inputs: &SettingInputs<'_>) -> Result<Settings, Failure> {
     let trusted_proxies = parse_networks(&layers.text("trusted_proxies", "", None, OsString::new()))?;
     let backup_dir = layers.path("backup_dir");
     let mut git_list = |name| split_list(&layers.text(name, "", None, OsString::new()));
-    let git_access = parse_git_access(&git_list("git_owners"), &git_list("git_banned"), &git_list("git_operator"))?;
+    let (owners, writers) = (git_list("git_owners"), git_list("git_writers"));
+    let git_access = parse_git_access(&owners, &writers, &git_list("git_banned"), &git_list("git_operator"))?;
     let log = layers.text("log", "--log", inputs.log.clone().map(OsString::from), "info".into());
     let mut numbers = BTreeMap::new();
     for (section, setting) in all_settings() {

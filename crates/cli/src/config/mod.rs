@@ -158,6 +158,8 @@ sections! {
     }
     /// Git repositories that Nostr events authorise, and the Nostr relay for events about them.
     git: GitSettings {
+        /// 1: contributors without a repository here may push commits of pull requests to `/prs/` (GRASP-06).
+        contributions = 0 in 0..=1;
         /// 1: serve a Nostr relay at `/`, and host git repositories of whoever announces one there.
         enabled = 0 in 0..=1;
         /// Size of the data that one push may send, in MiB.
@@ -199,6 +201,7 @@ impl Config {
             journal_nanos: self.store.journal_retention_days.saturating_mul(DAY),
             user_bytes_max: Some(self.quota.user_mib << 20).filter(|bytes| *bytes > 0),
             space_bytes_max: Some(self.quota.space_mib << 20).filter(|bytes| *bytes > 0),
+            takes_contributions: self.git.contributions == 1,
             ..Policy::default()
         };
         StoreOptions {

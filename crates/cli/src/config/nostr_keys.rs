@@ -5,15 +5,19 @@ use model::NostrKey;
 use node::git::GitAccess;
 use nostr::key::PublicKey;
 
-/// The lists of the operator: owners, those who are banned, and the operator.
+/// The lists of the operator: owners, writers, those who are banned, and the operator.
 pub(super) fn parse_git_access(
     owners: &[String],
+    writers: &[String],
     banned: &[String],
     operator: &[String],
 ) -> Result<GitAccess, Failure> {
     let mut access = GitAccess::default();
     for text in owners {
         access.owners.insert(parse_key("git_owners", text)?);
+    }
+    for text in writers {
+        access.writers.insert(parse_key("git_writers", text)?);
     }
     for text in banned {
         match text.split_once('/') {
@@ -48,11 +52,11 @@ mod tests {
         let list = |text: &str| vec![text.to_owned()];
         let hex = hex::encode(parse_key("x", NPUB).expect("a key").0);
         let banned = [list(NPUB), list(&format!("{hex}/tool.git"))].concat();
-        let access = parse_git_access(&list(&hex), &banned, &list(NPUB)).expect("lists");
+        let access = parse_git_access(&list(&hex), &list(NPUB), &banned, &list(NPUB)).expect("lists");
         let key = parse_key("x", &hex).expect("a key");
-        assert_eq!((access.owners, access.banned), ([key].into(), [key].into()));
+        assert_eq!((access.owners, access.writers, access.banned), ([key].into(), [key].into(), [key].into()));
         assert_eq!((access.banned_repositories, access.operator), ([(key, "tool".to_owned())].into(), Some(key)));
-        let bad = parse_git_access(&list("alice"), &[], &[]);
+        let bad = parse_git_access(&list("alice"), &[], &[], &[]);
         assert!(bad.is_err_and(|why| format!("{why:?}").contains("git_owners has")));
     }
 }

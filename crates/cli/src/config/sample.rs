@@ -36,6 +36,8 @@ pub(crate) fn sample_file() -> String {
          # backup_dir = \"/var/backups/anteroom\"\n\n\
          # Who may have git repositories here: public keys (npub1... or hexadecimal), separated by commas. Empty: anybody.\n\
          # git_owners = \"\"\n\n\
+         # Who may publish at the Nostr relay, once they have authenticated (NIP-42): public keys. Empty: anybody.\n\
+         # git_writers = \"\"\n\n\
          # Nothing of these keys is taken or served; with a slash and an identifier, only that repository.\n\
          # git_banned = \"\"\n\n\
          # Your own public key, which the Nostr relay tells as that of its operator.\n\

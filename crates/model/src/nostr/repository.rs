@@ -1,6 +1,7 @@
 //! What events about git repositories say: announcements, states, and the tips of pull requests (NIP-34).
 
 use super::address::Address;
+use super::contribution::CONTRIBUTIONS;
 use super::event::{NostrEvent, NostrId};
 use crate::crypto::event_id;
 use crate::ids::NostrKey;
@@ -84,8 +85,11 @@ impl Announcement {
 }
 
 /// Whether a repository can be called so.
-fn is_identifier(text: &str) -> bool {
-    !text.is_empty() && text.len() <= IDENTIFIER_BYTES_MAX && !text.chars().any(char::is_control)
+pub(super) fn is_identifier(text: &str) -> bool {
+    !text.is_empty()
+        && text.len() <= IDENTIFIER_BYTES_MAX
+        && !text.chars().any(char::is_control)
+        && !text.starts_with(CONTRIBUTIONS)
 }
 
 /// Where the refs of a repository point.

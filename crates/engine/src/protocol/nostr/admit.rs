@@ -9,7 +9,7 @@ use crate::reads::{Reads, StoreResult};
 use crate::rows::Owner;
 use model::nostr::{
     ANNOUNCEMENT, Address, Announcement, DELETION, PULL_REQUEST, PULL_REQUEST_UPDATE, RepositoryState, STATE,
-    ServiceName, VANISH, VerifiedNostr, event_ids, named_repositories,
+    ServiceName, VANISH, VerifiedNostr, contributed_repositories, event_ids, named_repositories,
 };
 use model::{AuthorKey, Nanos, NostrKey, SpaceId, Stamp};
 
@@ -19,6 +19,9 @@ const ANNOUNCEMENTS_MAX: usize = 256;
 const GRASP_LIST: u16 = 10_317;
 /// Profiles and lists of relays, which are taken of whoever takes part.
 const OF_PARTICIPANTS: [u16; 3] = [0, 10_002, GRASP_LIST];
+
+/// Private messages (NIP-04, NIP-17, NIP-59): everybody may read what is here.
+const PRIVATE: [u16; 5] = [4, 13, 14, 15, 1059];
 
 /// Why an event is turned away: a word that programs know, and what to do about it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -48,10 +51,16 @@ pub fn admit<R: Reads>(
         return Ok(not_admitted("invalid", "a tag that events of this kind must have is missing or malformed"));
     }
     Ok(match event.kind {
+        kind if PRIVATE.contains(&kind) => not_admitted("blocked", "private messages are not relayed here"),
         20_000..=29_999 => not_admitted("blocked", "ephemeral events are not relayed here"),
         ANNOUNCEMENT => admit_announcement(db, service, event)?,
         STATE => admit_state(db, event)?,
         PULL_REQUEST | PULL_REQUEST_UPDATE if is_about_a_repository(db, event)? => Ok(()),
+        PULL_REQUEST | PULL_REQUEST_UPDATE
+            if policy.takes_contributions && !contributed_repositories(event, service).is_empty() =>
+        {
+            Ok(())
+        }
         VANISH if !names_service(event, service) => {
             not_admitted("blocked", "the request to vanish is for other relays")
         }

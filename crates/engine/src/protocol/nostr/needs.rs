@@ -5,8 +5,8 @@
 use crate::context::StepContext;
 use crate::reads::{Reads, StoreResult};
 use model::nostr::{
-    ANNOUNCEMENT, Address, AddressName, Announcement, PULL_REQUEST, PULL_REQUEST_UPDATE, RepositoryState, STATE,
-    VerifiedNostr, event_ids, named_repositories, tip_of,
+    ANNOUNCEMENT, Address, AddressName, Announcement, DELETION, PULL_REQUEST, PULL_REQUEST_UPDATE, RepositoryState,
+    STATE, VANISH, VerifiedNostr, contributed_repositories, event_ids, named_repositories, tip_of,
 };
 use model::{AuthorKey, Need, NostrKey};
 use std::collections::BTreeSet;
@@ -34,7 +34,9 @@ pub(super) fn unmet(db: &impl Reads, context: &StepContext, event: &VerifiedNost
     match event.kind {
         ANNOUNCEMENT => unmet_of_announcement(db, context, event),
         STATE => unmet_of_state(db, event),
-        PULL_REQUEST | PULL_REQUEST_UPDATE => unmet_of_pull_request(db, event),
+        PULL_REQUEST | PULL_REQUEST_UPDATE => unmet_of_pull_request(db, context, event),
+        // A delete reaches what is held, and what comes later, as well.
+        DELETION | VANISH => Ok(Vec::new()),
         _ => unmet_of_other(db, event),
     }
 }
@@ -70,11 +72,15 @@ fn unmet_of_state(db: &impl Reads, event: &VerifiedNostr) -> StoreResult<Vec<Nee
     Ok(unmet)
 }
 
-/// A pull request waits for its commit in one of the repositories that it names and that are applied here.
-fn unmet_of_pull_request(db: &impl Reads, event: &VerifiedNostr) -> StoreResult<Vec<Need>> {
-    let (named, Some(oid)) = (named_repositories(event, &["a"]), tip_of(event)) else { return Ok(Vec::new()) };
+/// A pull request waits for its commit in one of the repositories that it names, or in the one for pull requests that its
+/// author has here.
+fn unmet_of_pull_request(db: &impl Reads, context: &StepContext, event: &VerifiedNostr) -> StoreResult<Vec<Need>> {
+    let Some(oid) = tip_of(event) else { return Ok(Vec::new()) };
+    let contributed = context.policy.service.map(|service| contributed_repositories(event, service));
+    let named = named_repositories(event, &["a"]).into_iter().map(|address| (address.author, address.identifier));
+    let own = contributed.into_iter().flatten().map(|identifier| (event.author, identifier));
     let mut unmet = Vec::new();
-    for Address { author: owner, identifier, .. } in named.iter().cloned() {
+    for (owner, identifier) in own.chain(named) {
         if db.is_git_present(&owner, &identifier, &oid)? {
             return Ok(Vec::new());
         }

@@ -6,7 +6,9 @@ use crate::opened::Opened;
 use crate::reads::{Reads, StoreResult};
 use model::NostrKey;
 use model::need::Oid;
-use model::nostr::{Address, NostrId, RepositoryState, named_repositories, tip_of};
+use model::nostr::{
+    Address, NostrId, RepositoryState, ServiceName, VerifiedNostr, contributed_repositories, named_repositories, tip_of,
+};
 use model::stage::ContentState;
 use std::collections::BTreeMap;
 
@@ -52,23 +54,63 @@ pub fn decide(db: &impl Reads, owner: &NostrKey, identifier: &str, updates: &[Re
     let (mut refused, mut before_their_events) = (BTreeMap::new(), Vec::new());
     for update in updates {
         let why = match update.pull_request() {
+            Some(id) => {
+                let names = |address: &Address| address.author == *owner && address.identifier == identifier;
+                let is_for = |event: &VerifiedNostr| named_repositories(event, &["a"]).iter().any(names);
+                why_not_pull_request(update, commit_of(db, &id, is_for)?, &mut before_their_events)
+            }
             // It would bring objects and change nothing.
-            _ if update.old == update.new => Some("the ref is there already".to_owned()),
-            Some(id) if update.new != NO_OBJECT => match commit_of(db, owner, identifier, &id)? {
-                PullRequestCommit::Unknown => {
-                    before_their_events.push((id, update.new));
-                    None
-                }
-                PullRequestCommit::Is(oid) if oid == update.new => None,
-                PullRequestCommit::Is(oid) => Some(format!("the event is about commit {}", hex::encode(oid))),
-                PullRequestCommit::NotOne => Some("that event is no pull request to this repository".to_owned()),
-            },
-            Some(_) => Some("refs of pull requests are not deleted by pushes".to_owned()),
+            None if update.old == update.new => Some("the ref is there already".to_owned()),
             None => why_not(state.as_ref(), update),
         };
         refused.extend(why.map(|why| (update.name.clone(), why)));
     }
     Ok(if refused.is_empty() { PushDecision::Allowed { before_their_events } } else { PushDecision::Refused(refused) })
+}
+
+/// Decides about a push to a contributor's repository for pull requests, as of now: it has nothing but those.
+pub fn decide_contribution(
+    db: &impl Reads,
+    service: ServiceName,
+    owner: &NostrKey,
+    identifier: &str,
+    updates: &[RefUpdate],
+) -> StoreResult<PushDecision> {
+    let (mut refused, mut before_their_events) = (BTreeMap::new(), Vec::new());
+    for update in updates {
+        let why = match update.pull_request() {
+            None => Some("only commits of pull requests are pushed here, to refs/nostr/<event id>".to_owned()),
+            Some(id) => {
+                let is_for = |event: &VerifiedNostr| {
+                    let own = contributed_repositories(event, service);
+                    event.author == *owner && own.iter().any(|other| other == identifier)
+                };
+                why_not_pull_request(update, commit_of(db, &id, is_for)?, &mut before_their_events)
+            }
+        };
+        refused.extend(why.map(|why| (update.name.clone(), why)));
+    }
+    Ok(if refused.is_empty() { PushDecision::Allowed { before_their_events } } else { PushDecision::Refused(refused) })
+}
+
+/// Why the ref of a pull request may not be changed so. One whose event is not here yet is noted.
+fn why_not_pull_request(
+    update: &RefUpdate,
+    commit: PullRequestCommit,
+    before_their_events: &mut Vec<(NostrId, Oid)>,
+) -> Option<String> {
+    match (update.pull_request(), commit) {
+        // It would bring objects and change nothing.
+        _ if update.old == update.new => Some("the ref is there already".to_owned()),
+        _ if update.new == NO_OBJECT => Some("refs of pull requests are not deleted by pushes".to_owned()),
+        (id, PullRequestCommit::Unknown) => {
+            before_their_events.extend(id.map(|id| (id, update.new)));
+            None
+        }
+        (_, PullRequestCommit::Is(oid)) if oid == update.new => None,
+        (_, PullRequestCommit::Is(oid)) => Some(format!("the event is about commit {}", hex::encode(oid))),
+        (_, PullRequestCommit::NotOne) => Some("that event is no pull request to this repository".to_owned()),
+    }
 }
 
 /// Why a branch or tag may not be changed so; none if the state says the same.
@@ -92,11 +134,10 @@ enum PullRequestCommit {
     NotOne,
 }
 
-fn commit_of(db: &impl Reads, owner: &NostrKey, identifier: &str, id: &NostrId) -> StoreResult<PullRequestCommit> {
+fn commit_of(db: &impl Reads, id: &NostrId, is_for: impl Fn(&VerifiedNostr) -> bool) -> StoreResult<PullRequestCommit> {
     let Some(seq) = db.seq(&id.short())? else { return Ok(PullRequestCommit::Unknown) };
     let Some(Opened::Nostr(event)) = db.open_event(seq)? else { return Ok(PullRequestCommit::NotOne) };
     let is_deleted = db.event(seq)?.is_some_and(|row| matches!(row.content, ContentState::Deleted { .. }));
-    let is_for = |address: &Address| address.author == *owner && address.identifier == identifier;
-    let is_one = event.id == *id && !is_deleted && named_repositories(&event, &["a"]).iter().any(is_for);
+    let is_one = event.id == *id && !is_deleted && is_for(&event);
     Ok(tip_of(&event).filter(|_| is_one).map_or(PullRequestCommit::NotOne, PullRequestCommit::Is))
 }

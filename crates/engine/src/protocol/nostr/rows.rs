@@ -8,14 +8,19 @@ use crate::protocol::AppliedEvent;
 use crate::reads::{Reads, StoreResult};
 use crate::rows::Alignment;
 use model::nostr::{
-    ANNOUNCEMENT, Address, AddressName, Announcement, RepositoryState, STATE, VerifiedNostr, named_repositories, tip_of,
+    ANNOUNCEMENT, Address, AddressName, Announcement, RepositoryState, STATE, VerifiedNostr, contribution_identifier,
+    named_repositories, tip_of,
 };
+use model::planted::{PlantedBug, is_planted};
 use model::{EventId, Stamp};
 use std::collections::BTreeSet;
 
 /// Where an event stands among those at its address: by time, and at the same time the least id last. The last wins.
 /// The place of a place is the stamp again.
 pub(crate) fn winning_place(stamp: Stamp) -> Stamp {
+    if is_planted(PlantedBug::NostrGreatestIdWins) {
+        return stamp;
+    }
     Stamp { id: EventId(stamp.id.0.map(|byte| !byte)), ..stamp }
 }
 
@@ -58,7 +63,11 @@ pub(super) fn alignments(db: &impl Reads, event: &VerifiedNostr) -> StoreResult<
         }
     }
     if tip_of(event).is_some() {
+        let is_contributed = event.tags_of("clone").flatten().any(|url| url.contains("/prs/"));
         for Address { author: owner, identifier, .. } in named_repositories(event, &["a"]) {
+            if let Some(own) = contribution_identifier(&identifier).filter(|_| is_contributed) {
+                aligned.push(Alignment { owner: event.author, identifier: own, pull_request: Some(event.id) });
+            }
             aligned.push(Alignment { owner, identifier, pull_request: Some(event.id) });
         }
     }
