@@ -91,6 +91,11 @@ pub(crate) fn format_list(items: &[String], heading: &str, nothing: &str) -> Str
         .join("\n")
 }
 
+/// Object stores of git among other things; nothing, if there are none.
+pub(crate) fn format_git_stores(count: u64) -> String {
+    if count == 0 { String::new() } else { format!(", {}", format_count(count, "git store")) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

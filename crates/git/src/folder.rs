@@ -49,8 +49,13 @@ impl GitFolder {
 
     /// The object stores that are there.
     pub fn names(&self) -> Result<Vec<StoreName>, GitError> {
+        self.names_of("git")
+    }
+
+    /// The stores of which there is a file of that kind.
+    pub(crate) fn names_of(&self, extension: &str) -> Result<Vec<StoreName>, GitError> {
         let mut names = Vec::new();
-        for file in files_of(&self.root, "git")? {
+        for file in files_of(&self.root, extension)? {
             let mut name = [0; 16];
             let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
             if hex::decode_to_slice(stem, &mut name).is_ok() {
@@ -60,9 +65,31 @@ impl GitFolder {
         Ok(names)
     }
 
+    /// The stores of which there is a bundle that was not unpacked yet.
+    pub fn bundled(&self) -> Result<Vec<StoreName>, GitError> {
+        self.names_of("bundle")
+    }
+
+    pub(crate) fn path_of(&self, name: StoreName, extension: &str) -> PathBuf {
+        self.root.join(format!("{}.{extension}", hex::encode(name.0)))
+    }
+
+    /// The folder as it is, of a node that does not run: nothing is deleted. None, if there is none.
+    pub fn look(root: PathBuf) -> Option<GitFolder> {
+        root.is_dir().then_some(GitFolder { root, limits: GitLimits::default() })
+    }
+
+    /// A store without refs and objects, which stands for all repositories of which nothing is kept.
+    pub fn empty_store(&self) -> Result<ObjectStore, GitError> {
+        let path = self.root.join("empty");
+        let store = ObjectStore { path, limits: self.limits, staging: self.staging_folder() };
+        store.create()?;
+        Ok(store)
+    }
+
     /// An object store, which need not be there yet.
     pub fn store(&self, name: StoreName) -> ObjectStore {
-        let path = self.root.join(format!("{}.git", hex::encode(name.0)));
+        let path = self.path_of(name, "git");
         ObjectStore { path, limits: self.limits, staging: self.staging_folder() }
     }
 }

@@ -9,9 +9,11 @@
 //!
 //! Deliberately absent: who may push what, events, HTTP.
 
+mod bundle;
 mod command;
 mod files;
 mod folder;
+mod pack_limits;
 mod refs;
 mod staging;
 mod upkeep;

@@ -31,7 +31,7 @@ impl ObjectStore {
         Ok(self.refs_under("refs/")?.into_iter().map(|(_, oid)| oid).collect())
     }
 
-    fn refs_under(&self, beginning: &str) -> Result<Vec<(String, Oid)>, GitError> {
+    pub(crate) fn refs_under(&self, beginning: &str) -> Result<Vec<(String, Oid)>, GitError> {
         let mut command = self.git(None);
         with(&mut command, &["for-each-ref", "--format=%(objectname) %(refname)"]);
         let told = run("for-each-ref", command.arg("--").arg(beginning), &[])?;

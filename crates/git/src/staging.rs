@@ -45,8 +45,14 @@ impl Staging {
         files.into_iter().map(|file| Ok(std::fs::metadata(file)?.len())).sum()
     }
 
-    /// Which objects are in the packs that came.
-    fn objects(&self, set: &mut ObjectSet) -> Result<(), GitError> {
+    /// The objects in the packs that came.
+    pub(crate) fn oids(&self) -> Result<Vec<Oid>, GitError> {
+        let mut oids = Vec::new();
+        self.each_object(|oid| oids.push(*oid))?;
+        Ok(oids)
+    }
+
+    fn each_object(&self, mut each: impl FnMut(&Oid)) -> Result<(), GitError> {
         for file in files_of(&self.packs(), "idx")? {
             let mut index = BufReader::new(std::fs::File::open(file)?);
             let mut count = [0; 4];
@@ -55,7 +61,7 @@ impl Staging {
             for _ in 0..u32::from_be_bytes(count) {
                 let mut oid = [0; 20];
                 index.read_exact(&mut oid)?;
-                set.add(&oid);
+                each(&oid);
             }
         }
         Ok(())
@@ -106,7 +112,7 @@ impl ObjectStore {
             return Ok(false);
         }
         let mut came = reached.empty();
-        staging.objects(&mut came)?;
+        staging.each_object(|oid| came.add(oid))?;
         if came.is_same(&reached) {
             return self.take_packs(&staging.packs()).map(|()| true);
         }

@@ -4,9 +4,9 @@ use crate::app::{GitApp, blocking};
 use crate::fetch::{answer, spawn};
 use crate::pack_lines::{CommandReader, PushCommands, PushResult, report};
 use crate::problems::GitProblem;
-use crate::request::{hosted, is_compressed};
+use crate::request::{RepositoryPath, hosted, is_compressed};
 use axum::body::{Body, BodyDataStream, Bytes};
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use engine::protocol::nostr::push::{NO_OBJECT, PushDecision};
 use flate2::write::GzDecoder;
@@ -30,11 +30,11 @@ const PACK_HEADER_BYTES: usize = 12;
 /// `POST git-receive-pack`: a push.
 pub(crate) async fn receive_pack(
     State(app): State<Arc<GitApp>>,
-    Path((npub, name)): Path<(String, String)>,
+    path: RepositoryPath,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, GitProblem> {
-    let repository = hosted(&app, &npub, &name).await?;
+    let repository = hosted(&app, path).await?;
     let mut input = PushInput::new(body, is_compressed(&headers)?);
     let commands = input.read_commands().await?;
     // Git asks with an empty list whether it may send a long body.
@@ -75,7 +75,11 @@ async fn push(
         return Ok(PushResult::BadPack(why));
     }
     let (repository, updates) = (repository.clone(), commands.updates.clone());
-    let received = blocking(app, move |service| service.receive(&repository, &staging, &updates)).await?;
+    let received = blocking(app, move |service| match staging.exceeds_limits()? {
+        Some(why) => Ok(Received::TooLarge(why)),
+        None => service.receive(&repository, &staging, &updates),
+    });
+    let received = received.await?;
     Ok(match received {
         Received::Arrived(_) => PushResult::Done,
         Received::Incomplete => PushResult::BadPack("objects that the refs need are missing".to_owned()),

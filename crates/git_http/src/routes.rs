@@ -3,6 +3,7 @@
 use crate::app::GitApp;
 use crate::fetch::{tell_refs, upload_pack};
 use crate::push::receive_pack;
+use crate::request::CONTRIBUTIONS;
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
@@ -24,11 +25,15 @@ fn all() -> Vec<Route<Arc<GitApp>>> {
         Route::get("/{npub}/{repository}/info/refs", Look, tell_refs),
         Route::post("/{npub}/{repository}/git-upload-pack", Look, upload_pack).with_timeout(TRANSFER_TIMEOUT),
         Route::post("/{npub}/{repository}/git-receive-pack", Look, receive_pack).with_timeout(TRANSFER_TIMEOUT),
+        Route::get("/prs/{npub}/{repository}/info/refs", Look, tell_refs),
+        Route::post("/prs/{npub}/{repository}/git-upload-pack", Look, upload_pack).with_timeout(TRANSFER_TIMEOUT),
+        Route::post("/prs/{npub}/{repository}/git-receive-pack", Look, receive_pack).with_timeout(TRANSFER_TIMEOUT),
     ])
 }
 
 /// An application that serves git repositories.
 pub fn with_git(app: App, server: &Arc<ServerState>, service: Arc<GitService>) -> App {
+    server.host_git(service.clone());
     let git = Arc::new(GitApp::new(service));
     let router = authenticated(&SharedState(server.clone()), git, all(), |router| router, None);
     app.with(AppPart { router, tasks: Vec::new() })
@@ -37,6 +42,7 @@ pub fn with_git(app: App, server: &Arc<ServerState>, service: Arc<GitService>) -
 
 /// Whether a path is one of a repository.
 fn is_git(path: &str) -> bool {
+    let path = path.strip_prefix(CONTRIBUTIONS).unwrap_or(path);
     let mut parts = path.trim_start_matches('/').splitn(3, '/');
     let (owner, name) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     owner.starts_with("npub1") && name.ends_with(".git")

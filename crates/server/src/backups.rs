@@ -10,13 +10,14 @@ pub use scheduled::BackupPlan;
 use crate::problem::Problem;
 use model::Nanos;
 use node::Node;
+use node::git::GitService;
 use queries::sync::lock;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard};
-use store::maintenance::backup::{BackupError, BackupSummary};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use store::maintenance::backup::{BackupError, BackupSummary, ExtraFiles, NoExtraFiles};
 
 /// How often a backup begins anew because the collector was faster.
 const ATTEMPTS_MAX: u32 = 3;
@@ -50,6 +51,8 @@ pub struct BackupState {
 #[derive(Debug)]
 pub struct Backups {
     node: Node,
+    /// The git repositories, if this node hosts any.
+    git: OnceLock<Arc<GitService>>,
     plan: Option<BackupPlan>,
     state: Mutex<BackupState>,
     is_stopping: AtomicBool,
@@ -78,7 +81,12 @@ pub enum BackupTaskError {
 
 impl Backups {
     pub(crate) fn new(node: Node, plan: Option<BackupPlan>) -> Backups {
-        Backups { node, plan, state: Mutex::default(), is_stopping: AtomicBool::new(false) }
+        Backups { node, git: OnceLock::new(), plan, state: Mutex::default(), is_stopping: AtomicBool::new(false) }
+    }
+
+    /// Takes these git repositories along, from now on.
+    pub(crate) fn take_along(&self, git: Arc<GitService>) {
+        let _ = self.git.set(git);
     }
 
     /// Whatever is being written is given up: the node stops.
@@ -165,7 +173,9 @@ impl Backups {
     fn attempt(&self, file: &Path, at: Nanos) -> Result<BackupSummary, BackupError> {
         let mut attempts = 1;
         loop {
-            match self.node.store().backup_until(file, at, &mut |bytes| self.at(bytes)) {
+            let git = self.git.get().map(|git| git.files_to_back_up());
+            let extra_files: &dyn ExtraFiles = git.as_ref().map_or(&NoExtraFiles, |files| files);
+            match self.node.store().backup_with(file, at, extra_files, &mut |bytes| self.at(bytes)) {
                 // The collector deleted a file after the snapshot was taken; the next snapshot does not name it.
                 Err(BackupError::Content { why, .. })
                     if why.kind() == io::ErrorKind::NotFound && attempts < ATTEMPTS_MAX =>
@@ -190,7 +200,10 @@ impl From<BackupTaskError> for Problem {
             }
             BackupError::Write { .. } => Problem::unprocessable(detail),
             BackupError::Stopped => Problem::overloaded(detail).after(5),
-            BackupError::Content { .. } | BackupError::Row(_) | BackupError::ReadBack(_) => Problem::broken(detail),
+            BackupError::Content { .. }
+            | BackupError::ExtraFiles(_)
+            | BackupError::Row(_)
+            | BackupError::ReadBack(_) => Problem::broken(detail),
             BackupError::Store(fault) => fault.into(),
         };
         Problem { action, ..problem }

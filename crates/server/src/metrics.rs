@@ -2,14 +2,17 @@
 //! of a few rows.
 
 use crate::problem::Problem;
+use crate::request_metrics::RequestMetrics;
 use crate::request_metrics::{
-    BACKUP_AT, BACKUP_BYTES, BACKUP_FAILURES, CLOCK_BEHIND, CLOCK_JUMP, DAMAGE, DROPS, EVENTS, HOLDS, JOURNAL, OLDEST,
-    QUEUE, SHED, STREAMS, WAITING, seconds,
+    BACKUP_AT, BACKUP_BYTES, BACKUP_FAILURES, CLOCK_BEHIND, CLOCK_JUMP, DAMAGE, DROPS, EVENTS, GIT_ERRORS, GIT_REFS,
+    GIT_RELEASED, GIT_SYNCED, HOLDS, JOURNAL, OLDEST, QUEUE, SHED, STREAMS, WAITING, seconds,
 };
 use crate::state::{ServerState, SharedState};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, header};
+use node::git::ArrivalCounts;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
@@ -49,7 +52,32 @@ fn render(state: &ServerState) -> Result<String, Problem> {
     request_metrics.gauge(BACKUP_AT, &[], seconds(at.0));
     request_metrics.gauge(BACKUP_BYTES, &[], bytes as f64);
     request_metrics.counter(BACKUP_FAILURES, &[], backups.failures);
+    if let Some(git) = state.git() {
+        count_git(request_metrics, &git.counts);
+    }
     Ok(request_metrics.render())
+}
+
+/// What the arrivals of git data have come to.
+fn count_git(request_metrics: &RequestMetrics, counts: &ArrivalCounts) {
+    let count = |name, labels: &[(&'static str, String)], total: &AtomicU64| {
+        request_metrics.counter(name, labels, total.load(Ordering::Relaxed));
+    };
+    for (kind, total) in [
+        ("announcement", &counts.announcements),
+        ("state", &counts.states),
+        ("pull request", &counts.pull_requests),
+        ("other", &counts.others),
+    ] {
+        count(GIT_RELEASED, &[("kind", kind.to_owned())], total);
+    }
+    for (change, total) in
+        [("created", &counts.refs_created), ("updated", &counts.refs_updated), ("deleted", &counts.refs_deleted)]
+    {
+        count(GIT_REFS, &[("change", change.to_owned())], total);
+    }
+    count(GIT_SYNCED, &[], &counts.repositories_synced);
+    count(GIT_ERRORS, &[], &counts.errors);
 }
 
 /// Answers a scrape.

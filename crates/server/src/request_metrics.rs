@@ -30,6 +30,10 @@ pub(crate) const STREAMS: &str = "anteroom_live_streams";
 pub(crate) const JOURNAL: &str = "anteroom_journal_position";
 pub(crate) const BACKUP_AT: &str = "anteroom_backup_last_timestamp_seconds";
 pub(crate) const BACKUP_BYTES: &str = "anteroom_backup_last_bytes";
+pub(crate) const GIT_RELEASED: &str = "anteroom_git_events_released_total";
+pub(crate) const GIT_SYNCED: &str = "anteroom_git_repositories_synced_total";
+pub(crate) const GIT_REFS: &str = "anteroom_git_refs_changed_total";
+pub(crate) const GIT_ERRORS: &str = "anteroom_git_errors_total";
 pub(crate) const BACKUP_FAILURES: &str = "anteroom_backup_failures_total";
 
 /// Every family that is a gauge, with what it means.
@@ -88,6 +92,14 @@ impl Default for RequestMetrics {
             None,
             "Requests that were refused because they would wait too long".into(),
         );
+        for (name, what) in [
+            (GIT_RELEASED, "Events that the arrival of git data released, by what they are"),
+            (GIT_SYNCED, "How often the refs of a repository were made what events say"),
+            (GIT_REFS, "Refs of repositories that were created, updated or deleted"),
+            (GIT_ERRORS, "How often that failed"),
+        ] {
+            recorder.describe_counter(name.into(), None, what.into());
+        }
         recorder.describe_counter(BACKUP_FAILURES.into(), None, "Backups that failed since the start".into());
         recorder.describe_counter(DROPS.into(), None, "What was not kept, by reason".into());
         RequestMetrics { handle: recorder.handle(), recorder, requests: AtomicU64::new(0), slowest: AtomicU64::new(0) }

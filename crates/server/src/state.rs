@@ -12,6 +12,7 @@ use crate::request_metrics::RequestMetrics;
 use crate::tickets::StreamTickets;
 use crate::webhooks::WebhookDispatcher;
 use node::Node;
+use node::git::GitService;
 use outbound::OutboundClient;
 use queries::cache::RenderCache;
 use queries::live::LiveHub;
@@ -42,6 +43,8 @@ pub struct ServerState {
     /// Search, if this node searches.
     #[cfg(feature = "search")]
     pub(crate) search: std::sync::OnceLock<Arc<node::search::SearchService>>,
+    /// The git repositories, if this node hosts any.
+    git: std::sync::OnceLock<Arc<GitService>>,
     /// What runs commands of the command line.
     command_runner: std::sync::OnceLock<CommandRunner>,
     command_permits: Arc<Semaphore>,
@@ -100,6 +103,7 @@ impl ServerState {
             outbound,
             #[cfg(feature = "search")]
             search: std::sync::OnceLock::new(),
+            git: std::sync::OnceLock::new(),
             command_runner: std::sync::OnceLock::new(),
             command_permits: Arc::new(Semaphore::new(RUNNING_MAX)),
             position,
@@ -111,6 +115,17 @@ impl ServerState {
     /// The number of the latest journal entry, anew after every commit.
     pub fn commits(&self) -> watch::Receiver<u64> {
         self.position.clone()
+    }
+
+    /// Takes these git repositories into backups and metrics, from now on.
+    pub fn host_git(&self, git: Arc<GitService>) {
+        self.backups.take_along(git.clone());
+        let _ = self.git.set(git);
+    }
+
+    /// The git repositories, if this node hosts any.
+    pub fn git(&self) -> Option<&Arc<GitService>> {
+        self.git.get()
     }
 
     /// Runs commands of the command line with this, from now on; the first one stays.

@@ -40,6 +40,8 @@ pub(crate) struct BackupMade {
     /// Rows of all tables.
     rows: u64,
     content_files: u64,
+    /// Object stores of git repositories.
+    git_stores: u64,
     /// How much could not be read, and is missing in it.
     damaged: u64,
     /// The first of that.
@@ -94,6 +96,7 @@ fn made_backup(made: &FinishedBackup) -> BackupMade {
         bytes: done.bytes,
         rows: done.rows,
         content_files: done.files,
+        git_stores: done.extra_files,
         damaged: done.damaged,
         first_damaged: done.first_damaged.clone(),
     }

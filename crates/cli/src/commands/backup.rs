@@ -5,16 +5,20 @@ use super::salvage::INCOMPLETE;
 use crate::context::Context;
 use crate::data_folder::{self, Access};
 use crate::failure::Failure;
-use crate::formatting::{format_count, format_list, format_size};
+use crate::formatting::{format_count, format_git_stores, format_list, format_size};
 use crate::operator_client::OperatorClient;
 use crate::progress::ProgressDisplay;
 use clap::Args;
+use git::GitFolder;
 use node::Clock as _;
+use node::git::RepositoryFiles;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use store::maintenance::backup::{ExtraFiles, NoExtraFiles};
 
 /// Back up the data folder to one new file, and verify the file by reading it back
 ///
@@ -33,6 +37,7 @@ struct Answer {
     file: String,
     rows: u64,
     content_files: u64,
+    git_stores: u64,
     bytes: u64,
     damaged: u64,
     first_damaged: Vec<String>,
@@ -41,7 +46,8 @@ struct Answer {
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (rows, files) = (format_count(self.rows, "row"), format_count(self.content_files, "content file"));
-        writeln!(f, "{} written and verified: {rows}, {files}, {}", self.file, format_size(self.bytes))?;
+        let git = format_git_stores(self.git_stores);
+        writeln!(f, "{} written and verified: {rows}, {files}{git}, {}", self.file, format_size(self.bytes))?;
         write!(f, "to restore it you need the master key or its recovery text, which the backup does not contain")?;
         if self.damaged > 0 {
             let damaged = format_list(&self.first_damaged, "could not be read; the backup lacks:", "");
@@ -79,6 +85,7 @@ impl Backup {
             file: file.to_owned(),
             rows: number("rows"),
             content_files: number("content_files"),
+            git_stores: number("git_stores"),
             bytes: number("bytes"),
             damaged: number("damaged"),
             first_damaged: serde_json::from_value(made["first_damaged"].clone()).unwrap_or_default(),
@@ -87,11 +94,18 @@ impl Backup {
 
     fn write_directly(&self, context: &Context, bar: &ProgressDisplay) -> Result<Answer, Failure> {
         let (store, _lock) = data_folder::open(context, Access::Read)?;
-        let done = store.backup(&self.file, context.clock.now(), &mut |bytes| bar.set(bytes))?;
+        let git = GitFolder::look(context.data_dir().join("git"));
+        let files = git.as_ref().map(RepositoryFiles::of_folder);
+        let extra_files: &dyn ExtraFiles = files.as_ref().map_or(&NoExtraFiles, |files| files);
+        let done = store.backup_with(&self.file, context.clock.now(), extra_files, &mut |bytes| {
+            bar.set(bytes);
+            ControlFlow::Continue(())
+        })?;
         Ok(Answer {
             file: self.file.display().to_string(),
             rows: done.rows,
             content_files: done.files,
+            git_stores: done.extra_files,
             bytes: done.bytes,
             damaged: done.damaged,
             first_damaged: done.first_damaged,

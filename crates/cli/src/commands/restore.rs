@@ -4,7 +4,7 @@ use super::CommandResult;
 use super::salvage::{INCOMPLETE, refuse_used, salvage_into};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::formatting::{format_count, format_list, format_time};
+use crate::formatting::{format_count, format_git_stores, format_list, format_time};
 use crate::master_key_file;
 use crate::master_key_source::MasterKeySource;
 use crate::progress::ProgressDisplay;
@@ -41,6 +41,7 @@ struct Answer {
     backup_created_at: u64,
     rows: u64,
     content_files: u64,
+    git_stores: u64,
     epoch: u64,
     digest: String,
     damaged: Vec<String>,
@@ -50,7 +51,8 @@ impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (rows, files) = (format_count(self.rows, "row"), format_count(self.content_files, "content file"));
         writeln!(f, "{} restored from a backup of {}", self.data_dir, format_time(self.backup_created_at))?;
-        writeln!(f, "  {rows}, {files}; verified; journal epoch {}", self.epoch)?;
+        let git = format_git_stores(self.git_stores);
+        writeln!(f, "  {rows}, {files}{git}; verified; journal epoch {}", self.epoch)?;
         writeln!(f, "  digest of all views {}", self.digest)?;
         write!(f, "  master key {}", self.master_key)?;
         match self.damaged.as_slice() {
@@ -120,7 +122,7 @@ fn put_in_order(context: &Context, master: &MasterKey, incomplete: &Path, answer
     let failed = |why| Failure::file("put in order", incomplete, &why);
     let disk = FolderDisk::new(incomplete).map_err(failed)?;
     let store = Store::open(Arc::new(disk), master.clone(), context.settings.config.store_options())?;
-    let salvaged = salvage_into(context, &store, folder, master)?;
+    let salvaged = salvage_into(context, (&store, incomplete), folder, master)?;
     drop(store);
     std::fs::remove_dir_all(incomplete).map_err(failed)?;
     answer.damaged.extend(salvaged.damaged);
@@ -149,6 +151,7 @@ fn describe(context: &Context, restored: &Restored) -> Answer {
         backup_created_at: restored.created_at.0,
         rows: restored.rows,
         content_files: restored.files,
+        git_stores: restored.extra_files,
         epoch: restored.epoch,
         digest: restored.digest.clone(),
         damaged: restored.damaged.clone(),

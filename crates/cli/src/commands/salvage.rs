@@ -8,6 +8,8 @@ use crate::formatting::{format_count, format_list};
 use crate::master_key_file;
 use crate::progress::ProgressDisplay;
 use clap::Args;
+use git::{GitFolder, GitLimits};
+use node::git::{GitFailure, salvage_repositories};
 use node::salvage::{Salvaged, salvage};
 use node::{Clock as _, WriterCore};
 use serde::Serialize;
@@ -17,7 +19,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use store::disk::sync_dir;
-use store::{FolderDisk, MasterKey, Store};
+use store::tables::Snapshot;
+use store::{Db, FolderDisk, MasterKey, Store};
 
 /// Bring everything readable of a damaged data folder into a new folder; the old one is not changed
 ///
@@ -56,7 +59,7 @@ impl Salvage {
     pub(super) fn run(&self, context: &Context) -> CommandResult {
         let (store, _lock) = data_folder::open(context, Access::Write)?;
         let secret = context.settings.master_key.read_secret()?;
-        let salvaged = salvage_into(context, &store, &self.into, &MasterKey::new(&secret))?;
+        let salvaged = salvage_into(context, (&store, context.data_dir()), &self.into, &MasterKey::new(&secret))?;
         // A key that is in the old folder would be missed when that is deleted.
         let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if let Some(file) = context.settings.master_key.key_file()
@@ -87,7 +90,7 @@ pub(super) fn refuse_used(folder: &Path) -> Result<(), Failure> {
 /// Builds the new folder under another name and renames it when it is whole.
 pub(super) fn salvage_into(
     context: &Context,
-    from: &Store,
+    (from, folder): (&Store, &Path),
     into: &Path,
     master: &MasterKey,
 ) -> Result<Salvaged, Failure> {
@@ -99,7 +102,7 @@ pub(super) fn salvage_into(
     name.push(format!(".salvaging-{}", std::process::id()));
     let building = into.with_file_name(name);
     data_folder::create(&building)?;
-    let salvaged = build(context, from, &building, master).and_then(|salvaged| {
+    let salvaged = build(context, (from, folder), &building, master).and_then(|salvaged| {
         let placed = fs::rename(&building, &into).and_then(|()| into.parent().map_or(Ok(()), sync_dir));
         placed.map(|()| salvaged).map_err(failed)
     });
@@ -109,7 +112,30 @@ pub(super) fn salvage_into(
     salvaged
 }
 
-fn build(context: &Context, from: &Store, building: &Path, master: &MasterKey) -> Result<Salvaged, Failure> {
+/// Brings git repositories along, if there are any.
+fn salvage_git(
+    context: &Context,
+    (db, from): (&Db<Snapshot>, &Path),
+    (core, building): (&WriterCore, &Path),
+) -> Result<Vec<String>, Failure> {
+    let Some(old) = GitFolder::look(from.join("git")) else { return Ok(Vec::new()) };
+    let what_to_do = "install git, and look at the folder `git` of the data folder";
+    let failed = |why: GitFailure| Failure::new(format!("git repositories cannot be salvaged: {why}"), what_to_do);
+    // What was restored and never started is packed still.
+    if old.bundled().is_ok_and(|bundled| !bundled.is_empty()) {
+        let opened = GitFolder::open(from.join("git"), GitLimits::default());
+        opened.and_then(|old| old.unpack_bundles()).map_err(|why| failed(why.into()))?;
+    }
+    let new = GitFolder::open(building.join("git"), GitLimits::default()).map_err(|why| failed(why.into()))?;
+    salvage_repositories((db, &old), (core, &new), context.clock.now()).map_err(failed)
+}
+
+fn build(
+    context: &Context,
+    (from, folder): (&Store, &Path),
+    building: &Path,
+    master: &MasterKey,
+) -> Result<Salvaged, Failure> {
     let failed = |why| Failure::file("salvage into", building, &why);
     let open = || -> Result<Store, Failure> {
         let disk = FolderDisk::new(building).map_err(failed)?;
@@ -122,6 +148,7 @@ fn build(context: &Context, from: &Store, building: &Path, master: &MasterKey) -
     let mut salvaged = salvage(&db, &core, context.clock.now(), &mut |done| bar.set(done.events))?;
     drop(bar);
     salvaged.damaged.splice(..0, taken.damaged);
+    salvaged.damaged.extend(salvage_git(context, (&db, folder), (&core, building))?);
     // What lacks its counterpart, because that was damaged, is named too.
     salvaged.damaged.extend(core.store().verify(context.clock.now())?.problems);
     drop(core);

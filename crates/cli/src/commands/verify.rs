@@ -5,9 +5,13 @@ use crate::data_folder::{self, ReadStore};
 use crate::failure::Failure;
 use crate::formatting::format_count;
 use clap::Args;
+use git::GitFolder;
 use node::Clock as _;
+use node::git::check_repositories;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use store::Db;
+use store::tables::Snapshot;
 
 /// Check all invariants of the data and every page of the database; the exit code is 1 if there is a problem
 ///
@@ -50,12 +54,28 @@ impl fmt::Display for Answer {
     }
 }
 
+/// What is wrong with git repositories, if there are any.
+fn check_git(context: &Context, db: &Db<Snapshot>) -> Result<Vec<String>, Failure> {
+    let Some(folder) = GitFolder::look(context.data_dir().join("git")) else { return Ok(Vec::new()) };
+    check_repositories(db, &folder).map_err(|why| {
+        Failure::new(format!("git repositories cannot be checked: {why}"), "install git 2.34 or later, then try again")
+    })
+}
+
 impl Verify {
     pub(super) fn run(&self, context: &Context) -> Result<u8, Failure> {
         let report = match data_folder::open_to_read(context)? {
-            ReadStore::Running(node) => node.store().verify_beside()?,
+            ReadStore::Running(node) => {
+                let mut report = node.store().verify_beside()?;
+                let db = node.snapshot()?;
+                report.problems.extend(check_git(context, &db)?);
+                report
+            }
             ReadStore::Opened(mut store, _lock) => {
                 let mut report = store.verify(context.clock.now())?;
+                let db = store.snapshot()?;
+                report.problems.extend(check_git(context, &db)?);
+                drop(db);
                 match store.check_pages() {
                     Ok(true) => {}
                     Ok(false) => report.problems.push("damaged pages of the database were repaired".into()),

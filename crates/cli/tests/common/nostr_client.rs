@@ -4,6 +4,7 @@ use model::nostr::NostrEvent;
 use nostr::key::PublicKey;
 use nostr::nips::nip19::ToBech32 as _;
 use serde_json::{Value, json};
+use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -55,6 +56,18 @@ impl Author {
         let tags: Vec<&[&str]> = tags.iter().map(Vec::as_slice).collect();
         self.event(30618, &tags, "")
     }
+}
+
+/// What a relay says of itself (NIP-11).
+pub fn relay_document(url: &str) -> Value {
+    let address = url.trim_start_matches("http://");
+    let mut stream = TcpStream::connect(address).expect("connected");
+    let head =
+        format!("GET / HTTP/1.1\r\nHost: {address}\r\nAccept: application/nostr+json\r\nConnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    serde_json::from_str(answer.split("\r\n\r\n").nth(1).expect("a body")).expect("JSON")
 }
 
 /// A connection to a relay.

@@ -9,6 +9,8 @@ use std::collections::BTreeSet;
 pub struct GitAccess {
     /// Only these may announce repositories; anybody, if there are none.
     pub owners: BTreeSet<NostrKey>,
+    /// Only these may publish, after they have authenticated; anybody, if there are none.
+    pub writers: BTreeSet<NostrKey>,
     /// Nothing of these is taken or served.
     pub banned: BTreeSet<NostrKey>,
     /// Repositories that are not served, nor pushed to.
@@ -36,9 +38,12 @@ impl GitAccess {
 
     /// Whether a repository is served and pushed to, as far as the operator is concerned.
     pub fn allows(&self, owner: &NostrKey, identifier: &str) -> bool {
-        self.is_owner(owner)
-            && !self.banned.contains(owner)
-            && !self.banned_repositories.contains(&(*owner, identifier.to_owned()))
+        self.is_owner(owner) && !self.is_banned(owner, identifier)
+    }
+
+    /// Whether the operator has banned an owner or a repository of theirs.
+    pub fn is_banned(&self, owner: &NostrKey, identifier: &str) -> bool {
+        self.banned.contains(owner) || self.banned_repositories.contains(&(*owner, identifier.to_owned()))
     }
 
     /// Whether the operator chooses who has repositories here.

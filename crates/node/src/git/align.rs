@@ -1,6 +1,6 @@
 //! Makes the refs of repositories what events say, whenever a row asks for it.
 
-use super::refs::{differences, wanted_pull_request, wanted_refs};
+use super::refs::{contributed_commit, differences, wanted_pull_request, wanted_refs};
 use super::service::{ArrivedData, GitFailure, GitService, GitWake};
 use crate::locks;
 use crate::nostr::{ForgetRepository, GitArrived, NoteAligned, NotePushed};
@@ -12,7 +12,7 @@ use engine::rows::Alignment;
 use git::{ObjectStore, RefWrite, StoreName};
 use model::NostrKey;
 use model::need::Oid;
-use model::nostr::{AddressName, Announcement, NostrId};
+use model::nostr::{AddressName, Announcement, NostrId, is_contribution};
 use std::collections::BTreeSet;
 use std::sync::MutexGuard;
 use std::time::Duration;
@@ -101,6 +101,9 @@ impl GitService {
         held: Option<StoreName>,
         arrived: &mut ArrivedData,
     ) -> Result<bool, GitFailure> {
+        if is_contribution(&alignment.identifier) {
+            return self.align_contribution(alignment, held, arrived);
+        }
         let (owner, identifier) = (&alignment.owner, alignment.identifier.as_str());
         let db = self.node.snapshot()?;
         let announced = announcement(&*db, owner, identifier)?;
@@ -111,7 +114,7 @@ impl GitService {
             has_store = has_store || db.git_store(other, identifier)?.is_some();
         }
         let is_listed = |listing: Announcement| db.policy().service.is_some_and(|service| listing.lists(service));
-        let is_gone = announced.is_none();
+        let is_gone = announced.is_none() || self.access.is_banned(owner, identifier);
         // Nothing was ever kept of it here, or it is elsewhere now.
         if !has_store || !is_gone && !announced.is_some_and(is_listed) || is_gone && own.is_none() {
             return Ok(true);
@@ -122,10 +125,7 @@ impl GitService {
             None => self.store_of(owner, identifier)?.0,
         };
         let lock = self.stores.of(name);
-        let shared = if held == Some(name) { None } else { lock.objects.try_read().ok() };
-        if shared.is_none() && held != Some(name) {
-            return Ok(false);
-        }
+        let Some(_nothing_goes) = lock.try_share(held == Some(name)) else { return Ok(false) };
         if is_gone {
             return self.forget(alignment, name, arrived).map(|()| true);
         }
@@ -139,6 +139,64 @@ impl GitService {
         Ok(true)
     }
 
+    /// The ref of a pull request in its contributor's own repository, which goes with its last ref.
+    fn align_contribution(
+        &self,
+        alignment: &Alignment,
+        held: Option<StoreName>,
+        arrived: &mut ArrivedData,
+    ) -> Result<bool, GitFailure> {
+        let (owner, identifier) = (&alignment.owner, alignment.identifier.as_str());
+        let db = self.node.snapshot()?;
+        let is_wanted = match &alignment.pull_request {
+            Some(id) => wanted_pull_request(&db, alignment, id)?.is_some(),
+            None => false,
+        };
+        // Nothing was ever kept of it here.
+        if !is_wanted && db.git_store(owner, identifier)?.is_none() {
+            return Ok(true);
+        }
+        drop(db);
+        let name = StoreName::of(owner, identifier);
+        let lock = self.stores.of(name);
+        let Some(_nothing_goes) = lock.try_share(held == Some(name)) else { return Ok(false) };
+        let (_, store) = self.store_of(owner, identifier)?;
+        self.find_present(alignment, &store, &[*owner].into())?;
+        if let Some(id) = &alignment.pull_request {
+            self.align_pull_request(alignment, id, (name, &store), arrived)?;
+        }
+        arrived.repositories_synced += 1;
+        if store.refs(owner)?.is_empty() || self.access.is_banned(owner, identifier) {
+            self.forget(alignment, name, arrived)?;
+        }
+        Ok(true)
+    }
+
+    /// What a contributor pushed to a repository of their own is copied into the announced one that it is for.
+    fn mirror_contribution(
+        &self,
+        alignment: &Alignment,
+        id: &NostrId,
+        store: &ObjectStore,
+        arrived: &mut ArrivedData,
+    ) -> Result<(), GitFailure> {
+        let db = self.node.snapshot()?;
+        let Some((contributor, from, oid)) = contributed_commit(&db, alignment, id)? else { return Ok(()) };
+        let Some(name) = db.git_store(&contributor, &from)? else { return Ok(()) };
+        drop(db);
+        let other = self.folder.store(StoreName(name));
+        if !other.exists() || other.bytes()? > self.room_of(&alignment.owner, store)? {
+            tracing::warn!(owner = %alignment.owner, identifier = alignment.identifier, %id, "no room for a pull request");
+            return Ok(());
+        }
+        store.copy_from(&other, &oid)?;
+        let (owners, identifier) = ([alignment.owner].into(), alignment.identifier.clone());
+        let (present, is_authorised, looks_anyway) = ([oid].into(), false, false);
+        let released = self.node.ask(GitArrived { owners, identifier, present, is_authorised, looks_anyway })?;
+        arrived.add(&released);
+        Ok(())
+    }
+
     /// The ref of a pull request.
     fn align_pull_request(
         &self,
@@ -147,6 +205,9 @@ impl GitService {
         (name, store): (StoreName, &ObjectStore),
         arrived: &mut ArrivedData,
     ) -> Result<(), GitFailure> {
+        if !is_contribution(&alignment.identifier) {
+            self.mirror_contribution(alignment, id, store, arrived)?;
+        }
         let db = self.node.snapshot()?;
         let wanted = wanted_pull_request(&db, alignment, id)?;
         let existing = self.bring_objects(&db, alignment, store, &wanted.into_iter().collect())?;
@@ -196,7 +257,7 @@ impl GitService {
         if !is_known {
             let (owners, identifier) = ([*owner].into(), alignment.identifier.clone());
             let asked = GitArrived { owners, identifier, present, is_authorised, looks_anyway: false };
-            arrived.released += self.node.ask(asked)?;
+            arrived.add(&self.node.ask(asked)?);
         }
         Ok(())
     }
@@ -251,7 +312,8 @@ impl GitService {
     fn forget(&self, alignment: &Alignment, name: StoreName, arrived: &mut ArrivedData) -> Result<(), GitFailure> {
         let Alignment { owner, identifier, .. } = alignment;
         let (owner, objects_max) = (*owner, FORGOTTEN_MAX);
-        while !self.node.ask(ForgetRepository { owner, identifier: identifier.clone(), objects_max })? {}
+        let is_banned = self.access.is_banned(&owner, identifier);
+        while !self.node.ask(ForgetRepository { owner, identifier: identifier.clone(), objects_max, is_banned })? {}
         let store = self.folder.store(name);
         // Otherwise it was announced again meanwhile.
         if self.node.snapshot()?.git_store(&owner, identifier)?.is_none() && store.exists() {
@@ -275,6 +337,7 @@ impl GitService {
             let done = self.forget_pushed().and_then(|()| {
                 let mut arrived = ArrivedData::default();
                 self.align(&mut arrived)?;
+                self.counts.add(&arrived);
                 Ok(arrived.errors.is_empty())
             });
             wait = match done {

@@ -7,10 +7,14 @@
 
 mod access;
 mod align;
+mod backup;
+mod check;
 mod refs;
 mod service;
 mod upkeep;
 
 pub use access::GitAccess;
-pub use refs::{WantedRefs, wanted_refs};
-pub use service::{ArrivedData, GitFailure, GitService, HostedRepository, Received};
+pub use backup::RepositoryFiles;
+pub use check::{check_repositories, salvage_repositories};
+pub use refs::{WantedRefs, wanted_pull_request, wanted_refs};
+pub use service::{ArrivalCounts, ArrivedData, GitFailure, GitService, HostedRepository, Received};

@@ -9,7 +9,9 @@ use engine::rows::Alignment;
 use git::RefWrite;
 use model::NostrKey;
 use model::need::Oid;
-use model::nostr::{NostrId, named_repositories, tip_of};
+use model::nostr::{
+    Address, NostrId, VerifiedNostr, contributed_repositories, is_contribution, named_repositories, tip_of,
+};
 use model::stage::ContentState;
 use std::collections::BTreeMap;
 use store::Db;
@@ -58,17 +60,49 @@ pub fn wanted_refs<V: TableReads>(db: &Db<V>, owner: &NostrKey, identifier: &str
 }
 
 /// Where the ref of a pull request in a repository should point, if it should be there.
-pub(super) fn wanted_pull_request<V: TableReads>(db: &Db<V>, of: &Alignment, id: &NostrId) -> StoreResult<Option<Oid>> {
+pub fn wanted_pull_request<V: TableReads>(db: &Db<V>, of: &Alignment, id: &NostrId) -> StoreResult<Option<Oid>> {
     let pushed = db.pushed_commit(of)?.map(|pushed| pushed.oid);
     let Some(seq) = db.seq(&id.short())? else { return Ok(pushed) };
     let (Some(row), Some(Opened::Nostr(event))) = (db.event(seq)?, db.open_event(seq)?) else { return Ok(None) };
-    let names = |address: &model::nostr::Address| address.author == of.owner && address.identifier == of.identifier;
-    let is_for = event.id == *id && named_repositories(&event, &["a"]).iter().any(names);
+    let is_for = event.id == *id && is_for(db, of, &event);
     let is_deleted = matches!(row.content, ContentState::Deleted { .. });
     let tip = tip_of(&event).filter(|_| is_for && !is_deleted);
     let Some(tip) = tip else { return Ok(None) };
     let is_here = db.is_git_present(&of.owner, &of.identifier, &tip)?;
     Ok((row.is_applied() && is_here || pushed == Some(tip)).then_some(tip))
+}
+
+/// Whether a pull request is for a repository, or says that its commit is in it.
+fn is_for<V: TableReads>(db: &Db<V>, of: &Alignment, event: &VerifiedNostr) -> bool {
+    if is_contribution(&of.identifier) {
+        let service = db.policy().service;
+        let own = service.map(|service| contributed_repositories(event, service)).unwrap_or_default();
+        return event.author == of.owner && own.contains(&of.identifier);
+    }
+    let names = |address: &Address| address.author == of.owner && address.identifier == of.identifier;
+    named_repositories(event, &["a"]).iter().any(names)
+}
+
+/// The repository for pull requests of its author that has the commit of a pull request which an announced repository lacks.
+pub(super) fn contributed_commit<V: TableReads>(
+    db: &Db<V>,
+    of: &Alignment,
+    id: &NostrId,
+) -> StoreResult<Option<(NostrKey, String, Oid)>> {
+    let Some(seq) = db.seq(&id.short())? else { return Ok(None) };
+    let (Some(row), Some(Opened::Nostr(event))) = (db.event(seq)?, db.open_event(seq)?) else { return Ok(None) };
+    let is_deleted = matches!(row.content, ContentState::Deleted { .. });
+    let wanted = event.id == *id && row.is_applied() && !is_deleted && is_for(db, of, &event);
+    let (Some(oid), Some(service)) = (tip_of(&event).filter(|_| wanted), db.policy().service) else { return Ok(None) };
+    if db.is_git_present(&of.owner, &of.identifier, &oid)? {
+        return Ok(None);
+    }
+    for identifier in contributed_repositories(&event, service) {
+        if db.is_git_present(&event.author, &identifier, &oid)? {
+            return Ok(Some((event.author, identifier, oid)));
+        }
+    }
+    Ok(None)
 }
 
 /// What has to change, counted.

@@ -3,7 +3,7 @@
 use super::access::GitAccess;
 use super::upkeep::StoreLocks;
 use crate::locks;
-use crate::nostr::{AssignStore, GitArrived, NotePushed};
+use crate::nostr::{AssignStore, GitArrived, LookAtRefs, NotePushed, ReleasedEvents};
 use crate::running::Node;
 use crate::threads;
 use crate::writer_command::AskError;
@@ -11,15 +11,16 @@ use crossbeam_channel::{Sender, bounded};
 use engine::Opened;
 use engine::change::RowChange;
 use engine::protocol::nostr::maintainers::{announcement, confirmed};
-use engine::protocol::nostr::push::{NO_OBJECT, PushDecision, RefUpdate, decide};
+use engine::protocol::nostr::push::{NO_OBJECT, PushDecision, RefUpdate, decide, decide_contribution};
 use engine::reads::{NostrReads as _, Reads as _, StoreError};
-use engine::rows::PushedCommit;
+use engine::rows::{Alignment, PushedCommit};
 use git::{GitError, GitFolder, GitLimits, ObjectStore, Staging, StoreName};
 use model::need::Oid;
-use model::nostr::{NostrId, RepositoryState, tip_of};
+use model::nostr::{NostrId, RepositoryState, contribution_identifier, is_contribution, tip_of};
 use model::{Nanos, NostrKey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
@@ -61,14 +62,71 @@ pub struct HostedRepository {
 /// What the arrival of git data came to.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ArrivedData {
-    /// Events that were woken.
-    pub released: usize,
+    /// Events that were woken, by what they are.
+    pub released: ReleasedEvents,
     /// Repositories whose refs were looked at.
     pub repositories_synced: usize,
     pub refs_created: usize,
     pub refs_updated: usize,
     pub refs_deleted: usize,
     pub errors: Vec<String>,
+}
+
+impl ArrivedData {
+    pub(super) fn add(&mut self, released: &ReleasedEvents) {
+        self.released.announcements += released.announcements;
+        self.released.states += released.states;
+        self.released.pull_requests += released.pull_requests;
+        self.released.others += released.others;
+    }
+
+    fn log(&self) {
+        let released = &self.released;
+        tracing::info!(
+            announcements = released.announcements,
+            states = released.states,
+            pull_requests = released.pull_requests,
+            others = released.others,
+            repositories = self.repositories_synced,
+            created = self.refs_created,
+            updated = self.refs_updated,
+            deleted = self.refs_deleted,
+            errors = self.errors.len(),
+            "git data arrived"
+        );
+    }
+}
+
+/// What all arrivals of git data have come to since the start, for whoever watches the node.
+#[derive(Debug, Default)]
+pub struct ArrivalCounts {
+    pub announcements: AtomicU64,
+    pub states: AtomicU64,
+    pub pull_requests: AtomicU64,
+    pub others: AtomicU64,
+    pub repositories_synced: AtomicU64,
+    pub refs_created: AtomicU64,
+    pub refs_updated: AtomicU64,
+    pub refs_deleted: AtomicU64,
+    pub errors: AtomicU64,
+}
+
+impl ArrivalCounts {
+    pub(super) fn add(&self, arrived: &ArrivedData) {
+        for (total, count) in [
+            (&self.announcements, arrived.released.announcements),
+            (&self.states, arrived.released.states),
+            (&self.pull_requests, arrived.released.pull_requests),
+            (&self.others, arrived.released.others),
+            (&self.repositories_synced, arrived.repositories_synced),
+            (&self.refs_created, arrived.refs_created),
+            (&self.refs_updated, arrived.refs_updated),
+            (&self.refs_deleted, arrived.refs_deleted),
+            (&self.errors, arrived.errors.len()),
+        ] {
+            total.fetch_add(count as u64, Ordering::Relaxed);
+        }
+    }
 }
 
 /// What came of taking over a push.
@@ -95,11 +153,13 @@ pub struct GitService {
     pub(super) node: Node,
     pub(super) folder: GitFolder,
     limits: GitLimits,
-    access: Arc<GitAccess>,
+    pub(super) access: Arc<GitAccess>,
     /// Refs are changed by one at a time.
     pub(super) aligning: Mutex<()>,
     /// Who is at which object store.
     pub(super) stores: StoreLocks,
+    /// What all arrivals have come to since the start.
+    pub counts: ArrivalCounts,
     threads: Mutex<Vec<(Sender<GitWake>, JoinHandle<()>)>>,
 }
 
@@ -121,20 +181,35 @@ impl GitService {
         let (aligning, threads, access) = (Mutex::default(), Mutex::default(), Arc::new(access));
         let (notes, noted) = bounded(1);
         let stores = StoreLocks::new(notes.clone());
-        let service = Arc::new(GitService { node: node.clone(), folder, limits, access, aligning, stores, threads });
+        let (node, counts) = (node.clone(), ArrivalCounts::default());
+        let service = Arc::new(GitService { node, folder, limits, access, aligning, stores, counts, threads });
         let (wakes, woken) = bounded(1);
-        node.on_commit({
+        service.node.on_commit({
             let wakes = wakes.clone();
             move |_| {
                 // One that waits already stands for this one, too.
                 let _ = wakes.try_send(GitWake::Commit);
             }
         });
+        service.unpack_restored()?;
+        service.look_at_banned()?;
         let (aligner, wakes_aligner) = (service.clone(), wakes.clone());
         service.spawn("anteroom-git", wakes, move || aligner.follow_rows(&woken))?;
         let keeper = service.clone();
         service.spawn("anteroom-git-keep", notes, move || keeper.keep_small(&noted, &wakes_aligner))?;
         Ok(service)
+    }
+
+    /// Repositories that the operator has banned since the node ran last go with what is known of them.
+    fn look_at_banned(&self) -> Result<(), GitFailure> {
+        let kept = self.node.snapshot()?.git_repositories()?.into_iter();
+        let banned = kept.filter(|kept| self.access.is_banned(&kept.owner, &kept.identifier)).map(|kept| Alignment {
+            owner: kept.owner,
+            identifier: kept.identifier,
+            pull_request: None,
+        });
+        let banned: Vec<Alignment> = banned.collect();
+        if banned.is_empty() { Ok(()) } else { Ok(self.node.ask(LookAtRefs(banned))?) }
     }
 
     fn spawn(
@@ -183,6 +258,25 @@ impl GitService {
         Ok(Some(HostedRepository { owner: *owner, identifier: identifier.to_owned(), name, store }))
     }
 
+    /// The repository for pull requests of a contributor, which every contributor has while they are taken (GRASP-06). It is
+    /// empty, and nothing is kept of it, until a commit is pushed.
+    pub fn contribution(&self, owner: &NostrKey, identifier: &str) -> Result<Option<HostedRepository>, GitFailure> {
+        let db = self.node.snapshot()?;
+        let is_banned = self.access.is_banned(owner, identifier);
+        let Some(identifier) = contribution_identifier(identifier).filter(|_| db.policy().takes_contributions) else {
+            return Ok(None);
+        };
+        if is_banned {
+            return Ok(None);
+        }
+        let name = StoreName::of(owner, &identifier);
+        let store = match db.git_store(owner, &identifier)? {
+            Some(_) => self.folder.store(name),
+            None => self.folder.empty_store()?,
+        };
+        Ok(Some(HostedRepository { owner: *owner, identifier, name, store }))
+    }
+
     /// The object store of a repository, which is made if there is none.
     pub(super) fn store_of(&self, owner: &NostrKey, identifier: &str) -> Result<(StoreName, ObjectStore), GitFailure> {
         let assigned = self.node.snapshot()?.git_store(owner, identifier)?;
@@ -204,35 +298,44 @@ impl GitService {
         repository: &HostedRepository,
         updates: &[RefUpdate],
     ) -> Result<Result<u64, String>, GitFailure> {
-        let db = self.node.snapshot()?;
-        let of_owner = db.git_repositories()?.into_iter().filter(|(owner, _, _)| *owner == repository.owner);
-        let stores: Vec<StoreName> = of_owner.map(|(_, _, store)| StoreName(store)).collect();
-        if stores.len() > self.limits.owner_repositories_max {
+        let count = self.node.snapshot()?.git_repositories_of(&repository.owner)?.len();
+        if count > self.limits.owner_repositories_max {
             return Ok(Err(format!(
-                "its owner has {} repositories here; at most {} take pushes (git.owner_repositories_max)",
-                stores.len(),
+                "its owner has {count} repositories here; at most {} take pushes (git.owner_repositories_max)",
                 self.limits.owner_repositories_max
             )));
         }
-        let (own, mut of_all) = (repository.store.bytes()?, 0);
-        for store in stores.into_iter().collect::<BTreeSet<_>>() {
-            of_all += self.folder.store(store).bytes()?;
-        }
-        let limits = &self.limits;
-        let room = limits.repository_bytes_max.saturating_sub(own).min(limits.owner_bytes_max.saturating_sub(of_all));
+        let room = self.room_of(&repository.owner, &repository.store)?;
         // Anybody may push those.
         let is_pull_request = updates.iter().any(|update| update.pull_request().is_some());
-        let most = if is_pull_request { limits.pull_request_bytes_max } else { u64::MAX };
-        Ok(match room.min(limits.pack_bytes_max).min(most) {
+        let most = if is_pull_request { self.limits.pull_request_bytes_max } else { u64::MAX };
+        Ok(match room.min(self.limits.pack_bytes_max).min(most) {
             0 => Err("the repository, or all of its owner, are as large as they may be".to_owned()),
             room => Ok(room),
         })
     }
 
+    /// How many bytes fit into a repository of an owner, however they come.
+    pub(super) fn room_of(&self, owner: &NostrKey, store: &ObjectStore) -> Result<u64, GitFailure> {
+        let repositories = self.node.snapshot()?.git_repositories_of(owner)?;
+        let stores: BTreeSet<StoreName> = repositories.into_iter().map(|row| StoreName(row.store)).collect();
+        let mut of_all = 0;
+        for store in stores {
+            of_all += self.folder.store(store).bytes()?;
+        }
+        let limits = &self.limits;
+        let of_repository = limits.repository_bytes_max.saturating_sub(store.bytes()?);
+        Ok(of_repository.min(limits.owner_bytes_max.saturating_sub(of_all)))
+    }
+
     /// Whether a push may do this, as of now.
     pub fn decide(&self, repository: &HostedRepository, updates: &[RefUpdate]) -> Result<PushDecision, GitFailure> {
         let db = self.node.snapshot()?;
-        let decision = decide(&*db, &repository.owner, &repository.identifier, updates)?;
+        let HostedRepository { owner, identifier, .. } = repository;
+        let decision = match db.policy().service.filter(|_| is_contribution(identifier)) {
+            Some(service) => decide_contribution(&*db, service, owner, identifier, updates)?,
+            None => decide(&*db, owner, identifier, updates)?,
+        };
         let PushDecision::Allowed { before_their_events } = &decision else { return Ok(decision) };
         if before_their_events.is_empty() {
             return Ok(decision);
@@ -279,14 +382,16 @@ impl GitService {
                 Ok(room) if bytes > room => return Ok(Received::TooLarge("there is no room for the pack".to_owned())),
                 Ok(_) | Err(_) => {}
             }
-            if !repository.store.adopt(staging, &tips)? {
+            // That of a contributor may not be there yet.
+            let (_, store) = self.store_of(&repository.owner, &repository.identifier)?;
+            if !store.adopt(staging, &tips)? {
                 return Ok(Received::Incomplete);
             }
         }
         self.note_pushed(repository, &before_their_events)?;
         let is_authorised = pushed().any(|update| update.pull_request().is_none());
         let arrived = self.arrive(repository, tips, is_authorised)?;
-        let refs = repository.store.refs(&repository.owner)?;
+        let refs = self.folder.store(repository.name).refs(&repository.owner)?;
         let is_done =
             |update: &&RefUpdate| refs.get(&update.name) == Some(&update.new).filter(|new| **new != NO_OBJECT);
         let why = "the ref could not be changed; push again";
@@ -335,15 +440,8 @@ impl GitService {
         let mut arrived = ArrivedData { released: self.node.ask(asked)?, ..ArrivedData::default() };
         self.align_owners(&alone, &owners, &identifier, repository.name, &mut arrived)?;
         drop(alone);
-        tracing::info!(
-            released = arrived.released,
-            repositories = arrived.repositories_synced,
-            created = arrived.refs_created,
-            updated = arrived.refs_updated,
-            deleted = arrived.refs_deleted,
-            errors = arrived.errors.len(),
-            "git data arrived"
-        );
+        arrived.log();
+        self.counts.add(&arrived);
         Ok(arrived)
     }
 

@@ -8,7 +8,7 @@ use git::{ObjectStore, StoreName};
 use model::nostr::AddressName;
 use model::{Nanos, NostrKey};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, TryLockError};
 use std::time::Duration;
 
 /// From so many packs on they become one.
@@ -27,6 +27,19 @@ pub(super) struct StoreLock {
     pub(super) objects: RwLock<()>,
     /// Packs are taken over one by one, so that each is counted before the next.
     pub(super) adopting: Mutex<()>,
+}
+
+impl StoreLock {
+    /// Shares the objects with pushes, unless somebody is about to delete some. Whoever shares them already has it.
+    pub(super) fn try_share(&self, is_shared: bool) -> Option<Option<RwLockReadGuard<'_, ()>>> {
+        match self.objects.try_read() {
+            _ if is_shared => Some(None),
+            Ok(shared) => Some(Some(shared)),
+            // Nothing in it can be half changed: it guards files.
+            Err(TryLockError::Poisoned(poisoned)) => Some(Some(poisoned.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
 }
 
 /// The locks of all object stores.
@@ -96,7 +109,7 @@ impl GitService {
         let (store, lock, now) = (self.folder.store(name), self.stores.of(name), self.node.now());
         let _alone = locks::write(&lock.objects);
         let all = self.node.snapshot()?.git_repositories()?;
-        let users: Vec<_> = all.into_iter().filter(|(_, _, store)| *store == name.0).collect();
+        let users: Vec<_> = all.into_iter().filter(|repository| repository.store == name.0).collect();
         if users.is_empty() {
             store.delete()?;
             return Ok(true);
@@ -107,8 +120,8 @@ impl GitService {
         if repacked.get(&name).is_some_and(|at| at.plus(REPACK_NANOS) > now) {
             return Ok(false);
         }
-        for (owner, repository, _) in users {
-            if !self.note_absent(&store, owner, repository)? {
+        for user in users {
+            if !self.note_absent(&store, user.owner, AddressName::of(&user.identifier))? {
                 return Ok(false);
             }
         }
@@ -118,7 +131,12 @@ impl GitService {
     }
 
     /// Forgets objects that no ref of a repository reaches, before they go. Says whether they may.
-    fn note_absent(&self, store: &ObjectStore, owner: NostrKey, name: AddressName) -> Result<bool, GitFailure> {
+    pub(super) fn note_absent(
+        &self,
+        store: &ObjectStore,
+        owner: NostrKey,
+        name: AddressName,
+    ) -> Result<bool, GitFailure> {
         let mut after = None;
         loop {
             let oids = self.node.snapshot()?.present_objects(&owner, &name, after, OBJECTS_MAX)?;

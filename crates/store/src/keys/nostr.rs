@@ -21,7 +21,7 @@ fixed_keys! {
     /// A git object of a repository.
     GitObjectKey { owner: NostrKey, name: AddressName, oid: Oid } of_repository(owner: NostrKey, name: AddressName);
     /// A git repository.
-    GitRepositoryKey { owner: NostrKey, name: AddressName };
+    GitRepositoryKey { owner: NostrKey, name: AddressName } of_owner(owner: NostrKey);
     /// Refs of a git repository: of a pull request, or, where that is zero, all others.
     GitAlignKey { owner: NostrKey, name: AddressName, pull_request: NostrId }
         of_repository(owner: NostrKey, name: AddressName);

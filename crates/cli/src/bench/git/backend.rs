@@ -2,7 +2,9 @@
 
 use crate::bench::hosting::git;
 use anyhow::{Context as _, Result, ensure};
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -26,7 +28,10 @@ impl Backend {
             .args(["-c", "2", "-s"])
             .arg(format!("unix:{}", socket.display()))
             .stdin(Stdio::null())
+            .stdout(Stdio::null())
             .stderr(Stdio::null())
+            // It starts others, which end with it.
+            .process_group(0)
             .spawn()
             .context("fcgiwrap cannot be started; `cargo xtask bench git` installs it")?;
         let mut backend = Backend { programs: vec![wrap], address: free_address()?, repositories };
@@ -38,7 +43,9 @@ impl Backend {
             .args(["-g", "daemon off; master_process off;", "-e", "stderr"])
             .env("PATH", std::env::var("PATH").unwrap_or_default() + ":/usr/sbin")
             .stdin(Stdio::null())
+            .stdout(Stdio::null())
             .stderr(Stdio::null())
+            .process_group(0)
             .spawn()
             .context("nginx cannot be started; `cargo xtask bench git` installs it")?;
         backend.programs.push(nginx);
@@ -105,7 +112,7 @@ http {{
 impl Drop for Backend {
     fn drop(&mut self) {
         for program in &mut self.programs {
-            let _ = program.kill();
+            let _ = kill_process_group(Pid::from_child(program), Signal::KILL);
             let _ = program.wait();
         }
     }

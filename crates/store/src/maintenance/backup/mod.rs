@@ -3,7 +3,7 @@
 //! The file, integers big-endian:
 //!
 //! ```text
-//! "anteroom backup" (15 bytes), version (1 byte: 1)
+//! "anteroom backup" (15 bytes), version (1 byte: 2)
 //! format of the data folder (8), key check value of the master key (32), created at (8, Unix nanoseconds), epoch (8)
 //! records: type (1), length (4), so many bytes
 //!   1  table: its name; the rows that follow are its rows
@@ -12,7 +12,10 @@
 //!   4  piece: at most 1 MiB of that content
 //!   5  damaged row: its key; it could not be read, and is not here
 //!   6  damaged file: its name; its content could not be read, and is not here
-//! 255  end: number of rows (8), number of files (8), number of what is damaged (8), keyed BLAKE3 (32) of everything before these 32 bytes
+//!   7  extra file: its name, a path below the data folder (`git/` and the name of an object store, a git bundle); its pieces
+//!      follow
+//!   8  end of an extra file: 0 if it is whole, 1 if it could not be read to its end (1)
+//! 255  end: number of rows (8), of content files (8), of extra files (8), of what is damaged (8), keyed BLAKE3 (32) of everything before these 32 bytes
 //! ```
 //!
 //! Every class of table is in it: source, view, shared and local. Secrets stay wrapped under the master key as they are at
@@ -24,19 +27,21 @@
 //! disk and found whole; a restore looks at nothing before it has found the file whole.
 
 mod content_files;
+mod extra_files;
 mod read;
 mod restore;
 #[cfg(test)]
 mod tests;
 mod write;
 
+pub use extra_files::{ExtraFiles, NoExtraFiles};
 pub use read::{BackupFile, BackupHeader, BadBackup};
 pub use restore::{RestoreError, Restored, restore};
 pub use write::{BackupError, BackupSummary};
 
 const MAGIC: &[u8; 15] = b"anteroom backup";
 /// The version of the file that this release writes.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 const TABLE: u8 = 1;
 const ROW: u8 = 2;
@@ -44,12 +49,14 @@ const FILE: u8 = 3;
 const PIECE: u8 = 4;
 const DAMAGED_ROW: u8 = 5;
 const DAMAGED_FILE: u8 = 6;
+const EXTRA_FILE: u8 = 7;
+const EXTRA_FILE_END: u8 = 8;
 const END: u8 = 255;
 
 const HEADER_BYTES: usize = MAGIC.len() + 1 + 8 + 32 + 8 + 8;
 const RECORD_HEAD_BYTES: usize = 1 + 4;
 const HASH_BYTES: usize = 32;
-const END_BYTES: usize = 8 + 8 + 8 + HASH_BYTES;
+const END_BYTES: usize = 8 + 8 + 8 + 8 + HASH_BYTES;
 /// Content travels in pieces of this size, so that no record is large.
 const PIECE_BYTES: usize = 1 << 20;
 /// The largest record: a row holds at most a small content, and a piece at most a mebibyte.

@@ -2,9 +2,10 @@
 
 use crate::at_rest::master::MasterKey;
 use crate::database::open::FORMAT;
+use crate::maintenance::backup::extra_files::is_extra_name;
 use crate::maintenance::backup::{
-    DAMAGED_FILE, DAMAGED_ROW, END, END_BYTES, FILE, HASH_BYTES, HEADER_BYTES, MAGIC, PIECE, PIECE_BYTES,
-    RECORD_BYTES_MAX, RECORD_HEAD_BYTES, ROW, TABLE, VERSION,
+    DAMAGED_FILE, DAMAGED_ROW, END, END_BYTES, EXTRA_FILE, EXTRA_FILE_END, FILE, HASH_BYTES, HEADER_BYTES, MAGIC,
+    PIECE, PIECE_BYTES, RECORD_BYTES_MAX, RECORD_HEAD_BYTES, ROW, TABLE, VERSION,
 };
 use crate::maintenance::verify_rows::name_row;
 use model::reader::ByteReader;
@@ -94,6 +95,16 @@ pub(super) enum BackupItem<'a> {
         name: &'a str,
         bytes: &'a [u8],
     },
+    ExtraFile {
+        name: &'a str,
+    },
+    /// More of the extra file.
+    ExtraPiece {
+        bytes: &'a [u8],
+    },
+    ExtraFileEnd {
+        is_whole: bool,
+    },
     /// Something that could not be read when the backup was made.
     Damaged {
         what: String,
@@ -105,6 +116,7 @@ pub(super) enum BackupItem<'a> {
 pub(super) struct ItemCounts {
     pub(super) rows: u64,
     pub(super) files: u64,
+    pub(super) extra_files: u64,
     pub(super) damaged: u64,
 }
 
@@ -204,6 +216,19 @@ impl BackupFile {
                     counts.files += 1;
                     continue;
                 }
+                EXTRA_FILE => {
+                    let name = String::from_utf8(std::mem::take(&mut record)).ok().filter(|name| is_extra_name(name));
+                    let name = name.ok_or_else(|| strange("an extra file's name"))?;
+                    at = next;
+                    match self.extra_pieces(&mut at, &name, each)? {
+                        true => counts.extra_files += 1,
+                        false => {
+                            each(BackupItem::Damaged { what: format!("the file {name} is damaged") })?;
+                            counts.damaged += 1;
+                        }
+                    }
+                    continue;
+                }
                 DAMAGED_ROW => {
                     each(BackupItem::Damaged { what: name_row(&table, &record) })?;
                     counts.damaged += 1;
@@ -214,13 +239,38 @@ impl BackupFile {
                     counts.damaged += 1;
                 }
                 END => {
-                    let said = [counts.rows, counts.files, counts.damaged].map(u64::to_be_bytes).concat();
+                    let said =
+                        [counts.rows, counts.files, counts.extra_files, counts.damaged].map(u64::to_be_bytes).concat();
                     let fits = next == self.size && record.get(..said.len()) == Some(&said);
                     return if fits { Ok(counts) } else { Err(strange("its counts").into()) };
                 }
                 _ => return Err(strange("an unknown type of record").into()),
             }
             at = next;
+        }
+    }
+
+    /// Hands an extra file to a function, piece by piece. Says whether it is whole.
+    fn extra_pieces<E: From<BadBackup>>(
+        &mut self,
+        at: &mut u64,
+        name: &str,
+        each: &mut dyn FnMut(BackupItem<'_>) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        let mut record = Vec::new();
+        each(BackupItem::ExtraFile { name })?;
+        loop {
+            let kind = self.record(*at, &mut record)?;
+            let strange = BadBackup::Strange { at: *at, what: "an extra file without an end" };
+            *at += (RECORD_HEAD_BYTES + record.len()) as u64;
+            match (kind, record.as_slice()) {
+                (PIECE, bytes) => each(BackupItem::ExtraPiece { bytes })?,
+                (EXTRA_FILE_END, [broken @ (0 | 1)]) => {
+                    let is_whole = *broken == 0;
+                    return each(BackupItem::ExtraFileEnd { is_whole }).map(|()| is_whole);
+                }
+                _ => return Err(strange.into()),
+            }
         }
     }
 

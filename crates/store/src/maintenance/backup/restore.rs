@@ -6,6 +6,7 @@
 use crate::at_rest::master::MasterKey;
 use crate::database::open::{OpenError, Store, StoreOptions};
 use crate::disk::{FolderDisk, sync_dir};
+use crate::maintenance::backup::extra_files::RestoredFile;
 use crate::maintenance::backup::read::{BackupFile, BackupItem, BadBackup, ItemCounts};
 use crate::maintenance::backup::write::folder_of;
 use crate::tables::{Tables, import_row};
@@ -27,6 +28,8 @@ pub struct Restored {
     pub rows: u64,
     /// How many content files.
     pub files: u64,
+    /// How many files beside them: object stores of git, which are unpacked when the node starts.
+    pub extra_files: u64,
     /// When the backup was made.
     pub created_at: Nanos,
     /// The epoch that the journal has now.
@@ -189,7 +192,7 @@ fn build(
         let disk = FolderDisk::new(folder).map_err(failed)?;
         Ok(Store::open(Arc::new(disk), master.clone(), options)?)
     };
-    let (counts, damaged) = fill(backup, &open()?)?;
+    let (counts, damaged) = fill(backup, &open()?, folder)?;
     // Opened anew, so that the keys that were restored are at hand.
     let store = open()?;
     let mut digest = String::new();
@@ -206,15 +209,28 @@ fn build(
     drop(store);
     sync_dir(folder).map_err(|why| RestoreError::Write { folder: folder.to_owned(), why })?;
     let created_at = backup.header().created_at;
-    Ok(Restored { rows: counts.rows, files: counts.files, created_at, epoch, digest, damaged })
+    let ItemCounts { rows, files, extra_files, .. } = counts;
+    Ok(Restored { rows, files, extra_files, created_at, epoch, digest, damaged })
 }
 
-fn fill(backup: &mut BackupFile, store: &Store) -> Result<(ItemCounts, Vec<String>), RestoreError> {
+fn fill(backup: &mut BackupFile, store: &Store, folder: &Path) -> Result<(ItemCounts, Vec<String>), RestoreError> {
     let mut rows = Rows { store, waiting: Vec::new(), bytes: 0 };
     let mut damaged = Vec::new();
+    let mut extra_file: Option<RestoredFile> = None;
+    let failed = |why| RestoreError::Write { folder: folder.to_owned(), why };
     let counts = backup.walk::<RestoreError>(&mut |item| match item {
         BackupItem::Row { table, key, value } => rows.put(table, key, value),
         BackupItem::File { name, bytes } => put_file(store, name, bytes),
+        BackupItem::ExtraFile { name } => {
+            extra_file = Some(RestoredFile::create(folder, name).map_err(failed)?);
+            Ok(())
+        }
+        BackupItem::ExtraPiece { bytes } => {
+            extra_file.as_mut().map_or(Ok(()), |file| file.write(bytes)).map_err(failed)
+        }
+        BackupItem::ExtraFileEnd { is_whole } => {
+            extra_file.take().map_or(Ok(()), |file| file.end(is_whole)).map_err(failed)
+        }
         BackupItem::Damaged { what } => {
             damaged.push(what);
             Ok(())

@@ -116,11 +116,45 @@ fn another_key_is_named_and_nothing_is_replaced() {
     assert!(matches!(again, Err(BackupError::Exists(_))));
 }
 
+/// Files beside the database: one that is whole, and one that cannot be read to its end.
+struct TwoFiles;
+
+impl ExtraFiles for TwoFiles {
+    fn names(&self) -> std::io::Result<Vec<String>> {
+        Ok(vec!["git/broken".to_owned(), "git/whole".to_owned()])
+    }
+
+    fn read(&self, name: &str, each: &mut dyn FnMut(&[u8]) -> Result<(), BackupError>) -> Result<bool, BackupError> {
+        each(&vec![7; PIECE_BYTES + 1])?;
+        each(name.as_bytes())?;
+        Ok(name == "git/whole")
+    }
+}
+
+#[test]
+fn files_beside_the_database_come_along_and_what_is_not_whole_is_named() {
+    let (home, _) = backed_up();
+    let (file, into) = (home.path().join("with files"), home.path().join("restored"));
+    let go_on = &mut |_| std::ops::ControlFlow::Continue(());
+    let made = open(&home.path().join("old")).backup_with(&file, NOW, &TwoFiles, go_on).expect("a backup");
+    assert_eq!((made.extra_files, made.damaged), (1, 1));
+    assert_eq!(made.first_damaged, ["the file git/broken is damaged"]);
+    let refused = restore(&file, &into, &master(), options(), false, NOW, &mut |_| ());
+    assert!(matches!(refused, Err(RestoreError::Incomplete { count: 1, .. })), "{refused:?}");
+    assert!(!into.exists());
+    let restored = restore(&file, &into, &master(), options(), true, NOW, &mut |_| ()).expect("restored");
+    assert_eq!((restored.extra_files, restored.damaged), (1, vec!["the file git/broken is damaged".to_owned()]));
+    let bytes = std::fs::read(into.join("git/whole")).expect("read");
+    assert_eq!((bytes.len(), &bytes[PIECE_BYTES + 1..]), (PIECE_BYTES + 1 + 9, &b"git/whole"[..]));
+    assert!(!into.join("git/broken").exists());
+}
+
 #[test]
 fn a_backup_that_is_stopped_leaves_nothing() {
     let (home, _) = backed_up();
     let file = home.path().join("stopped");
-    let stopped = open(&home.path().join("old")).backup_until(&file, NOW, &mut |_| std::ops::ControlFlow::Break(()));
+    let stop = &mut |_| std::ops::ControlFlow::Break(());
+    let stopped = open(&home.path().join("old")).backup_with(&file, NOW, &NoExtraFiles, stop);
     assert!(matches!(stopped, Err(BackupError::Stopped)), "{stopped:?}");
     let names = std::fs::read_dir(home.path()).expect("read").flatten().map(|entry| entry.file_name());
     assert!(names.into_iter().all(|name| !name.to_string_lossy().starts_with("stopped")));

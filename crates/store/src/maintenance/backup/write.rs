@@ -5,10 +5,11 @@ use crate::database::db::Db;
 use crate::database::open::FORMAT;
 use crate::disk::sync_dir;
 use crate::maintenance::backup::content_files::FileContent;
+use crate::maintenance::backup::extra_files::{ExtraFiles, NoExtraFiles};
 use crate::maintenance::backup::read::{BackupFile, BadBackup};
 use crate::maintenance::backup::{
-    DAMAGED_FILE, DAMAGED_ROW, END, FILE, HEADER_BYTES, MAGIC, PIECE, PIECE_BYTES, RECORD_BYTES_MAX, ROW, TABLE,
-    VERSION,
+    DAMAGED_FILE, DAMAGED_ROW, END, EXTRA_FILE, EXTRA_FILE_END, FILE, HEADER_BYTES, MAGIC, PIECE, PIECE_BYTES,
+    RECORD_BYTES_MAX, ROW, TABLE, VERSION,
 };
 use crate::maintenance::verify_rows::name_row;
 use crate::tables::{Snapshot, export_rows};
@@ -28,6 +29,8 @@ pub struct BackupSummary {
     pub rows: u64,
     /// How many content files.
     pub files: u64,
+    /// How many files beside them: object stores of git.
+    pub extra_files: u64,
     /// Bytes of the whole file.
     pub bytes: u64,
     /// How much could not be read, and is not in it.
@@ -61,6 +64,9 @@ pub enum BackupError {
         /// What the operating system said.
         why: io::Error,
     },
+    /// The files beside the database could not be listed.
+    #[error("the files beside the database cannot be listed: {0}")]
+    ExtraFiles(io::Error),
     /// A row that no record can hold.
     #[error("a row of {0} is too large for a backup")]
     Row(&'static str),
@@ -84,6 +90,7 @@ impl BackupError {
             BackupError::Content { .. } => {
                 "if the collector was at work, run the backup again; otherwise run `anteroom verify`"
             }
+            BackupError::ExtraFiles(_) => "check the folder `git` of the data folder",
             BackupError::Row(_) => "run `anteroom verify` and report what it says",
             BackupError::ReadBack(_) => "write the backup to another disk: this one does not keep what it is given",
             BackupError::Stopped => "start it again when the node runs",
@@ -100,17 +107,18 @@ impl Store {
         created_at: Nanos,
         progress: &mut dyn FnMut(u64),
     ) -> Result<BackupSummary, BackupError> {
-        self.backup_until(to, created_at, &mut |bytes| {
+        self.backup_with(to, created_at, &NoExtraFiles, &mut |bytes| {
             progress(bytes);
             ControlFlow::Continue(())
         })
     }
 
-    /// As [`Store::backup`], until whoever looks at the progress has it stopped.
-    pub fn backup_until(
+    /// As [`Store::backup`], with files beside the database, until whoever looks at the progress has it stopped.
+    pub fn backup_with(
         &self,
         to: &Path,
         created_at: Nanos,
+        extra_files: &dyn ExtraFiles,
         progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<BackupSummary, BackupError> {
         if fs::symlink_metadata(to).is_ok() {
@@ -120,7 +128,7 @@ impl Store {
         let file = open_part(&part)?;
         // Locked until it has its name.
         let _locked = file.try_clone().map_err(|why| BackupError::Write { path: part.clone(), why })?;
-        let attempt = self.backup_to(file, &part, created_at, progress).and_then(|done| {
+        let attempt = self.backup_to(file, &part, created_at, extra_files, progress).and_then(|done| {
             let named = fs::rename(&part, to).and_then(|()| sync_dir(folder_of(to)));
             named.map(|()| done).map_err(|why| BackupError::Write { path: to.to_owned(), why })
         });
@@ -135,6 +143,7 @@ impl Store {
         file: File,
         part: &Path,
         created_at: Nanos,
+        extra_files: &dyn ExtraFiles,
         progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
     ) -> Result<BackupSummary, BackupError> {
         let mut writer = Writer {
@@ -148,6 +157,8 @@ impl Store {
         writer.header(&db, &self.shared.master.check_value(), created_at)?;
         writer.rows(&db)?;
         writer.files(self, &db)?;
+        // After the rows: what came meanwhile does no harm, what they speak of has to be here.
+        writer.extra_files(extra_files)?;
         let done = writer.end()?;
         let mut written = BackupFile::open(part)?;
         written.check_whole(&self.shared.master, &mut |_| ())?;
@@ -241,6 +252,24 @@ impl Writer<'_> {
         Ok(())
     }
 
+    fn extra_files(&mut self, files: &dyn ExtraFiles) -> Result<(), BackupError> {
+        for name in files.names().map_err(BackupError::ExtraFiles)? {
+            self.record(EXTRA_FILE, &[name.as_bytes()])?;
+            let is_whole = files.read(&name, &mut |bytes| {
+                for piece in bytes.chunks(PIECE_BYTES) {
+                    self.record(PIECE, &[piece])?;
+                }
+                self.tell()
+            })?;
+            self.record(EXTRA_FILE_END, &[&[u8::from(!is_whole)]])?;
+            match is_whole {
+                true => self.done.extra_files += 1,
+                false => self.damaged(format!("the file {name} is damaged")),
+            }
+        }
+        Ok(())
+    }
+
     fn damaged(&mut self, what: String) {
         self.done.damaged += 1;
         if self.done.first_damaged.len() < NAMED_MAX {
@@ -249,7 +278,8 @@ impl Writer<'_> {
     }
 
     fn end(mut self) -> Result<BackupSummary, BackupError> {
-        let counts = [self.done.rows, self.done.files, self.done.damaged].map(u64::to_be_bytes).concat();
+        let counts =
+            [self.done.rows, self.done.files, self.done.extra_files, self.done.damaged].map(u64::to_be_bytes).concat();
         self.put(&[END])?;
         self.put(&(crate::maintenance::backup::END_BYTES as u32).to_be_bytes())?;
         self.put(&counts)?;

@@ -4,7 +4,7 @@ mod check;
 mod dump;
 mod queries;
 
-pub use queries::NostrIndex;
+pub use queries::{KeptRepository, NostrIndex};
 
 use crate::database::batch::{Batch, put_or_remove};
 use crate::database::db::Db;
@@ -47,7 +47,8 @@ impl Batch<'_> {
             }
             NostrChange::Store(row_change, owner, identifier, store) => {
                 let key = GitRepositoryKey::new(owner, AddressName::of(&identifier));
-                put_or_remove(row_change, &mut self.db.tables.git_stores, key, &store)
+                let value = [&store[..], identifier.as_bytes()].concat();
+                put_or_remove(row_change, &mut self.db.tables.git_stores, key, &value)
             }
             NostrChange::Pushed(row_change, pushed) => {
                 let name = AddressName::of(&pushed.identifier);
@@ -122,7 +123,7 @@ impl<V: TableReads> NostrReads for Db<V> {
     fn git_store(&self, owner: &NostrKey, identifier: &str) -> StoreResult<Option<[u8; 16]>> {
         let key = GitRepositoryKey::new(*owner, AddressName::of(identifier));
         let row = self.tables.git_stores().get_row(key)?;
-        row.map(|row| row.value()?.try_into().map_err(|_| crate::errors::broken("a row of `git_stores`"))).transpose()
+        row.map(|row| Ok(queries::read_store(row.value()?)?.0)).transpose()
     }
 
     fn waiting_for_objects(&self, owner: &NostrKey, identifier: &str, most: usize) -> StoreResult<Vec<Seq>> {

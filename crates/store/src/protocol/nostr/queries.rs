@@ -26,6 +26,15 @@ pub enum NostrIndex {
     Tag(u8, AddressName),
 }
 
+/// A git repository of which something is kept here.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct KeptRepository {
+    pub owner: NostrKey,
+    pub identifier: String,
+    /// The object store that its objects are in.
+    pub store: [u8; 16],
+}
+
 impl<V: TableReads> Db<V> {
     /// Events of a list before a stamp and not before a time, the latest first, at most so many.
     pub fn nostr_events(
@@ -113,14 +122,14 @@ impl<V: TableReads> Db<V> {
         rows.take(most).map(|row| read_alignment(&row?)).collect()
     }
 
-    /// All repositories of which something is kept, and where their objects are.
-    pub fn git_repositories(&self) -> StoreResult<Vec<(NostrKey, AddressName, [u8; 16])>> {
-        let read = |row: StoreResult<crate::tables::Row<'_, GitRepositoryKey, crate::tables::Bytes>>| {
-            let row = row?;
-            let store = row.value()?.try_into().map_err(|_| broken("a row of `git_stores`"))?;
-            Ok((row.key().owner(), row.key().name(), store))
-        };
-        self.tables.git_stores().iter()?.map(read).collect()
+    /// All repositories of which something is kept.
+    pub fn git_repositories(&self) -> StoreResult<Vec<KeptRepository>> {
+        self.tables.git_stores().iter()?.map(read_repository).collect()
+    }
+
+    /// Those of one owner.
+    pub fn git_repositories_of(&self, owner: &NostrKey) -> StoreResult<Vec<KeptRepository>> {
+        self.tables.git_stores().range(GitRepositoryKey::of_owner(*owner))?.map(read_repository).collect()
     }
 
     /// Objects that are in a repository with all that they reach, after one of them, at most so many.
@@ -166,6 +175,20 @@ impl crate::database::batch::Batch<'_> {
         }
         Ok(())
     }
+}
+
+fn read_repository(
+    row: StoreResult<crate::tables::Row<'_, GitRepositoryKey, crate::tables::Bytes>>,
+) -> StoreResult<KeptRepository> {
+    let row = row?;
+    let (store, identifier) = read_store(row.value()?)?;
+    Ok(KeptRepository { owner: row.key().owner(), identifier, store })
+}
+
+/// Where the objects of a repository are, and how it is called.
+pub(super) fn read_store(value: &[u8]) -> StoreResult<([u8; 16], String)> {
+    let (store, identifier) = value.split_first_chunk().ok_or_else(|| broken("a row of `git_stores`"))?;
+    Ok((*store, String::from_utf8_lossy(identifier).into_owned()))
 }
 
 fn align_key(alignment: &Alignment) -> GitAlignKey {

@@ -1,0 +1,213 @@
+//! What an operator does with git repositories: contributors, lists, bans, backups, checks and salvage, through the real
+//! binary.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod common;
+
+use common::Home;
+use common::git_work::{Work, clone, host_repository, object_stores, run_git};
+use common::nostr_client::{Author, NostrClient, relay_document};
+use common::served::Served;
+use serde_json::json;
+
+const WAITS: &str = "purgatory: won't be served until git data arrives";
+
+fn start(home: Home, settings: &[&str]) -> Served {
+    let mut words = vec!["--set", "git.enabled=1"];
+    words.extend(settings.iter().flat_map(|setting| ["--set", *setting]));
+    Served::start(home, &words)
+}
+
+/// A pull request whose commit is in the contributor's own repository.
+fn contribution(author: &Author, url: &str, address: &str, commit: &str) -> model::nostr::NostrEvent {
+    let clone = format!("{url}/prs/{}/tool.git", author.npub());
+    author.event(1618, &[&["a", address], &["c", commit], &["clone", &clone]], "please")
+}
+
+#[test]
+fn contributors_without_a_repository_push_pull_requests() {
+    let served = start(Home::ready(), &["git.contributions=1"]);
+    let (owner, contributor, mut client) = (Author::new(31), Author::new(32), NostrClient::connect(&served.url));
+    let address = host_repository(&mut client, &served.url, &owner, "tool");
+    let announced = format!("{}/{}/tool.git", served.url, owner.npub());
+    let own = format!("{}/prs/{}/tool.git", served.url, contributor.npub());
+    let work = Work::new();
+    // An empty repository, of which nothing is kept, until something is pushed.
+    let before = object_stores(&served.home.data()).len();
+    assert_eq!(work.git(&["ls-remote", &own]), "");
+    assert_eq!(object_stores(&served.home.data()).len(), before);
+    let commit = work.commit("a change");
+    let (is_pushed, said) = work.run(&["push", &own, "main"]);
+    assert!(!is_pushed && said.contains("only commits of pull requests are pushed here"), "{said}");
+    // First the event, then the commit: it is released, and mirrored into the announced repository.
+    let event = contribution(&contributor, &served.url, &address, &commit);
+    let name = format!("refs/nostr/{}", event.id);
+    assert_eq!(client.publish_well(&event), WAITS);
+    let other = work.commit("another change");
+    let (is_pushed, said) = work.run(&["push", &own, &format!("{other}:{name}")]);
+    assert!(!is_pushed && said.contains(&format!("the event is about commit {commit}")), "{said}");
+    assert_eq!(object_stores(&served.home.data()).len(), before, "nothing is kept of a refused push");
+    work.git(&["push", &own, &format!("{commit}:{name}")]);
+    assert_eq!(client.stored(&json!({ "kinds": [1618] })), [event.id.to_string()]);
+    for url in [&own, &announced] {
+        wait_for(|| work.git(&["ls-remote", url]).contains(&format!("{commit}\t{name}")));
+    }
+    // First the commit, then the event.
+    let later = contribution(&contributor, &served.url, &address, &other);
+    let name = format!("refs/nostr/{}", later.id);
+    work.git(&["push", &own, &format!("{other}:{name}")]);
+    assert!(!work.git(&["ls-remote", &announced]).contains(&name), "never the other way, nor before its event");
+    assert_eq!(client.publish_well(&later), "");
+    wait_for(|| work.git(&["ls-remote", &announced]).contains(&format!("{other}\t{name}")));
+    // What is pushed to the announced repository is not in the contributor's.
+    let direct = work.commit("a third change");
+    let event = contributor.event(1618, &[&["a", &address], &["c", &direct]], "");
+    client.publish_well(&event);
+    work.git(&["push", &announced, &format!("{direct}:refs/nostr/{}", event.id)]);
+    assert!(!work.git(&["ls-remote", &own]).contains(&direct));
+    let information = relay_document(&served.url).to_string();
+    assert!(information.contains("\"GRASP-06\""), "{information}");
+    served.stop();
+}
+
+#[test]
+fn contributions_need_no_announced_repository_and_are_off_by_default() {
+    let served = start(Home::ready(), &["git.contributions=1"]);
+    let (contributor, mut client, work) = (Author::new(33), NostrClient::connect(&served.url), Work::new());
+    let address = format!("30617:{}:tool", Author::new(34).key());
+    let own = format!("{}/prs/{}/tool.git", served.url, contributor.npub());
+    let commit = work.commit("a change");
+    // Somebody else's repository, and none at all: neither is taken.
+    for clone in [own.replace(&contributor.npub(), &Author::new(35).npub()), "https://elsewhere.example/x.git".into()] {
+        let event = contributor.event(1618, &[&["a", &address], &["c", &commit], &["clone", &clone]], "");
+        assert!(!client.publish(&event).0, "{clone}");
+    }
+    let event = contribution(&contributor, &served.url, &address, &commit);
+    assert_eq!(client.publish_well(&event), WAITS);
+    work.git(&["push", &own, &format!("{commit}:refs/nostr/{}", event.id)]);
+    assert_eq!(client.stored(&json!({ "kinds": [1618] })), [event.id.to_string()]);
+    let (_folder, copy) = clone(&own, &["--no-checkout"]);
+    assert!(run_git(&copy, &["fetch", "--quiet", "origin", &format!("refs/nostr/{}", event.id)]).0);
+    // It goes with its pull request.
+    client.publish_well(&contributor.event(5, &[&["e", &event.id.to_string()]], ""));
+    wait_for(|| object_stores(&served.home.data()).is_empty());
+    let served = start(served.kill(), &[]);
+    assert!(
+        work.run(&["ls-remote", &own.replace(&own[..own.find("/prs").unwrap()], &served.url)]).1.contains("not found")
+    );
+    let information = relay_document(&served.url).to_string();
+    assert!(!information.contains("GRASP-06"), "{information}");
+}
+
+#[test]
+fn whoever_may_publish_proves_who_they_are() {
+    let (listed, stranger) = (Author::new(41), Author::new(42));
+    let served =
+        Served::start_with(Home::ready(), &["--set", "git.enabled=1"], &[("ANTEROOM_GIT_WRITERS", &listed.npub())]);
+    let mut client = NostrClient::connect(&served.url);
+    let event = listed.announcement(&served.url, "tool", &[]);
+    // The challenge comes before the answer.
+    client.say_text(&format!("[\"EVENT\",{}]", event.to_json()));
+    let challenge = client.hear();
+    assert_eq!(challenge[0], "AUTH");
+    assert!(client.hear()[3].as_str().unwrap().starts_with("auth-required"));
+    let relay = served.url.replacen("http", "ws", 1);
+    for (author, is_let_in) in [(&stranger, false), (&listed, true)] {
+        let tags: [&[&str]; 2] = [&["relay", &relay], &["challenge", challenge[1].as_str().unwrap()]];
+        client.say_text(&format!("[\"AUTH\",{}]", author.event(22242, &tags, "").to_json()));
+        assert_eq!(client.hear()[2], true);
+        assert_eq!(client.publish(&event).0, is_let_in);
+    }
+    let information = relay_document(&served.url).to_string();
+    assert!(information.contains("may publish, after they have authenticated"), "{information}");
+}
+
+#[test]
+fn what_is_banned_goes_from_the_disk_and_is_served_and_counted_no_more() {
+    let served = start(Home::ready(), &[]);
+    let (owner, other, mut client) = (Author::new(51), Author::new(52), NostrClient::connect(&served.url));
+    host_repository(&mut client, &served.url, &owner, "tool");
+    host_repository(&mut client, &served.url, &owner, "kept");
+    host_repository(&mut client, &served.url, &other, "tool");
+    assert_eq!(object_stores(&served.home.data()).len(), 3);
+    let banned = format!("{}/tool, {}", owner.npub(), other.npub());
+    let listen = served.url.trim_start_matches("http://").to_owned();
+    let words = ["--set", "git.enabled=1", "--listen", &listen];
+    let served = Served::start_with(served.kill(), &words, &[("ANTEROOM_GIT_BANNED", &banned)]);
+    wait_for(|| object_stores(&served.home.data()).len() == 1);
+    let work = Work::new();
+    assert!(work.run(&["ls-remote", &format!("{}/{}/tool.git", served.url, owner.npub())]).1.contains("not found"));
+    work.git(&["ls-remote", &format!("{}/{}/kept.git", served.url, owner.npub())]);
+    let mut client = NostrClient::connect(&served.url);
+    client.say(&json!(["COUNT", "all", { "authors": [other.key()] }]));
+    assert_eq!(client.hear(), json!(["COUNT", "all", { "count": 0 }]));
+    assert_eq!(client.stored(&json!({ "authors": [other.key()] })), [""; 0]);
+    served.stop();
+}
+
+#[test]
+fn repositories_are_in_backups_and_come_back() {
+    let served = start(Home::ready(), &[]);
+    let (owner, mut client, work) = (Author::new(61), NostrClient::connect(&served.url), Work::new());
+    let url = format!("{}/{}/tool.git", served.url, owner.npub());
+    let commit = work.commit("one");
+    client.publish_well(&owner.announcement(&served.url, "tool", &[]));
+    client.publish_well(&owner.state("tool", &[("refs/heads/main", &commit), ("refs/tags/v1", &commit)]));
+    work.git(&["push", &url, "main", &format!("{commit}:refs/tags/v1")]);
+    let refs = work.git(&["ls-remote", &url]);
+    assert_eq!(served.home.json(&["backup", "running"])["git_stores"], 1);
+    let listen = served.url.trim_start_matches("http://").to_owned();
+    let mut home = served.kill();
+    assert_eq!(home.json(&["backup", "stopped"])["git_stores"], 1);
+    for backup in ["running", "stopped"] {
+        let new = format!("{backup}-data");
+        let folder = ["--data-dir", &new, "--master-key", "anteroom-data/master.key"];
+        let restored = home.json(&[&folder[..], &["restore", backup]].concat());
+        assert_eq!(restored["git_stores"], 1);
+        assert_eq!(home.json(&[&folder[..], &["verify"]].concat())["problems"], json!([]));
+        let served = Served::start(home, &[&folder[..], &["--set", "git.enabled=1", "--listen", &listen]].concat());
+        assert_eq!(work.git(&["ls-remote", &url]), refs);
+        let (_folder, copy) = clone(&url, &[]);
+        assert_eq!(run_git(&copy, &["rev-parse", "HEAD"]).1.trim(), commit);
+        home = served.kill();
+        assert_eq!(home.json(&[&folder[..], &["verify"]].concat())["problems"], json!([]));
+    }
+}
+
+#[test]
+fn damage_of_repositories_is_named_and_the_rest_salvaged() {
+    let served = start(Home::ready(), &[]);
+    let (owner, mut client) = (Author::new(71), NostrClient::connect(&served.url));
+    host_repository(&mut client, &served.url, &owner, "whole");
+    let first = object_stores(&served.home.data());
+    host_repository(&mut client, &served.url, &owner, "broken");
+    let listen = served.url.trim_start_matches("http://").to_owned();
+    let home = served.kill();
+    let broken = object_stores(&home.data()).into_iter().find(|store| !first.contains(store)).unwrap();
+    for pack in std::fs::read_dir(broken.join("objects/pack")).unwrap().map(|entry| entry.unwrap().path()) {
+        std::fs::remove_file(pack).unwrap();
+    }
+    let told = |words: &[&str]| {
+        let ran = home.run(&[&["--json"], words].concat());
+        (ran.code, ran.out)
+    };
+    let (code, problems) = told(&["verify"]);
+    assert!(code == 1 && problems.contains("is damaged") && problems.contains("repository broken of"), "{problems}");
+    let (code, made) = told(&["backup", "backup"]);
+    assert!(code == 3 && made.contains("\"damaged\": 1") && made.contains("\"git_stores\": 1"), "{made}");
+    let (code, salvaged) = told(&["salvage", "new"]);
+    assert!(code == 3 && salvaged.contains("refs/heads/main in the git repository broken"), "{salvaged}");
+    let served = Served::start(home, &["--data-dir", "new", "--set", "git.enabled=1", "--listen", &listen]);
+    let url = |name: &str| format!("{}/{}/{name}.git", served.url, owner.npub());
+    let (_folder, copy) = clone(&url("whole"), &[]);
+    assert_eq!(std::fs::read_to_string(copy.join("file")).unwrap(), "one");
+    assert_eq!(Work::new().git(&["ls-remote", &url("broken")]), "", "its announcement waits for data again");
+    served.stop();
+}
+
+/// Waits until something is so, for as long as a test may take.
+fn wait_for(mut is_so: impl FnMut() -> bool) {
+    while !is_so() {
+        std::thread::yield_now();
+    }
+}
