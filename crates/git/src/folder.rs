@@ -75,7 +75,7 @@ impl GitFolder {
     }
 
     /// The folder as it is, of a node that does not run: nothing is deleted. None, if there is none.
-    pub fn look(root: PathBuf) -> Option<GitFolder> {
+    pub fn open_existing(root: PathBuf) -> Option<GitFolder> {
         root.is_dir().then_some(GitFolder { root, limits: GitLimits::default() })
     }
 

@@ -94,7 +94,7 @@ impl Backup {
 
     fn write_directly(&self, context: &Context, bar: &ProgressDisplay) -> Result<Answer, Failure> {
         let (store, _lock) = data_folder::open(context, Access::Read)?;
-        let git = GitFolder::look(context.data_dir().join("git"));
+        let git = GitFolder::open_existing(context.data_dir().join("git"));
         let files = git.as_ref().map(RepositoryFiles::of_folder);
         let extra_files: &dyn ExtraFiles = files.as_ref().map_or(&NoExtraFiles, |files| files);
         let done = store.backup_with(&self.file, context.clock.now(), extra_files, &mut |bytes| {

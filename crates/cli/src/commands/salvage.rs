@@ -118,7 +118,7 @@ fn salvage_git(
     (db, from): (&Db<Snapshot>, &Path),
     (core, building): (&WriterCore, &Path),
 ) -> Result<Vec<String>, Failure> {
-    let Some(old) = GitFolder::look(from.join("git")) else { return Ok(Vec::new()) };
+    let Some(old) = GitFolder::open_existing(from.join("git")) else { return Ok(Vec::new()) };
     let what_to_do = "install git, and look at the folder `git` of the data folder";
     let failed = |why: GitFailure| Failure::new(format!("git repositories cannot be salvaged: {why}"), what_to_do);
     // What was restored and never started is packed still.

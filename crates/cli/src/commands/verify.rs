@@ -56,7 +56,7 @@ impl fmt::Display for Answer {
 
 /// What is wrong with git repositories, if there are any.
 fn check_git(context: &Context, db: &Db<Snapshot>) -> Result<Vec<String>, Failure> {
-    let Some(folder) = GitFolder::look(context.data_dir().join("git")) else { return Ok(Vec::new()) };
+    let Some(folder) = GitFolder::open_existing(context.data_dir().join("git")) else { return Ok(Vec::new()) };
     check_repositories(db, &folder).map_err(|why| {
         Failure::new(format!("git repositories cannot be checked: {why}"), "install git 2.34 or later, then try again")
     })

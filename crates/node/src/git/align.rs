@@ -1,7 +1,8 @@
 //! Makes the refs of repositories what events say, whenever a row asks for it.
 
+use super::arrival::ArrivedData;
 use super::refs::{contributed_commit, differences, wanted_pull_request, wanted_refs};
-use super::service::{ArrivedData, GitFailure, GitService, GitWake};
+use super::service::{GitFailure, GitService, GitWake};
 use crate::locks;
 use crate::nostr::{ForgetRepository, GitArrived, NoteAligned, NotePushed};
 use crossbeam_channel::{Receiver, RecvTimeoutError};

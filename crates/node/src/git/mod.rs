@@ -7,6 +7,7 @@
 
 mod access;
 mod align;
+mod arrival;
 mod backup;
 mod check;
 mod refs;
@@ -14,7 +15,8 @@ mod service;
 mod upkeep;
 
 pub use access::GitAccess;
+pub use arrival::{ArrivalCounts, ArrivedData};
 pub use backup::RepositoryFiles;
 pub use check::{check_repositories, salvage_repositories};
 pub use refs::{WantedRefs, wanted_pull_request, wanted_refs};
-pub use service::{ArrivalCounts, ArrivedData, GitFailure, GitService, HostedRepository, Received};
+pub use service::{GitFailure, GitService, HostedRepository, Received};

@@ -1,7 +1,7 @@
 //! Which refs a repository should have: what applied states and pull requests say, and of a state that still waits what is
 //! here already.
 
-use super::service::ArrivedData;
+use super::arrival::ArrivedData;
 use engine::Opened;
 use engine::protocol::nostr::maintainers::{self, Known};
 use engine::reads::{NostrReads as _, Reads, StoreResult};

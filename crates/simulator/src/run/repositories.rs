@@ -18,6 +18,9 @@ use node::git::{WantedRefs, wanted_pull_request, wanted_refs};
 use node::nostr::{GitArrived, NoteAligned};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Alignments that were done, with their versions.
+type DoneAlignments = Vec<(Alignment, u64)>;
+
 /// Objects of one repository that a run knows: fewer than that.
 const OBJECTS_MAX: usize = 1000;
 /// Rounds of the aligner; more mean that it does not come to an end.
@@ -164,7 +167,7 @@ impl Run<'_> {
 impl SimNode {
     /// What the thread of a real node would do: refs first, on the disk; then rows for what co-maintainers share; then the
     /// word that it is done.
-    fn plan_alignments(&mut self, most: usize) -> StoreResult<(Vec<SimRequest>, Vec<(Alignment, u64)>)> {
+    fn plan_alignments(&mut self, most: usize) -> StoreResult<(Vec<SimRequest>, DoneAlignments)> {
         let Some(core) = &self.core else { return Ok(Default::default()) };
         let db = core.store().snapshot()?;
         let asked = db.repositories_to_align(most)?;
