@@ -82,9 +82,9 @@ fn truncated_changed_newer_and_foreign_files_are_named_and_change_nothing() {
     home.write("flipped.backup", &flipped);
     check_refused(&home, "flipped.backup", KEY, &["the backup is damaged"]);
     let mut newer = whole.clone();
-    newer[15] = 2;
+    newer[15] = 3;
     home.write("newer.backup", &newer);
-    check_refused(&home, "newer.backup", KEY, &["the backup has version 2", "newer one"]);
+    check_refused(&home, "newer.backup", KEY, &["the backup has version 3", "newer one"]);
     let mut later_format = whole.clone();
     later_format[23] = 99;
     home.write("format.backup", &later_format);

@@ -5,7 +5,7 @@
 mod common;
 
 use common::Home;
-use common::git_work::{Work, clone, host_repository, object_stores, run_git};
+use common::git_work::{Work, clone, host_repository, object_stores, push_raw, run_git};
 use common::nostr_client::{Author, NostrClient, relay_document};
 use common::served::Served;
 use serde_json::json;
@@ -112,11 +112,11 @@ fn whoever_may_publish_proves_who_they_are() {
     assert_eq!(challenge[0], "AUTH");
     assert!(client.hear()[3].as_str().unwrap().starts_with("auth-required"));
     let relay = served.url.replacen("http", "ws", 1);
-    for (author, is_let_in) in [(&stranger, false), (&listed, true)] {
+    for (author, is_let_in) in [(&stranger, "restricted"), (&listed, "purgatory")] {
         let tags: [&[&str]; 2] = [&["relay", &relay], &["challenge", challenge[1].as_str().unwrap()]];
         client.say_text(&format!("[\"AUTH\",{}]", author.event(22242, &tags, "").to_json()));
         assert_eq!(client.hear()[2], true);
-        assert_eq!(client.publish(&event).0, is_let_in);
+        assert!(client.publish(&event).1.starts_with(is_let_in));
     }
     let information = relay_document(&served.url).to_string();
     assert!(information.contains("may publish, after they have authenticated"), "{information}");
@@ -155,6 +155,9 @@ fn repositories_are_in_backups_and_come_back() {
     client.publish_well(&owner.state("tool", &[("refs/heads/main", &commit), ("refs/tags/v1", &commit)]));
     work.git(&["push", &url, "main", &format!("{commit}:refs/tags/v1")]);
     let refs = work.git(&["ls-remote", &url]);
+    let kept = &served.home.json(&["status"])["repositories"];
+    assert_eq!((&kept[0]["owner"], &kept[0]["identifier"]), (&json!(owner.npub()), &json!("tool")));
+    assert!(kept[0]["bytes"].as_u64() > Some(100) && kept[1].is_null(), "{kept}");
     assert_eq!(served.home.json(&["backup", "running"])["git_stores"], 1);
     let listen = served.url.trim_start_matches("http://").to_owned();
     let mut home = served.kill();
@@ -177,16 +180,25 @@ fn repositories_are_in_backups_and_come_back() {
 #[test]
 fn damage_of_repositories_is_named_and_the_rest_salvaged() {
     let served = start(Home::ready(), &[]);
-    let (owner, mut client) = (Author::new(71), NostrClient::connect(&served.url));
+    let (owner, mut client, work) = (Author::new(71), NostrClient::connect(&served.url), Work::new());
     host_repository(&mut client, &served.url, &owner, "whole");
     let first = object_stores(&served.home.data());
-    host_repository(&mut client, &served.url, &owner, "broken");
+    // Two branches that have nothing in common, each in a pack of its own.
+    let main = work.commit("one");
+    client.publish_well(&owner.announcement(&served.url, "broken", &[]));
+    client.publish_well(&owner.state("broken", &[("refs/heads/main", &main)]));
+    let url = format!("{}/{}/broken.git", served.url, owner.npub());
+    work.git(&["push", &url, "main"]);
+    let broken = object_stores(&served.home.data()).into_iter().find(|store| !first.contains(store)).unwrap();
+    let packs = || std::fs::read_dir(broken.join("objects/pack")).unwrap().map(|entry| entry.unwrap().path());
+    let before: Vec<_> = packs().collect();
+    work.git(&["checkout", "--quiet", "--orphan", "other"]);
+    let other = work.commit("two");
+    client.publish_well(&owner.state("broken", &[("refs/heads/main", &main), ("refs/heads/other", &other)]));
+    work.git(&["push", &url, "other"]);
     let listen = served.url.trim_start_matches("http://").to_owned();
     let home = served.kill();
-    let broken = object_stores(&home.data()).into_iter().find(|store| !first.contains(store)).unwrap();
-    for pack in std::fs::read_dir(broken.join("objects/pack")).unwrap().map(|entry| entry.unwrap().path()) {
-        std::fs::remove_file(pack).unwrap();
-    }
+    packs().filter(|pack| !before.contains(pack)).for_each(|pack| std::fs::remove_file(pack).unwrap());
     let told = |words: &[&str]| {
         let ran = home.run(&[&["--json"], words].concat());
         (ran.code, ran.out)
@@ -196,13 +208,118 @@ fn damage_of_repositories_is_named_and_the_rest_salvaged() {
     let (code, made) = told(&["backup", "backup"]);
     assert!(code == 3 && made.contains("\"damaged\": 1") && made.contains("\"git_stores\": 1"), "{made}");
     let (code, salvaged) = told(&["salvage", "new"]);
-    assert!(code == 3 && salvaged.contains("refs/heads/main in the git repository broken"), "{salvaged}");
+    assert!(code == 3 && salvaged.contains("refs/heads/other in the git repository broken"), "{salvaged}");
+    assert!(!salvaged.contains("refs/heads/main") && salvaged.contains("\"held\": 0"), "{salvaged}");
     let served = Served::start(home, &["--data-dir", "new", "--set", "git.enabled=1", "--listen", &listen]);
-    let url = |name: &str| format!("{}/{}/{name}.git", served.url, owner.npub());
-    let (_folder, copy) = clone(&url("whole"), &[]);
+    let (_folder, copy) = clone(&format!("{}/{}/whole.git", served.url, owner.npub()), &[]);
     assert_eq!(std::fs::read_to_string(copy.join("file")).unwrap(), "one");
-    assert_eq!(Work::new().git(&["ls-remote", &url("broken")]), "", "its announcement waits for data again");
+    // Events stay applied, and what was lost can be pushed again.
+    assert_eq!(NostrClient::connect(&served.url).stored(&json!({ "kinds": [30618] })).len(), 2);
+    wait_for(|| work.git(&["ls-remote", &url]).contains("refs/heads/main"));
+    assert!(!work.git(&["ls-remote", &url]).contains("refs/heads/other"));
+    work.git(&["push", &url, "other"]);
+    assert!(work.git(&["ls-remote", &url]).contains(&format!("{other}\trefs/heads/other")));
     served.stop();
+}
+
+#[test]
+fn a_store_that_is_gone_is_named_and_pushed_again() {
+    let served = start(Home::ready(), &[]);
+    let (owner, mut client, work) = (Author::new(72), NostrClient::connect(&served.url), Work::new());
+    let url = format!("{}/{}/tool.git", served.url, owner.npub());
+    let commit = work.commit("one");
+    client.publish_well(&owner.announcement(&served.url, "tool", &[]));
+    client.publish_well(&owner.state("tool", &[("refs/heads/main", &commit)]));
+    work.git(&["push", &url, "main"]);
+    let listen = served.url.trim_start_matches("http://").to_owned();
+    let home = served.kill();
+    object_stores(&home.data()).into_iter().for_each(|store| std::fs::remove_dir_all(store).unwrap());
+    let verified = home.run(&["verify"]);
+    assert!(verified.code == 1 && verified.out.contains("its objects are gone"), "{}", verified.out);
+    let served = Served::start(home, &["--set", "git.enabled=1", "--listen", &listen]);
+    assert_eq!(work.git(&["ls-remote", &url]), "");
+    // A tag on what is gone is not taken for something that is here.
+    let mut client = NostrClient::connect(&served.url);
+    let refs = [("refs/heads/main", commit.as_str()), ("refs/tags/v1", commit.as_str())];
+    assert_eq!(client.publish_well(&owner.state("tool", &refs)), WAITS);
+    work.git(&["push", &url, "main", &format!("{commit}:refs/tags/v1")]);
+    let (_folder, copy) = clone(&url, &[]);
+    assert_eq!(run_git(&copy, &["rev-parse", "HEAD"]).1.trim(), commit);
+}
+
+#[test]
+fn what_strangers_push_in_somebodys_name_uses_up_nothing_of_theirs() {
+    let served = start(Home::ready(), &["git.contributions=1", "git.owner_repositories_max=1"]);
+    let (owner, mut client, work) = (Author::new(73), NostrClient::connect(&served.url), Work::new());
+    let commit = work.commit("not theirs");
+    for (identifier, is_taken) in [("x", true), ("y", false)] {
+        let url = format!("{}/prs/{}/{identifier}.git", served.url, owner.npub());
+        let (is_pushed, said) = work.run(&["push", &url, &format!("{commit}:refs/nostr/{:064x}", 7)]);
+        assert_eq!(is_pushed, is_taken, "{identifier}: {said}");
+    }
+    host_repository(&mut client, &served.url, &owner, "tool");
+}
+
+#[test]
+fn a_pull_request_that_is_applied_already_can_be_pushed_elsewhere_too() {
+    let served = start(Home::ready(), &["git.contributions=1"]);
+    let (owner, contributor, mut client) = (Author::new(74), Author::new(75), NostrClient::connect(&served.url));
+    let address = host_repository(&mut client, &served.url, &owner, "tool");
+    let (announced, own) = (
+        format!("{}/{}/tool.git", served.url, owner.npub()),
+        format!("{}/prs/{}/tool.git", served.url, contributor.npub()),
+    );
+    let work = Work::new();
+    let event = contribution(&contributor, &served.url, &address, &work.commit("a change"));
+    let refs = format!("main:refs/nostr/{}", event.id);
+    client.publish_well(&event);
+    work.git(&["push", &announced, &refs]);
+    work.git(&["push", &own, &refs]);
+    assert!(work.git(&["ls-remote", &own]).contains(&event.id.to_string()));
+}
+
+#[test]
+fn a_pack_that_becomes_too_large_is_not_taken() {
+    let served = start(Home::ready(), &["git.repository_mib_max=1"]);
+    let (owner, mut client, work) = (Author::new(76), NostrClient::connect(&served.url), Work::new());
+    let url = format!("{}/{}/tool.git", served.url, owner.npub());
+    // A few kilobytes on the way.
+    std::fs::write(work.path().join("zeros"), vec![0; 20 << 20]).unwrap();
+    work.git(&["add", "zeros"]);
+    let commit = work.commit("one");
+    client.publish_well(&owner.announcement(&served.url, "tool", &[]));
+    client.publish_well(&owner.state("tool", &[("refs/heads/main", &commit)]));
+    let (is_pushed, said) = work.run(&["push", &url, "main"]);
+    assert!(!is_pushed && said.contains("bytes inflated; at most 16777216 are taken"), "{said}");
+    assert_eq!(work.git(&["ls-remote", &url]), "");
+}
+
+#[test]
+fn looking_leaves_nothing_and_branches_point_at_commits_that_are_there() {
+    let served = start(Home::ready(), &[]);
+    let (owner, mut client, work) = (Author::new(77), NostrClient::connect(&served.url), Work::new());
+    let url = format!("{}/{}/tool.git", served.url, owner.npub());
+    let commit = work.commit("one");
+    let announcement = owner.announcement(&served.url, "tool", &[]);
+    client.publish_well(&announcement);
+    assert_eq!(work.git(&["ls-remote", &url]), "");
+    assert!(!work.run(&["push", &url, "main"]).0);
+    assert_eq!(object_stores(&served.home.data()).len(), 0);
+    let blob = work.git(&["rev-parse", "HEAD:file"]);
+    client.publish_well(&owner.state("tool", &[("refs/heads/main", &blob)]));
+    let answer = push_raw(&work, &url, "refs/heads/main", &blob, &[&blob]);
+    assert!(answer.contains("a branch, or a pull request, points at a commit"), "{answer}");
+    // `HEAD` names a branch that is not there.
+    client.publish_well(&owner.state("tool", &[("refs/heads/other", &commit)]));
+    let listed = work.git(&["rev-list", "--objects", "--no-object-names", &commit]);
+    let answer = push_raw(&work, &url, "refs/heads/other", &commit, &listed.lines().collect::<Vec<_>>());
+    assert!(answer.contains("ok refs/heads/other"), "{answer}");
+    // What its author deleted does not come again, and repositories do not expire.
+    client.publish_well(&owner.event(5, &[&["a", &format!("30617:{}:gone", owner.key())]], ""));
+    let tags: [&[&str]; 2] = [&["d", "short"], &["expiration", "4000000000"]];
+    assert!(client.publish(&owner.event(30617, &tags, "")).1.contains("do not expire here"));
+    let home = served.kill();
+    assert_eq!(home.json(&["verify"])["problems"], json!([]));
 }
 
 /// Waits until something is so, for as long as a test may take.

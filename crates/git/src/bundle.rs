@@ -15,17 +15,27 @@ impl GitFolder {
         self.path_of(name, "bundle")
     }
 
-    /// Unpacks the bundles that are there, repeatably: they go when whoever asked is done with them.
-    pub fn unpack_bundles(&self) -> Result<Vec<StoreName>, GitError> {
-        let names = self.names_of("bundle")?;
-        for name in &names {
-            let store = self.store(*name);
-            store.create()?;
-            let mut command = store.git(None);
-            with(&mut command, &["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--force", "--"]);
-            run("fetch", command.arg(self.bundle_path(*name)).arg("refs/*:refs/*"), &[])?;
-        }
-        Ok(names)
+    /// Unpacks the bundle of a store, repeatably: it goes when whoever asked is done with it. What was there before is not
+    /// used by anybody yet.
+    pub fn unpack_bundle(&self, name: StoreName) -> Result<(), GitError> {
+        let store = self.store(name);
+        store.delete()?;
+        store.create()?;
+        let mut command = store.git(None);
+        with(&mut command, &["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--"]);
+        run("fetch", command.arg(self.bundle_path(name)).arg("refs/*:refs/*"), &[])?;
+        // What `HEAD` of an owner pointed at follows from events; a bundle has it as a ref like any other.
+        let is_head = |name: &String| name.starts_with("refs/namespaces/") && name.ends_with("/HEAD");
+        let heads = store.all_ref_names()?.into_iter().filter(is_head);
+        let input: String = heads.map(|name| format!("delete {name}\0\0")).collect();
+        let mut command = store.git(None);
+        run("update-ref", with(&mut command, &["update-ref", "--no-deref", "-z", "--stdin"]), input.as_bytes())
+            .map(drop)
+    }
+
+    /// Keeps a bundle that cannot be unpacked, under a name by which nobody looks for it.
+    pub fn set_bundle_aside(&self, name: StoreName) -> Result<(), GitError> {
+        Ok(std::fs::rename(self.bundle_path(name), self.path_of(name, "damaged"))?)
     }
 
     /// Forgets a bundle that was unpacked.
@@ -73,6 +83,10 @@ impl ObjectStore {
         let output = crate::command::output(&mut command, &[])?;
         if output.status.success() {
             return Ok(None);
+        }
+        // It was ended, and has said nothing of the store.
+        if output.status.code().is_none() {
+            return Err(GitError::Failed { what: "fsck", why: "it took too long".to_owned() });
         }
         Ok(Some(crate::command::told(&[output.stdout, output.stderr].concat())))
     }

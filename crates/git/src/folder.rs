@@ -151,6 +151,9 @@ impl ObjectStore {
 
     /// Which of these objects the refs of one of these owners reach.
     pub fn reached(&self, owners: &BTreeSet<NostrKey>, oids: &BTreeSet<Oid>) -> Result<BTreeSet<Oid>, GitError> {
+        if oids.is_empty() {
+            return Ok(BTreeSet::new());
+        }
         let mut tips = BTreeSet::new();
         for owner in owners {
             tips.extend(self.refs(owner)?.into_values());
@@ -173,13 +176,7 @@ impl ObjectStore {
 
     /// Which of these objects are there, and what each is.
     fn types(&self, oids: &BTreeSet<Oid>) -> Result<Vec<(Oid, String)>, GitError> {
-        let mut command = self.git(None);
-        with(&mut command, &["cat-file", "--batch-check=%(objecttype)"]);
-        let told = run("cat-file", &mut command, lines(oids).as_bytes())?;
-        let told = String::from_utf8_lossy(&told);
-        let is_there = |line: &str| matches!(line, "commit" | "tag" | "tree" | "blob");
-        let types = oids.iter().zip(told.lines()).filter(|(_, line)| is_there(line));
-        Ok(types.map(|(oid, line)| (*oid, line.to_owned())).collect())
+        types_of(&mut self.git(None), oids)
     }
 
     /// Which of these objects are there at all.
@@ -193,6 +190,20 @@ impl ObjectStore {
         with(&mut command, &["fetch", "--no-tags", "--no-write-fetch-head", "--quiet", "--"]).arg(&other.path);
         run("fetch", command.arg(hex::encode(oid)), &[]).map(drop)
     }
+}
+
+/// Which of these objects a repository has, and what each is.
+pub(crate) fn types_of(command: &mut Command, oids: &BTreeSet<Oid>) -> Result<Vec<(Oid, String)>, GitError> {
+    // Each program costs some milliseconds.
+    if oids.is_empty() {
+        return Ok(Vec::new());
+    }
+    with(command, &["cat-file", "--batch-check=%(objecttype)"]);
+    let told = run("cat-file", command, lines(oids).as_bytes())?;
+    let told = String::from_utf8_lossy(&told);
+    let is_there = |line: &str| matches!(line, "commit" | "tag" | "tree" | "blob");
+    let types = oids.iter().zip(told.lines()).filter(|(_, line)| is_there(line));
+    Ok(types.map(|(oid, line)| (*oid, line.to_owned())).collect())
 }
 
 /// Only what git knows of its protocols is passed on.

@@ -1,9 +1,9 @@
 //! What a pack that was taken becomes when it is read: how large all of it is, and how many objects have to be read for one.
 
-use crate::command::{GitError, as_input, bound_time, git, with};
+use crate::command::{GitError, bound_time, git, with};
 use crate::staging::Staging;
 use model::need::Oid;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, BufWriter, Seek as _, SeekFrom, Write as _};
 use std::process::Stdio;
 
 /// Git itself writes chains of at most 4,095 differences.
@@ -23,9 +23,7 @@ impl Staging {
         let (mut deltas, mut bytes) = (Vec::new(), 0_u64);
         let mut command = git(self.folder.path());
         with(&mut command, &["cat-file", "--batch-check=%(objectsize) %(deltabase)", "--buffer"]);
-        let input: String = oids.iter().map(|oid| hex::encode(oid) + "\n").collect();
-        let mut child =
-            command.stdin(as_input(input.as_bytes())?).stderr(Stdio::null()).spawn().map_err(GitError::Missing)?;
+        let mut child = command.stdin(list_of(&oids)?).stderr(Stdio::null()).spawn().map_err(GitError::Missing)?;
         bound_time(child.id());
         let lines = child.stdout.take().into_iter().flat_map(|told| BufReader::new(told).lines());
         for (place, line) in lines.enumerate() {
@@ -47,6 +45,17 @@ impl Staging {
         }
         Ok(is_too_deep(&deltas).then(|| format!("an object needs more than {DELTA_DEPTH_MAX} others to be read")))
     }
+}
+
+/// These objects as the standard input of a program, on the disk and not in memory.
+fn list_of(oids: &[Oid]) -> Result<Stdio, GitError> {
+    let mut file = BufWriter::new(tempfile::tempfile()?);
+    for oid in oids {
+        writeln!(file, "{}", hex::encode(oid))?;
+    }
+    let mut file = file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+    file.seek(SeekFrom::Start(0))?;
+    Ok(file.into())
 }
 
 /// Whether a chain of differences is longer than it may be. They are sorted by place, and each has one.

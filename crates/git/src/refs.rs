@@ -66,12 +66,26 @@ impl ObjectStore {
         Ok(())
     }
 
-    /// Makes `HEAD` of an owner point at a branch, which need not be there.
+    /// Has no `HEAD` of an owner: one that points nowhere would be taken for damage.
+    pub fn clear_head(&self, owner: &NostrKey) -> Result<(), GitError> {
+        let head = format!("{}HEAD", namespace(owner));
+        if !self.path.join(&head).exists() {
+            return Ok(());
+        }
+        let mut command = self.git(None);
+        run("symbolic-ref", with(&mut command, &["symbolic-ref", "--delete", &head]), &[]).map(drop)
+    }
+
+    /// Makes `HEAD` of an owner point at a branch, which has to be there.
     pub fn set_head(&self, owner: &NostrKey, branch: &str) -> Result<(), GitError> {
         if !branch.starts_with("refs/heads/") {
             return Err(GitError::Answer { what: "symbolic-ref" });
         }
         let beginning = namespace(owner);
+        let kept = std::fs::read_to_string(self.path.join(format!("{beginning}HEAD")));
+        if kept.is_ok_and(|kept| kept.trim_end() == format!("ref: {beginning}{branch}")) {
+            return Ok(());
+        }
         let mut command = self.git(None);
         let (head, branch) = (format!("{beginning}HEAD"), format!("{beginning}{branch}"));
         run("symbolic-ref", with(&mut command, &["symbolic-ref", &head, &branch]), &[]).map(drop)

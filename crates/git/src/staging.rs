@@ -2,7 +2,7 @@
 
 use crate::command::{GitError, GitLimits, as_input, bound_time, git, run, with};
 use crate::files::{files_of, lines};
-use crate::folder::{ObjectStore, sync_folder, write_bare};
+use crate::folder::{ObjectStore, sync_folder, types_of, write_bare};
 use model::need::Oid;
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher as _, RandomState};
@@ -43,6 +43,12 @@ impl Staging {
     pub fn bytes(&self) -> Result<u64, GitError> {
         let files = files_of(&self.packs(), "pack")?;
         files.into_iter().map(|file| Ok(std::fs::metadata(file)?.len())).sum()
+    }
+
+    /// Which of these objects, as far as they are here, are no commits.
+    pub fn not_commits(&self, oids: &BTreeSet<Oid>) -> Result<BTreeSet<Oid>, GitError> {
+        let types = types_of(&mut git(self.folder.path()), oids)?;
+        Ok(types.into_iter().filter(|(_, kind)| kind != "commit").map(|(oid, _)| oid).collect())
     }
 
     /// The objects in the packs that came.

@@ -1,6 +1,6 @@
 //! Telling refs, and answering fetches: what the `git` program says is passed on as it says it.
 
-use crate::app::{GitApp, blocking};
+use crate::app::{GitApp, ProgramPermit, blocking};
 use crate::pack_lines;
 use crate::problems::GitProblem;
 use crate::request::{RepositoryPath, hosted, is_compressed, protocol};
@@ -10,13 +10,13 @@ use axum::response::{IntoResponse as _, Response};
 use futures_util::stream::unfold;
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::{BodyExt as _, Limited};
+use server::context::RequestContext;
 use std::collections::HashMap;
 use std::io::Read as _;
 use std::process::{Command as StdCommand, Stdio};
 use std::sync::Arc;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, ChildStdout, Command};
-use tokio::sync::OwnedSemaphorePermit;
 
 /// The longest request for a fetch: wants and haves of a large repository.
 const REQUEST_BYTES_MAX: usize = 8 << 20;
@@ -29,6 +29,7 @@ const REFS_BYTES_MAX: u64 = 256 << 20;
 pub(crate) async fn tell_refs(
     State(app): State<Arc<GitApp>>,
     path: RepositoryPath,
+    context: RequestContext,
     Query(query): Query<HashMap<String, String>>,
     headers: HeaderMap,
 ) -> Result<Response, GitProblem> {
@@ -40,7 +41,7 @@ pub(crate) async fn tell_refs(
     let repository = hosted(&app, path).await?;
     let version = protocol(&headers);
     let command = repository.store.advertise(&repository.owner, asked, version.as_deref());
-    let _program = app.program().await?;
+    let _program = app.program(context.via.network).await?;
     let mut child = spawn(command, Stdio::null(), Stdio::null())?;
     let mut told = Vec::new();
     // Since version 2 the list does not repeat what was asked for.
@@ -62,6 +63,7 @@ pub(crate) async fn tell_refs(
 pub(crate) async fn upload_pack(
     State(app): State<Arc<GitApp>>,
     path: RepositoryPath,
+    context: RequestContext,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, GitProblem> {
@@ -69,7 +71,7 @@ pub(crate) async fn upload_pack(
     let request = read_request(&headers, body).await?;
     let command = repository.store.upload_pack(&repository.owner, protocol(&headers).as_deref());
     let input = blocking(&app, move |_| Ok(git::as_input(&request)?)).await?;
-    let program = app.program().await?;
+    let program = app.program(context.via.network).await?;
     let mut child = spawn(command, input, Stdio::null())?;
     let stdout = child.stdout.take().ok_or_else(|| GitProblem::broken("git says nothing", "no output"))?;
     Ok(answer("application/x-git-upload-pack-result", stream((child, program), stdout)))
@@ -99,7 +101,7 @@ pub(crate) fn spawn(command: StdCommand, input: Stdio, complaints: Stdio) -> Res
 }
 
 /// What a program says, as it says it.
-fn stream(child: (Child, OwnedSemaphorePermit), stdout: ChildStdout) -> Body {
+fn stream(child: (Child, ProgramPermit), stdout: ChildStdout) -> Body {
     let chunks = unfold((child, stdout), |(child, mut stdout)| async move {
         let mut chunk = vec![0; CHUNK_BYTES];
         match stdout.read(&mut chunk).await {

@@ -12,11 +12,13 @@ use engine::protocol::nostr::push::{NO_OBJECT, PushDecision};
 use flate2::write::GzDecoder;
 use futures_util::StreamExt as _;
 use git::{Staging, told};
-use http::HeaderMap;
+use http::{HeaderMap, StatusCode};
 use node::git::{HostedRepository, Received};
+use server::context::RequestContext;
 use std::io::Write as _;
 use std::process::Stdio;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 
 const ANSWER_TYPE: &str = "application/x-git-receive-pack-result";
@@ -24,6 +26,10 @@ const ANSWER_TYPE: &str = "application/x-git-receive-pack-result";
 const TOLD_BYTES_MAX: u64 = 16 << 10;
 /// Compressed bytes that are decompressed at a time: what they become is a thousand times as much at most.
 const COMPRESSED_BYTES: usize = 8 << 10;
+/// The longest pause in a push.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// What git says of a pack that it has taken: a word, a tab, a name and a line feed.
+const PACK_NAME_BYTES: usize = 5 + 40 + 1;
 /// The beginning of a pack: its name, its version, and how many objects it has.
 const PACK_HEADER_BYTES: usize = 12;
 
@@ -31,6 +37,7 @@ const PACK_HEADER_BYTES: usize = 12;
 pub(crate) async fn receive_pack(
     State(app): State<Arc<GitApp>>,
     path: RepositoryPath,
+    context: RequestContext,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, GitProblem> {
@@ -41,7 +48,8 @@ pub(crate) async fn receive_pack(
     if commands.updates.is_empty() {
         return Ok(answer(ANSWER_TYPE, Body::empty()));
     }
-    let result = push(&app, &repository, &commands, &mut input).await?;
+    let network = context.via.network;
+    let result = push(&app, network, &repository, &commands, &mut input).await?;
     if result != PushResult::Done {
         tracing::info!(owner = %repository.owner, identifier = repository.identifier, ?result, "a push was refused");
         // Whoever sends a pack does not listen before it has been taken.
@@ -52,6 +60,7 @@ pub(crate) async fn receive_pack(
 
 async fn push(
     app: &Arc<GitApp>,
+    network: u64,
     repository: &HostedRepository,
     commands: &PushCommands,
     input: &mut PushInput,
@@ -68,21 +77,24 @@ async fn push(
         (PushDecision::NoRepository, _) => return Err(GitProblem::not_found()),
         (PushDecision::Refused(reasons), _) => return Ok(PushResult::Refused(reasons)),
     };
-    let _program = app.program().await?;
+    let _program = app.program(network).await?;
     let staged = repository.clone();
     let staging = blocking(app, move |_| Ok(staged.store.stage()?)).await?;
-    if has_pack && let Err(why) = take_pack(app, &staging, input, bytes_max).await? {
+    let objects_max = app.service.objects_max(&commands.updates);
+    if has_pack && let Err(why) = take_pack(&staging, input, bytes_max, objects_max).await? {
         return Ok(PushResult::BadPack(why));
     }
     let (repository, updates) = (repository.clone(), commands.updates.clone());
-    let received = blocking(app, move |service| match staging.exceeds_limits()? {
+    let received = blocking(app, move |service| match service.exceeds_limits(&staging)? {
         Some(why) => Ok(Received::TooLarge(why)),
         None => service.receive(&repository, &staging, &updates),
     });
     let received = received.await?;
     Ok(match received {
         Received::Arrived(_) => PushResult::Done,
-        Received::Incomplete => PushResult::BadPack("objects that the refs need are missing".to_owned()),
+        Received::Incomplete => {
+            PushResult::BadPack("objects that the refs need are missing, or nested too deep".to_owned())
+        }
         Received::TooLarge(why) => PushResult::BadPack(why),
         Received::Refused(reasons) => PushResult::Refused(reasons),
     })
@@ -90,12 +102,11 @@ async fn push(
 
 /// Has git take the pack of a push into its staging; or says why it does not.
 async fn take_pack(
-    app: &GitApp,
     staging: &Staging,
     input: &mut PushInput,
     bytes_max: u64,
+    most: u32,
 ) -> Result<Result<(), String>, GitProblem> {
-    let most = app.service.limits().objects_max;
     let count = match input.object_count().await? {
         Some(count) if count <= most => count,
         Some(count) => {
@@ -114,12 +125,18 @@ async fn take_pack(
         while let Some(bytes) = input.next().await? {
             fed = fed && stdin.write_all(&bytes).await.is_ok();
         }
-        Ok::<(), GitProblem>(())
+        Ok::<bool, GitProblem>(fed)
     };
-    let (fed, _, why) = tokio::join!(feeding, read_some(stdout), read_some(stderr));
-    fed?;
+    let (fed, told_name, why) = tokio::join!(feeding, read_some(stdout), read_some(stderr));
+    let fed = fed?;
     let status = child.wait().await.map_err(|why| GitProblem::broken("git did not end", why))?;
-    Ok(if status.success() { Ok(()) } else { Err(told(&why)) })
+    // Git passes on what follows a pack, or does not take it.
+    let has_more = !fed || told_name.len() > PACK_NAME_BYTES;
+    Ok(match status.success() {
+        true if has_more => Err("something follows the pack".to_owned()),
+        true => Ok(()),
+        false => Err(told(&why)),
+    })
 }
 
 /// Reads all that a program says, and keeps the beginning.
@@ -154,7 +171,9 @@ impl PushInput {
             return Ok(Some(std::mem::take(&mut self.ahead).into()));
         }
         if self.compressed.is_empty() {
-            let Some(bytes) = self.body.next().await else { return Ok(None) };
+            let too_slow = |_| GitProblem(StatusCode::REQUEST_TIMEOUT, "the push has stopped half way".to_owned());
+            let next = tokio::time::timeout(PATIENCE, self.body.next()).await.map_err(too_slow)?;
+            let Some(bytes) = next else { return Ok(None) };
             self.compressed = bytes.map_err(|_| GitProblem::bad_request("the push was cut off"))?;
         }
         let Some(decoder) = &mut self.decoder else { return Ok(Some(std::mem::take(&mut self.compressed))) };
@@ -193,6 +212,6 @@ impl PushInput {
 
     /// Reads what is left and keeps nothing.
     async fn skip(&mut self) {
-        while let Some(Ok(_)) = self.body.next().await {}
+        while let Ok(Some(Ok(_))) = tokio::time::timeout(PATIENCE, self.body.next()).await {}
     }
 }

@@ -11,7 +11,9 @@ use engine::receive::accept_nostr;
 use engine::release;
 use engine::rows::{Alignment, EventKind, Origin, Outcome, PushedCommit};
 use model::need::Oid;
-use model::nostr::{ANNOUNCEMENT, AddressName, PULL_REQUEST, PULL_REQUEST_UPDATE, STATE, VerifiedNostr};
+use model::nostr::{
+    ANNOUNCEMENT, AddressName, NostrId, PULL_REQUEST, PULL_REQUEST_UPDATE, STATE, VerifiedNostr, is_contribution,
+};
 use model::planted::{PlantedBug, is_planted};
 use model::{Need, NostrKey};
 use std::collections::BTreeSet;
@@ -97,6 +99,8 @@ pub struct GitArrived {
     pub is_authorised: bool,
     /// Whether refs are looked at even if all of this was known.
     pub looks_anyway: bool,
+    /// Pull requests whose refs are looked at as well, with the owners in whose repositories.
+    pub pull_requests: BTreeSet<(NostrKey, NostrId)>,
 }
 
 impl WriterCommand for GitArrived {
@@ -121,6 +125,11 @@ impl WriterCommand for GitArrived {
         for owner in self.owners.iter().filter(|_| self.looks_anyway || !needs.is_empty()) {
             let (owner, identifier) = (*owner, self.identifier.clone());
             let refs = NostrChange::Align(Alignment { owner, identifier, pull_request: None });
+            batch.apply(vec![refs.into()])?;
+        }
+        for (owner, id) in &self.pull_requests {
+            let (owner, identifier) = (*owner, self.identifier.clone());
+            let refs = NostrChange::Align(Alignment { owner, identifier, pull_request: Some(*id) });
             batch.apply(vec![refs.into()])?;
         }
         let mut released = ReleasedEvents::default();
@@ -222,6 +231,8 @@ pub struct ForgetRepository {
     pub objects_max: usize,
     /// The operator does not want it, announced or not.
     pub is_banned: bool,
+    /// The pull request because of which a contributor's repository may have become empty.
+    pub after: Option<NostrId>,
 }
 
 impl WriterCommand for ForgetRepository {
@@ -231,7 +242,7 @@ impl WriterCommand for ForgetRepository {
 
     fn run(&self, batch: &mut Batch<'_>) -> StoreResult<bool> {
         let (owner, name) = (self.owner, AddressName::of(&self.identifier));
-        if !self.is_banned && announcement(batch.db(), &owner, &self.identifier)?.is_some() {
+        if !self.is_banned && self.is_needed(batch)? {
             return Ok(true);
         }
         let present = batch.db().present_objects(&owner, &name, None, self.objects_max)?;
@@ -249,6 +260,43 @@ impl WriterCommand for ForgetRepository {
             }
         }
         Ok(is_all)
+    }
+}
+
+impl ForgetRepository {
+    /// Whether it is announced, or, of a contributor's, whether a push is on its way into it or has just come.
+    fn is_needed(&self, batch: &Batch<'_>) -> StoreResult<bool> {
+        let (db, name) = (batch.db(), AddressName::of(&self.identifier));
+        if !is_contribution(&self.identifier) {
+            return Ok(announcement(db, &self.owner, &self.identifier)?.is_some());
+        }
+        let is_this = |pushed: &PushedCommit| (pushed.owner, &pushed.identifier) == (self.owner, &self.identifier);
+        if db.pushed_commits()?.iter().any(is_this) {
+            return Ok(true);
+        }
+        let asked = db.alignments_of(&self.owner, &name, usize::MAX)?;
+        let is_other = |id: &Option<NostrId>| id.is_some() && *id != self.after;
+        if asked.iter().any(|(alignment, _)| is_other(&alignment.pull_request)) {
+            return Ok(true);
+        }
+        Ok(self.after.is_none() && !db.present_objects(&self.owner, &name, None, 1)?.is_empty())
+    }
+}
+
+/// Objects that are said to be in a repository are not: they are forgotten, and asked for again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ForgetObjects {
+    pub owner: NostrKey,
+    pub name: AddressName,
+    pub oids: Vec<Oid>,
+}
+
+impl WriterCommand for ForgetObjects {
+    type Answer = ();
+    type Error = StoreError;
+
+    fn run(&self, batch: &mut Batch<'_>) -> StoreResult<()> {
+        batch.apply(absent(self.owner, self.name, self.oids.clone()))
     }
 }
 

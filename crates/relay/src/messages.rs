@@ -86,7 +86,7 @@ impl ClientMessage {
 fn subscription_id(part: &str) -> Result<String, BadMessage> {
     let id: String = serde_json::from_str(part).map_err(|_| bad("the name of a subscription is a text"))?;
     let fits = !id.is_empty() && id.len() <= SUBSCRIPTION_ID_BYTES_MAX && !id.chars().any(char::is_control);
-    if fits { Ok(id) } else { Err(bad("the name of a subscription has 1 to 64 characters")) }
+    if fits { Ok(id) } else { Err(bad("the name of a subscription has 1 to 64 bytes, and no control characters")) }
 }
 
 fn filters(id: &str, parts: &[&RawValue]) -> Result<Vec<NostrFilter>, BadMessage> {

@@ -112,8 +112,10 @@ impl Session {
             }
             Ok(_) if !self.may_publish() => {
                 let mut outputs = self.challenge();
-                let why = "auth-required: only those whom the operator lists may publish here";
-                outputs.extend(send(messages::ok(&id, false, why)));
+                // Whoever has proved who they are need not do so again.
+                let word = if self.authenticated.is_empty() { "auth-required" } else { "restricted" };
+                let why = format!("{word}: only those whom the operator lists may publish here");
+                outputs.extend(send(messages::ok(&id, false, &why)));
                 outputs
             }
             Ok(event) => match self.access.why_not(&event) {

@@ -10,7 +10,7 @@ pub use scheduled::BackupPlan;
 use crate::problem::Problem;
 use model::Nanos;
 use node::Node;
-use node::git::GitService;
+use node::git::{GitFolder, GitService, RepositoryFiles};
 use queries::sync::lock;
 use std::io;
 use std::ops::ControlFlow;
@@ -47,12 +47,30 @@ pub struct BackupState {
     begun_at: Option<Nanos>,
 }
 
+/// Git repositories that backups take along.
+#[derive(Debug)]
+pub enum GitToBackUp {
+    /// They are served, and may change.
+    Served(Arc<GitService>),
+    /// They are there and not served.
+    Kept(GitFolder),
+}
+
+impl GitToBackUp {
+    fn files(&self) -> RepositoryFiles<'_> {
+        match self {
+            GitToBackUp::Served(service) => service.files_to_back_up(),
+            GitToBackUp::Kept(folder) => RepositoryFiles::of_folder(folder),
+        }
+    }
+}
+
 /// The backups of a node.
 #[derive(Debug)]
 pub struct Backups {
     node: Node,
-    /// The git repositories, if this node hosts any.
-    git: OnceLock<Arc<GitService>>,
+    /// The git repositories, if there are any.
+    git: OnceLock<GitToBackUp>,
     plan: Option<BackupPlan>,
     state: Mutex<BackupState>,
     is_stopping: AtomicBool,
@@ -85,7 +103,7 @@ impl Backups {
     }
 
     /// Takes these git repositories along, from now on.
-    pub(crate) fn take_along(&self, git: Arc<GitService>) {
+    pub fn take_along(&self, git: GitToBackUp) {
         let _ = self.git.set(git);
     }
 
@@ -173,7 +191,7 @@ impl Backups {
     fn attempt(&self, file: &Path, at: Nanos) -> Result<BackupSummary, BackupError> {
         let mut attempts = 1;
         loop {
-            let git = self.git.get().map(|git| git.files_to_back_up());
+            let git = self.git.get().map(GitToBackUp::files);
             let extra_files: &dyn ExtraFiles = git.as_ref().map_or(&NoExtraFiles, |files| files);
             match self.node.store().backup_with(file, at, extra_files, &mut |bytes| self.at(bytes)) {
                 // The collector deleted a file after the snapshot was taken; the next snapshot does not name it.

@@ -1,6 +1,6 @@
 //! What all requests share.
 
-use crate::backups::Backups;
+use crate::backups::{Backups, GitToBackUp};
 use crate::command_runner::{CommandRunner, RUNNING_MAX};
 use crate::load::LoadMeter;
 use crate::nonces::NonceCache;
@@ -119,7 +119,7 @@ impl ServerState {
 
     /// Takes these git repositories into backups and metrics, from now on.
     pub fn host_git(&self, git: Arc<GitService>) {
-        self.backups.take_along(git.clone());
+        self.backups.take_along(GitToBackUp::Served(git.clone()));
         let _ = self.git.set(git);
     }
 

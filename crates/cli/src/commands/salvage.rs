@@ -8,6 +8,7 @@ use crate::formatting::{format_count, format_list};
 use crate::master_key_file;
 use crate::progress::ProgressDisplay;
 use clap::Args;
+use engine::reads::Reads as _;
 use git::{GitFolder, GitLimits};
 use node::git::{GitFailure, salvage_repositories};
 use node::salvage::{Salvaged, salvage};
@@ -121,11 +122,6 @@ fn salvage_git(
     let Some(old) = GitFolder::open_existing(from.join("git")) else { return Ok(Vec::new()) };
     let what_to_do = "install git, and look at the folder `git` of the data folder";
     let failed = |why: GitFailure| Failure::new(format!("git repositories cannot be salvaged: {why}"), what_to_do);
-    // What was restored and never started is packed still.
-    if old.bundled().is_ok_and(|bundled| !bundled.is_empty()) {
-        let opened = GitFolder::open(from.join("git"), GitLimits::default());
-        opened.and_then(|old| old.unpack_bundles()).map_err(|why| failed(why.into()))?;
-    }
     let new = GitFolder::open(building.join("git"), GitLimits::default()).map_err(|why| failed(why.into()))?;
     salvage_repositories((db, &old), (core, &new), context.clock.now()).map_err(failed)
 }
@@ -149,6 +145,8 @@ fn build(
     drop(bar);
     salvaged.damaged.splice(..0, taken.damaged);
     salvaged.damaged.extend(salvage_git(context, (&db, folder), (&core, building))?);
+    // Git data has released what waited for it.
+    salvaged.held = core.store().snapshot()?.held_total()?;
     // What lacks its counterpart, because that was damaged, is named too.
     salvaged.damaged.extend(core.store().verify(context.clock.now())?.problems);
     drop(core);

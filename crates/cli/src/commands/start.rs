@@ -17,12 +17,14 @@ use crate::random::random_bytes;
 use crate::signals::ShutdownSignals;
 use crate::welcome_thread;
 use engine::reads::Reads as _;
+use git::GitFolder;
 use model::nostr::ServiceName;
 use node::Node;
 use node::fetch::hunter::NoSources;
 use node::git::GitService;
 use node::node_commands::Tick;
 use serde::Serialize;
+use server::backups::GitToBackUp;
 use server::{Listener, RunningServer, ServerState, Tls};
 use std::cell::Cell;
 use std::fmt;
@@ -180,6 +182,10 @@ fn serve(
     let token = hex::encode(random_bytes::<32>()?);
     let options = server::ServerOptions { keys, tls, ..context.settings.server_options() };
     let state = ServerState::new(node.clone(), options, &token);
+    // Repositories that are not served are kept, and so they are part of backups.
+    if let (None, Some(folder)) = (&git, GitFolder::open_existing(context.data_dir().join("git"))) {
+        state.backups.take_along(GitToBackUp::Kept(folder));
+    }
     in_node::delete_spools(context.data_dir());
     state.run_commands_with(in_node::runner(context.settings.clone(), node.clone()));
     #[cfg(feature = "search")]

@@ -6,11 +6,14 @@ use crate::failure::Failure;
 use crate::formatting::{format_count, format_size};
 use clap::Args;
 use engine::reads::Reads as _;
+use git::{GitFolder, StoreName};
+use model::nostr::npub;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use store::Db;
+use store::nostr::KeptRepository;
 use store::tables::{Snapshot, TableClass, census};
 
 /// Show counts and sizes: events by stage, spaces, tables, disk usage
@@ -28,6 +31,7 @@ struct Answer {
     stages: Stages,
     missing_contents: u64,
     spaces: Vec<Space>,
+    repositories: Vec<Repository>,
     tables: Vec<Table>,
     counts: BTreeMap<String, u64>,
     sizes: Sizes,
@@ -51,6 +55,15 @@ struct Space {
     joined: bool,
     events: u64,
     content_bytes: u64,
+}
+
+/// A git repository. Co-maintainers share one store, whose bytes are told for each of them.
+#[derive(Debug, Serialize)]
+struct Repository {
+    owner: String,
+    identifier: String,
+    store: String,
+    bytes: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -77,6 +90,7 @@ impl Status {
             stages: count_stages(&db)?,
             missing_contents: count_table_rows(&db, "content_waiting_v1")?,
             spaces: list_spaces(&db)?,
+            repositories: list_repositories(context, &db)?,
             tables: count_tables(&db)?,
             counts: db.counts()?.into_iter().collect(),
             sizes: measure_sizes(context.data_dir(), store.disk().free_bytes().unwrap_or(0)),
@@ -128,6 +142,17 @@ fn list_spaces(db: &Db<Snapshot>) -> Result<Vec<Space>, Failure> {
     Ok(spaces)
 }
 
+fn list_repositories(context: &Context, db: &Db<Snapshot>) -> Result<Vec<Repository>, Failure> {
+    let folder = GitFolder::open_existing(context.data_dir().join("git"));
+    let mut repositories = Vec::new();
+    for KeptRepository { owner, identifier, store } in db.git_repositories()? {
+        let bytes = folder.as_ref().and_then(|folder| folder.store(StoreName(store)).bytes().ok());
+        let (owner, store, bytes) = (npub(&owner), hex::encode(store), bytes.unwrap_or_default());
+        repositories.push(Repository { owner, identifier, store, bytes });
+    }
+    Ok(repositories)
+}
+
 fn measure_sizes(folder: &Path, free_bytes: u64) -> Sizes {
     let length = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
     let entries = std::fs::read_dir(folder.join("content")).into_iter().flatten().flatten();
@@ -167,6 +192,12 @@ impl fmt::Display for Answer {
         }
         if self.spaces.is_empty() {
             writeln!(f, "  none")?;
+        }
+        if !self.repositories.is_empty() {
+            writeln!(f, "\ngit repositories")?;
+        }
+        for Repository { owner, identifier, bytes, .. } in &self.repositories {
+            writeln!(f, "  {owner}/{identifier}  {}", format_size(*bytes))?;
         }
         writeln!(f, "\ntables with rows")?;
         for table in self.tables.iter().filter(|table| table.rows > 0) {

@@ -27,7 +27,8 @@ struct Answer {
     digest: String,
     unreadable: u64,
     problems: Vec<String>,
-    /// The node was running: pages of the database, and whether the views follow from the events, were not checked.
+    /// The node was running: git repositories, pages of the database, and whether the views follow from the events, were not
+    /// checked.
     #[serde(rename = "partial")]
     is_running: bool,
 }
@@ -40,7 +41,10 @@ impl fmt::Display for Answer {
             writeln!(f, "{} not readable because their keys were destroyed", format_count(self.unreadable, "content"))?;
         }
         if self.is_running {
-            writeln!(f, "the node is running: to check the database's pages and rebuild the views too, stop it first")?;
+            writeln!(
+                f,
+                "the node is running: to check git repositories and the database's pages, and rebuild the views too, stop it first"
+            )?;
         }
         self.problems.iter().try_for_each(|problem| writeln!(f, "problem: {problem}"))?;
         match self.problems.len() {
@@ -65,12 +69,7 @@ fn check_git(context: &Context, db: &Db<Snapshot>) -> Result<Vec<String>, Failur
 impl Verify {
     pub(super) fn run(&self, context: &Context) -> Result<u8, Failure> {
         let report = match data_folder::open_to_read(context)? {
-            ReadStore::Running(node) => {
-                let mut report = node.store().verify_beside()?;
-                let db = node.snapshot()?;
-                report.problems.extend(check_git(context, &db)?);
-                report
-            }
+            ReadStore::Running(node) => node.store().verify_beside()?,
             ReadStore::Opened(mut store, _lock) => {
                 let mut report = store.verify(context.clock.now())?;
                 let db = store.snapshot()?;

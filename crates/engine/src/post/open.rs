@@ -47,6 +47,11 @@ pub(super) fn begin<P: Protocol, R: Reads>(
         let deleted = P::deleted_by(db, &event.draft.row.id, &meta, inner)?;
         event.draft.row.meta = Some(meta);
         content::begin(&event.context.policy, &mut event.draft, deleted)?;
+    } else if P::RECHECKS_ON_EACH {
+        // Between two looks it was neither held nor applied, and a delete may have passed it over.
+        let meta = event.draft.meta()?;
+        let deleted = P::deleted_by(db, &event.draft.row.id, &meta, inner)?;
+        content::recheck(&event.context.policy, &mut event.draft, deleted)?;
     }
     Ok(StepResult::On(()))
 }

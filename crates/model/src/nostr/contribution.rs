@@ -9,6 +9,8 @@ use bech32::{Bech32, Hrp};
 
 /// What the identifiers of such repositories begin with. No announced repository is called so.
 pub(super) const CONTRIBUTIONS: &str = "prs/";
+/// Addresses of one pull request that are looked at.
+const CLONES_MAX: usize = 16;
 const NPUB: Hrp = Hrp::parse_unchecked("npub");
 
 /// How a contributor's repository for pull requests to that identifier is called among all repositories; none if that is no
@@ -23,6 +25,11 @@ pub fn is_contribution(identifier: &str) -> bool {
     identifier.starts_with(CONTRIBUTIONS)
 }
 
+/// The identifier to which the pull requests of such a repository are; that of any other repository is its own.
+pub fn announced_identifier(identifier: &str) -> &str {
+    identifier.strip_prefix(CONTRIBUTIONS).unwrap_or(identifier)
+}
+
 /// The repositories for pull requests of its author that a pull request says its commit is in: those that its `clone` tag
 /// has at this service, under an identifier that its `a` tags name.
 pub fn contributed_repositories(event: &NostrEvent, service: ServiceName) -> Vec<String> {
@@ -32,9 +39,14 @@ pub fn contributed_repositories(event: &NostrEvent, service: ServiceName) -> Vec
     let urls: Vec<url::Url> = event
         .tags_of("clone")
         .flatten()
+        .filter(|url| url.contains("/prs/"))
+        .take(CLONES_MAX)
         .filter(|url| ServiceName::of_url(url) == Some(service))
         .filter_map(|url| url::Url::parse(url).ok())
         .collect();
+    if urls.is_empty() {
+        return Vec::new();
+    }
     let own = npub(&event.author);
     let is_listed = |identifier: &str| urls.iter().any(|url| names_contribution(url, &own, identifier));
     let mut found: Vec<String> = named_repositories(event, &["a"])

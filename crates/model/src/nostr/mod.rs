@@ -13,7 +13,9 @@ mod repository;
 mod tests;
 
 pub use address::{Address, AddressName, is_addressable, is_replaceable};
-pub use contribution::{contributed_repositories, contribution_identifier, is_contribution, npub, parse_npub};
+pub use contribution::{
+    announced_identifier, contributed_repositories, contribution_identifier, is_contribution, npub, parse_npub,
+};
 pub(crate) use event::id_in;
 pub use event::{BadNostrEvent, NostrEvent, NostrId, VerifiedNostr};
 pub use filter::{BadFilter, NostrFilter, TagFilter};

@@ -1,7 +1,7 @@
 //! Whom the operator wants here, and whom not.
 
 use model::NostrKey;
-use model::nostr::{ANNOUNCEMENT, STATE, VerifiedNostr};
+use model::nostr::{ANNOUNCEMENT, STATE, VerifiedNostr, announced_identifier};
 use std::collections::BTreeSet;
 
 /// The lists of the operator.
@@ -41,9 +41,10 @@ impl GitAccess {
         self.is_owner(owner) && !self.is_banned(owner, identifier)
     }
 
-    /// Whether the operator has banned an owner or a repository of theirs.
+    /// Whether the operator has banned an owner or a repository of theirs, with what they contribute under its name.
     pub fn is_banned(&self, owner: &NostrKey, identifier: &str) -> bool {
-        self.banned.contains(owner) || self.banned_repositories.contains(&(*owner, identifier.to_owned()))
+        let announced = announced_identifier(identifier).to_owned();
+        self.banned.contains(owner) || self.banned_repositories.contains(&(*owner, announced))
     }
 
     /// Whether the operator chooses who has repositories here.
@@ -82,6 +83,7 @@ mod tests {
         assert!(banning.why_not(&event(4, 1621, "")).is_some_and(|(word, _)| word == "blocked"));
         assert!(banning.why_not(&event(1, STATE, "tool")).is_some_and(|(word, _)| word == "blocked"));
         assert_eq!(banning.why_not(&event(1, STATE, "other")), None);
+        assert!(banning.is_banned(&key(1), "prs/tool") && !banning.is_banned(&key(1), "prs/other"));
         assert!(!banning.allows(&key(4), "x") && !banning.allows(&key(1), "tool") && banning.allows(&key(1), "other"));
     }
 }

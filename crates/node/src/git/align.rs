@@ -2,7 +2,7 @@
 
 use super::arrival::ArrivedData;
 use super::refs::{contributed_commit, differences, wanted_pull_request, wanted_refs};
-use super::service::{GitFailure, GitService, GitWake};
+use super::service::{GitFailure, GitService, GitWake, HostedRepository};
 use crate::locks;
 use crate::nostr::{ForgetRepository, GitArrived, NoteAligned, NotePushed};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
@@ -178,7 +178,7 @@ impl GitService {
         &self,
         alignment: &Alignment,
         id: &NostrId,
-        store: &ObjectStore,
+        (name_of_store, store): (StoreName, &ObjectStore),
         arrived: &mut ArrivedData,
     ) -> Result<(), GitFailure> {
         let db = self.node.snapshot()?;
@@ -186,14 +186,17 @@ impl GitService {
         let Some(name) = db.git_store(&contributor, &from)? else { return Ok(()) };
         drop(db);
         let other = self.folder.store(StoreName(name));
-        if !other.exists() || other.bytes()? > self.room_of(&alignment.owner, store)? {
+        let (owner, identifier, store_name) = (alignment.owner, alignment.identifier.clone(), name_of_store);
+        let announced = HostedRepository { owner, identifier, name: store_name, store: store.clone() };
+        if !other.exists() || other.bytes()? > self.room_of(&announced)? {
             tracing::warn!(owner = %alignment.owner, identifier = alignment.identifier, %id, "no room for a pull request");
             return Ok(());
         }
         store.copy_from(&other, &oid)?;
         let (owners, identifier) = ([alignment.owner].into(), alignment.identifier.clone());
-        let (present, is_authorised, looks_anyway) = ([oid].into(), false, false);
-        let released = self.node.ask(GitArrived { owners, identifier, present, is_authorised, looks_anyway })?;
+        let (present, is_authorised, looks_anyway, pull_requests) = ([oid].into(), false, false, BTreeSet::new());
+        let asked = GitArrived { owners, identifier, present, is_authorised, looks_anyway, pull_requests };
+        let released = self.node.ask(asked)?;
         arrived.add(&released);
         Ok(())
     }
@@ -206,11 +209,14 @@ impl GitService {
         (name, store): (StoreName, &ObjectStore),
         arrived: &mut ArrivedData,
     ) -> Result<(), GitFailure> {
-        if !is_contribution(&alignment.identifier) {
-            self.mirror_contribution(alignment, id, store, arrived)?;
+        let db = self.node.snapshot()?;
+        let is_banned = self.is_of_banned_author(&db, id)?;
+        drop(db);
+        if !is_contribution(&alignment.identifier) && !is_banned {
+            self.mirror_contribution(alignment, id, (name, store), arrived)?;
         }
         let db = self.node.snapshot()?;
-        let wanted = wanted_pull_request(&db, alignment, id)?;
+        let wanted = wanted_pull_request(&db, alignment, id)?.filter(|_| !is_banned);
         let existing = self.bring_objects(&db, alignment, store, &wanted.into_iter().collect())?;
         let ref_name = format!("refs/nostr/{id}");
         let mut current = store.refs(&alignment.owner)?;
@@ -246,8 +252,9 @@ impl GitService {
         if store.reached(&[*owner].into(), &left)? != left {
             self.stores.note(name);
         }
-        if let Some(head) = wanted.head {
-            store.set_head(owner, &head)?;
+        match wanted.head.filter(|head| wanted.refs.contains_key(head)) {
+            Some(head) => store.set_head(owner, &head)?,
+            None => store.clear_head(owner)?,
         }
         let present: BTreeSet<Oid> = wanted.refs.into_values().collect();
         let is_authorised = !present.is_empty();
@@ -257,7 +264,14 @@ impl GitService {
         }
         if !is_known {
             let (owners, identifier) = ([*owner].into(), alignment.identifier.clone());
-            let asked = GitArrived { owners, identifier, present, is_authorised, looks_anyway: false };
+            let asked = GitArrived {
+                owners,
+                identifier,
+                present,
+                is_authorised,
+                looks_anyway: false,
+                pull_requests: BTreeSet::new(),
+            };
             arrived.add(&self.node.ask(asked)?);
         }
         Ok(())
@@ -277,7 +291,14 @@ impl GitService {
         let present = store.reached(maintainers, &missing)?;
         if !present.is_empty() {
             let (owners, identifier) = ([alignment.owner].into(), alignment.identifier.clone());
-            self.node.ask(GitArrived { owners, identifier, present, is_authorised: false, looks_anyway: false })?;
+            self.node.ask(GitArrived {
+                owners,
+                identifier,
+                present,
+                is_authorised: false,
+                looks_anyway: false,
+                pull_requests: BTreeSet::new(),
+            })?;
         }
         Ok(())
     }
@@ -314,13 +335,20 @@ impl GitService {
         let Alignment { owner, identifier, .. } = alignment;
         let (owner, objects_max) = (*owner, FORGOTTEN_MAX);
         let is_banned = self.access.is_banned(&owner, identifier);
-        while !self.node.ask(ForgetRepository { owner, identifier: identifier.clone(), objects_max, is_banned })? {}
+        while !self.node.ask(ForgetRepository {
+            owner,
+            identifier: identifier.clone(),
+            objects_max,
+            is_banned,
+            after: alignment.pull_request,
+        })? {}
         let store = self.folder.store(name);
         // Otherwise it was announced again meanwhile.
         if self.node.snapshot()?.git_store(&owner, identifier)?.is_none() && store.exists() {
             let refs = store.refs(&owner)?;
             arrived.refs_deleted += refs.len();
             let gone = refs.into_keys().map(|name| RefWrite { name, to: None });
+            store.clear_head(&owner)?;
             store.change_refs(&owner, &gone.collect::<Vec<_>>())?;
             self.stores.note(name);
         }

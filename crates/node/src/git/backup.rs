@@ -1,16 +1,20 @@
 //! Git repositories in backups, and what is done about them where one was restored.
 
+use super::bans::pull_requests_of;
 use super::service::{GitFailure, GitService};
 use super::upkeep::StoreLocks;
 use crate::locks;
-use crate::nostr::LookAtRefs;
+use crate::nostr::{ForgetObjects, LookAtRefs};
 use engine::rows::Alignment;
 use git::{GitError, GitFolder, StoreName};
 use model::nostr::AddressName;
 use std::collections::BTreeSet;
 use std::io::{self, Read as _};
 use store::maintenance::backup::{BackupError, ExtraFiles};
+use store::nostr::KeptRepository;
 
+/// Rows of objects that are looked at in one go.
+const OBJECTS_MAX: usize = 1024;
 /// What is read of a file at a time.
 const CHUNK_BYTES: usize = 256 * 1024;
 
@@ -64,7 +68,12 @@ impl ExtraFiles for RepositoryFiles<'_> {
         if waiting.exists() {
             return copy_file(&waiting, each);
         }
-        match self.folder.store(name).read_bundle::<CopyError>(&mut |bytes| each(bytes).map_err(CopyError::Backup)) {
+        let store = self.folder.store(name);
+        // It went, or lost its last ref, since the names were listed: nothing is missing then.
+        if !store.has_refs().unwrap_or(true) {
+            return Ok(true);
+        }
+        match store.read_bundle::<CopyError>(&mut |bytes| each(bytes).map_err(CopyError::Backup)) {
             Ok(is_whole) => Ok(is_whole),
             Err(CopyError::Backup(why)) => Err(why),
             Err(CopyError::Git(why)) => {
@@ -106,30 +115,64 @@ impl GitService {
     /// At the start, before anything else: what was restored is unpacked, and of stores that were, or are not there, what
     /// refs do not reach is forgotten, so that it is asked for again.
     pub(super) fn unpack_restored(&self) -> Result<(), GitFailure> {
-        let unpacked = self.folder.unpack_bundles()?;
-        let kept = self.node.snapshot()?.git_repositories()?;
-        let (mut looked_at, mut lost) = (Vec::new(), 0);
-        for kept in kept {
-            let (name, store) = (StoreName(kept.store), self.folder.store(StoreName(kept.store)));
-            if !unpacked.contains(&name) && store.exists() {
-                continue;
+        let mut unpacked = BTreeSet::new();
+        for name in self.folder.bundled()? {
+            match self.folder.unpack_bundle(name) {
+                Ok(()) => drop(unpacked.insert(name)),
+                Err(why) => {
+                    tracing::error!(%why, store = ?name, "a git store cannot be restored; its bundle is set aside");
+                    self.folder.set_bundle_aside(name)?;
+                }
             }
-            lost += usize::from(!store.exists());
-            store.create()?;
-            // What rows ask for is done first: objects are not forgotten while refs are to be looked at.
-            self.align(&mut Default::default())?;
-            self.note_absent(&store, kept.owner, AddressName::of(&kept.identifier))?;
-            looked_at.push(Alignment { owner: kept.owner, identifier: kept.identifier, pull_request: None });
         }
-        if lost > 0 {
-            tracing::error!(lost, "objects of git repositories are gone; pushes bring them again");
+        let db = self.node.snapshot()?;
+        let mut kept = db.git_repositories()?;
+        // Where nothing was pushed yet, nothing is lost.
+        for index in (0..kept.len()).rev() {
+            if db.present_objects(&kept[index].owner, &AddressName::of(&kept[index].identifier), None, 1)?.is_empty() {
+                kept.swap_remove(index);
+            }
         }
-        if !looked_at.is_empty() {
-            self.node.ask(LookAtRefs(looked_at))?;
+        drop(db);
+        // Before any of them is made again.
+        let is_lost = |kept: &KeptRepository| !self.folder.store(StoreName(kept.store)).exists();
+        let lost: BTreeSet<StoreName> =
+            kept.iter().filter(|kept| is_lost(kept)).map(|kept| StoreName(kept.store)).collect();
+        if !lost.is_empty() {
+            tracing::error!(stores = lost.len(), "objects of git repositories are gone; pushes bring them again");
+        }
+        let kept = kept.into_iter().filter(|kept| {
+            let name = StoreName(kept.store);
+            unpacked.contains(&name) || lost.contains(&name)
+        });
+        for kept in kept {
+            self.look_at_restored(&kept)?;
         }
         for name in unpacked {
             self.folder.delete_bundle(name)?;
         }
+        Ok(())
+    }
+
+    /// Forgets what a repository lacks, and has all of its refs looked at: they may be newer than its rows.
+    fn look_at_restored(&self, kept: &KeptRepository) -> Result<(), GitFailure> {
+        let store = self.folder.store(StoreName(kept.store));
+        store.create()?;
+        let (owner, name, mut after) = (kept.owner, AddressName::of(&kept.identifier), None);
+        loop {
+            let oids = self.node.snapshot()?.present_objects(&owner, &name, after, OBJECTS_MAX)?;
+            after = oids.last().copied();
+            let is_last = oids.len() < OBJECTS_MAX;
+            let oids: BTreeSet<_> = oids.into_iter().collect();
+            let gone: Vec<_> = oids.difference(&store.reached(&[owner].into(), &oids)?).copied().collect();
+            self.node.ask(ForgetObjects { owner, name, oids: gone })?;
+            if is_last {
+                break;
+            }
+        }
+        let pull_requests = pull_requests_of(store.refs(&owner)?.into_keys()).into_iter().map(Some);
+        let alignment = |pull_request| Alignment { owner, identifier: kept.identifier.clone(), pull_request };
+        self.node.ask(LookAtRefs([None].into_iter().chain(pull_requests).map(alignment).collect()))?;
         Ok(())
     }
 }

@@ -1,13 +1,15 @@
 //! Whether repositories are what rows and events say, for `anteroom verify`; and bringing those of a damaged folder into a
 //! new one.
 
-use super::refs::wanted_refs;
+use super::bans::pull_requests_of;
+use super::refs::{wanted_pull_request, wanted_refs};
 use super::service::GitFailure;
-use crate::nostr::{AssignStore, GitArrived};
+use crate::nostr::{AssignStore, ForgetObjects, GitArrived};
 use crate::writer::WriterCore;
 use engine::protocol::nostr::maintainers::announcement;
 use engine::reads::NostrReads as _;
-use git::{GitFolder, ObjectStore, StoreName};
+use engine::rows::Alignment;
+use git::{GitError, GitFolder, ObjectStore, StoreName};
 use model::Nanos;
 use model::need::Oid;
 use model::nostr::{AddressName, is_contribution};
@@ -36,7 +38,10 @@ pub fn check_repositories(db: &Db<Snapshot>, folder: &GitFolder) -> Result<Vec<S
         }
         let called = format!("the git repository {} of {}", kept.identifier, kept.owner);
         if !store.exists() {
-            problems.push(format!("{called}: its objects are gone"));
+            // Nothing was pushed yet, otherwise.
+            if !db.present_objects(&kept.owner, &AddressName::of(&kept.identifier), None, 1)?.is_empty() {
+                problems.push(format!("{called}: its objects are gone"));
+            }
             continue;
         }
         if has_unreached_objects(db, &kept, &store)? {
@@ -49,6 +54,13 @@ pub fn check_repositories(db: &Db<Snapshot>, folder: &GitFolder) -> Result<Vec<S
         let is_announced = announcement(db, &kept.owner, &kept.identifier)?.is_some();
         let wanted = wanted_refs(db, &kept.owner, &kept.identifier)?.refs;
         let mut refs = store.refs(&kept.owner)?;
+        for id in pull_requests_of(refs.keys().cloned()) {
+            let (owner, identifier) = (kept.owner, kept.identifier.clone());
+            let of = Alignment { owner, identifier, pull_request: Some(id) };
+            if wanted_pull_request(db, &of, &id)?.as_ref() != refs.get(&format!("refs/nostr/{id}")) {
+                problems.push(format!("{called}: the ref of pull request {id} is not what its event says"));
+            }
+        }
         refs.retain(|name, _| !name.starts_with("refs/nostr/"));
         if !is_contribution(&kept.identifier) && is_announced && refs != existing(&store, wanted)? {
             problems.push(format!("{called}: its refs are not what its newest state says"));
@@ -90,35 +102,82 @@ fn each_present(
     }
 }
 
-/// Brings what can be read of the repositories of a damaged folder into a new one, whose events are there already. Names
-/// what could not be read.
+/// Brings what can be read of the repositories of a damaged folder into a new one, whose events are there already: they are
+/// applied as they were, and what cannot be read is asked for again. Names it.
 pub fn salvage_repositories(
     from: (&Db<Snapshot>, &GitFolder),
     into: (&WriterCore, &GitFolder),
     now: Nanos,
 ) -> Result<Vec<String>, GitFailure> {
     let ((db, old), (core, new)) = (from, into);
-    let mut damaged = Vec::new();
-    for kept in db.git_repositories()? {
-        let (owner, identifier) = (kept.owner, kept.identifier.clone());
-        let assigned = core.ask(AssignStore { owner, identifier: identifier.clone(), own: kept.store }, now)?;
-        let (old, new) = (old.store(StoreName(kept.store)), new.store(StoreName(assigned)));
-        new.create()?;
-        let own = format!("refs/namespaces/{owner}/refs/");
-        for name in old.all_ref_names().unwrap_or_default().iter().filter(|name| name.starts_with(&own)) {
-            if new.copy_ref(&old, name).is_err() {
+    let (kept, unreadable) = db.readable_git_repositories();
+    let mut damaged: Vec<String> = (0..unreadable).map(|_| "a row of a git repository".to_owned()).collect();
+    // What was restored and never started is packed still. The old folder is not changed.
+    for name in old.bundled().unwrap_or_default() {
+        let unpacked = std::fs::copy(old.bundle_path(name), new.bundle_path(name)).map_err(GitError::Folder);
+        if let Err(why) = unpacked.and_then(|_| new.unpack_bundle(name)).and_then(|()| new.delete_bundle(name)) {
+            damaged.push(format!("the git store {}: {why}", hex::encode(name.0)));
+        }
+    }
+    for kept in &kept {
+        if let Err(why) = salvage_repository((db, old), (core, new), kept, now, &mut damaged) {
+            damaged.push(format!("the git repository {} of {}: {why}", kept.identifier, kept.owner));
+        }
+    }
+    core.settle(now)?;
+    for kept in &kept {
+        if let Err(why) = forget_unreached(db, (core, new), kept, now) {
+            damaged.push(format!("the git repository {} of {}: {why}", kept.identifier, kept.owner));
+        }
+    }
+    Ok(damaged)
+}
+
+fn salvage_repository(
+    (db, old): (&Db<Snapshot>, &GitFolder),
+    (core, new): (&WriterCore, &GitFolder),
+    kept: &KeptRepository,
+    now: Nanos,
+    damaged: &mut Vec<String>,
+) -> Result<(), GitFailure> {
+    let (owner, identifier) = (kept.owner, kept.identifier.clone());
+    let assigned = core.ask(AssignStore { owner, identifier: identifier.clone(), own: kept.store }, now)?;
+    let (from, into) = (old.store(StoreName(kept.store)), new.store(StoreName(assigned)));
+    if !into.exists() {
+        into.create()?;
+    }
+    let own = format!("refs/namespaces/{owner}/refs/");
+    if from.exists() {
+        for name in from.all_ref_names()?.iter().filter(|name| name.starts_with(&own)) {
+            if into.copy_ref(&from, name).is_err() {
                 damaged.push(format!("{name} in the git repository {identifier} of {owner}"));
             }
         }
-        let is_authorised = db.has_git_data(&owner, &identifier)?;
-        each_present(db, &kept, &mut |oids| {
-            let (owners, identifier) = ([owner].into(), identifier.clone());
-            let present = new.reached(&[owner].into(), oids)?;
-            let is_authorised = is_authorised && !present.is_empty();
-            core.ask(GitArrived { owners, identifier, present, is_authorised, looks_anyway: true }, now)?;
-            Ok(())
-        })?;
+    } else if into.refs(&owner)?.is_empty() {
+        damaged.push(format!("the objects of the git repository {identifier} of {owner}"));
     }
-    core.settle(now)?;
-    Ok(damaged)
+    let is_authorised = db.has_git_data(&owner, &identifier)?;
+    each_present(db, kept, &mut |oids| {
+        let (owners, identifier, present) = ([owner].into(), identifier.clone(), oids.clone());
+        let (looks_anyway, pull_requests) = (true, BTreeSet::new());
+        let all = GitArrived { owners, identifier, present, is_authorised, looks_anyway, pull_requests };
+        core.ask(all, now)?;
+        Ok(())
+    })
+}
+
+/// What refs do not reach in the new folder is not here.
+fn forget_unreached(
+    db: &Db<Snapshot>,
+    (core, new): (&WriterCore, &GitFolder),
+    kept: &KeptRepository,
+    now: Nanos,
+) -> Result<(), GitFailure> {
+    let Some(store) = core.store().snapshot()?.git_store(&kept.owner, &kept.identifier)? else { return Ok(()) };
+    let store = new.store(StoreName(store));
+    each_present(db, kept, &mut |oids| {
+        let gone = oids.difference(&store.reached(&[kept.owner].into(), oids)?).copied().collect();
+        let (owner, name) = (kept.owner, AddressName::of(&kept.identifier));
+        Ok(core.ask(ForgetObjects { owner, name, oids: gone }, now)?)
+    })
 }

@@ -9,8 +9,10 @@ mod access;
 mod align;
 mod arrival;
 mod backup;
+mod bans;
 mod check;
 mod refs;
+mod room;
 mod service;
 mod upkeep;
 
@@ -18,5 +20,6 @@ pub use access::GitAccess;
 pub use arrival::{ArrivalCounts, ArrivedData};
 pub use backup::RepositoryFiles;
 pub use check::{check_repositories, salvage_repositories};
+pub use git::GitFolder;
 pub use refs::{WantedRefs, wanted_pull_request, wanted_refs};
 pub use service::{GitFailure, GitService, HostedRepository, Received};

@@ -4,7 +4,7 @@ use super::access::GitAccess;
 use super::arrival::{ArrivalCounts, ArrivedData};
 use super::upkeep::StoreLocks;
 use crate::locks;
-use crate::nostr::{AssignStore, GitArrived, LookAtRefs, NotePushed};
+use crate::nostr::{AssignStore, GitArrived, NotePushed};
 use crate::running::Node;
 use crate::threads;
 use crate::writer_command::AskError;
@@ -14,7 +14,7 @@ use engine::change::RowChange;
 use engine::protocol::nostr::maintainers::{announcement, confirmed};
 use engine::protocol::nostr::push::{NO_OBJECT, PushDecision, RefUpdate, decide, decide_contribution};
 use engine::reads::{NostrReads as _, Reads as _, StoreError};
-use engine::rows::{Alignment, PushedCommit};
+use engine::rows::PushedCommit;
 use git::{GitError, GitFolder, GitLimits, ObjectStore, Staging, StoreName};
 use model::need::Oid;
 use model::nostr::{NostrId, RepositoryState, contribution_identifier, is_contribution, tip_of};
@@ -30,6 +30,8 @@ const PUSHED_NANOS: u64 = 30 * 60 * Nanos::SECOND;
 const PUSHED_MAX: usize = 32;
 /// The same, of all repositories.
 const PUSHED_TOTAL_MAX: usize = 1000;
+/// The same, of all contributors without one.
+const CONTRIBUTED_TOTAL_MAX: usize = 200;
 /// Held events of one repository that are looked at when data arrives.
 const HELD_MAX: usize = 4096;
 
@@ -82,12 +84,14 @@ pub(super) enum GitWake {
 pub struct GitService {
     pub(super) node: Node,
     pub(super) folder: GitFolder,
-    limits: GitLimits,
+    pub(super) limits: GitLimits,
     pub(super) access: Arc<GitAccess>,
     /// Refs are changed by one at a time.
     pub(super) aligning: Mutex<()>,
     /// Who is at which object store.
     pub(super) stores: StoreLocks,
+    /// Packs are measured one by one.
+    pub(super) measuring: Mutex<()>,
     /// What all arrivals have come to since the start.
     pub counts: ArrivalCounts,
     threads: Mutex<Vec<(Sender<GitWake>, JoinHandle<()>)>>,
@@ -111,8 +115,9 @@ impl GitService {
         let (aligning, threads, access) = (Mutex::default(), Mutex::default(), Arc::new(access));
         let (notes, noted) = bounded(1);
         let stores = StoreLocks::new(notes.clone());
-        let (node, counts) = (node.clone(), ArrivalCounts::default());
-        let service = Arc::new(GitService { node, folder, limits, access, aligning, stores, counts, threads });
+        let (node, counts, measuring) = (node.clone(), ArrivalCounts::default(), Mutex::default());
+        let service =
+            Arc::new(GitService { node, folder, limits, access, aligning, stores, measuring, counts, threads });
         let (wakes, woken) = bounded(1);
         service.node.on_commit({
             let wakes = wakes.clone();
@@ -128,18 +133,6 @@ impl GitService {
         let keeper = service.clone();
         service.spawn("anteroom-git-keep", notes, move || keeper.keep_small(&noted, &wakes_aligner))?;
         Ok(service)
-    }
-
-    /// Repositories that the operator has banned since the node ran last go with what is known of them.
-    fn look_at_banned(&self) -> Result<(), GitFailure> {
-        let kept = self.node.snapshot()?.git_repositories()?.into_iter();
-        let banned = kept.filter(|kept| self.access.is_banned(&kept.owner, &kept.identifier)).map(|kept| Alignment {
-            owner: kept.owner,
-            identifier: kept.identifier,
-            pull_request: None,
-        });
-        let banned: Vec<Alignment> = banned.collect();
-        if banned.is_empty() { Ok(()) } else { Ok(self.node.ask(LookAtRefs(banned))?) }
     }
 
     fn spawn(
@@ -181,6 +174,16 @@ impl GitService {
             return Ok(None);
         }
         let is_new = db.git_store(owner, identifier)?.is_none();
+        let mut is_shared = false;
+        for other in confirmed(&*db, owner, identifier)? {
+            is_shared = is_shared || db.git_store(&other, identifier)?.is_some();
+        }
+        drop(db);
+        // Nothing is kept of it before something is pushed, to it or to a co-maintainer's.
+        if is_new && !is_shared {
+            let (name, store) = (StoreName::of(owner, identifier), self.folder.empty_store()?);
+            return Ok(Some(HostedRepository { owner: *owner, identifier: identifier.to_owned(), name, store }));
+        }
         let (name, store) = self.store_of(owner, identifier)?;
         if is_new {
             self.align(&mut ArrivedData::default())?;
@@ -222,42 +225,6 @@ impl GitService {
         Ok((name, store))
     }
 
-    /// How many more bytes may be pushed to a repository, or why none may.
-    pub fn room(
-        &self,
-        repository: &HostedRepository,
-        updates: &[RefUpdate],
-    ) -> Result<Result<u64, String>, GitFailure> {
-        let count = self.node.snapshot()?.git_repositories_of(&repository.owner)?.len();
-        if count > self.limits.owner_repositories_max {
-            return Ok(Err(format!(
-                "its owner has {count} repositories here; at most {} take pushes (git.owner_repositories_max)",
-                self.limits.owner_repositories_max
-            )));
-        }
-        let room = self.room_of(&repository.owner, &repository.store)?;
-        // Anybody may push those.
-        let is_pull_request = updates.iter().any(|update| update.pull_request().is_some());
-        let most = if is_pull_request { self.limits.pull_request_bytes_max } else { u64::MAX };
-        Ok(match room.min(self.limits.pack_bytes_max).min(most) {
-            0 => Err("the repository, or all of its owner, are as large as they may be".to_owned()),
-            room => Ok(room),
-        })
-    }
-
-    /// How many bytes fit into a repository of an owner, however they come.
-    pub(super) fn room_of(&self, owner: &NostrKey, store: &ObjectStore) -> Result<u64, GitFailure> {
-        let repositories = self.node.snapshot()?.git_repositories_of(owner)?;
-        let stores: BTreeSet<StoreName> = repositories.into_iter().map(|row| StoreName(row.store)).collect();
-        let mut of_all = 0;
-        for store in stores {
-            of_all += self.folder.store(store).bytes()?;
-        }
-        let limits = &self.limits;
-        let of_repository = limits.repository_bytes_max.saturating_sub(store.bytes()?);
-        Ok(of_repository.min(limits.owner_bytes_max.saturating_sub(of_all)))
-    }
-
     /// Whether a push may do this, as of now.
     pub fn decide(&self, repository: &HostedRepository, updates: &[RefUpdate]) -> Result<PushDecision, GitFailure> {
         let db = self.node.snapshot()?;
@@ -270,14 +237,19 @@ impl GitService {
         if before_their_events.is_empty() {
             return Ok(decision);
         }
-        let waiting = db.pushed_commits()?;
-        let of_this = waiting.iter().filter(|pushed| {
-            (pushed.owner, pushed.identifier.as_str()) == (repository.owner, repository.identifier.as_str())
-        });
-        if of_this.count() + before_their_events.len() <= PUSHED_MAX && waiting.len() < PUSHED_TOTAL_MAX {
-            return Ok(decision);
-        }
-        let why = "too many commits wait for the events of their pull requests; publish the event first";
+        let mut waiting = db.pushed_commits()?;
+        // Contributors share a small room of their own.
+        let total_max = if is_contribution(identifier) { CONTRIBUTED_TOTAL_MAX } else { PUSHED_TOTAL_MAX };
+        waiting.retain(|pushed| is_contribution(&pushed.identifier) == is_contribution(identifier));
+        let of_this = waiting.iter().filter(|pushed| (pushed.owner, &pushed.identifier) == (*owner, identifier));
+        let is_room = of_this.count() + before_their_events.len() <= PUSHED_MAX && waiting.len() < total_max;
+        let why = match is_room {
+            true if self.access.writers.is_empty() => return Ok(decision),
+            true => {
+                "only those whom the operator lists may publish here; the event of the pull request has to come first"
+            }
+            false => "too many commits wait for the events of their pull requests; publish the event first",
+        };
         let named = updates.iter().filter(|update| update.pull_request().is_some());
         Ok(PushDecision::Refused(named.map(|update| (update.name.clone(), why.to_owned())).collect()))
     }
@@ -290,13 +262,15 @@ impl GitService {
         staging: &Staging,
         updates: &[RefUpdate],
     ) -> Result<Received, GitFailure> {
-        let lock = self.stores.of(repository.name);
+        // That of a new repository, or of a contributor, is not there yet.
+        let assigned = self.node.snapshot()?.git_store(&repository.owner, &repository.identifier)?;
+        let name = assigned.map_or(repository.name, StoreName);
+        let lock = self.stores.of(name);
         let _nothing_goes = locks::read(&lock.objects);
         let before_their_events = match self.decide(repository, updates)? {
             PushDecision::Allowed { before_their_events } => before_their_events,
             PushDecision::NoRepository => {
-                let why = |update: &RefUpdate| (update.name.clone(), "the repository was just deleted".to_owned());
-                return Ok(Received::Refused(updates.iter().map(why).collect()));
+                return Ok(Received::Refused(for_all(updates, "the repository was just deleted")));
             }
             PushDecision::Refused(reasons) => return Ok(Received::Refused(reasons)),
         };
@@ -312,16 +286,23 @@ impl GitService {
                 Ok(room) if bytes > room => return Ok(Received::TooLarge("there is no room for the pack".to_owned())),
                 Ok(_) | Err(_) => {}
             }
-            // That of a contributor may not be there yet.
-            let (_, store) = self.store_of(&repository.owner, &repository.identifier)?;
+            if let Some(refused) = why_not_commits(staging, updates)? {
+                return Ok(Received::Refused(refused));
+            }
+            let (assigned, store) = self.store_of(&repository.owner, &repository.identifier)?;
+            if assigned != name {
+                return Ok(Received::Refused(for_all(updates, "the repository has just moved; push again")));
+            }
             if !store.adopt(staging, &tips)? {
                 return Ok(Received::Incomplete);
             }
         }
         self.note_pushed(repository, &before_their_events)?;
         let is_authorised = pushed().any(|update| update.pull_request().is_none());
-        let arrived = self.arrive(repository, tips, is_authorised)?;
-        let refs = self.folder.store(repository.name).refs(&repository.owner)?;
+        let pull_requests = pushed().filter_map(RefUpdate::pull_request).collect();
+        let stored = HostedRepository { name, ..repository.clone() };
+        let arrived = self.arrive(&stored, tips, is_authorised, &pull_requests)?;
+        let refs = self.folder.store(name).refs(&repository.owner)?;
         let is_done =
             |update: &&RefUpdate| refs.get(&update.name) == Some(&update.new).filter(|new| **new != NO_OBJECT);
         let why = "the ref could not be changed; push again";
@@ -354,6 +335,7 @@ impl GitService {
         repository: &HostedRepository,
         present: BTreeSet<Oid>,
         is_authorised: bool,
+        pull_requests: &BTreeSet<NostrId>,
     ) -> Result<ArrivedData, GitFailure> {
         let identifier = repository.identifier.clone();
         let mut owners = confirmed(&*self.node.snapshot()?, &repository.owner, &identifier)?;
@@ -366,6 +348,7 @@ impl GitService {
             present,
             is_authorised,
             looks_anyway: true,
+            pull_requests: pull_requests.iter().map(|id| (repository.owner, *id)).collect(),
         };
         let mut arrived = ArrivedData { released: self.node.ask(asked)?, ..ArrivedData::default() };
         self.align_owners(&alone, &owners, &identifier, repository.name, &mut arrived)?;
@@ -392,4 +375,19 @@ impl GitService {
         }
         Ok(missing)
     }
+}
+
+/// The same reason for every ref.
+fn for_all(updates: &[RefUpdate], why: &str) -> BTreeMap<String, String> {
+    updates.iter().map(|update| (update.name.clone(), why.to_owned())).collect()
+}
+
+/// Why refs are refused that do not point at commits, if any are. A tag may point at anything.
+fn why_not_commits(staging: &Staging, updates: &[RefUpdate]) -> Result<Option<BTreeMap<String, String>>, GitFailure> {
+    let asked = updates.iter().filter(|update| update.new != NO_OBJECT && !update.name.starts_with("refs/tags/"));
+    let tips: BTreeSet<Oid> = asked.clone().map(|update| update.new).collect();
+    let others = staging.not_commits(&tips)?;
+    let why = |update: &RefUpdate| (update.name.clone(), "a branch, or a pull request, points at a commit".to_owned());
+    let refused: BTreeMap<String, String> = asked.filter(|update| others.contains(&update.new)).map(why).collect();
+    Ok(Some(refused).filter(|refused| !refused.is_empty()))
 }

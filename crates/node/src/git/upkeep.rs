@@ -8,7 +8,7 @@ use git::{ObjectStore, StoreName};
 use model::nostr::AddressName;
 use model::{Nanos, NostrKey};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, TryLockError};
+use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 use std::time::Duration;
 
 /// From so many packs on they become one.
@@ -37,6 +37,15 @@ impl StoreLock {
             Ok(shared) => Some(Some(shared)),
             // Nothing in it can be half changed: it guards files.
             Err(TryLockError::Poisoned(poisoned)) => Some(Some(poisoned.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Has the objects alone, unless somebody is at them.
+    fn try_alone(&self) -> Option<RwLockWriteGuard<'_, ()>> {
+        match self.objects.try_write() {
+            Ok(alone) => Some(alone),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
     }
@@ -107,7 +116,8 @@ impl GitService {
         repacked: &mut BTreeMap<StoreName, Nanos>,
     ) -> Result<bool, GitFailure> {
         let (store, lock, now) = (self.folder.store(name), self.stores.of(name), self.node.now());
-        let _alone = locks::write(&lock.objects);
+        // Whoever pushes, or makes a backup, is not waited for: others would have to wait for us then.
+        let Some(_alone) = lock.try_alone() else { return Ok(false) };
         let all = self.node.snapshot()?.git_repositories()?;
         let users: Vec<_> = all.into_iter().filter(|repository| repository.store == name.0).collect();
         if users.is_empty() {

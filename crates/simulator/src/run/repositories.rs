@@ -56,6 +56,7 @@ impl Run<'_> {
             present: data.present.iter().copied().collect(),
             is_authorised: data.is_authorised,
             looks_anyway: false,
+            pull_requests: BTreeSet::new(),
         }))
     }
 
@@ -189,7 +190,14 @@ impl SimNode {
                 .is_some_and(|announced| service.is_some_and(|service| announced.lists(service)));
             if is_listed && !present.is_empty() {
                 let (owners, identifier) = ([owner].into(), IDENTIFIER.to_owned());
-                let shared = GitArrived { owners, identifier, present, is_authorised: true, looks_anyway: false };
+                let shared = GitArrived {
+                    owners,
+                    identifier,
+                    present,
+                    is_authorised: true,
+                    looks_anyway: false,
+                    pull_requests: BTreeSet::new(),
+                };
                 requests.push(SimRequest::GitArrived(shared));
             }
         }

@@ -66,7 +66,9 @@ fn bring(core: &WriterCore, item: &Item) {
             let owners = [key(*owner)].into();
             let present = present.iter().map(|number| oid(*number)).collect();
             let (identifier, is_authorised) = ("tool".to_owned(), *is_authorised);
-            core.ask(GitArrived { owners, identifier, present, is_authorised, looks_anyway: false }, NOW).unwrap();
+            let (looks_anyway, pull_requests) = (false, BTreeSet::new());
+            let arrived = GitArrived { owners, identifier, present, is_authorised, looks_anyway, pull_requests };
+            core.ask(arrived, NOW).unwrap();
         }
     }
     core.settle(NOW).unwrap();
@@ -216,6 +218,13 @@ fn clients_are_taken_for_what_is_here_and_may_come_again() {
     let quoted = sign(9, 7, 1, &[]);
     assert!(is_taken(&sign(3, 8, 1111, &[&["E", &issue.id.to_string()], &["q", &quoted.id.to_string()]])));
     assert!(is_taken(&quoted));
+    // What its author has deleted does not come again.
+    let gone = sign(3, 9, 1111, &[&["E", &issue.id.to_string()]]);
+    assert!(is_taken(&sign(3, 10, 5, &[&["e", &gone.id.to_string()]])) && !is_taken(&gone));
+    // Everybody may read what is here, so nothing private is taken.
+    for kind in [4, 13, 14, 15, 1059] {
+        assert!(!is_taken(&sign(3, 9, kind, &[&["e", &issue.id.to_string()]])), "{kind}");
+    }
 }
 
 #[test]

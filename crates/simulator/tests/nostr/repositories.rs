@@ -4,6 +4,7 @@ use super::{Item, MINUTE, NOW, address, announcement, bring, key, oid, open, sig
 use anteroom_simulator::disk::SimDisk;
 use engine::reads::NostrReads as _;
 use model::NostrKey;
+use model::nostr::NostrId;
 use node::WriterCore;
 use std::collections::BTreeSet;
 
@@ -83,6 +84,45 @@ fn objects_are_not_forgotten_while_refs_are_to_be_looked_at() {
 }
 
 #[test]
+fn a_contributors_repository_stays_while_a_push_is_on_its_way_or_has_come() {
+    let core = open(&SimDisk::new());
+    let (owner, identifier, id) = (key(1), "prs/tool".to_owned(), NostrId([7; 32]));
+    let stays = |after: Option<NostrId>| {
+        let (owner, identifier) = (owner, identifier.clone());
+        let store = [1; 16];
+        core.ask(node::nostr::AssignStore { owner, identifier: identifier.clone(), own: store }, NOW).unwrap();
+        let forget = node::nostr::ForgetRepository {
+            owner,
+            identifier: identifier.clone(),
+            objects_max: 9,
+            is_banned: false,
+            after,
+        };
+        assert!(core.ask(forget, NOW).unwrap());
+        core.store().snapshot().unwrap().git_store(&owner, &identifier).unwrap().is_some()
+    };
+    let pushed =
+        engine::rows::PushedCommit { owner, identifier: identifier.clone(), pull_request: id, oid: oid(1), until: NOW };
+    let note = |change| core.ask(node::nostr::NotePushed(change, vec![pushed.clone()]), NOW).unwrap();
+    assert!(!stays(None), "nothing is left of it");
+    note(engine::change::RowChange::Put);
+    assert!(stays(None) && stays(Some(id)), "a commit waits for its event");
+    note(engine::change::RowChange::Remove);
+    assert!(stays(None), "its ref is to be looked at");
+    assert!(!stays(Some(id)), "which was just done");
+    note_aligned(&core);
+    let (owners, identifier, present) = ([owner].into(), identifier.clone(), [oid(1)].into());
+    let (is_authorised, looks_anyway, pull_requests) = (false, false, [(owner, id)].into());
+    let arrived = node::nostr::GitArrived { owners, identifier, present, is_authorised, looks_anyway, pull_requests };
+    core.ask(arrived, NOW).unwrap();
+    let asked = core.store().snapshot().unwrap().repositories_to_align(9).unwrap();
+    assert!(asked.iter().any(|(alignment, _)| alignment.pull_request == Some(id)), "{asked:?}");
+    note_aligned(&core);
+    assert!(stays(None), "a commit is here");
+    assert!(!stays(Some(id)), "its ref went");
+}
+
+#[test]
 fn what_is_known_of_a_repository_is_forgotten_unless_it_is_announced_again() {
     let core = open(&SimDisk::new());
     bring(&core, &Item::Data { owner: 1, present: (1..=5).collect(), is_authorised: true });
@@ -90,7 +130,11 @@ fn what_is_known_of_a_repository_is_forgotten_unless_it_is_announced_again() {
     bring(&core, &Item::Event(announcement(1, 1, true, &[])));
     let forget = || {
         let (owner, identifier) = (key(1), "tool".to_owned());
-        core.ask(node::nostr::ForgetRepository { owner, identifier, objects_max: 2, is_banned: false }, NOW).unwrap()
+        core.ask(
+            node::nostr::ForgetRepository { owner, identifier, objects_max: 2, is_banned: false, after: None },
+            NOW,
+        )
+        .unwrap()
     };
     let present = |author: u8| {
         let name = model::nostr::AddressName::of("tool");

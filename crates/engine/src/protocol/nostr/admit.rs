@@ -1,6 +1,7 @@
 //! What a client's event is taken for, as of now: it is about a repository here, or about something that is. What is turned
 //! away is not remembered and may come again.
 
+use super::deletion::deleted_by;
 use super::maintainers::{announcement, confirmed};
 use super::says_what_its_kind_asks;
 use crate::opened::Opened;
@@ -47,6 +48,12 @@ pub fn admit<R: Reads>(
     if event.expires_at().is_some_and(|at| at <= now.0 / Nanos::SECOND) {
         return Ok(not_admitted("invalid", "the event has expired"));
     }
+    if matches!(event.kind, ANNOUNCEMENT | STATE) && event.expires_at().is_some() {
+        return Ok(not_admitted("blocked", "repositories do not expire here; delete the announcement instead"));
+    }
+    if is_deleted(db, event)? {
+        return Ok(not_admitted("blocked", "its author has deleted it"));
+    }
     if !says_what_its_kind_asks(event) {
         return Ok(not_admitted("invalid", "a tag that events of this kind must have is missing or malformed"));
     }
@@ -70,6 +77,12 @@ pub fn admit<R: Reads>(
         _ if refers_to_known(db, event)? || is_referred_to(db, event)? => Ok(()),
         _ => not_admitted("blocked", "nothing that this event refers to is here; send that first"),
     })
+}
+
+/// Whether a delete of its author that is here reaches it.
+fn is_deleted(db: &impl Reads, event: &VerifiedNostr) -> StoreResult<bool> {
+    let Some(author) = db.number_of(&AuthorKey::Nostr(event.author))? else { return Ok(false) };
+    Ok(deleted_by(db, &event.id.short(), author, event)?.is_some())
 }
 
 /// Whether a request to vanish (NIP-62) is for this relay.

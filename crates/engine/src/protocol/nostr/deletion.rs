@@ -14,7 +14,7 @@ use model::{AuthorNo, EventId, Seq, Stamp};
 use std::collections::BTreeSet;
 
 /// Held events of an author that a delete looks at, the latest to have come first.
-const HELD_MAX: usize = 4096;
+const HELD_MAX: usize = 1024;
 
 /// What a delete names, each once.
 fn targets(event: &VerifiedNostr) -> BTreeSet<DeleteTarget> {

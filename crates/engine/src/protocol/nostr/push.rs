@@ -123,7 +123,7 @@ fn why_not(state: Option<&RepositoryState>, update: &RefUpdate) -> Option<String
         (None, NO_OBJECT) => None,
         (Some(oid), new) if *oid == new => None,
         (Some(oid), _) => Some(format!("the newest repository state says {}", hex::encode(oid))),
-        (None, _) => Some("the newest repository state does not have this ref".to_owned()),
+        (None, _) => Some("the newest repository state does not have this ref, or not as git takes it".to_owned()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Files beside the database that a backup takes along without knowing what is in them: git repositories.
 
+use crate::disk::sync_dir;
 use crate::maintenance::backup::write::BackupError;
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -41,6 +42,7 @@ pub(super) fn is_extra_name(name: &str) -> bool {
 pub(super) struct RestoredFile {
     path: PathBuf,
     file: File,
+    is_empty: bool,
 }
 
 impl RestoredFile {
@@ -49,16 +51,21 @@ impl RestoredFile {
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent)?;
         }
-        Ok(RestoredFile { file: File::create(&path)?, path })
+        Ok(RestoredFile { file: File::create(&path)?, path, is_empty: true })
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.is_empty = self.is_empty && bytes.is_empty();
         self.file.write_all(bytes)
     }
 
-    /// What is not whole is not kept.
+    /// What is not whole, or of which nothing was there any more, is not kept.
     pub(super) fn end(self, is_whole: bool) -> io::Result<()> {
-        if is_whole { self.file.sync_all() } else { std::fs::remove_file(&self.path) }
+        if !is_whole || self.is_empty {
+            return std::fs::remove_file(&self.path);
+        }
+        self.file.sync_all()?;
+        self.path.parent().map_or(Ok(()), sync_dir)
     }
 }
 

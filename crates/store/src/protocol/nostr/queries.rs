@@ -127,6 +127,24 @@ impl<V: TableReads> Db<V> {
         self.tables.git_stores().iter()?.map(read_repository).collect()
     }
 
+    /// Those whose rows can be read, and how many cannot.
+    pub fn readable_git_repositories(&self) -> (Vec<KeptRepository>, usize) {
+        let (mut kept, mut damaged) = (Vec::new(), 0);
+        let Ok(rows) = self.tables.git_stores().iter() else { return (kept, 1) };
+        for row in rows {
+            let is_over = row.is_err();
+            match read_repository(row) {
+                Ok(repository) => kept.push(repository),
+                Err(_) => damaged += 1,
+            }
+            // Where a page is damaged, going through them in order ends.
+            if is_over {
+                break;
+            }
+        }
+        (kept, damaged)
+    }
+
     /// Those of one owner.
     pub fn git_repositories_of(&self, owner: &NostrKey) -> StoreResult<Vec<KeptRepository>> {
         self.tables.git_stores().range(GitRepositoryKey::of_owner(*owner))?.map(read_repository).collect()
