@@ -86,7 +86,7 @@ fn events_are_found_counted_deleted_and_reconciled() {
     assert_eq!(client.stored(&json!({ "kinds": [1621] })).len(), 5);
     let late = owner.event(1621, &[&["a", &address]], "late");
     client.publish_well(&owner.event(5, &[&["e", &ids[0]], &["e", &late.id.to_string()]], ""));
-    client.publish_well(&late);
+    assert_eq!(client.publish(&late), (false, "blocked: its author has deleted it".into()));
     assert_eq!(client.stored(&json!({ "kinds": [1621] })), latest_first[..4]);
     // A client that has two of the four learns of the others.
     let mut storage = NegentropyStorageVector::new();

@@ -20,6 +20,19 @@ const REPACK_NANOS: u64 = 600 * Nanos::SECOND;
 /// Rows of objects that are looked at in one go.
 const OBJECTS_MAX: usize = 1024;
 
+/// How long it waits when somebody is at a store.
+const AFTER_BUSY: Duration = Duration::from_secs(1);
+
+/// What came of looking at a store.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Collected {
+    Done,
+    /// Somebody was at it, or its refs are to be looked at.
+    Busy,
+    /// It was repacked lately.
+    Later,
+}
+
 /// Who is at which object store.
 #[derive(Debug, Default)]
 pub(super) struct StoreLock {
@@ -82,62 +95,77 @@ impl GitService {
     pub(super) fn keep_small(&self, woken: &Receiver<GitWake>, aligner: &Sender<GitWake>) {
         let mut repacked = BTreeMap::new();
         loop {
-            if let Err(why) = self.collect(&mut repacked, aligner) {
-                tracing::warn!(%why, "git repositories could not be made smaller");
-            }
-            match woken.recv_timeout(LOOK) {
+            let wait = match self.collect(&mut repacked, aligner) {
+                Ok(Collected::Busy) => AFTER_BUSY,
+                Ok(Collected::Done | Collected::Later) => LOOK,
+                Err(why) => {
+                    tracing::warn!(%why, "git repositories could not be made smaller");
+                    LOOK
+                }
+            };
+            match woken.recv_timeout(wait) {
                 Ok(GitWake::Stop) | Err(RecvTimeoutError::Disconnected) => return,
                 Ok(GitWake::Commit) | Err(RecvTimeoutError::Timeout) => {}
             }
         }
     }
 
-    /// Looks at all stores. One that fails does not stop the others.
-    fn collect(&self, repacked: &mut BTreeMap<StoreName, Nanos>, aligner: &Sender<GitWake>) -> Result<(), GitFailure> {
+    /// Looks at all stores. One that fails does not stop the others. Says whether somebody was at one of them.
+    fn collect(
+        &self,
+        repacked: &mut BTreeMap<StoreName, Nanos>,
+        aligner: &Sender<GitWake>,
+    ) -> Result<Collected, GitFailure> {
+        let mut collected = Collected::Done;
         let noted = std::mem::take(&mut *locks::lock(&self.stores.noted));
         for name in self.folder.names()? {
             match self.collect_one(name, noted.contains(&name), repacked) {
-                Ok(true) => {}
-                Ok(false) => drop(locks::lock(&self.stores.noted).insert(name)),
+                Ok(Collected::Done) => {}
+                Ok(left) => {
+                    // It is looked at again, if only because it was noted.
+                    if noted.contains(&name) {
+                        locks::lock(&self.stores.noted).insert(name);
+                    }
+                    collected = if left == Collected::Busy { left } else { collected };
+                }
                 Err(why) => tracing::warn!(%why, store = ?name, "a git store could not be made smaller"),
             }
             // Refs of this store may have waited for it.
             let _ = aligner.try_send(GitWake::Commit);
         }
-        Ok(())
+        Ok(collected)
     }
 
-    /// Deletes a store of nobody, or repacks one that has grown or lost refs, but not too often. Says whether it is done
-    /// with.
+    /// Deletes a store of nobody, or repacks one that has grown or lost refs, but not too often.
     fn collect_one(
         &self,
         name: StoreName,
         is_noted: bool,
         repacked: &mut BTreeMap<StoreName, Nanos>,
-    ) -> Result<bool, GitFailure> {
+    ) -> Result<Collected, GitFailure> {
         let (store, lock, now) = (self.folder.store(name), self.stores.of(name), self.node.now());
         // Whoever pushes, or makes a backup, is not waited for: others would have to wait for us then.
-        let Some(_alone) = lock.try_alone() else { return Ok(false) };
+        let Some(_alone) = lock.try_alone() else { return Ok(Collected::Busy) };
         let all = self.node.snapshot()?.git_repositories()?;
         let users: Vec<_> = all.into_iter().filter(|repository| repository.store == name.0).collect();
         if users.is_empty() {
             store.delete()?;
-            return Ok(true);
+            return Ok(Collected::Done);
         }
         if !is_noted && store.pack_count()? < PACKS_MAX {
-            return Ok(true);
+            return Ok(Collected::Done);
         }
         if repacked.get(&name).is_some_and(|at| at.plus(REPACK_NANOS) > now) {
-            return Ok(false);
+            return Ok(Collected::Later);
         }
         for user in users {
             if !self.note_absent(&store, user.owner, AddressName::of(&user.identifier))? {
-                return Ok(false);
+                return Ok(Collected::Busy);
             }
         }
         repacked.insert(name, now);
         store.repack()?;
-        Ok(true)
+        Ok(Collected::Done)
     }
 
     /// Forgets objects that no ref of a repository reaches, before they go. Says whether they may.
