@@ -131,7 +131,7 @@ fn noise(state: &mut u64, bytes: usize) -> Vec<u8> {
 
 /// A repository with so many commits and about so many megabytes: half of each new file can be compressed.
 fn make_repository(folder: &Path, commits: usize, megabytes: usize) -> Result<()> {
-    import(folder, |input| {
+    import(folder, &[], |input| {
         let mut state = 1;
         let size = megabytes * 1_000_000 / commits;
         for number in 1..=commits {
@@ -149,11 +149,16 @@ fn make_repository(folder: &Path, commits: usize, megabytes: usize) -> Result<()
     })
 }
 
+/// What a client is told about files that cannot be compressed: otherwise it would look for differences between them, which
+/// takes minutes.
+const OF_LARGE_FILES: [&str; 4] = ["-c", "core.compression=0", "-c", "core.bigFileThreshold=1m"];
+
 /// Makes a bare repository of what `git fast-import` is told.
-fn import(folder: &Path, tell: impl FnOnce(&mut dyn std::io::Write) -> Result<()>) -> Result<()> {
+fn import(folder: &Path, settings: &[&str], tell: impl FnOnce(&mut dyn std::io::Write) -> Result<()>) -> Result<()> {
     std::fs::create_dir_all(folder)?;
     git(folder, &["init", "--quiet", "--bare", "--initial-branch=main"])?;
     let mut importing = Command::new("git")
+        .args(settings)
         .args(["fast-import", "--quiet"])
         .current_dir(folder)
         .stdin(Stdio::piped())
@@ -170,7 +175,7 @@ fn import(folder: &Path, tell: impl FnOnce(&mut dyn std::io::Write) -> Result<()
 /// Pushes so many MiB, in files of 32 MiB.
 fn push_large(folder: &Path, node: &ChildNode, mib: usize) -> Result<()> {
     let source = folder.join("large");
-    import(&source, |input| {
+    import(&source, &OF_LARGE_FILES, |input| {
         let mut state = 99;
         write!(input, "commit refs/heads/main\ncommitter A <a@example.org> 1700000000 +0000\ndata 5\nlarge\n")?;
         for number in 0..mib / 32 {
@@ -182,5 +187,5 @@ fn push_large(folder: &Path, node: &ChildNode, mib: usize) -> Result<()> {
     })?;
     let commit = git(&source, &["rev-parse", "main"])?;
     let url = announce(node.address, OWNER, "large", &commit)?;
-    git(&source, &["push", "--quiet", &url, "main"]).map(drop)
+    git(&source, &[&OF_LARGE_FILES[..], &["push", "--quiet", &url, "main"]].concat()).map(drop)
 }
