@@ -160,11 +160,6 @@ impl GitService {
         &self.access
     }
 
-    /// What one push and one owner may bring.
-    pub fn limits(&self) -> &GitLimits {
-        &self.limits
-    }
-
     /// The repository of an owner, if its announcement is held or applied.
     pub fn repository(&self, owner: &NostrKey, identifier: &str) -> Result<Option<HostedRepository>, GitFailure> {
         let db = self.node.snapshot()?;
