@@ -181,6 +181,15 @@ fn broken_and_hostile_clients_are_told_and_nobody_else_notices() {
     // One of them replaces another of its name.
     client.say(&json!(["REQ", "7", {}]));
     assert_eq!(client.hear()[0], "EOSE");
+    // Whoever asks without a pause is told to wait, and answered otherwise.
+    let (mut hasty, questions) = (NostrClient::connect(&served.url), 4_000);
+    for number in 0..questions {
+        let word = if number % 2 == 0 { "REQ" } else { "COUNT" };
+        hasty.say(&json!([word, "x", { "limit": 0 }]));
+    }
+    let told: Vec<Value> = (0..questions).map(|_| hasty.hear()).collect();
+    let limited = told.iter().filter(|heard| heard.to_string().contains("rate-limited")).count();
+    assert!((1..=questions - 400).contains(&limited), "{limited}");
     // A message that is too long ends the connection, and only that one.
     let mut long = NostrClient::connect(&served.url);
     assert!(!long.try_say(&"x".repeat(200 * 1024)) || long.try_hear().is_none_or(|heard| heard[0] != "EOSE"));

@@ -16,18 +16,21 @@ use http::{HeaderMap, StatusCode};
 use node::git::{HostedRepository, Received};
 use server::context::RequestContext;
 use std::io::Write as _;
+use std::pin::Pin;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::time::{Sleep, sleep};
 
 const ANSWER_TYPE: &str = "application/x-git-receive-pack-result";
 /// The most that git says about a pack that is repeated.
 const TOLD_BYTES_MAX: u64 = 16 << 10;
 /// Compressed bytes that are decompressed at a time: what they become is a thousand times as much at most.
 const COMPRESSED_BYTES: usize = 8 << 10;
-/// The longest pause in a push.
+/// A push in which so many bytes have not come after so long is cut off: it keeps a program from others.
 const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE_BYTES: usize = 16 << 10;
 /// What git says of a pack that it has taken: a word, a tab, a name and a line feed.
 const PACK_NAME_BYTES: usize = 5 + 40 + 1;
 /// The beginning of a pack: its name, its version, and how many objects it has.
@@ -151,7 +154,7 @@ async fn read_some(mut from: impl AsyncRead + Unpin) -> Vec<u8> {
 
 /// The body of a push, decompressed as it comes.
 struct PushInput {
-    body: BodyDataStream,
+    body: PatientBody,
     decoder: Option<GzDecoder<Vec<u8>>>,
     /// What came and was not decompressed yet.
     compressed: Bytes,
@@ -162,7 +165,7 @@ struct PushInput {
 impl PushInput {
     fn new(body: Body, is_compressed: bool) -> PushInput {
         let decoder = is_compressed.then(|| GzDecoder::new(Vec::new()));
-        PushInput { body: body.into_data_stream(), decoder, compressed: Bytes::new(), ahead: Vec::new() }
+        PushInput { body: PatientBody::new(body), decoder, compressed: Bytes::new(), ahead: Vec::new() }
     }
 
     /// The next bytes.
@@ -171,10 +174,8 @@ impl PushInput {
             return Ok(Some(std::mem::take(&mut self.ahead).into()));
         }
         if self.compressed.is_empty() {
-            let too_slow = |_| GitProblem(StatusCode::REQUEST_TIMEOUT, "the push has stopped half way".to_owned());
-            let next = tokio::time::timeout(PATIENCE, self.body.next()).await.map_err(too_slow)?;
-            let Some(bytes) = next else { return Ok(None) };
-            self.compressed = bytes.map_err(|_| GitProblem::bad_request("the push was cut off"))?;
+            let Some(bytes) = self.body.next().await? else { return Ok(None) };
+            self.compressed = bytes;
         }
         let Some(decoder) = &mut self.decoder else { return Ok(Some(std::mem::take(&mut self.compressed))) };
         let part = self.compressed.split_to(self.compressed.len().min(COMPRESSED_BYTES));
@@ -212,6 +213,72 @@ impl PushInput {
 
     /// Reads what is left and keeps nothing.
     async fn skip(&mut self) {
-        while let Ok(Some(Ok(_))) = tokio::time::timeout(PATIENCE, self.body.next()).await {}
+        while let Ok(Some(_)) = self.body.next().await {}
+    }
+}
+
+/// A body whose sender has to keep a certain pace.
+struct PatientBody {
+    chunks: BodyDataStream,
+    /// Bytes since patience was renewed.
+    came: usize,
+    patience: Pin<Box<Sleep>>,
+}
+
+impl PatientBody {
+    fn new(body: Body) -> PatientBody {
+        PatientBody { chunks: body.into_data_stream(), came: 0, patience: Box::pin(sleep(PATIENCE)) }
+    }
+
+    async fn next(&mut self) -> Result<Option<Bytes>, GitProblem> {
+        // What is there already is taken, however long nobody looked.
+        let chunk = tokio::select! {
+            biased;
+            chunk = self.chunks.next() => chunk,
+            () = &mut self.patience => {
+                let why = "the push has stopped half way, or comes too slowly".to_owned();
+                return Err(GitProblem(StatusCode::REQUEST_TIMEOUT, why));
+            }
+        };
+        let Some(chunk) = chunk else { return Ok(None) };
+        let chunk = chunk.map_err(|_| GitProblem::bad_request("the push was cut off"))?;
+        self.came += chunk.len();
+        if self.came >= PATIENCE_BYTES {
+            (self.came, self.patience) = (0, Box::pin(sleep(PATIENCE)));
+        }
+        Ok(Some(chunk))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use futures_util::stream;
+
+    /// A body of so many chunks, with a pause before each.
+    fn drip(bytes: usize, pause: Duration, count: usize) -> PatientBody {
+        let chunks = stream::unfold(count, move |left| async move {
+            sleep(pause).await;
+            (left > 0).then(|| (Ok::<_, std::io::Error>(Bytes::from(vec![0; bytes])), left - 1))
+        });
+        PatientBody::new(Body::from_stream(chunks))
+    }
+
+    async fn read(mut body: PatientBody) -> Result<usize, StatusCode> {
+        let mut read = 0;
+        while let Some(chunk) = body.next().await.map_err(|problem| problem.0)? {
+            read += chunk.len();
+        }
+        Ok(read)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_pushes_keeps_a_pace() {
+        let pause = PATIENCE - Duration::from_secs(1);
+        assert_eq!(read(drip(PATIENCE_BYTES, pause, 9)).await, Ok(9 * PATIENCE_BYTES));
+        assert_eq!(read(drip(PATIENCE_BYTES, PATIENCE * 2, 1)).await, Err(StatusCode::REQUEST_TIMEOUT), "a pause");
+        assert_eq!(read(drip(1, pause, 9)).await, Err(StatusCode::REQUEST_TIMEOUT), "drop by drop");
+        assert_eq!(read(drip(PATIENCE_BYTES / 4, pause / 8, 40)).await, Ok(10 * PATIENCE_BYTES), "in small parts");
     }
 }

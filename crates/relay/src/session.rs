@@ -27,6 +27,30 @@ const AUTH: u16 = 22_242;
 /// How far the time of such an event may be off.
 const AUTH_SECONDS_MAX: u64 = 600;
 
+/// Questions (REQ, COUNT, NEG-OPEN) that a session may ask at once, and how long it waits for each further one: a question
+/// reads up to 500 events per filter.
+const QUESTIONS_AT_ONCE: u64 = 400;
+const QUESTION_NANOS: u64 = Nanos::SECOND / 200;
+
+/// How many questions a session may ask: as many as have passed since, and some at once.
+#[derive(Default)]
+struct QuestionBudget {
+    /// When all that were asked would have been asked one after the other.
+    spent_until: Nanos,
+}
+
+impl QuestionBudget {
+    /// Whether one more may be asked now; if so, it is counted.
+    fn spend(&mut self, now: Nanos) -> bool {
+        let spent_until = self.spent_until.max(now).plus(QUESTION_NANOS);
+        let is_allowed = spent_until <= now.plus(QUESTIONS_AT_ONCE * QUESTION_NANOS);
+        if is_allowed {
+            self.spent_until = spent_until;
+        }
+        is_allowed
+    }
+}
+
 /// A subscription: what it asks for, and from which journal entry on it is live.
 struct Subscription {
     filters: Vec<NostrFilter>,
@@ -50,6 +74,7 @@ pub(crate) struct Session {
     authenticated: BTreeSet<NostrKey>,
     service: Option<ServiceName>,
     access: Arc<GitAccess>,
+    questions: QuestionBudget,
 }
 
 impl Session {
@@ -62,6 +87,7 @@ impl Session {
             is_challenged: false,
             authenticated: BTreeSet::new(),
             service,
+            questions: QuestionBudget::default(),
         }
     }
 
@@ -76,6 +102,9 @@ impl Session {
                 });
             }
         };
+        if let Some(refusal) = self.limit_questions(&message, now) {
+            return send(refusal);
+        }
         match message {
             ClientMessage::Event(json) => self.hear_event(&json),
             ClientMessage::Auth(json) => self.hear_auth(&json, now),
@@ -94,6 +123,18 @@ impl Session {
                 Vec::new()
             }
         }
+    }
+
+    /// The answer to a question that comes too soon.
+    fn limit_questions(&mut self, message: &ClientMessage, now: Nanos) -> Option<String> {
+        const WHY: &str = "rate-limited: too many questions in a short time; ask again in a second";
+        let refusal = match message {
+            ClientMessage::Request { id, .. } | ClientMessage::Count { id, .. } => messages::closed(id, WHY),
+            ClientMessage::OpenReconciliation { id, .. } => messages::reconciliation_error(id, WHY),
+            ClientMessage::Event(_) | ClientMessage::Auth(_) | ClientMessage::Close(_) => return None,
+            ClientMessage::Reconcile { .. } | ClientMessage::CloseReconciliation(_) => return None,
+        };
+        (!self.questions.spend(now)).then_some(refusal)
     }
 
     fn hear_event(&mut self, json: &str) -> Vec<SessionOutput> {
@@ -290,4 +331,20 @@ fn id_in(json: &str) -> String {
     let value: Option<serde_json::Value> = serde_json::from_str(json).ok();
     let id = value.as_ref().and_then(|value| value.get("id")?.as_str()).unwrap_or_default();
     id.chars().take(64).filter(char::is_ascii_hexdigit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_are_limited_and_come_back_with_time() {
+        let (mut budget, now) = (QuestionBudget::default(), Nanos(1_000 * Nanos::SECOND));
+        let mut ask = |now: Nanos| (0..1_000).filter(|_| budget.spend(now)).count() as u64;
+        assert_eq!(ask(now), QUESTIONS_AT_ONCE);
+        assert_eq!(ask(now.plus(QUESTION_NANOS - 1)), 0);
+        assert_eq!(ask(now.plus(QUESTION_NANOS)), 1);
+        assert_eq!(ask(now.plus(Nanos::SECOND)), 199);
+        assert_eq!(ask(now.plus(3600 * Nanos::SECOND)), QUESTIONS_AT_ONCE, "a pause saves up no more than that");
+    }
 }

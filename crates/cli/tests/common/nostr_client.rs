@@ -130,6 +130,28 @@ impl NostrClient {
         said
     }
 
+    /// Waits until the relay serves these events, stored or live.
+    pub fn wait_for_events(&mut self, filter: &Value, events: &[&NostrEvent]) {
+        let mut missing: Vec<String> = events.iter().map(|event| event.id.to_string()).collect();
+        self.say(&json!(["REQ", "live", filter]));
+        while !missing.is_empty() {
+            let heard = self.hear();
+            assert!(heard[0] == "EVENT" || heard[0] == "EOSE", "{heard}, while {missing:?} are missing");
+            missing.retain(|id| heard[2]["id"] != id.as_str());
+        }
+        self.say(&json!(["CLOSE", "live"]));
+        // What came twice, or after the last of them.
+        self.say(&json!(["COUNT", "end", { "limit": 0 }]));
+        while self.hear()[0] != "COUNT" {}
+    }
+
+    /// Looks again until something is so.
+    pub fn wait_until(&self, mut is_so: impl FnMut() -> bool) {
+        while !is_so() {
+            std::thread::yield_now();
+        }
+    }
+
     /// The stored events that a filter asks for, by id, the latest first.
     pub fn stored(&mut self, filter: &Value) -> Vec<String> {
         self.say(&json!(["REQ", "stored", filter]));
@@ -139,6 +161,10 @@ impl NostrClient {
             match heard[0].as_str() {
                 Some("EVENT") => ids.push(heard[2]["id"].as_str().expect("an id").to_owned()),
                 Some("EOSE") => break,
+                // Whoever polls asks more often than others may.
+                Some("CLOSED") if heard[2].as_str().is_some_and(|why| why.starts_with("rate-limited")) => {
+                    self.say(&json!(["REQ", "stored", filter]));
+                }
                 _ => panic!("{heard}"),
             }
         }
