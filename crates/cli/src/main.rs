@@ -15,6 +15,7 @@ mod config;
 mod configured_keys;
 mod context;
 mod data_folder;
+mod event_id_argument;
 mod failure;
 mod formatting;
 mod home_space;

@@ -4,9 +4,11 @@ use super::CommandResult;
 use super::show::unknown_event;
 use crate::context::Context;
 use crate::data_folder::{self, Access};
+use crate::event_id_argument::parse_event_id;
 use crate::failure::Failure;
 use clap::Args;
 use engine::reads::Reads as _;
+use model::need::BadNeed;
 use model::{EventId, Need, Seq, Stage};
 use node::node_commands::HuntNow;
 use node::{Clock as _, WriterCore};
@@ -33,12 +35,8 @@ enum RetryTarget {
 }
 
 fn parse_target(text: &str) -> Result<RetryTarget, String> {
-    if let Ok(id) = text.parse() {
-        return Ok(RetryTarget::Event(id));
-    }
-    text.parse()
-        .map(RetryTarget::Need)
-        .map_err(|why: model::need::BadNeed| format!("an event id is 32 hexadecimal digits; {why}"))
+    let need = |not_an_id| text.parse().map_err(|why: BadNeed| format!("{not_an_id}; {why}"));
+    parse_event_id(text).map(RetryTarget::Event).or_else(|not_an_id| need(not_an_id).map(RetryTarget::Need))
 }
 
 #[derive(Debug, Serialize)]

@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::data_folder;
+use crate::event_id_argument::parse_event_id;
 use crate::failure::Failure;
 use crate::formatting::{escape_controls, format_time};
 use clap::Args;
@@ -21,8 +22,8 @@ use store::views::messages::ShownContent;
 /// Secret keys in an event are never printed.
 #[derive(Debug, Args, Serialize, Deserialize)]
 pub(crate) struct Show {
-    /// The event id
-    #[arg(value_name = "ID")]
+    /// The event id; of a Nostr event also the id by which clients know it
+    #[arg(value_name = "ID", value_parser = parse_event_id)]
     id: EventId,
 }
 
