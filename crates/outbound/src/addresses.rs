@@ -1,7 +1,42 @@
 //! Which URLs and addresses may be connected to: those that anybody could reach.
 
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use reqwest::Url;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Which addresses may be connected to: public ones, and those of the private networks that the operator lists. Where any are
+/// listed, every port is allowed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AllowedNetworks {
+    private: Vec<IpNet>,
+}
+
+impl AllowedNetworks {
+    /// Public addresses, and these networks.
+    pub fn with_private(private: Vec<IpNet>) -> AllowedNetworks {
+        AllowedNetworks { private }
+    }
+
+    /// Public addresses only.
+    pub fn public() -> AllowedNetworks {
+        AllowedNetworks::default()
+    }
+
+    /// Every address, this machine's included.
+    pub fn all() -> AllowedNetworks {
+        AllowedNetworks { private: vec![IpNet::V4(Ipv4Net::default()), IpNet::V6(Ipv6Net::default())] }
+    }
+
+    /// Whether an address may be connected to.
+    pub fn contain(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        is_public(address) || self.private.iter().any(|network| network.contains(&address))
+    }
+
+    fn is_public_only(&self) -> bool {
+        self.private.is_empty()
+    }
+}
 
 /// Ports of the web: a service on another port may take a request for something else.
 const PORTS: [u16; 4] = [80, 443, 8080, 8443];
@@ -66,7 +101,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 }
 
 /// A URL that something may be sent to, as far as can be said before its name is resolved.
-pub fn vet(text: &str, allow_private: bool) -> Result<Url, BadUrl> {
+pub fn vet(text: &str, allowed: &AllowedNetworks) -> Result<Url, BadUrl> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
     if text.len() > URL_BYTES_MAX || !is_plain {
         return Err(BadUrl::Malformed);
@@ -79,7 +114,7 @@ pub fn vet(text: &str, allow_private: bool) -> Result<Url, BadUrl> {
         return Err(BadUrl::Userinfo);
     }
     let port = url.port_or_known_default().unwrap_or_default();
-    if !allow_private && !PORTS.contains(&port) {
+    if allowed.is_public_only() && !PORTS.contains(&port) {
         return Err(BadUrl::Port);
     }
     let host = url.host_str().ok_or(BadUrl::Malformed)?.trim_end_matches('.');
@@ -87,8 +122,12 @@ pub fn vet(text: &str, allow_private: bool) -> Result<Url, BadUrl> {
     let is_local_name = ["localhost", "local", "internal", "home.arpa"]
         .iter()
         .any(|name| host == *name || host.strip_suffix(name).is_some_and(|rest| rest.ends_with('.')));
-    let is_public = literal.map_or(!is_local_name && !host.is_empty(), is_public);
-    if is_public || allow_private { Ok(url) } else { Err(BadUrl::Private) }
+    let is_allowed = match literal {
+        Some(address) => allowed.contain(address),
+        // What a name leads to is looked at when it is connected to.
+        None => !host.is_empty() && !(is_local_name && allowed.is_public_only()),
+    };
+    if is_allowed { Ok(url) } else { Err(BadUrl::Private) }
 }
 
 #[cfg(test)]
@@ -153,8 +192,8 @@ mod tests {
             "[::ffff:a9fe:a9fe]",
         ] {
             let url = format!("https://{host}/hook");
-            assert_eq!(vet(&url, false), Err(BadUrl::Private), "{url}");
-            assert!(vet(&url, true).is_ok(), "{url}");
+            assert_eq!(vet(&url, &AllowedNetworks::public()), Err(BadUrl::Private), "{url}");
+            assert!(vet(&url, &AllowedNetworks::all()).is_ok(), "{url}");
         }
     }
 
@@ -178,19 +217,35 @@ mod tests {
             ("https://", BadUrl::Malformed),
             ("", BadUrl::Malformed),
         ] {
-            assert_eq!(vet(text, true), Err(why), "{text:?}");
+            assert_eq!(vet(text, &AllowedNetworks::all()), Err(why), "{text:?}");
         }
         for text in
             ["https://example.org/hook", "http://example.org:8080/x?y=z", "https://8.8.8.8/", "https://[2606:4700::1]/"]
         {
-            assert!(vet(text, false).is_ok(), "{text}");
+            assert!(vet(text, &AllowedNetworks::public()).is_ok(), "{text}");
         }
     }
 
     #[test]
     fn only_ports_of_the_web_are_spoken_to() {
         for port in [22, 25, 6379, 5432, 1] {
-            assert_eq!(vet(&format!("http://example.org:{port}/"), false), Err(BadUrl::Port), "{port}");
+            let url = format!("http://example.org:{port}/");
+            assert_eq!(vet(&url, &AllowedNetworks::public()), Err(BadUrl::Port), "{port}");
+        }
+    }
+
+    #[test]
+    fn listed_networks_are_allowed_and_no_others() {
+        let listed = AllowedNetworks::with_private(vec!["10.1.0.0/16".parse().expect("a network")]);
+        for (url, is_allowed) in [
+            ("http://10.1.2.3:3000/", true),
+            ("http://[::ffff:10.1.2.3]/", true),
+            ("http://10.2.0.1/", false),
+            ("http://127.0.0.1/", false),
+            ("http://[::1]/", false),
+            ("https://8.8.8.8/", true),
+        ] {
+            assert_eq!(vet(url, &listed).is_ok(), is_allowed, "{url}");
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The client that posts to vetted addresses.
+//! The client that asks vetted addresses, and posts to them.
 
-use crate::addresses::{BadUrl, is_public, vet};
+use crate::addresses::{AllowedNetworks, BadUrl, vet};
 use bytes::Bytes;
 use http::HeaderMap;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -25,18 +25,50 @@ pub enum SendError {
     NoAnswer,
 }
 
-/// Resolves names to public addresses only.
+/// Why nothing was got from a URL.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GetError {
+    /// Nothing is sent to that URL, or to the one that it leads to.
+    #[error(transparent)]
+    Url(#[from] BadUrl),
+    #[error("there was no answer")]
+    NoAnswer,
+    #[error("it redirects more than {REDIRECTS_MAX} times")]
+    Redirects,
+    #[error("it redirects to something that is no URL")]
+    BadRedirect,
+    #[error("the answer is longer than {0} bytes")]
+    TooLong(usize),
+    #[error("it answers with status {0}")]
+    Status(u16),
+}
+
+/// How often a request follows to another URL.
+const REDIRECTS_MAX: usize = 5;
+
+/// What was got from a URL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutboundAnswer {
+    /// Where it came from in the end.
+    pub url: Url,
+    /// The address that answered; it was vetted.
+    pub address: SocketAddr,
+    pub content_type: String,
+    pub body: Vec<u8>,
+}
+
+/// Resolves names to allowed addresses only.
 #[derive(Debug)]
 struct Vetting {
-    allow_private: bool,
+    allowed: AllowedNetworks,
 }
 
 impl Resolve for Vetting {
     fn resolve(&self, name: Name) -> Resolving {
-        let allow_private = self.allow_private;
+        let allowed = self.allowed.clone();
         Box::pin(async move {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let vetted: Vec<SocketAddr> = found.filter(|address| allow_private || is_public(address.ip())).collect();
+            let vetted: Vec<SocketAddr> = found.filter(|address| allowed.contain(address.ip())).collect();
             if vetted.is_empty() {
                 return Err(BadUrl::Private.into());
             }
@@ -45,24 +77,24 @@ impl Resolve for Vetting {
     }
 }
 
-/// An HTTP client that connects to public addresses only, unless it is told otherwise.
+/// An HTTP client that connects to allowed addresses only, whatever a name leads to when it is asked.
 #[derive(Debug, Clone)]
 pub struct OutboundClient {
     client: Option<Client>,
-    allow_private: bool,
+    allowed: AllowedNetworks,
 }
 
 static PROVIDER: Once = Once::new();
 
 impl OutboundClient {
-    /// With `allow_private` it also connects to this machine and the network around it.
-    pub fn new(allow_private: bool) -> OutboundClient {
+    /// A client for these networks.
+    pub fn new(allowed: AllowedNetworks) -> OutboundClient {
         // It fails only where another part of the process has chosen one already.
         PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
         let built = Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
-            .dns_resolver(Arc::new(Vetting { allow_private }))
+            .dns_resolver(Arc::new(Vetting { allowed: allowed.clone() }))
             .timeout(Duration::from_secs(SECONDS_MAX))
             .referer(false)
             .user_agent(concat!("anteroom/", env!("CARGO_PKG_VERSION")))
@@ -70,12 +102,56 @@ impl OutboundClient {
         if let Err(why) = &built {
             tracing::warn!(%why, "the HTTP client could not be built; nothing can be sent to other hosts");
         }
-        OutboundClient { client: built.ok(), allow_private }
+        OutboundClient { client: built.ok(), allowed }
     }
 
     /// The URL, if something may be sent there as far as can be said before its name is resolved.
     pub fn vet(&self, url: &str) -> Result<Url, BadUrl> {
-        vet(url, self.allow_private)
+        vet(url, &self.allowed)
+    }
+
+    /// Gets what is at a URL, at most so many bytes. Each redirect is vetted like the URL itself; nobody is told where the
+    /// request came from, and no answer but a good one counts.
+    pub async fn get(&self, url: &str, headers: &HeaderMap, bytes_max: usize) -> Result<OutboundAnswer, GetError> {
+        let client = self.client.as_ref().ok_or(GetError::NoAnswer)?;
+        let mut url = self.vet(url)?;
+        for _ in 0..=REDIRECTS_MAX {
+            let request = client.get(url.clone()).headers(headers.clone());
+            let mut answer = request.send().await.map_err(|_| GetError::NoAnswer)?;
+            if answer.status().is_redirection() {
+                url = self.follow(&url, &answer)?;
+                continue;
+            }
+            if !answer.status().is_success() {
+                return Err(GetError::Status(answer.status().as_u16()));
+            }
+            let address = answer.remote_addr().ok_or(GetError::NoAnswer)?;
+            let content_type = answer.headers().get(http::header::CONTENT_TYPE);
+            let content_type = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+            let mut body = Vec::new();
+            while let Some(chunk) = answer.chunk().await.map_err(|_| GetError::NoAnswer)? {
+                body.extend_from_slice(&chunk);
+                if body.len() > bytes_max {
+                    return Err(GetError::TooLong(bytes_max));
+                }
+            }
+            return Ok(OutboundAnswer { url, address, content_type, body });
+        }
+        Err(GetError::Redirects)
+    }
+
+    /// Where an answer leads to, if something may be sent there.
+    fn follow(&self, from: &Url, answer: &reqwest::Response) -> Result<Url, GetError> {
+        let location = answer.headers().get(http::header::LOCATION).and_then(|value| value.to_str().ok());
+        let to = location.and_then(|location| from.join(location).ok()).ok_or(GetError::BadRedirect)?;
+        Ok(self.vet(to.as_str())?)
+    }
+
+    /// As [`OutboundClient::get`], for a thread that may wait.
+    pub fn get_and_wait(&self, url: &str, headers: &HeaderMap, bytes_max: usize) -> Result<OutboundAnswer, GetError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|_| GetError::NoAnswer)?;
+        runtime.block_on(self.get(url, headers, bytes_max))
     }
 
     /// Posts a body and returns the status of the answer, whatever it is.
@@ -98,11 +174,74 @@ impl OutboundClient {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
 
     #[tokio::test]
     async fn a_name_that_leads_to_this_machine_is_not_connected_to() {
         let name = || "localhost".parse::<Name>().expect("a name");
-        assert!(Vetting { allow_private: false }.resolve(name()).await.is_err());
-        assert!(Vetting { allow_private: true }.resolve(name()).await.is_ok());
+        assert!(Vetting { allowed: AllowedNetworks::public() }.resolve(name()).await.is_err());
+        assert!(Vetting { allowed: AllowedNetworks::all() }.resolve(name()).await.is_ok());
+    }
+
+    /// Listens on an address of this machine and gives these answers, one per connection. Says where.
+    async fn answers(ip: &str, answers: Vec<String>) -> String {
+        let listener = TcpListener::bind((ip, 0)).await.expect("an address");
+        let address = listener.local_addr().expect("an address");
+        tokio::spawn(async move {
+            for answer in answers {
+                let (mut connection, _) = listener.accept().await.expect("a connection");
+                let _ = connection.read(&mut [0; 4096]).await;
+                let _ = connection.write_all(answer.as_bytes()).await;
+            }
+        });
+        format!("http://{address}")
+    }
+
+    fn good(body: &str) -> String {
+        format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len())
+    }
+
+    fn redirect(to: &str) -> String {
+        format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+    }
+
+    #[tokio::test]
+    async fn redirects_are_followed_to_allowed_addresses_only() {
+        let only = AllowedNetworks::with_private(vec!["127.0.0.2/32".parse().expect("a network")]);
+        let (client, none) = (OutboundClient::new(only), HeaderMap::new());
+        let end = answers("127.0.0.2", vec![good("here"), good("there")]).await;
+        let found = client.get(&end, &none, 100).await.expect("an answer");
+        assert_eq!((found.body.as_slice(), found.address.ip().to_string()), (b"here".as_slice(), "127.0.0.2".into()));
+        let start = answers("127.0.0.2", vec![redirect(&format!("{end}/x"))]).await;
+        let found = client.get(&start, &none, 100).await.expect("an answer");
+        assert_eq!((found.body.as_slice(), found.url.path()), (b"there".as_slice(), "/x"));
+        // Into this machine, by number and by name, and to what is no web address.
+        let inside = answers("127.0.0.1", vec![good("secret")]).await;
+        let by_name = inside.replace("127.0.0.1", "localhost");
+        for (to, why) in [
+            (inside.as_str(), GetError::Url(BadUrl::Private)),
+            (by_name.as_str(), GetError::NoAnswer),
+            ("file:///etc/passwd", GetError::Url(BadUrl::Scheme)),
+            ("http://user@127.0.0.2/", GetError::Url(BadUrl::Userinfo)),
+            ("http://[", GetError::BadRedirect),
+        ] {
+            let start = answers("127.0.0.2", vec![redirect(to)]).await;
+            assert_eq!(client.get(&start, &none, 100).await, Err(why), "{to}");
+        }
+        let round = answers("127.0.0.2", vec![redirect("/again"); 9]).await;
+        assert_eq!(client.get(&round, &none, 100).await, Err(GetError::Redirects));
+    }
+
+    #[tokio::test]
+    async fn answers_are_bounded_and_have_to_be_good() {
+        let (client, none) = (OutboundClient::new(AllowedNetworks::all()), HeaderMap::new());
+        let url = answers("127.0.0.1", vec![good("12345"), good("123456")]).await;
+        assert!(client.get(&url, &none, 5).await.is_ok());
+        assert_eq!(client.get(&url, &none, 5).await, Err(GetError::TooLong(5)));
+        let bad = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_owned();
+        let url = answers("127.0.0.1", vec![bad]).await;
+        assert_eq!(client.get(&url, &none, 5).await, Err(GetError::Status(404)));
+        assert_eq!(client.get("http://127.0.0.1:1/", &none, 5).await, Err(GetError::NoAnswer));
     }
 }

@@ -13,7 +13,7 @@ use crate::tickets::StreamTickets;
 use crate::webhooks::WebhookDispatcher;
 use node::Node;
 use node::git::GitService;
-use outbound::OutboundClient;
+use outbound::{AllowedNetworks, OutboundClient};
 use queries::cache::RenderCache;
 use queries::live::LiveHub;
 use std::sync::Arc;
@@ -87,7 +87,8 @@ impl ServerState {
         let request_metrics = Arc::new(RequestMetrics::default());
         let timer = request_metrics.clone();
         node.on_timed_commit(move |nanos| timer.committed(nanos));
-        let outbound = OutboundClient::new(options.private_webhooks);
+        let private = if options.private_webhooks { AllowedNetworks::all() } else { AllowedNetworks::public() };
+        let outbound = OutboundClient::new(private);
         Arc::new(ServerState {
             rate_limiters: RateLimiters::new(&options.limits),
             load: Arc::new(LoadMeter::new(options.limits.wait_max)),

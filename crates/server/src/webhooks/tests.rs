@@ -10,6 +10,7 @@ use node::commands::{
 };
 use node::fetch::hunter::NoSources;
 use node::{Clock, NodeOptions};
+use outbound::AllowedNetworks;
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use store::{FolderDisk, MasterKey, Store};
@@ -143,7 +144,7 @@ impl Trial {
         let found = AdminCommand::FoundSpace { name: "home".to_owned(), sealed: true, random: Box::new([1; 80]) };
         let founded = node.ask(AdminRequest::by("a test", found)).expect("a space");
         let AdminResult::Founded(space) = founded else { panic!("{founded:?}") };
-        let dispatcher = WebhookDispatcher::new(node.clone(), OutboundClient::new(true));
+        let dispatcher = WebhookDispatcher::new(node.clone(), OutboundClient::new(AllowedNetworks::all()));
         let (posted, last, failing_since, is_disabled) = (0, None, None, false);
         let mut trial = Trial {
             node,
@@ -240,7 +241,8 @@ impl Trial {
                 if let Some((space, id, webhook)) = self.dispatcher.take_due().expect("read").into_iter().next() {
                     self.dispatcher.send_chunk(&space, &id, &webhook).await.expect("sent");
                 }
-                self.dispatcher = WebhookDispatcher::new(self.node.clone(), OutboundClient::new(true));
+                self.dispatcher =
+                    WebhookDispatcher::new(self.node.clone(), OutboundClient::new(AllowedNetworks::all()));
             }
             Step::Answer(status) => self.receiver.status.store(status, Ordering::Relaxed),
             Step::Later { minutes } => drop(self.clock.0.fetch_add(minutes * 60 * Nanos::SECOND, Ordering::Relaxed)),
