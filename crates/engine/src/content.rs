@@ -158,7 +158,7 @@ pub fn begin(policy: &Policy, draft: &mut EventDraft, deleted: Option<Stamp>) ->
 pub fn fetch_origin(origin: Origin) -> fetch::NeedOrigin {
     match origin {
         Origin::Local | Origin::Client => fetch::NeedOrigin::LocalUser,
-        Origin::Import | Origin::Peer(_) => fetch::NeedOrigin::PeerOrRelay,
+        Origin::Import | Origin::Relay | Origin::Peer(_) => fetch::NeedOrigin::PeerOrRelay,
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a node decides for itself: how much it keeps waiting, and for how long.
 
+use crate::fetch::HuntDelays;
 use model::limits::{FUTURE_NANOS_MAX, HOLD_NANOS_MAX, INLINE_BYTES_MAX, RELEASES_PER_TRANSACTION_MAX};
 use model::nostr::ServiceName;
 
@@ -40,6 +41,8 @@ pub struct Policy {
     pub space_bytes_max: Option<u64>,
     /// How others name this node in URLs. Without it no repository can be announced here.
     pub service: Option<ServiceName>,
+    /// How long what is missing is waited for before somebody is asked.
+    pub hunt_delays: HuntDelays,
     /// Whether contributors without a repository here may push commits of pull requests (GRASP-06).
     pub takes_contributions: bool,
 }
@@ -64,6 +67,7 @@ impl Default for Policy {
             user_bytes_max: Some(4 << 30),
             space_bytes_max: None,
             service: None,
+            hunt_delays: HuntDelays::default(),
             takes_contributions: false,
         }
     }

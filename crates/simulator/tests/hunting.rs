@@ -14,8 +14,8 @@ use node::node_commands::{Arrive, EndHunt, RestGroup, WakeGroups};
 use node::{Clock, Node, NodeOptions, WriterCore};
 use std::sync::Arc;
 use std::time::Duration;
-use store::tables::TableReads as _;
-use store::{MasterKey, Store, StoreOptions};
+use store::tables::{Snapshot, TableReads as _};
+use store::{Db, MasterKey, Store, StoreOptions};
 
 #[derive(Debug)]
 struct FixedClock;
@@ -33,17 +33,23 @@ struct TwoPlaces {
 }
 
 impl SourceDirectory for TwoPlaces {
-    fn places(&self, _group: &Group) -> Vec<fetch::Source> {
+    fn places(&self, _db: &Db<Snapshot>, _group: &Group) -> Vec<fetch::Source> {
         ["liar", "honest"].map(|name| fetch::Source { url: name.into(), domain: name.into() }).to_vec()
     }
 }
 
 impl SourceClient for TwoPlaces {
-    fn fetch(&self, url: &str, needs: &[Need], deliver: &mut dyn FnMut(Fetched)) -> Result<(), FetchError> {
+    fn fetch(
+        &self,
+        _group: &Group,
+        url: &str,
+        needs: &[Need],
+        deliver: &mut dyn FnMut(Fetched),
+    ) -> Result<usize, FetchError> {
         let [Need::Content(space, hash)] = needs else { return Err(FetchError("asked for something else".into())) };
         let bytes = if url == "liar" { vec![1; self.made.wire.len()] } else { self.made.wire.clone() };
         deliver(Fetched::Content { space: *space, hash: *hash, bytes });
-        Ok(())
+        Ok(0)
     }
 }
 
@@ -95,13 +101,19 @@ struct Directory {
 }
 
 impl SourceDirectory for Directory {
-    fn places(&self, _group: &Group) -> Vec<fetch::Source> {
+    fn places(&self, _db: &Db<Snapshot>, _group: &Group) -> Vec<fetch::Source> {
         (0..self.places).map(|number| fetch::Source { url: format!("here/{number}"), domain: "here".into() }).collect()
     }
 }
 
 impl SourceClient for Directory {
-    fn fetch(&self, _url: &str, _needs: &[Need], _deliver: &mut dyn FnMut(Fetched)) -> Result<(), FetchError> {
+    fn fetch(
+        &self,
+        _group: &Group,
+        _url: &str,
+        _needs: &[Need],
+        _deliver: &mut dyn FnMut(Fetched),
+    ) -> Result<usize, FetchError> {
         Err(FetchError("nobody is at home".into()))
     }
 }

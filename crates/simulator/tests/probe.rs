@@ -20,7 +20,8 @@ use node::node_commands::{Arrive, Tick};
 use node::{Clock, Node, NodeOptions, WriterCore};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use store::{MasterKey, Store, StoreOptions};
+use store::tables::Snapshot;
+use store::{Db, MasterKey, Store, StoreOptions};
 
 const NOW: Nanos = Nanos(BEGINNING + 10_000_000_000);
 const HOUR: u64 = 3600 * Nanos::SECOND;
@@ -260,13 +261,19 @@ impl Clock for FixedClock {
 struct Nobody;
 
 impl SourceDirectory for Nobody {
-    fn places(&self, _group: &Group) -> Vec<Source> {
+    fn places(&self, _db: &Db<Snapshot>, _group: &Group) -> Vec<Source> {
         Vec::new()
     }
 }
 
 impl SourceClient for Nobody {
-    fn fetch(&self, _url: &str, _needs: &[Need], _deliver: &mut dyn FnMut(Fetched)) -> Result<(), FetchError> {
+    fn fetch(
+        &self,
+        _group: &Group,
+        _url: &str,
+        _needs: &[Need],
+        _deliver: &mut dyn FnMut(Fetched),
+    ) -> Result<usize, FetchError> {
         Err(FetchError("nobody answers".into()))
     }
 }

@@ -31,7 +31,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use store::{FolderDisk, MasterKey, Store};
+use store::tables::Snapshot;
+use store::{Db, FolderDisk, MasterKey, Store};
 
 /// How often to check for a sign-in, and for the end of the demo.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -62,13 +63,19 @@ struct Connection {
 }
 
 impl SourceDirectory for Connection {
-    fn places(&self, _group: &Group) -> Vec<fetch::Source> {
+    fn places(&self, _db: &Db<Snapshot>, _group: &Group) -> Vec<fetch::Source> {
         vec![fetch::Source { url: "the second node".to_owned(), domain: "second".to_owned() }]
     }
 }
 
 impl SourceClient for Connection {
-    fn fetch(&self, _url: &str, needs: &[Need], deliver: &mut dyn FnMut(Fetched)) -> Result<(), FetchError> {
+    fn fetch(
+        &self,
+        _group: &Group,
+        _url: &str,
+        needs: &[Need],
+        deliver: &mut dyn FnMut(Fetched),
+    ) -> Result<usize, FetchError> {
         if !self.is_up.load(Ordering::Acquire) {
             return Err(FetchError("the connection is down".to_owned()));
         }
@@ -79,7 +86,7 @@ impl SourceClient for Connection {
                 deliver(Fetched::Event { blob, inline });
             }
         }
-        Ok(())
+        Ok(0)
     }
 }
 

@@ -69,6 +69,8 @@ pub enum Change {
     Task(RowChange, Task),
     /// A group has a new need.
     Wanted(Group, fetch::NeedOrigin),
+    /// Somebody may have appeared who can be asked for what a group needs.
+    Source(Group),
     /// A change of rows that only the `space` protocol has.
     Space(SpaceChange),
     /// A change of rows that only the `nostr` protocol has.

@@ -25,11 +25,21 @@ pub enum NeedOrigin {
     PeerOrRelay,
 }
 
-/// A burst from a peer or relay has usually ended by then, so that one hunt serves all of it.
-const BURST_DELAY: Nanoseconds = 500 * MILLISECOND;
+/// How long groups other than content wait before their first hunt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HuntDelays {
+    /// For what a user of this node sent: whoever announces a state and then pushes has usually pushed by then, and nobody
+    /// need be asked.
+    pub local_user: Nanoseconds,
+    /// For what a peer or relay brought: a burst has usually ended by then, so that one hunt serves all of it.
+    pub peer_or_relay: Nanoseconds,
+}
 
-/// A user who announces a state and then pushes has usually pushed by then, and nobody need be asked.
-const PUSH_DELAY: Nanoseconds = 3 * MINUTE;
+impl Default for HuntDelays {
+    fn default() -> HuntDelays {
+        HuntDelays { local_user: 3 * MINUTE, peer_or_relay: 500 * MILLISECOND }
+    }
+}
 
 /// Jitter takes at most this many thousandths off a delay.
 const JITTER_PERMILLE_MAX: u16 = 100;
@@ -59,11 +69,11 @@ pub fn shortened(delay: Nanoseconds, jitter_permille: u16) -> Nanoseconds {
 }
 
 /// The wait between a group's first need and its first hunt.
-pub fn first_delay(rhythm: BackoffPolicy, origin: NeedOrigin) -> Nanoseconds {
+pub fn first_delay(rhythm: BackoffPolicy, origin: NeedOrigin, delays: HuntDelays) -> Nanoseconds {
     match (rhythm, origin) {
         (BackoffPolicy::Content, NeedOrigin::LocalUser | NeedOrigin::PeerOrRelay) => 0,
-        (BackoffPolicy::Git | BackoffPolicy::Space, NeedOrigin::LocalUser) => PUSH_DELAY,
-        (BackoffPolicy::Git | BackoffPolicy::Space, NeedOrigin::PeerOrRelay) => BURST_DELAY,
+        (BackoffPolicy::Git | BackoffPolicy::Space, NeedOrigin::LocalUser) => delays.local_user,
+        (BackoffPolicy::Git | BackoffPolicy::Space, NeedOrigin::PeerOrRelay) => delays.peer_or_relay,
     }
 }
 
@@ -176,6 +186,7 @@ mod tests {
 
     #[test]
     fn only_content_is_hunted_at_once() {
+        let first_delay = |rhythm, origin| super::first_delay(rhythm, origin, HuntDelays::default());
         for origin in [NeedOrigin::LocalUser, NeedOrigin::PeerOrRelay] {
             assert_eq!(first_delay(BackoffPolicy::Content, origin), 0);
         }
@@ -183,5 +194,8 @@ mod tests {
             assert_eq!(first_delay(rhythm, NeedOrigin::PeerOrRelay), 500 * MILLISECOND);
             assert_eq!(first_delay(rhythm, NeedOrigin::LocalUser), 180 * SECOND);
         }
+        let delays = HuntDelays { local_user: 7, peer_or_relay: 5 };
+        assert_eq!(super::first_delay(BackoffPolicy::Git, NeedOrigin::LocalUser, delays), 7);
+        assert_eq!(super::first_delay(BackoffPolicy::Space, NeedOrigin::PeerOrRelay, delays), 5);
     }
 }

@@ -22,7 +22,7 @@ pub mod schedule;
 #[cfg(test)]
 mod tests;
 
-pub use backoff::{BackoffPolicy, NeedOrigin, backoff, first_delay, shortened};
+pub use backoff::{BackoffPolicy, HuntDelays, NeedOrigin, backoff, first_delay, shortened};
 pub use domain::{Capacity, Domain, DomainLimits};
 pub use hunts::{Hunts, SOURCES_PER_GROUP_MAX};
 pub use messages::{FetchReads, FetchRequest, HuntInput, HuntOutput, RequestId, Requester, Source};

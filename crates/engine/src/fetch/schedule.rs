@@ -8,7 +8,7 @@
 //! transaction.
 
 use super::Nanoseconds;
-use super::backoff::{BackoffPolicy, NeedOrigin, backoff, first_delay, shortened};
+use super::backoff::{BackoffPolicy, HuntDelays, NeedOrigin, backoff, first_delay, shortened};
 
 /// What is remembered of a group between hunts. A group without a row has nothing pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,9 +59,10 @@ pub fn on_new_need(
     row: Option<ScheduleRow>,
     rhythm: BackoffPolicy,
     origin: NeedOrigin,
+    delays: HuntDelays,
     now: Nanoseconds,
 ) -> ScheduleRow {
-    let wanted = now.saturating_add(first_delay(rhythm, origin));
+    let wanted = now.saturating_add(first_delay(rhythm, origin, delays));
     match (row, rhythm) {
         (None, BackoffPolicy::Content | BackoffPolicy::Git | BackoffPolicy::Space) => ScheduleRow::first(wanted),
         (Some(row), BackoffPolicy::Content) => row,
@@ -139,8 +140,8 @@ mod tests {
             let (mark, attempted_at) = began.unwrap_or_default();
             let ended = |row: &ScheduleRow, pending| on_hunt_ended(row, mark, pending, rhythm, attempted_at, now, 0);
             row = match happening {
-                "peer" => Some(on_new_need(row, rhythm, NeedOrigin::PeerOrRelay, now)),
-                "local" => Some(on_new_need(row, rhythm, NeedOrigin::LocalUser, now)),
+                "peer" => Some(on_new_need(row, rhythm, NeedOrigin::PeerOrRelay, HuntDelays::default(), now)),
+                "local" => Some(on_new_need(row, rhythm, NeedOrigin::LocalUser, HuntDelays::default(), now)),
                 "retry" => row.map(|row| on_retry(row, now)),
                 "end" => row.and_then(|row| ended(&row, true)),
                 "met" => row.and_then(|row| ended(&row, false)),

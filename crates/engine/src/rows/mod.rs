@@ -25,6 +25,8 @@ pub enum Origin {
     Import,
     /// Sent by a Nostr client.
     Client,
+    /// Gathered from another Nostr relay.
+    Relay,
     /// Brought by the peer of that local number.
     Peer(u32),
 }

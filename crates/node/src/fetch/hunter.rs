@@ -3,7 +3,8 @@
 //! [`Hunter`] has no sockets. It looks at the schedule, says whom to ask for what, and hears how it went; the node's
 //! loop asks real [`SourceClient`]s on threads, and the simulator asks other simulated nodes.
 
-use engine::fetch::{self, DomainLimits, HuntInput, HuntMark, HuntOutput, Hunts, RequestId};
+use super::reports::DomainState;
+use engine::fetch::{self, Domain, DomainLimits, HuntInput, HuntMark, HuntOutput, Hunts, RequestId};
 use engine::reads::StoreResult;
 use model::{ContentHash, Group, Nanos, Need, SpaceId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,15 +18,21 @@ const GROUPS_PER_LOOK_MAX: usize = 256;
 
 /// Who knows where the needs of a group may be asked for.
 pub trait SourceDirectory {
-    /// The places, in order of preference.
-    fn places(&self, group: &Group) -> Vec<fetch::Source>;
+    /// The places, in order of preference, as of that snapshot.
+    fn places(&self, db: &Db<Snapshot>, group: &Group) -> Vec<fetch::Source>;
 }
 
 /// Somewhere needs may be fetched from: a peer, a clone URL, a relay, an object store.
 pub trait SourceClient: SourceDirectory + Send + Sync + std::fmt::Debug + 'static {
-    /// Asks for needs. Each thing that comes is handed over at once, so that what it releases need not wait for the
-    /// rest.
-    fn fetch(&self, url: &str, needs: &[Need], deliver: &mut dyn FnMut(Fetched)) -> Result<(), FetchError>;
+    /// Asks for needs of a group. Each thing that comes is handed over at once, so that what it releases need not wait for
+    /// the rest. Says how much came that it has stored itself.
+    fn fetch(
+        &self,
+        group: &Group,
+        url: &str,
+        needs: &[Need],
+        deliver: &mut dyn FnMut(Fetched),
+    ) -> Result<usize, FetchError>;
 }
 
 /// Something that a source brought.
@@ -57,6 +64,7 @@ pub enum FetchOrder {
         ticket: RequestId,
         group: Group,
         url: String,
+        domain: String,
         needs: Vec<Need>,
     },
     /// Reschedule the group.
@@ -80,6 +88,7 @@ pub enum FetchOrder {
 /// The fetcher's session over the schedule of one store.
 #[derive(Debug)]
 pub struct Hunter {
+    limits: DomainLimits,
     hunts: Hunts<Group>,
     ending: BTreeSet<Group>,
     /// Groups whose end could not be written, and until when they are left alone.
@@ -113,7 +122,7 @@ impl fetch::FetchReads<Group> for Plan<'_> {
     }
 
     fn sources(&self, group: &Group) -> Vec<fetch::Source> {
-        self.source.places(group)
+        self.source.places(self.db, group)
     }
 }
 
@@ -121,6 +130,7 @@ impl Hunter {
     /// A session that keeps to those limits. Whoever can be asked now is asked for what rested before.
     pub fn new(limits: DomainLimits) -> Hunter {
         Hunter {
+            limits,
             hunts: Hunts::new(limits),
             ending: BTreeSet::new(),
             resting: BTreeMap::new(),
@@ -169,7 +179,7 @@ impl Hunter {
                 continue;
             }
             let mark = row.mark();
-            if source.places(&group).is_empty() {
+            if source.places(db, &group).is_empty() {
                 self.ending.insert(group.clone());
                 self.going_to_rest.insert(group.clone());
                 orders.push(FetchOrder::Rest { group, mark });
@@ -190,7 +200,7 @@ impl Hunter {
     fn take_outputs(&mut self, plan: &Plan<'_>, now: Nanos, room: &mut usize, orders: &mut Vec<FetchOrder>) {
         while let Some(output) = self.hunts.take(*room > 0, now.0) {
             match output {
-                HuntOutput::Start { ticket, group, url, domain: _ } => {
+                HuntOutput::Start { ticket, group, url, domain } => {
                     let needs = plan.db.needs_of(&group, NEEDS_PER_REQUEST_MAX).unwrap_or_default();
                     if needs.is_empty() {
                         // They were met while it waited, or cannot be read.
@@ -198,7 +208,7 @@ impl Hunter {
                         continue;
                     }
                     *room -= 1;
-                    orders.push(FetchOrder::Fetch { ticket, group, url, needs });
+                    orders.push(FetchOrder::Fetch { ticket, group, url, domain, needs });
                 }
                 HuntOutput::HuntEnded { group, mark, started_at } => {
                     self.ending.insert(group.clone());
@@ -216,7 +226,7 @@ impl Hunter {
             Some(last) if groups.len() == GROUPS_PER_LOOK_MAX => look.after = Some(last.clone()),
             Some(_) | None => self.sourceless = None,
         }
-        groups.retain(|group| !source.places(group).is_empty());
+        groups.retain(|group| !source.places(db, group).is_empty());
         Ok(if groups.is_empty() { Vec::new() } else { vec![FetchOrder::Wake { groups }] })
     }
 
@@ -228,6 +238,15 @@ impl Hunter {
         if !is_written {
             self.resting.insert(group.clone(), now.plus(REST_NANOS));
         }
+    }
+
+    /// The domains that are being asked, or were of late.
+    pub fn domain_states(&self, now: Nanos) -> Vec<DomainState> {
+        let state = |(name, domain): (&str, &Domain<Group>)| {
+            let counts = (domain.in_flight(), domain.started(), domain.queued().count());
+            DomainState::new(name, counts, domain.capacity(&self.limits, now.0))
+        };
+        self.hunts.domains().map(state).collect()
     }
 
     /// When to look again if nothing happens before: a row comes due, or a domain's window frees a slot.
@@ -247,13 +266,19 @@ impl Hunter {
 pub struct NoSources;
 
 impl SourceDirectory for NoSources {
-    fn places(&self, _group: &Group) -> Vec<fetch::Source> {
+    fn places(&self, _db: &Db<Snapshot>, _group: &Group) -> Vec<fetch::Source> {
         Vec::new()
     }
 }
 
 impl SourceClient for NoSources {
-    fn fetch(&self, _url: &str, _needs: &[Need], _deliver: &mut dyn FnMut(Fetched)) -> Result<(), FetchError> {
+    fn fetch(
+        &self,
+        _group: &Group,
+        _url: &str,
+        _needs: &[Need],
+        _deliver: &mut dyn FnMut(Fetched),
+    ) -> Result<usize, FetchError> {
         Err(FetchError("there is nobody to ask".into()))
     }
 }

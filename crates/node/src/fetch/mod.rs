@@ -2,4 +2,5 @@
 
 pub mod answers;
 pub mod hunter;
+pub mod reports;
 pub(crate) mod retry;

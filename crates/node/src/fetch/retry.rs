@@ -68,11 +68,5 @@ pub(crate) fn rest_group(batch: &mut Batch<'_>, group: &Group, mark: HuntMark) -
 
 /// Somebody can be asked for groups that rested.
 pub(crate) fn wake_groups(batch: &mut Batch<'_>, groups: &[Group]) -> StoreResult<()> {
-    let now = batch.now().0;
-    for group in groups {
-        if let Some(row) = batch.db().schedule_row(group)? {
-            batch.put_schedule(group, Some(fetch::on_source(row, now)))?;
-        }
-    }
-    Ok(())
+    groups.iter().try_for_each(|group| batch.wake_group(group))
 }

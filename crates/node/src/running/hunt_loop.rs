@@ -49,6 +49,7 @@ pub(crate) fn hunt_loop(inner: &Arc<NodeInner>, source: &Arc<dyn SourceClient>, 
         };
         // What could not be read is looked at again with the next wake.
         let (orders, wake_at) = look().unwrap_or_default();
+        *locks::lock(&inner.domain_states) = hunter.domain_states(now);
         under_way += orders.iter().filter(|order| matches!(order, FetchOrder::Fetch { .. })).count();
         orders.into_iter().for_each(|order| begin(inner, source, order));
         let sleep = wake_at.map_or(IDLE, |at| Duration::from_nanos(at.0.saturating_sub(now.0)).min(IDLE));
@@ -82,7 +83,8 @@ fn begin(inner: &Arc<NodeInner>, source: &Arc<dyn SourceClient>, order: FetchOrd
             let end = Waking { inner: inner.clone(), is_written: false };
             let _ = inner.queue.try_send(Queued::boxed(WakeGroups(groups), move |done| end.finish(done.is_ok())));
         }
-        FetchOrder::Fetch { ticket, group, url, needs } => {
+        FetchOrder::Fetch { ticket, group, url, domain, needs } => {
+            locks::lock(&inner.domain_requests).count(&domain);
             let (ended, source) = (Ended { inner: inner.clone(), ticket }, source.clone());
             // If no thread can be had, the request ends at once, and its hunt goes on elsewhere.
             let work = move || fetch(&ended.inner, source.as_ref(), &group, &url, &needs);
@@ -159,15 +161,25 @@ impl Drop for Waking {
 fn fetch(inner: &NodeInner, source: &dyn SourceClient, group: &Group, url: &str, needs: &[Need]) {
     let (committing, all_committed) = bounded::<()>(0);
     let (mut brought, mut unasked) = (0, 0);
-    let result =
-        source.fetch(url, needs, &mut |fetched| match store_fetched(inner, needs, fetched, committing.clone()) {
-            Some(is_queued) => brought += usize::from(is_queued),
-            None => unasked += 1,
-        });
+    let result = source.fetch(group, url, needs, &mut |fetched| match store_fetched(
+        inner,
+        needs,
+        fetched,
+        committing.clone(),
+    ) {
+        Some(is_queued) => brought += usize::from(is_queued),
+        None => unasked += 1,
+    });
     drop(committing);
     // Nothing is ever sent: it ends when the last answer has let go of its end.
     let _ = all_committed.recv();
-    let failed = result.err().map(|why| why.0);
+    let failed = match result {
+        Ok(stored) => {
+            brought += stored;
+            None
+        }
+        Err(why) => Some(why.0),
+    };
     let asked = AskedSource { place: url.to_owned(), at: inner.clock.now(), brought, unasked, failed };
     tracing::debug!(?asked, "a source was asked");
     inner.answers.note(group, asked);

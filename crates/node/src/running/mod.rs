@@ -11,6 +11,7 @@ mod write_loop;
 use crate::clock::{CLOCK_STEP_MIN, Clock, ClockJump, WatchedClock};
 use crate::fetch::answers::SourceAnswers;
 use crate::fetch::hunter::SourceClient;
+use crate::fetch::reports::{DomainRequests, DomainState};
 use crate::locks;
 use crate::options::NodeOptions;
 use crate::running::queue::{CommandQueue, Lane, Queued, QueuedCommand};
@@ -70,6 +71,8 @@ pub(crate) struct NodeInner {
     pub(crate) timers: CommitWatchers,
     pub(crate) source: Arc<dyn SourceClient>,
     pub(crate) answers: SourceAnswers,
+    pub(crate) domain_states: Mutex<Vec<DomainState>>,
+    pub(crate) domain_requests: Mutex<DomainRequests>,
 }
 
 impl NodeInner {
@@ -190,6 +193,8 @@ impl Node {
             timers: CommitWatchers::default(),
             source: source.clone(),
             answers: SourceAnswers::default(),
+            domain_states: Mutex::default(),
+            domain_requests: Mutex::default(),
         });
         let _ = inner.queue.try_send(Queued::boxed(Collect, |_| ()));
         let (writer, hunter, sweeper) = (inner.clone(), inner.clone(), inner.clone());

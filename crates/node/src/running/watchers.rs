@@ -51,7 +51,8 @@ impl Node {
 impl Node {
     /// Who can be asked for the needs of a group.
     pub fn places(&self, group: &Group) -> Vec<String> {
-        self.inner.source.places(group).into_iter().map(|place| place.url).collect()
+        let places = self.snapshot().map(|db| self.inner.source.places(&db, group)).unwrap_or_default();
+        places.into_iter().map(|place| place.url).collect()
     }
 
     /// Says that there may be somebody now who can be asked for what nobody could be asked for before.

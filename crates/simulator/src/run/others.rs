@@ -8,6 +8,8 @@ use engine::fetch;
 use model::probe::{ProbeKind, ProbeStatement};
 use model::{Group, Need, SpaceId};
 use node::fetch::hunter::{FetchError, Fetched, SourceDirectory};
+use store::Db;
+use store::tables::Snapshot;
 
 /// The other nodes, as a source: they have everything that is not lost, and may bring something else.
 #[derive(Debug)]
@@ -61,7 +63,7 @@ impl Others<'_> {
 }
 
 impl SourceDirectory for Others<'_> {
-    fn places(&self, _group: &Group) -> Vec<fetch::Source> {
+    fn places(&self, _db: &Db<Snapshot>, _group: &Group) -> Vec<fetch::Source> {
         let place = |number: usize| fetch::Source { url: format!("peer-{number}"), domain: format!("peer-{number}") };
         (0..NODES).filter(|number| *number != self.at && !self.is_unknown).map(place).collect()
     }

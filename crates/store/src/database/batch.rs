@@ -233,6 +233,7 @@ impl<'t> Batch<'t> {
                 }
                 Ok(())
             }
+            Change::Source(group) => self.wake_group(&group),
             Change::Count(word) => {
                 *self.counts.entry(word).or_default() += 1;
                 Ok(())

@@ -97,6 +97,7 @@ pub(super) fn put_origin(origin: Origin, out: &mut Vec<u8>) {
         Origin::Local => out.push(0),
         Origin::Import => out.push(1),
         Origin::Client => out.push(3),
+        Origin::Relay => out.push(4),
         Origin::Peer(peer) => {
             out.push(2);
             out.extend(peer.to_be_bytes());
@@ -109,6 +110,7 @@ pub(super) fn get_origin(reader: &mut ByteReader<'_>) -> Result<Origin, TooShort
         0 => Origin::Local,
         1 => Origin::Import,
         3 => Origin::Client,
+        4 => Origin::Relay,
         2 => Origin::Peer(reader.u32()?),
         _ => return Err(TooShort),
     })

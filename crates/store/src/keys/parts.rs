@@ -146,6 +146,7 @@ impl KeyField for Owner {
             Owner::Door(Origin::Import) => (2, 0),
             Owner::Door(Origin::Peer(peer)) => (3, peer),
             Owner::Door(Origin::Client) => (4, 0),
+            Owner::Door(Origin::Relay) => (5, 0),
         };
         let rest = put_field::<u8>(code, out);
         put_field::<u32>(number, rest);
@@ -158,6 +159,7 @@ impl KeyField for Owner {
             1 => Owner::Door(Origin::Local),
             2 => Owner::Door(Origin::Import),
             4 => Owner::Door(Origin::Client),
+            5 => Owner::Door(Origin::Relay),
             _ => Owner::Door(Origin::Peer(number)),
         }
     }

@@ -25,8 +25,16 @@ pub fn rhythm(group: &Group) -> BackoffPolicy {
 impl Batch<'_> {
     pub(crate) fn schedule_hunt(&mut self, group: &Group, origin: fetch::NeedOrigin) -> StoreResult<()> {
         let old = self.db.schedule_row(group)?;
-        let new = fetch::on_new_need(old, rhythm(group), origin, self.now.0);
+        let new = fetch::on_new_need(old, rhythm(group), origin, self.db.policy.hunt_delays, self.now.0);
         self.put_schedule(group, Some(new))
+    }
+
+    /// Somebody can be asked for a group: it is hunted now, if it rested because nobody could.
+    pub fn wake_group(&mut self, group: &Group) -> StoreResult<()> {
+        match self.db.schedule_row(group)? {
+            Some(row) => self.put_schedule(group, Some(fetch::on_source(row, self.now.0))),
+            None => Ok(()),
+        }
     }
 
     /// Forgets the parents of an author that need not be asked for. They stand where a look begins: what is left behind

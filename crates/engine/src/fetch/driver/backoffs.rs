@@ -1,6 +1,6 @@
 //! The delays, compared with tables that were worked out apart from the code.
 
-use super::super::{BackoffPolicy, Nanoseconds, NeedOrigin, backoff, first_delay, shortened};
+use super::super::{BackoffPolicy, HuntDelays, Nanoseconds, NeedOrigin, backoff, first_delay, shortened};
 use super::ensure;
 use super::random::DriverRandom;
 
@@ -40,7 +40,7 @@ pub(super) fn check(random: &mut DriverRandom) -> Result<(), String> {
             check_rest(random, rhythm, attempts)?;
         }
         for origin in ORIGINS {
-            let delay = first_delay(rhythm, origin);
+            let delay = first_delay(rhythm, origin, HuntDelays::default());
             ensure(delay == expected_delay(rhythm, origin), || format!("{rhythm:?} {origin:?} waits {delay} first"))?;
         }
     }

@@ -1,6 +1,6 @@
 //! One schedule row, led through needs, retries and hunts in random order.
 
-use super::super::{BackoffPolicy, Nanoseconds, ScheduleRow, on_hunt_ended, on_new_need, on_retry};
+use super::super::{BackoffPolicy, HuntDelays, Nanoseconds, ScheduleRow, on_hunt_ended, on_new_need, on_retry};
 use super::backoffs::{ORIGINS, RHYTHMS, expected_delay, expected_rest, is_jittered};
 use super::ensure;
 use super::random::DriverRandom;
@@ -40,7 +40,7 @@ impl Life {
     fn need(&mut self, random: &mut DriverRandom) -> Result<(), String> {
         let origin = random.pick(ORIGINS);
         let wanted = self.now + expected_delay(self.rhythm, origin);
-        let row = on_new_need(self.row, self.rhythm, origin, self.now);
+        let row = on_new_need(self.row, self.rhythm, origin, HuntDelays::default(), self.now);
         let expected = match (self.row, self.rhythm) {
             (None, _) => ScheduleRow::first(wanted),
             (Some(before), BackoffPolicy::Content) => before,

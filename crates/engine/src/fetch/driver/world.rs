@@ -4,8 +4,8 @@
 //! After a while nothing new happens, and everything must come to rest by itself.
 
 use super::super::{
-    BackoffPolicy, DomainLimits, FetchReads, HuntInput, HuntMark, HuntOutput, Hunts, Nanoseconds, NeedOrigin,
-    RequestId, Requester, ScheduleRow, Source, on_hunt_ended, on_new_need,
+    BackoffPolicy, DomainLimits, FetchReads, HuntDelays, HuntInput, HuntMark, HuntOutput, Hunts, Nanoseconds,
+    NeedOrigin, RequestId, Requester, ScheduleRow, Source, on_hunt_ended, on_new_need,
 };
 use super::backoffs::{ORIGINS, RHYTHMS};
 use super::ensure;
@@ -154,7 +154,8 @@ impl<'a> World<'a> {
         match happening {
             Happening::Need(group, origin) => {
                 self.town.pending.insert(group);
-                let row = on_new_need(self.rows.get(&group).copied(), self.rhythm, origin, self.now);
+                let row =
+                    on_new_need(self.rows.get(&group).copied(), self.rhythm, origin, HuntDelays::default(), self.now);
                 self.rows.insert(group, row);
                 Ok(())
             }

@@ -1,7 +1,8 @@
 //! What holds for all numbers and all seeds, and the proof that a planted bug would be seen.
 
 use super::super::{
-    BackoffPolicy, Nanoseconds, NeedOrigin, ScheduleRow, backoff, driver, on_hunt_ended, on_new_need, shortened,
+    BackoffPolicy, HuntDelays, Nanoseconds, NeedOrigin, ScheduleRow, backoff, driver, on_hunt_ended, on_new_need,
+    shortened,
 };
 use proptest::prelude::*;
 
@@ -43,7 +44,7 @@ proptest! {
 
     #[test]
     fn a_new_need_never_puts_a_hunt_off(row in row(), rhythm in rhythm(), origin in origin(), now: Nanoseconds) {
-        let after = on_new_need(Some(row), rhythm, origin, now);
+        let after = on_new_need(Some(row), rhythm, origin, HuntDelays::default(), now);
         prop_assert!(after.next <= row.next.max(now));
         prop_assert!(after.attempts <= row.attempts);
     }

@@ -12,7 +12,7 @@ use model::nostr::{
     named_repositories, tip_of,
 };
 use model::planted::{PlantedBug, is_planted};
-use model::{EventId, Stamp};
+use model::{EventId, Group, Stamp};
 use std::collections::BTreeSet;
 
 /// Where an event stands among those at its address: by time, and at the same time the least id last. The last wins.
@@ -71,5 +71,9 @@ pub(super) fn alignments(db: &impl Reads, event: &VerifiedNostr) -> StoreResult<
             aligned.push(Alignment { owner, identifier, pull_request: Some(event.id) });
         }
     }
-    Ok(aligned.into_iter().map(|alignment| NostrChange::Align(alignment).into()).collect())
+    let mut changes: Vec<Change> = aligned.into_iter().map(|alignment| NostrChange::Align(alignment).into()).collect();
+    // What its maintainers wait for may be where it says.
+    let announced = Announcement::of(event).map(|own| Change::Source(Group::Repository(own.identifier)));
+    changes.extend(announced);
+    Ok(changes)
 }

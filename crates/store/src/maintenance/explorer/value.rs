@@ -298,6 +298,7 @@ fn origin(origin: Origin) -> Value {
         Origin::Local => json!("here"),
         Origin::Import => json!("a bundle"),
         Origin::Client => json!("a Nostr client"),
+        Origin::Relay => json!("a Nostr relay"),
         Origin::Peer(peer) => json!({ "peer": peer }),
     }
 }

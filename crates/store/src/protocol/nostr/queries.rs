@@ -105,6 +105,23 @@ impl<V: TableReads> Db<V> {
         Ok(needs)
     }
 
+    /// Owners of repositories of an identifier whose events wait for objects, at most so many.
+    pub fn owners_waiting_for_objects(&self, identifier: &str, most: usize) -> StoreResult<Vec<NostrKey>> {
+        let [_, objects, _] = Need::keys_of_repository(identifier);
+        let mut owners: Vec<NostrKey> = Vec::new();
+        let mut range = WaitingKey::of_keys(&objects);
+        // From each owner straight to the next one: some wait for thousands of objects.
+        while let Some(row) = self.tables.waiting().range(range.clone())?.next().transpose()? {
+            let (Need::GitObject { owner, .. }, _) = row.key().parts()? else { break };
+            owners.push(owner);
+            if owners.len() >= most {
+                break;
+            }
+            range.start = WaitingKey::of_keys(&Need::keys_of_objects(&owner, identifier)).end;
+        }
+        Ok(owners)
+    }
+
     /// Repositories whose refs have to be made what events say, each with a number that another change of it has not; at
     /// most so many.
     pub fn repositories_to_align(&self, most: usize) -> StoreResult<Vec<(Alignment, u64)>> {

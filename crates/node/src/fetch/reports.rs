@@ -1,0 +1,114 @@
+//! What the fetcher is doing, for whoever wants to know: the state of each domain, and each source with its latest answer.
+
+use super::answers::AskedSource;
+use crate::locks;
+use crate::running::Node;
+use engine::fetch::Capacity;
+use model::{Group, Nanos};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Domains whose requests are counted by name; those of others are counted together.
+const NAMED_DOMAINS_MAX: usize = 100;
+/// The name under which the rest is counted.
+const OTHER_DOMAINS: &str = "other";
+
+/// A domain that is being asked, or was of late.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct DomainState {
+    pub name: String,
+    /// Requests that have not ended yet.
+    pub in_flight: u32,
+    /// Requests that were started within the last minute.
+    pub started: usize,
+    /// Groups that wait for their turn.
+    pub queued: usize,
+    /// When it can take a request, if that is not now; none while that depends on the end of another one.
+    pub free_at: Option<u64>,
+    pub is_free: bool,
+}
+
+impl DomainState {
+    pub(super) fn new(name: &str, (in_flight, started, queued): (u32, usize, usize), capacity: Capacity) -> Self {
+        let free_at = match capacity {
+            Capacity::Now | Capacity::AfterCompletion => None,
+            Capacity::At(at) => Some(at),
+        };
+        let is_free = capacity == Capacity::Now;
+        DomainState { name: name.to_owned(), in_flight, started, queued, free_at, is_free }
+    }
+}
+
+/// A source of a group: what it answered last, and when it can be asked again.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct SourceReport {
+    pub url: String,
+    /// When it answered last; none if it was not asked since the start of the node.
+    pub asked_at: Option<u64>,
+    /// How much of what was asked for came.
+    pub brought: usize,
+    /// Why no more came.
+    pub failed: Option<String>,
+    /// The state of its domain, if that was asked of late.
+    pub domain: Option<DomainState>,
+}
+
+/// Requests by domain, since the start.
+#[derive(Debug, Default)]
+pub(crate) struct DomainRequests(BTreeMap<String, u64>);
+
+impl DomainRequests {
+    pub(crate) fn count(&mut self, domain: &str) {
+        let is_named = self.0.contains_key(domain) || self.0.len() < NAMED_DOMAINS_MAX;
+        *self.0.entry(if is_named { domain } else { OTHER_DOMAINS }.to_owned()).or_default() += 1;
+    }
+}
+
+impl Node {
+    /// The domains that are being asked, or were of late.
+    pub fn domain_states(&self) -> Vec<DomainState> {
+        locks::lock(&self.inner.domain_states).clone()
+    }
+
+    /// How many requests were sent to each domain since the start; those to domains beyond a hundred together.
+    pub fn domain_requests(&self) -> BTreeMap<String, u64> {
+        locks::lock(&self.inner.domain_requests).0.clone()
+    }
+
+    /// Where the needs of a group can be fetched from, with the latest answers.
+    pub fn source_reports(&self, group: &Group) -> Vec<SourceReport> {
+        let places = self.snapshot().map(|db| self.inner.source.places(&db, group)).unwrap_or_default();
+        let (asked, domains) = (self.asked(group), self.domain_states());
+        let report = |url: &str, domain: Option<&str>| {
+            let answer: Option<&AskedSource> = asked.iter().find(|asked| asked.place == url);
+            SourceReport {
+                url: url.to_owned(),
+                asked_at: answer.map(|asked| asked.at).map(|Nanos(at)| at),
+                brought: answer.map_or(0, |asked| asked.brought),
+                failed: answer.and_then(|asked| asked.failed.clone()),
+                domain: domain.and_then(|domain| domains.iter().find(|state| state.name == domain).cloned()),
+            }
+        };
+        let mut reports: Vec<SourceReport> =
+            places.iter().map(|place| report(&place.url, Some(&place.domain))).collect();
+        // Those that are no sources any more have answered, too.
+        let gone = asked.iter().filter(|asked| places.iter().all(|place| place.url != asked.place));
+        reports.extend(gone.map(|asked| report(&asked.place, None)));
+        reports
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn domains_beyond_a_hundred_are_counted_together() {
+        let mut requests = DomainRequests::default();
+        for number in 0..150 {
+            requests.count(&format!("host-{number}"));
+        }
+        requests.count("host-0");
+        assert_eq!((requests.0.len(), requests.0["host-0"], requests.0["other"]), (101, 2, 50));
+    }
+}
