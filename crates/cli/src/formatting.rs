@@ -3,6 +3,7 @@
 use model::Nanos;
 use model::calendar::CivilTime;
 use node::explain::HuntState;
+use node::fetch::reports::{DomainState, SourceReport};
 
 /// For example `2026-03-21 17:04:09 UTC`.
 pub(crate) fn format_time(nanos: u64) -> String {
@@ -43,6 +44,32 @@ pub(crate) fn format_hunt(now: u64, hunted: &HuntState) -> String {
         Some(next) if next <= now => format!("{tried}; next attempt as soon as the node runs"),
         Some(next) => format!("{tried}; next attempt {}", format_time_relative(now, next)),
     }
+}
+
+/// A source, what it answered last, and when it can be asked again.
+pub(crate) fn format_source(now: u64, source: &SourceReport) -> String {
+    let answered = match (source.asked_at, &source.failed) {
+        (None, _) => "not asked yet".to_owned(),
+        (Some(at), Some(why)) => {
+            format!("asked {}: {}", format_time_relative(now, at), escape_controls(why).replace('\n', " "))
+        }
+        (Some(at), None) if source.brought == 0 => format!("asked {}: does not have it", format_time_relative(now, at)),
+        (Some(at), None) => {
+            format!(
+                "asked {}: brought {}",
+                format_time_relative(now, at),
+                format_count(source.brought as u64, "object")
+            )
+        }
+    };
+    let free = match &source.domain {
+        Some(DomainState { is_free: false, free_at: Some(at), .. }) => {
+            format!("; its domain takes the next request {}", format_time_relative(now, *at))
+        }
+        Some(DomainState { is_free: false, .. }) => "; its domain takes no more requests at a time".to_owned(),
+        Some(_) | None => String::new(),
+    };
+    format!("{}: {answered}{free}", escape_controls(&source.url))
 }
 
 /// For example `1 event` or `2 events`.

@@ -2,12 +2,13 @@
 
 use crate::command::{GitError, GitLimits, git, run, with};
 use crate::files::{files_of, lines};
+use crate::remote::can_pin_addresses;
 use model::NostrKey;
 use model::crypto::event_id;
 use model::need::Oid;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// The name of an object store: a hash.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -30,7 +31,7 @@ pub struct GitFolder {
 impl GitFolder {
     /// Opens or makes the folder. What pushes left that were cut off is deleted.
     pub fn open(root: PathBuf, limits: GitLimits) -> Result<GitFolder, GitError> {
-        run("--version", Command::new("git").arg("--version").stdout(std::process::Stdio::piped()), &[])?;
+        run("--version", Command::new("git").arg("--version").stdout(Stdio::piped()), &[])?;
         let folder = GitFolder { root, limits };
         let staging = folder.staging_folder();
         if staging.exists() {
@@ -41,6 +42,12 @@ impl GitFolder {
             folder.store(name).delete_unfinished()?;
         }
         Ok(folder)
+    }
+
+    /// Whether the program can fetch from other servers, and only from addresses that were vetted.
+    pub fn can_fetch(&self) -> Result<bool, GitError> {
+        let version = run("--version", Command::new("git").arg("--version").stdout(Stdio::piped()), &[])?;
+        Ok(can_pin_addresses(&String::from_utf8_lossy(&version)))
     }
 
     pub(crate) fn staging_folder(&self) -> PathBuf {

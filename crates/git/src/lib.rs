@@ -15,10 +15,12 @@ mod files;
 mod folder;
 mod pack_limits;
 mod refs;
+mod remote;
 mod staging;
 mod upkeep;
 
 pub use command::{GitError, GitLimits, as_input, bound_time, told};
 pub use folder::{GitFolder, ObjectStore, StoreName};
 pub use refs::RefWrite;
+pub use remote::{FetchLimits, RemoteServer, advertised_objects, can_pin_addresses};
 pub use staging::Staging;

@@ -26,13 +26,18 @@ pub struct Staging {
 impl Staging {
     /// The command that takes a pack of at most so many bytes and so many objects as it comes, and checks every object.
     pub fn index_pack(&self, bytes_max: u64, objects: u32) -> Command {
-        let mut command = git(self.folder.path());
+        let mut command = self.git();
         // An object has to fit into memory, and so has a list of all of them.
         let most = self.limits.object_bytes_max.max(u64::from(objects) * OBJECT_ENTRY_BYTES);
         command.env("GIT_ALLOC_LIMIT", most.to_string());
         with(&mut command, &["index-pack", "--stdin", "--fix-thin", "--strict"]);
         command.arg(format!("--max-input-size={bytes_max}"));
         command
+    }
+
+    /// A git command on this staging.
+    pub(crate) fn git(&self) -> Command {
+        git(self.folder.path())
     }
 
     fn packs(&self) -> PathBuf {
@@ -47,7 +52,7 @@ impl Staging {
 
     /// Which of these objects, as far as they are here, are no commits.
     pub fn not_commits(&self, oids: &BTreeSet<Oid>) -> Result<BTreeSet<Oid>, GitError> {
-        let types = types_of(&mut git(self.folder.path()), oids)?;
+        let types = types_of(&mut self.git(), oids)?;
         Ok(types.into_iter().filter(|(_, kind)| kind != "commit").map(|(oid, _)| oid).collect())
     }
 
@@ -124,7 +129,7 @@ impl ObjectStore {
         }
         let kept = staging.folder.path().join("kept");
         std::fs::create_dir(&kept)?;
-        let mut pack = git(staging.folder.path());
+        let mut pack = staging.git();
         let options = ["pack-objects", "--revs", "--local", "--non-empty", "--delta-base-offset", "--quiet"];
         with(&mut pack, &options).arg(kept.join("pack"));
         run("pack-objects", &mut pack, wanted.as_bytes())?;
@@ -148,7 +153,7 @@ impl ObjectStore {
 
 /// Walks over what is wanted. Says whether all of it is there.
 fn walk(staging: &Staging, wanted: &str, reached: &mut ObjectSet) -> Result<bool, GitError> {
-    let mut command = git(staging.folder.path());
+    let mut command = staging.git();
     with(&mut command, &["rev-list", "--objects", "--no-object-names", "--stdin"]);
     let mut child =
         command.stdin(as_input(wanted.as_bytes())?).stderr(Stdio::null()).spawn().map_err(GitError::Missing)?;

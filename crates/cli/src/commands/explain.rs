@@ -2,19 +2,24 @@
 
 use crate::context::Context;
 use crate::data_folder;
+use crate::event_id_argument::parse_event_id;
 use crate::failure::Failure;
-use crate::formatting::{format_count, format_duration, format_hunt, format_size, format_time_relative};
+use crate::formatting::{
+    escape_controls, format_count, format_duration, format_hunt, format_size, format_source, format_time_relative,
+};
 use clap::Args;
-use model::{EventId, Need};
+use model::{EventId, Group, Need};
 use node::explain::{Applied, Explanation, HuntState, NeedState, NotCounting, StageExplanation, Unmet, explain};
+use node::fetch::reports::SourceReport;
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// Explain the stage of an event: what it waits for, whether it counts, and the state of its content
 #[derive(Debug, Args, Serialize, Deserialize)]
 pub(crate) struct Explain {
-    /// The event id
-    #[arg(value_name = "ID")]
+    /// The event id; of a Nostr event also the id by which clients know it
+    #[arg(value_name = "ID", value_parser = parse_event_id)]
     id: EventId,
 }
 
@@ -22,6 +27,8 @@ pub(crate) struct Explain {
 struct Answer {
     #[serde(flatten)]
     explanation: Explanation,
+    /// Where what is missing can be fetched from, as far as a running node knows, by group.
+    sources: BTreeMap<String, Vec<SourceReport>>,
     #[serde(skip)]
     now: u64,
 }
@@ -29,15 +36,32 @@ struct Answer {
 impl Explain {
     pub(super) fn run(&self, context: &Context) -> Result<u8, Failure> {
         let (db, _store) = data_folder::open_snapshot(context)?;
-        let answer = Answer { explanation: explain(&db, &self.id)?, now: context.now() };
-        context.print(&answer)?;
+        let explanation = explain(&db, &self.id)?;
+        let mut groups = BTreeSet::new();
+        match &explanation.standing {
+            StageExplanation::Held { needs, .. } => needs.iter().for_each(|unmet| add_groups(unmet, &mut groups)),
+            StageExplanation::Applied(applied) => groups.extend(applied.content.hunted.clone().map(|hunt| hunt.group)),
+            _ => {}
+        }
+        let inside = context.inside.as_ref();
+        let reports = |group: &Group| inside.map(|inside| inside.node.source_reports(group)).unwrap_or_default();
+        let mut sources: BTreeMap<_, _> = groups.iter().map(|group| (group.to_string(), reports(group))).collect();
+        sources.retain(|_, reports| !reports.is_empty());
+        context.print(&Answer { explanation, sources, now: context.now() })?;
         Ok(0)
     }
+}
+
+/// The groups in which what is missing is hunted for.
+fn add_groups(unmet: &Unmet, groups: &mut BTreeSet<Group>) {
+    groups.extend(unmet.hunted.as_ref().map(|hunt| hunt.group.clone()));
+    unmet.needs.iter().for_each(|inner| add_groups(inner, groups));
 }
 
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Explanation { id, standing, arrival, waiters } = &self.explanation;
+        let now = self.now;
         match standing {
             StageExplanation::Unknown => writeln!(f, "event {id} is unknown: it has not arrived, or it was not kept")?,
             StageExplanation::Refused { why } => writeln!(f, "event {id} is permanently refused: {why}")?,
@@ -76,6 +100,10 @@ impl fmt::Display for Answer {
             StageExplanation::Applied(applied) => write_applied(f, self.now, applied)?,
             StageExplanation::Unknown | StageExplanation::Refused { .. } | StageExplanation::Expired { .. } => {}
             StageExplanation::Ready | StageExplanation::Carried { .. } | StageExplanation::Parked { .. } => {}
+        }
+        for (group, reports) in &self.sources {
+            writeln!(f, "sources of {}:", escape_controls(group))?;
+            reports.iter().try_for_each(|report| writeln!(f, "  {}", format_source(now, report)))?;
         }
         if waiters.count > 0 {
             let more = if waiters.and_more { " or more" } else { "" };
@@ -117,7 +145,7 @@ fn write_unmet(f: &mut fmt::Formatter<'_>, now: u64, unmet: &Unmet, depth: usize
         NeedState::Cycle => "waits for this event in turn (a cycle)",
         NeedState::Beyond => "arrived, but is held itself; run `anteroom explain` on it for details",
     };
-    writeln!(f, "{indent}{}", crate::formatting::escape_controls(&unmet.need.to_string()))?;
+    writeln!(f, "{indent}{}", escape_controls(&unmet.need.to_string()))?;
     match &unmet.need {
         Need::Time(at) => writeln!(f, "{indent}  {}", format_time_relative(now, at.0))?,
         _ => writeln!(

@@ -20,9 +20,10 @@ use engine::reads::Reads as _;
 use git::GitFolder;
 use model::nostr::ServiceName;
 use node::Node;
-use node::fetch::hunter::NoSources;
-use node::git::GitService;
+use node::fetch::hunter::{NoSources, SourceClient};
+use node::git::{GitService, GitSources};
 use node::node_commands::Tick;
+use outbound::{AllowedNetworks, OutboundClient};
 use serde::Serialize;
 use server::backups::GitToBackUp;
 use server::{Listener, RunningServer, ServerState, Tls};
@@ -130,8 +131,13 @@ fn start_and_serve(
     name_service(context, &listeners);
     let (store, _lock) = data_folder::open_compacted(context)?;
     let clock = Arc::new(context.clock);
-    let node = Node::start(store, clock, Arc::new(NoSources), context.settings.config.node_options());
-    let served = start_git(context, &node).and_then(|git| {
+    let sources = git_sources(context);
+    let source: Arc<dyn SourceClient> = match &sources {
+        Some(sources) => sources.clone(),
+        None => Arc::new(NoSources),
+    };
+    let node = Node::start(store, clock, source, context.settings.config.node_options());
+    let served = start_git(context, &node, sources).and_then(|git| {
         let served = serve(context, &node, signals, tls, listeners, (made, is_shown), git.clone());
         if let Some(git) = git {
             git.stop();
@@ -151,13 +157,22 @@ fn name_service(context: &Context, listeners: &Listeners) {
     }
 }
 
+/// Where git data is fetched from, if this node hosts any.
+fn git_sources(context: &Context) -> Option<Arc<GitSources>> {
+    let allowed = AllowedNetworks::with_private(context.settings.sync_private_networks.clone());
+    let sources = || GitSources::new(context.settings.git_access.clone(), OutboundClient::new(allowed));
+    (context.settings.config.git.enabled == 1).then(|| Arc::new(sources()))
+}
+
 /// Opens the git repositories, if this node hosts any.
-fn start_git(context: &Context, node: &Node) -> Result<Option<Arc<GitService>>, Failure> {
-    if context.settings.config.git.enabled == 0 {
-        return Ok(None);
-    }
+fn start_git(
+    context: &Context,
+    node: &Node,
+    sources: Option<Arc<GitSources>>,
+) -> Result<Option<Arc<GitService>>, Failure> {
+    let Some(sources) = sources else { return Ok(None) };
     let (limits, access) = (context.settings.config.git_limits(), context.settings.git_access.clone());
-    let started = GitService::start(node, context.data_dir().join("git"), limits, access);
+    let started = GitService::start(node, context.data_dir().join("git"), limits, access, sources);
     let what_to_do = "install git, or set git.enabled to 0";
     started.map(Some).map_err(|why| Failure::new(why.to_string(), what_to_do))
 }

@@ -16,7 +16,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 
 /// Settings that are strings. They are not in a section.
-pub(super) const TEXT_SETTINGS: [&str; 15] = [
+pub(super) const TEXT_SETTINGS: [&str; 16] = [
     "data_dir",
     "master_key_file",
     "listen",
@@ -31,6 +31,7 @@ pub(super) const TEXT_SETTINGS: [&str; 15] = [
     "git_writers",
     "git_banned",
     "git_operator",
+    "sync_private_networks",
     "log",
 ];
 
@@ -98,6 +99,8 @@ pub(crate) struct Settings {
     pub(crate) metrics_listen: Option<SocketAddr>,
     /// Whom the operator wants to have repositories here, and whom not.
     pub(crate) git_access: GitAccess,
+    /// Private networks that the node may fetch from.
+    pub(crate) sync_private_networks: Vec<IpNet>,
     pub(crate) log: String,
     /// All settings, for `anteroom config`.
     pub(crate) effective: Vec<EffectiveSetting>,
@@ -137,7 +140,8 @@ pub(crate) fn load(inputs: &SettingInputs<'_>) -> Result<Settings, Failure> {
         text => Some(parse_address("metrics_listen", text)?),
     };
     let cors_origins = split_list(&layers.text("cors_origins", "", None, OsString::new()));
-    let trusted_proxies = parse_networks(&layers.text("trusted_proxies", "", None, OsString::new()))?;
+    let mut networks = |name| parse_networks(name, &layers.text(name, "", None, OsString::new()));
+    let (trusted_proxies, sync_private_networks) = (networks("trusted_proxies")?, networks("sync_private_networks")?);
     let backup_dir = layers.path("backup_dir");
     let mut git_list = |name| split_list(&layers.text(name, "", None, OsString::new()));
     let (owners, writers) = (git_list("git_owners"), git_list("git_writers"));
@@ -162,6 +166,7 @@ pub(crate) fn load(inputs: &SettingInputs<'_>) -> Result<Settings, Failure> {
         cors_origins,
         trusted_proxies,
         git_access,
+        sync_private_networks,
         log,
         effective: layers.effective,
     })
@@ -223,10 +228,10 @@ fn split_list(text: &OsStr) -> Vec<String> {
     text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }
 
-fn parse_networks(text: &OsStr) -> Result<Vec<IpNet>, Failure> {
+fn parse_networks(name: &str, text: &OsStr) -> Result<Vec<IpNet>, Failure> {
     let parse = |part: &String| {
         let net = part.parse::<IpNet>().ok().or_else(|| part.parse::<IpAddr>().ok().map(IpNet::from));
-        let what = format!("trusted_proxies: {part:?} is not an IP address or network");
+        let what = format!("{name}: {part:?} is not an IP address or network");
         net.ok_or_else(|| Failure::new(what, "write addresses such as 10.0.0.1 or 10.0.0.0/8, separated by commas"))
     };
     split_list(text).iter().map(parse).collect()

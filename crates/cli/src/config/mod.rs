@@ -15,7 +15,7 @@ pub(crate) use load::{EffectiveSetting, SettingInputs, Settings, check_variable_
 pub(crate) use sample::sample_file;
 
 use engine::Policy;
-use engine::fetch::DomainLimits;
+use engine::fetch::{DomainLimits, HuntDelays};
 use model::Nanos;
 use node::NodeOptions;
 use std::path::PathBuf;
@@ -111,14 +111,18 @@ sections! {
         /// Content per space, in MiB.
         space_mib = 0 in 0..=1_048_576;
     }
-    /// Rate limits for requests that this node sends to fetch missing events and content.
-    fetch: FetchSettings {
+    /// How this node fetches what is missing from others: events, content and git data.
+    sync: SyncSettings {
         /// Concurrent requests in total.
-        concurrent_requests_max = 32 in 1..=10_000;
+        concurrent = 32 in 1..=10_000;
         /// Concurrent requests per domain: a host name or a peer.
-        domain_concurrent_requests_max = 5 in 1..=1000;
+        domain_concurrent = 5 in 1..=1000;
         /// Requests per domain and minute.
-        domain_requests_per_minute_max = 30 in 1..=100_000;
+        domain_per_minute = 30 in 1..=100_000;
+        /// How long to wait before fetching what an event of a local user needs, in seconds: they will probably push it.
+        default_delay_secs = 180 in 0..=86_400;
+        /// How long to wait before fetching what an event from elsewhere needs, in milliseconds: such events come in bursts.
+        immediate_delay_ms = 500 in 0..=3_600_000;
     }
     /// Limits of the HTTP server.
     http: HttpSettings {
@@ -202,6 +206,10 @@ impl Config {
             user_bytes_max: Some(self.quota.user_mib << 20).filter(|bytes| *bytes > 0),
             space_bytes_max: Some(self.quota.space_mib << 20).filter(|bytes| *bytes > 0),
             takes_contributions: self.git.contributions == 1,
+            hunt_delays: HuntDelays {
+                local_user: self.sync.default_delay_secs.saturating_mul(Nanos::SECOND),
+                peer_or_relay: self.sync.immediate_delay_ms.saturating_mul(Nanos::SECOND / 1000),
+            },
             ..Policy::default()
         };
         StoreOptions {
@@ -258,10 +266,10 @@ impl Config {
         NodeOptions {
             batch_max: self.writer.batch_requests_max as usize,
             queue_max: self.writer.queue_requests_max as usize,
-            fetches_max: self.fetch.concurrent_requests_max as usize,
+            fetches_max: self.sync.concurrent as usize,
             domains: DomainLimits {
-                in_flight_max: small(self.fetch.domain_concurrent_requests_max),
-                starts_per_window_max: small(self.fetch.domain_requests_per_minute_max),
+                in_flight_max: small(self.sync.domain_concurrent),
+                starts_per_window_max: small(self.sync.domain_per_minute),
                 window: 60 * Nanos::SECOND,
             },
         }

@@ -42,6 +42,9 @@ pub(crate) fn sample_file() -> String {
          # git_banned = \"\"\n\n\
          # Your own public key, which the Nostr relay tells as that of its operator.\n\
          # git_operator = \"\"\n\n\
+         # Private networks that missing data may be fetched from, separated by commas: names and URLs that others publish\n\
+         # can then make the node send requests into them. Empty: public addresses only.\n\
+         # sync_private_networks = \"\"\n\n\
          # The log level: off, error, warn, info, debug or trace; or a filter such as anteroom_node=debug.\n\
          # log = \"info\"\n",
     );

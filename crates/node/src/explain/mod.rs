@@ -178,6 +178,7 @@ fn origin_text(origin: Origin) -> String {
         Origin::Local => "made here".into(),
         Origin::Import => "imported".into(),
         Origin::Client => "sent by a Nostr client".into(),
+        Origin::Relay => "gathered from a Nostr relay".into(),
         Origin::Peer(peer) => format!("peer {peer}"),
     }
 }

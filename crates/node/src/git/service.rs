@@ -2,6 +2,7 @@
 
 use super::access::GitAccess;
 use super::arrival::{ArrivalCounts, ArrivedData};
+use super::hunt::GitSources;
 use super::upkeep::StoreLocks;
 use crate::locks;
 use crate::nostr::{AssignStore, GitArrived, NotePushed};
@@ -94,6 +95,8 @@ pub struct GitService {
     pub(super) measuring: Mutex<()>,
     /// What all arrivals have come to since the start.
     pub counts: ArrivalCounts,
+    /// Where missing data is fetched from.
+    pub sources: Arc<GitSources>,
     threads: Mutex<Vec<(Sender<GitWake>, JoinHandle<()>)>>,
 }
 
@@ -110,14 +113,25 @@ impl GitService {
         root: PathBuf,
         limits: GitLimits,
         access: GitAccess,
+        sources: Arc<GitSources>,
     ) -> Result<Arc<GitService>, GitFailure> {
         let folder = GitFolder::open(root, limits)?;
         let (aligning, threads, access) = (Mutex::default(), Mutex::default(), Arc::new(access));
         let (notes, noted) = bounded(1);
         let stores = StoreLocks::new(notes.clone());
         let (node, counts, measuring) = (node.clone(), ArrivalCounts::default(), Mutex::default());
-        let service =
-            Arc::new(GitService { node, folder, limits, access, aligning, stores, measuring, counts, threads });
+        let service = Arc::new(GitService {
+            node,
+            folder,
+            limits,
+            access,
+            aligning,
+            stores,
+            measuring,
+            counts,
+            sources,
+            threads,
+        });
         let (wakes, woken) = bounded(1);
         service.node.on_commit({
             let wakes = wakes.clone();
@@ -132,6 +146,12 @@ impl GitService {
         service.spawn("anteroom-git", wakes, move || aligner.follow_rows(&woken))?;
         let keeper = service.clone();
         service.spawn("anteroom-git-keep", notes, move || keeper.keep_small(&noted, &wakes_aligner))?;
+        if service.folder.can_fetch()? {
+            service.sources.serve(Arc::downgrade(&service));
+            service.node.sources_changed();
+        } else {
+            tracing::warn!("missing git data is not fetched from other servers: that needs git 2.37 or later");
+        }
         Ok(service)
     }
 

@@ -1,0 +1,311 @@
+//! The hunt for git data: where announcements say that it is, and fetching it from there.
+//!
+//! A group is all repositories of one identifier. Its sources are the clone URLs in announcements of confirmed maintainers
+//! of those repositories here that wait for objects: a stranger who uses the same identifier adds nothing. A visit asks the
+//! server for its refs, fetches what is wanted of them, and hands it to the function that takes over pushes: who may do
+//! what is decided then, and every event is released as soon as its own objects are here.
+
+use super::access::GitAccess;
+use super::service::{GitFailure, GitService, HostedRepository, Received};
+use crate::fetch::hunter::{FetchError, Fetched, SourceClient, SourceDirectory};
+use engine::Opened;
+use engine::fetch::Source;
+use engine::protocol::nostr::maintainers::{self, Known, announcement, confirmed};
+use engine::protocol::nostr::push::{NO_OBJECT, RefUpdate};
+use engine::reads::{NostrReads as _, Reads as _, StoreResult};
+use git::{FetchLimits, RemoteServer, Staging, advertised_objects};
+use http::HeaderMap;
+use model::need::Oid;
+use model::nostr::{ServiceName, named_repositories, tip_of};
+use model::{Group, Need, NostrKey};
+use outbound::{OutboundAnswer, OutboundClient};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{OnceLock, Weak};
+use std::time::Duration;
+use store::Db;
+use store::tables::Snapshot;
+
+/// Owners of one identifier that are looked at.
+const OWNERS_MAX: usize = 256;
+/// Clone URLs of one announcement that are used.
+const CLONES_MAX: usize = 8;
+/// Held events of one repository that are looked at.
+const HELD_MAX: usize = 4096;
+/// The longest list of refs of another server that is read.
+const REFS_BYTES_MAX: usize = 16 << 20;
+/// Objects that no ref of a server points at and that it is asked for all the same, one by one, in one visit.
+const UNADVERTISED_MAX: usize = 4;
+/// How long one fetch may take.
+const FETCH_TIME: Duration = Duration::from_secs(30 * 60);
+/// What is added to the URL of a repository to ask for its refs.
+const REFS_PATH: &str = "/info/refs?service=git-upload-pack";
+/// What a server says that has git's smart protocol.
+const REFS_TYPE: &str = "application/x-git-upload-pack-advertisement";
+
+/// What hunts for git data have come to since the start.
+#[derive(Debug, Default)]
+pub struct HuntCounts {
+    /// Visits to sources.
+    pub attempts: AtomicU64,
+    /// Objects that refs and pull requests name and that came.
+    pub objects: AtomicU64,
+}
+
+/// Where git data is fetched from, and who takes it over.
+#[derive(Debug)]
+pub struct GitSources {
+    access: GitAccess,
+    outbound: OutboundClient,
+    service: OnceLock<Weak<GitService>>,
+    pub counts: HuntCounts,
+}
+
+impl GitSources {
+    /// Nobody is asked before [`GitSources::serve`] says who takes over what comes.
+    pub fn new(access: GitAccess, outbound: OutboundClient) -> GitSources {
+        GitSources { access, outbound, service: OnceLock::new(), counts: HuntCounts::default() }
+    }
+
+    /// From now on these repositories are hunted for.
+    pub fn serve(&self, service: Weak<GitService>) {
+        let _ = self.service.set(service);
+    }
+
+    fn find_places(&self, db: &Db<Snapshot>, identifier: &str) -> StoreResult<Vec<Source>> {
+        let (Some(own), true) = (db.policy().service, self.service.get().is_some()) else { return Ok(Vec::new()) };
+        let mut places: Vec<Source> = Vec::new();
+        for owner in self.owners(db, identifier)? {
+            if wanted(db, &owner, identifier)?.is_empty() {
+                continue;
+            }
+            for url in clone_urls(db, &owner, identifier)? {
+                if let Some(place) = self.place(&url, own)
+                    && !places.contains(&place)
+                {
+                    places.push(place);
+                }
+            }
+        }
+        Ok(places)
+    }
+
+    /// Owners of repositories here of that identifier for which something waits for objects. Where there are many, each
+    /// attempt begins with another one, so that nobody crowds the others out.
+    fn owners(&self, db: &Db<Snapshot>, identifier: &str) -> StoreResult<Vec<NostrKey>> {
+        let mut waiting = db.owners_waiting_for_objects(identifier, OWNERS_MAX)?;
+        let attempts = db.schedule_row(&Group::Repository(identifier.to_owned()))?.map_or(0, |row| row.attempts);
+        let begin = attempts as usize % waiting.len().max(1);
+        waiting.rotate_left(begin);
+        let mut hosted = Vec::new();
+        for owner in waiting {
+            // A maintainer whose own repository is elsewhere speaks for those here as well.
+            let others = confirmed(db, &owner, identifier)?.into_iter().filter(|other| *other != owner);
+            for owner in std::iter::once(owner).chain(others) {
+                if self.is_hosted(db, &owner, identifier)? {
+                    hosted.extend(Some(owner).filter(|owner| !hosted.contains(owner)));
+                    break;
+                }
+            }
+        }
+        Ok(hosted)
+    }
+
+    fn is_hosted(&self, db: &Db<Snapshot>, owner: &NostrKey, identifier: &str) -> StoreResult<bool> {
+        let (announced, service) = (announcement(db, owner, identifier)?, db.policy().service);
+        let is_listed = announced.is_some_and(|own| service.is_some_and(|service| own.lists(service)));
+        Ok(is_listed && self.access.allows(owner, identifier))
+    }
+
+    /// A clone URL as a source, if it is one: not of this node, and not where nothing may be sent to.
+    fn place(&self, url: &str, own: ServiceName) -> Option<Source> {
+        let vetted = self.outbound.vet(url).ok()?;
+        if ServiceName::of_url(url) == Some(own) || vetted.query().is_some() || vetted.fragment().is_some() {
+            return None;
+        }
+        let domain = vetted.host_str()?.trim_end_matches('.').to_ascii_lowercase();
+        Some(Source { url: vetted.as_str().trim_end_matches('/').to_owned(), domain })
+    }
+
+    /// Asks a server for its refs: where it is in the end, and the objects that they point at.
+    fn visit(&self, url: &str, own: Option<ServiceName>) -> Result<(RemoteServer, BTreeSet<Oid>), FetchError> {
+        let failed = |why: &dyn std::fmt::Display| FetchError(why.to_string());
+        let answer = self.outbound.get_and_wait(&format!("{url}{REFS_PATH}"), &HeaderMap::new(), REFS_BYTES_MAX);
+        let answer = answer.map_err(|why| failed(&why))?;
+        let not_git = || FetchError("it does not speak git's smart protocol".to_owned());
+        if answer.content_type != REFS_TYPE {
+            return Err(not_git());
+        }
+        let server = server_of(&answer).ok_or_else(|| FetchError("it redirects to something else".to_owned()))?;
+        if ServiceName::of_url(&server.url).is_some_and(|name| Some(name) == own) {
+            return Err(FetchError("it redirects to this node".to_owned()));
+        }
+        Ok((server, advertised_objects(&answer.body).ok_or_else(not_git)?))
+    }
+
+    fn fetch_into(&self, service: &GitService, identifier: &str, url: &str) -> Result<usize, FetchError> {
+        let failed = |why: GitFailure| FetchError(why.to_string());
+        let db = service.node.snapshot().map_err(|why| failed(why.into()))?;
+        let own = db.policy().service;
+        let mut owners = self.owners(&db, identifier).map_err(|why| failed(why.into()))?;
+        // Whoever is not named by the announcement that has this URL gets nothing from it.
+        owners.retain(|owner| {
+            let urls = clone_urls(&db, owner, identifier).unwrap_or_default();
+            urls.iter().any(|other| own.and_then(|own| self.place(other, own)).is_some_and(|place| place.url == url))
+        });
+        drop(db);
+        if owners.is_empty() {
+            return Err(FetchError("no announcement names it any more".to_owned()));
+        }
+        self.counts.attempts.fetch_add(1, Ordering::Relaxed);
+        let (server, advertised) = self.visit(url, own)?;
+        let (mut brought, mut why) = (0, None);
+        for owner in owners {
+            match service.fetch_wanted(&owner, identifier, &server, &advertised) {
+                Ok(count) => brought += count,
+                // Others may still get what they need.
+                Err(failure) => why = Some(failed(failure)),
+            }
+        }
+        self.counts.objects.fetch_add(brought as u64, Ordering::Relaxed);
+        match why {
+            Some(why) if brought == 0 => Err(why),
+            Some(_) | None => Ok(brought),
+        }
+    }
+}
+
+impl SourceDirectory for GitSources {
+    fn places(&self, db: &Db<Snapshot>, group: &Group) -> Vec<Source> {
+        let Group::Repository(identifier) = group else { return Vec::new() };
+        self.find_places(db, identifier).unwrap_or_else(|why| {
+            tracing::warn!(%why, identifier, "it could not be read where git data can be fetched from");
+            Vec::new()
+        })
+    }
+}
+
+impl SourceClient for GitSources {
+    fn fetch(
+        &self,
+        group: &Group,
+        url: &str,
+        _needs: &[Need],
+        _deliver: &mut dyn FnMut(Fetched),
+    ) -> Result<usize, FetchError> {
+        let (Group::Repository(identifier), Some(service)) = (group, self.service.get().and_then(Weak::upgrade)) else {
+            return Err(FetchError("no git repositories are served".to_owned()));
+        };
+        self.fetch_into(&service, identifier, url)
+    }
+}
+
+/// The clone URLs in the announcements of an owner and of whoever maintains the repository with them, the owner's first.
+fn clone_urls(db: &Db<Snapshot>, owner: &NostrKey, identifier: &str) -> StoreResult<Vec<String>> {
+    let mut maintainers: Vec<NostrKey> = confirmed(db, owner, identifier)?.into_iter().collect();
+    maintainers.sort_by_key(|other| other != owner);
+    let mut urls = Vec::new();
+    for maintainer in maintainers {
+        let announced = announcement(db, &maintainer, identifier)?;
+        urls.extend(announced.into_iter().flat_map(|own| own.clones.into_iter().take(CLONES_MAX)));
+    }
+    Ok(urls)
+}
+
+/// What a repository waits for that could be fetched, as if somebody pushed it: refs of the newest state, and commits of
+/// pull requests.
+pub(super) fn wanted(db: &Db<Snapshot>, owner: &NostrKey, identifier: &str) -> StoreResult<Vec<RefUpdate>> {
+    let mut wanted = BTreeMap::new();
+    let maintainers = confirmed(db, owner, identifier)?;
+    let newest = maintainers::newest_state(db, &maintainers, identifier, Known::HeldOrApplied)?;
+    for (name, oid) in newest.into_iter().flat_map(|(_, state)| state.refs) {
+        wanted.insert(name, oid);
+    }
+    for seq in db.waiting_for_objects(owner, identifier, HELD_MAX)? {
+        let Some(Opened::Nostr(event)) = db.open_event(seq)? else { continue };
+        let is_for = named_repositories(&event, &["a"])
+            .iter()
+            .any(|address| address.author == *owner && address.identifier == identifier);
+        if let Some(oid) = tip_of(&event).filter(|_| is_for) {
+            wanted.insert(format!("refs/nostr/{}", event.id), oid);
+        }
+    }
+    let mut missing = Vec::new();
+    for (name, new) in wanted {
+        if !db.is_git_present(owner, identifier, &new)? {
+            missing.push(RefUpdate { name, old: NO_OBJECT, new });
+        }
+    }
+    Ok(missing)
+}
+
+/// The repository that an answer about refs is of.
+fn server_of(answer: &OutboundAnswer) -> Option<RemoteServer> {
+    let url = answer.url.as_str().strip_suffix(REFS_PATH)?.to_owned();
+    let host = answer.url.domain().map(str::to_owned);
+    Some(RemoteServer { url, host, port: answer.url.port_or_known_default()?, address: answer.address.ip() })
+}
+
+impl GitService {
+    /// Fetches what a repository waits for from a server, as far as it has it, and takes it over. Says how many objects came
+    /// that were asked for.
+    fn fetch_wanted(
+        &self,
+        owner: &NostrKey,
+        identifier: &str,
+        server: &RemoteServer,
+        advertised: &BTreeSet<Oid>,
+    ) -> Result<usize, GitFailure> {
+        let mut updates = wanted(&*self.node.snapshot()?, owner, identifier)?;
+        let Some(repository) = self.repository(owner, identifier)?.filter(|_| !updates.is_empty()) else {
+            return Ok(0);
+        };
+        let (name, store) = self.store_of(owner, identifier)?;
+        let repository = HostedRepository { name, store, ..repository };
+        let room = match self.room(&repository, &updates)? {
+            Ok(room) => room,
+            Err(why) => return Err(GitFailure::Writer(why)),
+        };
+        let staging = repository.store.stage()?;
+        let limits = FetchLimits { bytes_max: room, time_max: FETCH_TIME };
+        let oids: BTreeSet<Oid> = updates.iter().map(|update| update.new).collect();
+        let came = fetch_some(&staging, server, &oids, advertised, limits)?;
+        updates.retain(|update| came.contains(&update.new));
+        if updates.is_empty() {
+            return Ok(0);
+        }
+        if let Some(why) = self.exceeds_limits(&staging)? {
+            return Err(GitFailure::Writer(why));
+        }
+        match self.receive(&repository, &staging, &updates)? {
+            Received::Arrived(_) => Ok(came.len()),
+            Received::Incomplete => Err(GitFailure::Writer("objects that the refs need are missing".to_owned())),
+            Received::TooLarge(why) => Err(GitFailure::Writer(why)),
+            Received::Refused(reasons) => {
+                let (name, why) = reasons.into_iter().next().unwrap_or_default();
+                Err(GitFailure::Writer(format!("{name}: {why}")))
+            }
+        }
+    }
+}
+
+/// Fetches those of these objects that a server has: what its refs point at together, some of the others one by one, which it
+/// may have as well. An error only if nothing came that its refs point at.
+fn fetch_some(
+    staging: &Staging,
+    server: &RemoteServer,
+    oids: &BTreeSet<Oid>,
+    advertised: &BTreeSet<Oid>,
+    limits: FetchLimits,
+) -> Result<BTreeSet<Oid>, GitFailure> {
+    let mut came: BTreeSet<Oid> = oids.intersection(advertised).copied().collect();
+    if !came.is_empty() {
+        staging.fetch(server, &came, limits)?;
+    }
+    for oid in oids.difference(advertised).take(UNADVERTISED_MAX) {
+        if staging.fetch(server, &[*oid].into(), limits).is_ok() {
+            came.insert(*oid);
+        }
+    }
+    Ok(came)
+}
