@@ -77,6 +77,11 @@ impl Need {
         [ADDRESS, GIT_OBJECT, GIT_DATA].map(|tag| tagged(tag, &[&length, identifier.as_bytes()]))
     }
 
+    /// What the key forms of all needs for the first data of a repository begin with.
+    pub fn keys_of_data() -> Vec<u8> {
+        vec![GIT_DATA]
+    }
+
     /// What the key forms of all needs for objects of a repository begin with.
     pub fn keys_of_objects(owner: &NostrKey, identifier: &str) -> Vec<u8> {
         tagged(GIT_OBJECT, &[&(identifier.len() as u16).to_be_bytes(), identifier.as_bytes(), &owner.0])

@@ -4,7 +4,7 @@ use crate::pipeline::{arrive, policy, step_context};
 use crate::writer_command::WriterCommand;
 use engine::Change;
 use engine::change::{NostrChange, RowChange};
-use engine::protocol::nostr::admit::{NotAdmitted, admit};
+use engine::protocol::nostr::admit::{NotAdmitted, admit, admit_gathered};
 use engine::protocol::nostr::maintainers::{announcement, confirmed};
 use engine::reads::{NostrReads as _, Reads as _, StoreError, StoreResult};
 use engine::receive::accept_nostr;
@@ -45,10 +45,34 @@ impl WriterCommand for SubmitNostr {
         {
             return Ok(NostrSubmission::NotAdmitted(why));
         }
-        match accept_nostr(event, Origin::Client) {
-            Ok(arrival) => arrive(batch, &arrival).map(NostrSubmission::Admitted),
-            Err(why) => Ok(NostrSubmission::NotAdmitted(NotAdmitted { prefix: "invalid", why: why.to_string() })),
+        store_event(batch, event, Origin::Client)
+    }
+}
+
+/// Takes an event that another relay had, if it may be about something here: what it refers to need not have come yet.
+#[derive(Clone, Debug)]
+pub struct GatherNostr(pub Box<VerifiedNostr>);
+
+impl WriterCommand for GatherNostr {
+    type Answer = NostrSubmission;
+    type Error = StoreError;
+
+    fn run(&self, batch: &mut Batch<'_>) -> StoreResult<NostrSubmission> {
+        let context = step_context(batch);
+        let event = VerifiedNostr::clone(&self.0);
+        if !is_known(batch, &event)?
+            && let Err(why) = admit_gathered(batch.db(), context.now, &event)?
+        {
+            return Ok(NostrSubmission::NotAdmitted(why));
         }
+        store_event(batch, event, Origin::Relay)
+    }
+}
+
+fn store_event(batch: &mut Batch<'_>, event: VerifiedNostr, origin: Origin) -> StoreResult<NostrSubmission> {
+    match accept_nostr(event, origin) {
+        Ok(arrival) => arrive(batch, &arrival).map(NostrSubmission::Admitted),
+        Err(why) => Ok(NostrSubmission::NotAdmitted(NotAdmitted { prefix: "invalid", why: why.to_string() })),
     }
 }
 

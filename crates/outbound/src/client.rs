@@ -147,6 +147,16 @@ impl OutboundClient {
         Ok(self.vet(to.as_str())?)
     }
 
+    /// Asks for a WebSocket, with that key.
+    pub(crate) async fn upgrade(&self, url: &str, key: &str) -> Result<reqwest::Response, GetError> {
+        let url = self.vet(url)?;
+        let client = self.client.as_ref().ok_or(GetError::NoAnswer)?;
+        let request = client.get(url).version(http::Version::HTTP_11);
+        let request = request.header("connection", "Upgrade").header("upgrade", "websocket");
+        let request = request.header("sec-websocket-version", "13").header("sec-websocket-key", key);
+        request.send().await.map_err(|_| GetError::NoAnswer)
+    }
+
     /// As [`OutboundClient::get`], for a thread that may wait.
     pub fn get_and_wait(&self, url: &str, headers: &HeaderMap, bytes_max: usize) -> Result<OutboundAnswer, GetError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

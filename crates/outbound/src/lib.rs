@@ -9,6 +9,8 @@
 
 mod addresses;
 mod client;
+mod websocket;
 
 pub use addresses::{AllowedNetworks, BadUrl, is_public, vet};
 pub use client::{GetError, OutboundAnswer, OutboundClient, SendError};
+pub use websocket::OutboundSocket;

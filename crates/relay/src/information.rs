@@ -18,13 +18,16 @@ pub(crate) fn names(operator: &NostrKey) -> Value {
 
 /// The document.
 pub(crate) fn document(access: &GitAccess, takes_contributions: bool) -> Value {
+    let mut grasps = vec!["GRASP-01"];
+    grasps.extend(access.archives().then_some("GRASP-05"));
+    grasps.extend(takes_contributions.then_some("GRASP-06"));
     let mut document = json!({
         "name": "Anteroom",
         "description": "Git repositories that signed Nostr events authorise, and the events about them.",
         "software": "anteroom",
         "version": env!("CARGO_PKG_VERSION"),
         "supported_nips": NIPS,
-        "supported_grasps": if takes_contributions { vec!["GRASP-01", "GRASP-06"] } else { vec!["GRASP-01"] },
+        "supported_grasps": grasps,
         "repo_acceptance_criteria":
             "Repository announcements that list this service in both `clone` and `relays`, and those of maintainers \
              whom they name.",

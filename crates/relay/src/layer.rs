@@ -1,6 +1,7 @@
 //! Picks the requests of Nostr clients out of those to `/`: WebSockets, and the document about the relay. Everything else
 //! goes on to whoever has the path.
 
+use crate::gather::{GatherReports, Gathering, gather};
 use crate::information;
 use crate::journal::follow_journal;
 use crate::messages::MESSAGE_BYTES_MAX;
@@ -13,6 +14,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::{Json, Router};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use node::git::GitAccess;
+use outbound::OutboundClient;
 use server::background::{BackgroundTask, OnEnd};
 use server::{App, ServerState};
 use std::sync::Arc;
@@ -24,11 +26,22 @@ const INFORMATION_TYPE: &str = "application/nostr+json";
 const WELL_KNOWN: &str = "/.well-known/nostr.json";
 
 /// An application with a relay at `/`.
-pub fn with_relay(app: App, server: &Arc<ServerState>, access: Arc<GitAccess>) -> App {
-    let (state, end) = RelayState::new(server.clone(), access);
+///
+/// With a client, events about repositories here are gathered from other relays.
+pub fn with_relay(
+    app: App,
+    server: &Arc<ServerState>,
+    access: Arc<GitAccess>,
+    gatherer: Option<(OutboundClient, Arc<GatherReports>)>,
+) -> App {
+    let (state, end) = RelayState::new(server.clone(), access.clone());
     let follow = follow_journal(state.clone(), server.commits(), end);
-    let task = BackgroundTask::new("nostr relay", OnEnd::StopServer, follow);
-    app.with_task(task).map_router(move |router: Router| router.layer(from_fn_with_state(state.clone(), answer_nostr)))
+    let mut app = app.with_task(BackgroundTask::new("nostr relay", OnEnd::StopServer, follow));
+    if let Some((outbound, reports)) = gatherer {
+        let shared = Arc::new(Gathering { server: server.clone(), access, outbound, reports });
+        app = app.with_task(BackgroundTask::new("gathering", OnEnd::GoOn, gather(shared, server.commits())));
+    }
+    app.map_router(move |router: Router| router.layer(from_fn_with_state(state.clone(), answer_nostr)))
 }
 
 async fn answer_nostr(State(state): State<Arc<RelayState>>, request: Request, next: Next) -> Response {

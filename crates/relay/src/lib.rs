@@ -2,10 +2,11 @@
 //!
 //! [`messages`] reads what clients say. [`session`] is one client's session without a socket: it hears messages and live
 //! events, and says what to answer. [`socket`] drives a session over a WebSocket. [`information`] is what the relay says
-//! of itself (NIP-11), and [`layer`] picks its requests out of those to `/`, which is a page for everybody else.
+//! of itself (NIP-11), [`gather`] brings events from other relays, and [`layer`] picks its requests out of those to `/`, which is a page for everybody else.
 //!
 //! Deliberately absent: which events are taken (the engine's), how they are found (`queries`), git.
 
+mod gather;
 mod information;
 mod journal;
 mod layer;
@@ -15,4 +16,5 @@ mod session;
 mod socket;
 mod state;
 
+pub use gather::{GatherReports, RelayReport};
 pub use layer::with_relay;

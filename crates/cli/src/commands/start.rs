@@ -209,7 +209,7 @@ fn serve(
     state.search_with(searching.clone());
     let cannot_listen = |why: server::ListenError| Failure::new(why.to_string(), "start the node again");
     let app = match git {
-        Some(git) => app_with_git(&state, git),
+        Some(git) => app_with_git(&state, git, context.settings.config.sync.gather == 1),
         None => app(&state),
     };
     let server = runtime.block_on(server::serve_on(app, listeners.main)).map_err(cannot_listen)?;

@@ -1,7 +1,7 @@
 //! Finds the value of each setting: from flags, then the environment, then the file, then the default.
 
 use super::file::ConfigFile;
-use super::nostr_keys::parse_git_access;
+use super::nostr_keys::{parse_archive, parse_git_access};
 use super::suggestion::closest_name;
 use super::{Config, DeclaredKey, SECTIONS, Section, Setting};
 use crate::failure::Failure;
@@ -16,7 +16,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 
 /// Settings that are strings. They are not in a section.
-pub(super) const TEXT_SETTINGS: [&str; 16] = [
+pub(super) const TEXT_SETTINGS: [&str; 18] = [
     "data_dir",
     "master_key_file",
     "listen",
@@ -31,6 +31,8 @@ pub(super) const TEXT_SETTINGS: [&str; 16] = [
     "git_writers",
     "git_banned",
     "git_operator",
+    "git_archive",
+    "git_archive_relays",
     "sync_private_networks",
     "log",
 ];
@@ -145,7 +147,8 @@ pub(crate) fn load(inputs: &SettingInputs<'_>) -> Result<Settings, Failure> {
     let backup_dir = layers.path("backup_dir");
     let mut git_list = |name| split_list(&layers.text(name, "", None, OsString::new()));
     let (owners, writers) = (git_list("git_owners"), git_list("git_writers"));
-    let git_access = parse_git_access(&owners, &writers, &git_list("git_banned"), &git_list("git_operator"))?;
+    let mut git_access = parse_git_access(&owners, &writers, &git_list("git_banned"), &git_list("git_operator"))?;
+    parse_archive(&git_list("git_archive"), &git_list("git_archive_relays"), &mut git_access)?;
     let log = layers.text("log", "--log", inputs.log.clone().map(OsString::from), "info".into());
     let mut numbers = BTreeMap::new();
     for (section, setting) in all_settings() {

@@ -119,6 +119,8 @@ sections! {
         domain_concurrent = 5 in 1..=1000;
         /// Requests per domain and minute.
         domain_per_minute = 30 in 1..=100_000;
+        /// 1: gather events about repositories here from the Nostr relays that their announcements name.
+        gather = 1 in 0..=1;
         /// How long to wait before fetching what an event of a local user needs, in seconds: they will probably push it.
         default_delay_secs = 180 in 0..=86_400;
         /// How long to wait before fetching what an event from elsewhere needs, in milliseconds: such events come in bursts.

@@ -32,6 +32,31 @@ pub(super) fn parse_git_access(
     Ok(access)
 }
 
+/// What is mirrored here, and the relays that are asked for it.
+pub(super) fn parse_archive(archived: &[String], relays: &[String], access: &mut GitAccess) -> Result<(), Failure> {
+    for text in archived {
+        match text.split_once('/') {
+            Some((owner, identifier)) => {
+                let key = parse_key("git_archive", owner)?;
+                access.archived_repositories.insert((key, identifier.trim_end_matches(".git").to_owned()))
+            }
+            None => access.archived.insert(parse_key("git_archive", text)?),
+        };
+    }
+    for relay in relays {
+        if !relay.starts_with("ws://") && !relay.starts_with("wss://") {
+            let what = format!("git_archive_relays has {relay:?}, which is not the address of a Nostr relay");
+            return Err(Failure::new(what, "write addresses such as wss://relay.example.org, separated by commas"));
+        }
+        access.archive_relays.insert(relay.trim_end_matches('/').to_owned());
+    }
+    if access.archives() && access.archive_relays.is_empty() {
+        let what = "git_archive is set, and git_archive_relays is not";
+        return Err(Failure::new(what, "name the Nostr relays that know what is to be mirrored"));
+    }
+    Ok(())
+}
+
 /// A key as people write it.
 fn parse_key(name: &str, text: &str) -> Result<NostrKey, Failure> {
     PublicKey::parse(text).map(|key| NostrKey(key.to_bytes())).map_err(|_| {

@@ -42,6 +42,10 @@ pub(crate) fn sample_file() -> String {
          # git_banned = \"\"\n\n\
          # Your own public key, which the Nostr relay tells as that of its operator.\n\
          # git_operator = \"\"\n\n\
+         # Repositories that are mirrored here read-only (GRASP-05): public keys, or keys with a slash and an identifier; and\n\
+         # the Nostr relays that are asked for them.\n\
+         # git_archive = \"\"\n\
+         # git_archive_relays = \"wss://relay.example.org\"\n\n\
          # Private networks that missing data may be fetched from, separated by commas: names and URLs that others publish\n\
          # can then make the node send requests into them. Empty: public addresses only.\n\
          # sync_private_networks = \"\"\n\n\

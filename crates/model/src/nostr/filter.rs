@@ -46,6 +46,30 @@ pub struct NostrFilter {
 }
 
 impl NostrFilter {
+    /// The filter as others read it.
+    pub fn to_json(&self) -> Value {
+        let mut fields = Map::new();
+        let texts = |values: Vec<String>| Value::from(values);
+        if let Some(ids) = &self.ids {
+            fields.insert("ids".into(), texts(ids.iter().map(NostrId::to_string).collect()));
+        }
+        if let Some(authors) = &self.authors {
+            fields.insert("authors".into(), texts(authors.iter().map(NostrKey::to_string).collect()));
+        }
+        if let Some(kinds) = &self.kinds {
+            fields.insert("kinds".into(), kinds.iter().copied().collect());
+        }
+        for TagFilter { letter, values } in &self.tags {
+            fields.insert(format!("#{letter}"), texts(values.iter().cloned().collect()));
+        }
+        for (name, number) in
+            [("since", self.since), ("until", self.until), ("limit", self.limit.map(|most| most as u64))]
+        {
+            fields.extend(number.map(|number| (name.to_owned(), number.into())));
+        }
+        Value::Object(fields)
+    }
+
     /// Reads a filter. Names that are not known, such as `search`, ask for what this relay does not have.
     pub fn parse(value: &Value) -> Result<NostrFilter, BadFilter> {
         let fields: &Map<String, Value> = value.as_object().ok_or(BadFilter::Form)?;

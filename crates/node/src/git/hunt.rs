@@ -67,6 +67,11 @@ impl GitSources {
         GitSources { access, outbound, service: OnceLock::new(), counts: HuntCounts::default() }
     }
 
+    /// The client by which this node asks others.
+    pub fn outbound(&self) -> &OutboundClient {
+        &self.outbound
+    }
+
     /// From now on these repositories are hunted for.
     pub fn serve(&self, service: Weak<GitService>) {
         let _ = self.service.set(service);
@@ -113,8 +118,7 @@ impl GitSources {
 
     fn is_hosted(&self, db: &Db<Snapshot>, owner: &NostrKey, identifier: &str) -> StoreResult<bool> {
         let (announced, service) = (announcement(db, owner, identifier)?, db.policy().service);
-        let is_listed = announced.is_some_and(|own| service.is_some_and(|service| own.lists(service)));
-        Ok(is_listed && self.access.allows(owner, identifier))
+        Ok(announced.is_some_and(|own| service.is_some_and(|service| self.access.hosts(&own, service))))
     }
 
     /// A clone URL as a source, if it is one: not of this node, and not where nothing may be sent to.

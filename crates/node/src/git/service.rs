@@ -18,7 +18,7 @@ use engine::reads::{NostrReads as _, Reads as _, StoreError};
 use engine::rows::PushedCommit;
 use git::{GitError, GitFolder, GitLimits, ObjectStore, Staging, StoreName};
 use model::need::Oid;
-use model::nostr::{NostrId, RepositoryState, contribution_identifier, is_contribution, tip_of};
+use model::nostr::{Announcement, NostrId, RepositoryState, contribution_identifier, is_contribution, tip_of};
 use model::{Nanos, NostrKey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -184,8 +184,7 @@ impl GitService {
     pub fn repository(&self, owner: &NostrKey, identifier: &str) -> Result<Option<HostedRepository>, GitFailure> {
         let db = self.node.snapshot()?;
         let Some(announced) = announcement(&*db, owner, identifier)? else { return Ok(None) };
-        let is_listed = db.policy().service.is_some_and(|service| announced.lists(service));
-        if !is_listed || !self.access.allows(owner, identifier) {
+        if !db.policy().service.is_some_and(|service| self.access.hosts(&announced, service)) {
             return Ok(None);
         }
         let is_new = db.git_store(owner, identifier)?.is_none();
@@ -240,8 +239,21 @@ impl GitService {
         Ok((name, store))
     }
 
-    /// Whether a push may do this, as of now.
+    /// Whether a push may do this, as of now. What is only mirrored here is pushed elsewhere.
     pub fn decide(&self, repository: &HostedRepository, updates: &[RefUpdate]) -> Result<PushDecision, GitFailure> {
+        let db = self.node.snapshot()?;
+        let announced = announcement(&*db, &repository.owner, &repository.identifier)?;
+        let is_listed = |own: &Announcement| db.policy().service.is_some_and(|service| own.lists(service));
+        if announced.as_ref().is_some_and(|own| !is_listed(own)) {
+            let clones = announced.map(|own| own.clones.join(" ")).unwrap_or_default();
+            let why = format!("this node only mirrors the repository; push to {clones}");
+            return Ok(PushDecision::Refused(for_all(updates, &why)));
+        }
+        self.decide_updates(repository, updates)
+    }
+
+    /// Whether this is what events say, however it comes.
+    fn decide_updates(&self, repository: &HostedRepository, updates: &[RefUpdate]) -> Result<PushDecision, GitFailure> {
         let db = self.node.snapshot()?;
         let HostedRepository { owner, identifier, .. } = repository;
         let decision = match db.policy().service.filter(|_| is_contribution(identifier)) {
@@ -282,7 +294,7 @@ impl GitService {
         let name = assigned.map_or(repository.name, StoreName);
         let lock = self.stores.of(name);
         let _nothing_goes = locks::read(&lock.objects);
-        let before_their_events = match self.decide(repository, updates)? {
+        let before_their_events = match self.decide_updates(repository, updates)? {
             PushDecision::Allowed { before_their_events } => before_their_events,
             PushDecision::NoRepository => {
                 return Ok(Received::Refused(for_all(updates, "the repository was just deleted")));

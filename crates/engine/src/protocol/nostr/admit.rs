@@ -45,21 +45,10 @@ pub fn admit<R: Reads>(
     let Some(service) = policy.service else {
         return Ok(not_admitted("error", "this node does not know its own address: `public_url` is not set"));
     };
-    if event.expires_at().is_some_and(|at| at <= now.0 / Nanos::SECOND) {
-        return Ok(not_admitted("invalid", "the event has expired"));
-    }
-    if matches!(event.kind, ANNOUNCEMENT | STATE) && event.expires_at().is_some() {
-        return Ok(not_admitted("blocked", "repositories do not expire here; delete the announcement instead"));
-    }
-    if is_deleted(db, event)? {
-        return Ok(not_admitted("blocked", "its author has deleted it"));
-    }
-    if !says_what_its_kind_asks(event) {
-        return Ok(not_admitted("invalid", "a tag that events of this kind must have is missing or malformed"));
+    if let Err(why) = admit_gathered(db, now, event)? {
+        return Ok(Err(why));
     }
     Ok(match event.kind {
-        kind if PRIVATE.contains(&kind) => not_admitted("blocked", "private messages are not relayed here"),
-        20_000..=29_999 => not_admitted("blocked", "ephemeral events are not relayed here"),
         ANNOUNCEMENT => admit_announcement(db, service, event)?,
         STATE => admit_state(db, event)?,
         PULL_REQUEST | PULL_REQUEST_UPDATE if is_about_a_repository(db, event)? => Ok(()),
@@ -76,6 +65,27 @@ pub fn admit<R: Reads>(
         GRASP_LIST if event.tags_of("g").flatten().any(|url| ServiceName::of_url(url) == Some(service)) => Ok(()),
         _ if refers_to_known(db, event)? || is_referred_to(db, event)? => Ok(()),
         _ => not_admitted("blocked", "nothing that this event refers to is here; send that first"),
+    })
+}
+
+/// Whether an event that another relay had is taken: what is never taken is not, and the rest waits for what it refers to.
+pub fn admit_gathered<R: Reads>(db: &R, now: Nanos, event: &VerifiedNostr) -> StoreResult<Result<(), NotAdmitted>> {
+    if event.expires_at().is_some_and(|at| at <= now.0 / Nanos::SECOND) {
+        return Ok(not_admitted("invalid", "the event has expired"));
+    }
+    if matches!(event.kind, ANNOUNCEMENT | STATE) && event.expires_at().is_some() {
+        return Ok(not_admitted("blocked", "repositories do not expire here; delete the announcement instead"));
+    }
+    if is_deleted(db, event)? {
+        return Ok(not_admitted("blocked", "its author has deleted it"));
+    }
+    if !says_what_its_kind_asks(event) {
+        return Ok(not_admitted("invalid", "a tag that events of this kind must have is missing or malformed"));
+    }
+    Ok(match event.kind {
+        kind if PRIVATE.contains(&kind) => not_admitted("blocked", "private messages are not relayed here"),
+        20_000..=29_999 => not_admitted("blocked", "ephemeral events are not relayed here"),
+        _ => Ok(()),
     })
 }
 

@@ -105,6 +105,25 @@ impl<V: TableReads> Db<V> {
         Ok(needs)
     }
 
+    /// Repositories whose announcements wait for their first data, at most so many.
+    pub fn repositories_waiting_for_data(&self, most: usize) -> StoreResult<BTreeSet<(NostrKey, String)>> {
+        let mut repositories = BTreeSet::new();
+        for row in self.tables.waiting().range(WaitingKey::of_keys(&Need::keys_of_data()))? {
+            if repositories.len() >= most {
+                break;
+            }
+            if let (Need::GitData { owner, identifier }, _) = row?.key().parts()? {
+                repositories.insert((owner, identifier));
+            }
+        }
+        Ok(repositories)
+    }
+
+    /// Whether an id was refused, or expired, and is remembered for that.
+    pub fn is_refused_or_expired(&self, id: &EventId) -> StoreResult<bool> {
+        Ok(self.refused(id)?.is_some() || self.tables.expired().get(EventIdKey::new(*id))?.is_some())
+    }
+
     /// Owners of repositories of an identifier whose events wait for objects, at most so many.
     pub fn owners_waiting_for_objects(&self, identifier: &str, most: usize) -> StoreResult<Vec<NostrKey>> {
         let [_, objects, _] = Need::keys_of_repository(identifier);

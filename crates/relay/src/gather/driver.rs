@@ -1,0 +1,260 @@
+//! Connects to other relays and keeps at it: a task for each that the plan names.
+
+use super::plan::{GatherPlan, gather_plan};
+use super::reports::GatherReports;
+use super::session::{GatherOutput, GatherSession, LocalEvents};
+use engine::reads::Reads as _;
+use engine::rows::Outcome;
+use futures_util::{SinkExt as _, StreamExt as _};
+use model::Nanos;
+use model::nostr::{NostrFilter, NostrId, VerifiedNostr};
+use node::git::GitAccess;
+use node::nostr::{GatherNostr, NostrSubmission};
+use outbound::{OutboundClient, OutboundSocket};
+use queries::nostr::list_ids;
+use server::ServerState;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use store::Db;
+use store::tables::Snapshot;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_tungstenite::tungstenite::Message;
+
+/// The longest message of another relay.
+const MESSAGE_BYTES_MAX: usize = 512 * 1024;
+/// After a commit, the plan is looked at again after this long.
+const PLAN_DELAY: Duration = Duration::from_secs(2);
+/// How long a relay that owes an answer may say nothing.
+const ANSWER_TIME: Duration = Duration::from_secs(30);
+/// Events of one relay that the writer has not answered yet.
+const EVENTS_UNDER_WAY_MAX: usize = 256;
+/// How long a connection is listened to before both sides are compared again.
+const RECONCILE_EVERY: Duration = Duration::from_secs(24 * 3600);
+/// The wait after the first failure, and the longest.
+const RETRY_FIRST: Duration = Duration::from_secs(1);
+const RETRY_LONGEST: Duration = Duration::from_secs(3600);
+
+/// What all tasks share.
+pub(crate) struct Gathering {
+    pub(crate) server: Arc<ServerState>,
+    pub(crate) access: Arc<GitAccess>,
+    pub(crate) outbound: OutboundClient,
+    pub(crate) reports: Arc<GatherReports>,
+}
+
+/// The wait after so many failures in a row.
+fn retry_after(failures: u32) -> Duration {
+    RETRY_FIRST.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1))).min(RETRY_LONGEST)
+}
+
+/// Follows the plan until nothing is committed any more.
+pub(crate) async fn gather(shared: Arc<Gathering>, mut commits: watch::Receiver<u64>) {
+    let mut relays: BTreeMap<String, watch::Sender<Vec<NostrFilter>>> = BTreeMap::new();
+    let mut tasks = JoinSet::new();
+    loop {
+        commits.borrow_and_update();
+        let planning = shared.clone();
+        let plan = tokio::task::spawn_blocking(move || {
+            gather_plan(&*planning.server.node.snapshot()?, &planning.access, &planning.outbound)
+        });
+        match plan.await {
+            Ok(Ok(plan)) => follow_plan(&shared, plan, &mut relays, &mut tasks),
+            Ok(Err(why)) => tracing::warn!(%why, "it could not be read which relays to gather from"),
+            Err(why) => tracing::error!(%why, "the plan of gathering was cut off"),
+        }
+        if commits.changed().await.is_err() {
+            return;
+        }
+        sleep(PLAN_DELAY).await;
+    }
+}
+
+fn follow_plan(
+    shared: &Arc<Gathering>,
+    plan: GatherPlan,
+    relays: &mut BTreeMap<String, watch::Sender<Vec<NostrFilter>>>,
+    tasks: &mut JoinSet<()>,
+) {
+    // A task ends when nobody tells it what to ask for any more.
+    relays.retain(|relay, _| plan.contains_key(relay));
+    for (relay, filters) in plan {
+        if let Some(known) = relays.get(&relay) {
+            known.send_if_modified(|old| std::mem::replace(old, filters.clone()) != filters);
+            continue;
+        }
+        let (sender, receiver) = watch::channel(filters);
+        tasks.spawn(follow_relay(shared.clone(), relay.clone(), receiver));
+        relays.insert(relay, sender);
+    }
+    while tasks.try_join_next().is_some() {}
+}
+
+/// Why a connection is over.
+enum GatherEnd {
+    /// Nothing is asked of it any more.
+    NotWanted,
+    Failed(String),
+    /// It is left alone for the longest time.
+    Misbehaved(String),
+}
+
+async fn follow_relay(shared: Arc<Gathering>, relay: String, mut filters: watch::Receiver<Vec<NostrFilter>>) {
+    let mut failures = 0_u32;
+    loop {
+        let mut was_live = false;
+        let end = visit(&shared, &relay, &mut filters, &mut was_live).await;
+        failures = if was_live { 1 } else { failures.saturating_add(1) };
+        let (why, wait) = match end {
+            GatherEnd::NotWanted => break,
+            GatherEnd::Failed(why) => (why, retry_after(failures)),
+            GatherEnd::Misbehaved(why) => (why, RETRY_LONGEST),
+        };
+        let next = shared.server.node.now().plus(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
+        tracing::warn!(
+            relay,
+            why,
+            seconds = wait.as_secs(),
+            "events could not be gathered from a relay; it is asked again"
+        );
+        shared.reports.failed(&relay, why, next);
+        tokio::select! {
+            () = sleep(wait) => {}
+            () = until_not_wanted(filters.clone()) => break,
+        }
+    }
+    shared.reports.forget(&relay);
+}
+
+async fn until_not_wanted(mut filters: watch::Receiver<Vec<NostrFilter>>) {
+    while filters.changed().await.is_ok() {}
+}
+
+/// One connection, until it fails or is not wanted any more.
+async fn visit(
+    shared: &Arc<Gathering>,
+    relay: &str,
+    filters: &mut watch::Receiver<Vec<NostrFilter>>,
+    was_live: &mut bool,
+) -> GatherEnd {
+    let mut socket = match shared.outbound.connect_websocket(relay, MESSAGE_BYTES_MAX).await {
+        Ok(socket) => socket,
+        Err(why) => return GatherEnd::Failed(why.to_string()),
+    };
+    loop {
+        let asked = filters.borrow_and_update().clone();
+        let mut session = GatherSession::new(asked, shared.server.node.now().0 / Nanos::SECOND);
+        let first = match shared.server.node.snapshot() {
+            Ok(db) => session.begin(&Kept { db: &db, shared }),
+            Err(why) => return GatherEnd::Failed(why.to_string()),
+        };
+        match talk(shared, relay, &mut socket, session, first, filters, was_live).await {
+            Ok(()) => {}
+            Err(end) => return end,
+        }
+    }
+}
+
+/// Gathers with one list of filters. Comes back when there is another, or when both sides are to be compared again.
+async fn talk(
+    shared: &Arc<Gathering>,
+    relay: &str,
+    socket: &mut OutboundSocket,
+    mut session: GatherSession,
+    first: Vec<GatherOutput>,
+    filters: &mut watch::Receiver<Vec<NostrFilter>>,
+    was_live: &mut bool,
+) -> Result<(), GatherEnd> {
+    let failed = |why: &dyn std::fmt::Display| GatherEnd::Failed(why.to_string());
+    let (mut outputs, under_way) = (first, Arc::new(Semaphore::new(EVENTS_UNDER_WAY_MAX)));
+    loop {
+        for output in outputs {
+            match output {
+                GatherOutput::Send(text) => socket.send(Message::text(text)).await.map_err(|why| failed(&why))?,
+                GatherOutput::Take(event) => take(shared, relay, event, &under_way).await.map_err(GatherEnd::Failed)?,
+                GatherOutput::Live => {
+                    *was_live = true;
+                    shared.reports.change(relay, |report| {
+                        (report.is_live, report.failed, report.next) = (true, None, None);
+                    });
+                }
+            }
+        }
+        let patience = if session.is_live() { RECONCILE_EVERY } else { ANSWER_TIME };
+        let heard = tokio::select! {
+            heard = timeout(patience, socket.next()) => heard,
+            changed = filters.changed(), if session.is_live() => {
+                return changed.map_err(|_| GatherEnd::NotWanted);
+            }
+        };
+        outputs = match heard {
+            Ok(Some(Ok(Message::Text(text)))) => {
+                let db = shared.server.node.snapshot().map_err(|why| failed(&why))?;
+                let heard = session.hear(&text, &Kept { db: &db, shared });
+                heard.map_err(|why| GatherEnd::Misbehaved(why.to_string()))?
+            }
+            Ok(Some(Ok(Message::Close(_))) | None) => return Err(failed(&"it has closed the connection")),
+            Ok(Some(Ok(_))) => Vec::new(),
+            Ok(Some(Err(why))) => return Err(failed(&why)),
+            Err(_) if session.is_live() => return Ok(()),
+            Err(_) => session.on_silence().ok_or_else(|| failed(&"it does not answer"))?,
+        };
+    }
+}
+
+/// Hands an event to the writer. It waits while too many are on their way, so that nobody floods the queue.
+async fn take(
+    shared: &Arc<Gathering>,
+    relay: &str,
+    event: Box<VerifiedNostr>,
+    under_way: &Arc<Semaphore>,
+) -> Result<(), String> {
+    if shared.access.why_not(&event).is_some() {
+        return Ok(());
+    }
+    let permit = under_way.clone().acquire_owned().await.map_err(|why| why.to_string())?;
+    let (reports, relay) = (shared.reports.clone(), relay.to_owned());
+    let on_answer = move |answer| {
+        drop(permit);
+        match answer {
+            Ok(NostrSubmission::Admitted(Outcome::Applied(_) | Outcome::Held(..))) => {
+                reports.change(&relay, |report| report.gathered += 1);
+            }
+            Ok(_) => {}
+            // It is asked for again, tomorrow at the latest.
+            Err(why) => tracing::warn!(%why, relay, "an event that was gathered could not be stored"),
+        }
+    };
+    shared.server.node.submit(GatherNostr(event), on_answer).map_err(|why| why.to_string())
+}
+
+/// What is here, as of a snapshot.
+struct Kept<'a> {
+    db: &'a Db<Snapshot>,
+    shared: &'a Gathering,
+}
+
+impl LocalEvents for Kept<'_> {
+    fn ids(&self, filter: &NostrFilter) -> Option<Vec<(u64, NostrId)>> {
+        let now = self.shared.server.node.now();
+        list_ids(self.db, filter, &BTreeSet::new(), now).ok().flatten()
+    }
+
+    fn is_settled(&self, id: &NostrId) -> bool {
+        let (is_here, is_over) = (self.db.seq(&id.short()), self.db.is_refused_or_expired(&id.short()));
+        is_here.is_ok_and(|seq| seq.is_some()) || is_over.unwrap_or(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relays_that_fail_are_asked_ever_more_rarely_up_to_an_hour() {
+        let seconds: Vec<u64> = [0, 1, 2, 3, 9, 10, u32::MAX].map(|count| retry_after(count).as_secs()).to_vec();
+        assert_eq!(seconds, [1, 1, 2, 4, 256, 512, 3600]);
+    }
+}

@@ -1,0 +1,368 @@
+//! One connection to another relay without a socket: it hears what the relay says, and says what to send and what came.
+//!
+//! The filters are gone through one after the other. Both sides are compared (NIP-77), and what is missing here is asked for
+//! by id; where the other relay does not know how, the filter is read page by page. When all are done, one subscription
+//! stays open for what comes later.
+
+use model::nostr::{NostrEvent, NostrFilter, NostrId, VerifiedNostr};
+use negentropy::{Id, Negentropy, NegentropyStorageVector};
+use serde_json::{Value, json};
+use std::collections::{BTreeSet, VecDeque};
+
+/// Ids that are asked for at a time.
+const IDS_PER_REQUEST_MAX: usize = 100;
+/// Events of one page.
+const PAGE_EVENTS: usize = 500;
+/// Pages of one filter: who has more is asked for the rest tomorrow.
+const PAGES_MAX: usize = 200;
+/// Ids of one filter that are missing here: more are asked for when these are here.
+const MISSING_MAX: usize = 100_000;
+/// Messages of one comparison.
+const ROUNDS_MAX: usize = 1_000;
+/// The longest message of a comparison.
+const FRAME_BYTES_MAX: u64 = 48 * 1024;
+/// Filters of the subscription that stays open; others are asked for again every day.
+const LIVE_FILTERS_MAX: usize = 10;
+/// Events that were not asked for, or are no events, until the relay is left alone.
+const RUBBISH_MAX: u32 = 16;
+
+/// What is known here, as of now.
+pub(super) trait LocalEvents {
+    /// The time and id of every event here that a filter asks for; none if there are too many to compare.
+    fn ids(&self, filter: &NostrFilter) -> Option<Vec<(u64, NostrId)>>;
+
+    /// Whether an event need not be asked for: it is here, served or waiting, or was and is not wanted again.
+    fn is_settled(&self, id: &NostrId) -> bool;
+}
+
+/// What the session wants done.
+#[derive(Debug)]
+pub(super) enum GatherOutput {
+    Send(String),
+    /// An event that was asked for, and that its author signed.
+    Take(Box<VerifiedNostr>),
+    /// Everything that is there now has come.
+    Live,
+}
+
+/// Why a session cannot go on.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub(super) enum Misbehaved {
+    #[error("it sends what nobody asked for, or what is no event")]
+    Rubbish,
+    #[error("it does not come to an end")]
+    Endless,
+}
+
+enum Stage {
+    /// Both sides are compared.
+    Comparing {
+        negentropy: Box<Negentropy<'static, NegentropyStorageVector>>,
+        missing: Vec<NostrId>,
+        rounds: usize,
+    },
+    /// What is missing is asked for by id.
+    Fetching {
+        left: VecDeque<NostrId>,
+        asked: BTreeSet<NostrId>,
+    },
+    /// The filter is read page by page, from the latest on.
+    Paging {
+        until: Option<u64>,
+        came: usize,
+        oldest: u64,
+        pages: usize,
+    },
+    Live,
+}
+
+/// A connection to another relay.
+pub(super) struct GatherSession {
+    filters: Vec<NostrFilter>,
+    /// Which filter is gone through.
+    at: usize,
+    stage: Stage,
+    /// Whether the relay compares; that is found out once.
+    compares: bool,
+    rubbish: u32,
+    since: u64,
+}
+
+impl GatherSession {
+    /// Begins with these filters; `now` is in seconds.
+    pub(super) fn new(filters: Vec<NostrFilter>, now: u64) -> GatherSession {
+        GatherSession { filters, at: 0, stage: Stage::Live, compares: true, rubbish: 0, since: now }
+    }
+
+    /// What is sent first.
+    pub(super) fn begin(&mut self, local: &dyn LocalEvents) -> Vec<GatherOutput> {
+        self.open_filter(local)
+    }
+
+    /// Whether an answer is waited for.
+    pub(super) fn is_live(&self) -> bool {
+        matches!(self.stage, Stage::Live)
+    }
+
+    /// The relay has said nothing for long: one that does not compare is asked page by page. Says whether that is left.
+    pub(super) fn on_silence(&mut self) -> Option<Vec<GatherOutput>> {
+        match self.stage {
+            Stage::Comparing { .. } => Some(self.read_pages()),
+            Stage::Fetching { .. } | Stage::Paging { .. } | Stage::Live => None,
+        }
+    }
+
+    /// Hears a message of the relay.
+    pub(super) fn hear(&mut self, text: &str, local: &dyn LocalEvents) -> Result<Vec<GatherOutput>, Misbehaved> {
+        let message: Vec<Value> = serde_json::from_str(text).map_err(|_| Misbehaved::Rubbish)?;
+        let word = |at: usize| message.get(at).and_then(Value::as_str).unwrap_or_default();
+        match (word(0), word(1)) {
+            ("EVENT", _) => self.hear_event(message.get(2).unwrap_or(&Value::Null)),
+            ("EOSE", "gather") => Ok(self.end_page(local)),
+            ("CLOSED", "gather") => Ok(self.next_filter(local)),
+            ("NEG-MSG", "compare") => self.compare(word(2), local),
+            ("NEG-ERR", "compare") | ("CLOSED", "compare") => Ok(self.stop_comparing()),
+            // So those answer who do not know the words of a comparison.
+            ("NOTICE", _) => Ok(self.stop_comparing()),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn filter(&self) -> NostrFilter {
+        self.filters.get(self.at).cloned().unwrap_or_default()
+    }
+
+    fn open_filter(&mut self, local: &dyn LocalEvents) -> Vec<GatherOutput> {
+        if self.at >= self.filters.len() {
+            return self.listen();
+        }
+        let filter = self.filter();
+        let compared = match local.ids(&filter).filter(|_| self.compares) {
+            Some(ids) => open_comparison(&ids),
+            None => None,
+        };
+        let Some((negentropy, first)) = compared else { return self.read_pages() };
+        self.stage = Stage::Comparing { negentropy: Box::new(negentropy), missing: Vec::new(), rounds: 0 };
+        send(json!(["NEG-OPEN", "compare", filter.to_json(), hex::encode(first)]))
+    }
+
+    fn compare(&mut self, message: &str, local: &dyn LocalEvents) -> Result<Vec<GatherOutput>, Misbehaved> {
+        let Stage::Comparing { negentropy, missing, rounds } = &mut self.stage else { return Ok(Vec::new()) };
+        *rounds += 1;
+        if *rounds > ROUNDS_MAX {
+            return Err(Misbehaved::Endless);
+        }
+        let (mut have, mut need) = (Vec::new(), Vec::new());
+        let bytes = hex::decode(message).map_err(|_| Misbehaved::Rubbish)?;
+        let next = negentropy.reconcile_with_ids(&bytes, &mut have, &mut need).map_err(|_| Misbehaved::Rubbish)?;
+        let need = need.into_iter().map(|id: Id| NostrId(id.to_bytes()));
+        missing.extend(need.filter(|id| !local.is_settled(id)));
+        if let Some(next) = next.filter(|_| missing.len() < MISSING_MAX) {
+            return Ok(send(json!(["NEG-MSG", "compare", hex::encode(next)])));
+        }
+        let left: VecDeque<NostrId> = std::mem::take(missing).into();
+        self.stage = Stage::Fetching { left, asked: BTreeSet::new() };
+        let mut outputs = send(json!(["NEG-CLOSE", "compare"]));
+        outputs.extend(self.fetch_some(local));
+        Ok(outputs)
+    }
+
+    /// Asks for some of what is missing, or goes on with the next filter.
+    fn fetch_some(&mut self, local: &dyn LocalEvents) -> Vec<GatherOutput> {
+        let Stage::Fetching { left, asked } = &mut self.stage else { return Vec::new() };
+        *asked = left.drain(..left.len().min(IDS_PER_REQUEST_MAX)).collect();
+        if asked.is_empty() {
+            return self.next_filter(local);
+        }
+        let ids: Vec<String> = asked.iter().map(NostrId::to_string).collect();
+        send(json!(["REQ", "gather", { "ids": ids }]))
+    }
+
+    fn stop_comparing(&mut self) -> Vec<GatherOutput> {
+        match self.stage {
+            Stage::Comparing { .. } => {
+                self.compares = false;
+                self.read_pages()
+            }
+            Stage::Fetching { .. } | Stage::Paging { .. } | Stage::Live => Vec::new(),
+        }
+    }
+
+    fn read_pages(&mut self) -> Vec<GatherOutput> {
+        self.stage = Stage::Paging { until: None, came: 0, oldest: u64::MAX, pages: 0 };
+        self.ask_for_page()
+    }
+
+    fn ask_for_page(&self) -> Vec<GatherOutput> {
+        let until = match self.stage {
+            Stage::Paging { until, .. } => until,
+            Stage::Comparing { .. } | Stage::Fetching { .. } | Stage::Live => None,
+        };
+        let filter = NostrFilter { until, limit: Some(PAGE_EVENTS), ..self.filter() };
+        send(json!(["REQ", "gather", filter.to_json()]))
+    }
+
+    /// All of a page has come, or of the ids that were asked for.
+    fn end_page(&mut self, local: &dyn LocalEvents) -> Vec<GatherOutput> {
+        match &mut self.stage {
+            Stage::Fetching { .. } => self.fetch_some(local),
+            Stage::Paging { until, came, oldest, pages } => {
+                // A page may end within a second: what else is of that second comes again.
+                let is_last = *came == 0 || Some(*oldest) == *until || *pages >= PAGES_MAX;
+                (*until, *came, *pages) = (Some(*oldest), 0, *pages + 1);
+                if is_last { self.next_filter(local) } else { self.ask_for_page() }
+            }
+            Stage::Comparing { .. } | Stage::Live => Vec::new(),
+        }
+    }
+
+    fn next_filter(&mut self, local: &dyn LocalEvents) -> Vec<GatherOutput> {
+        if self.is_live() {
+            return Vec::new();
+        }
+        self.at += 1;
+        let mut outputs = send(json!(["CLOSE", "gather"]));
+        outputs.extend(self.open_filter(local));
+        outputs
+    }
+
+    /// What comes later is sent as it comes.
+    fn listen(&mut self) -> Vec<GatherOutput> {
+        self.stage = Stage::Live;
+        let live = self.filters.iter().take(LIVE_FILTERS_MAX);
+        let live = live.map(|filter| NostrFilter { since: Some(self.since), ..filter.clone() }.to_json());
+        let mut message = vec![json!("REQ"), json!("live")];
+        message.extend(live);
+        let mut outputs = if message.len() > 2 { send(Value::Array(message)) } else { Vec::new() };
+        outputs.push(GatherOutput::Live);
+        outputs
+    }
+
+    fn hear_event(&mut self, event: &Value) -> Result<Vec<GatherOutput>, Misbehaved> {
+        let checked = NostrEvent::parse(&event.to_string()).and_then(NostrEvent::check);
+        let is_wanted = |event: &VerifiedNostr| match &self.stage {
+            Stage::Fetching { asked, .. } => asked.contains(&event.id) || self.matches(event),
+            Stage::Comparing { .. } | Stage::Paging { .. } | Stage::Live => self.matches(event),
+        };
+        let Some(event) = checked.ok().filter(is_wanted) else {
+            self.rubbish += 1;
+            return if self.rubbish > RUBBISH_MAX { Err(Misbehaved::Rubbish) } else { Ok(Vec::new()) };
+        };
+        if let Stage::Paging { came, oldest, .. } = &mut self.stage {
+            (*came, *oldest) = (*came + 1, event.created_at.min(*oldest));
+        }
+        Ok(vec![GatherOutput::Take(Box::new(event))])
+    }
+
+    fn matches(&self, event: &NostrEvent) -> bool {
+        self.filters.iter().any(|filter| filter.matches(event))
+    }
+}
+
+/// A comparison from this side, and its first message.
+fn open_comparison(ids: &[(u64, NostrId)]) -> Option<(Negentropy<'static, NegentropyStorageVector>, Vec<u8>)> {
+    let mut storage = NegentropyStorageVector::with_capacity(ids.len());
+    for (at, id) in ids {
+        storage.insert(*at, Id::from_byte_array(id.0)).ok()?;
+    }
+    storage.seal().ok()?;
+    let mut negentropy = Negentropy::owned(storage, FRAME_BYTES_MAX).ok()?;
+    let first = negentropy.initiate().ok()?;
+    Some((negentropy, first))
+}
+
+fn send(message: Value) -> Vec<GatherOutput> {
+    vec![GatherOutput::Send(message.to_string())]
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    struct Nothing;
+
+    impl LocalEvents for Nothing {
+        fn ids(&self, _: &NostrFilter) -> Option<Vec<(u64, NostrId)>> {
+            Some(Vec::new())
+        }
+
+        fn is_settled(&self, _: &NostrId) -> bool {
+            false
+        }
+    }
+
+    fn event(kind: u16, at: u64) -> VerifiedNostr {
+        NostrEvent::sign(&[7; 32], at, kind, Vec::new(), "").unwrap()
+    }
+
+    fn session() -> GatherSession {
+        let filter = NostrFilter { kinds: Some([1].into()), ..NostrFilter::default() };
+        GatherSession::new(vec![filter], 1000)
+    }
+
+    /// What is sent, by its first words, and what is taken.
+    fn words(outputs: Vec<GatherOutput>) -> Vec<String> {
+        let word = |output| match output {
+            GatherOutput::Send(text) => {
+                let message: Value = serde_json::from_str(&text).unwrap();
+                format!("{} {}", message[0].as_str().unwrap(), message[2]).trim().to_owned()
+            }
+            GatherOutput::Take(event) => format!("take {}", event.created_at),
+            GatherOutput::Live => "live".to_owned(),
+        };
+        outputs.into_iter().map(word).collect()
+    }
+
+    #[test]
+    fn a_relay_that_does_not_compare_is_read_page_by_page() {
+        for refusal in [r#"["NOTICE","what?"]"#, r#"["NEG-ERR","compare","blocked: no"]"#, r#"["CLOSED","compare",""]"#]
+        {
+            let mut session = session();
+            assert!(words(session.begin(&Nothing))[0].starts_with("NEG-OPEN"));
+            let asked = words(session.hear(refusal, &Nothing).unwrap());
+            assert_eq!(asked, [r#"REQ {"kinds":[1],"limit":500}"#]);
+            for at in [30, 20] {
+                let text = format!(r#"["EVENT","gather",{}]"#, event(1, at).to_json());
+                assert_eq!(words(session.hear(&text, &Nothing).unwrap()), [format!("take {at}")]);
+            }
+            let asked = words(session.hear(r#"["EOSE","gather"]"#, &Nothing).unwrap());
+            assert_eq!(asked, [r#"REQ {"kinds":[1],"limit":500,"until":20}"#]);
+            // The same again: nothing older is there.
+            let text = format!(r#"["EVENT","gather",{}]"#, event(1, 20).to_json());
+            session.hear(&text, &Nothing).unwrap();
+            let ended = words(session.hear(r#"["EOSE","gather"]"#, &Nothing).unwrap());
+            assert_eq!(ended, ["CLOSE null", r#"REQ {"kinds":[1],"since":1000}"#, "live"]);
+            assert!(session.is_live());
+            let text = format!(r#"["EVENT","live",{}]"#, event(1, 2000).to_json());
+            assert_eq!(words(session.hear(&text, &Nothing).unwrap()), ["take 2000"]);
+        }
+    }
+
+    #[test]
+    fn silence_is_taken_for_a_no_once() {
+        let mut session = session();
+        session.begin(&Nothing);
+        assert_eq!(words(session.on_silence().unwrap()), [r#"REQ {"kinds":[1],"limit":500}"#]);
+        assert!(session.on_silence().is_none());
+    }
+
+    #[test]
+    fn rubbish_and_endless_comparisons_end_the_session() {
+        let other = format!(r#"["EVENT","gather",{}]"#, event(2, 5).to_json());
+        let mut forged = event(1, 5).to_json();
+        forged = forged.replacen("\"created_at\":5", "\"created_at\":6", 1);
+        for text in [other, format!(r#"["EVENT","gather",{forged}]"#), r#"["EVENT","gather",7]"#.to_owned()] {
+            let mut session = session();
+            session.begin(&Nothing);
+            let heard: Vec<_> = (0..=RUBBISH_MAX).map(|_| session.hear(&text, &Nothing).map(words)).collect();
+            assert!(heard[..RUBBISH_MAX as usize].iter().all(|heard| *heard == Ok(Vec::new())), "{text}");
+            assert_eq!(heard.last(), Some(&Err(Misbehaved::Rubbish)), "{text}");
+        }
+        let mut session = session();
+        session.begin(&Nothing);
+        for text in ["hello", r#"["NEG-MSG","compare","zz"]"#, r#"["NEG-MSG","compare","00"]"#] {
+            assert_eq!(session.hear(text, &Nothing).map(words), Err(Misbehaved::Rubbish), "{text}");
+        }
+    }
+}
