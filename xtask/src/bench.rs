@@ -6,10 +6,10 @@ use anyhow::Result;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
-const BENCHES: [&str; 11] =
-    ["ingest", "release", "timeline", "open", "commit", "http", "overload", "live", "web", "relay", "git"];
+const BENCHES: [&str; 12] =
+    ["ingest", "release", "timeline", "open", "commit", "http", "overload", "live", "web", "relay", "git", "hunt"];
 /// Benchmarks beside other programs, which are installed for them.
-const WITH_PACKAGES: [&str; 2] = ["web", "git"];
+const WITH_PACKAGES: [&str; 3] = ["web", "git", "hunt"];
 
 /// Build the release binary and run one benchmark, or all of them in turn.
 #[derive(Args)]

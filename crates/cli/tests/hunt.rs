@@ -10,11 +10,11 @@ use common::nostr_client::{Author, NostrClient};
 use common::served::Served;
 use model::nostr::NostrEvent;
 use serde_json::json;
+use std::io::{Read as _, Write as _};
 
 /// A node that fetches at once what is missing, from these networks of this machine.
-fn start_with(networks: &str, settings: &[&str]) -> Served {
-    let mut words = vec!["--set", "git.enabled=1", "--set", "sync.default_delay_secs=0"];
-    words.extend(settings.iter().flat_map(|setting| ["--set", *setting]));
+fn start_with(networks: &str, delay: &str) -> Served {
+    let words = ["--set", "git.enabled=1", "--set", delay];
     Served::start_with(
         Home::ready(),
         &words,
@@ -23,7 +23,7 @@ fn start_with(networks: &str, settings: &[&str]) -> Served {
 }
 
 fn start() -> Served {
-    start_with("127.0.0.0/8", &[])
+    start_with("127.0.0.0/8", "sync.default_delay_secs=0")
 }
 
 /// An announcement that lists a node, and other places where the repository is.
@@ -193,7 +193,7 @@ fn sources_that_are_down_silent_or_lie_stop_nobody() {
 #[test]
 fn nobody_leads_the_node_into_the_network_around_it() {
     // Only this one address is allowed.
-    let (served, owner, work) = (start_with("127.0.0.2/32", &[]), Author::new(1), Work::new());
+    let (served, owner, work) = (start_with("127.0.0.2/32", "sync.default_delay_secs=0"), Author::new(1), Work::new());
     let mut client = NostrClient::connect(&served.url);
     let (source, inside) = (GitServer::start("127.0.0.2"), GitServer::start("127.0.0.3"));
     let commit = work.commit("one");
@@ -243,4 +243,85 @@ fn maintainers_who_join_while_an_event_waits_are_honoured() {
     client.publish_well(&joined);
     client.wait_until(|| refs_of(&served, &owner).contains(&commit) && refs_of(&served, &other).contains(&commit));
     assert_eq!(refs_of(&served, &stranger), "");
+}
+
+#[test]
+fn from_url_fetches_and_processes_on_success() {
+    let (served, owner, work) = (start(), Author::new(1), Work::new());
+    let (mut client, source) = (NostrClient::connect(&served.url), GitServer::start("127.0.0.2"));
+    let commit = work.commit("one");
+    source.take(work.path(), &commit, "refs/heads/main");
+    let announced = announcement(&owner, &served.url, &[source.url()], &[]);
+    let state = owner.state("tool", &[("refs/heads/main", &commit)]);
+    client.publish_well(&announced);
+    client.publish_well(&state);
+    client.wait_for_events(&json!({ "kinds": [30617, 30618] }), &[&announced, &state]);
+    // It was counted, as a visit and as what came of it.
+    let key = served.key("admin");
+    let metrics = request_text(&served.url, "/metrics", &key);
+    for line in [
+        "anteroom_sync_attempts_total 1",
+        "anteroom_sync_objects_fetched_total 1",
+        "anteroom_domain_requests_total{domain=\"127.0.0.2\"} 1",
+        "anteroom_domain_in_flight{domain=\"127.0.0.2\"} 0",
+        "anteroom_sync_queue_size 0",
+        "anteroom_git_events_released_total{kind=\"state\"} 1",
+    ] {
+        assert!(metrics.lines().any(|other| other == line), "{line} is not in {metrics}");
+    }
+}
+
+/// The text at a path.
+fn request_text(url: &str, path: &str, key: &str) -> String {
+    let address = url.trim_start_matches("http://");
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nX-API-Key: {key}\r\nConnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn repositories_are_listed_shown_and_synced_by_command() {
+    // Nobody is asked for an hour, unless somebody wants it.
+    let served = start_with("127.0.0.0/8", "sync.default_delay_secs=3600");
+    let (owner, work) = (Author::new(1), Work::new());
+    let (mut client, source) = (NostrClient::connect(&served.url), GitServer::start("127.0.0.2"));
+    let commit = work.commit("one");
+    source.take(work.path(), &commit, "refs/heads/main");
+    let announced = announcement(&owner, &served.url, &[source.url()], &[]);
+    let state = owner.state("tool", &[("refs/heads/main", &commit)]);
+    client.publish_well(&announced);
+    client.publish_well(&state);
+    let name = format!("{}/tool", owner.npub());
+    let listed = served.home.json(&["repos", "list"]);
+    assert_eq!(listed["repositories"][0]["owner"], owner.npub().as_str());
+    assert_eq!(
+        (&listed["repositories"][0]["has_data"], &listed["repositories"][0]["missing"]),
+        (&json!(false), &json!(3))
+    );
+    let shown = served.home.json(&["repos", "show", &name]);
+    assert_eq!(shown["sources"][0]["url"], source.url().as_str(), "{shown}");
+    assert!(shown["missing"].to_string().contains(&commit) && shown["hunt"]["next"].is_u64(), "{shown}");
+    assert_eq!((source.requests(), &shown["has_newer_state"]), (0, &json!(true)));
+    let said = served.home.run(&["repos", "sync", &name]).out;
+    assert!(said.contains("the node fetches 3 things"), "{said}");
+    client.wait_for_events(&json!({ "kinds": [30617, 30618] }), &[&announced, &state]);
+    let shown = served.home.json(&["repos", "show", &name]);
+    assert_eq!((&shown["refs"]["refs/heads/main"], &shown["head"]), (&json!(commit), &json!("refs/heads/main")));
+    assert_eq!((&shown["missing"], &shown["has_newer_state"]), (&json!([]), &json!(false)));
+    assert!(served.home.run(&["repos", "sync", &name]).out.contains("nothing about"));
+    for (words, told) in [(["show", "npub1x/tool"], "npub1"), (["show", &format!("{name}x")], "no announcement of")] {
+        let ran = served.home.run(&["repos", words[0], words[1]]);
+        assert!(ran.code != 0 && ran.err.contains(told), "{}", ran.err);
+    }
+    // What waits is tried again while the node runs, by event and by need.
+    let next = work.commit("two");
+    source.take(work.path(), &next, "refs/heads/main");
+    let later = owner.state("tool", &[("refs/heads/main", &next)]);
+    client.publish_well(&later);
+    let said = served.home.run(&["retry", &later.id.to_string()]).out;
+    assert!(said.contains("still held; the node fetches what it needs now"), "{said}");
+    client.wait_for_events(&json!({ "kinds": [30618] }), &[&later]);
 }

@@ -57,3 +57,42 @@ pub(crate) fn is_compressed(headers: &HeaderMap) -> Result<bool, GitProblem> {
         Some(_) => Err(GitProblem(http::StatusCode::UNSUPPORTED_MEDIA_TYPE, "bodies are plain or gzip".into())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use axum::Router;
+    use axum::body::Body;
+    use axum::routing::get;
+    use http::{Request, StatusCode};
+    use tower::ServiceExt as _;
+
+    async fn read(path: &str) -> (StatusCode, String) {
+        let tell = |path: RepositoryPath| async move { format!("{} {}", path.identifier, path.is_contribution) };
+        let router: Router = Router::new()
+            .route("/{npub}/{repository}/info/refs", get(tell))
+            .route("/prs/{npub}/{repository}/info/refs", get(tell));
+        let request = Request::get(format!("{path}/info/refs")).body(Body::empty()).unwrap();
+        let answer = router.oneshot(request).await.unwrap();
+        let status = answer.status();
+        let body = axum::body::to_bytes(answer.into_body(), 1 << 20).await.unwrap();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn extract_identifier_from_repo_path_valid() {
+        let npub = "npub1zde0qdyzrhkgu6ww0k59lytfwpu40wdjhejxhjkasrcpkujjd42qkh57pl";
+        for (path, told) in [
+            (format!("/{npub}/tool.git"), "tool false"),
+            (format!("/{npub}/a%2Fb%20c.git.git"), "a/b c.git false"),
+            (format!("/prs/{npub}/tool.git"), "tool true"),
+        ] {
+            assert_eq!(read(&path).await, (StatusCode::OK, told.to_owned()), "{path}");
+        }
+        for path in [format!("/{npub}/tool"), format!("/{npub}/.git"), "/npub1x/tool.git".into(), "/../tool.git".into()]
+        {
+            assert_eq!(read(&path).await.0, StatusCode::NOT_FOUND, "{path}");
+        }
+    }
+}

@@ -4,13 +4,15 @@
 use crate::problem::Problem;
 use crate::request_metrics::RequestMetrics;
 use crate::request_metrics::{
-    BACKUP_AT, BACKUP_BYTES, BACKUP_FAILURES, CLOCK_BEHIND, CLOCK_JUMP, DAMAGE, DROPS, EVENTS, GIT_ERRORS, GIT_REFS,
-    GIT_RELEASED, GIT_SYNCED, HOLDS, JOURNAL, OLDEST, QUEUE, SHED, STREAMS, WAITING, seconds,
+    BACKUP_AT, BACKUP_BYTES, BACKUP_FAILURES, CLOCK_BEHIND, CLOCK_JUMP, DAMAGE, DOMAIN_IN_FLIGHT, DOMAIN_REQUESTS,
+    DROPS, EVENTS, GIT_ERRORS, GIT_REFS, GIT_RELEASED, GIT_SYNCED, HOLDS, JOURNAL, OLDEST, QUEUE, SHED, STREAMS,
+    SYNC_ATTEMPTS, SYNC_OBJECTS, SYNC_QUEUE, WAITING, seconds,
 };
 use crate::state::{ServerState, SharedState};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, header};
+use node::Node;
 use node::git::ArrivalCounts;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -54,8 +56,24 @@ fn render(state: &ServerState) -> Result<String, Problem> {
     request_metrics.counter(BACKUP_FAILURES, &[], backups.failures);
     if let Some(git) = state.git() {
         count_git(request_metrics, &git.counts);
+        let hunted = &git.sources.counts;
+        request_metrics.counter(SYNC_ATTEMPTS, &[], hunted.attempts.load(Ordering::Relaxed));
+        request_metrics.counter(SYNC_OBJECTS, &[], hunted.objects.load(Ordering::Relaxed));
     }
+    request_metrics.gauge(SYNC_QUEUE, &[], db.schedule_len()? as f64);
+    count_domains(request_metrics, &state.node);
     Ok(request_metrics.render())
+}
+
+/// The domains that were asked. Both families have as many names as are counted.
+fn count_domains(request_metrics: &RequestMetrics, node: &Node) {
+    let (requests, states) = (node.domain_requests(), node.domain_states());
+    for (domain, total) in requests {
+        let in_flight = states.iter().find(|state| state.name == domain).map_or(0, |state| state.in_flight);
+        let label = [("domain", domain)];
+        request_metrics.gauge(DOMAIN_IN_FLIGHT, &label, f64::from(in_flight));
+        request_metrics.counter(DOMAIN_REQUESTS, &label, total);
+    }
 }
 
 /// What the arrivals of git data have come to.

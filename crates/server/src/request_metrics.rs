@@ -34,10 +34,15 @@ pub(crate) const GIT_RELEASED: &str = "anteroom_git_events_released_total";
 pub(crate) const GIT_SYNCED: &str = "anteroom_git_repositories_synced_total";
 pub(crate) const GIT_REFS: &str = "anteroom_git_refs_changed_total";
 pub(crate) const GIT_ERRORS: &str = "anteroom_git_errors_total";
+pub(crate) const SYNC_QUEUE: &str = "anteroom_sync_queue_size";
+pub(crate) const SYNC_ATTEMPTS: &str = "anteroom_sync_attempts_total";
+pub(crate) const SYNC_OBJECTS: &str = "anteroom_sync_objects_fetched_total";
+pub(crate) const DOMAIN_IN_FLIGHT: &str = "anteroom_domain_in_flight";
+pub(crate) const DOMAIN_REQUESTS: &str = "anteroom_domain_requests_total";
 pub(crate) const BACKUP_FAILURES: &str = "anteroom_backup_failures_total";
 
 /// Every family that is a gauge, with what it means.
-const GAUGES: [(&str, &str); 11] = [
+const GAUGES: [(&str, &str); 13] = [
     (EVENTS, "Events by stage; of refused and expired ones only what is still remembered"),
     (WAITING, "Events by kind of need that they wait for, among the thousand that have waited longest"),
     (OLDEST, "For how long the oldest of them has waited"),
@@ -49,6 +54,8 @@ const GAUGES: [(&str, &str); 11] = [
     (JOURNAL, "The number of the latest journal entry"),
     (BACKUP_AT, "When the newest backup that is known was made, in Unix seconds; zero for none"),
     (BACKUP_BYTES, "How large it is"),
+    (SYNC_QUEUE, "Groups of needs that are hunted for, or rest until somebody can be asked"),
+    (DOMAIN_IN_FLIGHT, "Requests to domains that have not ended yet"),
 ];
 
 /// What was recorded since the start.
@@ -97,6 +104,9 @@ impl Default for RequestMetrics {
             (GIT_SYNCED, "How often the refs of a repository were made what events say"),
             (GIT_REFS, "Refs of repositories that were created, updated or deleted"),
             (GIT_ERRORS, "How often that failed"),
+            (SYNC_ATTEMPTS, "Visits to other servers for missing git data"),
+            (SYNC_OBJECTS, "Objects that refs or pull requests name and that came from other servers"),
+            (DOMAIN_REQUESTS, "Requests to domains; those beyond a hundred together"),
         ] {
             recorder.describe_counter(name.into(), None, what.into());
         }

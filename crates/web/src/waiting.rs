@@ -9,7 +9,7 @@ use model::{EventId, Nanos, Need};
 use node::Node;
 use node::commands::AdminCommand;
 use node::explain::{Explanation, HeldFilter, HeldNeed, HuntState, StageExplanation, Unmet, explain, held};
-use node::fetch::answers::AskedSource;
+use node::fetch::reports::{DomainState, SourceReport};
 use node::node_commands::HuntNow;
 use serde::Deserialize;
 use server::context::RequestContext;
@@ -20,6 +20,8 @@ use store::Db;
 use store::tables::Snapshot;
 
 /// Needs on one page.
+/// Domains that are shown.
+const DOMAINS_MAX: usize = 100;
 const NEEDS_MAX: usize = 200;
 /// What takes longer than this from coming to being applied has waited.
 const WAITED_NANOS: u64 = Nanos::SECOND / 2;
@@ -82,12 +84,12 @@ pub(crate) fn clock_notice(jump: Option<i64>, behind: Nanos) -> Markup {
 fn hunt_status(node: &Node, hunted: Option<&HuntState>) -> Markup {
     let now = node.now().0;
     let Some(hunted) = hunted else { return html! { "nothing can be requested; it has to arrive by itself" } };
-    let (asked, places) = (node.asked(&hunted.group), node.places(&hunted.group));
-    let never: Vec<_> = places.iter().filter(|place| asked.iter().all(|asked| asked.place != **place)).collect();
+    let sources = node.source_reports(&hunted.group);
+    let was_asked = sources.iter().any(|source| source.asked_at.is_some());
     html! {
         @match (hunted.attempts, hunted.last) {
-            _ if places.is_empty() => "this node knows no source to ask; it waits until the event is delivered",
-            (0, _) | (_, None) if !asked.is_empty() => "will be requested again, because another event waits for it",
+            _ if sources.is_empty() => "this node knows no source to ask; it waits until the event is delivered",
+            (0, _) | (_, None) if was_asked => "will be requested again, because another event waits for it",
             (0, _) | (_, None) => "not requested yet",
             (attempts, Some(last)) => { "requested " (attempts) @if attempts == 1 { " time" } @else { " times" } ", last "
                 (duration_text(now.saturating_sub(last))) " ago" }
@@ -97,24 +99,64 @@ fn hunt_status(node: &Node, hunted: Option<&HuntState>) -> Markup {
             Some(next) => { "; next attempt in " (duration_text(next - now)) }
             None => {}
         }
-        @if !asked.is_empty() || !never.is_empty() {
-            ul { @for asked in &asked { (source_answer(now, asked)) } @for place in never { li { (place) ": not asked yet" } } }
+        @if !sources.is_empty() { ul { @for source in &sources { (source_answer(now, source)) } } }
+    }
+}
+
+/// What a source answered last, and when its domain has room again.
+fn source_answer(now: u64, source: &SourceReport) -> Markup {
+    html! {
+        li {
+            (source.url)
+            @match source.asked_at {
+                None => ": not asked yet",
+                Some(at) => { ", " (duration_text(now.saturating_sub(at))) " ago: "
+                    @match (source.brought, &source.failed) {
+                        (0, Some(why)) => { "no answer (" (why) ")" },
+                        (0, None) => "does not have it",
+                        (1, _) => "delivered 1 item",
+                        (many, _) => { "delivered " (many) " items" },
+                    }
+                    @if let (1.., Some(why)) = (source.brought, &source.failed) { ", then failed (" (why) ")" }
+                    @if source.unasked > 0 { ", and " (source.unasked) " that were not requested or not valid" }
+                }
+            }
+            @match &source.domain {
+                Some(DomainState { is_free: false, free_at: Some(at), .. }) => {
+                    "; its domain takes the next request in " (duration_text(at.saturating_sub(now)))
+                }
+                Some(DomainState { is_free: false, .. }) => "; its domain takes no more requests at a time",
+                Some(_) | None => {}
+            }
         }
     }
 }
 
-fn source_answer(now: u64, asked: &AskedSource) -> Markup {
+/// The domains that are being asked, or were within the last minute.
+fn domain_list(node: &Node) -> Markup {
+    let (domains, now) = (node.domain_states(), node.now().0);
     html! {
-        li {
-            (asked.place) ", " (duration_text(now.saturating_sub(asked.at.0))) " ago: "
-            @match (asked.brought, &asked.failed) {
-                (0, Some(why)) => { "no answer (" (why) ")" },
-                (0, None) => "does not have it",
-                (1, _) => "delivered 1 item",
-                (many, _) => { "delivered " (many) " items" },
+        @if !domains.is_empty() {
+            h2 { "Domains" }
+            p.note { "Hosts that were asked within the last minute, and how much of their limits is used." }
+            table {
+                thead { tr { th { "Domain" } th { "Requests under way" } th { "In the last minute" } th { "Waiting" } th { "Next request" } } }
+                tbody {
+                    @for domain in domains.iter().take(DOMAINS_MAX) {
+                        tr {
+                            td { (domain.name) } td { (domain.in_flight) } td { (domain.started) } td { (domain.queued) }
+                            td {
+                                @match (domain.is_free, domain.free_at) {
+                                    (true, _) => "at once",
+                                    (false, Some(at)) => { "in " (duration_text(at.saturating_sub(now))) },
+                                    (false, None) => "after another one",
+                                }
+                            }
+                        }
+                    }
+                }
             }
-            @if let (1.., Some(why)) = (asked.brought, &asked.failed) { ", then failed (" (why) ")" }
-            @if asked.unasked > 0 { ", and " (asked.unasked) " that were not requested or not valid" }
+            @if domains.len() > DOMAINS_MAX { p.note { "There are " (domains.len() - DOMAINS_MAX) " more." } }
         }
     }
 }
@@ -147,6 +189,7 @@ pub(crate) async fn list(
             @if list.needs.is_empty() { p.note { "Nothing is missing." } }
             ul.plain { @for need in &list.needs { (entry(&state.node, need)) } }
             @if list.and_more { p.note { "There are more; filter by what they wait for above." } }
+            (domain_list(&state.node))
         }
     };
     Ok(PageFrame::new("Waiting", NavItem::Waiting, &context).of(&own).respond(&body))

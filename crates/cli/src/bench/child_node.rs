@@ -8,6 +8,9 @@ use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
+/// In what Linux tells programs about processor time.
+const TICKS_PER_SECOND: f64 = 100.0;
+
 /// A running node. The process and its data folder are removed on drop.
 pub(crate) struct ChildNode {
     child: Child,
@@ -19,6 +22,15 @@ pub(crate) struct ChildNode {
 impl ChildNode {
     /// Starts it with these settings.
     pub(crate) fn start(options: &BenchOptions, settings: &[&str]) -> Result<ChildNode> {
+        ChildNode::start_with(options, settings, &[])
+    }
+
+    /// As [`ChildNode::start`], with these variables.
+    pub(crate) fn start_with(
+        options: &BenchOptions,
+        settings: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Result<ChildNode> {
         let folder = event_generator::create_temp_folder(options.dir.as_deref())?;
         let program = std::env::current_exe().context("this program has no path")?;
         let child = Command::new(program)
@@ -28,6 +40,7 @@ impl ChildNode {
             .args(settings.iter().flat_map(|setting| ["--set", setting]))
             .arg("--data-dir")
             .arg(folder.path().join("data"))
+            .envs(variables.iter().copied())
             .stdout(Stdio::piped())
             .spawn()
             .context("the node did not start")?;
@@ -53,6 +66,14 @@ impl ChildNode {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM in the status")?;
         Ok(line.split_whitespace().next().context("no number")?.parse::<f64>()? / 1024.0)
+    }
+
+    /// How long the node has computed, without the programs that it started.
+    pub(crate) fn cpu_seconds(&self) -> Result<f64> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        let fields: Vec<&str> = stat.rsplit(") ").next().context("no fields")?.split(' ').collect();
+        let ticks = |at: usize| fields.get(at).context("no time").and_then(|text| Ok(text.parse::<f64>()?));
+        Ok((ticks(11)? + ticks(12)?) / TICKS_PER_SECOND)
     }
 
     /// Anonymous resident memory of the node.

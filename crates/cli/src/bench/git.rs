@@ -1,14 +1,13 @@
 //! Clones and pushes of a repository with 2,000 commits and 50 MB, beside `git http-backend` behind nginx and fcgiwrap, and
 //! beside the file system, in turns; and the memory of the node while 1 GiB is pushed.
 
-mod backend;
-
-use self::backend::Backend;
+use super::backend::Backend;
 use super::child_node::ChildNode;
 use super::event_generator::create_temp_folder;
 use super::hosting::{announce, git};
 use super::{BenchOptions, figure, print_figures};
 use anyhow::{Context as _, Result, ensure};
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -40,7 +39,7 @@ pub(crate) fn run(options: &BenchOptions) -> Result<()> {
     let commit = git(&source, &["rev-parse", "main"])?;
     let settings = ["git.enabled=1", "git.owner_mib_max=1000000", "http.address_requests_per_second=1000000"];
     let mut node = ChildNode::start(options, &settings)?;
-    let backend = Backend::start(folder)?;
+    let backend = Backend::start(folder, &[Ipv4Addr::LOCALHOST])?;
     let (mut pushes, mut clones) = (Times::default(), Times::default());
     // The first of each is not counted.
     for round in 0..=rounds {

@@ -3,6 +3,7 @@
 //! Beside absolute figures there are ratios to a baseline measured in the same run, because machines differ and other
 //! processes disturb.
 
+mod backend;
 mod baseline;
 mod child_node;
 mod commit;
@@ -10,6 +11,7 @@ mod event_generator;
 mod git;
 mod hosting;
 mod http;
+mod hunt;
 mod ingest;
 mod live;
 mod machine;
@@ -25,8 +27,8 @@ use std::path::PathBuf;
 use store::maintenance::size::DatabaseSize;
 
 /// In the order in which they run.
-pub(crate) const NAMES: [&str; 11] =
-    ["ingest", "release", "timeline", "open", "commit", "http", "overload", "live", "web", "relay", "git"];
+pub(crate) const NAMES: [&str; 12] =
+    ["ingest", "release", "timeline", "open", "commit", "http", "overload", "live", "web", "relay", "git", "hunt"];
 
 #[derive(Debug)]
 pub(crate) struct BenchOptions {
@@ -51,6 +53,7 @@ pub(crate) fn run(name: Option<&str>, quick: bool, dir: Option<PathBuf>) -> Resu
         Some("web") => web::run(&options),
         Some("relay") => relay::run(&options),
         Some("git") => git::run(&options),
+        Some("hunt") => hunt::run(&options),
         Some(open::WRITER) => open::write_until_killed(options.dir.as_deref().unwrap_or(std::path::Path::new("."))),
         Some(overload::NODE) => {
             overload::serve_until_killed(options.dir.as_deref().unwrap_or(std::path::Path::new(".")))

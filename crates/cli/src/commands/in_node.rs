@@ -7,6 +7,8 @@ use super::explain::Explain;
 use super::export::{self, Export};
 use super::held::Held;
 use super::import::Import;
+use super::repos::Repos;
+use super::retry::Retry;
 use super::show::Show;
 use super::status::Status;
 use super::verify::Verify;
@@ -35,6 +37,8 @@ pub(crate) enum NodeCommand {
     Held(Held),
     Explain(Explain),
     Show(Show),
+    Retry(Retry),
+    Repos(Repos),
     Verify(Verify),
     Clock(Clock),
     Export(Export),
@@ -57,6 +61,8 @@ impl NodeCommand {
             NodeCommand::Held(command) => command.run(context),
             NodeCommand::Explain(command) => command.run(context),
             NodeCommand::Show(command) => command.run(context),
+            NodeCommand::Retry(command) => command.run(context),
+            NodeCommand::Repos(command) => command.run(context),
             NodeCommand::Verify(command) => command.run(context),
             NodeCommand::Clock(command) => command.run(context),
             NodeCommand::Export(command) => command.run(context),
@@ -129,6 +135,7 @@ fn ask(context: &Context, client: &OperatorClient, mut command: NodeCommand) -> 
         }
         NodeCommand::Status(_) | NodeCommand::Held(_) | NodeCommand::Explain(_) => {}
         NodeCommand::Show(_) | NodeCommand::Verify(_) | NodeCommand::Clock(_) => {}
+        NodeCommand::Retry(_) | NodeCommand::Repos(_) => {}
     }
     let is_export = matches!(command, NodeCommand::Export(_));
     let body = json!({ "command": &command, "json": context.json });

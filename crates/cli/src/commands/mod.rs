@@ -23,6 +23,7 @@ mod prune;
 mod ready;
 mod rebuild_views;
 mod recovery_text;
+mod repos;
 mod restore;
 mod retry;
 mod rewrap;
@@ -53,6 +54,7 @@ pub(crate) enum Command {
     Explain(explain::Explain),
     Show(show::Show),
     Retry(retry::Retry),
+    Repos(repos::Repos),
     Prune(prune::Prune),
     Collect(collect::Collect),
     Compact(compact::Compact),
@@ -88,7 +90,8 @@ pub(crate) fn run(context: &Context, command: Option<Command>) -> CommandResult 
         Command::Held(command) => in_node::run_or_ask(context, NodeCommand::Held(command)),
         Command::Explain(command) => in_node::run_or_ask(context, NodeCommand::Explain(command)),
         Command::Show(command) => in_node::run_or_ask(context, NodeCommand::Show(command)),
-        Command::Retry(command) => command.run(context),
+        Command::Retry(command) => in_node::run_or_ask(context, NodeCommand::Retry(command)),
+        Command::Repos(command) => in_node::run_or_ask(context, NodeCommand::Repos(command)),
         Command::Prune(command) => command.run(context),
         Command::Collect(command) => command.run(context),
         Command::Compact(command) => command.run(context),

@@ -259,3 +259,33 @@ fn announcements_name_repositories_and_maintainers() {
     let expected = Address { kind: ANNOUNCEMENT, author: NostrKey([7; 32]), identifier: "a:b".into() };
     assert_eq!(named_repositories(&naming, &["a", "A"]), [expected]);
 }
+
+#[test]
+fn extract_identifier_from_pr_event_valid() {
+    let owner = sign(1, 1, 1, Vec::new(), "").author;
+    let address = format!("30617:{owner}:my:tool");
+    let event = sign(2, 1, PULL_REQUEST, tags(&[&["a", &address], &["c", &"ab".repeat(20)]]), "");
+    let named: Vec<_> = named_repositories(&event, &["a"]).into_iter().map(|to| (to.author, to.identifier)).collect();
+    assert_eq!(named, [(owner, "my:tool".to_owned())]);
+}
+
+#[test]
+fn extract_identifier_from_pr_event_missing_tag() {
+    let owner = sign(1, 1, 1, Vec::new(), "").author;
+    let other_kind = format!("30618:{owner}:tool");
+    for tag in [&["e", "tool"][..], &["a"], &["a", "tool"], &["a", &other_kind], &["a", "30617:nobody:tool"]] {
+        let event = sign(2, 1, PULL_REQUEST, tags(&[tag]), "");
+        assert_eq!(named_repositories(&event, &["a"]), [], "{tag:?}");
+    }
+}
+
+#[test]
+fn filters_are_read_back_as_they_are_written() {
+    let filter = json!({
+        "ids": ["11".repeat(32)], "authors": ["22".repeat(32)], "kinds": [1, 30617], "#a": ["x", "y"], "#E": ["z"],
+        "since": 1, "until": 2, "limit": 3
+    });
+    let parsed = NostrFilter::parse(&filter).unwrap();
+    assert_eq!(parsed.to_json(), filter);
+    assert_eq!(NostrFilter::default().to_json(), json!({}));
+}

@@ -47,6 +47,8 @@ pub struct SourceReport {
     pub asked_at: Option<u64>,
     /// How much of what was asked for came.
     pub brought: usize,
+    /// How much else came, which is not believed.
+    pub unasked: usize,
     /// Why no more came.
     pub failed: Option<String>,
     /// The state of its domain, if that was asked of late.
@@ -85,6 +87,7 @@ impl Node {
                 url: url.to_owned(),
                 asked_at: answer.map(|asked| asked.at).map(|Nanos(at)| at),
                 brought: answer.map_or(0, |asked| asked.brought),
+                unasked: answer.map_or(0, |asked| asked.unasked),
                 failed: answer.and_then(|asked| asked.failed.clone()),
                 domain: domain.and_then(|domain| domains.iter().find(|state| state.name == domain).cloned()),
             }

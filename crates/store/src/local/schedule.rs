@@ -115,6 +115,11 @@ impl<V: TableReads> Db<V> {
         first.map(|row| Ok(row.key().parts()?.0)).transpose()
     }
 
+    /// How many groups are in the schedule.
+    pub fn schedule_len(&self) -> StoreResult<u64> {
+        self.tables.schedule().len()
+    }
+
     /// Every row of the schedule.
     pub fn schedule(&self) -> StoreResult<Vec<(Group, ScheduleRow)>> {
         let mut rows = Vec::new();

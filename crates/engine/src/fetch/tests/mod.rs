@@ -1,5 +1,7 @@
 //! Tests of the fetcher as a whole: told as short stories, and over many seeds.
 
 mod properties;
+mod purgatory;
+mod scale;
 mod stories;
 mod teller;

@@ -3,7 +3,7 @@
 use super::teller::Teller;
 use expect_test::{Expect, expect};
 
-fn check(story: &str, expected: Expect) {
+pub(super) fn check(story: &str, expected: Expect) {
     let mut teller = Teller::default();
     for sentence in story.split('|') {
         teller.tell(sentence.trim());

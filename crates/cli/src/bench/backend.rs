@@ -3,7 +3,8 @@
 use crate::bench::hosting::git;
 use anyhow::{Context as _, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process_group};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -13,14 +14,17 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The two programs. They end with it.
-pub(super) struct Backend {
+pub(crate) struct Backend {
     programs: Vec<Child>,
-    address: SocketAddr,
+    /// Where it listens, on one port of each host.
+    addresses: Vec<SocketAddr>,
     repositories: PathBuf,
+    access_log: PathBuf,
 }
 
 impl Backend {
-    pub(super) fn start(folder: &Path) -> Result<Backend> {
+    /// Listens on these addresses of this machine.
+    pub(crate) fn start(folder: &Path, hosts: &[Ipv4Addr]) -> Result<Backend> {
         let repositories = folder.join("backend");
         std::fs::create_dir_all(&repositories)?;
         let socket = folder.join("fcgi.sock");
@@ -33,8 +37,12 @@ impl Backend {
             // It starts others, which end with it.
             .process_group(0)
             .spawn()
-            .context("fcgiwrap cannot be started; `cargo xtask bench git` installs it")?;
-        let mut backend = Backend { programs: vec![wrap], address: free_address()?, repositories };
+            .context("fcgiwrap cannot be started; `cargo xtask bench` installs it")?;
+        let first = *hosts.first().context("no address")?;
+        let port = TcpListener::bind((first, 0))?.local_addr()?.port();
+        let addresses = hosts.iter().map(|host| SocketAddr::from((*host, port))).collect();
+        let access_log = folder.join("access.log");
+        let mut backend = Backend { programs: vec![wrap], addresses, repositories, access_log };
         let configuration = folder.join("nginx.conf");
         std::fs::write(&configuration, backend.configuration(folder, &socket)?)?;
         let nginx = Command::new("nginx")
@@ -47,10 +55,10 @@ impl Backend {
             .stderr(Stdio::null())
             .process_group(0)
             .spawn()
-            .context("nginx cannot be started; `cargo xtask bench git` installs it")?;
+            .context("nginx cannot be started; `cargo xtask bench` installs it")?;
         backend.programs.push(nginx);
         let begun = Instant::now();
-        while TcpStream::connect(backend.address).is_err() || !socket.exists() {
+        while TcpStream::connect((first, port)).is_err() || !socket.exists() {
             ensure!(begun.elapsed() < PATIENCE, "nginx did not start");
             std::thread::yield_now();
         }
@@ -59,13 +67,15 @@ impl Backend {
 
     fn configuration(&self, folder: &Path, socket: &Path) -> Result<String> {
         let program = git(folder, &["--exec-path"])?;
-        let (folder, address) = (folder.display(), self.address);
+        let listen: String = self.addresses.iter().map(|address| format!("        listen {address};\n")).collect();
+        let (folder, access_log) = (folder.display(), self.access_log.display());
         let (root, socket) = (self.repositories.display(), socket.display());
         Ok(format!(
             "pid {folder}/nginx.pid;
 events {{ }}
 http {{
-    access_log off;
+    log_format visits '$msec $server_addr $http_user_agent';
+    access_log {access_log} visits;
     client_body_temp_path {folder}/body;
     proxy_temp_path {folder}/proxy;
     fastcgi_temp_path {folder}/fastcgi;
@@ -73,8 +83,7 @@ http {{
     scgi_temp_path {folder}/scgi;
     client_max_body_size 0;
     server {{
-        listen {address};
-        location / {{
+{listen}        location / {{
             fastcgi_pass unix:{socket};
             fastcgi_buffering off;
             fastcgi_request_buffering off;
@@ -98,14 +107,35 @@ http {{
     }
 
     /// A new repository: where it is pushed to.
-    pub(super) fn create(&self, name: &str) -> Result<String> {
+    pub(crate) fn create(&self, name: &str) -> Result<String> {
         let folder = self.repositories.join(format!("{name}.git"));
         std::fs::create_dir_all(&folder)?;
         git(&folder, &["init", "--quiet", "--bare", "--initial-branch=main"])?;
         // What we do with every push, too.
         git(&folder, &["config", "transfer.fsckObjects", "true"])?;
         ensure!(folder.join("HEAD").exists(), "the repository was not made");
-        Ok(format!("http://{}/{name}.git", self.address))
+        let first = self.addresses.first().context("no address")?;
+        Ok(format!("http://{first}/{name}.git"))
+    }
+
+    /// Where a repository is on one of the hosts.
+    pub(crate) fn url_at(&self, host: Ipv4Addr, name: &str) -> String {
+        let port = self.addresses.first().map_or(0, SocketAddr::port);
+        format!("http://{host}:{port}/{name}.git")
+    }
+
+    /// When a node has begun to ask each host, in seconds.
+    pub(crate) fn visits(&self) -> Result<BTreeMap<String, Vec<f64>>> {
+        let mut visits: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+        for line in std::fs::read_to_string(&self.access_log)?.lines() {
+            let mut words = line.split(' ');
+            let (Some(at), Some(host), Some(agent)) = (words.next(), words.next(), words.next()) else { continue };
+            // Git itself comes under another name.
+            if agent.starts_with("anteroom/") {
+                visits.entry(host.to_owned()).or_default().push(at.parse()?);
+            }
+        }
+        Ok(visits)
     }
 }
 
@@ -116,8 +146,4 @@ impl Drop for Backend {
             let _ = program.wait();
         }
     }
-}
-
-fn free_address() -> Result<SocketAddr> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
