@@ -3,7 +3,7 @@
 use super::plan::{GatherPlan, gather_plan};
 use super::reports::GatherReports;
 use super::session::{GatherOutput, GatherSession, LocalEvents};
-use engine::reads::Reads as _;
+use engine::reads::{Reads as _, StoreResult};
 use engine::rows::Outcome;
 use futures_util::{SinkExt as _, StreamExt as _};
 use model::Nanos;
@@ -27,10 +27,14 @@ use tokio_tungstenite::tungstenite::Message;
 const MESSAGE_BYTES_MAX: usize = 512 * 1024;
 /// After a commit, the plan is looked at again after this long.
 const PLAN_DELAY: Duration = Duration::from_secs(2);
+/// It is not looked at again before so many times as long as that took have passed.
+const PLAN_SHARE: u32 = 50;
 /// How long a relay that owes an answer may say nothing.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
 /// Events of one relay that the writer has not answered yet.
 const EVENTS_UNDER_WAY_MAX: usize = 256;
+/// After so long without a word a relay is asked whether it lives.
+const QUIET_TIME: Duration = Duration::from_secs(120);
 /// How long a connection is listened to before both sides are compared again.
 const RECONCILE_EVERY: Duration = Duration::from_secs(24 * 3600);
 /// The wait after the first failure, and the longest.
@@ -53,23 +57,48 @@ fn retry_after(failures: u32) -> Duration {
 /// Follows the plan until nothing is committed any more.
 pub(crate) async fn gather(shared: Arc<Gathering>, mut commits: watch::Receiver<u64>) {
     let mut relays: BTreeMap<String, watch::Sender<Vec<NostrFilter>>> = BTreeMap::new();
-    let mut tasks = JoinSet::new();
+    let (mut tasks, mut planned_at) = (JoinSet::new(), None);
     loop {
         commits.borrow_and_update();
         let planning = shared.clone();
-        let plan = tokio::task::spawn_blocking(move || {
-            gather_plan(&*planning.server.node.snapshot()?, &planning.access, &planning.outbound)
-        });
+        let plan = tokio::task::spawn_blocking(move || plan_again(&planning, planned_at));
+        let mut took = Duration::ZERO;
         match plan.await {
-            Ok(Ok(plan)) => follow_plan(&shared, plan, &mut relays, &mut tasks),
+            Ok(Ok(Some(new))) => {
+                (planned_at, took) = (Some(new.at), new.took);
+                follow_plan(&shared, new.plan, &mut relays, &mut tasks);
+            }
+            Ok(Ok(None)) => {}
             Ok(Err(why)) => tracing::warn!(%why, "it could not be read which relays to gather from"),
             Err(why) => tracing::error!(%why, "the plan of gathering was cut off"),
         }
         if commits.changed().await.is_err() {
             return;
         }
-        sleep(PLAN_DELAY).await;
+        sleep(PLAN_DELAY.max(took.saturating_mul(PLAN_SHARE))).await;
     }
+}
+
+/// What decides about the plan, as far as it is seen at once: events that are applied, and those that wait.
+type PlannedAt = (u64, u64);
+
+struct NewPlan {
+    plan: GatherPlan,
+    at: PlannedAt,
+    took: Duration,
+}
+
+/// The plan, unless nothing has changed since it was made. Most commits are about something else.
+fn plan_again(shared: &Gathering, planned_at: Option<PlannedAt>) -> StoreResult<Option<NewPlan>> {
+    let node = &shared.server.node;
+    let (db, began) = (node.snapshot()?, node.uptime());
+    let at = (db.nostr_event_count()?, db.held_total()?);
+    if planned_at == Some(at) {
+        return Ok(None);
+    }
+    let plan = gather_plan(&db, &shared.access, &shared.outbound)?;
+    let took = node.uptime().zip(began).map_or(0, |(end, began)| end.0.saturating_sub(began.0));
+    Ok(Some(NewPlan { plan, at, took: Duration::from_nanos(took) }))
 }
 
 fn follow_plan(
@@ -143,18 +172,28 @@ async fn visit(
         Ok(socket) => socket,
         Err(why) => return GatherEnd::Failed(why.to_string()),
     };
+    let mut done = Vec::new();
     loop {
         let asked = filters.borrow_and_update().clone();
-        let mut session = GatherSession::new(asked, shared.server.node.now().0 / Nanos::SECOND);
+        let mut session = GatherSession::new(asked.clone(), done, shared.server.node.now().0 / Nanos::SECOND);
         let first = match shared.server.node.snapshot() {
             Ok(db) => session.begin(&Kept { db: &db, shared }),
             Err(why) => return GatherEnd::Failed(why.to_string()),
         };
         match talk(shared, relay, &mut socket, session, first, filters, was_live).await {
-            Ok(()) => {}
+            Ok(Again::Filters) => done = asked,
+            Ok(Again::Everything) => done = Vec::new(),
             Err(end) => return end,
         }
     }
+}
+
+/// Why a connection begins again.
+enum Again {
+    /// There is something else to ask for.
+    Filters,
+    /// Both sides are to be compared again.
+    Everything,
 }
 
 /// Gathers with one list of filters. Comes back when there is another, or when both sides are to be compared again.
@@ -166,9 +205,12 @@ async fn talk(
     first: Vec<GatherOutput>,
     filters: &mut watch::Receiver<Vec<NostrFilter>>,
     was_live: &mut bool,
-) -> Result<(), GatherEnd> {
+) -> Result<Again, GatherEnd> {
     let failed = |why: &dyn std::fmt::Display| GatherEnd::Failed(why.to_string());
     let (mut outputs, under_way) = (first, Arc::new(Semaphore::new(EVENTS_UNDER_WAY_MAX)));
+    let mut is_pinged = false;
+    let compare_again = sleep(RECONCILE_EVERY);
+    tokio::pin!(compare_again);
     loop {
         for output in outputs {
             match output {
@@ -182,13 +224,15 @@ async fn talk(
                 }
             }
         }
-        let patience = if session.is_live() { RECONCILE_EVERY } else { ANSWER_TIME };
+        let patience = if session.is_live() { QUIET_TIME } else { ANSWER_TIME };
         let heard = tokio::select! {
             heard = timeout(patience, socket.next()) => heard,
+            () = &mut compare_again, if session.is_live() => return Ok(Again::Everything),
             changed = filters.changed(), if session.is_live() => {
-                return changed.map_err(|_| GatherEnd::NotWanted);
+                return changed.map(|()| Again::Filters).map_err(|_| GatherEnd::NotWanted);
             }
         };
+        let was_pinged = std::mem::take(&mut is_pinged);
         outputs = match heard {
             Ok(Some(Ok(Message::Text(text)))) => {
                 let db = shared.server.node.snapshot().map_err(|why| failed(&why))?;
@@ -198,7 +242,12 @@ async fn talk(
             Ok(Some(Ok(Message::Close(_))) | None) => return Err(failed(&"it has closed the connection")),
             Ok(Some(Ok(_))) => Vec::new(),
             Ok(Some(Err(why))) => return Err(failed(&why)),
-            Err(_) if session.is_live() => return Ok(()),
+            // Nothing was said for long: a connection may end without a word.
+            Err(_) if session.is_live() && !was_pinged => {
+                is_pinged = true;
+                socket.send(Message::Ping(Vec::new().into())).await.map_err(|why| failed(&why))?;
+                Vec::new()
+            }
             Err(_) => session.on_silence().ok_or_else(|| failed(&"it does not answer"))?,
         };
     }

@@ -110,7 +110,8 @@ fn hosted(db: &Db<Snapshot>, access: &GitAccess, own: ServiceName) -> StoreResul
 
 /// A relay that may be asked: not this one, and not where nothing may be sent to.
 fn relay_url(relay: &str, own: ServiceName, outbound: &OutboundClient) -> Option<String> {
-    let as_http = relay.strip_prefix("ws").map(|rest| format!("http{rest}"))?;
+    let is_relay = |rest: &&str| rest.starts_with("://") || rest.starts_with("s://");
+    let as_http = relay.strip_prefix("ws").filter(is_relay).map(|rest| format!("http{rest}"))?;
     let vetted = outbound.vet(&as_http).ok()?;
     let is_own = ServiceName::of_url(relay) == Some(own);
     (!is_own).then(|| vetted.as_str().replacen("http", "ws", 1).trim_end_matches('/').to_owned())

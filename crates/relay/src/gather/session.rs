@@ -79,6 +79,8 @@ enum Stage {
 /// A connection to another relay.
 pub(super) struct GatherSession {
     filters: Vec<NostrFilter>,
+    /// Filters for which everything has come already over the same connection.
+    done: Vec<NostrFilter>,
     /// Which filter is gone through.
     at: usize,
     stage: Stage,
@@ -89,9 +91,9 @@ pub(super) struct GatherSession {
 }
 
 impl GatherSession {
-    /// Begins with these filters; `now` is in seconds.
-    pub(super) fn new(filters: Vec<NostrFilter>, now: u64) -> GatherSession {
-        GatherSession { filters, at: 0, stage: Stage::Live, compares: true, rubbish: 0, since: now }
+    /// Begins with these filters, of which some are done; `now` is in seconds.
+    pub(super) fn new(filters: Vec<NostrFilter>, done: Vec<NostrFilter>, now: u64) -> GatherSession {
+        GatherSession { filters, done, at: 0, stage: Stage::Live, compares: true, rubbish: 0, since: now }
     }
 
     /// What is sent first.
@@ -133,6 +135,9 @@ impl GatherSession {
     }
 
     fn open_filter(&mut self, local: &dyn LocalEvents) -> Vec<GatherOutput> {
+        while self.filters.get(self.at).is_some_and(|filter| self.done.contains(filter)) {
+            self.at += 1;
+        }
         if self.at >= self.filters.len() {
             return self.listen();
         }
@@ -298,7 +303,17 @@ mod tests {
 
     fn session() -> GatherSession {
         let filter = NostrFilter { kinds: Some([1].into()), ..NostrFilter::default() };
-        GatherSession::new(vec![filter], 1000)
+        GatherSession::new(vec![filter], Vec::new(), 1000)
+    }
+
+    #[test]
+    fn what_is_done_is_not_asked_for_again() {
+        let filter = |kind: u16| NostrFilter { kinds: Some([kind].into()), ..NostrFilter::default() };
+        let all = vec![filter(1), filter(2), filter(3)];
+        let mut session = GatherSession::new(all.clone(), vec![filter(1), filter(3)], 1000);
+        assert!(words(session.begin(&Nothing))[0].starts_with(r#"NEG-OPEN {"kinds":[2]}"#));
+        let mut session = GatherSession::new(all.clone(), all, 1000);
+        assert_eq!(words(session.begin(&Nothing)).last(), Some(&"live".to_owned()));
     }
 
     /// What is sent, by its first words, and what is taken.

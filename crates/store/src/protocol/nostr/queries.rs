@@ -66,6 +66,11 @@ impl<V: TableReads> Db<V> {
         }
     }
 
+    /// How many events are applied, which the database knows without counting.
+    pub fn nostr_event_count(&self) -> StoreResult<u64> {
+        self.tables.nostr_times().len()
+    }
+
     /// An applied event that is not deleted, and its JSON.
     pub fn shown_nostr_event(&self, seq: Seq) -> StoreResult<Option<(VerifiedNostr, String)>> {
         let found = self.with_event(seq, |parts| {
