@@ -140,7 +140,12 @@ fn an_archive_mirrors_what_it_lists_and_takes_no_pushes() {
         work.git(&["push", &format!("{}/{}/{identifier}.git", first.url, owner.npub()), "main"]);
     }
     let (archived, relay) = (format!("{}/tool", owner.npub()), first.url.replacen("http", "ws", 1));
-    let lists = [("ANTEROOM_GIT_ARCHIVE", archived.as_str()), ("ANTEROOM_GIT_ARCHIVE_RELAYS", relay.as_str())];
+    let somebody = Author::new(2).npub();
+    let lists = [
+        ("ANTEROOM_GIT_ARCHIVE", archived.as_str()),
+        ("ANTEROOM_GIT_ARCHIVE_RELAYS", relay.as_str()),
+        ("ANTEROOM_GIT_OWNERS", somebody.as_str()),
+    ];
     let mirror = start(Home::ready(), &[], &lists);
     let url = format!("{}/{}/tool.git", mirror.url, owner.npub());
     while !work.run(&["ls-remote", &url]).1.contains(&commit) {
@@ -156,6 +161,10 @@ fn an_archive_mirrors_what_it_lists_and_takes_no_pushes() {
     while !work.run(&["ls-remote", &url]).1.contains(&later) {
         std::thread::yield_now();
     }
+    // Nor does it take them when the announcement lists it, since others own repositories here.
+    NostrClient::connect(&mirror.url).publish_well(&announce(&owner, &[&first, &mirror]));
+    let (is_pushed, said) = work.run(&["push", &url, "main:refs/heads/new"]);
+    assert!(!is_pushed && said.contains("only mirrors the repository"), "{said}");
     let document = relay_document(&mirror.url).to_string();
     assert!(document.contains("GRASP-05"), "{document}");
     assert!(!relay_document(&first.url).to_string().contains("GRASP-05"));

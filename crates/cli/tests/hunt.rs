@@ -325,3 +325,43 @@ fn repositories_are_listed_shown_and_synced_by_command() {
     assert!(said.contains("still held; the node fetches what it needs now"), "{said}");
     client.wait_for_events(&json!({ "kinds": [30618] }), &[&later]);
 }
+
+#[test]
+fn gits_old_protocol_brings_nothing() {
+    let (served, owner, work) = (start(), Author::new(1), Work::new());
+    let (mut client, source) = (NostrClient::connect(&served.url), GitServer::start("127.0.0.2"));
+    let commit = work.commit("one");
+    source.take(work.path(), &commit, "refs/heads/main");
+    source.behave(Manner::Dumb);
+    client.publish_well(&announcement(&owner, &served.url, &[source.url()], &[]));
+    let state = owner.state("tool", &[("refs/heads/main", &commit)]);
+    client.publish_well(&state);
+    let explained = || served.home.json(&["explain", &state.id.to_string()]).to_string();
+    client.wait_until(|| explained().contains("dumb http transport"));
+    assert_eq!(client.stored(&json!({ "kinds": [30618] })), [""; 0]);
+}
+
+#[test]
+fn a_strangers_pull_request_does_not_stop_a_repository() {
+    let (served, owner, stranger, work) = (start(), Author::new(1), Author::new(2), Work::new());
+    let (mut client, source) = (NostrClient::connect(&served.url), GitServer::start("127.0.0.2"));
+    let commit = work.commit("one");
+    let change = work.commit("a change");
+    work.git(&["tag", "--annotate", "--message", "v1", "v1", &commit]);
+    let tag = work.git(&["rev-parse", "v1"]);
+    source.take(work.path(), &commit, "refs/heads/main");
+    source.take(work.path(), "v1", "refs/tags/v1");
+    source.take(work.path(), &change, "refs/heads/change");
+    client.publish_well(&announcement(&owner, &served.url, &[source.url()], &[]));
+    // One that is no commit, some that nobody has, and a good one; then the state.
+    for nonsense in [tag.as_str(), &"0a".repeat(20), &"0b".repeat(20)] {
+        client.publish_well(&pull_request(&stranger, &owner, nonsense));
+    }
+    let good = pull_request(&stranger, &owner, &change);
+    client.publish_well(&good);
+    let state = owner.state("tool", &[("refs/heads/main", &commit)]);
+    client.publish_well(&state);
+    client.wait_for_events(&json!({ "kinds": [30618, 1618] }), &[&state, &good]);
+    client.wait_until(|| refs_of(&served, &owner).contains(&format!("refs/nostr/{}", good.id)));
+    assert!(!refs_of(&served, &owner).contains(&tag));
+}

@@ -53,6 +53,8 @@ impl Default for GitLimits {
 
 /// Seconds of a processor that one program may use.
 const PROGRAM_SECONDS_MAX: u64 = 3600;
+/// The first version of git that can be told by which address a name is reached.
+const VERSION_MIN: (u32, u32) = (2, 37);
 /// How much of what git says on standard error is repeated.
 const WHY_BYTES_MAX: usize = 400;
 
@@ -147,4 +149,30 @@ pub fn told(bytes: &[u8]) -> String {
 /// Adds arguments that are ours.
 pub(crate) fn with<'a>(command: &'a mut Command, arguments: &[&str]) -> &'a mut Command {
     command.args(arguments.iter().map(OsStr::new))
+}
+
+/// Whether this version of git can be kept to one address, as `git --version` tells it.
+pub(crate) fn can_pin_addresses(version: &str) -> bool {
+    let number = version.trim().strip_prefix("git version ").unwrap_or_default();
+    let mut parts = number.split('.').map(|part| part.parse::<u32>().unwrap_or_default());
+    (parts.next().unwrap_or_default(), parts.next().unwrap_or_default()) >= VERSION_MIN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::can_pin_addresses;
+
+    #[test]
+    fn old_versions_of_git_cannot_be_kept_to_an_address() {
+        for (version, can) in [
+            ("git version 2.37.0\n", true),
+            ("git version 2.39.5 (Apple Git-154)", true),
+            ("git version 3.0.1", true),
+            ("git version 2.36.9", false),
+            ("git version 1.99", false),
+            ("", false),
+        ] {
+            assert_eq!(can_pin_addresses(version), can, "{version}");
+        }
+    }
 }

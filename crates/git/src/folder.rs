@@ -1,8 +1,7 @@
 //! The folder of all object stores, and one of them.
 
-use crate::command::{GitError, GitLimits, git, run, with};
+use crate::command::{GitError, GitLimits, can_pin_addresses, git, run, with};
 use crate::files::{files_of, lines};
-use crate::remote::can_pin_addresses;
 use model::NostrKey;
 use model::crypto::event_id;
 use model::need::Oid;

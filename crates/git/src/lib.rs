@@ -22,5 +22,5 @@ mod upkeep;
 pub use command::{GitError, GitLimits, as_input, bound_time, told};
 pub use folder::{GitFolder, ObjectStore, StoreName};
 pub use refs::RefWrite;
-pub use remote::{FetchLimits, RemoteServer, advertised_objects, can_pin_addresses};
+pub use remote::{FetchLimits, RemoteServer, advertised_objects};
 pub use staging::Staging;

@@ -5,7 +5,7 @@
 
 use crate::command::{GitError, as_input, bound_time, told, with};
 use crate::files::lines;
-use crate::staging::Staging;
+use crate::staging::{OBJECT_ENTRY_BYTES, Staging};
 use model::need::Oid;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal, kill_process_group, pidfd_open, prlimit};
@@ -16,8 +16,8 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command};
 use std::time::Duration;
 
-/// The first version of git that can be told by which address a name is reached.
-const VERSION_MIN: (u32, u32) = (2, 37);
+/// As much as git can be asked for.
+const WHOLE_HISTORY: &str = "--depth=2147483647";
 /// What git says that is looked at.
 const TOLD_BYTES_MAX: u64 = 4096;
 
@@ -38,13 +38,6 @@ pub struct FetchLimits {
     /// Bytes of the largest file that it writes: a pack.
     pub bytes_max: u64,
     pub time_max: Duration,
-}
-
-/// Whether this version of git can be kept to one address, as `git --version` tells it.
-pub fn can_pin_addresses(version: &str) -> bool {
-    let number = version.trim().strip_prefix("git version ").unwrap_or_default();
-    let mut parts = number.split('.').map(|part| part.parse::<u32>().unwrap_or_default());
-    (parts.next().unwrap_or_default(), parts.next().unwrap_or_default()) >= VERSION_MIN
 }
 
 /// The objects that the refs of a server point at, from its answer to `info/refs` in the oldest version of the protocol;
@@ -78,6 +71,9 @@ impl Staging {
     pub fn fetch(&self, from: &RemoteServer, oids: &BTreeSet<Oid>, limits: FetchLimits) -> Result<(), GitError> {
         let mut command = self.git();
         command.env("GIT_ALLOW_PROTOCOL", "http:https").process_group(0);
+        // An object has to fit into memory, and so has a list of all of them.
+        let memory = self.limits.object_bytes_max.max(u64::from(self.limits.objects_max) * OBJECT_ENTRY_BYTES);
+        command.env("GIT_ALLOC_LIMIT", memory.to_string());
         if let Some(host) = &from.host {
             let address = match from.address {
                 IpAddr::V4(address) => address.to_string(),
@@ -98,9 +94,16 @@ impl Staging {
             command.arg("-c").arg(setting);
         }
         let options = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--stdin"];
-        with(&mut command, &options).arg("--").arg(&from.url);
+        // All of the history. Git's old protocol, which brings objects that nobody has checked, cannot be asked for a depth.
+        with(&mut command, &options).arg(WHOLE_HISTORY).arg("--").arg(&from.url);
         command.stdin(as_input(lines(oids).as_bytes())?);
-        run_within(&mut command, limits)
+        run_within(&mut command, limits)?;
+        let count = self.object_count()?;
+        if count > u64::from(self.limits.objects_max) {
+            let why = format!("the pack has {count} objects; at most {} are taken", self.limits.objects_max);
+            return Err(GitError::Failed { what: "fetch", why });
+        }
+        Ok(())
     }
 }
 
@@ -150,20 +153,6 @@ fn has_ended_within(child: &Child, time_max: Duration) -> Result<bool, GitError>
 mod tests {
     #![allow(clippy::expect_used)]
     use super::*;
-
-    #[test]
-    fn old_versions_of_git_cannot_be_kept_to_an_address() {
-        for (version, can) in [
-            ("git version 2.37.0\n", true),
-            ("git version 2.39.5 (Apple Git-154)", true),
-            ("git version 3.0.1", true),
-            ("git version 2.36.9", false),
-            ("git version 1.99", false),
-            ("", false),
-        ] {
-            assert_eq!(can_pin_addresses(version), can, "{version}");
-        }
-    }
 
     #[test]
     fn the_refs_of_a_server_are_read_and_nothing_else_is_taken_for_them() {

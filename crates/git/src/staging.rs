@@ -6,7 +6,7 @@ use crate::folder::{ObjectStore, sync_folder, types_of, write_bare};
 use model::need::Oid;
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher as _, RandomState};
-use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::io::{BufRead as _, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 /// Where the number of objects stands in the index of a pack; their names follow.
 const INDEX_COUNT_AT: u64 = 8 + 255 * 4;
 /// What git needs for each object of a pack that it reads.
-const OBJECT_ENTRY_BYTES: u64 = 72;
+pub(crate) const OBJECT_ENTRY_BYTES: u64 = 72;
 
 /// A place for one push.
 #[derive(Debug)]
@@ -63,13 +63,19 @@ impl Staging {
         Ok(oids)
     }
 
+    /// How many objects the packs have that came.
+    pub(crate) fn object_count(&self) -> Result<u64, GitError> {
+        let mut count = 0;
+        for file in files_of(&self.packs(), "idx")? {
+            count += u64::from(objects_in(&mut std::fs::File::open(file)?)?);
+        }
+        Ok(count)
+    }
+
     fn each_object(&self, mut each: impl FnMut(&Oid)) -> Result<(), GitError> {
         for file in files_of(&self.packs(), "idx")? {
             let mut index = BufReader::new(std::fs::File::open(file)?);
-            let mut count = [0; 4];
-            index.seek(SeekFrom::Start(INDEX_COUNT_AT))?;
-            index.read_exact(&mut count)?;
-            for _ in 0..u32::from_be_bytes(count) {
+            for _ in 0..objects_in(&mut index)? {
                 let mut oid = [0; 20];
                 index.read_exact(&mut oid)?;
                 each(&oid);
@@ -77,6 +83,14 @@ impl Staging {
         }
         Ok(())
     }
+}
+
+/// How many objects the index of a pack says there are; their names are read next.
+fn objects_in(index: &mut (impl Read + Seek)) -> Result<u32, GitError> {
+    let mut count = [0; 4];
+    index.seek(SeekFrom::Start(INDEX_COUNT_AT))?;
+    index.read_exact(&mut count)?;
+    Ok(u32::from_be_bytes(count))
 }
 
 /// A set of objects, as far as two of them have to be compared: sums of hashes under keys that nobody knows.

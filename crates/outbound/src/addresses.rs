@@ -118,6 +118,14 @@ pub fn vet(text: &str, allowed: &AllowedNetworks) -> Result<Url, BadUrl> {
         return Err(BadUrl::Port);
     }
     let host = url.host_str().ok_or(BadUrl::Malformed)?.trim_end_matches('.');
+    // What other programs could take for more than a name, such as a leading hyphen.
+    let is_name = |host: &str| {
+        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+        host.bytes().all(is_letter) && host.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
+    };
+    if !host.starts_with('[') && !is_name(host) {
+        return Err(BadUrl::Malformed);
+    }
     let literal = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().ok();
     let is_local_name = ["localhost", "local", "internal", "home.arpa"]
         .iter()
@@ -215,6 +223,10 @@ mod tests {
             ("https://evil.example/\n", BadUrl::Malformed),
             ("https://ev\u{456}l.example/", BadUrl::Malformed),
             ("https://", BadUrl::Malformed),
+            ("http://-evil.example/", BadUrl::Malformed),
+            ("http://+evil.example/", BadUrl::Malformed),
+            ("http://*/", BadUrl::Malformed),
+            ("http://a,b.example/", BadUrl::Malformed),
             ("", BadUrl::Malformed),
         ] {
             assert_eq!(vet(text, &AllowedNetworks::all()), Err(why), "{text:?}");

@@ -14,7 +14,7 @@ use nostr::nips::nip19::ToBech32 as _;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::thread::sleep;
+use std::thread::park_timeout;
 use std::time::{Duration, Instant};
 
 /// Pull requests of each repository; with announcement and state it has ten events.
@@ -53,13 +53,17 @@ pub(crate) fn run(options: &BenchOptions) -> Result<()> {
     let published = begun.elapsed();
     watcher.hear()?;
     let first = begun.elapsed().saturating_sub(DELAY);
-    let released = wait_until_released(node.address, events.len())?;
+    let mut released = 1;
+    while released < events.len() && begun.elapsed() < PATIENCE {
+        watcher.hear()?;
+        released += 1;
+    }
     let took = begun.elapsed().saturating_sub(DELAY);
     let visits = backend.visits()?;
     let per_domain = visits.values().map(Vec::len).max().unwrap_or_default();
     let states = count(node.address, r#"{"kinds":[30618]}"#)?;
     let before = node.cpu_seconds()?;
-    sleep(IDLE);
+    park_timeout(IDLE);
     let idle = (node.cpu_seconds()? - before) / IDLE.as_secs_f64() * 100.0;
     print_figures(
         "hunt",
@@ -139,18 +143,6 @@ fn count(node: SocketAddr, filter: &str) -> Result<usize> {
     client.say(format!("[\"COUNT\",\"n\",{filter}]"))?;
     let answer: serde_json::Value = serde_json::from_str(&client.hear()?)?;
     Ok(usize::try_from(answer[2]["count"].as_u64().context("no count")?)?)
-}
-
-/// How many are released in the end.
-fn wait_until_released(node: SocketAddr, all: usize) -> Result<usize> {
-    let begun = Instant::now();
-    loop {
-        let released = count(node, r#"{"kinds":[30617,30618,1618]}"#)?;
-        if released == all || begun.elapsed() > PATIENCE {
-            return Ok(released);
-        }
-        sleep(Duration::from_millis(500));
-    }
 }
 
 /// Visits after which more than the limit were begun within a window.

@@ -47,7 +47,7 @@ pub(crate) fn sample_file() -> String {
          # git_archive = \"\"\n\
          # git_archive_relays = \"wss://relay.example.org\"\n\n\
          # Private networks that missing data may be fetched from, separated by commas: names and URLs that others publish\n\
-         # can then make the node send requests into them. Empty: public addresses only.\n\
+         # can then make the node send requests into them, and to any port. Empty: public addresses and ports of the web only.\n\
          # sync_private_networks = \"\"\n\n\
          # The log level: off, error, warn, info, debug or trace; or a filter such as anteroom_node=debug.\n\
          # log = \"info\"\n",

@@ -24,6 +24,8 @@ pub enum Manner {
     Lies,
     /// Has no such repository.
     Absent,
+    /// Has the smart protocol for whoever asks first, and plain files for git.
+    Dumb,
 }
 
 /// A server with one repository, called `repository`.
@@ -86,6 +88,8 @@ impl GitServer {
         let (is_good, said) =
             run_git(from, &["push", "--quiet", &to.display().to_string(), &format!("{commit}:{name}")]);
         assert!(is_good, "{said}");
+        // What servers of plain files need.
+        assert!(run_git(&to, &["update-server-info"]).0);
     }
 }
 
@@ -136,7 +140,14 @@ fn answer(mut connection: TcpStream, root: &PathBuf, manner: Manner, asked: &Sen
             )
             .into_bytes()
         }
-        Manner::Honest | Manner::Lies => backend(root, method, target, &header, body),
+        Manner::Dumb if header("user-agent") == "anteroom" => {
+            let path = target.split('?').next().unwrap_or_default().trim_start_matches('/').to_owned();
+            match std::fs::read(root.join(path)) {
+                Ok(file) => [b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n".to_vec(), file].concat(),
+                Err(_) => b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_vec(),
+            }
+        }
+        Manner::Honest | Manner::Lies | Manner::Dumb => backend(root, method, target, &header, body),
     };
     let _ = connection.write_all(&said);
 }

@@ -180,14 +180,9 @@ impl<G: Ord + Clone> Domain<G> {
         self.queue.contains_key(group)
     }
 
-    /// Requests that have not ended yet, those that begin in a moment among them.
-    pub fn in_flight(&self) -> u32 {
-        self.in_flight
-    }
-
-    /// How many starts are in the window.
-    pub fn started(&self) -> usize {
-        self.starts.len()
+    /// Requests that have not ended yet, those that begin in a moment among them, and how many starts are in the window.
+    pub fn usage(&self) -> (u32, usize) {
+        (self.in_flight, self.starts.len())
     }
 
     /// The groups in the queue.

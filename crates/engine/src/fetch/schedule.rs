@@ -88,9 +88,14 @@ pub fn on_no_source(row: ScheduleRow, mark: HuntMark) -> ScheduleRow {
     if row.mark() == mark { ScheduleRow { next: NEVER, again: None, ..row } } else { row }
 }
 
-/// The row of a group after somebody has appeared who can be asked for it.
+/// The row of a group after somebody has appeared who can be asked for it. One that is due may be about to rest, or its hunt
+/// may have looked before: it is looked at again.
 pub fn on_source(row: ScheduleRow, now: Nanoseconds) -> ScheduleRow {
-    if row.next == NEVER { ScheduleRow { next: now, ..row } } else { row }
+    match row.next {
+        NEVER => ScheduleRow { next: now, ..row },
+        due if due <= now => ScheduleRow { again: Some(now), joined: row.joined.wrapping_add(1), ..row },
+        _ => row,
+    }
 }
 
 /// The row after a hunt that found it as `mark` says and began at `attempted_at` has ended, or `None` if nothing is
@@ -278,11 +283,27 @@ mod tests {
                 9:source -> 0 attempts, last never, next 9
                 9:nobody -> 0 attempts, last never, next never
                 20:peer -> 0 attempts, last never, next 20.5
-                30:source -> 0 attempts, last never, next 20.5
-                31:peer -> 0 attempts, last never, next 20.5, again 31.5
-                32:nobody -> 0 attempts, last never, next 20.5, again 31.5
+                30:source -> 0 attempts, last never, next 20.5, again 30
+                31:peer -> 0 attempts, last never, next 20.5, again 30
+                32:nobody -> 0 attempts, last never, next 20.5, again 30
                 40:nobody -> 0 attempts, last never, next never
                 50:retry -> 0 attempts, last never, next 50
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_source_that_appears_while_nobody_is_found_is_not_overlooked() {
+        check(
+            BackoffPolicy::Git,
+            "0:peer 1:hunt 2:source 3:nobody 4:hunt 5:source 6:end 6:hunt 7:end",
+            expect![[r#"
+                0:peer -> 0 attempts, last never, next 0.5
+                2:source -> 0 attempts, last never, next 0.5, again 2
+                3:nobody -> 0 attempts, last never, next 0.5, again 2
+                5:source -> 0 attempts, last never, next 0.5, again 5
+                6:end -> 0 attempts, last never, next 6
+                7:end -> 1 attempts, last 6, next 27
             "#]],
         );
     }

@@ -243,8 +243,7 @@ impl Hunter {
     /// The domains that are being asked, or were of late.
     pub fn domain_states(&self, now: Nanos) -> Vec<DomainState> {
         let state = |(name, domain): (&str, &Domain<Group>)| {
-            let counts = (domain.in_flight(), domain.started(), domain.queued().count());
-            DomainState::new(name, counts, domain.capacity(&self.limits, now.0))
+            DomainState::new(name, domain.usage(), domain.queued().count(), domain.capacity(&self.limits, now.0))
         };
         self.hunts.domains().map(state).collect()
     }

@@ -1,10 +1,6 @@
 //! What the fetcher is doing, for whoever wants to know: the state of each domain, and each source with its latest answer.
 
-use super::answers::AskedSource;
-use crate::locks;
-use crate::running::Node;
 use engine::fetch::Capacity;
-use model::{Group, Nanos};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -29,7 +25,12 @@ pub struct DomainState {
 }
 
 impl DomainState {
-    pub(super) fn new(name: &str, (in_flight, started, queued): (u32, usize, usize), capacity: Capacity) -> Self {
+    pub(super) fn new(
+        name: &str,
+        (in_flight, started): (u32, usize),
+        queued: usize,
+        capacity: Capacity,
+    ) -> DomainState {
         let free_at = match capacity {
             Capacity::Now | Capacity::AfterCompletion => None,
             Capacity::At(at) => Some(at),
@@ -57,47 +58,12 @@ pub struct SourceReport {
 
 /// Requests by domain, since the start.
 #[derive(Debug, Default)]
-pub(crate) struct DomainRequests(BTreeMap<String, u64>);
+pub(crate) struct DomainRequests(pub(crate) BTreeMap<String, u64>);
 
 impl DomainRequests {
     pub(crate) fn count(&mut self, domain: &str) {
         let is_named = self.0.contains_key(domain) || self.0.len() < NAMED_DOMAINS_MAX;
         *self.0.entry(if is_named { domain } else { OTHER_DOMAINS }.to_owned()).or_default() += 1;
-    }
-}
-
-impl Node {
-    /// The domains that are being asked, or were of late.
-    pub fn domain_states(&self) -> Vec<DomainState> {
-        locks::lock(&self.inner.domain_states).clone()
-    }
-
-    /// How many requests were sent to each domain since the start; those to domains beyond a hundred together.
-    pub fn domain_requests(&self) -> BTreeMap<String, u64> {
-        locks::lock(&self.inner.domain_requests).0.clone()
-    }
-
-    /// Where the needs of a group can be fetched from, with the latest answers.
-    pub fn source_reports(&self, group: &Group) -> Vec<SourceReport> {
-        let places = self.snapshot().map(|db| self.inner.source.places(&db, group)).unwrap_or_default();
-        let (asked, domains) = (self.asked(group), self.domain_states());
-        let report = |url: &str, domain: Option<&str>| {
-            let answer: Option<&AskedSource> = asked.iter().find(|asked| asked.place == url);
-            SourceReport {
-                url: url.to_owned(),
-                asked_at: answer.map(|asked| asked.at).map(|Nanos(at)| at),
-                brought: answer.map_or(0, |asked| asked.brought),
-                unasked: answer.map_or(0, |asked| asked.unasked),
-                failed: answer.and_then(|asked| asked.failed.clone()),
-                domain: domain.and_then(|domain| domains.iter().find(|state| state.name == domain).cloned()),
-            }
-        };
-        let mut reports: Vec<SourceReport> =
-            places.iter().map(|place| report(&place.url, Some(&place.domain))).collect();
-        // Those that are no sources any more have answered, too.
-        let gone = asked.iter().filter(|asked| places.iter().all(|place| place.url != asked.place));
-        reports.extend(gone.map(|asked| report(&asked.place, None)));
-        reports
     }
 }
 

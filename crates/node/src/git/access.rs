@@ -43,7 +43,7 @@ impl GitAccess {
     }
 
     /// Whether a repository is served and pushed to, as far as the operator is concerned.
-    fn allows(&self, owner: &NostrKey, identifier: &str) -> bool {
+    pub(super) fn allows(&self, owner: &NostrKey, identifier: &str) -> bool {
         self.is_owner(owner) && !self.is_banned(owner, identifier)
     }
 

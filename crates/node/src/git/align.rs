@@ -114,13 +114,13 @@ impl GitService {
         for other in &maintainers {
             has_store = has_store || db.git_store(other, identifier)?.is_some();
         }
-        let is_listed = |listing: Announcement| {
-            let is_mirrored = self.access.is_archived(owner, identifier);
-            is_mirrored || db.policy().service.is_some_and(|service| listing.lists(service))
-        };
+        let lists = |own: Announcement| db.policy().service.is_some_and(|service| own.lists(service));
         let is_gone = announced.is_none() || self.access.is_banned(owner, identifier);
         // Nothing was ever kept of it here, or it is elsewhere now.
-        if !has_store || !is_gone && !announced.is_some_and(is_listed) || is_gone && own.is_none() {
+        if !has_store
+            || !is_gone && !self.access.is_archived(owner, identifier) && !announced.is_some_and(lists)
+            || is_gone && own.is_none()
+        {
             return Ok(true);
         }
         drop(db);

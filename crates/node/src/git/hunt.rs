@@ -9,7 +9,7 @@ use super::access::GitAccess;
 use super::service::{GitFailure, GitService, HostedRepository, Received};
 use crate::fetch::hunter::{FetchError, Fetched, SourceClient, SourceDirectory};
 use engine::Opened;
-use engine::fetch::Source;
+use engine::fetch::{SOURCES_PER_GROUP_MAX, Source};
 use engine::protocol::nostr::maintainers::{self, Known, announcement, confirmed};
 use engine::protocol::nostr::push::{NO_OBJECT, RefUpdate};
 use engine::reads::{NostrReads as _, Reads as _, StoreResult};
@@ -17,7 +17,7 @@ use git::{FetchLimits, RemoteServer, Staging, advertised_objects};
 use http::HeaderMap;
 use model::need::Oid;
 use model::nostr::{ServiceName, named_repositories, tip_of};
-use model::{Group, Need, NostrKey};
+use model::{Group, Nanos, Need, NostrKey};
 use outbound::{OutboundAnswer, OutboundClient};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,18 +26,19 @@ use std::time::Duration;
 use store::Db;
 use store::tables::Snapshot;
 
-/// Owners of one identifier that are looked at.
-const OWNERS_MAX: usize = 256;
+/// Owners of one identifier that are looked at in one hunt.
+const OWNERS_MAX: usize = 64;
 /// Clone URLs of one announcement that are used.
 const CLONES_MAX: usize = 8;
 /// Held events of one repository that are looked at.
 const HELD_MAX: usize = 4096;
 /// The longest list of refs of another server that is read.
 const REFS_BYTES_MAX: usize = 16 << 20;
-/// Objects that no ref of a server points at and that it is asked for all the same, one by one, in one visit.
+/// How often git runs in one visit, for whomever, and how long all of that may take: a visit counts as one request.
+const RUNS_MAX: usize = 12;
+const VISIT_TIME: Duration = Duration::from_secs(20 * 60);
+/// Of these, so many for objects of one repository that no ref of the server points at, and that it may have all the same.
 const UNADVERTISED_MAX: usize = 4;
-/// How long one fetch may take.
-const FETCH_TIME: Duration = Duration::from_secs(30 * 60);
 /// What is added to the URL of a repository to ask for its refs.
 const REFS_PATH: &str = "/info/refs?service=git-upload-pack";
 /// What a server says that has git's smart protocol.
@@ -79,17 +80,19 @@ impl GitSources {
 
     fn find_places(&self, db: &Db<Snapshot>, identifier: &str) -> StoreResult<Vec<Source>> {
         let (Some(own), true) = (db.policy().service, self.service.get().is_some()) else { return Ok(Vec::new()) };
-        let mut places: Vec<Source> = Vec::new();
+        let mut of_owners = Vec::new();
         for owner in self.owners(db, identifier)? {
-            if wanted(db, &owner, identifier)?.is_empty() {
-                continue;
+            if !wanted(db, &owner, identifier)?.is_empty() {
+                let urls = clone_urls(db, &owner, identifier)?;
+                of_owners.push(urls.into_iter().filter_map(|url| self.place(&url, own)).collect::<Vec<_>>());
             }
-            for url in clone_urls(db, &owner, identifier)? {
-                if let Some(place) = self.place(&url, own)
-                    && !places.contains(&place)
-                {
-                    places.push(place);
-                }
+        }
+        // One of each in turn: only so many are used.
+        let mut places: Vec<Source> = Vec::new();
+        let most = of_owners.iter().map(Vec::len).max().unwrap_or_default();
+        for place in (0..most).flat_map(|number| of_owners.iter().filter_map(move |places| places.get(number))) {
+            if places.len() < SOURCES_PER_GROUP_MAX && !places.contains(place) {
+                places.push(place.clone());
             }
         }
         Ok(places)
@@ -98,12 +101,9 @@ impl GitSources {
     /// Owners of repositories here of that identifier for which something waits for objects. Where there are many, each
     /// attempt begins with another one, so that nobody crowds the others out.
     fn owners(&self, db: &Db<Snapshot>, identifier: &str) -> StoreResult<Vec<NostrKey>> {
-        let mut waiting = db.owners_waiting_for_objects(identifier, OWNERS_MAX)?;
-        let attempts = db.schedule_row(&Group::Repository(identifier.to_owned()))?.map_or(0, |row| row.attempts);
-        let begin = attempts as usize % waiting.len().max(1);
-        waiting.rotate_left(begin);
         let mut hosted = Vec::new();
-        for owner in waiting {
+        let first = (turn(db, identifier)?.wrapping_mul(97) % 256) as u8;
+        for owner in db.owners_waiting_for_objects(identifier, first, OWNERS_MAX)? {
             // A maintainer whose own repository is elsewhere speaks for those here as well.
             let others = confirmed(db, &owner, identifier)?.into_iter().filter(|other| *other != owner);
             for owner in std::iter::once(owner).chain(others) {
@@ -150,7 +150,7 @@ impl GitSources {
     fn fetch_into(&self, service: &GitService, identifier: &str, url: &str) -> Result<usize, FetchError> {
         let failed = |why: GitFailure| FetchError(why.to_string());
         let db = service.node.snapshot().map_err(|why| failed(why.into()))?;
-        let own = db.policy().service;
+        let (own, turn) = (db.policy().service, turn(&db, identifier).map_err(|why| failed(why.into()))?);
         let mut owners = self.owners(&db, identifier).map_err(|why| failed(why.into()))?;
         // Whoever is not named by the announcement that has this URL gets nothing from it.
         owners.retain(|owner| {
@@ -163,12 +163,15 @@ impl GitSources {
         }
         self.counts.attempts.fetch_add(1, Ordering::Relaxed);
         let (server, advertised) = self.visit(url, own)?;
+        let mut visit = Visit::begin(service, server, advertised, turn);
         let (mut brought, mut why) = (0, None);
         for owner in owners {
-            match service.fetch_wanted(&owner, identifier, &server, &advertised) {
-                Ok(count) => brought += count,
-                // Others may still get what they need.
-                Err(failure) => why = Some(failed(failure)),
+            for fetch in [Visit::fetch_state, Visit::fetch_pull_requests] {
+                match fetch(&mut visit, &owner, identifier) {
+                    Ok(count) => brought += count,
+                    // Others may still get what they need.
+                    Err(failure) => why = Some(failed(failure)),
+                }
             }
         }
         self.counts.objects.fetch_add(brought as u64, Ordering::Relaxed);
@@ -250,38 +253,81 @@ fn server_of(answer: &OutboundAnswer) -> Option<RemoteServer> {
     Some(RemoteServer { url, host, port: answer.url.port_or_known_default()?, address: answer.address.ip() })
 }
 
-impl GitService {
-    /// Fetches what a repository waits for from a server, as far as it has it, and takes it over. Says how many objects came
-    /// that were asked for.
-    fn fetch_wanted(
-        &self,
-        owner: &NostrKey,
-        identifier: &str,
-        server: &RemoteServer,
-        advertised: &BTreeSet<Oid>,
-    ) -> Result<usize, GitFailure> {
-        let mut updates = wanted(&*self.node.snapshot()?, owner, identifier)?;
-        let Some(repository) = self.repository(owner, identifier)?.filter(|_| !updates.is_empty()) else {
+/// A number that is another one in each hunt, whatever joins meanwhile: so nobody crowds others out for good.
+fn turn(db: &Db<Snapshot>, identifier: &str) -> StoreResult<u64> {
+    let row = db.schedule_row(&Group::Repository(identifier.to_owned()))?;
+    Ok(row.and_then(|row| row.last).unwrap_or_default() / Nanos::SECOND)
+}
+
+/// One visit to a server: what it has, and how much may still be asked of it.
+struct Visit<'a> {
+    service: &'a GitService,
+    server: RemoteServer,
+    advertised: BTreeSet<Oid>,
+    turn: u64,
+    runs_left: usize,
+    began: Nanos,
+}
+
+impl Visit<'_> {
+    fn begin(service: &GitService, server: RemoteServer, advertised: BTreeSet<Oid>, turn: u64) -> Visit<'_> {
+        let began = service.node.uptime().unwrap_or_default();
+        Visit { service, server, advertised, turn, runs_left: RUNS_MAX, began }
+    }
+
+    /// Fetches refs of the newest state, as far as the server has them. Says how many objects came that were asked for.
+    fn fetch_state(&mut self, owner: &NostrKey, identifier: &str) -> Result<usize, GitFailure> {
+        let mut updates = self.wanted(owner, identifier)?;
+        updates.retain(|update| update.pull_request().is_none());
+        self.fetch(owner, identifier, updates)
+    }
+
+    /// Fetches commits of pull requests, each by itself: anybody may send those, and one that is bad must not stop others.
+    fn fetch_pull_requests(&mut self, owner: &NostrKey, identifier: &str) -> Result<usize, GitFailure> {
+        let mut updates = self.wanted(owner, identifier)?;
+        updates.retain(|update| update.pull_request().is_some());
+        let first = self.turn as usize % updates.len().max(1);
+        updates.rotate_left(first);
+        // Those that the server certainly has come first.
+        updates.sort_by_key(|update| !self.advertised.contains(&update.new));
+        let (mut brought, mut why) = (0, None);
+        for update in updates {
+            match self.fetch(owner, identifier, vec![update]) {
+                Ok(count) => brought += count,
+                Err(failure) => why = Some(failure),
+            }
+        }
+        match why {
+            Some(why) if brought == 0 => Err(why),
+            Some(_) | None => Ok(brought),
+        }
+    }
+
+    fn wanted(&self, owner: &NostrKey, identifier: &str) -> Result<Vec<RefUpdate>, GitFailure> {
+        Ok(wanted(&*self.service.node.snapshot()?, owner, identifier)?)
+    }
+
+    /// Fetches what these refs need, as far as the server has it, and has it taken over as if it were pushed.
+    fn fetch(&mut self, owner: &NostrKey, identifier: &str, mut updates: Vec<RefUpdate>) -> Result<usize, GitFailure> {
+        let service = self.service;
+        if updates.is_empty() || self.runs_left == 0 {
             return Ok(0);
-        };
-        let (name, store) = self.store_of(owner, identifier)?;
+        }
+        let Some(repository) = service.repository(owner, identifier)? else { return Ok(0) };
+        let (name, store) = service.store_of(owner, identifier)?;
         let repository = HostedRepository { name, store, ..repository };
-        let room = match self.room(&repository, &updates)? {
-            Ok(room) => room,
-            Err(why) => return Err(GitFailure::Writer(why)),
-        };
+        let bytes_max = service.room(&repository, &updates)?.map_err(GitFailure::Writer)?;
         let staging = repository.store.stage()?;
-        let limits = FetchLimits { bytes_max: room, time_max: FETCH_TIME };
         let oids: BTreeSet<Oid> = updates.iter().map(|update| update.new).collect();
-        let came = fetch_some(&staging, server, &oids, advertised, limits)?;
+        let came = self.fetch_some(&staging, &oids, bytes_max)?;
         updates.retain(|update| came.contains(&update.new));
         if updates.is_empty() {
             return Ok(0);
         }
-        if let Some(why) = self.exceeds_limits(&staging)? {
+        if let Some(why) = service.exceeds_limits(&staging)? {
             return Err(GitFailure::Writer(why));
         }
-        match self.receive(&repository, &staging, &updates)? {
+        match service.receive(&repository, &staging, &updates)? {
             Received::Arrived(_) => Ok(came.len()),
             Received::Incomplete => Err(GitFailure::Writer("objects that the refs need are missing".to_owned())),
             Received::TooLarge(why) => Err(GitFailure::Writer(why)),
@@ -291,25 +337,37 @@ impl GitService {
             }
         }
     }
-}
 
-/// Fetches those of these objects that a server has: what its refs point at together, some of the others one by one, which it
-/// may have as well. An error only if nothing came that its refs point at.
-fn fetch_some(
-    staging: &Staging,
-    server: &RemoteServer,
-    oids: &BTreeSet<Oid>,
-    advertised: &BTreeSet<Oid>,
-    limits: FetchLimits,
-) -> Result<BTreeSet<Oid>, GitFailure> {
-    let mut came: BTreeSet<Oid> = oids.intersection(advertised).copied().collect();
-    if !came.is_empty() {
-        staging.fetch(server, &came, limits)?;
-    }
-    for oid in oids.difference(advertised).take(UNADVERTISED_MAX) {
-        if staging.fetch(server, &[*oid].into(), limits).is_ok() {
-            came.insert(*oid);
+    /// Fetches those of these objects that the server has: what its refs point at together, some of the others one by one,
+    /// which it may have as well. An error only if something did not come that its refs point at.
+    fn fetch_some(
+        &mut self,
+        staging: &Staging,
+        oids: &BTreeSet<Oid>,
+        bytes_max: u64,
+    ) -> Result<BTreeSet<Oid>, GitFailure> {
+        let mut came: BTreeSet<Oid> = oids.intersection(&self.advertised).copied().collect();
+        if !came.is_empty() {
+            self.run(staging, &came, bytes_max)?;
         }
+        let mut others: Vec<Oid> = oids.difference(&self.advertised).copied().collect();
+        let first = self.turn as usize % others.len().max(1);
+        others.rotate_left(first);
+        for oid in others.into_iter().take(UNADVERTISED_MAX) {
+            if self.run(staging, &[oid].into(), bytes_max).is_ok() {
+                came.insert(oid);
+            }
+        }
+        Ok(came)
     }
-    Ok(came)
+
+    fn run(&mut self, staging: &Staging, oids: &BTreeSet<Oid>, bytes_max: u64) -> Result<(), GitFailure> {
+        let now = self.service.node.uptime().unwrap_or_default();
+        let time_max = VISIT_TIME.saturating_sub(Duration::from_nanos(now.0.saturating_sub(self.began.0)));
+        if self.runs_left == 0 || time_max.is_zero() {
+            return Err(GitFailure::Writer("the visit has taken long enough; it goes on next time".to_owned()));
+        }
+        self.runs_left -= 1;
+        Ok(staging.fetch(&self.server, oids, FetchLimits { bytes_max, time_max })?)
+    }
 }

@@ -11,6 +11,7 @@ mod arrival;
 mod backup;
 mod bans;
 mod check;
+mod decisions;
 mod hunt;
 mod refs;
 mod room;

@@ -13,12 +13,12 @@ use crossbeam_channel::{Sender, bounded};
 use engine::Opened;
 use engine::change::RowChange;
 use engine::protocol::nostr::maintainers::{announcement, confirmed};
-use engine::protocol::nostr::push::{NO_OBJECT, PushDecision, RefUpdate, decide, decide_contribution};
+use engine::protocol::nostr::push::{NO_OBJECT, PushDecision, RefUpdate};
 use engine::reads::{NostrReads as _, Reads as _, StoreError};
 use engine::rows::PushedCommit;
 use git::{GitError, GitFolder, GitLimits, ObjectStore, Staging, StoreName};
 use model::need::Oid;
-use model::nostr::{Announcement, NostrId, RepositoryState, contribution_identifier, is_contribution, tip_of};
+use model::nostr::{NostrId, RepositoryState, contribution_identifier, tip_of};
 use model::{Nanos, NostrKey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -27,12 +27,6 @@ use std::thread::JoinHandle;
 
 /// How long a commit waits for the event of its pull request.
 const PUSHED_NANOS: u64 = 30 * 60 * Nanos::SECOND;
-/// Commits of one repository that wait for the events of their pull requests.
-const PUSHED_MAX: usize = 32;
-/// The same, of all repositories.
-const PUSHED_TOTAL_MAX: usize = 1000;
-/// The same, of all contributors without one.
-const CONTRIBUTED_TOTAL_MAX: usize = 200;
 /// Held events of one repository that are looked at when data arrives.
 const HELD_MAX: usize = 4096;
 
@@ -239,48 +233,6 @@ impl GitService {
         Ok((name, store))
     }
 
-    /// Whether a push may do this, as of now. What is only mirrored here is pushed elsewhere.
-    pub fn decide(&self, repository: &HostedRepository, updates: &[RefUpdate]) -> Result<PushDecision, GitFailure> {
-        let db = self.node.snapshot()?;
-        let announced = announcement(&*db, &repository.owner, &repository.identifier)?;
-        let is_listed = |own: &Announcement| db.policy().service.is_some_and(|service| own.lists(service));
-        if announced.as_ref().is_some_and(|own| !is_listed(own)) {
-            let clones = announced.map(|own| own.clones.join(" ")).unwrap_or_default();
-            let why = format!("this node only mirrors the repository; push to {clones}");
-            return Ok(PushDecision::Refused(for_all(updates, &why)));
-        }
-        self.decide_updates(repository, updates)
-    }
-
-    /// Whether this is what events say, however it comes.
-    fn decide_updates(&self, repository: &HostedRepository, updates: &[RefUpdate]) -> Result<PushDecision, GitFailure> {
-        let db = self.node.snapshot()?;
-        let HostedRepository { owner, identifier, .. } = repository;
-        let decision = match db.policy().service.filter(|_| is_contribution(identifier)) {
-            Some(service) => decide_contribution(&*db, service, owner, identifier, updates)?,
-            None => decide(&*db, owner, identifier, updates)?,
-        };
-        let PushDecision::Allowed { before_their_events } = &decision else { return Ok(decision) };
-        if before_their_events.is_empty() {
-            return Ok(decision);
-        }
-        let mut waiting = db.pushed_commits()?;
-        // Contributors share a small room of their own.
-        let total_max = if is_contribution(identifier) { CONTRIBUTED_TOTAL_MAX } else { PUSHED_TOTAL_MAX };
-        waiting.retain(|pushed| is_contribution(&pushed.identifier) == is_contribution(identifier));
-        let of_this = waiting.iter().filter(|pushed| (pushed.owner, &pushed.identifier) == (*owner, identifier));
-        let is_room = of_this.count() + before_their_events.len() <= PUSHED_MAX && waiting.len() < total_max;
-        let why = match is_room {
-            true if self.access.writers.is_empty() => return Ok(decision),
-            true => {
-                "only those whom the operator lists may publish here; the event of the pull request has to come first"
-            }
-            false => "too many commits wait for the events of their pull requests; publish the event first",
-        };
-        let named = updates.iter().filter(|update| update.pull_request().is_some());
-        Ok(PushDecision::Refused(named.map(|update| (update.name.clone(), why.to_owned())).collect()))
-    }
-
     /// Takes over what an allowed push brought, if it is still what is announced: its objects, then the rows that release
     /// what waits for them, then the refs.
     pub fn receive(
@@ -405,7 +357,7 @@ impl GitService {
 }
 
 /// The same reason for every ref.
-fn for_all(updates: &[RefUpdate], why: &str) -> BTreeMap<String, String> {
+pub(super) fn for_all(updates: &[RefUpdate], why: &str) -> BTreeMap<String, String> {
     updates.iter().map(|update| (update.name.clone(), why.to_owned())).collect()
 }
 

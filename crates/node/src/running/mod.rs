@@ -4,6 +4,7 @@
 //! that order. Nothing is answered before its commit.
 
 mod hunt_loop;
+mod hunt_reports;
 pub(crate) mod queue;
 mod watchers;
 mod write_loop;

@@ -14,13 +14,14 @@ use outbound::{OutboundClient, OutboundSocket};
 use queries::nostr::list_ids;
 use server::ServerState;
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use store::Db;
 use store::tables::Snapshot;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Sleep, sleep, timeout};
 use tokio_tungstenite::tungstenite::Message;
 
 /// The longest message of another relay.
@@ -37,6 +38,8 @@ const EVENTS_UNDER_WAY_MAX: usize = 256;
 const QUIET_TIME: Duration = Duration::from_secs(120);
 /// How long a connection is listened to before both sides are compared again.
 const RECONCILE_EVERY: Duration = Duration::from_secs(24 * 3600);
+/// A connection that was good for so long makes up for earlier failures.
+const GOOD_NANOS: u64 = 60 * Nanos::SECOND;
 /// The wait after the first failure, and the longest.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_LONGEST: Duration = Duration::from_secs(3600);
@@ -133,9 +136,11 @@ enum GatherEnd {
 async fn follow_relay(shared: Arc<Gathering>, relay: String, mut filters: watch::Receiver<Vec<NostrFilter>>) {
     let mut failures = 0_u32;
     loop {
-        let mut was_live = false;
-        let end = visit(&shared, &relay, &mut filters, &mut was_live).await;
-        failures = if was_live { 1 } else { failures.saturating_add(1) };
+        let mut live_since = None;
+        let end = visit(&shared, &relay, &mut filters, &mut live_since).await;
+        let now = shared.server.node.uptime().unwrap_or_default();
+        let lasted = live_since.map_or(0, |since: Nanos| now.0.saturating_sub(since.0));
+        failures = if lasted >= GOOD_NANOS { 1 } else { failures.saturating_add(1) };
         let (why, wait) = match end {
             GatherEnd::NotWanted => break,
             GatherEnd::Failed(why) => (why, retry_after(failures)),
@@ -166,13 +171,14 @@ async fn visit(
     shared: &Arc<Gathering>,
     relay: &str,
     filters: &mut watch::Receiver<Vec<NostrFilter>>,
-    was_live: &mut bool,
+    live_since: &mut Option<Nanos>,
 ) -> GatherEnd {
     let mut socket = match shared.outbound.connect_websocket(relay, MESSAGE_BYTES_MAX).await {
         Ok(socket) => socket,
         Err(why) => return GatherEnd::Failed(why.to_string()),
     };
     let mut done = Vec::new();
+    let mut compare_again = Box::pin(sleep(RECONCILE_EVERY));
     loop {
         let asked = filters.borrow_and_update().clone();
         let mut session = GatherSession::new(asked.clone(), done, shared.server.node.now().0 / Nanos::SECOND);
@@ -180,9 +186,9 @@ async fn visit(
             Ok(db) => session.begin(&Kept { db: &db, shared }),
             Err(why) => return GatherEnd::Failed(why.to_string()),
         };
-        match talk(shared, relay, &mut socket, session, first, filters, was_live).await {
+        match talk(shared, relay, &mut socket, session, first, filters, &mut compare_again, live_since).await {
             Ok(Again::Filters) => done = asked,
-            Ok(Again::Everything) => done = Vec::new(),
+            Ok(Again::Everything) => (done, compare_again) = (Vec::new(), Box::pin(sleep(RECONCILE_EVERY))),
             Err(end) => return end,
         }
     }
@@ -204,52 +210,71 @@ async fn talk(
     mut session: GatherSession,
     first: Vec<GatherOutput>,
     filters: &mut watch::Receiver<Vec<NostrFilter>>,
-    was_live: &mut bool,
+    compare_again: &mut Pin<Box<Sleep>>,
+    live_since: &mut Option<Nanos>,
 ) -> Result<Again, GatherEnd> {
     let failed = |why: &dyn std::fmt::Display| GatherEnd::Failed(why.to_string());
     let (mut outputs, under_way) = (first, Arc::new(Semaphore::new(EVENTS_UNDER_WAY_MAX)));
-    let mut is_pinged = false;
-    let compare_again = sleep(RECONCILE_EVERY);
-    tokio::pin!(compare_again);
+    let (mut is_pinged, mut has_new_filters) = (false, false);
+    let mut patience = Box::pin(sleep(ANSWER_TIME));
     loop {
         for output in outputs {
             match output {
-                GatherOutput::Send(text) => socket.send(Message::text(text)).await.map_err(|why| failed(&why))?,
+                GatherOutput::Send(text) => say(socket, Message::text(text)).await?,
                 GatherOutput::Take(event) => take(shared, relay, event, &under_way).await.map_err(GatherEnd::Failed)?,
                 GatherOutput::Live => {
-                    *was_live = true;
+                    live_since.get_or_insert(shared.server.node.uptime().unwrap_or_default());
                     shared.reports.change(relay, |report| {
                         (report.is_live, report.failed, report.next) = (true, None, None);
                     });
                 }
             }
         }
-        let patience = if session.is_live() { QUIET_TIME } else { ANSWER_TIME };
+        if session.is_live() && has_new_filters {
+            return Ok(Again::Filters);
+        }
         let heard = tokio::select! {
-            heard = timeout(patience, socket.next()) => heard,
-            () = &mut compare_again, if session.is_live() => return Ok(Again::Everything),
-            changed = filters.changed(), if session.is_live() => {
-                return changed.map(|()| Again::Filters).map_err(|_| GatherEnd::NotWanted);
+            heard = socket.next() => Some(heard),
+            () = &mut patience => None,
+            () = &mut *compare_again, if session.is_live() => return Ok(Again::Everything),
+            changed = filters.changed() => {
+                changed.map_err(|_| GatherEnd::NotWanted)?;
+                has_new_filters = true;
+                outputs = Vec::new();
+                continue;
             }
         };
         let was_pinged = std::mem::take(&mut is_pinged);
         outputs = match heard {
-            Ok(Some(Ok(Message::Text(text)))) => {
+            Some(Some(Ok(Message::Text(text)))) => {
                 let db = shared.server.node.snapshot().map_err(|why| failed(&why))?;
                 let heard = session.hear(&text, &Kept { db: &db, shared });
                 heard.map_err(|why| GatherEnd::Misbehaved(why.to_string()))?
             }
-            Ok(Some(Ok(Message::Close(_))) | None) => return Err(failed(&"it has closed the connection")),
-            Ok(Some(Ok(_))) => Vec::new(),
-            Ok(Some(Err(why))) => return Err(failed(&why)),
+            Some(Some(Ok(Message::Close(_))) | None) => return Err(failed(&"it has closed the connection")),
+            Some(Some(Ok(_))) => Vec::new(),
+            Some(Some(Err(why))) => return Err(failed(&why)),
             // Nothing was said for long: a connection may end without a word.
-            Err(_) if session.is_live() && !was_pinged => {
+            None if session.is_live() && !was_pinged => {
                 is_pinged = true;
-                socket.send(Message::Ping(Vec::new().into())).await.map_err(|why| failed(&why))?;
+                say(socket, Message::Ping(Vec::new().into())).await?;
                 Vec::new()
             }
-            Err(_) => session.on_silence().ok_or_else(|| failed(&"it does not answer"))?,
+            None => session.on_silence().ok_or_else(|| failed(&"it does not answer"))?,
         };
+        // Whoever owes an answer does not gain time by saying something else.
+        if session.is_live() || !outputs.is_empty() {
+            patience = Box::pin(sleep(if session.is_live() { QUIET_TIME } else { ANSWER_TIME }));
+        }
+    }
+}
+
+/// Sends a message to a relay that takes it in time.
+async fn say(socket: &mut OutboundSocket, message: Message) -> Result<(), GatherEnd> {
+    match timeout(ANSWER_TIME, socket.send(message)).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(why)) => Err(GatherEnd::Failed(why.to_string())),
+        Err(_) => Err(GatherEnd::Failed("it takes nothing".to_owned())),
     }
 }
 
@@ -260,7 +285,9 @@ async fn take(
     event: Box<VerifiedNostr>,
     under_way: &Arc<Semaphore>,
 ) -> Result<(), String> {
-    if shared.access.why_not(&event).is_some() {
+    let writers = &shared.access.writers;
+    let is_welcome = writers.is_empty() || writers.contains(&event.author);
+    if !is_welcome || shared.access.why_not(&event).is_some() {
         return Ok(());
     }
     let permit = under_way.clone().acquire_owned().await.map_err(|why| why.to_string())?;

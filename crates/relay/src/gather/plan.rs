@@ -17,6 +17,8 @@ const REPOSITORIES_MAX: usize = 10_000;
 const RELAYS_PER_ANNOUNCEMENT_MAX: usize = 8;
 /// Relays that are asked at the same time.
 const RELAYS_MAX: usize = 256;
+/// Of these, so many on one host and port.
+const RELAYS_PER_HOST_MAX: usize = 4;
 /// Values of one filter; what is beyond is asked for by another.
 const VALUES_MAX: usize = 100;
 /// Issues, pull requests and patches of one repository whose discussions are gathered, the latest.
@@ -40,7 +42,7 @@ struct Concerns {
 /// The plan as of now.
 pub(super) fn gather_plan(db: &Db<Snapshot>, access: &GitAccess, outbound: &OutboundClient) -> StoreResult<GatherPlan> {
     let Some(own) = db.policy().service else { return Ok(GatherPlan::new()) };
-    let mut concerns: BTreeMap<String, Concerns> = BTreeMap::new();
+    let mut repositories = Vec::new();
     for (owner, identifier) in hosted(db, access, own)? {
         let maintainers = confirmed(db, &owner, &identifier)?;
         let mut named = maintainers.clone();
@@ -52,11 +54,13 @@ pub(super) fn gather_plan(db: &Db<Snapshot>, access: &GitAccess, outbound: &Outb
         }
         let relays = relays.iter().filter_map(|relay| relay_url(relay, own, outbound));
         let relays: BTreeSet<String> = relays.chain(access.archive_relays_of(&owner, &identifier)).collect();
+        repositories.push((owner, identifier, named, relays));
+    }
+    let chosen = choose_relays(repositories.iter().map(|(_, _, _, relays)| relays));
+    let mut concerns: BTreeMap<String, Concerns> = BTreeMap::new();
+    for (owner, identifier, named, relays) in repositories {
         let discussed = discussions(db, &owner, &identifier)?;
-        for relay in relays {
-            if concerns.len() >= RELAYS_MAX && !concerns.contains_key(&relay) {
-                continue;
-            }
+        for relay in relays.into_iter().filter(|relay| chosen.contains(relay)) {
             let concern = concerns.entry(relay).or_default();
             concern.identifiers.insert(identifier.clone());
             concern.maintainers.extend(&named);
@@ -70,6 +74,21 @@ pub(super) fn gather_plan(db: &Db<Snapshot>, access: &GitAccess, outbound: &Outb
         plan.entry(relay.clone()).or_default().extend(archive_filters(access));
     }
     Ok(plan)
+}
+
+/// The relays that are asked: one of each repository in turn, as many as there is room for, and not too many on one host.
+fn choose_relays<'a>(repositories: impl Iterator<Item = &'a BTreeSet<String>>) -> BTreeSet<String> {
+    let repositories: Vec<Vec<&String>> = repositories.map(|relays| relays.iter().collect()).collect();
+    let most = repositories.iter().map(Vec::len).max().unwrap_or_default();
+    let (mut chosen, mut hosts) = (BTreeSet::new(), BTreeMap::<&str, usize>::new());
+    for relay in (0..most).flat_map(|number| repositories.iter().filter_map(move |relays| relays.get(number))) {
+        let host = relay.split('/').nth(2).unwrap_or_default();
+        let on_host = hosts.get(host).copied().unwrap_or_default();
+        if chosen.len() < RELAYS_MAX && on_host < RELAYS_PER_HOST_MAX && chosen.insert((*relay).clone()) {
+            *hosts.entry(host).or_default() += 1;
+        }
+    }
+    chosen
 }
 
 /// What is asked of the relays that the operator names, for what is mirrored here.
@@ -178,6 +197,19 @@ mod tests {
         assert_eq!(filters.len(), 1 + 3 * 3);
         let asked = filters.iter().flat_map(|filter| &filter.tags).filter(|tag| tag.letter == 'A');
         assert_eq!(asked.map(|tag| tag.values.len()).collect::<Vec<_>>(), [100, 100, 50]);
+    }
+
+    #[test]
+    fn every_repository_has_its_turn_and_no_host_gets_all() {
+        let of = |host: &str, count: usize| (0..count).map(|n| format!("wss://{host}/{n}")).collect::<BTreeSet<_>>();
+        let greedy: Vec<BTreeSet<String>> = (0..100).map(|n| of(&format!("h{n}.example"), 8)).collect();
+        let all: Vec<BTreeSet<String>> =
+            greedy.into_iter().chain([of("last.example", 1), of("victim.example", 8)]).collect();
+        let chosen = choose_relays(all.iter());
+        assert_eq!(chosen.len(), RELAYS_MAX);
+        assert!(chosen.contains("wss://last.example/0"));
+        let on_victim = choose_relays([of("victim.example", 8)].iter());
+        assert_eq!(on_victim.len(), RELAYS_PER_HOST_MAX);
     }
 
     #[test]

@@ -212,9 +212,12 @@ impl GatherSession {
         match &mut self.stage {
             Stage::Fetching { .. } => self.fetch_some(local),
             Stage::Paging { until, came, oldest, pages } => {
-                // A page may end within a second: what else is of that second comes again.
-                let is_last = *came == 0 || Some(*oldest) == *until || *pages >= PAGES_MAX;
-                (*until, *came, *pages) = (Some(*oldest), 0, *pages + 1);
+                // A page may end within a second: what else is of that second comes again. Of one that fills a page, more
+                // than that cannot be asked for.
+                let is_one_second = Some(*oldest) == *until;
+                let is_last = *came == 0 || is_one_second && *came < PAGE_EVENTS || *pages >= PAGES_MAX;
+                let next = if is_one_second { oldest.saturating_sub(1) } else { *oldest };
+                (*until, *came, *pages) = (Some(next), 0, *pages + 1);
                 if is_last { self.next_filter(local) } else { self.ask_for_page() }
             }
             Stage::Comparing { .. } | Stage::Live => Vec::new(),
@@ -352,6 +355,20 @@ mod tests {
             let text = format!(r#"["EVENT","live",{}]"#, event(1, 2000).to_json());
             assert_eq!(words(session.hear(&text, &Nothing).unwrap()), ["take 2000"]);
         }
+    }
+
+    #[test]
+    fn a_second_that_fills_a_page_does_not_hide_what_is_older() {
+        let mut session = session();
+        session.begin(&Nothing);
+        session.hear(r#"["NOTICE",""]"#, &Nothing).unwrap();
+        let text = format!(r#"["EVENT","gather",{}]"#, event(1, 20).to_json());
+        let mut page = || {
+            (0..PAGE_EVENTS).for_each(|_| drop(session.hear(&text, &Nothing).unwrap()));
+            words(session.hear(r#"["EOSE","gather"]"#, &Nothing).unwrap())
+        };
+        assert_eq!(page(), [r#"REQ {"kinds":[1],"limit":500,"until":20}"#]);
+        assert_eq!(page(), [r#"REQ {"kinds":[1],"limit":500,"until":19}"#]);
     }
 
     #[test]

@@ -40,6 +40,13 @@ impl FetchReads<usize> for Identifiers {
     }
 }
 
+fn check_windows(domain: &str, times: &[Nanoseconds], limits: DomainLimits) {
+    for (number, begin) in times.iter().enumerate() {
+        let in_window = times[number..].iter().filter(|at| **at < begin + limits.window).count();
+        assert!(in_window <= limits.starts_per_window_max as usize, "{domain} at {begin}");
+    }
+}
+
 #[test]
 fn a_thousand_identifiers_on_a_hundred_domains_are_all_served_within_limits() {
     let limits = DomainLimits::default();
@@ -105,15 +112,9 @@ fn a_thousand_identifiers_on_a_hundred_domains_are_all_served_within_limits() {
         }
     }
     assert_eq!((released, first_visit.len()), (IDENTIFIERS * EVENTS, IDENTIFIERS));
-    for (domain, times) in &starts {
-        for (number, begin) in times.iter().enumerate() {
-            let in_window = times[number..].iter().filter(|at| **at < begin + limits.window).count();
-            assert!(in_window <= limits.starts_per_window_max as usize, "{domain} at {begin}");
-        }
-    }
+    starts.iter().for_each(|(domain, times)| check_windows(domain, times, limits));
     // 3,000 visits to 100 domains of 30 a minute: nobody waits much longer than the limits make everybody wait.
-    let last = first_visit.values().max().copied().unwrap_or_default();
-    assert!(last <= 3 * 60 * SECOND, "somebody waited {} seconds for a first visit", last / SECOND);
+    assert!(first_visit.values().all(|at| *at <= 3 * 60 * SECOND), "somebody waited too long");
     let visits: usize = starts.values().map(Vec::len).sum();
     assert!(visits <= 2 * SOURCES * IDENTIFIERS, "{visits} visits");
 }

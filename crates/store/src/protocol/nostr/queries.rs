@@ -129,19 +129,22 @@ impl<V: TableReads> Db<V> {
         Ok(self.refused(id)?.is_some() || self.tables.expired().get(EventIdKey::new(*id))?.is_some())
     }
 
-    /// Owners of repositories of an identifier whose events wait for objects, at most so many.
-    pub fn owners_waiting_for_objects(&self, identifier: &str, most: usize) -> StoreResult<Vec<NostrKey>> {
+    /// Owners of repositories of an identifier whose events wait for objects, at most so many, from those on whose key begins
+    /// with that byte, and then the others.
+    pub fn owners_waiting_for_objects(&self, identifier: &str, first: u8, most: usize) -> StoreResult<Vec<NostrKey>> {
         let [_, objects, _] = Need::keys_of_repository(identifier);
         let mut owners: Vec<NostrKey> = Vec::new();
-        let mut range = WaitingKey::of_keys(&objects);
-        // From each owner straight to the next one: some wait for thousands of objects.
-        while let Some(row) = self.tables.waiting().range(range.clone())?.next().transpose()? {
-            let (Need::GitObject { owner, .. }, _) = row.key().parts()? else { break };
-            owners.push(owner);
-            if owners.len() >= most {
-                break;
+        let all = WaitingKey::of_keys(&objects);
+        let begin = WaitingKey::of_keys(&[objects.as_slice(), &[first]].concat()).start;
+        for mut range in [begin.clone()..all.end, all.start..begin] {
+            // From each owner straight to the next one: some wait for thousands of objects.
+            while owners.len() < most
+                && let Some(row) = self.tables.waiting().range(range.clone())?.next().transpose()?
+                && let (Need::GitObject { owner, .. }, _) = row.key().parts()?
+            {
+                owners.push(owner);
+                range.start = WaitingKey::of_keys(&Need::keys_of_objects(&owner, identifier)).end;
             }
-            range.start = WaitingKey::of_keys(&Need::keys_of_objects(&owner, identifier)).end;
         }
         Ok(owners)
     }
