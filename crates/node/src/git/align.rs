@@ -4,11 +4,10 @@ use super::arrival::ArrivedData;
 use super::refs::{contributed_commit, differences, wanted_pull_request, wanted_refs};
 use super::service::{GitFailure, GitService, GitWake, HostedRepository};
 use crate::locks;
-use crate::nostr::{ForgetRepository, GitArrived, NoteAligned, NotePushed};
+use crate::nostr::{ForgetRepository, GitArrived, NoteAligned};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
-use engine::change::RowChange;
 use engine::protocol::nostr::maintainers::{announcement, confirmed};
-use engine::reads::{NostrReads as _, Reads as _};
+use engine::reads::NostrReads as _;
 use engine::rows::Alignment;
 use git::{ObjectStore, RefWrite, StoreName};
 use model::NostrKey;
@@ -381,23 +380,5 @@ impl GitService {
                 }
             };
         }
-    }
-
-    /// Commits whose events came are theirs; those that have waited long enough go.
-    fn forget_pushed(&self) -> Result<(), GitFailure> {
-        let db = self.node.snapshot()?;
-        let now = self.node.now();
-        let mut over = Vec::new();
-        for pushed in db.pushed_commits()? {
-            let is_applied = match db.seq(&pushed.pull_request.short())? {
-                Some(seq) => db.event(seq)?.is_some_and(|row| row.is_applied()),
-                None => false,
-            };
-            if is_applied || pushed.until <= now {
-                over.push(pushed);
-            }
-        }
-        drop(db);
-        if over.is_empty() { Ok(()) } else { Ok(self.node.ask(NotePushed(RowChange::Remove, over))?) }
     }
 }

@@ -308,6 +308,24 @@ impl GitService {
         Ok(self.node.ask(NotePushed(RowChange::Put, pushed.collect()))?)
     }
 
+    /// Commits whose events came are theirs; those that have waited long enough go.
+    pub(super) fn forget_pushed(&self) -> Result<(), GitFailure> {
+        let db = self.node.snapshot()?;
+        let now = self.node.now();
+        let mut over = Vec::new();
+        for pushed in db.pushed_commits()? {
+            let is_applied = match db.seq(&pushed.pull_request.short())? {
+                Some(seq) => db.event(seq)?.is_some_and(|row| row.is_applied()),
+                None => false,
+            };
+            if is_applied || pushed.until <= now {
+                over.push(pushed);
+            }
+        }
+        drop(db);
+        if over.is_empty() { Ok(()) } else { Ok(self.node.ask(NotePushed(RowChange::Remove, over))?) }
+    }
+
     /// Git data came, by whichever way, and these objects are complete: what waits for them is released, and refs follow.
     pub fn arrive(
         &self,
