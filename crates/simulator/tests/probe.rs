@@ -6,22 +6,20 @@ use anteroom_simulator::disk::SimDisk;
 use anteroom_simulator::protocol::probe::{MadeProbe, open_door, receive};
 use anteroom_simulator::protocol::space::world::BEGINNING;
 use anteroom_simulator::requests::SimRequest;
-use engine::fetch::Source;
 use engine::policy::Policy;
 use engine::reads::Reads as _;
 use engine::rows::{Outcome, TurnedAway};
 use model::crypto::content_hash;
 use model::probe::ProbeKind;
-use model::{AuthorKey, Group, Nanos, Need, SpaceId};
+use model::{AuthorKey, Nanos, Need, SpaceId};
 use node::bundle::{ExportOptions, Pipe, export, import};
 use node::explain::{StageExplanation, explain};
-use node::fetch::hunter::{FetchError, Fetched, SourceClient, SourceDirectory};
+use node::fetch::hunter::NoSources;
 use node::node_commands::{Arrive, Tick};
 use node::{Clock, Node, NodeOptions, WriterCore};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use store::tables::Snapshot;
-use store::{Db, MasterKey, Store, StoreOptions};
+use store::{MasterKey, Store, StoreOptions};
 
 const NOW: Nanos = Nanos(BEGINNING + 10_000_000_000);
 const HOUR: u64 = 3600 * Nanos::SECOND;
@@ -256,28 +254,6 @@ impl Clock for FixedClock {
     }
 }
 
-/// Nobody to ask.
-#[derive(Debug)]
-struct Nobody;
-
-impl SourceDirectory for Nobody {
-    fn places(&self, _db: &Db<Snapshot>, _group: &Group) -> Vec<Source> {
-        Vec::new()
-    }
-}
-
-impl SourceClient for Nobody {
-    fn fetch(
-        &self,
-        _group: &Group,
-        _url: &str,
-        _needs: &[Need],
-        _deliver: &mut dyn FnMut(Fetched),
-    ) -> Result<usize, FetchError> {
-        Err(FetchError("nobody answers".into()))
-    }
-}
-
 #[test]
 fn it_is_exported_and_no_door_of_the_product_takes_it() {
     let node = TestNode::new();
@@ -297,7 +273,7 @@ fn it_is_exported_and_no_door_of_the_product_takes_it() {
     let keys = other.core.store().keys().clone();
     assert_eq!(open_door(&keys, &Policy::default(), &blob, transit), None);
 
-    let node = Node::start(open(&SimDisk::new()), Arc::new(FixedClock), Arc::new(Nobody), NodeOptions::default());
+    let node = Node::start(open(&SimDisk::new()), Arc::new(FixedClock), Arc::new(NoSources), NodeOptions::default());
     let (imported, ended) = import(&node, Pipe::new(bundle.as_slice(), std::env::temp_dir()), None, &mut |_| true);
     assert!(ended.is_ok(), "{ended:?}");
     assert_eq!(node.snapshot().unwrap().seq(&made.id).unwrap(), None);
