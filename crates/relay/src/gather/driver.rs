@@ -181,7 +181,7 @@ async fn visit(
     let mut compare_again = Box::pin(sleep(RECONCILE_EVERY));
     loop {
         let asked = filters.borrow_and_update().clone();
-        let mut session = GatherSession::new(asked.clone(), done, shared.server.node.now().0 / Nanos::SECOND);
+        let mut session = GatherSession::new(asked.clone(), done);
         let first = match shared.server.node.snapshot() {
             Ok(db) => session.begin(&Kept { db: &db, shared }),
             Err(why) => return GatherEnd::Failed(why.to_string()),

@@ -87,13 +87,12 @@ pub(super) struct GatherSession {
     /// Whether the relay compares; that is found out once.
     compares: bool,
     rubbish: u32,
-    since: u64,
 }
 
 impl GatherSession {
-    /// Begins with these filters, of which some are done; `now` is in seconds.
-    pub(super) fn new(filters: Vec<NostrFilter>, done: Vec<NostrFilter>, now: u64) -> GatherSession {
-        GatherSession { filters, done, at: 0, stage: Stage::Live, compares: true, rubbish: 0, since: now }
+    /// Begins with these filters, of which some are done.
+    pub(super) fn new(filters: Vec<NostrFilter>, done: Vec<NostrFilter>) -> GatherSession {
+        GatherSession { filters, done, at: 0, stage: Stage::Live, compares: true, rubbish: 0 }
     }
 
     /// What is sent first.
@@ -238,7 +237,8 @@ impl GatherSession {
     fn listen(&mut self) -> Vec<GatherOutput> {
         self.stage = Stage::Live;
         let live = self.filters.iter().take(LIVE_FILTERS_MAX);
-        let live = live.map(|filter| NostrFilter { since: Some(self.since), ..filter.clone() }.to_json());
+        // Nothing that is stored, and everything that comes from now on, whatever time it has.
+        let live = live.map(|filter| NostrFilter { limit: Some(0), ..filter.clone() }.to_json());
         let mut message = vec![json!("REQ"), json!("live")];
         message.extend(live);
         let mut outputs = if message.len() > 2 { send(Value::Array(message)) } else { Vec::new() };
@@ -306,16 +306,16 @@ mod tests {
 
     fn session() -> GatherSession {
         let filter = NostrFilter { kinds: Some([1].into()), ..NostrFilter::default() };
-        GatherSession::new(vec![filter], Vec::new(), 1000)
+        GatherSession::new(vec![filter], Vec::new())
     }
 
     #[test]
     fn what_is_done_is_not_asked_for_again() {
         let filter = |kind: u16| NostrFilter { kinds: Some([kind].into()), ..NostrFilter::default() };
         let all = vec![filter(1), filter(2), filter(3)];
-        let mut session = GatherSession::new(all.clone(), vec![filter(1), filter(3)], 1000);
+        let mut session = GatherSession::new(all.clone(), vec![filter(1), filter(3)]);
         assert!(words(session.begin(&Nothing))[0].starts_with(r#"NEG-OPEN {"kinds":[2]}"#));
-        let mut session = GatherSession::new(all.clone(), all, 1000);
+        let mut session = GatherSession::new(all.clone(), all);
         assert_eq!(words(session.begin(&Nothing)).last(), Some(&"live".to_owned()));
     }
 
@@ -350,7 +350,7 @@ mod tests {
             let text = format!(r#"["EVENT","gather",{}]"#, event(1, 20).to_json());
             session.hear(&text, &Nothing).unwrap();
             let ended = words(session.hear(r#"["EOSE","gather"]"#, &Nothing).unwrap());
-            assert_eq!(ended, ["CLOSE null", r#"REQ {"kinds":[1],"since":1000}"#, "live"]);
+            assert_eq!(ended, ["CLOSE null", r#"REQ {"kinds":[1],"limit":0}"#, "live"]);
             assert!(session.is_live());
             let text = format!(r#"["EVENT","live",{}]"#, event(1, 2000).to_json());
             assert_eq!(words(session.hear(&text, &Nothing).unwrap()), ["take 2000"]);
