@@ -120,6 +120,7 @@ fn a_relay_that_sends_rubbish_is_left_alone() {
     let announced = owner.event(30617, &[&["d", "tool"], &["clone", &clone], &["relays", &own, &relay]], "");
     NostrClient::connect(&served.url).publish_well(&announced);
     let mut socket = tungstenite::accept(listener.accept().unwrap().0).unwrap();
+    assert!(socket.read().unwrap().to_text().unwrap().starts_with("[\"REQ\",\"live\""));
     assert!(socket.read().unwrap().to_text().unwrap().starts_with("[\"NEG-OPEN\""));
     let stranger = Author::new(7).event(1, &[], "buy");
     let rubbish = format!("[\"EVENT\",\"gather\",{}]", stranger.to_json());

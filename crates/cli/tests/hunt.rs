@@ -247,18 +247,27 @@ fn maintainers_who_join_while_an_event_waits_are_honoured() {
 
 #[test]
 fn from_url_fetches_and_processes_on_success() {
-    let (served, owner, work) = (start(), Author::new(1), Work::new());
-    let (mut client, source) = (NostrClient::connect(&served.url), GitServer::start("127.0.0.2"));
-    let commit = work.commit("one");
+    // A port that is free, and will be a moment later.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let metrics_listen = listener.local_addr().unwrap().to_string();
+    drop(listener);
+    let words = ["--set", "git.enabled=1", "--set", "sync.default_delay_secs=0"];
+    let variables =
+        [("ANTEROOM_SYNC_PRIVATE_NETWORKS", "127.0.0.0/8"), ("ANTEROOM_METRICS_LISTEN", metrics_listen.as_str())];
+    let served = Served::start_with(Home::ready(), &words, &variables);
+    let (owner, work, source) = (Author::new(1), Work::new(), GitServer::start("127.0.0.2"));
+    let (mut client, commit) = (NostrClient::connect(&served.url), work.commit("one"));
     source.take(work.path(), &commit, "refs/heads/main");
     let announced = announcement(&owner, &served.url, &[source.url()], &[]);
     let state = owner.state("tool", &[("refs/heads/main", &commit)]);
     client.publish_well(&announced);
     client.publish_well(&state);
     client.wait_for_events(&json!({ "kinds": [30617, 30618] }), &[&announced, &state]);
-    // It was counted, as a visit and as what came of it.
-    let key = served.key("admin");
-    let metrics = request_text(&served.url, "/metrics", &key);
+    // It was counted, as a visit and as what came of it; the request ends a moment after its events are released.
+    client.wait_until(|| request_text(&metrics_listen, "/metrics").contains("anteroom_sync_objects_fetched_total 1\n"));
+    client.wait_until(|| request_text(&metrics_listen, "/metrics").contains("{domain=\"127.0.0.2\"} 0\n"));
+    client.wait_until(|| request_text(&metrics_listen, "/metrics").contains("anteroom_sync_queue_size 0\n"));
+    let metrics = request_text(&metrics_listen, "/metrics");
     for line in [
         "anteroom_sync_attempts_total 1",
         "anteroom_sync_objects_fetched_total 1",
@@ -272,10 +281,9 @@ fn from_url_fetches_and_processes_on_success() {
 }
 
 /// The text at a path.
-fn request_text(url: &str, path: &str, key: &str) -> String {
-    let address = url.trim_start_matches("http://");
+fn request_text(address: &str, path: &str) -> String {
     let mut stream = std::net::TcpStream::connect(address).unwrap();
-    let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nX-API-Key: {key}\r\nConnection: close\r\n\r\n");
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(head.as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();

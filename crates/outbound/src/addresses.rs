@@ -133,7 +133,7 @@ pub fn vet(text: &str, allowed: &AllowedNetworks) -> Result<Url, BadUrl> {
     let is_allowed = match literal {
         Some(address) => allowed.contain(address),
         // What a name leads to is looked at when it is connected to.
-        None => !host.is_empty() && !(is_local_name && allowed.is_public_only()),
+        None => !is_local_name || !allowed.is_public_only(),
     };
     if is_allowed { Ok(url) } else { Err(BadUrl::Private) }
 }

@@ -173,12 +173,12 @@ async fn visit(
     filters: &mut watch::Receiver<Vec<NostrFilter>>,
     live_since: &mut Option<Nanos>,
 ) -> GatherEnd {
-    let mut socket = match shared.outbound.connect_websocket(relay, MESSAGE_BYTES_MAX).await {
+    let socket = match shared.outbound.connect_websocket(relay, MESSAGE_BYTES_MAX).await {
         Ok(socket) => socket,
         Err(why) => return GatherEnd::Failed(why.to_string()),
     };
+    let mut connection = RelayConnection { socket, compare_again: Box::pin(sleep(RECONCILE_EVERY)), live_since };
     let mut done = Vec::new();
-    let mut compare_again = Box::pin(sleep(RECONCILE_EVERY));
     loop {
         let asked = filters.borrow_and_update().clone();
         let mut session = GatherSession::new(asked.clone(), done);
@@ -186,12 +186,24 @@ async fn visit(
             Ok(db) => session.begin(&Kept { db: &db, shared }),
             Err(why) => return GatherEnd::Failed(why.to_string()),
         };
-        match talk(shared, relay, &mut socket, session, first, filters, &mut compare_again, live_since).await {
+        match talk(shared, relay, &mut connection, (session, first), filters).await {
             Ok(Again::Filters) => done = asked,
-            Ok(Again::Everything) => (done, compare_again) = (Vec::new(), Box::pin(sleep(RECONCILE_EVERY))),
+            Ok(Again::Everything) => {
+                done = Vec::new();
+                connection.compare_again = Box::pin(sleep(RECONCILE_EVERY));
+            }
             Err(end) => return end,
         }
     }
+}
+
+/// A connection to a relay.
+struct RelayConnection<'a> {
+    socket: OutboundSocket,
+    /// When both sides are compared again.
+    compare_again: Pin<Box<Sleep>>,
+    /// Since when nothing is missing that the relay has.
+    live_since: &'a mut Option<Nanos>,
 }
 
 /// Why a connection begins again.
@@ -206,13 +218,11 @@ enum Again {
 async fn talk(
     shared: &Arc<Gathering>,
     relay: &str,
-    socket: &mut OutboundSocket,
-    mut session: GatherSession,
-    first: Vec<GatherOutput>,
+    connection: &mut RelayConnection<'_>,
+    (mut session, first): (GatherSession, Vec<GatherOutput>),
     filters: &mut watch::Receiver<Vec<NostrFilter>>,
-    compare_again: &mut Pin<Box<Sleep>>,
-    live_since: &mut Option<Nanos>,
 ) -> Result<Again, GatherEnd> {
+    let RelayConnection { socket, compare_again, live_since } = connection;
     let failed = |why: &dyn std::fmt::Display| GatherEnd::Failed(why.to_string());
     let (mut outputs, under_way) = (first, Arc::new(Semaphore::new(EVENTS_UNDER_WAY_MAX)));
     let (mut is_pinged, mut has_new_filters) = (false, false);

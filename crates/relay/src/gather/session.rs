@@ -97,7 +97,10 @@ impl GatherSession {
 
     /// What is sent first.
     pub(super) fn begin(&mut self, local: &dyn LocalEvents) -> Vec<GatherOutput> {
-        self.open_filter(local)
+        // First what comes from now on, so that nothing falls between this and what is there already.
+        let mut outputs = self.listen();
+        outputs.extend(self.open_filter(local));
+        outputs
     }
 
     /// Whether an answer is waited for.
@@ -118,7 +121,7 @@ impl GatherSession {
         let message: Vec<Value> = serde_json::from_str(text).map_err(|_| Misbehaved::Rubbish)?;
         let word = |at: usize| message.get(at).and_then(Value::as_str).unwrap_or_default();
         match (word(0), word(1)) {
-            ("EVENT", _) => self.hear_event(message.get(2).unwrap_or(&Value::Null)),
+            ("EVENT", of) => self.hear_event(of == "gather", message.get(2).unwrap_or(&Value::Null)),
             ("EOSE", "gather") => Ok(self.end_page(local)),
             ("CLOSED", "gather") => Ok(self.next_filter(local)),
             ("NEG-MSG", "compare") => self.compare(word(2), local),
@@ -138,7 +141,8 @@ impl GatherSession {
             self.at += 1;
         }
         if self.at >= self.filters.len() {
-            return self.listen();
+            self.stage = Stage::Live;
+            return vec![GatherOutput::Live];
         }
         let filter = self.filter();
         let compared = match local.ids(&filter).filter(|_| self.compares) {
@@ -233,20 +237,17 @@ impl GatherSession {
         outputs
     }
 
-    /// What comes later is sent as it comes.
-    fn listen(&mut self) -> Vec<GatherOutput> {
-        self.stage = Stage::Live;
+    /// Asks for what comes later, to be sent as it comes.
+    fn listen(&self) -> Vec<GatherOutput> {
         let live = self.filters.iter().take(LIVE_FILTERS_MAX);
         // Nothing that is stored, and everything that comes from now on, whatever time it has.
         let live = live.map(|filter| NostrFilter { limit: Some(0), ..filter.clone() }.to_json());
         let mut message = vec![json!("REQ"), json!("live")];
         message.extend(live);
-        let mut outputs = if message.len() > 2 { send(Value::Array(message)) } else { Vec::new() };
-        outputs.push(GatherOutput::Live);
-        outputs
+        if message.len() > 2 { send(Value::Array(message)) } else { Vec::new() }
     }
 
-    fn hear_event(&mut self, event: &Value) -> Result<Vec<GatherOutput>, Misbehaved> {
+    fn hear_event(&mut self, is_of_page: bool, event: &Value) -> Result<Vec<GatherOutput>, Misbehaved> {
         let checked = NostrEvent::parse(&event.to_string()).and_then(NostrEvent::check);
         let is_wanted = |event: &VerifiedNostr| match &self.stage {
             Stage::Fetching { asked, .. } => asked.contains(&event.id) || self.matches(event),
@@ -256,7 +257,9 @@ impl GatherSession {
             self.rubbish += 1;
             return if self.rubbish > RUBBISH_MAX { Err(Misbehaved::Rubbish) } else { Ok(Vec::new()) };
         };
-        if let Stage::Paging { came, oldest, .. } = &mut self.stage {
+        if let Stage::Paging { came, oldest, .. } = &mut self.stage
+            && is_of_page
+        {
             (*came, *oldest) = (*came + 1, event.created_at.min(*oldest));
         }
         Ok(vec![GatherOutput::Take(Box::new(event))])
@@ -314,7 +317,7 @@ mod tests {
         let filter = |kind: u16| NostrFilter { kinds: Some([kind].into()), ..NostrFilter::default() };
         let all = vec![filter(1), filter(2), filter(3)];
         let mut session = GatherSession::new(all.clone(), vec![filter(1), filter(3)]);
-        assert!(words(session.begin(&Nothing))[0].starts_with(r#"NEG-OPEN {"kinds":[2]}"#));
+        assert!(words(session.begin(&Nothing))[1].starts_with(r#"NEG-OPEN {"kinds":[2]}"#));
         let mut session = GatherSession::new(all.clone(), all);
         assert_eq!(words(session.begin(&Nothing)).last(), Some(&"live".to_owned()));
     }
@@ -337,9 +340,15 @@ mod tests {
         for refusal in [r#"["NOTICE","what?"]"#, r#"["NEG-ERR","compare","blocked: no"]"#, r#"["CLOSED","compare",""]"#]
         {
             let mut session = session();
-            assert!(words(session.begin(&Nothing))[0].starts_with("NEG-OPEN"));
+            let begun = words(session.begin(&Nothing));
+            assert_eq!(begun[0], r#"REQ {"kinds":[1],"limit":0}"#);
+            assert!(begun[1].starts_with("NEG-OPEN") && begun.len() == 2);
+            // What is live meanwhile is taken, and does not count for a page.
+            let text = format!(r#"["EVENT","live",{}]"#, event(1, 5).to_json());
+            assert_eq!(words(session.hear(&text, &Nothing).unwrap()), ["take 5"]);
             let asked = words(session.hear(refusal, &Nothing).unwrap());
             assert_eq!(asked, [r#"REQ {"kinds":[1],"limit":500}"#]);
+            session.hear(&text, &Nothing).unwrap();
             for at in [30, 20] {
                 let text = format!(r#"["EVENT","gather",{}]"#, event(1, at).to_json());
                 assert_eq!(words(session.hear(&text, &Nothing).unwrap()), [format!("take {at}")]);
@@ -350,7 +359,7 @@ mod tests {
             let text = format!(r#"["EVENT","gather",{}]"#, event(1, 20).to_json());
             session.hear(&text, &Nothing).unwrap();
             let ended = words(session.hear(r#"["EOSE","gather"]"#, &Nothing).unwrap());
-            assert_eq!(ended, ["CLOSE null", r#"REQ {"kinds":[1],"limit":0}"#, "live"]);
+            assert_eq!(ended, ["CLOSE null", "live"]);
             assert!(session.is_live());
             let text = format!(r#"["EVENT","live",{}]"#, event(1, 2000).to_json());
             assert_eq!(words(session.hear(&text, &Nothing).unwrap()), ["take 2000"]);
