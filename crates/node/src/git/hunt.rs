@@ -371,3 +371,59 @@ impl Visit<'_> {
         Ok(staging.fetch(&self.server, oids, FetchLimits { bytes_max, time_max })?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use outbound::AllowedNetworks;
+
+    #[test]
+    fn sources_are_clone_urls_of_others() {
+        let sources = GitSources::new(GitAccess::default(), OutboundClient::new(AllowedNetworks::public()));
+        let own = ServiceName::of_url("https://here.example.org:8443").unwrap();
+        let place = |url: &str| sources.place(url, own).map(|place| (place.url, place.domain));
+        let there = |url: &str, domain: &str| Some((url.to_owned(), domain.to_owned()));
+        assert_eq!(
+            place("https://There.example.org/x.git/"),
+            there("https://there.example.org/x.git", "there.example.org")
+        );
+        assert_eq!(
+            place("http://there.example.org.:8080/x"),
+            there("http://there.example.org.:8080/x", "there.example.org")
+        );
+        // The same host on another port is somebody else.
+        assert_eq!(
+            place("https://here.example.org/x.git"),
+            there("https://here.example.org/x.git", "here.example.org")
+        );
+        for url in [
+            "https://here.example.org:8443/x.git",
+            "http://HERE.example.org.:8443/x.git",
+            "https:///x.git",
+            "/x.git",
+            "ssh://there.example.org/x.git",
+            "https://there.example.org/x.git?service=y",
+            "https://there.example.org/x.git#y",
+            "https://127.0.0.1/x.git",
+        ] {
+            assert_eq!(place(url), None, "{url}");
+        }
+    }
+
+    #[test]
+    fn the_repository_behind_a_redirect_is_the_one_that_is_fetched() {
+        let answer = |url: &str| OutboundAnswer {
+            url: url.parse().unwrap(),
+            address: "192.0.2.1:443".parse().unwrap(),
+            content_type: String::new(),
+            body: Vec::new(),
+        };
+        let server = server_of(&answer(&format!("https://there.example.org/y{REFS_PATH}"))).unwrap();
+        assert_eq!((server.url.as_str(), server.port), ("https://there.example.org/y", 443));
+        assert_eq!((server.host.as_deref(), server.address), (Some("there.example.org"), "192.0.2.1".parse().unwrap()));
+        let server = server_of(&answer(&format!("http://192.0.2.1:8080/y{REFS_PATH}"))).unwrap();
+        assert_eq!((server.host, server.port), (None, 8080));
+        assert_eq!(server_of(&answer("https://there.example.org/login")), None);
+    }
+}
