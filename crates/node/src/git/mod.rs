@@ -17,6 +17,7 @@ mod refs;
 mod room;
 mod service;
 mod upkeep;
+mod visit;
 
 pub use access::GitAccess;
 pub use arrival::{ArrivalCounts, ArrivedData};
