@@ -118,6 +118,8 @@ impl GitSources {
 
     /// A clone URL as a source, if it is one: not of this node, and not where nothing may be sent to.
     fn place(&self, url: &str, own: ServiceName) -> Option<Source> {
+        // A parser would take the first part of the path for a host that is missing.
+        url.split_once("://").filter(|(_, rest)| !rest.starts_with('/'))?;
         let vetted = self.outbound.vet(url).ok()?;
         if ServiceName::of_url(url) == Some(own) || vetted.query().is_some() || vetted.fragment().is_some() {
             return None;
