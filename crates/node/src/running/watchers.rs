@@ -49,12 +49,6 @@ impl Node {
 }
 
 impl Node {
-    /// Who can be asked for the needs of a group.
-    pub fn places(&self, group: &Group) -> Vec<String> {
-        let places = self.snapshot().map(|db| self.inner.source.places(&db, group)).unwrap_or_default();
-        places.into_iter().map(|place| place.url).collect()
-    }
-
     /// Says that there may be somebody now who can be asked for what nobody could be asked for before.
     pub fn sources_changed(&self) {
         self.inner.sources_changed.store(true, Ordering::Release);
