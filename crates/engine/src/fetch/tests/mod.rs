@@ -2,6 +2,7 @@
 
 mod properties;
 mod purgatory;
+mod returning;
 mod scale;
 mod stories;
 mod teller;
