@@ -1,9 +1,10 @@
 //! Object stores as one file each: written for backups, and unpacked where a backup was restored.
 
-use crate::command::{GitError, bound_time, run, with};
-use crate::folder::{GitFolder, ObjectStore, StoreName};
+use crate::command::{GitError, bound_time, git, run, with};
+use crate::folder::{GitFolder, ObjectStore, StoreName, write_bare};
+use model::NostrKey;
 use std::io::Read as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 /// What is read of a bundle at a time.
@@ -74,6 +75,30 @@ impl ObjectStore {
         }
         let status = child.wait().map_err(GitError::Folder)?;
         copied.map(|()| status.success())
+    }
+
+    /// Writes the refs of one owner, and what they reach, to a file from which `git clone` makes a copy. Says how many refs it
+    /// has; without any there is nothing to write.
+    pub fn write_clonable(&self, owner: &NostrKey, head: Option<&str>, file: &Path) -> Result<usize, GitError> {
+        let refs = self.refs(owner)?;
+        if refs.is_empty() {
+            return Ok(0);
+        }
+        // A repository of its own, with the objects of this one, in which the refs have their own names.
+        let view = tempfile::tempdir()?;
+        write_bare(view.path(), Some(&self.path.join("objects")))?;
+        let mut packed = String::new();
+        for (name, oid) in &refs {
+            packed.push_str(&format!("{} {name}\n", hex::encode(oid)));
+        }
+        std::fs::write(view.path().join("packed-refs"), packed)?;
+        if let Some(head) = head.filter(|head| refs.contains_key(*head)) {
+            std::fs::write(view.path().join("HEAD"), format!("ref: {head}\n"))?;
+        }
+        let mut command = git(view.path());
+        with(&mut command, &["-c", "pack.threads=1", "bundle", "create", "--quiet"]).arg(file);
+        run("bundle", with(&mut command, &["--all"]), &[])?;
+        Ok(refs.len())
     }
 
     /// What `git fsck` finds wrong with the store, short; nothing if it is whole.

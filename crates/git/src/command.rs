@@ -16,6 +16,8 @@ pub enum GitError {
     Folder(#[from] std::io::Error),
     #[error("git {what} answered something that cannot be understood")]
     Answer { what: &'static str },
+    #[error("git {what} took too long and was ended")]
+    TooLong { what: &'static str },
 }
 
 /// What one push may bring.
@@ -129,7 +131,12 @@ pub fn as_input(bytes: &[u8]) -> Result<Stdio, GitError> {
 
 /// Bounds how long a program, and those that it starts, may compute. One that has ended already needs no bound.
 pub fn bound_time(program: u32) {
-    let seconds = Some(PROGRAM_SECONDS_MAX);
+    bound_time_to(program, PROGRAM_SECONDS_MAX);
+}
+
+/// The same, to so many seconds of a processor.
+pub fn bound_time_to(program: u32, seconds: u64) {
+    let seconds = Some(seconds);
     let pid = i32::try_from(program).ok().and_then(rustix::process::Pid::from_raw);
     let limit = rustix::process::Rlimit { current: seconds, maximum: seconds };
     if let Some(pid) = pid

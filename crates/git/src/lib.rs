@@ -14,12 +14,13 @@ mod command;
 mod files;
 mod folder;
 mod pack_limits;
+pub mod read;
 mod refs;
 mod remote;
 mod staging;
 mod upkeep;
 
-pub use command::{GitError, GitLimits, as_input, bound_time, told};
+pub use command::{GitError, GitLimits, as_input, bound_time, bound_time_to, told};
 pub use folder::{GitFolder, ObjectStore, StoreName};
 pub use refs::RefWrite;
 pub use remote::{FetchLimits, RemoteServer, advertised_objects};

@@ -16,6 +16,7 @@ pub mod names;
 pub mod nostr;
 pub mod paging;
 pub mod renderer;
+pub mod repositories;
 #[cfg(feature = "search")]
 pub mod search;
 pub mod shapes;
