@@ -12,6 +12,7 @@ pub(crate) fn app(state: &Arc<ServerState>) -> App {
 /// The same with a Nostr relay at `/`, and the git repositories that are announced to it.
 pub(crate) fn app_with_git(state: &Arc<ServerState>, git: Arc<GitService>, gathers: bool) -> App {
     let (access, outbound) = (git.access().clone(), git.sources.outbound().clone());
-    let gatherer = gathers.then(|| (outbound, Arc::default()));
-    relay::with_relay(git_http::with_git(app(state), state, git), state, access, gatherer)
+    let pages = app(state).with(web::repository_part(state));
+    let gatherer = gathers.then_some(outbound);
+    relay::with_relay(git_http::with_git(pages, state, git), state, access, gatherer)
 }

@@ -223,6 +223,45 @@ fn damage_of_repositories_is_named_and_the_rest_salvaged() {
 }
 
 #[test]
+fn one_repository_is_checked_and_archived_whether_the_node_runs_or_not() {
+    let served = start(Home::ready(), &[]);
+    let (owner, other) = (Author::new(73), Author::new(74));
+    let mut client = NostrClient::connect(&served.url);
+    host_repository(&mut client, &served.url, &owner, "tool");
+    host_repository(&mut client, &served.url, &other, "tool");
+    let name = format!("{}/tool", owner.npub());
+    let checked = served.home.json(&["repos", "verify"]);
+    assert_eq!((&checked["repositories"], &checked["problems"]), (&json!(2), &json!([])), "{checked}");
+    assert_eq!(served.home.json(&["repos", "verify", &name])["repositories"], json!(1));
+    let archived = served.home.json(&["repos", "archive", &name, "tool.bundle"]);
+    assert_eq!(archived["refs"], json!(1), "{archived}");
+    let ran = served.home.run(&["repos", "archive", &name, "tool.bundle"]);
+    assert!(ran.code != 0 && ran.err.contains("already exists"), "{}", ran.err);
+    let folder = served.home.path().to_owned();
+    let (_clone, copy) = clone(folder.join("tool.bundle").to_str().unwrap(), &[]);
+    assert_eq!(std::fs::read_to_string(copy.join("file")).unwrap(), "one");
+    assert_eq!(run_git(&copy, &["symbolic-ref", "--short", "HEAD"]).1.trim(), "main");
+    for words in [["repos", "verify", &format!("{name}x")].as_slice(), &["repos", "archive", &format!("{name}x"), "x"]]
+    {
+        let ran = served.home.run(words);
+        assert!(ran.code != 0 && ran.err.contains("nothing is kept of"), "{}", ran.err);
+    }
+    // The same without a node, and damage of one is not damage of the other.
+    let home = served.kill();
+    assert_eq!(home.json(&["repos", "archive", &name, "again.bundle"])["refs"], json!(1));
+    for store in object_stores(&home.data()) {
+        let refs = store.join("refs/namespaces").join(owner.key());
+        if refs.exists() {
+            std::fs::remove_dir_all(store.join("objects/pack")).unwrap();
+            std::fs::create_dir(store.join("objects/pack")).unwrap();
+        }
+    }
+    let ran = home.run(&["repos", "verify", &name]);
+    assert!(ran.code == 1 && ran.out.contains("is damaged"), "{} {}", ran.out, ran.err);
+    assert_eq!(home.run(&["repos", "verify", &format!("{}/tool", other.npub())]).code, 0);
+}
+
+#[test]
 fn a_store_that_is_gone_is_named_and_pushed_again() {
     let served = start(Home::ready(), &[]);
     let (owner, mut client, work) = (Author::new(72), NostrClient::connect(&served.url), Work::new());

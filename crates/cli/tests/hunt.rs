@@ -324,6 +324,19 @@ fn repositories_are_listed_shown_and_synced_by_command() {
         let ran = served.home.run(&["repos", words[0], words[1]]);
         assert!(ran.code != 0 && ran.err.contains(told), "{}", ran.err);
     }
+    // The same by the API of the operator, who names the repository.
+    let token = std::fs::read_to_string(served.home.data().join("operator.token")).unwrap();
+    let hunt_for = |repository: &str| {
+        let body = json!({ "repository": repository });
+        served.send(token.lines().nth(1).unwrap(), "POST", "/admin/retry", Some(body)).0
+    };
+    assert_eq!((hunt_for(&name), hunt_for("tool"), hunt_for("npub1x/tool")), (404, 422, 404), "nothing is missing");
+    let asked_for = work.commit("one and a half");
+    source.take(work.path(), &asked_for, "refs/heads/main");
+    let between = owner.state("tool", &[("refs/heads/main", &asked_for)]);
+    client.publish_well(&between);
+    assert_eq!((hunt_for(&format!("{}/tool", Author::new(2).npub())), hunt_for(&name)), (404, 204));
+    client.wait_for_events(&json!({ "kinds": [30618] }), &[&between]);
     // What waits is tried again while the node runs, by event and by need.
     let next = work.commit("two");
     source.take(work.path(), &next, "refs/heads/main");

@@ -1,27 +1,25 @@
 //! Telling refs, and answering fetches: what the `git` program says is passed on as it says it.
 
-use crate::app::{GitApp, ProgramPermit, blocking};
+use crate::app::{GitApp, blocking};
 use crate::pack_lines;
 use crate::problems::GitProblem;
 use crate::request::{RepositoryPath, hosted, is_compressed, protocol};
 use axum::body::{Body, Bytes};
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse as _, Response};
-use futures_util::stream::unfold;
 use http::{HeaderMap, StatusCode, header};
 use http_body_util::{BodyExt as _, Limited};
 use server::context::RequestContext;
+use server::git_programs;
 use std::collections::HashMap;
 use std::io::Read as _;
 use std::process::{Command as StdCommand, Stdio};
 use std::sync::Arc;
 use tokio::io::AsyncReadExt as _;
-use tokio::process::{Child, ChildStdout, Command};
+use tokio::process::Child;
 
 /// The longest request for a fetch: wants and haves of a large repository.
 const REQUEST_BYTES_MAX: usize = 8 << 20;
-/// What is read from git at a time.
-const CHUNK_BYTES: usize = 64 * 1024;
 /// The longest list of refs.
 const REFS_BYTES_MAX: u64 = 256 << 20;
 
@@ -74,7 +72,7 @@ pub(crate) async fn upload_pack(
     let program = app.program(context.via.network).await?;
     let mut child = spawn(command, input, Stdio::null())?;
     let stdout = child.stdout.take().ok_or_else(|| GitProblem::broken("git says nothing", "no output"))?;
-    Ok(answer("application/x-git-upload-pack-result", stream((child, program), stdout)))
+    Ok(answer("application/x-git-upload-pack-result", git_programs::stream(child, stdout, program)))
 }
 
 /// The whole of a request that is bounded, decompressed.
@@ -93,27 +91,10 @@ async fn read_request(headers: &HeaderMap, body: Body) -> Result<Bytes, GitProbl
 
 /// Starts git. It ends when nobody waits for it any more.
 pub(crate) fn spawn(command: StdCommand, input: Stdio, complaints: Stdio) -> Result<Child, GitProblem> {
-    let mut command = Command::from(command);
-    command.stdin(input).stdout(Stdio::piped()).stderr(complaints).kill_on_drop(true);
-    let child = command.spawn().map_err(|why| GitProblem::broken("git cannot be started", why))?;
+    let child = git_programs::spawn(command, input, complaints);
+    let child = child.map_err(|why| GitProblem::broken("git cannot be started", why))?;
     child.id().into_iter().for_each(git::bound_time);
     Ok(child)
-}
-
-/// What a program says, as it says it.
-fn stream(child: (Child, ProgramPermit), stdout: ChildStdout) -> Body {
-    let chunks = unfold((child, stdout), |(child, mut stdout)| async move {
-        let mut chunk = vec![0; CHUNK_BYTES];
-        match stdout.read(&mut chunk).await {
-            Ok(0) => None,
-            Ok(length) => {
-                chunk.truncate(length);
-                Some((Ok(Bytes::from(chunk)), (child, stdout)))
-            }
-            Err(why) => Some((Err(why), (child, stdout))),
-        }
-    });
-    Body::from_stream(chunks)
 }
 
 /// An answer that nobody keeps.

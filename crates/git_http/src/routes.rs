@@ -34,7 +34,7 @@ fn all() -> Vec<Route<Arc<GitApp>>> {
 /// An application that serves git repositories.
 pub fn with_git(app: App, server: &Arc<ServerState>, service: Arc<GitService>) -> App {
     server.host_git(service.clone());
-    let git = Arc::new(GitApp::new(service));
+    let git = Arc::new(GitApp::new(service, server.clone()));
     let router = authenticated(&SharedState(server.clone()), git, all(), |router| router, None);
     app.with(AppPart { router, tasks: Vec::new() })
         .map_router(|router: Router| router.layer(from_fn(answer_any_origin)))

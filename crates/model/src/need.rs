@@ -71,6 +71,15 @@ const GIT_OBJECT: u8 = 4;
 const GIT_DATA: u8 = 5;
 
 impl Need {
+    /// The owner of the git repository that it is about, if it is about one.
+    pub fn repository_owner(&self) -> Option<&NostrKey> {
+        match self {
+            Need::GitObject { owner, .. } | Need::GitData { owner, .. } => Some(owner),
+            Need::Address { author, .. } => Some(author),
+            _ => None,
+        }
+    }
+
     /// What the key forms of all needs about repositories of an identifier begin with.
     pub fn keys_of_repository(identifier: &str) -> [Vec<u8>; 3] {
         let length = (identifier.len() as u16).to_be_bytes();

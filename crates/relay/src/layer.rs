@@ -1,7 +1,7 @@
 //! Picks the requests of Nostr clients out of those to `/`: WebSockets, and the document about the relay. Everything else
 //! goes on to whoever has the path.
 
-use crate::gather::{GatherReports, Gathering, gather};
+use crate::gather::{Gathering, gather};
 use crate::information;
 use crate::journal::follow_journal;
 use crate::messages::MESSAGE_BYTES_MAX;
@@ -32,13 +32,13 @@ pub fn with_relay(
     app: App,
     server: &Arc<ServerState>,
     access: Arc<GitAccess>,
-    gatherer: Option<(OutboundClient, Arc<GatherReports>)>,
+    gatherer: Option<OutboundClient>,
 ) -> App {
     let (state, end) = RelayState::new(server.clone(), access.clone());
     let follow = follow_journal(state.clone(), server.commits(), end);
     let mut app = app.with_task(BackgroundTask::new("nostr relay", OnEnd::StopServer, follow));
-    if let Some((outbound, reports)) = gatherer {
-        let shared = Arc::new(Gathering { server: server.clone(), access, outbound, reports });
+    if let Some(outbound) = gatherer {
+        let shared = Arc::new(Gathering { server: server.clone(), access, outbound });
         app = app.with_task(BackgroundTask::new("gathering", OnEnd::GoOn, gather(shared, server.commits())));
     }
     app.map_router(move |router: Router| router.layer(from_fn_with_state(state.clone(), answer_nostr)))

@@ -16,5 +16,4 @@ mod session;
 mod socket;
 mod state;
 
-pub use gather::{GatherReports, RelayReport};
 pub use layer::with_relay;

@@ -26,6 +26,8 @@ pub struct PageSession {
     pub user: String,
     /// Whether it is the operator's as well.
     pub is_operator: bool,
+    /// Whether this node has pages of git repositories.
+    pub hosts_git: bool,
 }
 
 /// How a request came, as far as that can be believed.

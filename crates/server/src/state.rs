@@ -2,12 +2,14 @@
 
 use crate::backups::{Backups, GitToBackUp};
 use crate::command_runner::{CommandRunner, RUNNING_MAX};
+use crate::git_programs::GitPrograms;
 use crate::load::LoadMeter;
 use crate::nonces::NonceCache;
 use crate::operator_links::OperatorLinks;
 use crate::options::ServerOptions;
 use crate::problem::Problem;
 use crate::rate_limits::RateLimiters;
+use crate::relay_reports::GatherReports;
 use crate::request_metrics::RequestMetrics;
 use crate::tickets::StreamTickets;
 use crate::webhooks::WebhookDispatcher;
@@ -45,6 +47,9 @@ pub struct ServerState {
     pub(crate) search: std::sync::OnceLock<Arc<node::search::SearchService>>,
     /// The git repositories, if this node hosts any.
     git: std::sync::OnceLock<Arc<GitService>>,
+    pub git_programs: GitPrograms,
+    /// How gathering from other relays goes.
+    pub gather_reports: Arc<GatherReports>,
     /// What runs commands of the command line.
     command_runner: std::sync::OnceLock<CommandRunner>,
     command_permits: Arc<Semaphore>,
@@ -105,6 +110,8 @@ impl ServerState {
             #[cfg(feature = "search")]
             search: std::sync::OnceLock::new(),
             git: std::sync::OnceLock::new(),
+            git_programs: GitPrograms::default(),
+            gather_reports: Arc::default(),
             command_runner: std::sync::OnceLock::new(),
             command_permits: Arc::new(Semaphore::new(RUNNING_MAX)),
             position,

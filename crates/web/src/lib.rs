@@ -10,6 +10,7 @@ mod article;
 mod assets;
 #[cfg(feature = "passkeys")]
 mod challenges;
+mod fetching;
 mod form_replay;
 mod html_messages;
 mod markdown;
@@ -23,6 +24,7 @@ mod people;
 mod plots;
 mod problem_pages;
 mod reports;
+mod repository;
 mod routes;
 mod searching;
 mod shell;
@@ -37,4 +39,4 @@ mod waiting;
 mod tests;
 
 pub use problem_pages::answer_unknown_path;
-pub use routes::{part, rules};
+pub use routes::{part, repository_part, rules};

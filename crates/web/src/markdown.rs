@@ -56,13 +56,14 @@ fn harmless(event: Event<'_>) -> Event<'_> {
 
 /// An address that may be followed, or one that leads nowhere.
 fn vetted(address: CowStr<'_>) -> CowStr<'_> {
-    let scheme = address.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
     let is_here = address.starts_with('/') && !address.starts_with("//") && !address.contains('\\');
-    match scheme.as_deref() {
-        _ if is_here => address,
-        Some("http" | "https" | "mailto") => address,
-        _ => CowStr::Borrowed("#"),
-    }
+    if is_here || is_web_address(&address) { address } else { CowStr::Borrowed("#") }
+}
+
+/// Whether an address leads to another page or to somebody's mailbox, and runs nothing.
+pub(crate) fn is_web_address(address: &str) -> bool {
+    let scheme = address.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
+    matches!(scheme.as_deref(), Some("http" | "https" | "mailto"))
 }
 
 /// Marks `@name` in text, and makes addresses links.

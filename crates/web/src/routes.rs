@@ -4,6 +4,7 @@
 use crate::passkeys;
 use crate::plots::{self, Plots};
 use crate::problem_pages::render_problems_as_html;
+use crate::repository::{commits, discussions, files, list as repositories, raw};
 use crate::state::WebState;
 use crate::{
     account, assets, form_replay, message, operator, people, reports, searching, sign_in, thread, threads, waiting,
@@ -15,6 +16,10 @@ use server::background::{BackgroundTask, OnEnd};
 use server::routes::{Route, RouteRule};
 use server::{AppPart, ServerState, SharedState};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a download may take.
+const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Signing in and out, invitations, and one's own account.
 fn account_pages() -> Vec<Route<WebState>> {
@@ -96,6 +101,26 @@ fn operator_pages() -> Vec<Route<WebState>> {
     ])
 }
 
+/// Git repositories. Whatever is here begins with the key of somebody, so that no other path is taken for one.
+fn repository_pages() -> Vec<Route<WebState>> {
+    Vec::from([
+        Route::get("/repositories", Look, repositories::list),
+        Route::get("/npub1{owner}/{repository}", Look, files::show_repository),
+        Route::get("/npub1{owner}/{repository}/files", Look, files::show),
+        Route::get("/npub1{owner}/{repository}/raw", Look, raw::show_file).with_timeout(DOWNLOAD_TIMEOUT),
+        Route::get("/npub1{owner}/{repository}/archive", Look, raw::send_archive).with_timeout(DOWNLOAD_TIMEOUT),
+        Route::get("/npub1{owner}/{repository}/commits", Look, commits::list),
+        Route::get("/npub1{owner}/{repository}/commit/{commit}", Look, commits::show),
+        Route::get("/npub1{owner}/{repository}/commit/{commit}/patch", Look, raw::send_patch)
+            .with_timeout(DOWNLOAD_TIMEOUT),
+        Route::get("/npub1{owner}/{repository}/branches", Look, commits::list_branches),
+        Route::get("/npub1{owner}/{repository}/issues", Look, discussions::list_issues),
+        Route::get("/npub1{owner}/{repository}/issues/{id}", Look, discussions::show_issue),
+        Route::get("/npub1{owner}/{repository}/pulls", Look, discussions::list_pull_requests),
+        Route::get("/npub1{owner}/{repository}/pulls/{id}", Look, discussions::show_pull_request),
+    ])
+}
+
 fn all() -> Vec<Route<WebState>> {
     [account_pages(), space_pages(), operator_pages()].into_iter().flatten().collect()
 }
@@ -112,7 +137,15 @@ pub fn part(state: &Arc<ServerState>) -> AppPart {
     AppPart { router: router.layer(from_fn(render_problems_as_html)), tasks: vec![task] }
 }
 
+/// The pages of git repositories, where the node hosts some.
+pub fn repository_part(state: &Arc<ServerState>) -> AppPart {
+    let server = SharedState(state.clone());
+    let web = WebState::new(server.clone(), Arc::default());
+    let router = authenticated(&server, web, repository_pages(), |router| router, None);
+    AppPart { router: router.layer(from_fn(render_problems_as_html)), tasks: Vec::new() }
+}
+
 /// What is asked of a request to each page before its handler runs.
 pub fn rules() -> Vec<RouteRule> {
-    all().into_iter().map(|route| route.rule).collect()
+    all().into_iter().chain(repository_pages()).map(|route| route.rule).collect()
 }

@@ -35,6 +35,7 @@ pub(crate) enum NavItem {
     People,
     Waiting,
     Inside,
+    Code,
     You,
     Elsewhere,
 }
@@ -72,7 +73,14 @@ impl<'a> PageFrame<'a> {
 
     fn navigation(&self) -> Markup {
         let Some(session) = self.session else {
-            return html! { header.top { a.brand href="/" { "Anteroom" } } };
+            return html! {
+                header.top {
+                    a.brand href="/" { "Anteroom" }
+                    @if self.here == NavItem::Code {
+                        nav aria-label="Main" { (self.link(NavItem::Code, "/repositories", "Code")) }
+                    }
+                }
+            };
         };
         let own = self.space.unwrap_or_default();
         html! {
@@ -85,6 +93,7 @@ impl<'a> PageFrame<'a> {
                     } @else {
                         (self.link(NavItem::Threads, "/", "Threads"))
                     }
+                    @if session.hosts_git { (self.link(NavItem::Code, "/repositories", "Code")) }
                     @if session.is_operator {
                         (self.link(NavItem::Waiting, "/anteroom", "Waiting"))
                         (self.link(NavItem::Inside, "/inside", "Inside"))
@@ -151,10 +160,12 @@ pub(crate) fn sentence(detail: &str) -> String {
 
 /// Names and values as a query string.
 pub(crate) fn query_string(pairs: &[(&str, &str)]) -> String {
+    pairs.iter().map(|(name, value)| format!("{name}={}", percent_encode(value))).collect::<Vec<_>>().join("&")
+}
+
+/// A text as a part of an address.
+pub(crate) fn percent_encode(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    let encode = |text: &str| {
-        let part = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
-        text.bytes().map(part).collect::<String>()
-    };
-    pairs.iter().map(|(name, value)| format!("{name}={}", encode(value))).collect::<Vec<_>>().join("&")
+    let part = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(part).collect()
 }

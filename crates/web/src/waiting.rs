@@ -1,6 +1,7 @@
 //! Events that wait, by what they wait for, and the history of one event.
 
 use crate::article::time;
+use crate::fetching::{domain_list, duration_text, hunt_status, relay_list};
 use crate::shell::{NavItem, PageFrame, query_string, redirect_to};
 use axum::extract::State;
 use axum::response::Response;
@@ -9,7 +10,6 @@ use model::{EventId, Nanos, Need};
 use node::Node;
 use node::commands::AdminCommand;
 use node::explain::{Explanation, HeldFilter, HeldNeed, HuntState, StageExplanation, Unmet, explain, held};
-use node::fetch::reports::{DomainState, SourceReport};
 use node::node_commands::HuntNow;
 use serde::Deserialize;
 use server::context::RequestContext;
@@ -20,8 +20,6 @@ use store::Db;
 use store::tables::Snapshot;
 
 /// Needs on one page.
-/// Domains that are shown.
-const DOMAINS_MAX: usize = 100;
 const NEEDS_MAX: usize = 200;
 /// What takes longer than this from coming to being applied has waited.
 const WAITED_NANOS: u64 = Nanos::SECOND / 2;
@@ -47,19 +45,6 @@ pub(crate) fn home_space_name(state: &ServerState, context: &RequestContext) -> 
     Ok(kept.map(|kept| kept.name).unwrap_or_default())
 }
 
-/// A length of time in its greatest unit.
-fn duration_text(nanos: u64) -> String {
-    let seconds = nanos / Nanos::SECOND;
-    let units = [(86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second")];
-    match units.iter().find(|(length, _)| seconds >= *length) {
-        Some((length, unit)) => {
-            let number = seconds / length;
-            format!("{number} {unit}{}", if number == 1 { "" } else { "s" })
-        }
-        None => "less than a second".to_owned(),
-    }
-}
-
 /// What is wrong with the clock, if anything is.
 pub(crate) fn clock_notice(jump: Option<i64>, behind: Nanos) -> Markup {
     html! {
@@ -76,87 +61,6 @@ pub(crate) fn clock_notice(jump: Option<i64>, behind: Nanos) -> Markup {
                 "If the clock is right now, what was written in between has a time in the future: " code { "anteroom clock list" }
                 " shows it, and " code { "anteroom clock settle" } " gives it the right time."
             }
-        }
-    }
-}
-
-/// How the search for something goes: who was asked, how often, with what answer, and when next.
-fn hunt_status(node: &Node, hunted: Option<&HuntState>) -> Markup {
-    let now = node.now().0;
-    let Some(hunted) = hunted else { return html! { "nothing can be requested; it has to arrive by itself" } };
-    let sources = node.source_reports(&hunted.group);
-    let was_asked = sources.iter().any(|source| source.asked_at.is_some());
-    html! {
-        @match (hunted.attempts, hunted.last) {
-            _ if sources.is_empty() => "this node knows no source to ask; it waits until the event is delivered",
-            (0, _) | (_, None) if was_asked => "will be requested again, because another event waits for it",
-            (0, _) | (_, None) => "not requested yet",
-            (attempts, Some(last)) => { "requested " (attempts) @if attempts == 1 { " time" } @else { " times" } ", last "
-                (duration_text(now.saturating_sub(last))) " ago" }
-        }
-        @match hunted.next {
-            Some(next) if next <= now => "; next attempt now",
-            Some(next) => { "; next attempt in " (duration_text(next - now)) }
-            None => {}
-        }
-        @if !sources.is_empty() { ul { @for source in &sources { (source_answer(now, source)) } } }
-    }
-}
-
-/// What a source answered last, and when its domain has room again.
-fn source_answer(now: u64, source: &SourceReport) -> Markup {
-    html! {
-        li {
-            (source.url)
-            @match source.asked_at {
-                None => ": not asked yet",
-                Some(at) => { ", " (duration_text(now.saturating_sub(at))) " ago: "
-                    @match (source.brought, &source.failed) {
-                        (0, Some(why)) => { "no answer (" (why) ")" },
-                        (0, None) => "does not have it",
-                        (1, _) => "delivered 1 item",
-                        (many, _) => { "delivered " (many) " items" },
-                    }
-                    @if let (1.., Some(why)) = (source.brought, &source.failed) { ", then failed (" (why) ")" }
-                    @if source.unasked > 0 { ", and " (source.unasked) " that were not requested or not valid" }
-                }
-            }
-            @match &source.domain {
-                Some(DomainState { is_free: false, free_at: Some(at), .. }) => {
-                    "; its domain takes the next request in " (duration_text(at.saturating_sub(now)))
-                }
-                Some(DomainState { is_free: false, .. }) => "; its domain takes no more requests at a time",
-                Some(_) | None => {}
-            }
-        }
-    }
-}
-
-/// The domains that are being asked, or were within the last minute.
-fn domain_list(node: &Node) -> Markup {
-    let (domains, now) = (node.domain_states(), node.now().0);
-    html! {
-        @if !domains.is_empty() {
-            h2 { "Domains" }
-            p.note { "Hosts that were asked within the last minute, and how much of their limits is used." }
-            table {
-                thead { tr { th { "Domain" } th { "Requests under way" } th { "In the last minute" } th { "Waiting" } th { "Next request" } } }
-                tbody {
-                    @for domain in domains.iter().take(DOMAINS_MAX) {
-                        tr {
-                            td { (domain.name) } td { (domain.in_flight) } td { (domain.started) } td { (domain.queued) }
-                            td {
-                                @match (domain.is_free, domain.free_at) {
-                                    (true, _) => "at once",
-                                    (false, Some(at)) => { "in " (duration_text(at.saturating_sub(now))) },
-                                    (false, None) => "after another one",
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-            @if domains.len() > DOMAINS_MAX { p.note { "There are " (domains.len() - DOMAINS_MAX) " more." } }
         }
     }
 }
@@ -190,6 +94,7 @@ pub(crate) async fn list(
             ul.plain { @for need in &list.needs { (entry(&state.node, need)) } }
             @if list.and_more { p.note { "There are more; filter by what they wait for above." } }
             (domain_list(&state.node))
+            (relay_list(&state.gather_reports.all(), state.node.now().0))
         }
     };
     Ok(PageFrame::new("Waiting", NavItem::Waiting, &context).of(&own).respond(&body))

@@ -7,7 +7,8 @@ use axum::extract::State;
 use engine::reads::Reads as _;
 use http::{HeaderMap, StatusCode};
 use model::calendar::Rfc3339;
-use model::{EventId, Need, SpaceId};
+use model::nostr::parse_npub;
+use model::{EventId, Group, Need, SpaceId};
 use node::commands::AdminCommand;
 use node::jobs::PurgeResult;
 use node::node_commands::{HuntNow, Purge};
@@ -23,6 +24,8 @@ use store::Protection;
 use store::shared::api_keys::RequestOutcome;
 use utoipa::{IntoParams, ToSchema};
 
+/// Needs of a repository that are looked at to see whether it waits for anything.
+const NEEDS_MAX: usize = 1000;
 /// Events that one request purges.
 const PURGED_MAX: usize = 100;
 
@@ -190,6 +193,21 @@ pub(crate) struct RetryBody {
     event: Option<String>,
     /// A need, as `held` and `explain` write it.
     need: Option<String>,
+    /// A git repository: the public key of its owner (`npub1…`), a slash and its identifier.
+    repository: Option<String>,
+}
+
+/// What events about a git repository wait for, as one group.
+fn missing_of_repository(state: &ServerState, text: &str) -> Result<HuntNow, Problem> {
+    let unknown = || Problem::not_found("nothing waits for data of that repository");
+    let (owner, identifier) = text.split_once('/').ok_or_else(|| {
+        Problem::unprocessable("a repository is written npub1…/identifier, as `anteroom repos list` prints it")
+    })?;
+    let owner = parse_npub(owner).ok_or_else(unknown)?;
+    let group = Group::Repository(identifier.to_owned());
+    let needs = state.node.snapshot()?.needs_of(&group, NEEDS_MAX)?;
+    let is_of_owner = |need: &Need| need.repository_owner() == Some(&owner);
+    if needs.iter().any(is_of_owner) { Ok(HuntNow::ForGroup(group)) } else { Err(unknown()) }
 }
 
 pub(crate) async fn retry(
@@ -198,20 +216,21 @@ pub(crate) async fn retry(
     headers: HeaderMap,
     RequestBody(body): RequestBody,
 ) -> Result<StatusCode, Problem> {
-    let RetryBody { event, need } = json(&headers, &body)?;
-    let target = event.clone().or(need.clone()).unwrap_or_default();
-    let request = match (event, need) {
-        (Some(event), None) => {
+    let RetryBody { event, need, repository } = json(&headers, &body)?;
+    let target = event.clone().or(need.clone()).or(repository.clone()).unwrap_or_default();
+    let request = match (event, need, repository) {
+        (Some(event), None, None) => {
             let unknown = || Problem::not_found("there is no such event here");
             let id: EventId = event.parse().map_err(|_| unknown())?;
             state.node.snapshot()?.seq(&id)?.ok_or_else(unknown)?;
             HuntNow::ForEvent(id)
         }
-        (None, Some(need)) => {
+        (None, None, Some(repository)) => missing_of_repository(&state, &repository)?,
+        (None, Some(need), None) => {
             let need: Need = need.parse().map_err(|_| Problem::unprocessable("that is not how a need is written"))?;
             HuntNow::ForNeed(need)
         }
-        _ => return Err(Problem::unprocessable("name an event or a need, one of them")),
+        _ => return Err(Problem::unprocessable("name an event, a need or a repository, one of them")),
     };
     state.administer(&context, AdminCommand::Note("retry", target)).await?;
     state.ask(request).await?;

@@ -118,7 +118,7 @@ fn space_routes() -> Vec<ApiRoute> {
 fn operator_routes() -> Vec<ApiRoute> {
     api_routes! { "operator";
         post "/admin/retry" Operate admin::upkeep::retry,
-            "Look again at an event that waits, or hunt for a need now", body::<admin::upkeep::RetryBody>(),
+            "Look again at an event that waits, or hunt for a need or the data of a git repository now", body::<admin::upkeep::RetryBody>(),
             answers_nothing();
         post "/admin/verify" Operate admin::upkeep::verify [LONG_TIMEOUT],
             "Check the whole store while it serves: everything but that the views follow from the events, which \

@@ -7,7 +7,8 @@ use super::explain::Explain;
 use super::export::{self, Export};
 use super::held::Held;
 use super::import::Import;
-use super::repos::Repos;
+use super::repos::archive::ArchiveArguments;
+use super::repos::{Repos, ReposAction};
 use super::retry::Retry;
 use super::show::Show;
 use super::status::Status;
@@ -55,6 +56,15 @@ struct Answer {
 }
 
 impl NodeCommand {
+    /// The file that it reads or writes.
+    fn file(&self) -> Option<&Path> {
+        match self {
+            NodeCommand::Export(Export { out: file, .. }) | NodeCommand::Import(Import { file, .. }) => Some(file),
+            NodeCommand::Repos(Repos { action: ReposAction::Archive(ArchiveArguments { file, .. }) }) => Some(file),
+            _ => None,
+        }
+    }
+
     fn run(&self, context: &Context) -> Result<u8, Failure> {
         match self {
             NodeCommand::Status(command) => command.run(context),
@@ -90,9 +100,7 @@ pub(crate) fn runner(settings: Arc<Settings>, node: Node) -> CommandRunner {
     Arc::new(move |CommandCall { command, is_json }| {
         let command: NodeCommand = serde_json::from_value(command).ok()?;
         // The standard streams of the node are not the caller's.
-        if let NodeCommand::Export(Export { out: file, .. }) | NodeCommand::Import(Import { file, .. }) = &command
-            && !file.is_absolute()
-        {
+        if command.file().is_some_and(|file| !file.is_absolute()) {
             return None;
         }
         let context = Context::inside(settings.clone(), node.clone(), is_json);
@@ -131,6 +139,9 @@ fn ask(context: &Context, client: &OperatorClient, mut command: NodeCommand) -> 
             *file = fs::canonicalize(&*file).map_err(|why| Failure::file("read the bundle", file, &why))?;
         }
         NodeCommand::Export(Export { out: file, .. }) | NodeCommand::Import(Import { file, .. }) => {
+            *file = std::path::absolute(&*file).map_err(|why| Failure::file("use the path", file, &why))?;
+        }
+        NodeCommand::Repos(Repos { action: ReposAction::Archive(ArchiveArguments { file, .. }) }) => {
             *file = std::path::absolute(&*file).map_err(|why| Failure::file("use the path", file, &why))?;
         }
         NodeCommand::Status(_) | NodeCommand::Held(_) | NodeCommand::Explain(_) => {}

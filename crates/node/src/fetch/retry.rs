@@ -31,7 +31,8 @@ pub(crate) fn retry_need(batch: &mut Batch<'_>, need: &Need) -> StoreResult<()> 
     Ok(())
 }
 
-fn hunt_now(batch: &mut Batch<'_>, group: &Group) -> StoreResult<()> {
+/// Hunts now for everything that is missing of a group.
+pub(crate) fn hunt_now(batch: &mut Batch<'_>, group: &Group) -> StoreResult<()> {
     if batch.db().needs_of(group, 1)?.is_empty() {
         return Ok(());
     }

@@ -26,45 +26,60 @@ pub fn check_repositories(db: &Db<Snapshot>, folder: &GitFolder) -> Result<Vec<S
     let mut problems = Vec::new();
     let bundled = folder.bundled()?;
     for name in folder.names()?.into_iter().filter(|name| !bundled.contains(name)) {
-        if let Some(damage) = folder.store(name).find_damage()? {
-            problems.push(format!("the git store {} is damaged: {damage}", hex::encode(name.0)));
-        }
+        problems.extend(check_store(folder, name)?);
     }
     for kept in db.git_repositories()? {
-        let (name, store) = (StoreName(kept.store), folder.store(StoreName(kept.store)));
-        // It is unpacked, and looked at, when the node starts.
-        if bundled.contains(&name) {
-            continue;
+        problems.extend(check_repository(db, folder, &kept)?);
+    }
+    Ok(problems)
+}
+
+/// What git finds wrong with an object store.
+pub fn check_store(folder: &GitFolder, name: StoreName) -> Result<Option<String>, GitFailure> {
+    let damage = folder.store(name).find_damage()?;
+    Ok(damage.map(|damage| format!("the git store {} is damaged: {damage}", hex::encode(name.0))))
+}
+
+/// What is wrong with one repository, apart from its object store: its refs and what rows say of it.
+pub fn check_repository(
+    db: &Db<Snapshot>,
+    folder: &GitFolder,
+    kept: &KeptRepository,
+) -> Result<Vec<String>, GitFailure> {
+    let mut problems = Vec::new();
+    let (name, store) = (StoreName(kept.store), folder.store(StoreName(kept.store)));
+    // It is unpacked, and looked at, when the node starts.
+    if folder.bundle_path(name).exists() {
+        return Ok(problems);
+    }
+    let called = format!("the git repository {} of {}", kept.identifier, kept.owner);
+    if !store.exists() {
+        // Nothing was pushed yet, otherwise.
+        if !db.present_objects(&kept.owner, &AddressName::of(&kept.identifier), None, 1)?.is_empty() {
+            problems.push(format!("{called}: its objects are gone"));
         }
-        let called = format!("the git repository {} of {}", kept.identifier, kept.owner);
-        if !store.exists() {
-            // Nothing was pushed yet, otherwise.
-            if !db.present_objects(&kept.owner, &AddressName::of(&kept.identifier), None, 1)?.is_empty() {
-                problems.push(format!("{called}: its objects are gone"));
-            }
-            continue;
+        return Ok(problems);
+    }
+    if has_unreached_objects(db, kept, &store)? {
+        problems.push(format!("{called}: objects that are said to be here are not"));
+    }
+    // Where a row asks for it, refs are about to change.
+    if !db.alignments_of(&kept.owner, &AddressName::of(&kept.identifier), 1)?.is_empty() {
+        return Ok(problems);
+    }
+    let is_announced = announcement(db, &kept.owner, &kept.identifier)?.is_some();
+    let wanted = wanted_refs(db, &kept.owner, &kept.identifier)?.refs;
+    let mut refs = store.refs(&kept.owner)?;
+    for id in pull_requests_of(refs.keys().cloned()) {
+        let (owner, identifier) = (kept.owner, kept.identifier.clone());
+        let of = Alignment { owner, identifier, pull_request: Some(id) };
+        if wanted_pull_request(db, &of, &id)?.as_ref() != refs.get(&format!("refs/nostr/{id}")) {
+            problems.push(format!("{called}: the ref of pull request {id} is not what its event says"));
         }
-        if has_unreached_objects(db, &kept, &store)? {
-            problems.push(format!("{called}: objects that are said to be here are not"));
-        }
-        // Where a row asks for it, refs are about to change.
-        if !db.alignments_of(&kept.owner, &AddressName::of(&kept.identifier), 1)?.is_empty() {
-            continue;
-        }
-        let is_announced = announcement(db, &kept.owner, &kept.identifier)?.is_some();
-        let wanted = wanted_refs(db, &kept.owner, &kept.identifier)?.refs;
-        let mut refs = store.refs(&kept.owner)?;
-        for id in pull_requests_of(refs.keys().cloned()) {
-            let (owner, identifier) = (kept.owner, kept.identifier.clone());
-            let of = Alignment { owner, identifier, pull_request: Some(id) };
-            if wanted_pull_request(db, &of, &id)?.as_ref() != refs.get(&format!("refs/nostr/{id}")) {
-                problems.push(format!("{called}: the ref of pull request {id} is not what its event says"));
-            }
-        }
-        refs.retain(|name, _| !name.starts_with("refs/nostr/"));
-        if !is_contribution(&kept.identifier) && is_announced && refs != existing(&store, wanted)? {
-            problems.push(format!("{called}: its refs are not what its newest state says"));
-        }
+    }
+    refs.retain(|name, _| !name.starts_with("refs/nostr/"));
+    if !is_contribution(&kept.identifier) && is_announced && refs != existing(&store, wanted)? {
+        problems.push(format!("{called}: its refs are not what its newest state says"));
     }
     Ok(problems)
 }

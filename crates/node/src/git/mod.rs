@@ -22,7 +22,7 @@ mod visit;
 pub use access::GitAccess;
 pub use arrival::{ArrivalCounts, ArrivedData};
 pub use backup::RepositoryFiles;
-pub use check::{check_repositories, salvage_repositories};
+pub use check::{check_repositories, check_repository, check_store, salvage_repositories};
 pub use git::GitFolder;
 pub use hunt::{GitSources, HuntCounts};
 pub use refs::{WantedRefs, wanted_pull_request, wanted_refs};

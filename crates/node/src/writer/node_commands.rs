@@ -106,6 +106,8 @@ pub enum HuntNow {
     ForEvent(EventId),
     /// Hunts for a need.
     ForNeed(Need),
+    /// Hunts for everything that is missing of a group.
+    ForGroup(Group),
 }
 
 impl WriterCommand for HuntNow {
@@ -116,6 +118,7 @@ impl WriterCommand for HuntNow {
         match self {
             HuntNow::ForEvent(id) => retry::retry_event(batch, id),
             HuntNow::ForNeed(need) => retry::retry_need(batch, need),
+            HuntNow::ForGroup(group) => retry::hunt_now(batch, group),
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Connects to other relays and keeps at it: a task for each that the plan names.
 
 use super::plan::{GatherPlan, gather_plan};
-use super::reports::GatherReports;
 use super::session::{GatherOutput, GatherSession, LocalEvents};
 use engine::reads::{Reads as _, StoreResult};
 use engine::rows::Outcome;
@@ -49,7 +48,6 @@ pub(crate) struct Gathering {
     pub(crate) server: Arc<ServerState>,
     pub(crate) access: Arc<GitAccess>,
     pub(crate) outbound: OutboundClient,
-    pub(crate) reports: Arc<GatherReports>,
 }
 
 /// The wait after so many failures in a row.
@@ -153,13 +151,13 @@ async fn follow_relay(shared: Arc<Gathering>, relay: String, mut filters: watch:
             seconds = wait.as_secs(),
             "events could not be gathered from a relay; it is asked again"
         );
-        shared.reports.failed(&relay, why, next);
+        shared.server.gather_reports.failed(&relay, why, next);
         tokio::select! {
             () = sleep(wait) => {}
             () = until_not_wanted(filters.clone()) => break,
         }
     }
-    shared.reports.forget(&relay);
+    shared.server.gather_reports.forget(&relay);
 }
 
 async fn until_not_wanted(mut filters: watch::Receiver<Vec<NostrFilter>>) {
@@ -234,7 +232,7 @@ async fn talk(
                 GatherOutput::Take(event) => take(shared, relay, event, &under_way).await.map_err(GatherEnd::Failed)?,
                 GatherOutput::Live => {
                     live_since.get_or_insert(shared.server.node.uptime().unwrap_or_default());
-                    shared.reports.change(relay, |report| {
+                    shared.server.gather_reports.change(relay, |report| {
                         (report.is_live, report.failed, report.next) = (true, None, None);
                     });
                 }
@@ -301,7 +299,7 @@ async fn take(
         return Ok(());
     }
     let permit = under_way.clone().acquire_owned().await.map_err(|why| why.to_string())?;
-    let (reports, relay) = (shared.reports.clone(), relay.to_owned());
+    let (reports, relay) = (shared.server.gather_reports.clone(), relay.to_owned());
     let on_answer = move |answer| {
         drop(permit);
         match answer {

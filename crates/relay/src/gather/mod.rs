@@ -6,8 +6,6 @@
 
 mod driver;
 mod plan;
-mod reports;
 mod session;
 
 pub(crate) use driver::{Gathering, gather};
-pub use reports::{GatherReports, RelayReport};

@@ -115,7 +115,13 @@ pub(super) fn prove(
     };
     let mut account = [0; 8];
     account.copy_from_slice(&secret.hash[..8]);
-    let page_session = PageSession { id, home, user: session.user, is_operator: session.is_operator };
+    let page_session = PageSession {
+        id,
+        home,
+        user: session.user,
+        is_operator: session.is_operator,
+        hosts_git: state.git().is_some(),
+    };
     Ok(Some(RequestContext {
         space: Some(space),
         caller,

@@ -24,6 +24,7 @@ impl std::ops::Deref for Home {
 
 fn app(state: Arc<ServerState>) -> App {
     let app = App::new(state.clone()).with(api::part(&state)).with(crate::part(&state));
+    let app = app.with(crate::repository_part(&state));
     app.with_fallback(crate::answer_unknown_path)
 }
 

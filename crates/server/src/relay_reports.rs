@@ -1,12 +1,12 @@
-//! How gathering goes, relay by relay, for whoever wants to know.
+//! How gathering events from other relays goes, relay by relay: told by the tasks that gather, shown to the operator.
 
 use model::Nanos;
-use serde::Serialize;
+use queries::sync::lock;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// How it goes with one relay.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RelayReport {
     /// Whether there is a connection now, and everything that was missing has come.
     pub is_live: bool,
@@ -23,22 +23,22 @@ pub struct RelayReport {
 pub struct GatherReports(Mutex<BTreeMap<String, RelayReport>>);
 
 impl GatherReports {
-    pub(super) fn change(&self, relay: &str, change: impl FnOnce(&mut RelayReport)) {
-        let mut reports = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn change(&self, relay: &str, change: impl FnOnce(&mut RelayReport)) {
+        let mut reports = lock(&self.0);
         change(reports.entry(relay.to_owned()).or_default());
     }
 
-    pub(super) fn failed(&self, relay: &str, why: String, next: Nanos) {
+    pub fn failed(&self, relay: &str, why: String, next: Nanos) {
         self.change(relay, |report| {
             (report.is_live, report.failed, report.next) = (false, Some(why), Some(next.0));
         });
     }
 
-    pub(super) fn forget(&self, relay: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(relay);
+    pub fn forget(&self, relay: &str) {
+        lock(&self.0).remove(relay);
     }
 
     pub fn all(&self) -> BTreeMap<String, RelayReport> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.0).clone()
     }
 }

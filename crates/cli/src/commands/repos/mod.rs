@@ -1,5 +1,10 @@
 //! `anteroom repos`: the git repositories of this node.
 
+pub(super) mod archive;
+mod verify;
+
+use self::archive::ArchiveArguments;
+use self::verify::VerifyArguments;
 use super::retry::Hunting;
 use crate::context::Context;
 use crate::data_folder;
@@ -27,26 +32,30 @@ const NEEDS_MAX: usize = 1000;
 /// Announcements without data that are listed.
 const WAITING_MAX: usize = 10_000;
 
-/// List the git repositories of this node, show one, or fetch what one waits for
+/// List the git repositories of this node; show, fetch, check or archive one of them
 #[derive(Debug, Args, Serialize, Deserialize)]
 pub(crate) struct Repos {
     #[command(subcommand)]
-    action: ReposAction,
+    pub(super) action: ReposAction,
 }
 
 #[derive(Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum ReposAction {
+pub(super) enum ReposAction {
     /// List all repositories, with their sizes and what they wait for
     List,
     /// Show one: who maintains it, its refs, what is missing and where it can be fetched from
     Show(RepositoryArgument),
     /// Fetch now what events about a repository wait for, within the limits of each domain
     Sync(RepositoryArgument),
+    /// Check a repository, or all of them: objects with `git fsck`, refs and what the database says of both
+    Verify(VerifyArguments),
+    /// Write a repository to one file, a git bundle that `git clone` reads
+    Archive(ArchiveArguments),
 }
 
 #[derive(Debug, Args, Serialize, Deserialize)]
-struct RepositoryArgument {
+pub(super) struct RepositoryArgument {
     /// The repository: the public key of its owner, a slash and its identifier
     #[arg(value_name = "NPUB/IDENTIFIER", value_parser = check_repository)]
     repository: String,
@@ -67,8 +76,13 @@ fn parse_repository(text: &str) -> Option<(NostrKey, String)> {
 
 impl RepositoryArgument {
     fn parse(&self) -> Result<(NostrKey, String), Failure> {
-        parse_repository(&self.repository).ok_or_else(|| Failure::new(NOT_ONE, "see `anteroom help repos`"))
+        named(&self.repository)
     }
+}
+
+/// The repository that somebody names.
+fn named(text: &str) -> Result<(NostrKey, String), Failure> {
+    parse_repository(text).ok_or_else(|| Failure::new(NOT_ONE, "see `anteroom help repos`"))
 }
 
 impl Repos {
@@ -77,8 +91,16 @@ impl Repos {
             ReposAction::List => list(context),
             ReposAction::Show(of) => show(context, of),
             ReposAction::Sync(of) => sync(context, of),
+            ReposAction::Verify(arguments) => verify::run(context, arguments),
+            ReposAction::Archive(arguments) => archive::run(context, arguments),
         }
     }
+}
+
+/// The folder of all object stores.
+fn folder_of(context: &Context) -> Result<GitFolder, Failure> {
+    let folder = GitFolder::open_existing(context.data_dir().join("git"));
+    folder.ok_or_else(|| Failure::new("this node has no git repositories", "set git.enabled = 1 to host some"))
 }
 
 #[derive(Debug, Serialize)]
@@ -117,11 +139,7 @@ impl fmt::Display for RepositoryList {
 /// What events about a repository of an owner wait for.
 fn needs_of(db: &Db<Snapshot>, owner: &NostrKey, identifier: &str) -> Result<Vec<Need>, Failure> {
     let mut needs = db.needs_of(&Group::Repository(identifier.to_owned()), NEEDS_MAX)?;
-    needs.retain(|need| match need {
-        Need::GitObject { owner: other, .. } | Need::GitData { owner: other, .. } => other == owner,
-        Need::Address { author, .. } => author == owner,
-        _ => false,
-    });
+    needs.retain(|need| need.repository_owner() == Some(owner));
     Ok(needs)
 }
 
@@ -261,9 +279,9 @@ fn sync(context: &Context, of: &RepositoryArgument) -> Result<u8, Failure> {
     let (owner, identifier) = of.parse()?;
     let hunting = Hunting::open(context)?;
     let needs = needs_of(&*hunting.snapshot()?, &owner, &identifier)?;
-    // All needs of an identifier are one group.
-    if let Some(need) = needs.first() {
-        hunting.hunt(HuntNow::ForNeed(need.clone()))?;
+    // All repositories of an identifier are one group.
+    if !needs.is_empty() {
+        hunting.hunt(HuntNow::ForGroup(Group::Repository(identifier)))?;
     }
     let (repository, is_running) = (of.repository.clone(), context.inside.is_some());
     context.print(&SyncStarted { repository, missing: needs.len(), is_running })?;
