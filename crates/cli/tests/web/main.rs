@@ -5,6 +5,7 @@ mod browser;
 #[path = "../common/mod.rs"]
 mod common;
 mod reading;
+mod repositories;
 mod tricks;
 
 use browser::{Browser, Driver};

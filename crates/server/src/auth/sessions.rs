@@ -179,7 +179,7 @@ fn named_space(state: &ServerState, request: &Request) -> Result<Option<SpaceId>
 }
 
 /// A part of an address without its percent signs.
-fn percent_decode(text: &str) -> String {
+pub fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((byte, after)) = rest.split_first() {

@@ -6,6 +6,7 @@
 use crate::markdown::is_web_address;
 use crate::repository::frame::link;
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
+use server::auth::sessions::percent_decode;
 use std::collections::BTreeSet;
 
 /// What may become of a document, for each of its bytes; one of which more would is shown as it was written.
@@ -45,7 +46,7 @@ impl DocumentLinks<'_> {
 
     /// A path of the repository, seen from the folder of the document.
     fn path_of(&self, relative: &str) -> Option<String> {
-        let decoded = percent_decode(relative)?;
+        let decoded = percent_decode(relative);
         let (beginning, rest) = match decoded.strip_prefix('/') {
             Some(rest) => ("", rest),
             None => (self.folder, decoded.as_str()),
@@ -60,25 +61,6 @@ impl DocumentLinks<'_> {
         }
         Some(steps.join("/"))
     }
-}
-
-fn percent_decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        match (first, digits.and_then(|digits| u8::from_str_radix(digits, 16).ok())) {
-            (b'%', Some(byte)) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8(bytes).ok()
 }
 
 /// The name of a place, as hosts of repositories make it of a heading.
