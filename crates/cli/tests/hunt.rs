@@ -330,7 +330,7 @@ fn repositories_are_listed_shown_and_synced_by_command() {
         let body = json!({ "repository": repository });
         served.send(token.lines().nth(1).unwrap(), "POST", "/admin/retry", Some(body)).0
     };
-    assert_eq!((hunt_for(&name), hunt_for("tool"), hunt_for("npub1x/tool")), (404, 422, 404), "nothing is missing");
+    assert_eq!((hunt_for(&name), hunt_for("tool"), hunt_for("npub1x/tool")), (404, 422, 422), "nothing is missing");
     let asked_for = work.commit("one and a half");
     source.take(work.path(), &asked_for, "refs/heads/main");
     let between = owner.state("tool", &[("refs/heads/main", &asked_for)]);

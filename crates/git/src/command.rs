@@ -1,5 +1,6 @@
 //! Running the `git` program: nothing of the environment, no hooks, no configuration but ours, and limits.
 
+use rustix::process::Resource;
 use std::ffi::OsStr;
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::Path;
@@ -16,8 +17,8 @@ pub enum GitError {
     Folder(#[from] std::io::Error),
     #[error("git {what} answered something that cannot be understood")]
     Answer { what: &'static str },
-    #[error("git {what} took too long and was ended")]
-    TooLong { what: &'static str },
+    #[error("git {what} needs more time or memory than it may have")]
+    OverLimit { what: &'static str },
 }
 
 /// What one push may bring.
@@ -55,6 +56,8 @@ impl Default for GitLimits {
 
 /// Seconds of a processor that one program may use.
 const PROGRAM_SECONDS_MAX: u64 = 3600;
+/// Memory of a program that reads for a page or a download: a large object, what it is made of, and lists.
+const READING_BYTES_MAX: u64 = 512 << 20;
 /// The first version of git that can be told by which address a name is reached.
 const VERSION_MIN: (u32, u32) = (2, 37);
 /// How much of what git says on standard error is repeated.
@@ -131,18 +134,23 @@ pub fn as_input(bytes: &[u8]) -> Result<Stdio, GitError> {
 
 /// Bounds how long a program, and those that it starts, may compute. One that has ended already needs no bound.
 pub fn bound_time(program: u32) {
-    bound_time_to(program, PROGRAM_SECONDS_MAX);
+    bound_resource(program, Resource::Cpu, PROGRAM_SECONDS_MAX);
 }
 
-/// The same, to so many seconds of a processor.
-pub fn bound_time_to(program: u32, seconds: u64) {
-    let seconds = Some(seconds);
+/// Bounds what a program that reads for somebody may use: so many seconds of a processor, and memory. A tree of a few objects
+/// can have more paths than any memory has room for.
+pub fn bound_reading(program: u32, seconds: u64) {
+    bound_resource(program, Resource::Cpu, seconds);
+    bound_resource(program, Resource::Data, READING_BYTES_MAX);
+}
+
+fn bound_resource(program: u32, resource: Resource, most: u64) {
     let pid = i32::try_from(program).ok().and_then(rustix::process::Pid::from_raw);
-    let limit = rustix::process::Rlimit { current: seconds, maximum: seconds };
+    let limit = rustix::process::Rlimit { current: Some(most), maximum: Some(most) };
     if let Some(pid) = pid
-        && let Err(why) = rustix::process::prlimit(Some(pid), rustix::process::Resource::Cpu, limit)
+        && let Err(why) = rustix::process::prlimit(Some(pid), resource, limit)
     {
-        tracing::debug!(%why, "the time of a program could not be bounded");
+        tracing::debug!(%why, "what a program uses could not be bounded");
     }
 }
 

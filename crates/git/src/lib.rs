@@ -20,7 +20,7 @@ mod remote;
 mod staging;
 mod upkeep;
 
-pub use command::{GitError, GitLimits, as_input, bound_time, bound_time_to, told};
+pub use command::{GitError, GitLimits, as_input, bound_reading, bound_time, told};
 pub use folder::{GitFolder, ObjectStore, StoreName};
 pub use refs::RefWrite;
 pub use remote::{FetchLimits, RemoteServer, advertised_objects};

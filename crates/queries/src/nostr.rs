@@ -59,6 +59,19 @@ pub fn find_events<V: TableReads>(
     Ok(found)
 }
 
+/// The event that counts at an address, if it is served.
+pub fn find_at<V: TableReads>(
+    db: &Db<V>,
+    address: &Address,
+    banned: &BTreeSet<NostrKey>,
+    now: Nanos,
+) -> Result<Option<VerifiedNostr>, QueryError> {
+    let Some(author) = db.number_of(&AuthorKey::Nostr(address.author))? else { return Ok(None) };
+    let winner = db.address_winner(address.kind, author, &AddressName::of(&address.identifier))?;
+    let Some((_, seq)) = winner.filter(|_| !banned.contains(&address.author)) else { return Ok(None) };
+    Ok(served(db, seq, now)?.map(|served| served.event))
+}
+
 /// How many events a filter asks for, and whether there may be more than were counted.
 pub fn count_events<V: TableReads>(
     db: &Db<V>,

@@ -4,12 +4,12 @@
 //! nothing but that it waits. Texts are cut to what a page has room for.
 
 use crate::error::QueryError;
-use crate::nostr::find_events;
+use crate::nostr::{find_at, find_events};
 use engine::protocol::nostr::maintainers::{announcement, confirmed};
 use model::need::Oid;
 use model::nostr::{
-    ANNOUNCEMENT, Announcement, NostrEvent, NostrFilter, NostrId, PULL_REQUEST, PULL_REQUEST_UPDATE, TagFilter,
-    VerifiedNostr, tip_of,
+    ANNOUNCEMENT, Address, Announcement, NostrEvent, NostrFilter, NostrId, PULL_REQUEST, PULL_REQUEST_UPDATE,
+    TagFilter, VerifiedNostr, tip_of,
 };
 use model::{Nanos, NostrKey};
 use node::git::GitAccess;
@@ -65,6 +65,36 @@ pub struct ShownRepository {
     pub is_mirror: bool,
 }
 
+/// The place of an event in a list, from which the next page goes on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct EventPlace {
+    /// Seconds.
+    pub at: u64,
+    pub id: NostrId,
+}
+
+impl EventPlace {
+    fn of(event: &VerifiedNostr) -> EventPlace {
+        EventPlace { at: event.created_at, id: event.id }
+    }
+}
+
+impl std::fmt::Display for EventPlace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}-{}", self.at, self.id)
+    }
+}
+
+impl std::str::FromStr for EventPlace {
+    type Err = QueryError;
+
+    fn from_str(text: &str) -> Result<EventPlace, QueryError> {
+        let parts = text.split_once('-').and_then(|(at, id)| Some((at.parse().ok()?, id.parse().ok()?)));
+        let (at, id) = parts.ok_or_else(|| QueryError::malformed("the cursor is not one that this list gave out"))?;
+        Ok(EventPlace { at, id })
+    }
+}
+
 /// Reads of repositories, as of one moment.
 pub struct RepositoryReader<'a, V> {
     pub db: &'a Db<V>,
@@ -111,17 +141,30 @@ impl<V: TableReads> RepositoryReader<'_, V> {
         self.db.policy().service.is_some_and(|service| self.access.hosts(announced, service))
     }
 
-    /// The repositories of this node, those announced last first, from a moment (in seconds) on back; and from when on to
-    /// read the next ones.
-    pub fn list(&self, until: Option<u64>, most: usize) -> Result<(Vec<RepositoryCard>, Option<u64>), QueryError> {
+    /// The events of a filter that stand behind a place, the latest first; and the place of the last one, if there are more.
+    fn find_after(
+        &self,
+        filter: NostrFilter,
+        after: Option<EventPlace>,
+    ) -> Result<(Vec<VerifiedNostr>, Option<EventPlace>), QueryError> {
+        let until = after.map(|after| after.at);
+        let (mut events, has_more) = self.find(&NostrFilter { until, ..filter })?;
+        let last = events.last().map(EventPlace::of).filter(|_| has_more);
+        events.retain(|event| after.is_none_or(|after| EventPlace::of(event) < after));
+        Ok((events, last))
+    }
+
+    /// The repositories of this node, those announced last first; and behind which place the next ones stand.
+    pub fn list(
+        &self,
+        after: Option<EventPlace>,
+        most: usize,
+    ) -> Result<(Vec<RepositoryCard>, Option<EventPlace>), QueryError> {
         let kinds = Some(BTreeSet::from([ANNOUNCEMENT]));
-        let (events, has_more) = self.find(&NostrFilter { kinds, until, ..NostrFilter::default() })?;
-        let last = events.last().map(|event| event.created_at);
-        let is_here = |event: &&VerifiedNostr| Announcement::of(event).is_some_and(|own| self.is_hosted(&own));
-        let mut cards: Vec<RepositoryCard> = events.iter().filter(is_here).filter_map(card_of).collect();
-        let next = next_page(cards.get(most).map(|left| left.announced_at), last.filter(|_| has_more), until);
-        cards.truncate(most);
-        Ok((cards, next))
+        let (mut events, next) = self.find_after(NostrFilter { kinds, ..NostrFilter::default() }, after)?;
+        events.retain(|event| Announcement::of(event).is_some_and(|own| self.is_hosted(&own)));
+        let next = cut_page(&mut events, most, EventPlace::of).or(next);
+        Ok((events.iter().filter_map(card_of).collect(), next))
     }
 
     /// A repository that is announced here, if it is.
@@ -130,13 +173,8 @@ impl<V: TableReads> RepositoryReader<'_, V> {
         if !self.is_hosted(&announced) {
             return Ok(None);
         }
-        let filter = NostrFilter {
-            kinds: Some([ANNOUNCEMENT].into()),
-            authors: Some([*owner].into()),
-            tags: vec![TagFilter { letter: 'd', values: [identifier.to_owned()].into() }],
-            ..NostrFilter::default()
-        };
-        let served = self.find(&filter)?.0.into_iter().next();
+        let address = Address { kind: ANNOUNCEMENT, author: *owner, identifier: identifier.to_owned() };
+        let served = find_at(self.db, &address, &self.access.banned, self.now)?;
         // While a newer announcement waits, the one before it is shown.
         let shown = served.as_ref().and_then(|event| Announcement::of(event));
         let addresses =
@@ -156,25 +194,21 @@ impl<V: TableReads> RepositoryReader<'_, V> {
 
     /// What people call themselves, of those who do.
     pub fn names(&self, people: impl IntoIterator<Item = NostrKey>) -> Result<BTreeMap<NostrKey, String>, QueryError> {
-        let authors: BTreeSet<NostrKey> = people.into_iter().take(PEOPLE_MAX).collect();
-        if authors.is_empty() {
-            return Ok(BTreeMap::new());
+        let mut names = BTreeMap::new();
+        for author in people.into_iter().collect::<BTreeSet<NostrKey>>().into_iter().take(PEOPLE_MAX) {
+            let address = Address { kind: PROFILE, author, identifier: String::new() };
+            let profile = find_at(self.db, &address, &self.access.banned, self.now)?;
+            names.extend(profile.and_then(|event| profile_name(&event.content)).map(|name| (author, name)));
         }
-        let kinds = Some(BTreeSet::from([PROFILE]));
-        let (profiles, _) = self.find(&NostrFilter { kinds, authors: Some(authors), ..NostrFilter::default() })?;
-        let named = profiles.iter().filter_map(|event| Some((event.author, profile_name(&event.content)?)));
-        Ok(named.collect())
+        Ok(names)
     }
 }
 
-/// From when on the next page is read: with what this one has no room for, or before the last that was looked at.
-fn next_page(left: Option<u64>, last_looked_at: Option<u64>, until: Option<u64>) -> Option<u64> {
-    match left {
-        // More of one second than a page has room for: the others of that second are passed over.
-        Some(left) if Some(left) == until => left.checked_sub(1),
-        Some(left) => Some(left),
-        None => last_looked_at?.checked_sub(1),
-    }
+/// Cuts a list to a page. Says behind which place the next one begins, if something was cut off.
+fn cut_page<T>(found: &mut Vec<T>, most: usize, place: impl Fn(&T) -> EventPlace) -> Option<EventPlace> {
+    let has_more = found.len() > most;
+    found.truncate(most);
+    found.last().filter(|_| has_more).map(place)
 }
 
 /// The name in a profile.
@@ -199,12 +233,21 @@ mod tests {
     }
 
     #[test]
-    fn pages_follow_each_other_and_end() {
-        assert_eq!(next_page(Some(7), Some(3), Some(9)), Some(7));
-        assert_eq!(next_page(Some(9), Some(3), Some(9)), Some(8), "all of one second");
-        assert_eq!(next_page(None, Some(3), Some(9)), Some(2));
-        assert_eq!(next_page(None, Some(0), None), None);
-        assert_eq!(next_page(None, None, None), None);
+    fn places_are_written_and_read_and_the_latest_is_the_greatest() {
+        let place = |at, byte| EventPlace { at, id: NostrId([byte; 32]) };
+        assert!(place(2, 1) > place(1, 9) && place(1, 9) > place(1, 1));
+        assert_eq!(place(7, 0xab).to_string().parse::<EventPlace>().ok(), Some(place(7, 0xab)));
+        for bad in ["", "7", "7-", "-ab", "x-00", "7-zz"] {
+            assert!(bad.parse::<EventPlace>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_page_says_where_the_next_begins() {
+        let place = |at: &u64| EventPlace { at: *at, id: NostrId([0; 32]) };
+        let mut found = vec![9, 8, 8, 7];
+        assert_eq!(cut_page(&mut found, 3, place), Some(place(&8)));
+        assert_eq!((cut_page(&mut found, 3, place), found.len()), (None, 3));
     }
 
     #[test]

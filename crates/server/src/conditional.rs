@@ -49,6 +49,11 @@ fn tags(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join(","))
 }
 
+/// Whether a caller has what this tag names already.
+pub fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+    tags(headers, &header::IF_NONE_MATCH).is_some_and(|known| names(&known, tag))
+}
+
 /// Adds tags to what is read, and answers those who have it already. Refuses `If-Match` where there is nothing to compare.
 pub async fn conditional(request: Request, next: Next) -> Response {
     let is_read = [Method::GET, Method::HEAD].contains(request.method());

@@ -4,6 +4,7 @@ use axum::body::{Body, Bytes};
 use futures_util::stream::unfold;
 use queries::sync::lock;
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::process::{Command as StdCommand, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,6 +16,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const PROGRAMS_MAX: usize = 64;
 /// Of these, so many for one address.
 const PROGRAMS_PER_NETWORK_MAX: usize = 16;
+/// Requests of one address that run a program or wait for their turn; a page has pictures.
+const REQUESTS_PER_NETWORK_MAX: usize = 64;
 /// How long a request waits for its turn.
 const TURN: Duration = Duration::from_secs(20);
 /// What is read from a program at a time.
@@ -33,14 +36,23 @@ pub enum TooManyPrograms {
 #[derive(Debug)]
 pub struct GitPrograms {
     programs: Arc<Semaphore>,
-    /// Programs that run or wait, by address.
-    networks: Arc<Mutex<HashMap<u64, usize>>>,
+    /// Whose programs run or wait, by address.
+    networks: Arc<Mutex<HashMap<u64, NetworkPrograms>>>,
+}
+
+/// The programs of one address.
+#[derive(Debug)]
+struct NetworkPrograms {
+    turns: Arc<Semaphore>,
+    /// Those that run or wait.
+    count: usize,
 }
 
 /// The right to run a program, as long as it is kept.
 #[derive(Debug)]
 pub struct ProgramPermit {
     _permit: OwnedSemaphorePermit,
+    _turn: OwnedSemaphorePermit,
     _network: NetworkPermit,
 }
 
@@ -48,15 +60,15 @@ pub struct ProgramPermit {
 #[derive(Debug)]
 struct NetworkPermit {
     network: u64,
-    networks: Arc<Mutex<HashMap<u64, usize>>>,
+    networks: Arc<Mutex<HashMap<u64, NetworkPrograms>>>,
 }
 
 impl Drop for NetworkPermit {
     fn drop(&mut self) {
         let mut networks = lock(&self.networks);
-        if let Some(count) = networks.get_mut(&self.network) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(programs) = networks.get_mut(&self.network) {
+            programs.count -= 1;
+            if programs.count == 0 {
                 networks.remove(&self.network);
             }
         }
@@ -72,20 +84,24 @@ impl Default for GitPrograms {
 impl GitPrograms {
     /// Waits until one more program may run for somebody at that address; it may as long as the answer is kept.
     pub async fn permit(&self, network: u64) -> Result<ProgramPermit, TooManyPrograms> {
-        let of_network = self.count_program(network)?;
-        let turn = tokio::time::timeout(TURN, self.programs.clone().acquire_owned()).await;
-        let permit = turn.map_err(|_| TooManyPrograms::Together)?.map_err(|_| TooManyPrograms::Together)?;
-        Ok(ProgramPermit { _permit: permit, _network: of_network })
+        let (of_network, turns) = self.count_program(network)?;
+        let turn = tokio::time::timeout(TURN, turns.acquire_owned()).await;
+        let turn = turn.map_err(|_| TooManyPrograms::OfNetwork)?.map_err(|_| TooManyPrograms::OfNetwork)?;
+        let permit = tokio::time::timeout(TURN, self.programs.clone().acquire_owned()).await;
+        let permit = permit.map_err(|_| TooManyPrograms::Together)?.map_err(|_| TooManyPrograms::Together)?;
+        Ok(ProgramPermit { _permit: permit, _turn: turn, _network: of_network })
     }
 
-    fn count_program(&self, network: u64) -> Result<NetworkPermit, TooManyPrograms> {
+    fn count_program(&self, network: u64) -> Result<(NetworkPermit, Arc<Semaphore>), TooManyPrograms> {
         let mut networks = lock(&self.networks);
-        let count = networks.entry(network).or_default();
-        if *count >= PROGRAMS_PER_NETWORK_MAX {
+        let programs = networks
+            .entry(network)
+            .or_insert_with(|| NetworkPrograms { turns: Arc::new(Semaphore::new(PROGRAMS_PER_NETWORK_MAX)), count: 0 });
+        if programs.count >= REQUESTS_PER_NETWORK_MAX {
             return Err(TooManyPrograms::OfNetwork);
         }
-        *count += 1;
-        Ok(NetworkPermit { network, networks: self.networks.clone() })
+        programs.count += 1;
+        Ok((NetworkPermit { network, networks: self.networks.clone() }, programs.turns.clone()))
     }
 }
 
@@ -105,22 +121,59 @@ pub fn stream(child: Child, stdout: ChildStdout, permit: ProgramPermit) -> Body 
     Body::from_stream(chunks)
 }
 
-/// The same, of a program that has to succeed, and to say no more than so many bytes: otherwise the answer breaks off, so
-/// that nobody takes it for the whole.
-pub fn stream_whole(child: Child, stdout: ChildStdout, permit: ProgramPermit, bytes_max: u64) -> Body {
-    let chunks = unfold((child, stdout, permit, bytes_max), |(mut child, mut stdout, permit, left)| async move {
-        let chunk = match read_chunk(&mut stdout).await {
-            Ok(Some(chunk)) if chunk.len() as u64 > left => Err(std::io::Error::other("git says more than is served")),
-            Ok(Some(chunk)) => Ok(chunk),
-            Ok(None) => match child.wait().await {
-                Ok(status) if status.success() => return None,
-                Ok(status) => Err(std::io::Error::other(format!("git ended with {status}"))),
-                Err(why) => Err(why),
-            },
-            Err(why) => Err(why),
+/// What one download may take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DownloadLimits {
+    pub bytes_max: u64,
+    /// From its beginning to its end, however fast the client reads.
+    pub time_max: Duration,
+}
+
+/// A program whose output is sent, and what it may still take.
+struct Download {
+    child: Child,
+    stdout: ChildStdout,
+    permit: Arc<ProgramPermit>,
+    bytes_left: u64,
+    end: Pin<Box<tokio::time::Sleep>>,
+}
+
+impl Download {
+    /// What is sent next; nothing at the end.
+    async fn next(&mut self) -> std::io::Result<Option<Bytes>> {
+        let chunk = tokio::select! {
+            biased;
+            () = &mut self.end => return Err(std::io::Error::other("the download takes too long")),
+            chunk = read_chunk(&mut self.stdout) => chunk?,
         };
-        let left = left.saturating_sub(chunk.as_ref().map_or(0, |chunk| chunk.len() as u64));
-        Some((chunk, (child, stdout, permit, left)))
+        let Some(chunk) = chunk else {
+            let status = self.child.wait().await?;
+            return if status.success() {
+                Ok(None)
+            } else {
+                Err(std::io::Error::other(format!("git ended: {status}")))
+            };
+        };
+        let left = self.bytes_left.checked_sub(chunk.len() as u64);
+        self.bytes_left = left.ok_or_else(|| std::io::Error::other("git says more than is served"))?;
+        Ok(Some(chunk))
+    }
+}
+
+/// The same, of a program that has to succeed within limits: otherwise the answer breaks off, so that nobody takes it for the
+/// whole, and the program is ended.
+pub fn stream_whole(child: Child, stdout: ChildStdout, permit: Arc<ProgramPermit>, limits: DownloadLimits) -> Body {
+    let end = Box::pin(tokio::time::sleep(limits.time_max));
+    let download = Download { child, stdout, permit, bytes_left: limits.bytes_max, end };
+    let chunks = unfold(Some(download), |download| async move {
+        let mut download = download?;
+        match download.next().await {
+            Ok(chunk) => chunk.map(|chunk| (Ok(chunk), Some(download))),
+            Err(why) => {
+                drop(download.permit);
+                Some((Err(why), None))
+            }
+        }
     });
     Body::from_stream(chunks)
 }
@@ -147,20 +200,30 @@ mod tests {
         }
         assert_eq!(programs.permit(1).await.err(), Some(TooManyPrograms::OfNetwork));
         let other = programs.permit(2).await.expect("others have theirs");
-        kept.pop();
-        kept.push(programs.permit(1).await.expect("one has ended"));
-        drop((kept, other));
+        let (waiting, ()) = tokio::join!(programs.permit(1), async { drop(kept.pop()) });
+        kept.push(waiting.expect("one has ended"));
+        let mut waiting = Vec::new();
+        for _ in 0..REQUESTS_PER_NETWORK_MAX - PROGRAMS_PER_NETWORK_MAX {
+            waiting.push(programs.count_program(1).expect("it may wait"));
+        }
+        assert!(programs.count_program(1).is_err(), "no more may wait");
+        drop((kept, other, waiting));
         assert!(lock(&programs.networks).is_empty(), "nothing is counted that does not run");
     }
 
-    async fn said(script: &str, bytes_max: u64) -> Option<String> {
-        let permit = GitPrograms::default().permit(1).await.expect("a permit");
+    async fn said_within(script: &str, bytes_max: u64, time_max: Duration) -> Option<String> {
+        let permit = Arc::new(GitPrograms::default().permit(1).await.expect("a permit"));
+        let limits = DownloadLimits { bytes_max, time_max };
         let mut command = StdCommand::new("sh");
         command.args(["-c", script]);
         let mut child = spawn(command, Stdio::null(), Stdio::null()).expect("a program");
         let stdout = child.stdout.take().expect("its output");
-        let read = axum::body::to_bytes(stream_whole(child, stdout, permit, bytes_max), 1 << 20).await;
+        let read = axum::body::to_bytes(stream_whole(child, stdout, permit, limits), 1 << 20).await;
         read.ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    async fn said(script: &str, bytes_max: u64) -> Option<String> {
+        said_within(script, bytes_max, Duration::from_secs(600)).await
     }
 
     #[tokio::test]
@@ -169,6 +232,8 @@ mod tests {
         assert_eq!(said("printf abcd", 3).await, None);
         assert_eq!(said("printf abc; exit 1", 10).await, None);
         assert_eq!(said("while :; do echo more; done", 100_000).await, None, "it is ended");
+        let silent = said_within("printf abc; exec sleep 600", 10, Duration::from_millis(50));
+        assert_eq!(silent.await, None, "it takes too long");
     }
 
     #[tokio::test(start_paused = true)]

@@ -16,10 +16,6 @@ use server::background::{BackgroundTask, OnEnd};
 use server::routes::{Route, RouteRule};
 use server::{AppPart, ServerState, SharedState};
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How long a download may take.
-const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Signing in and out, invitations, and one's own account.
 fn account_pages() -> Vec<Route<WebState>> {
@@ -107,12 +103,11 @@ fn repository_pages() -> Vec<Route<WebState>> {
         Route::get("/repositories", Look, repositories::list),
         Route::get("/npub1{owner}/{repository}", Look, files::show_repository),
         Route::get("/npub1{owner}/{repository}/files", Look, files::show),
-        Route::get("/npub1{owner}/{repository}/raw", Look, raw::show_file).with_timeout(DOWNLOAD_TIMEOUT),
-        Route::get("/npub1{owner}/{repository}/archive", Look, raw::send_archive).with_timeout(DOWNLOAD_TIMEOUT),
+        Route::get("/npub1{owner}/{repository}/raw", Look, raw::show_file),
+        Route::get("/npub1{owner}/{repository}/archive", Look, raw::send_archive),
         Route::get("/npub1{owner}/{repository}/commits", Look, commits::list),
         Route::get("/npub1{owner}/{repository}/commit/{commit}", Look, commits::show),
-        Route::get("/npub1{owner}/{repository}/commit/{commit}/patch", Look, raw::send_patch)
-            .with_timeout(DOWNLOAD_TIMEOUT),
+        Route::get("/npub1{owner}/{repository}/commit/{commit}/patch", Look, raw::send_patch),
         Route::get("/npub1{owner}/{repository}/branches", Look, commits::list_branches),
         Route::get("/npub1{owner}/{repository}/issues", Look, discussions::list_issues),
         Route::get("/npub1{owner}/{repository}/issues/{id}", Look, discussions::show_issue),

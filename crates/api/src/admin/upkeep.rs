@@ -7,7 +7,7 @@ use axum::extract::State;
 use engine::reads::Reads as _;
 use http::{HeaderMap, StatusCode};
 use model::calendar::Rfc3339;
-use model::nostr::parse_npub;
+use model::nostr::parse_repository;
 use model::{EventId, Group, Need, SpaceId};
 use node::commands::AdminCommand;
 use node::jobs::PurgeResult;
@@ -183,7 +183,7 @@ pub(crate) async fn purge(
     Ok(Json(PurgeReceipt { purged: done.into_iter().map(entry).collect() }))
 }
 
-/// What to look at again: one of the two.
+/// What to look at again: one of the three.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({ "event": "3be9f54074dbd655150de80e02aedb4e" }))]
@@ -200,11 +200,10 @@ pub(crate) struct RetryBody {
 /// What events about a git repository wait for, as one group.
 fn missing_of_repository(state: &ServerState, text: &str) -> Result<HuntNow, Problem> {
     let unknown = || Problem::not_found("nothing waits for data of that repository");
-    let (owner, identifier) = text.split_once('/').ok_or_else(|| {
+    let (owner, identifier) = parse_repository(text).ok_or_else(|| {
         Problem::unprocessable("a repository is written npub1…/identifier, as `anteroom repos list` prints it")
     })?;
-    let owner = parse_npub(owner).ok_or_else(unknown)?;
-    let group = Group::Repository(identifier.to_owned());
+    let group = Group::Repository(identifier);
     let needs = state.node.snapshot()?.needs_of(&group, NEEDS_MAX)?;
     let is_of_owner = |need: &Need| need.repository_owner() == Some(&owner);
     if needs.iter().any(is_of_owner) { Ok(HuntNow::ForGroup(group)) } else { Err(unknown()) }

@@ -8,9 +8,8 @@ use super::common::nostr_client::{Author, NostrClient};
 use super::common::served::Served;
 use super::{DESKTOP, PHONE, TRICK, operator};
 
-#[tokio::test]
-async fn repositories_are_read_by_everybody_and_nothing_in_them_runs() {
-    let served = Served::start(Home::new(), &["--set", "git.enabled=1"]);
+/// A repository in which every text is a trick: its address, a commit and an issue.
+async fn host_tricks(served: &Served) -> (String, String, String) {
     let (owner, stranger, work) = (Author::new(1), Author::new(2), Work::new());
     let url = format!("{}/{}/tool.git", served.url, owner.npub());
     let write = |name: &str, text: &str| std::fs::write(work.path().join(name), text).unwrap();
@@ -55,6 +54,13 @@ async fn repositories_are_read_by_everybody_and_nothing_in_them_runs() {
     })
     .await
     .unwrap();
+    (url, commit, issue_id)
+}
+
+#[tokio::test]
+async fn repositories_are_read_by_everybody_and_nothing_in_them_runs() {
+    let served = Served::start(Home::new(), &["--set", "git.enabled=1"]);
+    let (url, commit, issue_id) = host_tricks(&served).await;
     let driver = Driver::start();
     let pages = [
         format!("{}/repositories", served.url),

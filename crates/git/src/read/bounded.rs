@@ -1,6 +1,6 @@
 //! Running a program of which only so much is heard, and which may only compute so long.
 
-use crate::command::{GitError, as_input, bound_time_to, told};
+use crate::command::{GitError, as_input, bound_reading, told};
 use crate::folder::ObjectStore;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::process::{Command, Stdio};
@@ -56,7 +56,7 @@ pub(super) fn run_bounded(
         command.stdin(as_input(input)?);
     }
     let mut child = command.spawn().map_err(GitError::Missing)?;
-    bound_time_to(child.id(), SECONDS_MAX);
+    bound_reading(child.id(), SECONDS_MAX);
     let mut bytes = Vec::new();
     let read = match child.stdout.take() {
         Some(stdout) => stdout.take(bytes_max as u64 + 1).read_to_end(&mut bytes),
@@ -75,13 +75,12 @@ pub(super) fn run_bounded(
     if status.success() {
         return Ok(BoundedText { bytes, is_cut });
     }
-    if status.code().is_none() {
-        return Err(GitError::TooLong { what });
-    }
     let mut said = Vec::new();
     complaints.seek(SeekFrom::Start(0))?;
     complaints.take(COMPLAINT_BYTES_MAX).read_to_end(&mut said)?;
-    Err(GitError::Failed { what, why: told(&said) })
+    let why = told(&said);
+    let is_over_limit = status.code().is_none() || why.to_ascii_lowercase().contains("out of memory");
+    Err(if is_over_limit { GitError::OverLimit { what } } else { GitError::Failed { what, why } })
 }
 
 #[cfg(test)]
@@ -106,10 +105,21 @@ mod tests {
     }
 
     #[test]
+    fn a_program_gets_only_so_much_memory() {
+        // It prints nothing before it has all of it.
+        let little = shell("perl -e 'my $x = \"a\" x 100_000_000; print \"got it\"'", 100);
+        assert_eq!(little.expect("it is little").text(), "got it");
+        let much = shell("perl -e 'my $x = \"a\" x 900_000_000; print \"got it\"'", 100);
+        assert!(matches!(much, Err(GitError::OverLimit { .. })), "{much:?}");
+    }
+
+    #[test]
     fn a_program_that_fails_says_why() {
         let why = shell("echo broken >&2; exit 3", 10).expect_err("it fails").to_string();
         assert!(why.contains("broken"), "{why}");
-        assert!(matches!(shell("kill -KILL $$", 10), Err(GitError::TooLong { .. })));
+        assert!(matches!(shell("kill -KILL $$", 10), Err(GitError::OverLimit { .. })));
+        let no_memory = shell("echo 'fatal: Out of memory, malloc failed' >&2; exit 128", 10);
+        assert!(matches!(no_memory, Err(GitError::OverLimit { .. })));
     }
 
     #[test]

@@ -68,8 +68,12 @@ fn read_list(parts: &[&[u8]]) -> Option<Vec<ChangedFile>> {
         let status = about.rsplit(' ').next()?.chars().next()?;
         // The last one may have been cut off.
         let Some(path) = parts.next() else { break };
+        // What becomes another kind of thing is told as two: the old one goes, the new one comes.
+        if status == 'T' {
+            files.push(ChangedFile { kind: ChangeKind::Deleted, path: path.clone(), old_path: None });
+        }
         let (kind, path, old_path) = match status {
-            'A' => (ChangeKind::Added, path, None),
+            'A' | 'T' => (ChangeKind::Added, path, None),
             'D' => (ChangeKind::Deleted, path, None),
             'R' | 'C' => match parts.next() {
                 Some(new_path) => (ChangeKind::Renamed, new_path, Some(path)),
@@ -110,6 +114,10 @@ mod tests {
                 (ChangeKind::Deleted, "gone", None),
             ]
         );
+        let parts_of_link: [&[u8]; 4] = [b":100644 120000 1 2 T", b"a", b":100644 100644 1 2 M", b"b"];
+        let told: Vec<_> = read_list(&parts_of_link).into_iter().flatten().map(|file| (file.kind, file.path)).collect();
+        let (a, b) = ("a".to_owned(), "b".to_owned());
+        assert_eq!(told, [(ChangeKind::Deleted, a.clone()), (ChangeKind::Added, a), (ChangeKind::Changed, b)]);
         assert_eq!(read_list(&parts[..3]).map(|files| files.len()), Some(1), "one was cut off");
     }
 }

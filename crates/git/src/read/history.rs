@@ -1,7 +1,7 @@
 //! Commits: one, and those that came before it.
 
 use super::bounded::run_bounded;
-use super::tree::read_oid;
+use super::tree::{is_path, read_oid};
 use crate::command::{GitError, with};
 use crate::files::lines;
 use crate::folder::ObjectStore;
@@ -12,6 +12,8 @@ use std::process::Command;
 
 /// What is read of a list of commits.
 const HISTORY_BYTES_MAX: usize = 1024 * 1024;
+/// The first line of a message, cut: some have megabytes.
+const SUBJECT: &str = "%<(250,trunc)%s";
 /// Fields that git tells of a commit.
 const FIELDS: usize = 7;
 
@@ -29,15 +31,23 @@ pub struct Commit {
     pub message: String,
 }
 
+/// Some commits, the latest first.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct History {
+    pub commits: Vec<Commit>,
+    /// Whether there are more than these.
+    pub has_more: bool,
+}
+
 impl ObjectStore {
-    /// Whether the refs of an owner reach a commit.
+    /// Whether the refs of an owner reach a commit. Of what is no commit that cannot be said, so they do not.
     pub fn is_reached(&self, owner: &NostrKey, commit: &Oid) -> Result<bool, GitError> {
+        if self.commit_at(commit)? != Some(*commit) {
+            return Ok(false);
+        }
         let tips: BTreeSet<Oid> = self.refs(owner)?.into_values().collect();
         if tips.contains(commit) {
             return Ok(true);
-        }
-        if self.existing(&BTreeSet::from([*commit]))?.is_empty() {
-            return Ok(false);
         }
         let input = format!("{}\n--not\n{}", hex::encode(commit), lines(&self.existing(&tips)?));
         let mut command = self.reading();
@@ -49,19 +59,22 @@ impl ObjectStore {
     /// A commit with its whole message.
     pub fn read_commit(&self, commit: &Oid) -> Result<Option<Commit>, GitError> {
         let found = self.log("%B", &[hex::encode(commit)], None, 0, 1)?;
-        Ok(found.into_iter().next())
+        Ok(found.commits.into_iter().next())
     }
 
     /// Commits that a commit follows, itself included, the latest first; with a path, those that changed something there.
-    pub fn history(&self, from: &Oid, path: &str, skip: usize, most: usize) -> Result<Vec<Commit>, GitError> {
-        self.log("%s", &[hex::encode(from)], Some(path).filter(|path| !path.is_empty()), skip, most)
+    pub fn history(&self, from: &Oid, path: &str, skip: usize, most: usize) -> Result<History, GitError> {
+        if !is_path(path) {
+            return Ok(History::default());
+        }
+        self.log(SUBJECT, &[hex::encode(from)], Some(path).filter(|path| !path.is_empty()), skip, most)
     }
 
     /// Commits that a commit follows and another one does not, the latest first.
-    pub fn commits_since(&self, base: Option<&Oid>, tip: &Oid, most: usize) -> Result<Vec<Commit>, GitError> {
+    pub fn commits_since(&self, base: Option<&Oid>, tip: &Oid, most: usize) -> Result<History, GitError> {
         let mut revisions = vec![hex::encode(tip)];
         revisions.extend(base.map(|base| format!("^{}", hex::encode(base))));
-        self.log("%s", &revisions, None, 0, most)
+        self.log(SUBJECT, &revisions, None, 0, most)
     }
 
     fn log(
@@ -71,17 +84,20 @@ impl ObjectStore {
         path: Option<&str>,
         skip: usize,
         most: usize,
-    ) -> Result<Vec<Commit>, GitError> {
+    ) -> Result<History, GitError> {
         let mut command = self.reading();
         with(&mut command, &["log", "-z", "--no-color", "--no-decorate", "--no-show-signature", "--encoding=UTF-8"]);
-        command.arg(format!("--format=%H%x00%P%x00%an%x00%at%x00%cn%x00%ct%x00{message}"));
-        command.arg(format!("--skip={skip}")).arg(format!("--max-count={most}")).args(revisions).arg("--");
+        command.arg(format!("--format=%H%x00%P%x00%<(100,trunc)%an%x00%at%x00%<(100,trunc)%cn%x00%ct%x00{message}"));
+        command.arg(format!("--skip={skip}")).arg(format!("--max-count={}", most + 1)).args(revisions).arg("--");
         command.args(path);
         let told = run_bounded("log", &mut command, &[], HISTORY_BYTES_MAX)?;
         // The message stands last, so that one that was cut off is still a message.
         let fields: Vec<&[u8]> = told.bytes.split(|byte| *byte == 0).collect();
         let commits: Option<Vec<Commit>> = fields.chunks_exact(FIELDS).map(read_fields).collect();
-        commits.ok_or(GitError::Answer { what: "log" })
+        let mut commits = commits.ok_or(GitError::Answer { what: "log" })?;
+        let has_more = told.is_cut || commits.len() > most;
+        commits.truncate(most);
+        Ok(History { commits, has_more })
     }
 
     /// The latest commit from which two commits both come, if there is one.
@@ -96,17 +112,17 @@ impl ObjectStore {
         }
     }
 
-    /// The command that writes a commit as a mail with its patch.
+    /// The command that writes a commit as a mail with its patch; that of a merge is against its first parent.
     pub fn write_patch(&self, commit: &Oid) -> Command {
         let mut command = self.reading();
-        with(&mut command, &["format-patch", "-1", "--stdout", "--no-signature", "--no-ext-diff", "--no-textconv"]);
-        command.arg(hex::encode(commit));
+        with(&mut command, &["log", "-1", "--format=email", "--stat", "--patch", "--first-parent", "-m", "--no-color"]);
+        with(&mut command, &["--no-ext-diff", "--no-textconv"]).arg(hex::encode(commit)).arg("--");
         command
     }
 }
 
 fn read_fields(fields: &[&[u8]]) -> Option<Commit> {
-    let text = |at: usize| fields.get(at).map(|field| String::from_utf8_lossy(field).into_owned());
+    let text = |at: usize| fields.get(at).map(|field| String::from_utf8_lossy(field).trim_end().to_owned());
     Some(Commit {
         oid: read_oid(&text(0)?)?,
         parents: text(1)?.split_whitespace().map(read_oid).collect::<Option<_>>()?,

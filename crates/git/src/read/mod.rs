@@ -11,5 +11,5 @@ mod tree;
 
 pub use bounded::BoundedText;
 pub use compare::{ChangeKind, ChangedFile, Comparison};
-pub use history::Commit;
+pub use history::{Commit, History};
 pub use tree::{Folder, FolderEntry, FoundPath, PathKind};

@@ -7,6 +7,8 @@ use model::need::Oid;
 
 /// How much is read of the list of a folder.
 const FOLDER_BYTES_MAX: usize = 512 * 1024;
+/// The longest path that is looked for.
+const PATH_BYTES_MAX: usize = 4096;
 /// What is read of the answer to one question.
 const ANSWER_BYTES_MAX: usize = 8 * 1024;
 
@@ -56,16 +58,25 @@ impl ObjectStore {
 
     /// What stands at a path of a commit. The path of the whole is empty.
     pub fn find_path(&self, commit: &Oid, path: &str) -> Result<Option<FoundPath>, GitError> {
-        // A question ends with its line, and git takes paths with dots for ones on its own disk.
-        let is_step = |step: &str| !matches!(step, "" | "." | "..");
-        if path.contains(['\n', '\0']) || !path.is_empty() && !path.split('/').all(is_step) {
+        if path.is_empty() {
+            let root = self.ask_about(&format!("{}^{{tree}}", hex::encode(commit)))?;
+            return Ok(root.map(|(_, oid, bytes)| FoundPath { is_folder: true, oid, bytes }));
+        }
+        if !is_path(path) {
             return Ok(None);
         }
-        let Some((kind, oid, bytes)) = self.ask_about(&format!("{}:{path}", hex::encode(commit)))? else {
-            return Ok(None);
-        };
-        let is_folder = kind == "tree";
-        Ok((is_folder || kind == "blob").then_some(FoundPath { is_folder, oid, bytes }))
+        // Not as `commit:path`: git would read some paths as names of other commits.
+        let mut command = self.reading();
+        with(&mut command, &["ls-tree", "-z", "--long", "--full-tree"]).arg(hex::encode(commit)).arg("--").arg(path);
+        let told = run_bounded("ls-tree", &mut command, &[], ANSWER_BYTES_MAX)?;
+        let Some(entry) = told.parts().first().and_then(|line| read_entry(line)) else { return Ok(None) };
+        Ok(match entry.kind {
+            PathKind::Folder => Some(FoundPath { is_folder: true, oid: entry.oid, bytes: 0 }),
+            PathKind::File | PathKind::Link => {
+                entry.bytes.map(|bytes| FoundPath { is_folder: false, oid: entry.oid, bytes })
+            }
+            PathKind::Submodule => None,
+        })
     }
 
     /// What an object is, which object it is, and how large.
@@ -110,9 +121,17 @@ impl ObjectStore {
     /// The command that writes all files of a commit as a compressed archive, in a folder of that name.
     pub fn write_archive(&self, commit: &Oid, folder: &str) -> std::process::Command {
         let mut command = self.reading();
-        with(&mut command, &["archive", "--format=tar.gz"]).arg(format!("--prefix={folder}/")).arg(hex::encode(commit));
+        // Of the commit itself, files could have git tell which refs lead to it, those of other owners too.
+        let tree = format!("{}^{{tree}}", hex::encode(commit));
+        with(&mut command, &["archive", "--format=tar.gz"]).arg(format!("--prefix={folder}/")).arg(tree);
         command
     }
+}
+
+/// Whether there can be such a path in a repository. Git takes dots for steps on its own disk.
+pub(super) fn is_path(path: &str) -> bool {
+    let is_step = |step: &str| !matches!(step, "" | "." | "..");
+    path.len() <= PATH_BYTES_MAX && !path.contains('\0') && (path.is_empty() || path.split('/').all(is_step))
 }
 
 pub(super) fn read_oid(text: &str) -> Option<Oid> {
@@ -140,6 +159,25 @@ fn read_entry(line: &[u8]) -> Option<FolderEntry> {
 mod tests {
     #![allow(clippy::expect_used)]
     use super::*;
+
+    #[test]
+    fn paths_stay_in_the_repository() {
+        for (path, can_be) in [
+            ("", true),
+            ("a", true),
+            ("a/b c", true),
+            ("a/..b", true),
+            ("..", false),
+            ("a/../b", false),
+            ("./a", false),
+            ("a//b", false),
+            ("/a", false),
+            ("a/", false),
+            ("a\0", false),
+        ] {
+            assert_eq!(is_path(path), can_be, "{path:?}");
+        }
+    }
 
     #[test]
     fn a_line_of_a_folder_says_what_stands_there() {

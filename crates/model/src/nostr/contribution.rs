@@ -77,6 +77,14 @@ pub fn npub(key: &NostrKey) -> String {
     bech32::encode::<Bech32>(NPUB, &key.0).unwrap_or_default()
 }
 
+/// The repository that somebody names: the public key of its owner, a slash and its identifier, perhaps with `.git`.
+pub fn parse_repository(text: &str) -> Option<(NostrKey, String)> {
+    let (owner, identifier) = text.split_once('/')?;
+    let identifier = identifier.strip_suffix(".git").unwrap_or(identifier);
+    let owner = parse_npub(owner).or_else(|| owner.parse().ok())?;
+    (!identifier.is_empty()).then(|| (owner, identifier.to_owned()))
+}
+
 /// The public key that a text which begins with `npub1` stands for.
 pub fn parse_npub(text: &str) -> Option<NostrKey> {
     let checked = bech32::primitives::decode::CheckedHrpstring::new::<Bech32>(text).ok()?;

@@ -15,6 +15,7 @@ mod tests;
 pub use address::{Address, AddressName, is_addressable, is_replaceable};
 pub use contribution::{
     announced_identifier, contributed_repositories, contribution_identifier, is_contribution, npub, parse_npub,
+    parse_repository,
 };
 pub(crate) use event::id_in;
 pub use event::{BadNostrEvent, NostrEvent, NostrId, VerifiedNostr};

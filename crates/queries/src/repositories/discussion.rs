@@ -1,8 +1,8 @@
 //! Issues, pull requests and patches of a repository, with their status and what people say about them.
 
 use super::{
-    BTreeSet, NostrFilter, NostrId, NostrKey, Oid, PULL_REQUEST, PULL_REQUEST_UPDATE, QueryError, RepositoryReader,
-    ShownRepository, TableReads, TagFilter, VerifiedNostr, next_page, one_line, tip_of, values,
+    BTreeSet, EventPlace, NostrFilter, NostrId, NostrKey, Oid, PULL_REQUEST, PULL_REQUEST_UPDATE, QueryError,
+    RepositoryReader, ShownRepository, TableReads, TagFilter, VerifiedNostr, cut_page, one_line, tip_of, values,
 };
 use model::nostr::{ANNOUNCEMENT, event_ids, named_repositories};
 use std::collections::BTreeMap;
@@ -83,7 +83,7 @@ pub struct Discussion {
     pub text: String,
     pub labels: Vec<String>,
     pub status: DiscussionStatus,
-    /// The commit of a pull request, of its latest version.
+    /// The commit of a pull request; in a thread that of its latest version.
     pub tip: Option<Oid>,
 }
 
@@ -91,8 +91,8 @@ pub struct Discussion {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DiscussionList {
     pub discussions: Vec<Discussion>,
-    /// From when on the next page is read, in seconds.
-    pub next: Option<u64>,
+    /// Behind which place the next page begins.
+    pub next: Option<EventPlace>,
 }
 
 /// What an entry of a discussion is.
@@ -103,6 +103,8 @@ pub enum EntryKind {
     Status(DiscussionStatus),
     /// A new version of a pull request.
     NewVersion(Oid),
+    /// One more patch of a series.
+    Patch,
 }
 
 /// What somebody said or did.
@@ -165,61 +167,46 @@ fn discussion_of(event: &VerifiedNostr) -> Option<Discussion> {
     })
 }
 
-/// Whether an event is later than another: of two of one moment the one with the lowest id counts.
-fn is_later(event: &VerifiedNostr, than: &VerifiedNostr) -> bool {
-    (event.created_at, std::cmp::Reverse(event.id)) > (than.created_at, std::cmp::Reverse(than.id))
-}
-
 impl<V: TableReads> RepositoryReader<'_, V> {
-    /// Issues, or pull requests and patches, of a repository: those that are open, or the others. From a moment (in
-    /// seconds) on back.
+    /// Issues, or pull requests and patches, of a repository: those that are open, or the others.
     pub fn discussions(
         &self,
         of: &ShownRepository,
         kinds: &[DiscussionKind],
         open: bool,
-        until: Option<u64>,
+        after: Option<EventPlace>,
     ) -> Result<DiscussionList, QueryError> {
         let address = |maintainer: &NostrKey| format!("{ANNOUNCEMENT}:{maintainer}:{}", of.identifier);
         let filter = NostrFilter {
             kinds: Some([ISSUE, PULL_REQUEST, PATCH].into_iter().filter(|kind| is_one_of(*kind, kinds)).collect()),
             tags: tagged('a', of.maintainers.iter().map(address).collect()),
-            until,
             ..NostrFilter::default()
         };
-        let (events, has_more) = self.find(&filter)?;
-        let mut found: Vec<Discussion> =
-            events.iter().filter(|event| !continues_series(event)).filter_map(discussion_of).collect();
-        self.add_statuses(of, &mut found)?;
+        let (events, next) = self.find_after(filter, after)?;
+        let begins = events.iter().filter(|event| !continues_series(event));
+        let mut found: Vec<Discussion> = begins.filter_map(discussion_of).collect();
+        for part in found.chunks_mut(STATUS_PART) {
+            let statuses = self.statuses(of, part)?;
+            for discussion in part {
+                discussion.status = latest_status(of, discussion, &statuses);
+            }
+        }
         found.retain(|discussion| discussion.status.is_open() == open);
-        let last = events.last().map(|event| event.created_at);
-        let next = next_page(found.get(LIST_MAX).map(|left| left.created_at), last.filter(|_| has_more), until);
-        found.truncate(LIST_MAX);
+        let place = |discussion: &Discussion| EventPlace { at: discussion.created_at, id: discussion.id };
+        let next = cut_page(&mut found, LIST_MAX, place).or(next);
         Ok(DiscussionList { discussions: found, next })
     }
 
-    /// Enters what became of each: the latest that its author or a maintainer says.
-    fn add_statuses(&self, of: &ShownRepository, discussions: &mut [Discussion]) -> Result<(), QueryError> {
-        for part in discussions.chunks_mut(STATUS_PART) {
-            let ids = part.iter().map(|discussion| discussion.id.to_string()).collect();
-            let kinds = Some(BTreeSet::from([OPENED, APPLIED, CLOSED, DRAFT]));
-            let (events, _) = self.find(&NostrFilter { kinds, tags: tagged('e', ids), ..NostrFilter::default() })?;
-            let mut latest: BTreeMap<NostrId, &VerifiedNostr> = BTreeMap::new();
-            let authors: BTreeMap<NostrId, NostrKey> = part.iter().map(|one| (one.id, one.author)).collect();
-            for event in &events {
-                for id in event_ids(event, &["e"]) {
-                    let may = authors.get(&id) == Some(&event.author) || of.maintainers.contains(&event.author);
-                    if may && latest.get(&id).is_none_or(|other| is_later(event, other)) {
-                        latest.insert(id, event);
-                    }
-                }
-            }
-            for discussion in part {
-                let status = latest.get(&discussion.id).and_then(|event| DiscussionStatus::of(event.kind));
-                discussion.status = status.unwrap_or(DiscussionStatus::Open);
-            }
-        }
-        Ok(())
+    /// What those who may say so have said of what became of discussions: others cannot crowd it out.
+    fn statuses(&self, of: &ShownRepository, about: &[Discussion]) -> Result<Vec<VerifiedNostr>, QueryError> {
+        let authors = about.iter().map(|discussion| discussion.author).chain(of.maintainers.iter().copied());
+        let filter = NostrFilter {
+            kinds: Some([OPENED, APPLIED, CLOSED, DRAFT].into()),
+            authors: Some(authors.collect()),
+            tags: tagged('e', about.iter().map(|discussion| discussion.id.to_string()).collect()),
+            ..NostrFilter::default()
+        };
+        Ok(self.find(&filter)?.0)
     }
 
     /// One discussion of a repository, with what was said.
@@ -230,27 +217,40 @@ impl<V: TableReads> RepositoryReader<'_, V> {
         let is_about =
             names.iter().any(|named| named.identifier == of.identifier && of.maintainers.contains(&named.author));
         let Some(mut discussion) = discussion_of(&root).filter(|_| is_about) else { return Ok(None) };
+        let statuses = self.statuses(of, std::slice::from_ref(&discussion))?;
+        discussion.status = latest_status(of, &discussion, &statuses);
         let mut events: BTreeMap<NostrId, VerifiedNostr> = BTreeMap::new();
         let mut has_more = false;
-        for letter in ['E', 'e'] {
-            let tags = tagged(letter, [id.to_string()].into());
-            let (said, is_cut) = self.find(&NostrFilter { tags, ..NostrFilter::default() })?;
+        // What its author says by itself, so that others cannot crowd it out.
+        for (letter, authors) in
+            [('E', None), ('e', None), ('E', Some([discussion.author])), ('e', Some([discussion.author]))]
+        {
+            let (tags, authors) = (tagged(letter, [id.to_string()].into()), authors.map(BTreeSet::from));
+            let (said, is_cut) = self.find(&NostrFilter { tags, authors, ..NostrFilter::default() })?;
             has_more |= is_cut;
             events.extend(said.into_iter().map(|event| (event.id, event)));
         }
+        events.extend(statuses.into_iter().map(|event| (event.id, event)));
         let mut entries: Vec<DiscussionEntry> =
             events.values().filter_map(|event| entry_of(event, &discussion, of)).collect();
-        // Of two of one moment the one with the lowest id counts, and stands last.
         entries.sort_by_key(|entry| (entry.at, std::cmp::Reverse(entry.id)));
         for entry in &entries {
-            match entry.kind {
-                EntryKind::Status(status) => discussion.status = status,
-                EntryKind::NewVersion(tip) => discussion.tip = Some(tip),
-                EntryKind::Comment => {}
+            if let EntryKind::NewVersion(tip) = entry.kind {
+                discussion.tip = Some(tip);
             }
         }
         Ok(Some(DiscussionThread { discussion, entries, has_more }))
     }
+}
+
+/// What became of a discussion: the latest that its author or a maintainer says.
+fn latest_status(of: &ShownRepository, about: &Discussion, statuses: &[VerifiedNostr]) -> DiscussionStatus {
+    let may_say = |event: &&VerifiedNostr| event.author == about.author || of.maintainers.contains(&event.author);
+    let is_about = |event: &&VerifiedNostr| event_ids(event, &["e"]).contains(&about.id);
+    let said = statuses.iter().filter(may_say).filter(is_about);
+    // Of two of one moment the one with the lowest id counts.
+    let latest = said.max_by_key(|event| (event.created_at, std::cmp::Reverse(event.id)));
+    latest.and_then(|event| DiscussionStatus::of(event.kind)).unwrap_or(DiscussionStatus::Open)
 }
 
 fn is_one_of(kind: u16, kinds: &[DiscussionKind]) -> bool {
@@ -263,6 +263,7 @@ fn entry_of(event: &VerifiedNostr, discussion: &Discussion, of: &ShownRepository
     let kind = match (DiscussionStatus::of(event.kind), event.kind) {
         (Some(status), _) if may => EntryKind::Status(status),
         (None, PULL_REQUEST_UPDATE) if event.author == discussion.author => EntryKind::NewVersion(tip_of(event)?),
+        (None, PATCH) => EntryKind::Patch,
         (None, kind) if COMMENTS.contains(&kind) => EntryKind::Comment,
         _ => return None,
     };
@@ -273,4 +274,79 @@ fn entry_of(event: &VerifiedNostr, discussion: &Discussion, of: &ShownRepository
         at: event.created_at,
         text: event.content.clone(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::expect_used)]
+    use super::*;
+    use model::nostr::NostrEvent;
+
+    const AUTHOR: u8 = 1;
+    const MAINTAINER: u8 = 2;
+    const STRANGER: u8 = 3;
+
+    fn event(author: u8, at: u64, kind: u16, tags: &[&[&str]], text: &str) -> VerifiedNostr {
+        let tags = tags.iter().map(|tag| tag.iter().map(|value| (*value).to_owned()).collect()).collect();
+        NostrEvent::sign(&[author; 32], at, kind, tags, text).expect("signed")
+    }
+
+    fn repository() -> ShownRepository {
+        let owner = event(MAINTAINER, 1, 1, &[], "").author;
+        let maintainers = [owner].into();
+        let (clones, relays, links) = Default::default();
+        let (card, is_mirror) = (None, false);
+        ShownRepository { owner, identifier: "tool".into(), card, clones, relays, links, maintainers, is_mirror }
+    }
+
+    #[test]
+    fn the_latest_status_of_those_who_may_give_one_counts() {
+        let issue = event(AUTHOR, 1, ISSUE, &[], "It breaks");
+        let about = discussion_of(&issue).expect("a discussion");
+        let id = issue.id.to_string();
+        let said = |author, at, kind| event(author, at, kind, &[&["e", &id]], "");
+        let status = |statuses: &[VerifiedNostr]| latest_status(&repository(), &about, statuses);
+        assert_eq!(status(&[]), DiscussionStatus::Open);
+        assert_eq!(status(&[said(AUTHOR, 2, CLOSED)]), DiscussionStatus::Closed);
+        assert_eq!(status(&[said(MAINTAINER, 3, APPLIED), said(AUTHOR, 2, CLOSED)]), DiscussionStatus::Applied);
+        assert_eq!(status(&[said(STRANGER, 9, CLOSED), said(AUTHOR, 2, DRAFT)]), DiscussionStatus::Draft);
+        let elsewhere = event(AUTHOR, 5, CLOSED, &[&["e", &"00".repeat(32)]], "");
+        assert_eq!(status(&[elsewhere]), DiscussionStatus::Open);
+        let mut both = [said(AUTHOR, 4, CLOSED), said(MAINTAINER, 4, OPENED)];
+        both.sort_by_key(|event| event.id);
+        let lowest = DiscussionStatus::of(both[0].kind).expect("a status");
+        assert_eq!(status(&both), lowest);
+        both.reverse();
+        assert_eq!(status(&both), lowest);
+    }
+
+    #[test]
+    fn entries_are_what_people_may_say() {
+        let pull = event(AUTHOR, 1, PULL_REQUEST, &[&["c", &"11".repeat(20)]], "");
+        let about = discussion_of(&pull).expect("a discussion");
+        let kind = |event: VerifiedNostr| entry_of(&event, &about, &repository()).map(|entry| entry.kind);
+        let commit = "22".repeat(20);
+        let version = |author| event(author, 2, PULL_REQUEST_UPDATE, &[&["c", &commit]], "");
+        assert_eq!(kind(version(AUTHOR)), Some(EntryKind::NewVersion([0x22; 20])));
+        assert_eq!(kind(version(MAINTAINER)), None, "a pull request is its author's");
+        assert_eq!(kind(event(STRANGER, 2, 1111, &[], "hm")), Some(EntryKind::Comment));
+        assert_eq!(kind(event(STRANGER, 2, PATCH, &[], "hm")), Some(EntryKind::Patch));
+        assert_eq!(kind(event(STRANGER, 2, CLOSED, &[], "")), None);
+        assert_eq!(kind(event(MAINTAINER, 2, CLOSED, &[], "")), Some(EntryKind::Status(DiscussionStatus::Closed)));
+        assert_eq!(kind(event(STRANGER, 2, 7, &[], "+")), None, "a reaction is no entry");
+    }
+
+    #[test]
+    fn a_series_of_patches_is_one_discussion_and_has_a_subject() {
+        let first = event(AUTHOR, 1, PATCH, &[&["t", "root"], &["t", "ui"]], "From 1\nSubject: [PATCH 1/2] a\n");
+        let second = event(AUTHOR, 2, PATCH, &[&["e", &first.id.to_string()]], "Subject: [PATCH 2/2] b");
+        assert!(!continues_series(&first) && continues_series(&second));
+        let told = discussion_of(&first).expect("a discussion");
+        assert_eq!((told.subject.as_str(), told.labels), ("[PATCH 1/2] a", vec!["ui".to_owned()]));
+        let subject = |tags: &[&[&str]], text| subject_of(&event(AUTHOR, 1, ISSUE, tags, text));
+        assert_eq!(subject(&[&["subject", "So\nit is"]], "x"), "So it is");
+        assert_eq!(subject(&[], "\n first line\nsecond"), "first line");
+        assert_eq!(subject(&[&["subject", " "]], ""), "without a subject");
+        assert_eq!(discussion_of(&event(AUTHOR, 1, 1, &[], "")), None);
+    }
 }

@@ -72,7 +72,9 @@ fn patch_line(line: &str) -> Markup {
 /// All files that differ, each with its differences, and what is left out.
 pub(super) fn show_comparison(comparison: &Comparison) -> Markup {
     let text = comparison.patch.text();
-    let patches = split_patch(&text);
+    // A line that was cut off could be taken for another one.
+    let whole = if comparison.patch.is_cut { text.rfind('\n').map_or("", |end| &text[..=end]) } else { text.as_str() };
+    let patches = split_patch(whole);
     let (count, more) = (comparison.files.len(), if comparison.has_more_files { "+" } else { "" });
     let shown = patches.len().min(FILES_MAX).min(count);
     html! {
@@ -85,12 +87,16 @@ pub(super) fn show_comparison(comparison: &Comparison) -> Markup {
                     @if !patch.is_binary { " " span.count { "+" (patch.added) " −" (patch.removed) } }
                 }
                 @if patch.is_binary { p.note { "A binary or large file, whose differences are not shown." } }
+                @else if patch.lines.is_empty() { p.note { "Its lines are the same." } }
                 @else { pre.diff { @for line in &patch.lines { (patch_line(line)) } } }
                 @if patch.left_out > 0 { p.note { (patch.left_out) " more lines are left out." } }
                 @if comparison.patch.is_cut && number + 1 == patches.len() {
                     p.note { "The differences of this file are not whole: there is too much to show." }
                 }
             }
+        }
+        @if patches.len() > count && !comparison.has_more_files {
+            p.note { "Git tells of more differences than files; look at the patch itself." }
         }
         @if shown < count {
             p.note { "The differences of " (count - shown) (more) " more files are not shown:" }
@@ -146,6 +152,8 @@ mod tests {
         assert!(part.contains("are not whole"));
         let many = show_comparison(&comparison(1000, PATCH, true)).into_string();
         assert!(many.contains("and 698 others"), "{many}");
+        let cut = show_comparison(&comparison(2, "diff --git a/x b/x\n@@ -1 +1 @@\n+x\ndiff --gi", true)).into_string();
+        assert!(!cut.contains("diff --gi") && cut.contains("+1 −0"), "{cut}");
         let long = format!("diff --git a/x b/x\n@@ -1 +1 @@\n{}", "+x\n".repeat(LINES_MAX + 9));
         let long = show_comparison(&comparison(1, &long, false)).into_string();
         assert!(long.contains("10 more lines are left out") && long.contains("1 file differs"));

@@ -4,7 +4,7 @@ use super::changes::show_comparison;
 use super::frame::{Tab, moment};
 use super::open::{BRANCHES, OpenRepository, Revision, TAGS, parse_oid, short_name};
 use axum::response::Response;
-use git::read::Commit;
+use git::read::{Commit, History};
 use maud::{Markup, html};
 use serde::Deserialize;
 use server::Problem;
@@ -17,6 +17,8 @@ const PAGE_COMMITS: usize = 50;
 const SKIPPED_MAX: usize = 100_000;
 /// Branches or tags on one page.
 const REFS_MAX: usize = 1000;
+/// How much of the first line of a message is its title.
+const TITLE_CHARS_MAX: usize = 250;
 /// How much of a message is shown.
 const MESSAGE_CHARS_MAX: usize = 20_000;
 
@@ -40,9 +42,9 @@ pub(crate) async fn list(repository: OpenRepository, Query(query): Query<History
     let revision = repository.need_revision(query.at.as_deref()).await?;
     let (from, path, skip) = (revision.commit, query.path.trim_matches('/').to_owned(), query.skip);
     let asked = path.clone();
-    let mut commits = repository.read(move |store| store.history(&from, &asked, skip, PAGE_COMMITS + 1)).await?;
-    let has_more = commits.len() > PAGE_COMMITS;
-    commits.truncate(PAGE_COMMITS);
+    let read = repository.read(move |store| store.history(&from, &asked, skip, PAGE_COMMITS)).await?;
+    let History { commits, has_more } = read;
+    let next = skip + commits.len();
     let page = |skip: usize| {
         let skip = if skip == 0 { String::new() } else { skip.to_string() };
         repository.link("commits", &[("at", &revision.name), ("path", &path), ("skip", &skip)])
@@ -54,7 +56,7 @@ pub(crate) async fn list(repository: OpenRepository, Query(query): Query<History
         (commit_list(&repository, &commits))
         p.row {
             @if skip > 0 { a href=(page(skip.saturating_sub(PAGE_COMMITS))) { "← Newer" } }
-            @if has_more && skip + PAGE_COMMITS <= SKIPPED_MAX { a href=(page(skip + PAGE_COMMITS)) { "Older →" } }
+            @if has_more && next > skip && next <= SKIPPED_MAX { a href=(page(next)) { "Older →" } }
         }
     };
     repository.respond(Tab::Commits, "Commits", &body)
@@ -62,7 +64,8 @@ pub(crate) async fn list(repository: OpenRepository, Query(query): Query<History
 
 /// The first line of a message; there may be none.
 fn title_of(message: &str) -> &str {
-    message.lines().next().map(str::trim).filter(|line| !line.is_empty()).unwrap_or("(without a message)")
+    let line = message.lines().next().map(str::trim).filter(|line| !line.is_empty()).unwrap_or("(without a message)");
+    line.char_indices().nth(TITLE_CHARS_MAX).map_or(line, |(end, _)| &line[..end])
 }
 
 /// Commits, each with a link.
@@ -96,10 +99,11 @@ pub(crate) async fn show(
     let id = hex::encode(commit.oid);
     let title = title_of(&commit.message);
     let message: String = commit.message.chars().take(MESSAGE_CHARS_MAX).collect();
-    let rest = message.split_once('\n').map(|(_, rest)| rest.trim()).unwrap_or_default();
+    let rest = message.strip_prefix(title).unwrap_or(&message).trim();
     let body = html! {
         h2 { (title) }
         @if !rest.is_empty() { pre.message { (rest) } }
+        @if message.len() < commit.message.len() { p.note { "The message is longer; this is its beginning." } }
         dl {
             dt { "Commit" } dd { code { (id) } }
             dt { "Author" } dd { (commit.author) ", " (moment(commit.authored_at)) }

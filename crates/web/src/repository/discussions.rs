@@ -6,7 +6,7 @@ use super::frame::{Tab, moment, person};
 use super::open::OpenRepository;
 use crate::markdown;
 use axum::response::Response;
-use git::read::{Commit, Comparison};
+use git::read::{Comparison, History};
 use maud::{Markup, PreEscaped, html};
 use model::NostrKey;
 use model::need::Oid;
@@ -27,7 +27,7 @@ const COMMITS_MAX: usize = 250;
 pub(crate) struct DiscussionQuery {
     /// `closed` for those that are done with.
     state: Option<String>,
-    until: Option<u64>,
+    cursor: Option<String>,
 }
 
 /// What a list is called and what is on it.
@@ -71,8 +71,9 @@ pub(crate) async fn list_pull_requests(
 
 fn list(repository: &OpenRepository, topic: Topic, query: &DiscussionQuery) -> Result<Response, Problem> {
     let is_open = query.state.as_deref() != Some("closed");
+    let after = query.cursor.as_deref().map(str::parse).transpose()?;
     let (found, names) = repository.with_reader(|reader| {
-        let found = reader.discussions(&repository.shown, topic.kinds, is_open, query.until)?;
+        let found = reader.discussions(&repository.shown, topic.kinds, is_open, after)?;
         let names = reader.names(found.discussions.iter().map(|discussion| discussion.author))?;
         Ok((found, names))
     })?;
@@ -86,7 +87,7 @@ fn list(repository: &OpenRepository, topic: Topic, query: &DiscussionQuery) -> R
         @if discussions.is_empty() { p.note { (topic.nothing) } }
         ul.plain { @for discussion in &discussions { (list_entry(repository, topic, discussion, &names)) } }
         @if let Some(next) = next {
-            p { a href=(repository.link(topic.page, &[("state", state), ("until", &next.to_string())])) { "Older →" } }
+            p { a href=(repository.link(topic.page, &[("state", state), ("cursor", &next.to_string())])) { "Older →" } }
         }
     };
     repository.respond(topic.tab, topic.title, &body)
@@ -185,27 +186,26 @@ fn show_entry(kind: DiscussionKind, entry: &DiscussionEntry, names: &BTreeMap<No
                     EntryKind::Comment => {},
                     EntryKind::Status(status) => { ": " b { (status_word(kind, status)) } },
                     EntryKind::NewVersion(tip) => { ": a new version, " code { (hex::encode(&tip[..5])) } },
+                    EntryKind::Patch => ": one more patch",
                 }
             }
-            @if !entry.text.is_empty() { div.text { (PreEscaped(markdown::html_of(&entry.text))) } }
+            @if entry.kind == EntryKind::Patch { (show_patch_text(&entry.text)) }
+            @else if !entry.text.is_empty() { div.text { (PreEscaped(markdown::html_of(&entry.text))) } }
         }
     }
 }
 
 /// What a pull request would bring.
 struct Proposed {
-    commits: Vec<Commit>,
+    history: History,
     comparison: Comparison,
 }
 
 /// Compares the commit of a pull request with the default branch; nothing, if its commit is not here.
 async fn proposed(repository: &OpenRepository, tip: Oid) -> Result<Option<Proposed>, Problem> {
-    // The commits of pull requests have refs of their own.
-    if !repository.refs.values().any(|oid| *oid == tip) {
-        let owner = repository.shown.owner;
-        if !repository.read(move |store| store.is_reached(&owner, &tip)).await? {
-            return Ok(None);
-        }
+    let owner = repository.shown.owner;
+    if !repository.read(move |store| store.is_reached(&owner, &tip)).await? {
+        return Ok(None);
     }
     let head = repository.revision(None).await?.map(|revision| revision.commit);
     let read = repository.read(move |store| {
@@ -213,21 +213,21 @@ async fn proposed(repository: &OpenRepository, tip: Oid) -> Result<Option<Propos
             Some(head) => store.merge_base(&head, &tip)?,
             None => None,
         };
-        let commits = store.commits_since(base.as_ref(), &tip, COMMITS_MAX)?;
-        Ok(Proposed { commits, comparison: store.compare(base.as_ref(), &tip)? })
+        let history = store.commits_since(base.as_ref(), &tip, COMMITS_MAX)?;
+        Ok(Proposed { history, comparison: store.compare(base.as_ref(), &tip)? })
     });
     read.await.map(Some)
 }
 
 fn show_proposed(repository: &OpenRepository, proposed: Option<&Proposed>) -> Markup {
-    let Some(Proposed { commits, comparison }) = proposed else {
+    let Some(Proposed { history: History { commits, has_more }, comparison }) = proposed else {
         return html! { p.note role="status" { "The commit of this pull request is not here." } };
     };
     html! {
         h2 { "Commits" }
         @if commits.is_empty() { p.note { "All of its commits are in the default branch." } }
         (commit_list(repository, commits))
-        @if commits.len() >= COMMITS_MAX { p.note { "There may be more." } }
+        @if *has_more { p.note { "There are more." } }
         @if !commits.is_empty() { (show_comparison(comparison)) }
     }
 }

@@ -7,10 +7,12 @@ use crate::markdown::is_web_address;
 use crate::repository::frame::link;
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 use server::auth::sessions::percent_decode;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 /// What may become of a document, for each of its bytes; one of which more would is shown as it was written.
 const HTML_FACTOR_MAX: usize = 12;
+/// Headings of different names that links can lead to.
+const HEADINGS_MAX: usize = 1000;
 /// What stands before the name of a place in a document, so that it is not one of the page.
 const PLACE: &str = "doc-";
 
@@ -97,10 +99,13 @@ fn plain(text: &str) -> String {
 
 /// Gives each heading a name that links can lead to.
 fn name_headings(events: &mut [Event<'_>]) {
-    let mut taken = BTreeSet::new();
+    let mut taken: BTreeMap<String, usize> = BTreeMap::new();
     for at in 0..events.len() {
         if !matches!(events[at], Event::Start(Tag::Heading { .. })) {
             continue;
+        }
+        if taken.len() >= HEADINGS_MAX {
+            return;
         }
         let words = events[at..].iter().take_while(|event| !matches!(event, Event::End(TagEnd::Heading(_))));
         let title: String = words
@@ -110,12 +115,9 @@ fn name_headings(events: &mut [Event<'_>]) {
             })
             .collect();
         let name = slug(&title);
-        let mut unique = name.clone();
-        let mut number = 0;
-        while !taken.insert(unique.clone()) && number < 100 {
-            number += 1;
-            unique = format!("{name}-{number}");
-        }
+        let count = taken.entry(name.clone()).or_default();
+        let unique = if *count == 0 { name } else { format!("{name}-{count}") };
+        *count += 1;
         if let Event::Start(Tag::Heading { id, classes, attrs, .. }) = &mut events[at] {
             (*classes, *attrs) = (Vec::new(), Vec::new());
             *id = Some(format!("{PLACE}{unique}").into());
@@ -128,12 +130,24 @@ fn harmless<'a>(events: Vec<Event<'a>>, links: &DocumentLinks<'_>) -> Vec<Event<
     let mut shown = Vec::with_capacity(events.len());
     // Pictures of elsewhere become links, which end where the picture does; links in links are left out.
     let (mut depth, mut images): (u32, Vec<ShownAs>) = (0, Vec::new());
+    // A tag or a comment may go on in the next line.
+    let mut html_block: Option<String> = None;
     for event in events {
         let title = CowStr::Borrowed("");
         match event {
-            Event::Html(text) | Event::InlineHtml(text) => shown.push(Event::Text(without_tags(&text).into())),
-            Event::Start(Tag::HtmlBlock) => shown.push(Event::Start(Tag::Paragraph)),
-            Event::End(TagEnd::HtmlBlock) => shown.push(Event::End(TagEnd::Paragraph)),
+            Event::Html(text) | Event::InlineHtml(text) => match &mut html_block {
+                Some(block) => block.push_str(&text),
+                None => shown.push(Event::Text(without_tags(&text).into())),
+            },
+            Event::Start(Tag::HtmlBlock) => html_block = Some(String::new()),
+            Event::End(TagEnd::HtmlBlock) => {
+                let text = without_tags(&html_block.take().unwrap_or_default());
+                if !text.trim().is_empty() {
+                    shown.push(Event::Start(Tag::Paragraph));
+                    shown.push(Event::Text(text.into()));
+                    shown.push(Event::End(TagEnd::Paragraph));
+                }
+            }
             Event::Start(Tag::Link { link_type, dest_url, id, .. }) => {
                 let dest_url = links.address(&dest_url, "files").map_or(CowStr::Borrowed("#"), CowStr::from);
                 depth += 1;
@@ -184,14 +198,16 @@ enum ShownAs {
     Text,
 }
 
-/// The text between tags.
+/// The text between tags, without comments.
 fn without_tags(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(start) = rest.find('<') {
         out.push_str(&rest[..start]);
-        match rest[start..].find('>') {
-            Some(end) => rest = &rest[start + end + 1..],
+        let tag = &rest[start..];
+        let end = if tag.starts_with("<!--") { "-->" } else { ">" };
+        match tag.find(end) {
+            Some(at) => rest = &tag[at + end.len()..],
             None => return out,
         }
     }
@@ -239,6 +255,8 @@ mod tests {
         ] {
             assert_eq!(document_html(text, &LINKS), expected, "{text}");
         }
+        let comment = document_html("<!-- a -> b\n c -->\n\n<div\n class=\"x\"\n>after</div>\n", &LINKS);
+        assert_eq!(comment.trim(), "<p>after\n</p>");
         let block = document_html("<p align=\"center\">\n  <img src=x onerror=alert(1)> text\n</p>\n", &LINKS);
         assert!(block.contains("text") && !block.contains("onerror") && !block.contains("<img"), "{block}");
     }
@@ -268,7 +286,7 @@ mod tests {
     #[test]
     fn a_little_document_does_not_become_a_great_deal_of_html() {
         let table = format!("{}\n{}\n{}", "a|".repeat(2000), "-|".repeat(2000), "x\n".repeat(4000));
-        for text in [table, "> ".repeat(8000), "* ".repeat(8000), "# a\n".repeat(5000)] {
+        for text in [table, "> ".repeat(8000), "* ".repeat(8000), "# a\n".repeat(5000), "#\n".repeat(100_000)] {
             let shown = document_html(&text, &LINKS).len();
             assert!(shown <= text.len() * HTML_FACTOR_MAX + 20_000, "{shown} of {}", text.len());
         }

@@ -20,6 +20,8 @@ const SHOWN_BYTES_MAX: usize = 512 * 1024;
 const SHOWN_LINES_MAX: usize = 5000;
 /// Names that are shown of one folder.
 const ENTRIES_MAX: usize = 2000;
+/// Folders on the way to a file that are links.
+const STEPS_MAX: usize = 20;
 /// The longest document that is shown as one.
 const DOCUMENT_BYTES_MAX: usize = 256 * 1024;
 /// Names of the file that introduces a folder, in the order in which they are looked for.
@@ -86,7 +88,9 @@ fn clone_instructions(repository: &OpenRepository) -> Markup {
     let shown = &repository.shown;
     let own = repository.state.node.snapshot().ok().and_then(|db| db.policy().service);
     let is_own = |url: &&String| own.is_some() && ServiceName::of_url(url) == own;
-    let address = shown.clones.iter().find(is_own).or(shown.clones.first());
+    let is_this = |url: &&String| is_own(url) && url.ends_with(&repository.base) && is_plain_address(url);
+    let elsewhere = || shown.clones.iter().find(|url| shown.is_mirror && is_plain_address(url));
+    let address = shown.clones.iter().find(is_this).or_else(elsewhere);
     let relay = shown.relays.iter().find(is_own).or(shown.relays.first());
     html! {
         @if let Some(address) = address {
@@ -101,6 +105,12 @@ fn clone_instructions(repository: &OpenRepository) -> Markup {
             }
         }
     }
+}
+
+/// Whether an address can be copied into a shell as it is: whoever announces a repository writes what they like.
+fn is_plain_address(url: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b":/.-_~%[]".contains(&byte);
+    (url.starts_with("https://") || url.starts_with("http://")) && url.bytes().all(is_plain)
 }
 
 /// The address of a repository for clients that know Nostr, with a relay where its events are.
@@ -137,10 +147,12 @@ pub(crate) async fn show(repository: OpenRepository, Query(query): Query<FileQue
 
 /// The folders that lead to a path, each a link.
 fn steps_to(repository: &OpenRepository, revision: &Revision, path: &str) -> Markup {
-    let ends = path.match_indices('/').map(|(at, _)| at);
+    let count = path.matches('/').count();
+    let ends = path.match_indices('/').map(|(at, _)| at).skip(count.saturating_sub(STEPS_MAX));
     html! {
         p.path {
             a href=(repository.link("files", &[("at", &revision.name)])) { (repository.name()) }
+            @if count > STEPS_MAX { " / …" }
             @for end in ends {
                 " / " a href=(repository.link("files", &[("at", &revision.name), ("path", &path[..end])])) {
                     (path[..end].rsplit('/').next().unwrap_or_default())
@@ -177,7 +189,10 @@ async fn show_folder(
                     @let full = joined(path, &entry.name);
                     tr {
                         td {
-                            @if entry.kind == PathKind::Submodule {
+                            @if entry.name.contains(['\n', char::REPLACEMENT_CHARACTER]) {
+                                // No address leads to a name that cannot be written.
+                                (entry.name)
+                            } @else if entry.kind == PathKind::Submodule {
                                 (entry.name) " " span.note { "at " (hex::encode(&entry.oid[..5])) " of another repository" }
                             } @else {
                                 a href=(repository.link("files", &[("at", &revision.name), ("path", &full)])) {
@@ -274,7 +289,6 @@ pub(super) fn is_binary(bytes: &[u8]) -> bool {
 
 /// A file with the numbers of its lines.
 fn source_lines(path: &str, text: &str) -> Markup {
-    let total = text.lines().count();
     let shown: String = text.split_inclusive('\n').take(SHOWN_LINES_MAX).collect();
     let lines = highlight(path, &shown);
     html! {
@@ -284,6 +298,27 @@ fn source_lines(path: &str, text: &str) -> Markup {
                 tr #{ "L" (number) } { td.at { a href={ "#L" (number) } data-line=(number) aria-label={ "Line " (number) } {} } td { (PreEscaped(line)) } }
             }
         } } }
-        @if total > SHOWN_LINES_MAX { p.note { (SHOWN_LINES_MAX) " of " (total) " lines are shown." } }
+        @if text.lines().nth(SHOWN_LINES_MAX).is_some() { p.note { "The first " (SHOWN_LINES_MAX) " lines are shown." } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_that_a_shell_leaves_alone_are_to_be_copied() {
+        for (url, is_plain) in [
+            ("https://a.example:8443/npub1x/a%20b.git", true),
+            ("http://[::1]:7117/npub1x/tool.git", true),
+            ("https://a.example/$(id).git", false),
+            ("https://a.example/x.git; id", false),
+            ("https://a.example/`id`", false),
+            ("--upload-pack=id", false),
+            ("ext::sh -c id", false),
+            ("", false),
+        ] {
+            assert_eq!(is_plain_address(url), is_plain, "{url}");
+        }
     }
 }

@@ -20,7 +20,7 @@ const PAGE_REPOSITORIES: usize = 50;
 /// Which part of the list.
 #[derive(Debug, Deserialize)]
 pub(crate) struct RepositoriesQuery {
-    until: Option<u64>,
+    cursor: Option<String>,
 }
 
 /// All repositories, those that were announced last first.
@@ -31,12 +31,13 @@ pub(crate) async fn list(
 ) -> Result<Response, Problem> {
     let db = state.node.snapshot()?;
     let reader = RepositoryReader { db: &*db, access: service(&state)?.access(), now: state.node.now() };
-    let (cards, next) = reader.list(query.until, PAGE_REPOSITORIES)?;
+    let after = query.cursor.as_deref().map(str::parse).transpose()?;
+    let (cards, next) = reader.list(after, PAGE_REPOSITORIES)?;
     let names = reader.names(cards.iter().map(|card| card.owner))?;
     let own = home_space_name(&state, &context)?;
     let body = html! {
         h1 { "Repositories" }
-        @if cards.is_empty() && query.until.is_none() {
+        @if cards.is_empty() && query.cursor.is_none() {
             p { "No repository has been pushed to this node yet. A repository is announced with a client such as "
                 code { "ngit" } ", and then pushed with git." }
         }
@@ -51,7 +52,7 @@ pub(crate) async fn list(
                 }
             }
         }
-        @if let Some(next) = next { p { a href={ "/repositories?until=" (next) } { "Older →" } } }
+        @if let Some(next) = next { p { a href={ "/repositories?cursor=" (next) } { "Older →" } } }
     };
     Ok(PageFrame::new("Repositories", NavItem::Code, &context).of(&own).respond(&body))
 }

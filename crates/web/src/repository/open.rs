@@ -33,8 +33,8 @@ pub(crate) struct OpenRepository {
     pub(crate) head: Option<String>,
     /// What paths of its pages begin with.
     pub(crate) base: String,
-    /// As long as it is kept, programs may run.
-    pub(crate) permit: ProgramPermit,
+    /// As long as somebody keeps it, programs may run: whoever runs one does, also when nobody waits for the page any more.
+    pub(crate) permit: Arc<ProgramPermit>,
 }
 
 /// A commit, as a request names it.
@@ -101,9 +101,9 @@ impl FromRequestParts<WebState> for OpenRepository {
         let context = RequestContext::from_request_parts(parts, web).await?;
         let parameters = RawPathParams::from_request_parts(parts, web).await.map_err(|_| not_hosted())?;
         let (owner, identifier, _) = named(&parameters).ok_or_else(not_hosted)?;
-        let permit = permit(&state, &context).await?;
+        let permit = Arc::new(permit(&state, &context).await?);
         let shared = state.0.clone();
-        let found = blocking(move || look_up(&shared, &owner, &identifier)).await??;
+        let found = blocking(permit.clone(), move || look_up(&shared, &owner, &identifier)).await??;
         let (store, shown, refs, head) = found.ok_or_else(not_hosted)?;
         let base = repository_path(&owner, &shown.identifier);
         Ok(OpenRepository { state, context, store, shown, refs: Arc::new(refs), head, base, permit })
@@ -132,8 +132,16 @@ async fn permit(state: &ServerState, context: &RequestContext) -> Result<Program
 }
 
 /// Runs work that waits for disks and programs.
-pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
-    tokio::task::spawn_blocking(work).await.map_err(|why| {
+async fn blocking<T: Send + 'static>(
+    permit: Arc<ProgramPermit>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Problem> {
+    let done = tokio::task::spawn_blocking(move || {
+        let done = work();
+        drop(permit);
+        done
+    });
+    done.await.map_err(|why| {
         tracing::error!(%why, "a page of a repository was cut off");
         Problem::broken("the page could not be made")
     })
@@ -166,8 +174,8 @@ fn look_up(state: &ServerState, owner: &NostrKey, identifier: &str) -> Result<Op
 /// What a page says where git failed.
 pub(crate) fn git_problem(why: GitError) -> Problem {
     match why {
-        GitError::TooLong { .. } => {
-            let mut problem = Problem::unprocessable("this takes too long to be shown on a page");
+        GitError::OverLimit { .. } => {
+            let mut problem = Problem::unprocessable("this is too large to be shown on a page");
             problem.action = "clone the repository to look at it";
             problem
         }
@@ -190,7 +198,7 @@ impl OpenRepository {
         work: impl FnOnce(&ObjectStore) -> Result<T, GitError> + Send + 'static,
     ) -> Result<T, Problem> {
         let store = self.store.clone();
-        blocking(move || work(&store)).await?.map_err(git_problem)
+        blocking(self.permit.clone(), move || work(&store)).await?.map_err(git_problem)
     }
 
     /// The commit that a request names with `at`; its default branch, if it names none. Nothing, if there is no branch.

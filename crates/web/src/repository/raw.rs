@@ -8,10 +8,12 @@ use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Deserialize;
 use server::Problem;
+use server::conditional::is_known;
 use server::extract::{Path, Query};
-use server::git_programs::{spawn, stream_whole};
+use server::git_programs::{DownloadLimits, spawn, stream_whole};
 use std::collections::HashMap;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// Nothing in a file may run, load or show anything, nor count as this site.
 const POLICY: HeaderValue = HeaderValue::from_static("default-src 'none'; sandbox; frame-ancestors 'none'");
@@ -21,6 +23,8 @@ const BEGINNING_BYTES: usize = 8192;
 const ARCHIVE_BYTES_MAX: u64 = 2 << 30;
 /// Seconds of a processor that making one may take.
 const ARCHIVE_SECONDS_MAX: u64 = 120;
+/// How long a download may take.
+const DOWNLOAD_TIME_MAX: Duration = Duration::from_secs(600);
 
 /// The kind of a picture that browsers show and in which nothing can run, by its beginning.
 pub(super) fn image_type(bytes: &[u8]) -> Option<&'static str> {
@@ -55,7 +59,7 @@ pub(crate) async fn show_file(
     let found = repository.read(move |store| store.find_path(&commit, &path)).await?.filter(|found| !found.is_folder);
     let found = found.ok_or_else(|| Problem::not_found("there is no such file in that commit"))?;
     let tag = format!("\"{}\"", hex::encode(found.oid));
-    if headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
+    if is_known(&headers, &tag) {
         return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response());
     }
     let oid = found.oid;
@@ -83,9 +87,10 @@ fn stream_program(repository: OpenRepository, command: Command, bytes_max: u64) 
         Problem::broken("the repository cannot be read")
     };
     let mut child = spawn(command, Stdio::null(), Stdio::null()).map_err(broken)?;
-    child.id().into_iter().for_each(|id| git::bound_time_to(id, ARCHIVE_SECONDS_MAX));
+    child.id().into_iter().for_each(|id| git::bound_reading(id, ARCHIVE_SECONDS_MAX));
     let stdout = child.stdout.take().ok_or_else(|| Problem::broken("git says nothing"))?;
-    Ok(stream_whole(child, stdout, repository.permit, bytes_max))
+    let limits = DownloadLimits { bytes_max, time_max: DOWNLOAD_TIME_MAX };
+    Ok(stream_whole(child, stdout, repository.permit, limits))
 }
 
 /// The name that a file is saved under.

@@ -48,6 +48,12 @@ pub(super) fn run(context: &Context, arguments: &ArchiveArguments) -> Result<u8,
         let what = format!("{} already exists", file.display());
         return Err(Failure::new(what, "choose another name, or move the old file away first"));
     }
+    if let Some(parent) = file.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.is_dir()) {
+        return Err(Failure::new(
+            format!("there is no folder {}", parent.display()),
+            "make it first, or choose another",
+        ));
+    }
     let folder = folder_of(context)?;
     let (db, _store) = data_folder::open_snapshot(context)?;
     let nothing = || {

@@ -15,7 +15,7 @@ use engine::fetch::NEVER;
 use engine::protocol::nostr::maintainers::{Known, announcement, confirmed, newest_state};
 use engine::reads::NostrReads as _;
 use git::{GitFolder, StoreName};
-use model::nostr::{npub, parse_npub};
+use model::nostr::{npub, parse_repository};
 use model::{Group, Need, NostrKey};
 use node::explain::HuntState;
 use node::fetch::reports::SourceReport;
@@ -66,13 +66,6 @@ fn check_repository(text: &str) -> Result<String, String> {
 }
 
 const NOT_ONE: &str = "a repository is written npub1…/identifier, as `anteroom repos list` prints it";
-
-fn parse_repository(text: &str) -> Option<(NostrKey, String)> {
-    let (owner, identifier) = text.split_once('/')?;
-    let identifier = identifier.strip_suffix(".git").unwrap_or(identifier);
-    let owner = parse_npub(owner).or_else(|| owner.parse().ok())?;
-    (!identifier.is_empty()).then(|| (owner, identifier.to_owned()))
-}
 
 impl RepositoryArgument {
     fn parse(&self) -> Result<(NostrKey, String), Failure> {
@@ -215,13 +208,15 @@ impl fmt::Display for RepositoryDetails {
     }
 }
 
+fn not_announced(of: &RepositoryArgument) -> Failure {
+    let what = format!("no announcement of {} is here", of.repository);
+    Failure::new(what, "`anteroom repos list` lists all repositories")
+}
+
 fn show(context: &Context, of: &RepositoryArgument) -> Result<u8, Failure> {
     let (owner, identifier) = of.parse()?;
     let (db, _store) = data_folder::open_snapshot(context)?;
-    let Some(announced) = announcement(&*db, &owner, &identifier)? else {
-        let what = format!("no announcement of {} is here", of.repository);
-        return Err(Failure::new(what, "`anteroom repos list` lists all repositories"));
-    };
+    let announced = announcement(&*db, &owner, &identifier)?.ok_or_else(|| not_announced(of))?;
     let maintainers = confirmed(&*db, &owner, &identifier)?;
     let state_of = |known| newest_state(&*db, &maintainers, &identifier, known).map(|found| found.map(|(seq, _)| seq));
     let (applied, newest) = (state_of(Known::Applied)?, state_of(Known::HeldOrApplied)?);
@@ -278,7 +273,12 @@ impl fmt::Display for SyncStarted {
 fn sync(context: &Context, of: &RepositoryArgument) -> Result<u8, Failure> {
     let (owner, identifier) = of.parse()?;
     let hunting = Hunting::open(context)?;
-    let needs = needs_of(&*hunting.snapshot()?, &owner, &identifier)?;
+    let db = hunting.snapshot()?;
+    if announcement(&*db, &owner, &identifier)?.is_none() {
+        return Err(not_announced(of));
+    }
+    let needs = needs_of(&db, &owner, &identifier)?;
+    drop(db);
     // All repositories of an identifier are one group.
     if !needs.is_empty() {
         hunting.hunt(HuntNow::ForGroup(Group::Repository(identifier)))?;

@@ -2,7 +2,7 @@
 
 use super::{Context, Db, Failure, Snapshot, check_repository as check_argument, folder_of, named};
 use crate::data_folder;
-use crate::formatting::{escape_controls, format_count};
+use crate::formatting::escape_controls;
 use crate::progress::ProgressDisplay;
 use clap::Args;
 use git::{GitFolder, StoreName};
@@ -28,7 +28,8 @@ struct Verified {
 
 impl fmt::Display for Verified {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} checked", format_count(self.repositories as u64, "repository"))?;
+        let noun = if self.repositories == 1 { "repository" } else { "repositories" };
+        writeln!(f, "{} {noun} checked", self.repositories)?;
         self.problems.iter().try_for_each(|problem| writeln!(f, "problem: {}", escape_controls(problem)))?;
         match self.problems.len() {
             0 => writeln!(f, "no problems found"),
