@@ -5,74 +5,11 @@
 mod common;
 
 use common::Home;
+use common::browsing::{RUNS as WRITES, get, get_with};
 use common::git_work::{Work, clone};
 use common::nostr_client::{Author, NostrClient};
 use common::served::Served;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
-
-const WRITES: &str = "<script>document.title='x'</script>";
-
-/// An answer as it came.
-struct Answer {
-    status: u16,
-    head: String,
-    body: Vec<u8>,
-}
-
-impl Answer {
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.body).into_owned()
-    }
-
-    fn header(&self, name: &str) -> &str {
-        let line = self.head.lines().find(|line| line.to_ascii_lowercase().starts_with(&format!("{name}:")));
-        line.map(|line| line[name.len() + 1..].trim()).unwrap_or_default()
-    }
-
-    /// A page that has to have come, and says all of this.
-    #[track_caller]
-    fn says(&self, expected: &[&str]) -> String {
-        let text = self.text();
-        assert_eq!(self.status, 200, "{text}");
-        for part in expected {
-            assert!(text.contains(part), "{part:?} is not in {text}");
-        }
-        assert!(!text.contains(WRITES), "what somebody wrote runs: {text}");
-        text
-    }
-}
-
-fn get_with(url: &str, more: &str) -> Answer {
-    let (address, path) = url.trim_start_matches("http://").split_once('/').unwrap();
-    let mut stream = TcpStream::connect(address).unwrap();
-    let head =
-        format!("GET /{path} HTTP/1.1\r\nHost: {address}\r\nAccept: text/html\r\nConnection: close\r\n{more}\r\n");
-    stream.write_all(head.as_bytes()).unwrap();
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).unwrap();
-    let end = answer.windows(4).position(|window| window == b"\r\n\r\n").expect("a head");
-    let head = String::from_utf8_lossy(&answer[..end]).into_owned();
-    let mut body = answer[end + 4..].to_vec();
-    if head.to_ascii_lowercase().contains("transfer-encoding: chunked") {
-        body = dechunk(&body);
-    }
-    Answer { status: head[9..12].parse().unwrap(), head, body }
-}
-
-fn dechunk(mut rest: &[u8]) -> Vec<u8> {
-    let mut body = Vec::new();
-    while let Some(end) = rest.windows(2).position(|window| window == b"\r\n") {
-        let length = usize::from_str_radix(std::str::from_utf8(&rest[..end]).unwrap(), 16).unwrap();
-        body.extend_from_slice(&rest[end + 2..end + 2 + length]);
-        rest = &rest[end + 4 + length..];
-    }
-    body
-}
-
-fn get(url: &str) -> Answer {
-    get_with(url, "")
-}
+use std::io::Write as _;
 
 /// A repository with folders, a README, a branch, a tag, and files of all kinds.
 struct Hosted {
@@ -228,8 +165,8 @@ fn nothing_in_a_repository_runs_on_this_origin() {
 }
 
 #[test]
-fn issues_and_pull_requests_are_discussed() {
-    let Hosted { served, owner, mut client, work, url, second, .. } = host();
+fn issues_are_discussed() {
+    let Hosted { served: _served, owner, mut client, url, .. } = host();
     let (stranger, address) = (Author::new(9), format!("30617:{}:tool", owner.key()));
     let issue = stranger.event(
         1621,
@@ -260,6 +197,13 @@ fn issues_and_pull_requests_are_discussed() {
     get(&format!("{url}/issues/{id}")).says(&["resolved", "done"]);
     assert!(!get(&format!("{url}/issues")).text().contains("It breaks"));
     get(&format!("{url}/issues?state=closed")).says(&["It breaks", "resolved"]);
+}
+
+#[test]
+fn pull_requests_and_patches_are_shown_with_what_they_change() {
+    let Hosted { served, owner, mut client, work, url, second, .. } = host();
+    let (stranger, address) = (Author::new(9), format!("30617:{}:tool", owner.key()));
+    let stranger_key = stranger.key();
     // A pull request with its commit.
     let tip = {
         work.git(&["checkout", "--quiet", "-b", "feature"]);

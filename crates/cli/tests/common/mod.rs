@@ -1,6 +1,7 @@
 //! Runs the real command in a temporary folder, with sample events as input.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code, unreachable_pub)]
 
+pub mod browsing;
 pub mod git_server;
 pub mod git_work;
 pub mod nostr_client;
