@@ -50,6 +50,9 @@ fn the_relay_says_what_it_is_and_browsers_get_the_page() {
     let npub = Author::new(1).npub();
     let options = ask(&served.url, &format!("OPTIONS /{npub}/x.git/info/refs HTTP/1.1\r\nOrigin: https://web.example"));
     assert!(options.starts_with("http/1.1 204") && options.contains("access-control-allow-origin: *"), "{options}");
+    let options =
+        ask(&served.url, &format!("OPTIONS /prs/{npub}/x.git/info/refs HTTP/1.1\r\nOrigin: https://web.example"));
+    assert!(options.starts_with("http/1.1 204") && options.contains("access-control-allow-origin: *"), "{options}");
     let missing = ask(&served.url, &format!("GET /{npub}/x.git/info/refs?service=git-upload-pack HTTP/1.1"));
     assert!(missing.starts_with("http/1.1 404") && missing.contains("access-control-allow-origin: *"), "{missing}");
 }
@@ -73,10 +76,17 @@ fn events_are_found_counted_deleted_and_reconciled() {
     assert_eq!(client.stored(&json!({ "#a": [address], "kinds": [1621] })), latest_first);
     assert_eq!(client.stored(&json!({ "kinds": [1621], "limit": 2 })), latest_first[..2]);
     assert_eq!(client.stored(&json!({ "ids": [ids[1]] })), ids[1..2]);
+    assert_eq!(client.stored(&json!({ "ids": [ids[1]], "kinds": [9999] })), [""; 0], "all conditions count");
     assert_eq!(client.stored(&json!({ "kinds": [1621], "since": issues[3].created_at })), latest_first[..2]);
     assert_eq!(client.stored(&json!({ "kinds": [1621], "until": issues[1].created_at })), latest_first[3..]);
     assert_eq!(client.stored(&json!({ "authors": [owner.key()] })).len(), 7);
     assert_eq!(client.stored(&json!({ "limit": 0 })), [""; 0]);
+    // A subscription may be called as NIP-11 says, and no longer.
+    for (length, is_taken) in [(64, true), (65, false)] {
+        let name = "n".repeat(length);
+        client.say(&json!(["REQ", name, { "kinds": [9999] }]));
+        assert_eq!(client.hear()[0] == json!("EOSE"), is_taken, "{length}");
+    }
     client.say(&json!(["COUNT", "c", { "kinds": [1621] }]));
     assert_eq!(client.hear(), json!(["COUNT", "c", { "count": 5 }]));
     // Deleted by its author, not by others, before or after it came.
@@ -224,6 +234,8 @@ fn the_operator_says_who_has_repositories_here_and_who_is_not_welcome() {
     assert_eq!(document["pubkey"], owner.key());
     assert!(document["curation"].is_string() && document["supported_nips"].as_array().unwrap().contains(&json!(5)));
     assert_eq!(document_at(&served.url, "/.well-known/nostr.json?name=_")["names"]["_"], owner.key());
+    let names = ask(&served.url, "GET /.well-known/nostr.json HTTP/1.1");
+    assert!(names.contains("access-control-allow-origin: *"), "web clients read it: {names}");
     // Who is banned later is not served any more.
     let listen = served.url.replace("http://", "");
     let words = ["--set", "git.enabled=1", "--listen", &listen];

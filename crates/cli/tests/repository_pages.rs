@@ -139,6 +139,7 @@ fn nothing_in_a_repository_runs_on_this_origin() {
         assert!(answer.header("content-disposition").starts_with(shown), "{path}: {}", answer.head);
         assert!(answer.header("content-security-policy").contains("sandbox"), "{path}");
         assert_eq!(answer.header("x-content-type-options"), "nosniff", "{path}");
+        assert_eq!(answer.header("cache-control"), "no-cache", "somebody may push: {path}");
         let tag = answer.header("etag").to_owned();
         assert_eq!(
             get_with(&format!("{url}/raw?path={path}"), &format!("If-None-Match: {tag}\r\n")).status,
@@ -233,6 +234,16 @@ fn pull_requests_and_patches_are_shown_with_what_they_change() {
     client.publish_well(&update);
     work.git(&["push", &url, &format!("{again}:refs/nostr/{}", update.id)]);
     get(&format!("{url}/pulls/{id}")).says(&["a new version", &again[..10], &tip[..10], "Better."]);
+    // What came to the branch meanwhile is no part of it.
+    work.git(&["checkout", "--quiet", "main"]);
+    std::fs::write(work.path().join("elsewhere.txt"), "x").unwrap();
+    work.git(&["add", "-A"]);
+    let third = work.commit("three");
+    client.publish_well(&owner.state("tool", &[("refs/heads/main", &third)]));
+    work.git(&["push", &url, "main"]);
+    get(&format!("{url}/files")).says(&["elsewhere.txt"]);
+    let page = get(&format!("{url}/pulls/{id}")).says(&["new.rs", "2 files differ"]);
+    assert!(!page.contains("elsewhere.txt"), "{page}");
     // A patch carries what it changes.
     let patch =
         stranger.event(1617, &[&["a", &address], &["t", "root"]], "From 1\nSubject: [PATCH] small\n\n+<script>x\n");
@@ -249,6 +260,51 @@ fn pull_requests_and_patches_are_shown_with_what_they_change() {
     assert_eq!(get(&format!("{elsewhere}/pulls/{id}")).status, 404);
     // Nor does it show commits of the first one.
     assert_eq!(get(&format!("{elsewhere}/commit/{second}")).status, 404);
+}
+
+/// The texts that all pages of a list show, each as often as it stands there.
+fn on_all_pages(site: &str, first: &str, texts: &[String]) -> Vec<String> {
+    let (mut seen, mut next) = (Vec::new(), Some(first.to_owned()));
+    while let Some(page) = next {
+        let text = get(&page).says(&[]);
+        seen.extend(texts.iter().filter(|one| text.contains(one.as_str())).cloned());
+        let older = text.split("href=\"").find(|link| link.contains(">Older"));
+        next = older.map(|link| format!("{site}{}", link.split('"').next().unwrap().replace("&amp;", "&")));
+    }
+    seen.sort();
+    seen
+}
+
+#[test]
+fn everything_is_on_one_page_of_a_list() {
+    let Hosted { served, owner, mut client, work, url, first, second } = host();
+    let (stranger, address) = (Author::new(9), format!("30617:{}:tool", owner.key()));
+    // All of one second, as an import makes them.
+    let at = owner.event(1, &[], "").created_at;
+    let subjects: Vec<String> = (0..53).map(|number| format!("Issue {number:03}")).collect();
+    for subject in &subjects {
+        client.publish_well(&stranger.event_at(at, 1621, &[&["a", &address], &["subject", subject]], ""));
+    }
+    assert_eq!(on_all_pages(&served.url, &format!("{url}/issues"), &subjects), subjects);
+    let mut commits = vec![first, second];
+    for number in 0..51 {
+        work.git(&["commit", "--quiet", "--allow-empty", "--message", &format!("more {number}")]);
+        commits.push(work.git(&["rev-parse", "HEAD"]));
+    }
+    let tip = commits.last().unwrap().clone();
+    client.publish_well(&owner.state("tool", &[("refs/heads/main", &tip)]));
+    work.git(&["push", &url, "main"]);
+    let mut links: Vec<String> = commits.iter().map(|oid| format!("/commit/{oid}\"")).collect();
+    links.sort();
+    assert_eq!(on_all_pages(&served.url, &format!("{url}/commits"), &links), links);
+    // An issue of somebody else's repository of the same name is not shown here.
+    let other = Author::new(5);
+    let elsewhere = common::git_work::host_repository(&mut client, &served.url, &other, "tool");
+    let issue = stranger.event(1621, &[&["a", &elsewhere], &["subject", "Theirs"]], "");
+    client.publish_well(&issue);
+    let theirs = format!("{}/{}/tool.git", served.url, other.npub());
+    get(&format!("{theirs}/issues/{}", issue.id)).says(&["Theirs"]);
+    assert_eq!(get(&format!("{url}/issues/{}", issue.id)).status, 404);
 }
 
 #[test]

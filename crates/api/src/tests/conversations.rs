@@ -100,8 +100,12 @@ async fn writes_are_safe_to_repeat() {
     assert_eq!((first.status.as_u16(), second.status.as_u16()), (201, 200));
     assert_eq!(first.body["event"], second.body["event"]);
     assert_eq!(keyed("something else").await.status, 409);
+    // What somebody else asks for under the same key is another request.
+    let headers = [("x-api-key", home.backend.as_str()), ("x-user-id", "bob"), ("idempotency-key", "once")];
+    let others = home.send("POST", path, &headers, Some(&json!({ "body": "said once" }))).await;
+    assert_eq!((others.status.as_u16(), &others.body["author"]), (201, &json!("bob")));
     let page = home.by("alice", "GET", "/v1/messages?thread=t", None).await.body;
-    assert_eq!(texts(&page), ["x", "said once"]);
+    assert_eq!(texts(&page), ["x", "said once", "said once"]);
 }
 
 #[tokio::test]

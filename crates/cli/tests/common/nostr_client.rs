@@ -27,7 +27,11 @@ impl Author {
 
     /// An event, later than all before.
     pub fn event(&self, kind: u16, tags: &[&[&str]], content: &str) -> NostrEvent {
-        let created_at = self.beginning + MADE.fetch_add(1, Ordering::Relaxed);
+        self.event_at(self.beginning + MADE.fetch_add(1, Ordering::Relaxed), kind, tags, content)
+    }
+
+    /// An event of one moment.
+    pub fn event_at(&self, created_at: u64, kind: u16, tags: &[&[&str]], content: &str) -> NostrEvent {
         let tags = tags.iter().map(|tag| tag.iter().map(|value| (*value).to_owned()).collect()).collect();
         NostrEvent::clone(&NostrEvent::sign(&self.secret, created_at, kind, tags, content).expect("signed"))
     }
