@@ -5,11 +5,10 @@
 mod common;
 
 use common::Home;
-use common::browsing::{RUNS as WRITES, get, get_with};
+use common::browsing::{RUNS as WRITES, get, get_with, on_all_pages};
 use common::git_work::{Work, clone};
 use common::nostr_client::{Author, NostrClient};
 use common::served::Served;
-use std::io::Write as _;
 
 /// A repository with folders, a README, a branch, a tag, and files of all kinds.
 struct Hosted {
@@ -262,19 +261,6 @@ fn pull_requests_and_patches_are_shown_with_what_they_change() {
     assert_eq!(get(&format!("{elsewhere}/commit/{second}")).status, 404);
 }
 
-/// The texts that all pages of a list show, each as often as it stands there.
-fn on_all_pages(site: &str, first: &str, texts: &[String]) -> Vec<String> {
-    let (mut seen, mut next) = (Vec::new(), Some(first.to_owned()));
-    while let Some(page) = next {
-        let text = get(&page).says(&[]);
-        seen.extend(texts.iter().filter(|one| text.contains(one.as_str())).cloned());
-        let older = text.split("href=\"").find(|link| link.contains(">Older"));
-        next = older.map(|link| format!("{site}{}", link.split('"').next().unwrap().replace("&amp;", "&")));
-    }
-    seen.sort();
-    seen
-}
-
 #[test]
 fn everything_is_on_one_page_of_a_list() {
     let Hosted { served, owner, mut client, work, url, first, second } = host();
@@ -384,14 +370,14 @@ fn a_tree_that_never_ends_is_shown_in_part() {
     let Hosted { served: _served, owner, mut client, work, url, .. } = host();
     // Ten folders in ten folders, twelve deep: a million million files in a few objects.
     let blob = work.git(&["hash-object", "-w", "README.md"]).trim().to_owned();
-    let mut tree = make_tree(&work, &format!("100644 blob {blob}\tf\n"));
+    let mut tree = work.tree(&format!("100644 blob {blob}\tf\n"));
     for _ in 0..12 {
         let lines: String = (0..10).map(|number| format!("040000 tree {tree}\td{number}\n")).collect();
-        tree = make_tree(&work, &lines);
+        tree = work.tree(&lines);
     }
     let bomb = work.git(&["commit-tree", "-m", "bomb", &tree]).trim().to_owned();
     let wide: String = (0..30_000).map(|number| format!("100644 blob {blob}\tfile-{number:05}\n")).collect();
-    let wide = make_tree(&work, &wide);
+    let wide = work.tree(&wide);
     let wide = work.git(&["commit-tree", "-m", "wide", &wide]).trim().to_owned();
     client.publish_well(&owner.state("tool", &[("refs/heads/main", &bomb), ("refs/heads/wide", &wide)]));
     work.git(&["push", "--force", &url, &format!("{bomb}:refs/heads/main"), &format!("{wide}:refs/heads/wide")]);
@@ -402,16 +388,4 @@ fn a_tree_that_never_ends_is_shown_in_part() {
     get(&format!("{url}/commit/{wide}")).says(&["files are not shown", "others."]);
     let (_folder, copy) = clone(&url, &["--no-checkout", "--branch", "wide"]);
     assert!(copy.join(".git").exists());
-}
-
-fn make_tree(work: &Work, lines: &str) -> String {
-    let mut child = std::process::Command::new("git")
-        .args(["mktree"])
-        .current_dir(work.path())
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
-    String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap().trim().to_owned()
 }

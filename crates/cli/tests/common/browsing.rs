@@ -68,3 +68,16 @@ fn dechunk(mut rest: &[u8]) -> Vec<u8> {
 pub fn get(url: &str) -> Answer {
     get_with(url, "")
 }
+
+/// The texts that all pages of a list show, each as often as it stands there.
+pub fn on_all_pages(site: &str, first: &str, texts: &[String]) -> Vec<String> {
+    let (mut seen, mut next) = (Vec::new(), Some(first.to_owned()));
+    while let Some(page) = next {
+        let text = get(&page).says(&[]);
+        seen.extend(texts.iter().filter(|one| text.contains(one.as_str())).cloned());
+        let older = text.split("href=\"").find(|link| link.contains(">Older"));
+        next = older.map(|link| format!("{site}{}", link.split('"').next().unwrap().replace("&amp;", "&")));
+    }
+    seen.sort();
+    seen
+}

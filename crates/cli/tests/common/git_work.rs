@@ -33,6 +33,19 @@ impl Work {
         said.trim().to_owned()
     }
 
+    /// A tree of these lines, as `git ls-tree` writes them: its id.
+    pub fn tree(&self, lines: &str) -> String {
+        let mut child = Command::new("git")
+            .args(["mktree"])
+            .current_dir(self.path())
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+        String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap().trim().to_owned()
+    }
+
     /// A new commit: its id.
     pub fn commit(&self, text: &str) -> String {
         std::fs::write(self.path().join("file"), text).unwrap();
