@@ -6,10 +6,12 @@ use anyhow::Result;
 use clap::Args;
 use std::path::{Path, PathBuf};
 
-const BENCHES: [&str; 12] =
-    ["ingest", "release", "timeline", "open", "commit", "http", "overload", "live", "web", "relay", "git", "hunt"];
+const BENCHES: [&str; 13] = [
+    "ingest", "release", "timeline", "open", "commit", "http", "overload", "live", "web", "relay", "git", "hunt",
+    "files",
+];
 /// Benchmarks beside other programs, which are installed for them.
-const WITH_PACKAGES: [&str; 3] = ["web", "git", "hunt"];
+const WITH_PACKAGES: [&str; 4] = ["web", "git", "hunt", "files"];
 
 /// Build the release binary and run one benchmark, or all of them in turn.
 #[derive(Args)]

@@ -10,7 +10,7 @@ mod tree;
 mod trial;
 mod weave;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use record::Record;
 use std::time::{Duration, Instant};
@@ -29,6 +29,9 @@ pub(crate) struct Mutants {
     /// Which sample.
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
+    /// The crates in which mistakes are made; also `git`, `git_http`, `relay`, `api` and `web`.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "model,engine,store,node,queries,server")]
+    crates: Vec<String>,
     /// Stop after this many minutes; the same command goes on where it stopped.
     #[arg(long, value_name = "MINUTES")]
     budget: Option<u64>,
@@ -41,7 +44,11 @@ pub(crate) struct Mutants {
 }
 
 pub(crate) fn run(options: &Mutants) -> Result<()> {
-    let all = tree::all_mutants()?;
+    let mut all = tree::all_mutants()?;
+    all.retain(|mutant| options.crates.iter().any(|name| name == mutant.crate_name()));
+    if let Some(unknown) = tree::unknown_crate(&options.crates) {
+        bail!("no mistakes are made in {unknown}; see --help");
+    }
     let total = all.len();
     let mut drawn = draw(all, options.sample + options.sample.div_ceil(SPARE_OF), options.seed);
     if options.list {

@@ -5,7 +5,8 @@ use anyhow::Result;
 use std::path::PathBuf;
 
 /// Exactly these, so that a test tells of a change of ours and not of theirs.
-const PACKAGES: [&str; 3] = ["openapi-typescript@7.13.0", "openapi-fetch@0.17.0", "typescript@5.9.3"];
+const PACKAGES: [&str; 4] =
+    ["openapi-typescript@7.13.0", "openapi-fetch@0.17.0", "typescript@5.9.3", "tus-js-client@4.3.1"];
 
 /// Installs them, unless they are there.
 pub(crate) fn install_missing() -> Result<()> {

@@ -17,6 +17,7 @@ const NEEDED: &[Package] = &[
     Package { name: "nginx", check: "PATH=$PATH:/usr/sbin command -v nginx" },
     Package { name: "caddy", check: "command -v caddy" },
     Package { name: "fcgiwrap", check: "PATH=$PATH:/usr/sbin command -v fcgiwrap" },
+    Package { name: "libvips-tools", check: "command -v vipsthumbnail" },
     Package { name: "npm", check: "command -v npm && command -v node" },
     Package { name: "python3-venv", check: "python3 -c 'import venv, ensurepip'" },
 ];

@@ -5,8 +5,13 @@ use anyhow::Result;
 use std::path::PathBuf;
 
 /// Exactly these, so that a test tells of a change of ours and not of theirs.
-const PACKAGES: [&str; 4] =
-    ["progressdb==0.1.5", "schemathesis==4.32.5", "openapi-spec-validator==0.9.0", "openapi-python-client==0.29.1"];
+const PACKAGES: [&str; 5] = [
+    "progressdb==0.1.5",
+    "schemathesis==4.32.5",
+    "openapi-spec-validator==0.9.0",
+    "openapi-python-client==0.29.1",
+    "moto[s3,server]==5.2.5",
+];
 
 /// A second release of one of them, in a folder of its own.
 const SECOND_RELEASE: &str = "progressdb==0.2.0";

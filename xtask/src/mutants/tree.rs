@@ -12,15 +12,28 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 /// The crates in which mistakes are made, and the packages whose tests are theirs: those of whole nodes are with the
-/// simulator, those of what is served with the crates that bring routes.
-const CRATES: [(&str, &[&str]); 6] = [
-    ("model", &["anteroom-model", "anteroom-engine", "anteroom-simulator"]),
-    ("engine", &["anteroom-engine", "anteroom-node", "anteroom-simulator"]),
-    ("store", &["anteroom-store", "anteroom-node", "anteroom-simulator", "anteroom-api"]),
-    ("node", &["anteroom-node", "anteroom-simulator", "anteroom-api", "anteroom-web"]),
-    ("queries", &["anteroom-queries", "anteroom-api", "anteroom-web"]),
-    ("server", &["anteroom-server", "anteroom-api", "anteroom-web"]),
+/// simulator, those of what is served with the crates that bring routes, and those of git repositories with the binary.
+const CRATES: [(&str, &[&str]); 11] = [
+    ("model", &["anteroom-model", "anteroom-engine", "anteroom-simulator", "anteroom-cli"]),
+    ("engine", &["anteroom-engine", "anteroom-node", "anteroom-simulator", "anteroom-cli"]),
+    ("store", &["anteroom-store", "anteroom-node", "anteroom-simulator", "anteroom-api", "anteroom-cli"]),
+    ("node", &["anteroom-node", "anteroom-simulator", "anteroom-api", "anteroom-web", "anteroom-cli"]),
+    ("queries", &["anteroom-queries", "anteroom-api", "anteroom-web", "anteroom-cli"]),
+    ("server", &["anteroom-server", "anteroom-api", "anteroom-web", "anteroom-cli"]),
+    ("git", &["anteroom-git", "anteroom-cli"]),
+    ("git_http", &["anteroom-git_http", "anteroom-cli"]),
+    ("relay", &["anteroom-relay", "anteroom-cli"]),
+    ("api", &["anteroom-api"]),
+    ("web", &["anteroom-web", "anteroom-cli"]),
 ];
+
+/// The tests of the binary that mistakes meet: those that need nothing but git, and that play what no other test does.
+const TESTS_OF_BINARY: [&str; 6] = ["gather", "git", "git_operations", "hunt", "relay", "repository_pages"];
+
+/// The first of these that is no crate in which mistakes can be made.
+pub(crate) fn unknown_crate(names: &[String]) -> Option<&String> {
+    names.iter().find(|name| packages_for(name).is_empty())
+}
 
 /// The packages whose tests mistakes of a crate meet.
 pub(crate) fn packages_for(crate_name: &str) -> &'static [&'static str] {
@@ -285,6 +298,9 @@ fn write_mutants(tree: &Path, mutants: &[Mutant]) -> Result<Woven> {
 /// whole workspace.
 fn cargo_build(tree: &Path, target: &Path) -> Result<(bool, Vec<Value>)> {
     let mut command = cargo(&["test", "--no-run", "--workspace", "--lib", "--bins", "--message-format=json"]);
+    for name in TESTS_OF_BINARY {
+        command.arg("--test").arg(name);
+    }
     for name in ["model", "engine", "store", "node", "queries", "server", "api", "simulator"] {
         let Ok(entries) = std::fs::read_dir(tree.join("crates").join(name).join("tests")) else { continue };
         for entry in entries {

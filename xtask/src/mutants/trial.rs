@@ -88,7 +88,7 @@ fn run_baseline(program: &Path, arguments: &[&str], folder: &Path) -> Result<Bas
     let reached = tempfile::NamedTempFile::new()?;
     let begun = Instant::now();
     let mut command = command(program, arguments, folder, 0, TIMEOUT_MAX);
-    let status = command.env("ANTEROOM_MUTANTS_REACHED", reached.path()).status();
+    let status = command.env("MUTANTS_REACHED", reached.path()).status();
     ensure!(status.is_ok_and(|status| status.success()), "{} fails without a mistake", program.display());
     let time = begun.elapsed();
     let reached = std::fs::read_to_string(reached.path())?.lines().filter_map(|line| line.parse().ok()).collect();
@@ -120,7 +120,10 @@ fn notices(
 fn command(program: &Path, arguments: &[&str], folder: &Path, number: usize, timeout: Duration) -> Command {
     let mut command = Command::new("timeout");
     command.arg("--signal=KILL").arg(timeout.as_secs().to_string()).arg(program).args(arguments).current_dir(folder);
-    command.env("ANTEROOM_MUTANT", number.to_string()).env("RUST_BACKTRACE", "0").env("PROPTEST_RNG_SEED", "1");
+    // Tests of the binary keep settings of ours from it, so that these have names of their own.
+    command.env("MUTANT_NUMBER", number.to_string()).env("RUST_BACKTRACE", "0").env("PROPTEST_RNG_SEED", "1");
+    // Recorded texts are those of the scratch copy.
+    command.env("CARGO_MANIFEST_DIR", folder);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command
 }
