@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 /// Why git did not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
-    #[error("the program `git` cannot be started: {0}; install git 2.34 or later")]
+    #[error("the program `git` cannot be started: {0}; install git 2.37 or later")]
     Missing(std::io::Error),
     #[error("git {what} failed: {why}")]
     Failed { what: &'static str, why: String },

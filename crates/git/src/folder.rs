@@ -1,7 +1,7 @@
 //! The folder of all object stores, and one of them.
 
 use crate::command::{GitError, GitLimits, can_pin_addresses, git, run, with};
-use crate::files::{files_of, lines};
+use crate::files::{files_of, lines, lines_beyond};
 use model::NostrKey;
 use model::crypto::event_id;
 use model::need::Oid;
@@ -172,7 +172,7 @@ impl ObjectStore {
         if commits.is_empty() {
             return Ok(reached);
         }
-        let input = format!("{}--not\n{}", lines(&commits), lines(&self.existing(&tips)?));
+        let input = lines_beyond(&commits, &self.existing(&tips)?);
         let told = run("rev-list", with(&mut self.git(None), &["rev-list", "--stdin"]), input.as_bytes())?;
         let told = String::from_utf8_lossy(&told);
         let beyond: BTreeSet<&str> = told.lines().collect();

@@ -24,4 +24,4 @@ pub use command::{GitError, GitLimits, as_input, bound_reading, bound_time, told
 pub use folder::{GitFolder, ObjectStore, StoreName};
 pub use refs::RefWrite;
 pub use remote::{FetchLimits, RemoteServer, advertised_objects};
-pub use staging::Staging;
+pub use staging::{Staging, Walk};

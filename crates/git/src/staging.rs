@@ -1,14 +1,15 @@
 //! Where a push lands before it is known whether it is allowed: a repository of its own, which goes with everything in it.
 
 use crate::command::{GitError, GitLimits, as_input, bound_time, git, run, with};
-use crate::files::{files_of, lines};
+use crate::files::{files_of, lines_beyond};
 use crate::folder::{ObjectStore, sync_folder, types_of, write_bare};
 use model::need::Oid;
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{BufRead as _, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
 /// Where the number of objects stands in the index of a pack; their names follow.
@@ -67,14 +68,14 @@ impl Staging {
     pub(crate) fn object_count(&self) -> Result<u64, GitError> {
         let mut count = 0;
         for file in files_of(&self.packs(), "idx")? {
-            count += u64::from(objects_in(&mut std::fs::File::open(file)?)?);
+            count += u64::from(objects_in(&mut File::open(file)?)?);
         }
         Ok(count)
     }
 
     fn each_object(&self, mut each: impl FnMut(&Oid)) -> Result<(), GitError> {
         for file in files_of(&self.packs(), "idx")? {
-            let mut index = BufReader::new(std::fs::File::open(file)?);
+            let mut index = BufReader::new(File::open(file)?);
             for _ in 0..objects_in(&mut index)? {
                 let mut oid = [0; 20];
                 index.read_exact(&mut oid)?;
@@ -127,15 +128,24 @@ impl ObjectStore {
         Ok(Staging { folder: made, limits: self.limits })
     }
 
-    /// Takes over what these tips bring, and nothing else of what came, so that nothing is kept that no ref reaches. Says
-    /// whether everything that they reach is here; otherwise nothing is taken over. Done twice it does nothing.
-    pub fn adopt(&self, staging: &Staging, tips: &BTreeSet<Oid>) -> Result<bool, GitError> {
-        let known = self.existing(&self.tips()?)?;
-        let wanted = format!("{}--not\n{}", lines(tips), lines(&known));
-        let mut reached = ObjectSet::default();
-        if !walk(staging, &wanted, &mut reached)? {
-            return Ok(false);
-        }
+    /// Begins to look at everything that these tips bring. The program goes on while other things are found out.
+    pub fn walk(&self, staging: &Staging, tips: &BTreeSet<Oid>) -> Result<Walk, GitError> {
+        let known = if self.exists() { self.existing(&self.tips()?)? } else { BTreeSet::new() };
+        let wanted = lines_beyond(tips, &known);
+        // A file, because nobody reads while the program goes on.
+        let reached = tempfile::tempfile_in(staging.folder.path())?;
+        let mut command = staging.git();
+        with(&mut command, &["rev-list", "--objects", "--no-object-names", "--stdin"]);
+        command.stdin(as_input(wanted.as_bytes())?).stdout(reached.try_clone()?).stderr(Stdio::null());
+        let child = command.spawn().map_err(GitError::Missing)?;
+        bound_time(child.id());
+        Ok(Walk { child, reached, wanted })
+    }
+
+    /// Takes over what the tips of a walk bring, and nothing else of what came, so that nothing is kept that no ref reaches.
+    /// Says whether everything that they reach is here; otherwise nothing is taken over. Done twice it does nothing.
+    pub fn adopt(&self, staging: &Staging, mut walk: Walk) -> Result<bool, GitError> {
+        let Some(reached) = walk.finish()? else { return Ok(false) };
         let mut came = reached.empty();
         staging.each_object(|oid| came.add(oid))?;
         if came.is_same(&reached) {
@@ -146,7 +156,7 @@ impl ObjectStore {
         let mut pack = staging.git();
         let options = ["pack-objects", "--revs", "--local", "--non-empty", "--delta-base-offset", "--quiet"];
         with(&mut pack, &options).arg(kept.join("pack"));
-        run("pack-objects", &mut pack, wanted.as_bytes())?;
+        run("pack-objects", &mut pack, walk.wanted.as_bytes())?;
         self.take_packs(&kept).map(|()| true)
     }
 
@@ -165,18 +175,38 @@ impl ObjectStore {
     }
 }
 
-/// Walks over what is wanted. Says whether all of it is there.
-fn walk(staging: &Staging, wanted: &str, reached: &mut ObjectSet) -> Result<bool, GitError> {
-    let mut command = staging.git();
-    with(&mut command, &["rev-list", "--objects", "--no-object-names", "--stdin"]);
-    let mut child =
-        command.stdin(as_input(wanted.as_bytes())?).stderr(Stdio::null()).spawn().map_err(GitError::Missing)?;
-    bound_time(child.id());
-    let mut is_good = true;
-    for line in child.stdout.take().into_iter().flat_map(|told| BufReader::new(told).lines()) {
-        let mut oid = [0; 20];
-        is_good = is_good && hex::decode_to_slice(line?, &mut oid).is_ok();
-        reached.add(&oid);
+/// A program that walks over what tips bring. It ends with this value.
+#[derive(Debug)]
+pub struct Walk {
+    child: Child,
+    /// The objects that it has met.
+    reached: File,
+    wanted: String,
+}
+
+impl Walk {
+    /// Waits for its end. Which objects it met, if everything that it looked for is there.
+    fn finish(&mut self) -> Result<Option<ObjectSet>, GitError> {
+        if !self.child.wait()?.success() {
+            return Ok(None);
+        }
+        self.reached.seek(SeekFrom::Start(0))?;
+        let mut set = ObjectSet::default();
+        for line in BufReader::new(&self.reached).lines() {
+            let mut oid = [0; 20];
+            if hex::decode_to_slice(line?, &mut oid).is_err() {
+                return Ok(None);
+            }
+            set.add(&oid);
+        }
+        Ok(Some(set))
     }
-    Ok(child.wait()?.success() && is_good)
+}
+
+impl Drop for Walk {
+    fn drop(&mut self) {
+        // One that has ended cannot be killed any more, which is no matter.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }

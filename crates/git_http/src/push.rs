@@ -16,11 +16,13 @@ use http::{HeaderMap, StatusCode};
 use node::git::{HostedRepository, Received};
 use server::context::RequestContext;
 use std::io::Write as _;
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
 use tokio::time::{Sleep, sleep};
 
 const ANSWER_TYPE: &str = "application/x-git-receive-pack-result";
@@ -88,11 +90,7 @@ async fn push(
         return Ok(PushResult::BadPack(why));
     }
     let (repository, updates) = (repository.clone(), commands.updates.clone());
-    let received = blocking(app, move |service| match service.exceeds_limits(&staging)? {
-        Some(why) => Ok(Received::TooLarge(why)),
-        None => service.receive(&repository, &staging, &updates),
-    });
-    let received = received.await?;
+    let received = blocking(app, move |service| service.receive(&repository, &staging, &updates)).await?;
     Ok(match received {
         Received::Arrived(_) => PushResult::Done,
         Received::Incomplete => {
@@ -117,9 +115,9 @@ async fn take_pack(
         }
         None => return Ok(Err("no pack follows the list of refs".to_owned())),
     };
-    let mut child = spawn(staging.index_pack(bytes_max, count), Stdio::piped(), Stdio::piped())?;
-    let (Some(mut stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
-    else {
+    let (mut stdin, input_of_git) = socket().map_err(|why| GitProblem::broken("git takes nothing", why))?;
+    let mut child = spawn(staging.index_pack(bytes_max, count), input_of_git, Stdio::piped())?;
+    let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
         return Err(GitProblem::broken("git takes nothing", "no input"));
     };
     let feeding = async move {
@@ -140,6 +138,15 @@ async fn take_pack(
         true => Ok(()),
         false => Err(told(&why)),
     })
+}
+
+/// The standard input of a program, and the end that is written to. A socket, because a pipe can be written to as soon as a
+/// page of it was read: writer and reader would wake each other for every page. A socket waits until most of it is empty.
+fn socket() -> std::io::Result<(UnixStream, Stdio)> {
+    let (ours, theirs) = UnixStream::pair()?;
+    let theirs = theirs.into_std()?;
+    theirs.set_nonblocking(false)?;
+    Ok((ours, OwnedFd::from(theirs).into()))
 }
 
 /// Reads all that a program says, and keeps the beginning.

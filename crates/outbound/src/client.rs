@@ -37,6 +37,9 @@ pub enum GetError {
     Redirects,
     #[error("it redirects to something that is no URL")]
     BadRedirect,
+    /// Limits are kept for each host: whoever could lead elsewhere could have any host asked as often as they like.
+    #[error("it redirects to another host, {0}")]
+    OtherHost(String),
     #[error("the answer is longer than {0} bytes")]
     TooLong(usize),
     #[error("it answers with status {0}")]
@@ -86,11 +89,34 @@ pub struct OutboundClient {
 
 static PROVIDER: Once = Once::new();
 
+/// It fails only where another part of the process has chosen one already.
+fn install_provider() {
+    PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
+}
+
+/// How long a host that the operator named may take to be reached, and to say more.
+const CONNECT_SECONDS_MAX: u64 = 10;
+const SILENT_SECONDS_MAX: u64 = 60;
+
+/// A client for hosts that the operator named in the configuration: their addresses are not vetted. It follows nobody and
+/// asks no proxy.
+pub fn client_for_configured_hosts() -> Result<Client, String> {
+    install_provider();
+    let built = Client::builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(Duration::from_secs(CONNECT_SECONDS_MAX))
+        .read_timeout(Duration::from_secs(SILENT_SECONDS_MAX))
+        .referer(false)
+        .user_agent(concat!("anteroom/", env!("CARGO_PKG_VERSION")))
+        .build();
+    built.map_err(|why| why.to_string())
+}
+
 impl OutboundClient {
     /// A client for these networks.
     pub fn new(allowed: AllowedNetworks) -> OutboundClient {
-        // It fails only where another part of the process has chosen one already.
-        PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
+        install_provider();
         let built = Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
@@ -110,8 +136,8 @@ impl OutboundClient {
         vet(url, &self.allowed)
     }
 
-    /// Gets what is at a URL, at most so many bytes. Each redirect is vetted like the URL itself; nobody is told where the
-    /// request came from, and no answer but a good one counts.
+    /// Gets what is at a URL, at most so many bytes. Each redirect is vetted like the URL itself, and stays with
+    /// its host; nobody is told where the request came from, and no answer but a good one counts.
     pub async fn get(&self, url: &str, headers: &HeaderMap, bytes_max: usize) -> Result<OutboundAnswer, GetError> {
         let client = self.client.as_ref().ok_or(GetError::NoAnswer)?;
         let mut url = self.vet(url)?;
@@ -144,7 +170,11 @@ impl OutboundClient {
     fn follow(&self, from: &Url, answer: &reqwest::Response) -> Result<Url, GetError> {
         let location = answer.headers().get(http::header::LOCATION).and_then(|value| value.to_str().ok());
         let to = location.and_then(|location| from.join(location).ok()).ok_or(GetError::BadRedirect)?;
-        Ok(self.vet(to.as_str())?)
+        let to = self.vet(to.as_str())?;
+        match to.host_str() {
+            host if host == from.host_str() => Ok(to),
+            other => Err(GetError::OtherHost(other.unwrap_or_default().to_owned())),
+        }
     }
 
     /// Asks for a WebSocket, with that key.
@@ -231,7 +261,7 @@ mod tests {
         let by_name = inside.replace("127.0.0.1", "localhost");
         for (to, why) in [
             (inside.as_str(), GetError::Url(BadUrl::Private)),
-            (by_name.as_str(), GetError::NoAnswer),
+            (by_name.as_str(), GetError::OtherHost("localhost".to_owned())),
             ("file:///etc/passwd", GetError::Url(BadUrl::Scheme)),
             ("http://user@127.0.0.2/", GetError::Url(BadUrl::Userinfo)),
             ("http://[", GetError::BadRedirect),
@@ -239,8 +269,27 @@ mod tests {
             let start = answers("127.0.0.2", vec![redirect(to)]).await;
             assert_eq!(client.get(&start, &none, 100).await, Err(why), "{to}");
         }
+        let client = OutboundClient::new(AllowedNetworks::all());
+        let elsewhere = answers("127.0.0.3", vec![good("there")]).await;
+        let start = answers("127.0.0.2", vec![redirect(&elsewhere)]).await;
+        assert_eq!(client.get(&start, &none, 100).await, Err(GetError::OtherHost("127.0.0.3".to_owned())));
         let round = answers("127.0.0.2", vec![redirect("/again"); 9]).await;
         assert_eq!(client.get(&round, &none, 100).await, Err(GetError::Redirects));
+    }
+
+    #[tokio::test]
+    async fn a_websocket_is_one_only_if_the_server_has_read_the_request() {
+        let client = OutboundClient::new(AllowedNetworks::all());
+        let switch = |accept: &str| {
+            format!("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n{accept}\r\n")
+        };
+        let wrong = switch("Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n");
+        for (answer, why) in
+            [(wrong, GetError::NoAnswer), (switch(""), GetError::NoAnswer), (good("page"), GetError::Status(200))]
+        {
+            let url = answers("127.0.0.1", vec![answer]).await.replacen("http", "ws", 1);
+            assert_eq!(client.connect_websocket(&url, 100).await.map(drop), Err(why));
+        }
     }
 
     #[tokio::test]

@@ -3,7 +3,7 @@
 use super::bounded::run_bounded;
 use super::tree::{is_path, read_oid};
 use crate::command::{GitError, with};
-use crate::files::lines;
+use crate::files::lines_beyond;
 use crate::folder::ObjectStore;
 use model::NostrKey;
 use model::need::Oid;
@@ -49,7 +49,7 @@ impl ObjectStore {
         if tips.contains(commit) {
             return Ok(true);
         }
-        let input = format!("{}\n--not\n{}", hex::encode(commit), lines(&self.existing(&tips)?));
+        let input = lines_beyond(&[*commit].into(), &self.existing(&tips)?);
         let mut command = self.reading();
         with(&mut command, &["rev-list", "--max-count=1", "--stdin"]);
         // One commit that they do not reach is enough to know.
