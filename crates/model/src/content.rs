@@ -69,6 +69,11 @@ fn seal_one(key: &SpaceKey, binding: ChunkBinding, index: u64, last: bool, chunk
     wire
 }
 
+/// Seals one chunk of content that is shared within its space: for content that comes in a stream.
+pub fn seal_chunk(key: &SpaceKey, index: u64, last: bool, chunk: &[u8]) -> Vec<u8> {
+    seal_one(key, ChunkBinding::Shared, index, last, chunk)
+}
+
 /// Opens content of a sealed space, all of it.
 pub fn open_content(key: &SpaceKey, wire: &[u8], binding: ChunkBinding) -> Result<Vec<u8>, DecryptError> {
     let size = CHUNK_BYTES + CHUNK_OVERHEAD_BYTES;

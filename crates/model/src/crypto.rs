@@ -4,7 +4,7 @@
 //! tag. Ciphers, hashes and curves come from libraries; this file only says which goes where.
 
 use crate::aead::{open, seal};
-use crate::ids::{AuxKey, ContentHash, EventId, Identity, KeyId, PrekeyId, SpaceId, TransitId};
+use crate::ids::{AuxKey, ContentHash, EventId, Identity, KeyId, ObjectName, PrekeyId, SpaceId, TransitId};
 use blake2::digest::consts::U16;
 use blake2::{Blake2b, Digest};
 use ed25519_dalek::VerifyingKey;
@@ -173,6 +173,60 @@ impl std::fmt::Debug for TransitSecret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "TransitSecret({})", self.id)
     }
+}
+
+/// The key of one object, under which the chunks of its content rest.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub struct ObjectKey {
+    chunks: [u8; 32],
+    nonces: [u8; 32],
+}
+
+impl ObjectKey {
+    /// From the secret that the row of the object holds.
+    pub fn new(secret: &[u8; 32]) -> ObjectKey {
+        ObjectKey {
+            chunks: blake3::derive_key("anteroom v1 object encryption", secret),
+            nonces: blake3::derive_key("anteroom v1 object nonce", secret),
+        }
+    }
+
+    /// Nonce and ciphertext of a chunk, bound to the object, its place, and whether it is the last. The nonce follows from
+    /// all of that and the chunk: an upload that goes on after a crash may write another chunk to the same place.
+    pub fn seal_chunk(&self, name: &ObjectName, index: u64, is_last: bool, chunk: &[u8]) -> Vec<u8> {
+        let binding = object_binding(name, index, is_last);
+        let nonce = keyed_nonce(&self.nonces, &[&binding, chunk]);
+        let mut out = Vec::with_capacity(NONCE_BYTES + chunk.len() + TAG_BYTES);
+        out.extend(nonce);
+        crate::aead::seal_onto(&mut out, &self.chunks, &nonce, &binding, chunk);
+        out
+    }
+
+    /// Opens a chunk, if it is the one of that object and place.
+    pub fn open_chunk(
+        &self,
+        name: &ObjectName,
+        index: u64,
+        is_last: bool,
+        sealed: &[u8],
+    ) -> Result<Vec<u8>, DecryptError> {
+        let (nonce, sealed) = sealed.split_first_chunk::<NONCE_BYTES>().ok_or(DecryptError)?;
+        open(&self.chunks, nonce, &object_binding(name, index, is_last), sealed)
+    }
+}
+
+impl std::fmt::Debug for ObjectKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ObjectKey")
+    }
+}
+
+fn object_binding(name: &ObjectName, index: u64, is_last: bool) -> [u8; 25] {
+    let mut binding = [0; 25];
+    binding[..16].copy_from_slice(&name.0);
+    binding[16..24].copy_from_slice(&index.to_be_bytes());
+    binding[24] = u8::from(is_last);
+    binding
 }
 
 /// A secret, made from a passphrase, under which a bundle carries keys.

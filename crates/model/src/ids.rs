@@ -90,6 +90,12 @@ byte_ids! {
     TransitId(16, "transit", "a transit id");
     /// BLAKE3 of content as it travels.
     ContentHash(32, "content", "a content hash");
+    /// The id of a file on this node and, as the id that its author chose, elsewhere.
+    FileId(16, "file", "a file id");
+    /// The name of an object in which large content rests: random, so that it tells nothing.
+    ObjectName(16, "object", "an object name");
+    /// A link to a file: random, so that nobody guesses it.
+    LinkId(16, "link", "the id of a link");
     /// The auxiliary key of an envelope; zero for none.
     AuxKey(16, "aux", "an auxiliary key");
 }
@@ -98,6 +104,21 @@ impl SpaceId {
     /// The commons: the one space in which all events of protocols without spaces live. Ids of spaces are hashes, so none
     /// is like it.
     pub const COMMONS: SpaceId = SpaceId(*b"anteroom commons");
+}
+
+impl FileId {
+    /// What the id of a file begins with where people meet it, so that it is taken neither for an event nor for a name.
+    const PREFIX: &'static str = "file-";
+
+    /// The id as people meet it.
+    pub fn to_name(self) -> String {
+        format!("{}{self}", FileId::PREFIX)
+    }
+
+    /// The id that people met.
+    pub fn from_name(name: &str) -> Option<FileId> {
+        name.strip_prefix(FileId::PREFIX)?.parse().ok()
+    }
 }
 
 macro_rules! numbers {

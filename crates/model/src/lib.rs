@@ -18,12 +18,14 @@ pub mod calendar;
 pub mod content;
 pub mod crypto;
 pub mod envelope;
+pub mod files;
 pub mod ids;
 pub mod kind;
 pub mod limits;
 mod member_role;
 pub mod need;
 pub mod nostr;
+pub mod object;
 pub mod packet;
 pub mod payload;
 pub mod planted;
@@ -36,8 +38,8 @@ pub use author::{AuthorKey, SPACE_PROTOCOL};
 pub use blob::Blob;
 pub use envelope::{Envelope, Reference, Role, Verified};
 pub use ids::{
-    AuthorNo, AuxKey, ContentHash, EventId, Identity, KeyId, Nanos, NostrKey, Position, PrekeyId, Seq, SpaceId,
-    SpaceNo, Stamp, TransitId,
+    AuthorNo, AuxKey, ContentHash, EventId, FileId, Identity, KeyId, LinkId, Nanos, NostrKey, ObjectName, Position,
+    PrekeyId, Seq, SpaceId, SpaceNo, Stamp, TransitId,
 };
 pub use kind::Kind;
 pub use need::{Group, Need};

@@ -24,8 +24,8 @@ pub const INLINE_WIRE_BYTES_MAX: usize = INLINE_BYTES_MAX as usize;
 pub const CHUNK_BYTES: usize = 64 * 1024;
 /// What encryption adds to each chunk: its nonce and its tag.
 pub const CHUNK_OVERHEAD_BYTES: usize = 24 + 16;
-/// The largest content of one event that a node takes: 4 GiB.
-pub const CONTENT_BYTES_MAX: u64 = 4 << 30;
+/// The largest content that a node takes: a file of 16 GiB, sealed.
+pub const CONTENT_BYTES_MAX: u64 = (16 << 30) + ((16 << 30) / CHUNK_BYTES as u64) * CHUNK_OVERHEAD_BYTES as u64;
 /// The largest message body; larger is told to attach a file.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
 /// The largest packet between nodes.

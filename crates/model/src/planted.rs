@@ -53,7 +53,7 @@ bugs! {
     CompletionFindsGroupBusy,
     /// A hunt forgets which URLs it has tried.
     TriedUrlForgotten,
-    /// The folder of a content file is not synced after the rename.
+    /// The folder of an object is not synced after the rename.
     MissingDirectorySync,
     /// An expired event's id is still known, so that it can never come again.
     ExpiredStillKnown,

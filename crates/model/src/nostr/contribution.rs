@@ -107,6 +107,19 @@ mod tests {
     }
 
     #[test]
+    fn addresses_elsewhere_do_not_crowd_out_the_one_here() {
+        let service = ServiceName::of_url("https://node.example").unwrap();
+        let author = NostrEvent::sign(&[1; 32], 1, 1, Vec::new(), "").unwrap().author;
+        let mut clone = vec!["clone".to_owned()];
+        clone.extend((0..CLONES_MAX).map(|number| format!("https://elsewhere.example/{number}/tool.git")));
+        clone.push(format!("https://node.example/prs/{}/tool.git", npub(&author)));
+        let of = |name: &str, value: String| vec![name.to_owned(), value];
+        let tags = vec![of("c", "11".repeat(20)), clone, of("a", format!("30617:{author}:tool"))];
+        let event = NostrEvent::sign(&[1; 32], 1, 1618, tags, "").unwrap();
+        assert_eq!(contributed_repositories(&event, service), ["prs/tool"]);
+    }
+
+    #[test]
     fn a_pull_request_names_the_repository_of_its_own_author_at_this_service() {
         let service = ServiceName::of_url("https://node.example").unwrap();
         let author = NostrEvent::sign(&[1; 32], 1, 1, Vec::new(), "").unwrap().author;
