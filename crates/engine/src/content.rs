@@ -8,16 +8,17 @@ use crate::change::{Change, RowChange};
 use crate::fetch;
 use crate::policy::Policy;
 use crate::reads::{Reads, StoreError, StoreResult};
-use crate::rows::{EventRow, JournalKind, Meta, Origin, Task};
+use crate::rows::{ContentLocation, EventRow, JournalKind, Meta, Origin, Task};
+use model::files::WantedBytes;
 use model::planted::{PlantedBug, is_planted};
 use model::stage::{ContentInput, ContentState, RefChange};
-use model::{Group, Seq, Stamp};
+use model::{Group, Seq, SpaceNo, Stamp};
 
 /// Whether content fits its event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ContentCheck {
-    /// Hash, length and form are right.
-    Fits,
+    /// Hash, length and form are right. The content may speak of bytes that are content of their own.
+    Fits(Option<WantedBytes>),
     /// The bytes are those that were signed for, but not of the form that the kind asks for.
     Unfit,
 }
@@ -67,8 +68,51 @@ impl EventDraft {
         self.row.meta.clone().ok_or_else(|| StoreError::Broken(format!("{} has content but was not opened", self.seq)))
     }
 
+    /// The content of the event is here and was judged. Says whether that changed anything.
+    pub fn judged(&mut self, db: &impl Reads, policy: &Policy, check: ContentCheck) -> StoreResult<bool> {
+        match check {
+            ContentCheck::Fits(wanted) => {
+                let has_changed = self.content(db, policy, ContentInput::Arrived)?;
+                if let Some(wanted) = wanted.filter(|_| has_changed) {
+                    self.want_bytes(db, wanted)?;
+                }
+                Ok(has_changed)
+            }
+            ContentCheck::Unfit => self.content(db, policy, ContentInput::Unfit),
+        }
+    }
+
+    /// The content of a file event speaks of bytes, which are wanted and counted from now on.
+    fn want_bytes(&mut self, db: &impl Reads, wanted: WantedBytes) -> StoreResult<()> {
+        let meta = self.meta()?;
+        self.changes.push(Change::Take(meta.space, wanted.hash, wanted.len));
+        self.changes.push(Change::Bytes(RowChange::Put, self.seq, wanted));
+        let is_here = db.content(meta.space, &wanted.hash)?.is_some_and(|row| row.place != ContentLocation::Absent);
+        if !is_here {
+            self.changes.push(Change::ContentWaiting(RowChange::Put, meta.space, wanted.hash, self.seq));
+            let group = Group::Content(db.space_id(meta.space)?, wanted.hash);
+            self.changes.push(Change::Wanted(group, fetch_origin(self.row.origin)));
+        }
+        self.changes.push(usage_of_bytes(RowChange::Put, &meta, &wanted, is_here));
+        Ok(())
+    }
+
+    /// The content of a file event goes, and with it what it said of bytes.
+    fn forget_bytes(&mut self, db: &impl Reads) -> StoreResult<()> {
+        let Some(wanted) = db.wanted_bytes(self.seq)? else { return Ok(()) };
+        let meta = self.meta()?;
+        let waits = is_waiting_for_bytes(db, meta.space, self.seq, &wanted)?;
+        if waits {
+            self.changes.push(Change::ContentWaiting(RowChange::Remove, meta.space, wanted.hash, self.seq));
+        }
+        self.changes.push(usage_of_bytes(RowChange::Remove, &meta, &wanted, !waits));
+        self.changes.push(Change::Bytes(RowChange::Remove, self.seq, wanted));
+        self.changes.push(Change::GiveBack(meta.space, wanted.hash));
+        Ok(())
+    }
+
     /// Moves the content of the event, if the input changes anything. Says whether it did.
-    pub fn content(&mut self, policy: &Policy, input: ContentInput) -> StoreResult<bool> {
+    pub fn content(&mut self, db: &impl Reads, policy: &Policy, input: ContentInput) -> StoreResult<bool> {
         let meta = self.meta()?;
         let old = self.row.content;
         let Some((new, mut references)) = old.next(input) else {
@@ -84,6 +128,9 @@ impl EventDraft {
             references = RefChange::GiveBack;
         }
         self.row.content = new;
+        if old == ContentState::Processed {
+            self.forget_bytes(db)?;
+        }
         self.usage(&meta, old, new);
         if meta.content_len > policy.inline_bytes_max {
             match references {
@@ -122,6 +169,30 @@ impl EventDraft {
         };
         self.changes.push(Change::ContentWaiting(row_change, meta.space, meta.content_hash, self.seq));
     }
+}
+
+/// Whether a file event waits for the bytes that its content speaks of.
+pub fn is_waiting_for_bytes(db: &impl Reads, space: SpaceNo, seq: Seq, wanted: &WantedBytes) -> StoreResult<bool> {
+    let waiting = db.waiting_for_content(space, &wanted.hash, Seq(seq.0.saturating_sub(1)), 1)?;
+    Ok(waiting.first() == Some(&seq))
+}
+
+/// The bytes of files are counted as their content is: as missing, or as here.
+fn usage_of_bytes(row_change: RowChange, meta: &Meta, wanted: &WantedBytes, is_here: bool) -> Change {
+    let state = if is_here { ContentState::Processed } else { ContentState::Missing };
+    Change::UsageOfBytes(row_change, meta.space, meta.author, state, wanted.len)
+}
+
+/// The bytes came that a file event waits for. If they are of another length than it says, no others will ever come.
+pub(crate) fn bytes_arrived(db: &impl Reads, seq: Seq, meta: &Meta) -> StoreResult<Vec<Change>> {
+    let Some(wanted) = db.wanted_bytes(seq)? else { return Ok(Vec::new()) };
+    Ok(vec![
+        Change::ContentWaiting(RowChange::Remove, meta.space, wanted.hash, seq),
+        usage_of_bytes(RowChange::Remove, meta, &wanted, false),
+        usage_of_bytes(RowChange::Put, meta, &wanted, true),
+        Change::BytesArrived(seq),
+        Change::Journal(meta.space, seq, JournalKind::BytesArrived),
+    ])
 }
 
 fn journal_kind(old: ContentState, new: ContentState) -> Option<JournalKind> {
@@ -163,15 +234,15 @@ pub fn fetch_origin(origin: Origin) -> fetch::NeedOrigin {
 }
 
 /// Moves the content of an event as the least delete that reaches it says, or its absence.
-pub fn recheck(policy: &Policy, draft: &mut EventDraft, deleted: Option<Stamp>) -> StoreResult<bool> {
+pub fn recheck(db: &impl Reads, policy: &Policy, draft: &mut EventDraft, deleted: Option<Stamp>) -> StoreResult<bool> {
     if is_planted(PlantedBug::DeleteBeforeTargetForgotten) && !matches!(draft.row.content, ContentState::Processed) {
         return Ok(false);
     }
     match (deleted, draft.row.content) {
         (Some(_), ContentState::Deleted { .. }) if is_planted(PlantedBug::FirstDeleteStays) => Ok(false),
-        (Some(by), _) => draft.content(policy, ContentInput::Delete(by)),
+        (Some(by), _) => draft.content(db, policy, ContentInput::Delete(by)),
         (None, ContentState::Deleted { .. }) if is_planted(PlantedBug::DeletedStaysDeleted) => Ok(false),
-        (None, _) => draft.content(policy, ContentInput::Undelete),
+        (None, _) => draft.content(db, policy, ContentInput::Undelete),
     }
 }
 
@@ -205,7 +276,7 @@ pub fn prune(db: &impl Reads, policy: &Policy, seq: Seq) -> StoreResult<(PruneRe
         Some(meta) if meta.content_len == 0 => return Ok((PruneResult::Nothing("without content"), Vec::new())),
         Some(_) | None => return Ok((PruneResult::Nothing("not applied"), Vec::new())),
     }
-    if !draft.content(policy, ContentInput::Prune)? {
+    if !draft.content(db, policy, ContentInput::Prune)? {
         return Ok((PruneResult::Nothing(why), Vec::new()));
     }
     Ok((PruneResult::Dropped, draft.finish()))
@@ -217,7 +288,7 @@ pub fn want_back(db: &impl Reads, policy: &Policy, seq: Seq) -> StoreResult<Vec<
         return Ok(Vec::new());
     };
     let mut draft = EventDraft::new(seq, row);
-    if draft.row.meta.is_none() || !draft.content(policy, ContentInput::Want)? {
+    if draft.row.meta.is_none() || !draft.content(db, policy, ContentInput::Want)? {
         return Ok(Vec::new());
     }
     want(db, &mut draft)?;

@@ -77,7 +77,7 @@ pub enum CreateError {
 
 /// The first step: the content fits the kind, and the envelope says what the draft says.
 pub(crate) fn outline(now: Nanos, identity: Identity, draft: &NewEvent) -> Result<Envelope, CreateError> {
-    if judge_body(draft.kind, &draft.content) != ContentCheck::Fits {
+    if judge_body(draft.kind, &draft.content) == ContentCheck::Unfit {
         return Err(CreateError::Content(draft.kind));
     }
     let mut envelope = Envelope::new(draft.kind, now, draft.space, identity);

@@ -23,13 +23,12 @@ pub fn settle(
     let meta = draft.meta()?;
     draft.is_being_applied = true;
     let deleted = protocol::deleted_by(db, &draft.row.id, &meta, opened)?;
-    content::recheck(policy, draft, deleted)?;
+    content::recheck(db, policy, draft, deleted)?;
     if draft.row.content != ContentState::Missing {
         return Ok(());
     }
     match find(db, policy, draft, opened, inline)? {
-        Some(ContentCheck::Fits) => draft.content(policy, ContentInput::Arrived)?,
-        Some(ContentCheck::Unfit) => draft.content(policy, ContentInput::Unfit)?,
+        Some(check) => draft.judged(db, policy, check)?,
         None => {
             draft.changes.push(Change::ContentWaiting(RowChange::Put, meta.space, meta.content_hash, draft.seq));
             let group = Group::Content(opened.space(), meta.content_hash);
@@ -49,7 +48,7 @@ fn find(
 ) -> StoreResult<Option<ContentCheck>> {
     let meta = draft.meta()?;
     if meta.content_len == 0 {
-        return Ok(Some(ContentCheck::Fits));
+        return Ok(Some(ContentCheck::Fits(None)));
     }
     if of_kind!(meta.kind => P::judge_length(&meta)) == Some(false) {
         return Ok(Some(ContentCheck::Unfit));
@@ -57,10 +56,10 @@ fn find(
     if meta.content_len <= policy.inline_bytes_max {
         return match inline {
             None if draft.row.has_inline => judge_inline(db, policy, draft, opened),
-            // Bytes of that hash are here and longer than this event says: it lies about their length.
+            // Bytes of that hash are here and are not as long as this event says: it lies about their length.
             None if db
                 .content(meta.space, &meta.content_hash)?
-                .is_some_and(|row| row.place != ContentLocation::Absent) =>
+                .is_some_and(|row| row.place != ContentLocation::Absent && row.len != meta.content_len) =>
             {
                 Ok(Some(ContentCheck::Unfit))
             }
@@ -88,7 +87,7 @@ fn judge_inline(
 
 fn judge_stored(db: &impl Reads, policy: &Policy, meta: &Meta, opened: &Opened) -> StoreResult<ContentCheck> {
     if of_kind!(meta.kind => P::judge_length(meta)).is_none() {
-        return Ok(ContentCheck::Fits);
+        return Ok(ContentCheck::Fits(None));
     }
     match db.content_bytes(meta.space, &meta.content_hash, meta.content_len)? {
         Some(wire) => Ok(protocol::judge_content(db, policy, opened, &wire)),
@@ -111,6 +110,10 @@ pub fn arrived(
     }
     for seq in &waiting {
         let Some(row) = db.event(*seq)? else { continue };
+        if let Some(meta) = row.meta.as_ref().filter(|meta| meta.content_hash != hash) {
+            changes.extend(content::bytes_arrived(db, *seq, meta)?);
+            continue;
+        }
         let mut draft = EventDraft::new(*seq, row);
         if arrive_for(db, policy, &mut draft)? {
             changes.extend(draft.finish());
@@ -127,8 +130,7 @@ fn arrive_for(db: &impl Reads, policy: &Policy, draft: &mut EventDraft) -> Store
         return Ok(false);
     };
     match find(db, policy, draft, &opened, None)? {
-        Some(ContentCheck::Fits) => draft.content(policy, ContentInput::Arrived),
-        Some(ContentCheck::Unfit) => draft.content(policy, ContentInput::Unfit),
+        Some(check) => draft.judged(db, policy, check),
         None => Ok(false),
     }
 }
@@ -142,16 +144,13 @@ pub fn inline_arrived(db: &impl Reads, policy: &Policy, draft: &mut EventDraft, 
     }
     if meta.content_len != wire.len() as u64 {
         // These are the bytes that it names, and they are of another length than it says: no others will ever come.
-        return if draft.row.is_applied() { draft.content(policy, ContentInput::Unfit) } else { Ok(false) };
+        return if draft.row.is_applied() { draft.content(db, policy, ContentInput::Unfit) } else { Ok(false) };
     }
     if draft.row.is_applied() {
         let Some(opened) = db.open_event(draft.seq)? else { return Ok(false) };
         draft.row.has_inline = true;
         draft.changes.push(Change::Inline(draft.seq, Some(wire.to_vec())));
-        match protocol::judge_content(db, policy, &opened, wire) {
-            ContentCheck::Fits => draft.content(policy, ContentInput::Arrived)?,
-            ContentCheck::Unfit => draft.content(policy, ContentInput::Unfit)?,
-        };
+        draft.judged(db, policy, protocol::judge_content(db, policy, &opened, wire))?;
         return Ok(true);
     }
     draft.row.has_inline = true;

@@ -1,7 +1,10 @@
 //! What a node decides for itself: how much it keeps waiting, and for how long.
 
 use crate::fetch::HuntDelays;
-use model::limits::{FUTURE_NANOS_MAX, HOLD_NANOS_MAX, INLINE_BYTES_MAX, RELEASES_PER_TRANSACTION_MAX};
+use model::limits::{
+    BODY_BYTES_MAX, CHUNK_OVERHEAD_BYTES, FUTURE_NANOS_MAX, HOLD_NANOS_MAX, INLINE_BYTES_MAX,
+    RELEASES_PER_TRANSACTION_MAX,
+};
 use model::nostr::ServiceName;
 
 /// Local limits. Two nodes may differ in them and still show the same views of what both keep.
@@ -9,7 +12,8 @@ use model::nostr::ServiceName;
 pub struct Policy {
     /// Content up to this length is inline. Fixed by the format; tests draw it from 0 and 1 KiB.
     pub inline_bytes_max: u64,
-    /// Content up to this rests in the database: a row costs a few pages, a file a handful of syncs.
+    /// Content up to this rests in the database, larger content in objects: a row costs a few pages, an object a handful of
+    /// syncs. What has to be read to judge it is not larger.
     pub row_content_bytes_max: u64,
     /// How long a hold lasts.
     pub hold_nanos: u64,
@@ -51,7 +55,7 @@ impl Default for Policy {
     fn default() -> Policy {
         Policy {
             inline_bytes_max: INLINE_BYTES_MAX,
-            row_content_bytes_max: 64 * 1024,
+            row_content_bytes_max: (BODY_BYTES_MAX + CHUNK_OVERHEAD_BYTES) as u64,
             hold_nanos: HOLD_NANOS_MAX,
             future_nanos: FUTURE_NANOS_MAX,
             held_per_author_max: 250_000,
@@ -64,7 +68,7 @@ impl Default for Policy {
             releases_max: RELEASES_PER_TRANSACTION_MAX,
             grace_nanos: 24 * 3600 * 1_000_000_000,
             journal_nanos: 30 * 24 * 3600 * 1_000_000_000,
-            user_bytes_max: Some(4 << 30),
+            user_bytes_max: Some(16 << 30),
             space_bytes_max: None,
             service: None,
             hunt_delays: HuntDelays::default(),

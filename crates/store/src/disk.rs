@@ -1,18 +1,17 @@
-//! The disk: one database file and content files, behind a trait so that crashes and faults can be tried out.
+//! The disk: one database file, and objects beside it or elsewhere, behind a trait so that crashes and faults can be tried
+//! out.
 
 use crate::overlay::MemoryOverlay;
+use objects::{Backend, FolderBackend};
 use redb::backends::FileBackend;
 use redb::{Builder, Database, DatabaseError};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-/// Where the database and the content files are.
-///
-/// A content file is written in steps that survive a crash between any two of them: temporary name, sync, rename,
-/// folder sync; then comes the row that speaks of it.
+/// Where the database and the objects are.
 pub trait Disk: Send + Sync + std::fmt::Debug + 'static {
     /// Opens the database. One that is not there is made under another name and renamed when it is whole, so that a
     /// crash in between leaves nothing that cannot be opened.
@@ -23,18 +22,8 @@ pub trait Disk: Send + Sync + std::fmt::Debug + 'static {
     fn check_in_place(&self) -> io::Result<()> {
         Ok(())
     }
-    /// Writes a file under a temporary name and syncs it.
-    fn write_temporary(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
-    /// Gives a temporary file its name. Durable only after [`Disk::sync_folder`].
-    fn rename_temporary(&self, name: &str) -> io::Result<()>;
-    /// Makes renames and removals durable.
-    fn sync_folder(&self) -> io::Result<()>;
-    /// Reads a whole file.
-    fn read_file(&self, name: &str) -> io::Result<Vec<u8>>;
-    /// Removes a file; one that is not there is removed already.
-    fn remove_file(&self, name: &str) -> io::Result<()>;
-    /// The names of all content files, temporary ones included.
-    fn list_files(&self) -> io::Result<Vec<String>>;
+    /// Where large content is.
+    fn objects(&self) -> Arc<dyn Backend>;
     /// How many bytes are free.
     fn free_bytes(&self) -> io::Result<u64>;
     /// How large the database is, where that is known.
@@ -45,12 +34,14 @@ pub trait Disk: Send + Sync + std::fmt::Debug + 'static {
 
 /// The ending of a file that has not got its name yet.
 pub const TEMPORARY: &str = ".part";
+/// The folder of objects in a data folder.
+pub const OBJECTS: &str = "objects";
 
 /// A folder of the file system.
 #[derive(Debug)]
 pub struct FolderDisk {
     folder: PathBuf,
-    content: PathBuf,
+    objects: Arc<dyn Backend>,
     /// Which file the database is, once it was opened.
     opened: OnceLock<FileIdentity>,
 }
@@ -70,11 +61,16 @@ impl FileIdentity {
 }
 
 impl FolderDisk {
-    /// Uses that folder, creating it and its parts.
+    /// Uses that folder, creating it and its parts; objects are files in it.
     pub fn new(folder: &Path) -> io::Result<FolderDisk> {
-        let content = folder.join("content");
-        fs::create_dir_all(&content)?;
-        Ok(FolderDisk { folder: folder.to_owned(), content, opened: OnceLock::new() })
+        let objects = FolderBackend::new(folder.join(OBJECTS))?;
+        FolderDisk::with_objects(folder, Arc::new(objects))
+    }
+
+    /// As [`FolderDisk::new`], with objects elsewhere.
+    pub fn with_objects(folder: &Path, objects: Arc<dyn Backend>) -> io::Result<FolderDisk> {
+        fs::create_dir_all(folder)?;
+        Ok(FolderDisk { folder: folder.to_owned(), objects, opened: OnceLock::new() })
     }
 
     /// The path of the database file.
@@ -85,10 +81,6 @@ impl FolderDisk {
     /// The path of the database file of a data folder.
     pub fn database_path_in(folder: &Path) -> PathBuf {
         folder.join("anteroom.redb")
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.content.join(name)
     }
 }
 
@@ -139,40 +131,8 @@ impl Disk for FolderDisk {
         }
     }
 
-    fn write_temporary(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let path = self.path(&format!("{name}{TEMPORARY}"));
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
-        file.write_all(bytes)?;
-        file.sync_all()
-    }
-
-    fn rename_temporary(&self, name: &str) -> io::Result<()> {
-        fs::rename(self.path(&format!("{name}{TEMPORARY}")), self.path(name))
-    }
-
-    fn sync_folder(&self) -> io::Result<()> {
-        sync_dir(&self.content)
-    }
-
-    fn read_file(&self, name: &str) -> io::Result<Vec<u8>> {
-        fs::read(self.path(name))
-    }
-
-    fn remove_file(&self, name: &str) -> io::Result<()> {
-        remove_if_there(&self.path(name))
-    }
-
-    fn list_files(&self) -> io::Result<Vec<String>> {
-        let mut names = Vec::new();
-        for entry in fs::read_dir(&self.content)? {
-            let entry = entry?;
-            // Folders and the like are not ours, and are left alone.
-            if entry.file_type()?.is_file() {
-                names.extend(entry.file_name().into_string().ok());
-            }
-        }
-        names.sort();
-        Ok(names)
+    fn objects(&self) -> Arc<dyn Backend> {
+        self.objects.clone()
     }
 
     fn free_bytes(&self) -> io::Result<u64> {

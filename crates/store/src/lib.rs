@@ -32,6 +32,6 @@ pub use database::db::Db;
 pub use database::identity::NodeId;
 pub use database::keyring::KeyringSecrets;
 pub use database::open::{FORMAT, OpenError, Store, StoreOptions};
-pub use disk::{Disk, FolderDisk};
+pub use disk::{Disk, FolderDisk, OBJECTS};
 pub use encode::{ExpiredRow, JournalEntry, ReceivedAgain, RefusedRow, RoleCap, Usage};
 pub use protocol::nostr;

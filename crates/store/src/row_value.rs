@@ -87,6 +87,7 @@ field_values!(
     model::AuthorNo = "identity number",
     model::Nanos = "moment",
     model::EventId = "event id",
+    model::FileId = "file id",
     model::SpaceId = "space id",
     model::KeyId = "key id",
 );

@@ -12,6 +12,7 @@ pub use space::SpaceChange;
 
 use crate::fetch;
 use crate::rows::{EventRow, JournalKind, Owner, Task};
+use model::files::WantedBytes;
 use model::stage::{ContentState, RefusalReason};
 use model::{AuthorNo, ContentHash, EventId, Group, Nanos, Need, Seq, SpaceId, SpaceNo, Stamp};
 
@@ -53,6 +54,12 @@ pub enum Change {
     Take(SpaceNo, ContentHash, u64),
     /// A reference to content is given back.
     GiveBack(SpaceNo, ContentHash),
+    /// What the content of a file event says of its bytes is noted, or not any more.
+    Bytes(RowChange, Seq, WantedBytes),
+    /// The bytes came that a file event speaks of.
+    BytesArrived(Seq),
+    /// What an author uses beside events: so many bytes of files enter a state, or leave it.
+    UsageOfBytes(RowChange, SpaceNo, AuthorNo, ContentState, u64),
     /// What an author uses: one event of that length enters a state, or leaves it.
     Usage(RowChange, SpaceNo, AuthorNo, ContentState, u64),
     /// An applied event in its author's order.

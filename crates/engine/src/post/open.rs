@@ -51,7 +51,7 @@ pub(super) fn begin<P: Protocol, R: Reads>(
         // Between two looks it was neither held nor applied, and a delete may have passed it over.
         let meta = event.draft.meta()?;
         let deleted = P::deleted_by(db, &event.draft.row.id, &meta, inner)?;
-        content::recheck(&event.context.policy, &mut event.draft, deleted)?;
+        content::recheck(db, &event.context.policy, &mut event.draft, deleted)?;
     }
     Ok(StepResult::On(()))
 }

@@ -18,6 +18,7 @@ pub use space::SpaceReads;
 use crate::keyring::Keyring;
 use crate::opened::Opened;
 use crate::rows::{ContentRow, EventRow, Owner};
+use model::files::WantedBytes;
 use model::stage::RefusalReason;
 use model::{AuthorKey, AuthorNo, Blob, ContentHash, EventId, Identity, Need, Seq, SpaceId, SpaceNo, Stamp, Verified};
 
@@ -84,6 +85,8 @@ pub trait Reads: SpaceReads + NostrReads + SimulatedReads + Keyring {
     fn joined(&self, space: &SpaceId) -> StoreResult<bool>;
     /// The count and place of a content.
     fn content(&self, space: SpaceNo, hash: &ContentHash) -> StoreResult<Option<ContentRow>>;
+    /// What the content of a file event says of its bytes, while that content is here.
+    fn wanted_bytes(&self, seq: Seq) -> StoreResult<Option<WantedBytes>>;
     /// The bytes of a content, if they are here and at most that long.
     fn content_bytes(&self, space: SpaceNo, hash: &ContentHash, most: u64) -> StoreResult<Option<Vec<u8>>>;
     /// Events that wait for a need, from a number on.

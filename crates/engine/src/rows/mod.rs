@@ -14,7 +14,7 @@ pub use space::{Membership, MembershipLimit, Register, RegisterKey, SpaceTask, T
 use model::nostr::NOSTR_PROTOCOL;
 use model::payload::MemberRole;
 use model::stage::{ContentState, RefusalReason, Stage};
-use model::{AuthorNo, ContentHash, EventId, Kind, Nanos, SPACE_PROTOCOL, Seq, SpaceId, SpaceNo, Stamp};
+use model::{AuthorNo, ContentHash, EventId, Kind, Nanos, ObjectName, SPACE_PROTOCOL, Seq, SpaceId, SpaceNo, Stamp};
 
 /// Through which door an event came first. Kept locally, never replicated.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -215,8 +215,8 @@ pub enum ContentLocation {
     Absent,
     /// In the database.
     Row,
-    /// In a file of their own.
-    File,
+    /// In an object of that name.
+    Object(ObjectName),
 }
 
 /// How often a content is referred to, and where it is.
@@ -249,10 +249,12 @@ pub enum JournalKind {
     Hidden,
     /// It counts again.
     Shown,
+    /// The bytes of a file came.
+    BytesArrived,
 }
 
 impl JournalKind {
-    const ALL: [JournalKind; 7] = [
+    const ALL: [JournalKind; 8] = [
         JournalKind::Applied,
         JournalKind::Processed,
         JournalKind::Deleted,
@@ -260,6 +262,7 @@ impl JournalKind {
         JournalKind::Pruned,
         JournalKind::Hidden,
         JournalKind::Shown,
+        JournalKind::BytesArrived,
     ];
 
     /// The byte that stands for it.
@@ -282,6 +285,7 @@ impl JournalKind {
             JournalKind::Pruned => "pruned",
             JournalKind::Hidden => "hidden",
             JournalKind::Shown => "shown",
+            JournalKind::BytesArrived => "bytes-arrived",
         }
     }
 }

@@ -54,7 +54,6 @@ pub struct Batch<'t> {
     pub(super) journal: Vec<(JournalNo, JournalEntry)>,
     pub(super) sparse_authors: SparseAuthors,
     journal_blocks: BTreeSet<JournalBlockKey>,
-    pub(crate) forgotten_now: BTreeSet<ForgottenFileKey>,
     pub(crate) perhaps_met: BTreeSet<Group>,
     pub(crate) touched_threads: BTreeSet<Seq>,
     pub(crate) arrived: Vec<(Seq, u64)>,
@@ -107,7 +106,6 @@ impl<'t> Batch<'t> {
             journal: Vec::new(),
             sparse_authors: SparseAuthors::default(),
             journal_blocks: BTreeSet::new(),
-            forgotten_now: BTreeSet::new(),
             perhaps_met: BTreeSet::new(),
             touched_threads: BTreeSet::new(),
             arrived: Vec::new(),
@@ -204,8 +202,16 @@ impl<'t> Batch<'t> {
             }
             Change::Take(space, hash, len) => self.take_reference(space, &hash, len),
             Change::GiveBack(space, hash) => self.give_back_reference(space, &hash),
+            Change::Bytes(row_change, seq, wanted) => {
+                self.db.tables.file_events_due.insert(EventNo::new(seq), ())?;
+                put_or_remove(row_change, &mut self.db.tables.file_bytes, EventNo::new(seq), wanted)
+            }
+            Change::BytesArrived(seq) => self.db.tables.file_events_due.insert(EventNo::new(seq), ()),
+            Change::UsageOfBytes(row_change, space, author, state, len) => {
+                self.change_usage(row_change, (space, author), state, (0, len))
+            }
             Change::Usage(row_change, space, author, state, len) => {
-                self.change_usage(row_change, space, author, state, len)
+                self.change_usage(row_change, (space, author), state, (1, len))
             }
             Change::ByAuthor(space, author, stamp, seq) => self.insert_by_author(space, author, stamp, seq),
             Change::Space(change) => self.apply_space(change),

@@ -10,9 +10,9 @@ use crate::keys::*;
 use crate::tables::{Row, RowRange, Rows, Stored, TableReads};
 use engine::Opened;
 use engine::policy::Policy;
-use engine::reads::{KeptBlob, Reads, StoreError, StoreResult};
+use engine::reads::{KeptBlob, Reads, StoreResult};
 use engine::rows::{ContentLocation, ContentRow, EventRow, MembershipLimit, Owner};
-use model::crypto::content_hash;
+use model::files::WantedBytes;
 use model::stage::RefusalReason;
 use model::{AuthorKey, AuthorNo, Blob, ContentHash, EventId, Need, Seq, SpaceId, SpaceNo, Stamp};
 use redb::ReadableTable;
@@ -203,6 +203,10 @@ impl<V: TableReads> Reads for Db<V> {
         self.tables.contents().get(ContentKey::new(space, *hash))
     }
 
+    fn wanted_bytes(&self, seq: Seq) -> StoreResult<Option<WantedBytes>> {
+        self.tables.file_bytes().get(EventNo::new(seq))
+    }
+
     fn content_bytes(&self, space: SpaceNo, hash: &ContentHash, most: u64) -> StoreResult<Option<Vec<u8>>> {
         match self.content(space, hash)? {
             Some(row) if row.len > most => Ok(None),
@@ -212,18 +216,7 @@ impl<V: TableReads> Reads for Db<V> {
                     None => Ok(None),
                 }
             }
-            Some(ContentRow { place: ContentLocation::File, .. }) => {
-                let space = self.space_id(space)?;
-                let read = self.disk.read_file(&crate::encode::file_name(&space, hash));
-                let unreadable = |why| StoreError::Broken(format!("the content file of {hash} cannot be read: {why}"));
-                let stored = read.map_err(unreadable)?;
-                let opened = self.open_at_rest(&space, &content_name(hash), &stored)?;
-                // A row has a checksum; a file has none.
-                if opened.as_ref().is_some_and(|bytes| content_hash(bytes) != *hash) {
-                    return Err(StoreError::Broken(format!("the content file of {hash} is damaged")));
-                }
-                Ok(opened)
-            }
+            Some(ContentRow { place: ContentLocation::Object(name), .. }) => self.object_bytes(space, hash, name),
             Some(ContentRow { place: ContentLocation::Absent, .. }) | None => Ok(None),
         }
     }

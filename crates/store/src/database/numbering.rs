@@ -26,15 +26,7 @@ impl<V: TableReads> Db<V> {
         if tables.usage().range(UsageKey::of_space(space))?.next().is_some() {
             return Ok(false);
         }
-        if tables.contents().range(ContentKey::of_space(space))?.next().is_some() {
-            return Ok(false);
-        }
-        for row in tables.forgotten_files().iter()? {
-            if row?.key().space() == space {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        Ok(tables.contents().range(ContentKey::of_space(space))?.next().is_none())
     }
 }
 

@@ -87,17 +87,16 @@ impl Batch<'_> {
     pub(crate) fn change_usage(
         &mut self,
         row_change: RowChange,
-        space: SpaceNo,
-        author: AuthorNo,
+        (space, author): (SpaceNo, AuthorNo),
         state: ContentState,
-        len: u64,
+        (events, len): (u64, u64),
     ) -> StoreResult<()> {
         let key = UsageKey::new(space, author);
         let mut usage = self.db.usage_row(&key)?;
         let slot = &mut usage.by_state[usage_index(state)];
         *slot = match row_change {
-            RowChange::Put => (slot.0 + 1, slot.1 + len),
-            RowChange::Remove => (slot.0.saturating_sub(1), slot.1.saturating_sub(len)),
+            RowChange::Put => (slot.0.saturating_add(events), slot.1.saturating_add(len)),
+            RowChange::Remove => (slot.0.saturating_sub(events), slot.1.saturating_sub(len)),
         };
         self.db.pending.usage.insert(key, usage);
         if state == ContentState::Processed {

@@ -95,7 +95,7 @@ impl Batch<'_> {
     }
 
     /// Whether content was sealed by its author. A space is sealed or open for good, so one of its events tells.
-    fn travels_sealed(&self, space: SpaceNo, hash: &ContentHash) -> StoreResult<bool> {
+    pub fn travels_sealed(&self, space: SpaceNo, hash: &ContentHash) -> StoreResult<bool> {
         let Some(seq) = self.db.waiting_for_content(space, hash, Seq(0), 1)?.first().copied() else {
             return Ok(false);
         };

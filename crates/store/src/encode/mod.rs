@@ -14,7 +14,6 @@ pub(crate) use varint::{get_number, get_varint, put_varint};
 
 use crate::errors::broken;
 use engine::reads::StoreResult;
-use model::{ContentHash, SpaceId};
 use serde::{Deserialize, Serialize};
 
 pub(crate) fn to_row(value: &impl Serialize) -> StoreResult<Vec<u8>> {
@@ -23,9 +22,4 @@ pub(crate) fn to_row(value: &impl Serialize) -> StoreResult<Vec<u8>> {
 
 pub(crate) fn from_row<'a, T: Deserialize<'a>>(bytes: &'a [u8], what: &str) -> StoreResult<T> {
     postcard::from_bytes(bytes).map_err(|_| broken(what))
-}
-
-/// The name of a content file.
-pub(crate) fn file_name(space: &SpaceId, hash: &ContentHash) -> String {
-    format!("{space}-{hash}")
 }

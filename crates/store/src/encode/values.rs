@@ -4,10 +4,11 @@ use crate::keys::{SEQ_BYTES, seq_bytes, seq_from};
 use crate::row_value::RowValue;
 use engine::fetch::ScheduleRow;
 use engine::rows::{ContentLocation, ContentRow, JournalKind, Membership, Origin};
+use model::files::WantedBytes;
 use model::payload::MemberRole;
 use model::reader::{ByteReader, TooShort};
 use model::stage::{ContentState, RefusalReason};
-use model::{Identity, Nanos, Seq, SpaceNo};
+use model::{ContentHash, Identity, Nanos, ObjectName, Seq, SpaceNo};
 
 /// Declares values by how they are written and read. What reads must read all of the bytes.
 macro_rules! row_values {
@@ -197,11 +198,14 @@ row_values! {
     }
 
     ContentRow: "content", None, |row, out| {
-        out.push(match row.place {
-            ContentLocation::Absent => 0,
-            ContentLocation::Row => 1,
-            ContentLocation::File => 2,
-        });
+        match row.place {
+            ContentLocation::Absent => out.push(0),
+            ContentLocation::Row => out.push(1),
+            ContentLocation::Object(name) => {
+                out.push(2);
+                out.extend(name.0);
+            }
+        }
         out.extend(row.count.to_be_bytes());
         out.extend(row.len.to_be_bytes());
         put_optional(row.unused_since.map(|since| since.0), out);
@@ -209,11 +213,18 @@ row_values! {
         let place = match reader.u8()? {
             0 => ContentLocation::Absent,
             1 => ContentLocation::Row,
-            2 => ContentLocation::File,
+            2 => ContentLocation::Object(ObjectName(reader.array()?)),
             _ => return Err(TooShort),
         };
         let (count, len) = (reader.u64()?, reader.u64()?);
         Ok(ContentRow { place, count, len, unused_since: get_optional(reader)?.map(Nanos) })
+    }
+
+    WantedBytes: "bytes of a file", Some(40), |wanted, out| {
+        out.extend(wanted.hash.0);
+        out.extend(wanted.len.to_be_bytes());
+    }, |reader| {
+        Ok(WantedBytes { hash: ContentHash(reader.array()?), len: reader.u64()? })
     }
 
     ScheduleRow: "schedule", None, |row, out| {

@@ -2,3 +2,4 @@
 
 pub mod content;
 mod holding;
+pub mod objects;

@@ -3,8 +3,8 @@
 use super::{KeyField, TableKey, UserHash, fixed_keys};
 use engine::rows::Owner;
 use model::{
-    AuthorKey, AuthorNo, AuxKey, ContentHash, EventId, Identity, KeyId, Nanos, PrekeyId, Seq, SpaceId, SpaceNo, Stamp,
-    TransitId,
+    AuthorKey, AuthorNo, AuxKey, ContentHash, EventId, FileId, Identity, KeyId, LinkId, Nanos, ObjectName, PrekeyId,
+    Seq, SpaceId, SpaceNo, Stamp, TransitId,
 };
 
 fixed_keys! {
@@ -80,13 +80,32 @@ fixed_keys! {
     OrderNo { order: u64 };
     /// What an author uses in a space.
     UsageKey { space: SpaceNo, author: AuthorNo } of_space(space: SpaceNo);
-    /// A content file that no row speaks of any more, by when it was forgotten.
-    ForgottenFileKey { since: Nanos, space: SpaceNo, hash: ContentHash };
+    /// An object by its name.
+    ObjectKeyName { name: ObjectName };
+    /// An object by a time.
+    ObjectDueKey { at: Nanos, name: ObjectName };
     /// Content without a reference, by since when.
     UnusedContentKey { since: Nanos, space: SpaceNo, hash: ContentHash };
     /// Messages of a thread by the journal number of the first of their block.
     ArrivalsKey { thread: Seq, first: u64 };
 
+    /// A file of a space.
+    FileKey { space: SpaceId, file: FileId } of_space(space: SpaceId);
+    /// A version of a file.
+    FileVersionKey { space: SpaceId, file: FileId, version: u32 }
+        of_space(space: SpaceId) of_file(space: SpaceId, file: FileId);
+    /// A derived file by what it is derived from and a hash of its variant.
+    DerivedKey { space: SpaceId, parent: FileId, variant: [u8; 16] }
+        of_space(space: SpaceId) of_parent(space: SpaceId, parent: FileId);
+    /// A file by what is asked of lists: whether it is derived and deleted, its status, and its age.
+    FileIndexKey { space: SpaceId, group: u8, status: u8, created: Nanos, file: FileId } of_space(space: SpaceId);
+    /// A file that is hidden, by since when.
+    HiddenFileKey { space: SpaceId, since: Nanos, file: FileId } of_space(space: SpaceId);
+    /// A link by which whoever has it downloads or uploads a file.
+    FileLinkKey { space: SpaceId, file: FileId, link: LinkId }
+        of_space(space: SpaceId) of_file(space: SpaceId, file: FileId);
+    /// A file by when work for it is due.
+    FileJobDueKey { at: Nanos, space: SpaceId, file: FileId };
     /// A user of a space.
     UserKey { space: SpaceId, user: UserHash } of_space(space: SpaceId);
     /// A user of a space by their identity.
@@ -124,6 +143,16 @@ impl AuthorName {
     pub fn of(author: AuthorKey) -> AuthorName {
         let (protocol, key) = author.to_code();
         AuthorName::new(protocol, key)
+    }
+}
+
+impl DerivedKey {
+    /// The key of a variant.
+    pub fn of(space: &SpaceId, parent: FileId, variant: &str) -> DerivedKey {
+        let hash = blake3::hash(variant.as_bytes());
+        let mut name = [0; 16];
+        name.copy_from_slice(&hash.as_bytes()[..16]);
+        DerivedKey::new(*space, parent, name)
     }
 }
 

@@ -3,8 +3,8 @@
 use engine::rows::{DeleteTarget, Origin, Owner};
 use model::nostr::{AddressName, NostrId};
 use model::{
-    AuthorNo, AuxKey, ContentHash, EventId, Identity, KeyId, Nanos, NostrKey, PrekeyId, Seq, SpaceId, SpaceNo, Stamp,
-    TransitId,
+    AuthorNo, AuxKey, ContentHash, EventId, FileId, Identity, KeyId, LinkId, Nanos, NostrKey, ObjectName, PrekeyId,
+    Seq, SpaceId, SpaceNo, Stamp, TransitId,
 };
 
 /// A part of a key, or a value of fixed width.
@@ -84,6 +84,9 @@ wrapped!(
     ContentHash([u8; 32]),
     AuxKey([u8; 16]),
     UserHash([u8; 16]),
+    ObjectName([u8; 16]),
+    FileId([u8; 16]),
+    LinkId([u8; 16]),
     AddressName([u8; 16]),
     DeleteTarget([u8; 16]),
     NostrKey([u8; 32]),

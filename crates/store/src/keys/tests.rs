@@ -118,7 +118,7 @@ fn bytes_of_another_width_or_form_are_no_key() {
 fn keys_of_equal_width_are_types_of_their_own() {
     let names = [
         <UnusedContentKey as redb::Value>::type_name(),
-        <ForgottenFileKey as redb::Value>::type_name(),
+        <ObjectDueKey as redb::Value>::type_name(),
         <ContentWaitingKey as redb::Value>::type_name(),
     ];
     assert!(names[0] != names[1] && names[1] != names[2] && names[0] != names[2]);

@@ -7,10 +7,10 @@ use crate::keys::*;
 use crate::tables::TableReads;
 use engine::change::RowChange;
 use engine::reads::{Reads, StoreError, StoreResult};
-use engine::rows::Task;
+use engine::rows::{ContentLocation, Task};
 use engine::{Change, release};
 use model::crypto::{TransitSecret, prekey_id, prekey_public};
-use model::{ContentHash, Identity, Nanos, Need, Seq, SpaceId, SpaceNo};
+use model::{ContentHash, Identity, Nanos, Need, ObjectName, Seq, SpaceId, SpaceNo};
 use std::collections::BTreeSet;
 
 impl Batch<'_> {
@@ -191,8 +191,8 @@ impl<V: TableReads> Db<V> {
         if let Some(at) = self.next_retention()? {
             sooner(at);
         }
-        if self.tables.forgotten_files().first()?.is_some() {
-            sooner(Nanos(0));
+        if let Some(row) = self.tables.unfinished_objects().first()? {
+            sooner(row.key().at());
         }
         Ok(next)
     }
@@ -217,20 +217,18 @@ impl<V: TableReads> Db<V> {
         self.tables.events().iter()?.map(|row| Ok(row?.key().seq())).collect()
     }
 
-    /// How many contents nobody refers to, and the names of the files that rows speak of.
-    pub fn unused_and_files(&self) -> StoreResult<(u64, Vec<String>)> {
-        let mut unused = 0;
-        let mut files = Vec::new();
+    /// How many contents nobody refers to, and the objects that rows of content speak of.
+    pub fn unused_and_objects(&self) -> StoreResult<(u64, Vec<ObjectName>)> {
+        let (mut unused, mut objects) = (0, Vec::new());
         for entry in self.tables.contents().iter()? {
-            let entry = entry?;
-            let (key, row) = (entry.key(), entry.value()?);
+            let row = entry?.value()?;
             unused += u64::from(row.count == 0);
-            if row.place == engine::rows::ContentLocation::File {
-                files.push(crate::encode::file_name(&self.space_id(key.space())?, &key.hash()));
+            if let ContentLocation::Object(name) = row.place {
+                objects.push(name);
             }
         }
-        files.sort();
-        Ok((unused, files))
+        objects.sort();
+        Ok((unused, objects))
     }
 
     /// Every content with its count of references and whether its bytes are here, in no order that means anything.
@@ -238,7 +236,7 @@ impl<V: TableReads> Db<V> {
         let mut rows = Vec::new();
         for entry in self.tables.contents().iter()? {
             let row = entry?.value()?;
-            rows.push((row.count, row.place != engine::rows::ContentLocation::Absent));
+            rows.push((row.count, row.place != ContentLocation::Absent));
         }
         rows.sort();
         Ok(rows)

@@ -8,26 +8,22 @@
 use crate::at_rest::SWEEP;
 use crate::at_rest::{Inline, Protection, TAG_WHOLE, content_name, inline_name};
 use crate::database::batch::Batch;
-use crate::encode::{decode_event, file_name, from_row, to_row};
-use crate::events::content::write_file;
+use crate::encode::{decode_event, from_row, to_row};
+use crate::events::objects::ObjectRow;
 use crate::keys::*;
 use crate::shared::{
-    Accounts, HostedSpaces, Invitations, Reports, Sealing, Sessions, SharedTable, SigningKeys, UserNames, Users,
-    Webhooks,
+    Accounts, DerivedFiles, FileJobs, FileLinks, FileVersions, Files, HostedSpaces, Invitations, OpenUploads, Reports,
+    Sealing, Sessions, SharedTable, SigningKeys, UserNames, Users, Webhooks,
 };
 use crate::tables::after_bound;
 use crate::tables::{Bytes, Rows, Stored};
 use engine::reads::{Reads as _, StoreResult};
-use engine::rows::ContentLocation;
 use model::blob::BlobForm;
 use model::planted::{PlantedBug, is_planted};
 use model::{Blob, EventId, SpaceId, SpaceNo};
 use redb::ReadableTable;
 use serde::{Deserialize, Serialize};
 use std::ops::Bound;
-
-/// Content files that one transaction reads and writes; at least one.
-const FILE_BYTES_PER_STEP: usize = 64 << 20;
 
 /// How far work over all rows has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -64,11 +60,10 @@ impl SweepCursor {
     }
 }
 
-/// What a page of a walk came to: rows looked at, the key of the last, whether a commit must come before the next.
+/// What a page of a walk came to: rows looked at, the key of the last.
 struct Page {
     rows: usize,
     last: Option<Vec<u8>>,
-    must_commit: bool,
 }
 
 fn cursor_name(space: Option<SpaceId>) -> String {
@@ -110,7 +105,7 @@ impl Batch<'_> {
     pub fn rotate(&mut self, space: &SpaceId, most: usize) -> StoreResult<SweepProgress> {
         let name = cursor_name(Some(*space));
         if self.cursor(&name)?.is_none() {
-            // Nothing is written under the new key before it is durable: a file would outlive a transaction that does not.
+            // Nothing is written under the new key before it is durable.
             self.make_storage_key(space)?;
             self.keep_cursor(&name, &SweepCursor::default())?;
             return Ok(SweepProgress::default());
@@ -130,7 +125,7 @@ impl Batch<'_> {
             let page = match cursor.phase {
                 0 => self.sweep_events(&mut cursor, space, left)?,
                 1 => self.sweep_content_rows(&mut cursor, space, left)?,
-                2 => self.sweep_files(&mut cursor, space, left)?,
+                2 => self.sweep_objects(&mut cursor, space, left)?,
                 3 => self.sweep_progress(&mut cursor, space, left)?,
                 4 => self.sweep_shared::<HostedSpaces>(&mut cursor, space, left)?,
                 5 => self.sweep_shared::<Users>(&mut cursor, space, left)?,
@@ -141,15 +136,18 @@ impl Batch<'_> {
                 10 => self.sweep_shared::<Accounts>(&mut cursor, space, left)?,
                 11 => self.sweep_shared::<Sessions>(&mut cursor, space, left)?,
                 12 => self.sweep_shared::<Invitations>(&mut cursor, space, left)?,
+                13 => self.sweep_shared::<Files>(&mut cursor, space, left)?,
+                14 => self.sweep_shared::<FileVersions>(&mut cursor, space, left)?,
+                15 => self.sweep_shared::<DerivedFiles>(&mut cursor, space, left)?,
+                16 => self.sweep_shared::<FileJobs>(&mut cursor, space, left)?,
+                17 => self.sweep_shared::<OpenUploads>(&mut cursor, space, left)?,
+                18 => self.sweep_shared::<FileLinks>(&mut cursor, space, left)?,
                 _ => {
                     self.touch();
                     self.db.tables.about.remove(name.as_str())?;
                     return Ok(cursor.progress(true));
                 }
             };
-            if page.must_commit {
-                break;
-            }
             cursor.step(page.rows, left, page.last);
             left -= page.rows.min(left);
             if left == 0 {
@@ -186,7 +184,7 @@ impl Batch<'_> {
             Sealing::Space(_) | Sealing::Plain | Sealing::Master(_) => Ok(None),
         })?;
         cursor.changed += page.changed;
-        Ok(Page { rows: page.rows, last: page.last, must_commit: false })
+        Ok(Page { rows: page.rows, last: page.last })
     }
 
     /// Walks a page of how far webhooks have told.
@@ -201,7 +199,7 @@ impl Batch<'_> {
                 cursor.changed += 1;
             }
         }
-        Ok(Page { rows: rows.len(), last, must_commit: false })
+        Ok(Page { rows: rows.len(), last })
     }
 
     fn sweep_events(&mut self, cursor: &mut SweepCursor, space: Option<SpaceId>, most: usize) -> StoreResult<Page> {
@@ -223,7 +221,7 @@ impl Batch<'_> {
                 cursor.changed += 1;
             }
         }
-        Ok(Page { rows: page, last, must_commit: false })
+        Ok(Page { rows: page, last })
     }
 
     /// Inline content as it travels, if it must be put to rest anew.
@@ -279,46 +277,24 @@ impl Batch<'_> {
                 cursor.changed += 1;
             }
         }
-        Ok(Page { rows: rows.len(), last, must_commit: false })
+        Ok(Page { rows: rows.len(), last })
     }
 
-    fn sweep_files(&mut self, cursor: &mut SweepCursor, space: Option<SpaceId>, most: usize) -> StoreResult<Page> {
-        let mut rows = Vec::new();
-        for row in
-            self.db.tables.contents.range((after_bound::<ContentKey>(&cursor.after)?, Bound::Unbounded))?.take(most)
-        {
-            let row = row?;
-            rows.push((row.key(), row.value()?.place));
-        }
+    /// The keys of objects rest anew; the objects stay as they are.
+    fn sweep_objects(&mut self, cursor: &mut SweepCursor, space: Option<SpaceId>, most: usize) -> StoreResult<Page> {
+        let rows = page_of(&self.db.tables.objects, &cursor.after, most)?;
         let last = rows.last().map(|(key, _)| key.as_bytes().to_vec());
-        let mut bytes = 0;
-        for (key, place) in &rows {
-            if bytes > FILE_BYTES_PER_STEP {
-                return Ok(Page { rows: 0, last: None, must_commit: true });
+        for (key, bytes) in &rows {
+            let row: ObjectRow = from_row(bytes, "an object")?;
+            if let Some(secret) = &row.secret
+                && space.is_none_or(|space| space == row.space)
+                && let Some(anew) = self.protect_anew(&row.space, key.as_bytes(), secret)?
+            {
+                self.put_object(key.name(), &ObjectRow { secret: Some(anew), ..row })?;
+                cursor.changed += 1;
             }
-            if *place != ContentLocation::File || !self.is_in(space, key)? {
-                continue;
-            }
-            let hash = key.hash();
-            let owner = self.db.space_id(key.space())?;
-            let number = self.writing(&owner)?.key.number();
-            if self.db.keys.storage_key(&owner, number).is_none() {
-                return Ok(Page { rows: 0, last: None, must_commit: true });
-            }
-            match self.db.disk.read_file(&file_name(&owner, &hash)) {
-                Ok(stored) => {
-                    bytes += stored.len();
-                    if let Some(anew) = self.content_anew(key, &stored)? {
-                        write_file(self.db.disk.as_ref(), &owner, &hash, &anew)?;
-                        cursor.changed += 1;
-                    }
-                }
-                // One file that cannot be read must not keep all others from being encrypted.
-                Err(why) => tracing::warn!(%hash, %why, "a content file cannot be read, and stays as it is"),
-            }
-            cursor.after = key.as_bytes().to_vec();
         }
-        Ok(Page { rows: rows.len(), last, must_commit: false })
+        Ok(Page { rows: rows.len(), last })
     }
 
     fn is_in(&self, space: Option<SpaceId>, key: &ContentKey) -> StoreResult<bool> {

@@ -1,5 +1,7 @@
 //! Checking a data folder against the invariants: nothing is changed, everything wrong is named.
 
+mod files;
+mod objects;
 mod totals;
 
 use crate::database::db::Db;
@@ -13,7 +15,7 @@ use engine::reads::{Reads, StoreError, StoreResult};
 use engine::release::owner_of;
 use engine::rows::{ContentLocation, EventRow, Meta};
 use model::stage::{ContentState, Stage};
-use model::{ContentHash, Group, Nanos, Need, Seq, SpaceId, SpaceNo};
+use model::{Group, Nanos, Need, Seq, SpaceId};
 use std::collections::{HashMap, HashSet};
 
 /// What a check found.
@@ -46,6 +48,7 @@ struct Check<'a> {
     waiting: u64,
     held: u64,
     content_waiting: u64,
+    file_bytes: u64,
     ready: u64,
     carried: u64,
     unused: u64,
@@ -81,6 +84,7 @@ impl Store {
             waiting: 0,
             held: 0,
             content_waiting: 0,
+            file_bytes: 0,
             ready: 0,
             carried: 0,
             unused: 0,
@@ -92,6 +96,8 @@ impl Store {
         check.is_readable = check.rows()?;
         check.events()?;
         check.contents()?;
+        check.objects()?;
+        check.files()?;
         // What rows say together cannot be told where one of them cannot be read.
         if check.is_readable {
             check.totals()?;
@@ -302,9 +308,10 @@ impl Check<'_> {
             self.require(waits.first() == Some(&seq), || format!("{seq}: misses content that does not know"));
             let here =
                 db.content(meta.space, &meta.content_hash)?.is_some_and(|row| row.place != ContentLocation::Absent);
-            self.require(!(here && self.at_rest), || format!("{seq}: misses content that is here"));
+            self.require(!(here && shared && self.at_rest), || format!("{seq}: misses content that is here"));
             self.groups.insert(Group::Content(db.space_id(meta.space)?, meta.content_hash));
         }
+        self.bytes_of_file(seq, row, meta)?;
         let needs_inline = row.content == ContentState::Processed && !shared && meta.content_len > 0;
         self.require(!needs_inline || row.has_inline, || format!("{seq}: its inline content is gone"));
         self.require(row.content.holds_reference() || !row.has_inline, || {
@@ -315,6 +322,12 @@ impl Check<'_> {
 
     fn contents(&mut self) -> StoreResult<()> {
         let db = self.db;
+        for (space, wanted) in db.references_of_files()? {
+            match db.space_no(&space)? {
+                Some(no) => *self.counts.entry(ContentKey::new(no, wanted.hash)).or_default() += 1,
+                None => self.wrong(format!("a file of the unknown space {space} refers to content")),
+            }
+        }
         let mut counts = std::mem::take(&mut self.counts);
         for entry in db.tables.contents().iter()? {
             let Some(entry) = self.db.unless_damaged(entry)? else { break };
@@ -344,22 +357,6 @@ impl Check<'_> {
         for (key, _) in counts.into_iter().filter(|_| is_readable) {
             self.wrong(format!("content {}: referred to without a row", key.hash()));
         }
-        Ok(())
-    }
-
-    fn bytes(&mut self, space: SpaceNo, hash: &ContentHash, place: ContentLocation, len: u64) -> StoreResult<()> {
-        if place == ContentLocation::Absent {
-            return Ok(());
-        }
-        let fits = match self.db.content_bytes(space, hash, u64::MAX) {
-            Ok(Some(bytes)) => bytes.len() as u64 == len && model::crypto::content_hash(&bytes) == *hash,
-            Ok(None) => {
-                let space = self.db.space_id(space)?;
-                return self.unreadable(&space, || format!("content {hash}: its bytes or their key are missing"));
-            }
-            Err(_) => false,
-        };
-        self.require(fits, || format!("content {hash}: its bytes are missing or changed"));
         Ok(())
     }
 

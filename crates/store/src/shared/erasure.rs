@@ -70,6 +70,10 @@ impl Batch<'_> {
             || self.forget_page::<Reports>(ReportNo::of_space(*space), most, &mut gone)?
             || self.forget_page::<Blocks>(BlockKey::of_space(*space), most, &mut gone)?
             || self.forget_page::<ThreadRetentions>(ThreadIdKey::of_space(*space), most, &mut gone)?
+            || {
+                gone += self.forget_files_of(space, most.saturating_sub(gone))?;
+                gone >= most
+            }
             || self.forget_names(space, most, &mut gone)?
             || self.forget_page::<Users>(UserKey::of_space(*space), most, &mut gone)?;
         if !is_full {

@@ -4,6 +4,7 @@
 pub mod accounts;
 pub mod api_keys;
 mod erasure;
+pub mod files;
 pub mod jobs;
 pub mod moderation;
 mod protections;

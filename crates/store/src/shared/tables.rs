@@ -5,6 +5,7 @@ use crate::encode::SharedValue;
 use crate::keys::*;
 use crate::shared::accounts::{Account, Invitation, Session};
 use crate::shared::api_keys::{ApiKey, AuditRow, IdempotencyRecord, SigningSecret};
+use crate::shared::files::{DerivedFile, FileJob, FileLink, FileRecord, FileVersion, OpenUpload};
 use crate::shared::jobs::Job;
 use crate::shared::moderation::{BlockKind, UserReport};
 use crate::shared::retention::Retention;
@@ -88,6 +89,14 @@ shared_tables! {
     Audit: audit, AuditNo => AuditRow, "an audit entry",
         |key| Sealing::Master([b"audit".as_slice(), key.as_bytes()].concat());
     Webhooks: webhooks, WebhookKey => WebhookSettings, "a webhook", |key| Sealing::Space(key.space());
+    Files: file_records, FileKey => FileRecord, "a file", |key| Sealing::Space(key.space());
+    FileVersions: file_versions, FileVersionKey => FileVersion, "a version of a file",
+        |key| Sealing::Space(key.space());
+    DerivedFiles: derived_files, DerivedKey => DerivedFile, "a derived file", |key| Sealing::Space(key.space());
+    FileJobs: file_jobs, FileKey => FileJob, "work for a file", |key| Sealing::Space(key.space());
+    OpenUploads: open_uploads, FileKey => OpenUpload, "an open upload",
+        |key| Sealing::Space(key.space());
+    FileLinks: file_links, FileLinkKey => FileLink, "a link to a file", |key| Sealing::Space(key.space());
     Jobs: jobs, JobNo => Job, "a job", |_| Sealing::Plain;
     Retentions: retentions, SpaceIdKey => Retention, "a retention", |_| Sealing::Plain;
     ThreadRetentions: thread_retentions, ThreadIdKey => Retention, "a retention", |_| Sealing::Plain;

@@ -5,8 +5,8 @@
 //! What an event waits for is a list in its own row and a reverse row in `waiting`; `held` and `held_by_owner` know
 //! until when and on whose account; `ready` is the queue of what was released. An applied event is one row in its
 //! author's order and one in each view it contributes to, and an entry in the `journal`. Larger content has one row per
-//! space in `contents`, with its count of references, and its bytes in `content_bytes` or in a file. Work that is cut
-//! into transactions is a row in `tasks`; groups to hunt for are rows in `schedule`.
+//! space in `contents`, with its count of references, and its bytes in `content_bytes` or in an object that `objects`
+//! knows. Work that is cut into transactions is a row in `tasks`; groups to hunt for are rows in `schedule`.
 //!
 //! Keys are types of their own ([`crate::keys`]) that sort as what they mean. Four classes: **source** is what
 //! everything follows from; **view** can be dropped and rebuilt, and is in the digest; **shared** is what all nodes that
@@ -17,20 +17,19 @@ mod rows;
 mod tests;
 
 pub use crate::row_value::{Bytes, OwnedValue, RowValue, Stored};
-pub(crate) use rows::is_repack_due;
 pub use rows::{Row, RowData, RowRange, Rows};
+pub(crate) use rows::{after_bound, is_repack_due};
 
-use crate::encode::SharedValue;
-use crate::encode::{ExpiredRow, JournalEntry, ReceivedAgain, RefusedRow, RoleCap, Usage};
+use crate::encode::{ExpiredRow, JournalEntry, ReceivedAgain, RefusedRow, RoleCap, SharedValue, Usage};
 use crate::errors::{guarded, guarded_write};
 use crate::keys::*;
 use engine::fetch::ScheduleRow;
 use engine::reads::{StoreError, StoreResult};
 use engine::rows::{ContentRow, Membership};
-use model::{AuthorKey, AuthorNo, EventId, KeyId, Nanos, Seq, SpaceId, SpaceNo};
+use model::files::WantedBytes;
+use model::{AuthorKey, AuthorNo, EventId, FileId, KeyId, Nanos, Seq, SpaceId, SpaceNo};
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable, Table, TableDefinition, WriteTransaction};
 use rows::TableName;
-use std::ops::Bound;
 
 macro_rules! tables {
     ($($(#[$meta:meta])* $class:ident $field:ident: $key:ty => $value:ty = $name:literal;)*) => {
@@ -153,8 +152,7 @@ pub enum TableClass {
     Source,
     /// Rebuilt from source; in the digest.
     View,
-    /// What all nodes that serve a space must agree on and no event says; backed up, never rebuilt, written by
-    /// [`crate::shared::rows`] only.
+    /// What all nodes of a space must agree on and no event says; backed up, never rebuilt, written by [`crate::shared::rows`].
     Shared,
     /// This node's own; backed up, never rebuilt.
     Local,
@@ -175,7 +173,9 @@ tables! {
     Source author_ids: AuthorNoKey => AuthorKey = "author_ids_v1";
     /// (space, hash) to count of references, length and place. Agrees with the states in `events`.
     Source contents: ContentKey => ContentRow = "contents_v1";
-    /// (space, hash) to bytes, for content that needs no file of its own.
+    /// Number of a file event whose content is here to the bytes that it speaks of, with a reference in `contents`.
+    Source file_bytes: EventNo => WantedBytes = "file_bytes_v1";
+    /// (space, hash) to bytes, for content that needs no object.
     Source content_bytes: ContentKey => Bytes = "content_bytes_v1";
     /// (space, key id) to space key, wrapped under the master key.
     Source keys: SpaceKeyName => Bytes = "keys_v1";
@@ -280,6 +280,18 @@ tables! {
     Shared reports: ReportNo => SharedValue = "reports_v1";
     /// Space id to the number of its last report, which is not given again when the report is forgotten.
     Shared report_numbers: SpaceIdKey => SharedValue = "report_numbers_v1";
+    /// (space id, file) to its record, protected.
+    Shared file_records: FileKey => SharedValue = "file_records_v1";
+    /// (space id, file, version) to where its bytes are and stand, protected. Renditions take a reference in `contents`.
+    Shared file_versions: FileVersionKey => SharedValue = "file_versions_v1";
+    /// (space id, file, hash of a variant) to a derived file that is expected, protected.
+    Shared derived_files: DerivedKey => SharedValue = "derived_files_v1";
+    /// (space id, file) to work that waits for it, or that somebody does, protected.
+    Shared file_jobs: FileKey => SharedValue = "file_jobs_v1";
+    /// (space id, file) to an upload whose bytes are coming into an object, protected.
+    Shared open_uploads: FileKey => SharedValue = "open_uploads_v1";
+    /// (space id, file, link) to what a link allows, until when, and the secret that it is signed with; protected.
+    Shared file_links: FileLinkKey => SharedValue = "file_links_v1";
     /// Number to work that goes on in the background, and what came of it.
     Shared jobs: JobNo => SharedValue = "jobs_v1";
     /// Number to an act of administration: who, what, when; protected.
@@ -308,7 +320,7 @@ tables! {
     Local carried_order: EventNo => SpaceId = "carried_order_v1";
     /// Space id to how many of its events are carried.
     Local carried_counts: SpaceIdKey => u64 = "carried_counts_v1";
-    /// (space, hash, number): applied events whose content is missing.
+    /// (space, hash, number): applied events whose content is missing, and file events whose bytes are.
     Local content_waiting: ContentWaitingKey => () = "content_waiting_v1";
     /// (space, author, parent): parents known to be missing.
     Local gaps: GapKey => () = "gaps_v1";
@@ -336,8 +348,12 @@ tables! {
     Local author_spaces: AuthorNoKey => u64 = "author_spaces_v1";
     /// Number of a known event to who brought it again last, and when.
     Local received_again: EventNo => ReceivedAgain = "received_again_v1";
-    /// Content files that were forgotten and may be deleted after a moment.
-    Local forgotten_files: ForgottenFileKey => () = "forgotten_files_v1";
+    /// Name of an object to its space, where it stands, and its secret, protected. Agrees with `contents`.
+    Local objects: ObjectKeyName => Bytes = "objects_v1";
+    /// (until when, name): objects that somebody writes. Agrees with `objects`.
+    Local unfinished_objects: ObjectDueKey => () = "unfinished_objects_v1";
+    /// (since, name): objects that nobody speaks of, and that are to be removed. Agrees with `objects`.
+    Local forgotten_objects: ObjectDueKey => () = "forgotten_objects_v1";
     /// (unused since, space, hash): content without a reference, by age. Agrees with `contents`.
     Local unused: UnusedContentKey => () = "unused_v1";
     /// Space ids that somebody here is in.
@@ -351,6 +367,18 @@ tables! {
     Local arrivals: ArrivalsKey => Bytes = "arrivals_v1";
     /// (when, hash): the rows of `idempotency`, oldest first.
     Local idempotency_order: RequestOrderKey => () = "idempotency_order_v1";
+    /// (space id, derived and deleted or not, status, created, file): the lists of files. Agrees with `file_records`.
+    Local file_index: FileIndexKey => () = "file_index_v1";
+    /// (space id, file, version) to the content to which that row holds a reference. Agrees with `file_versions`.
+    Local file_references: FileVersionKey => WantedBytes = "file_references_v1";
+    /// Event id to the file whose latest version it speaks of. Agrees with `file_records`.
+    Local file_events: EventIdKey => FileId = "file_events_v1";
+    /// (space id, since when, file): hidden originals. Agrees with `file_records`.
+    Local hidden_files: HiddenFileKey => () = "hidden_files_v1";
+    /// File events whose records are to be looked at: what they say of bytes, or whether these are here, has changed.
+    Local file_events_due: EventNo => () = "file_events_due_v1";
+    /// (when, space id, file): work for files by when it is due, or its lease ends. Agrees with `file_jobs`.
+    Local file_jobs_due: FileJobDueKey => () = "file_jobs_due_v1";
     /// The numbers of the jobs that are under way. Agrees with `jobs`.
     Local open_jobs: JobNo => () = "open_jobs_v1";
     /// (space id, id of a webhook) to how far it has told; protected.
@@ -369,24 +397,4 @@ tables! {
     Local counts: &'static str => u64 = "counts_v1";
     /// Numbers and bytes that describe the data folder itself: format version, epoch, key check.
     Local about: &'static str => Bytes = "about_v1";
-}
-
-impl std::fmt::Debug for Tables<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Tables")
-    }
-}
-
-impl std::fmt::Debug for Snapshot {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Snapshot")
-    }
-}
-
-/// Where a walk over a table goes on: at its beginning, or after a key that it kept.
-pub(crate) fn after_bound<K: TableKey + for<'a> redb::Value<SelfType<'a> = K>>(after: &[u8]) -> StoreResult<Bound<K>> {
-    match after {
-        [] => Ok(Bound::Unbounded),
-        _ => K::parse(after).map(Bound::Excluded).ok_or_else(|| crate::errors::broken("a cursor")),
-    }
 }

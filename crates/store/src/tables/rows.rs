@@ -17,7 +17,7 @@ use engine::reads::{StoreError, StoreResult};
 use redb::{AccessGuard, ReadableTable, ReadableTableMetadata, Table};
 use std::borrow::Borrow;
 use std::marker::PhantomData;
-use std::ops::{RangeBounds, RangeInclusive};
+use std::ops::{Bound, RangeBounds, RangeInclusive};
 
 /// A table of the database, open for writing or as of one moment.
 pub struct Rows<T, K, V> {
@@ -146,7 +146,7 @@ impl<'a, K: TableKey, V: RowValue> Iterator for RowRange<'a, K, V> {
     type Item = StoreResult<Row<'a, K, V>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        match guarded(|| self.inner.next().transpose()) {
+        match guarded(|| self.inner.next().map(touched).transpose()) {
             Ok(entry) => entry.map(|entry| self.row(entry)),
             Err(fault) => self.end(fault),
         }
@@ -155,11 +155,20 @@ impl<'a, K: TableKey, V: RowValue> Iterator for RowRange<'a, K, V> {
 
 impl<K: TableKey, V: RowValue> DoubleEndedIterator for RowRange<'_, K, V> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        match guarded(|| self.inner.next_back().transpose()) {
+        match guarded(|| self.inner.next_back().map(touched).transpose()) {
             Ok(entry) => entry.map(|entry| self.row(entry)),
             Err(fault) => self.end(fault),
         }
     }
+}
+
+/// An entry of the database.
+type Entry<'a, K, V> = Result<(AccessGuard<'a, K>, AccessGuard<'a, Stored<V>>), redb::StorageError>;
+
+/// The same entry, whose key and value were looked at: on a damaged page the database panics when that is done, not when
+/// the entry is found.
+fn touched<K: TableKey, V: RowValue>(entry: Entry<'_, K, V>) -> Entry<'_, K, V> {
+    entry.inspect(|(key, stored)| drop((key.value(), stored.value().len())))
 }
 
 impl<T, K, V> Rows<T, K, V> {
@@ -181,7 +190,12 @@ impl<T: ReadableTable<K, Stored<V>>, K: TableKey, V: RowValue> Rows<T, K, V> {
 
     /// The value under a key, borrowed from the database.
     pub fn get_row<'k>(&self, key: impl Borrow<K::SelfType<'k>>) -> StoreResult<Option<RowData<'_, V>>> {
-        let Some(stored) = guarded(|| self.inner.get(key.borrow()))? else { return Ok(None) };
+        let get = || {
+            self.inner.get(key.borrow()).inspect(|found| {
+                let _ = found.as_ref().map(AccessGuard::value);
+            })
+        };
+        let Some(stored) = guarded(get)? else { return Ok(None) };
         self.name.checked::<K>(K::as_bytes(key.borrow()).as_ref(), stored.value())?;
         Ok(Some(RowData { stored, table: self.name }))
     }
@@ -250,7 +264,7 @@ impl<T: ReadableTable<K, Stored<V>>, K: TableKey, V: RowValue> Rows<T, K, V> {
         let table = self.name;
         let mut rows = guarded(|| self.inner.iter())?;
         loop {
-            let (key, stored) = match guarded(|| rows.next().transpose()) {
+            let (key, stored) = match guarded(|| rows.next().map(touched).transpose()) {
                 Ok(Some(row)) => row,
                 Ok(None) => return Ok(()),
                 // A page is damaged, and what comes after it in this table cannot be reached.
@@ -336,5 +350,25 @@ impl<K: TableKey, V: RowValue> Rows<Table<'_, K, Stored<V>>, K, V> {
             None => guarded_write(|| self.inner.remove(typed).map(drop))?,
         }
         Ok(true)
+    }
+}
+
+/// Where a walk over a table goes on: at its beginning, or after a key that it kept.
+pub(crate) fn after_bound<K: TableKey + for<'a> redb::Value<SelfType<'a> = K>>(after: &[u8]) -> StoreResult<Bound<K>> {
+    match after {
+        [] => Ok(Bound::Unbounded),
+        _ => K::parse(after).map(Bound::Excluded).ok_or_else(|| crate::errors::broken("a cursor")),
+    }
+}
+
+impl std::fmt::Debug for super::Tables<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tables")
+    }
+}
+
+impl std::fmt::Debug for super::Snapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Snapshot")
     }
 }

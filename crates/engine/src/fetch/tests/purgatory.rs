@@ -1,5 +1,5 @@
 //! What the design of purgatory sync (ngit-grasp) asks of queue, throttle and hunt, test by test, under the names it gives
-//! them. Those about whole nodes are in `crates/cli/tests/hunt.rs`, those about identifiers beside the code that reads them.
+//! them. Those about whole nodes are in `crates/cli/tests/hunt`, those about identifiers beside the code that reads them.
 
 use super::super::schedule::{HuntMark, ScheduleRow, on_hunt_ended, on_new_need};
 use super::super::{BackoffPolicy, HuntDelays, MILLISECOND, NeedOrigin, SECOND, backoff};

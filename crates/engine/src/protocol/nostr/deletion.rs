@@ -134,7 +134,7 @@ fn delete_one(db: &impl Reads, policy: &Policy, author: AuthorNo, seq: Seq) -> S
     }
     let by = deleted_by(db, &row.id, author, &event)?;
     let mut draft = EventDraft::new(seq, row);
-    if by.is_none() || !content::recheck(policy, &mut draft, by)? {
+    if by.is_none() || !content::recheck(db, policy, &mut draft, by)? {
         return Ok(Vec::new());
     }
     let mut changes = draft.finish();

@@ -130,7 +130,7 @@ impl Protocol for Nostr {
     }
 
     fn judge_content(_: &impl Keyring, _: &Policy, _: &VerifiedNostr, _: &[u8]) -> ContentCheck {
-        ContentCheck::Fits
+        ContentCheck::Fits(None)
     }
 }
 
@@ -170,4 +170,25 @@ pub(crate) fn is_met(db: &impl Reads, need: &Need) -> StoreResult<bool> {
 /// Does a bounded part of a task of this protocol; what is left is a task again.
 pub(crate) fn run_task<R: Reads>(db: &R, policy: &Policy, task: NostrTask) -> StoreResult<Vec<Change>> {
     deletion::run_task(db, policy, task)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::says_what_its_kind_asks;
+    use model::nostr::NostrEvent;
+
+    #[test]
+    fn a_pull_request_says_which_commit_it_is_and_for_which_repository() {
+        let says = |kind, tags: &[[&str; 2]]| {
+            let tags = tags.iter().map(|tag| tag.map(str::to_owned).to_vec()).collect();
+            NostrEvent::sign(&[1; 32], 1, kind, tags, "").is_ok_and(|event| says_what_its_kind_asks(&event))
+        };
+        let (commit, address) = ("11".repeat(20), format!("30617:{}:tool", "22".repeat(32)));
+        for kind in [1618, 1619] {
+            assert!(says(kind, &[["c", &commit], ["a", &address]]));
+            assert!(!says(kind, &[["a", &address]]), "no commit");
+            assert!(!says(kind, &[["c", &commit]]), "no repository");
+        }
+        assert!(says(1621, &[]), "an issue needs neither");
+    }
 }

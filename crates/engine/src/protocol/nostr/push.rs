@@ -59,8 +59,9 @@ pub fn decide(db: &impl Reads, owner: &NostrKey, identifier: &str, updates: &[Re
                 let is_for = |event: &VerifiedNostr| named_repositories(event, &["a"]).iter().any(names);
                 why_not_pull_request(update, commit_of(db, &id, is_for)?, &mut before_their_events)
             }
-            // It would bring objects and change nothing.
-            None if update.old == update.new => Some("the ref is there already".to_owned()),
+            // It would bring objects and change nothing. To delete what is gone already is no mistake: refs follow a new state
+            // before the push comes that says the same.
+            None if update.old == update.new && update.new != NO_OBJECT => Some("the ref is there already".to_owned()),
             None => why_not(state.as_ref(), update),
         };
         refused.extend(why.map(|why| (update.name.clone(), why)));

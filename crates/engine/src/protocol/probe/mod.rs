@@ -115,7 +115,7 @@ impl Protocol for Probe {
 
     /// What begins with `bad` is unfit.
     fn judge_content(_: &impl Keyring, _: &Policy, _: &ProbeStatement, wire: &[u8]) -> ContentCheck {
-        if wire.starts_with(b"bad") { ContentCheck::Unfit } else { ContentCheck::Fits }
+        if wire.starts_with(b"bad") { ContentCheck::Unfit } else { ContentCheck::Fits(None) }
     }
 }
 

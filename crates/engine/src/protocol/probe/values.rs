@@ -87,5 +87,5 @@ fn recheck_one(db: &impl Reads, policy: &Policy, seq: Seq) -> StoreResult<Vec<Ch
     let (Some(meta), Some(stamp)) = (&row.meta, row.stamp()) else { return Ok(Vec::new()) };
     let by = cleared_by(db, meta.author, &event, stamp)?;
     let mut draft = EventDraft::new(seq, row);
-    Ok(if by.is_some() && content::recheck(policy, &mut draft, by)? { draft.finish() } else { Vec::new() })
+    Ok(if by.is_some() && content::recheck(db, policy, &mut draft, by)? { draft.finish() } else { Vec::new() })
 }

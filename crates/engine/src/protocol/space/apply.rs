@@ -15,12 +15,15 @@ use model::{EventId, Group, Kind, Seq, Verified, body};
 
 /// Judges the plain bytes of an event's content.
 pub fn judge_body(kind: Kind, plain: &[u8]) -> ContentCheck {
-    let fits = match kind.content_rule() {
-        ContentRule::Json => body::decode(plain).is_ok_and(|value| kinds::body_fits(kind, &value)),
-        ContentRule::Empty => plain.is_empty(),
-        ContentRule::Any => true,
-    };
-    if fits { ContentCheck::Fits } else { ContentCheck::Unfit }
+    let fits = ContentCheck::Fits(None);
+    match kind.content_rule() {
+        ContentRule::Json => match body::decode(plain) {
+            Ok(body) if kinds::body_fits(kind, &body) => ContentCheck::Fits(kinds::wanted_bytes(kind, &body)),
+            Ok(_) | Err(_) => ContentCheck::Unfit,
+        },
+        ContentRule::Empty if !plain.is_empty() => ContentCheck::Unfit,
+        ContentRule::Empty | ContentRule::Any => fits,
+    }
 }
 
 /// What follows at the moment an event is applied, beside its standing rows.

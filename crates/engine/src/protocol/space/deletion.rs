@@ -87,7 +87,7 @@ pub fn recheck_deletion(db: &impl Reads, policy: &Policy, seq: Seq) -> StoreResu
     };
     let (id, Some(meta)) = (row.id, row.meta.clone()) else { return Ok(Vec::new()) };
     let mut draft = EventDraft::new(seq, row);
-    if !content::recheck(policy, &mut draft, deleted_by(db, &id, &meta)?)? {
+    if !content::recheck(db, policy, &mut draft, deleted_by(db, &id, &meta)?)? {
         return Ok(Vec::new());
     }
     if draft.row.content == ContentState::Missing && draft.row.is_applied() {

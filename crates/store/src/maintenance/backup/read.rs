@@ -4,12 +4,12 @@ use crate::at_rest::master::MasterKey;
 use crate::database::open::FORMAT;
 use crate::maintenance::backup::extra_files::is_extra_name;
 use crate::maintenance::backup::{
-    DAMAGED_FILE, DAMAGED_ROW, END, END_BYTES, EXTRA_FILE, EXTRA_FILE_END, FILE, HASH_BYTES, HEADER_BYTES, MAGIC,
-    PIECE, PIECE_BYTES, RECORD_BYTES_MAX, RECORD_HEAD_BYTES, ROW, TABLE, VERSION,
+    DAMAGED_ROW, END, END_BYTES, EXTRA_FILE, FILE_END, HASH_BYTES, HEADER_BYTES, MAGIC, OBJECT, PIECE, PIECE_BYTES,
+    RECORD_BYTES_MAX, RECORD_HEAD_BYTES, ROW, TABLE, VERSION,
 };
 use crate::maintenance::verify_rows::name_row;
 use model::reader::ByteReader;
-use model::{ContentHash, Nanos, SpaceId};
+use model::{Nanos, ObjectName};
 use std::fs::File;
 use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -91,18 +91,17 @@ pub(super) enum BackupItem<'a> {
         key: &'a [u8],
         value: &'a [u8],
     },
-    File {
-        name: &'a str,
-        bytes: &'a [u8],
+    Object {
+        name: ObjectName,
     },
     ExtraFile {
         name: &'a str,
     },
-    /// More of the extra file.
-    ExtraPiece {
+    /// More of the object or extra file.
+    Piece {
         bytes: &'a [u8],
     },
-    ExtraFileEnd {
+    FileEnd {
         is_whole: bool,
     },
     /// Something that could not be read when the backup was made.
@@ -115,7 +114,7 @@ pub(super) enum BackupItem<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct ItemCounts {
     pub(super) rows: u64,
-    pub(super) files: u64,
+    pub(super) objects: u64,
     pub(super) extra_files: u64,
     pub(super) damaged: u64,
 }
@@ -208,39 +207,34 @@ impl BackupFile {
                     each(BackupItem::Row { table: &table, key, value })?;
                     counts.rows += 1;
                 }
-                FILE => {
-                    let (name, length) = split_file(&record).ok_or_else(|| strange("a content file's name"))?;
+                OBJECT => {
+                    let name = record.as_slice().try_into().map(ObjectName);
+                    let name = name.map_err(|_| strange("the name of an object"))?;
                     at = next;
-                    let bytes = self.pieces(&mut at, length)?;
-                    each(BackupItem::File { name: &name, bytes: &bytes })?;
-                    counts.files += 1;
+                    each(BackupItem::Object { name })?;
+                    let is_whole = self.each_piece(&mut at, each)?;
+                    counts.objects += u64::from(is_whole);
+                    counts.damaged += damaged_unless(is_whole, format!("the object {name} is damaged"), each)?;
                     continue;
                 }
                 EXTRA_FILE => {
                     let name = String::from_utf8(std::mem::take(&mut record)).ok().filter(|name| is_extra_name(name));
                     let name = name.ok_or_else(|| strange("an extra file's name"))?;
                     at = next;
-                    match self.extra_pieces(&mut at, &name, each)? {
-                        true => counts.extra_files += 1,
-                        false => {
-                            each(BackupItem::Damaged { what: format!("the file {name} is damaged") })?;
-                            counts.damaged += 1;
-                        }
-                    }
+                    each(BackupItem::ExtraFile { name: &name })?;
+                    let is_whole = self.each_piece(&mut at, each)?;
+                    counts.extra_files += u64::from(is_whole);
+                    counts.damaged += damaged_unless(is_whole, format!("the file {name} is damaged"), each)?;
                     continue;
                 }
                 DAMAGED_ROW => {
                     each(BackupItem::Damaged { what: name_row(&table, &record) })?;
                     counts.damaged += 1;
                 }
-                DAMAGED_FILE => {
-                    let name = String::from_utf8_lossy(&record).into_owned();
-                    each(BackupItem::Damaged { what: format!("the content file {name} is damaged") })?;
-                    counts.damaged += 1;
-                }
                 END => {
-                    let said =
-                        [counts.rows, counts.files, counts.extra_files, counts.damaged].map(u64::to_be_bytes).concat();
+                    let said = [counts.rows, counts.objects, counts.extra_files, counts.damaged]
+                        .map(u64::to_be_bytes)
+                        .concat();
                     let fits = next == self.size && record.get(..said.len()) == Some(&said);
                     return if fits { Ok(counts) } else { Err(strange("its counts").into()) };
                 }
@@ -250,45 +244,25 @@ impl BackupFile {
         }
     }
 
-    /// Hands an extra file to a function, piece by piece. Says whether it is whole.
-    fn extra_pieces<E: From<BadBackup>>(
+    /// Hands the pieces of an object or an extra file to a function. Says whether it is whole.
+    fn each_piece<E: From<BadBackup>>(
         &mut self,
         at: &mut u64,
-        name: &str,
         each: &mut dyn FnMut(BackupItem<'_>) -> Result<(), E>,
     ) -> Result<bool, E> {
         let mut record = Vec::new();
-        each(BackupItem::ExtraFile { name })?;
         loop {
             let kind = self.record(*at, &mut record)?;
-            let strange = BadBackup::Strange { at: *at, what: "an extra file without an end" };
+            let strange = BadBackup::Strange { at: *at, what: "a file without an end" };
             *at += (RECORD_HEAD_BYTES + record.len()) as u64;
             match (kind, record.as_slice()) {
-                (PIECE, bytes) => each(BackupItem::ExtraPiece { bytes })?,
-                (EXTRA_FILE_END, [broken @ (0 | 1)]) => {
+                (PIECE, bytes) => each(BackupItem::Piece { bytes })?,
+                (FILE_END, [broken @ (0 | 1)]) => {
                     let is_whole = *broken == 0;
-                    return each(BackupItem::ExtraFileEnd { is_whole }).map(|()| is_whole);
+                    return each(BackupItem::FileEnd { is_whole }).map(|()| is_whole);
                 }
                 _ => return Err(strange.into()),
             }
-        }
-    }
-
-    fn pieces(&mut self, at: &mut u64, length: u64) -> Result<Vec<u8>, BadBackup> {
-        let mut bytes = Vec::new();
-        let mut record = Vec::new();
-        while (bytes.len() as u64) < length {
-            let kind = self.record(*at, &mut record)?;
-            if kind != PIECE || record.is_empty() {
-                return Err(BadBackup::Strange { at: *at, what: "a content file without all its pieces" });
-            }
-            *at += (RECORD_HEAD_BYTES + record.len()) as u64;
-            bytes.append(&mut record);
-        }
-        if bytes.len() as u64 == length {
-            Ok(bytes)
-        } else {
-            Err(BadBackup::Strange { at: *at, what: "a content file longer than it says" })
         }
     }
 
@@ -342,11 +316,14 @@ fn split_row(record: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(u32::from_be_bytes(*length) as usize)
 }
 
-/// The name and length of a content file. Only names that content files have are names.
-fn split_file(record: &[u8]) -> Option<(String, u64)> {
-    let (length, name) = record.split_first_chunk::<8>()?;
-    let name = String::from_utf8(name.to_vec()).ok()?;
-    let (space, hash) = name.split_once('-')?;
-    let is_content = space.parse::<SpaceId>().is_ok() && hash.parse::<ContentHash>().is_ok();
-    is_content.then(|| (name.clone(), u64::from_be_bytes(*length)))
+/// Says that something is damaged, if it is not whole, and how much that counts.
+fn damaged_unless<E>(
+    is_whole: bool,
+    what: String,
+    each: &mut dyn FnMut(BackupItem<'_>) -> Result<(), E>,
+) -> Result<u64, E> {
+    if !is_whole {
+        each(BackupItem::Damaged { what })?;
+    }
+    Ok(u64::from(!is_whole))
 }

@@ -11,7 +11,8 @@ use crate::maintenance::backup::read::{BackupFile, BackupItem, BadBackup, ItemCo
 use crate::maintenance::backup::write::folder_of;
 use crate::tables::{Tables, import_row};
 use engine::reads::StoreError;
-use model::{ContentHash, Nanos, SpaceId};
+use model::Nanos;
+use objects::{ObjectError, ObjectSink};
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -26,8 +27,8 @@ const BYTES_PER_TRANSACTION_MAX: usize = 32 << 20;
 pub struct Restored {
     /// Rows of all tables.
     pub rows: u64,
-    /// How many content files.
-    pub files: u64,
+    /// How many objects: large contents.
+    pub objects: u64,
     /// How many files beside them: object stores of git, which are unpacked when the node starts.
     pub extra_files: u64,
     /// When the backup was made.
@@ -78,6 +79,9 @@ pub enum RestoreError {
     /// What was restored breaks an invariant.
     #[error("what was restored is not in order: {0}")]
     Verify(String),
+    /// An object could not be written.
+    #[error(transparent)]
+    Object(#[from] ObjectError),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -94,7 +98,9 @@ impl RestoreError {
                 "check that the folder above it is writable and has room; a mount point cannot be replaced, use a \
                  folder inside it"
             }
-            RestoreError::Open(_) | RestoreError::Store(_) => "check the disk, then try again",
+            RestoreError::Open(_) | RestoreError::Object(_) | RestoreError::Store(_) => {
+                "check the disk, then try again"
+            }
             RestoreError::Incomplete { .. } => {
                 "use an older backup, or accept that these are missing with --incomplete"
             }
@@ -209,28 +215,35 @@ fn build(
     drop(store);
     sync_dir(folder).map_err(|why| RestoreError::Write { folder: folder.to_owned(), why })?;
     let created_at = backup.header().created_at;
-    let ItemCounts { rows, files, extra_files, .. } = counts;
-    Ok(Restored { rows, files, extra_files, created_at, epoch, digest, damaged })
+    let ItemCounts { rows, objects, extra_files, .. } = counts;
+    Ok(Restored { rows, objects, extra_files, created_at, epoch, digest, damaged })
 }
 
 fn fill(backup: &mut BackupFile, store: &Store, folder: &Path) -> Result<(ItemCounts, Vec<String>), RestoreError> {
     let mut rows = Rows { store, waiting: Vec::new(), bytes: 0 };
     let mut damaged = Vec::new();
-    let mut extra_file: Option<RestoredFile> = None;
+    let mut open: Option<OpenFile> = None;
     let failed = |why| RestoreError::Write { folder: folder.to_owned(), why };
     let counts = backup.walk::<RestoreError>(&mut |item| match item {
         BackupItem::Row { table, key, value } => rows.put(table, key, value),
-        BackupItem::File { name, bytes } => put_file(store, name, bytes),
-        BackupItem::ExtraFile { name } => {
-            extra_file = Some(RestoredFile::create(folder, name).map_err(failed)?);
+        BackupItem::Object { name } => {
+            open = Some(OpenFile::Object(store.disk().objects().create(name)?));
             Ok(())
         }
-        BackupItem::ExtraPiece { bytes } => {
-            extra_file.as_mut().map_or(Ok(()), |file| file.write(bytes)).map_err(failed)
+        BackupItem::ExtraFile { name } => {
+            open = Some(OpenFile::Extra(RestoredFile::create(folder, name).map_err(failed)?));
+            Ok(())
         }
-        BackupItem::ExtraFileEnd { is_whole } => {
-            extra_file.take().map_or(Ok(()), |file| file.end(is_whole)).map_err(failed)
-        }
+        BackupItem::Piece { bytes } => match &mut open {
+            Some(OpenFile::Object(sink)) => Ok(sink.write(bytes)?),
+            Some(OpenFile::Extra(file)) => file.write(bytes).map_err(failed),
+            None => Ok(()),
+        },
+        BackupItem::FileEnd { is_whole } => match open.take() {
+            Some(OpenFile::Object(sink)) if is_whole => Ok(sink.finish()?),
+            Some(OpenFile::Extra(file)) => file.end(is_whole).map_err(failed),
+            Some(OpenFile::Object(..)) | None => Ok(()),
+        },
         BackupItem::Damaged { what } => {
             damaged.push(what);
             Ok(())
@@ -240,12 +253,10 @@ fn fill(backup: &mut BackupFile, store: &Store, folder: &Path) -> Result<(ItemCo
     Ok((counts, damaged))
 }
 
-fn put_file(store: &Store, name: &str, bytes: &[u8]) -> Result<(), RestoreError> {
-    let (space, hash) = name.split_once('-').unwrap_or_default();
-    match (space.parse::<SpaceId>(), hash.parse::<ContentHash>()) {
-        (Ok(space), Ok(hash)) => Ok(crate::events::content::write_file(store.disk().as_ref(), &space, &hash, bytes)?),
-        _ => Err(BadBackup::Strange { at: 0, what: "a content file's name" }.into()),
-    }
+/// What the pieces that are read belong to.
+enum OpenFile {
+    Object(Box<dyn ObjectSink>),
+    Extra(RestoredFile),
 }
 
 /// Rows gathered into transactions of a bounded size.

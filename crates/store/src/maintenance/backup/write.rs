@@ -4,18 +4,17 @@ use crate::Store;
 use crate::database::db::Db;
 use crate::database::open::FORMAT;
 use crate::disk::sync_dir;
-use crate::maintenance::backup::content_files::FileContent;
 use crate::maintenance::backup::extra_files::{ExtraFiles, NoExtraFiles};
 use crate::maintenance::backup::read::{BackupFile, BadBackup};
 use crate::maintenance::backup::{
-    DAMAGED_FILE, DAMAGED_ROW, END, EXTRA_FILE, EXTRA_FILE_END, FILE, HEADER_BYTES, MAGIC, PIECE, PIECE_BYTES,
-    RECORD_BYTES_MAX, ROW, TABLE, VERSION,
+    DAMAGED_ROW, END, EXTRA_FILE, FILE_END, HEADER_BYTES, MAGIC, OBJECT, PIECE, PIECE_BYTES, RECORD_BYTES_MAX, ROW,
+    TABLE, VERSION,
 };
 use crate::maintenance::verify_rows::name_row;
 use crate::tables::{Snapshot, export_rows};
 use engine::reads::StoreError;
-use model::Nanos;
 use model::planted::{PlantedBug, is_planted};
+use model::{Nanos, ObjectName};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write};
 use std::ops::ControlFlow;
@@ -27,8 +26,8 @@ use std::path::{Path, PathBuf};
 pub struct BackupSummary {
     /// Rows of all tables.
     pub rows: u64,
-    /// How many content files.
-    pub files: u64,
+    /// How many objects: large contents.
+    pub objects: u64,
     /// How many files beside them: object stores of git.
     pub extra_files: u64,
     /// Bytes of the whole file.
@@ -56,14 +55,9 @@ pub enum BackupError {
         /// What the operating system said.
         why: io::Error,
     },
-    /// A content file could not be read.
-    #[error("the content file {name} cannot be read: {why}")]
-    Content {
-        /// The name of the content file.
-        name: String,
-        /// What the operating system said.
-        why: io::Error,
-    },
+    /// An object was removed after the backup had begun.
+    #[error("the object {0} was removed while the backup was written")]
+    ObjectGone(ObjectName),
     /// The files beside the database could not be listed.
     #[error("the files beside the database cannot be listed: {0}")]
     ExtraFiles(io::Error),
@@ -87,9 +81,7 @@ impl BackupError {
         match self {
             BackupError::Exists(_) => "choose another name, or move the old backup away first",
             BackupError::Write { .. } => "check that the folder exists, is writable and has room, then try again",
-            BackupError::Content { .. } => {
-                "if the collector was at work, run the backup again; otherwise run `anteroom verify`"
-            }
+            BackupError::ObjectGone(_) => "run the backup again",
             BackupError::ExtraFiles(_) => "check the folder `git` of the data folder",
             BackupError::Row(_) => "run `anteroom verify` and report what it says",
             BackupError::ReadBack(_) => "write the backup to another disk: this one does not keep what it is given",
@@ -156,7 +148,7 @@ impl Store {
         let db = self.snapshot()?;
         writer.header(&db, &self.shared.master.check_value(), created_at)?;
         writer.rows(&db)?;
-        writer.files(self, &db)?;
+        writer.objects(self, &db)?;
         // After the rows: what came meanwhile does no harm, what they speak of has to be here.
         writer.extra_files(extra_files)?;
         let done = writer.end()?;
@@ -230,24 +222,22 @@ impl Writer<'_> {
         })
     }
 
-    fn files(&mut self, store: &Store, db: &Db<Snapshot>) -> Result<(), BackupError> {
-        for (name, key) in db.contents_in_files()? {
-            let bytes = match db.content_file(&name, key) {
-                Ok(FileContent::Whole(bytes)) => bytes,
-                // The collector deleted it after the snapshot was taken, which is no damage.
-                Err(why) if !store.snapshot()?.is_in_file(key) => return Err(BackupError::Content { name, why }),
-                Ok(FileContent::Damaged) | Err(_) => {
-                    self.damaged(format!("the content file {name} is damaged"));
-                    self.record(DAMAGED_FILE, &[name.as_bytes()])?;
-                    continue;
-                }
-            };
-            self.record(FILE, &[&(bytes.len() as u64).to_be_bytes(), name.as_bytes()])?;
-            for piece in bytes.chunks(PIECE_BYTES) {
+    fn objects(&mut self, store: &Store, db: &Db<Snapshot>) -> Result<(), BackupError> {
+        for object in db.stored_objects()? {
+            self.record(OBJECT, &[&object.name.0])?;
+            let is_whole = db.copy_object(&object, &mut |piece| {
                 self.record(PIECE, &[piece])?;
-                self.tell()?;
+                self.tell()
+            })?;
+            // If it was removed after the snapshot was taken, nothing is damaged, and the backup has to be taken anew.
+            if !is_whole && !store.snapshot()?.is_stored(&object) {
+                return Err(BackupError::ObjectGone(object.name));
             }
-            self.done.files += 1;
+            self.record(FILE_END, &[&[u8::from(!is_whole)]])?;
+            match is_whole {
+                true => self.done.objects += 1,
+                false => self.damaged(format!("the object {} is damaged", object.name)),
+            }
         }
         Ok(())
     }
@@ -261,7 +251,7 @@ impl Writer<'_> {
                 }
                 self.tell()
             })?;
-            self.record(EXTRA_FILE_END, &[&[u8::from(!is_whole)]])?;
+            self.record(FILE_END, &[&[u8::from(!is_whole)]])?;
             match is_whole {
                 true => self.done.extra_files += 1,
                 false => self.damaged(format!("the file {name} is damaged")),
@@ -278,8 +268,9 @@ impl Writer<'_> {
     }
 
     fn end(mut self) -> Result<BackupSummary, BackupError> {
-        let counts =
-            [self.done.rows, self.done.files, self.done.extra_files, self.done.damaged].map(u64::to_be_bytes).concat();
+        let counts = [self.done.rows, self.done.objects, self.done.extra_files, self.done.damaged]
+            .map(u64::to_be_bytes)
+            .concat();
         self.put(&[END])?;
         self.put(&(crate::maintenance::backup::END_BYTES as u32).to_be_bytes())?;
         self.put(&counts)?;

@@ -179,12 +179,12 @@ impl<V: TableReads> Db<V> {
         let Some(row) = self.content(space, &hash)? else { return Ok(None) };
         let (bytes, note) = match row.place {
             ContentLocation::Absent => (Value::Null, Some(ELSEWHERE)),
-            ContentLocation::Row | ContentLocation::File => self.content_shown(space, &hash)?,
+            ContentLocation::Row | ContentLocation::Object(_) => self.content_shown(space, &hash)?,
         };
         let place = match row.place {
             ContentLocation::Absent => "absent",
             ContentLocation::Row => "row",
-            ContentLocation::File => "file",
+            ContentLocation::Object(_) => "object",
         };
         let value = json!({ "references": row.count, "length": row.len, "place": place, "bytes": bytes });
         Ok(Some(ExplorerRow { value, note }))

@@ -15,6 +15,7 @@ impl Check<'_> {
             ("held events by deadline", tables.held.len()?, self.held),
             ("held events by owner", tables.held_by_owner.len()?, self.held),
             ("events waiting for content", tables.content_waiting.len()?, self.content_waiting),
+            ("bytes of file events", tables.file_bytes.len()?, self.file_bytes),
             ("carried events", tables.carried.len()?, self.carried),
             ("carried events by age", tables.carried_order.len()?, self.carried),
             ("ready events", tables.ready.len()?, self.ready),

@@ -20,6 +20,7 @@ use super::validate::EventToValidate;
 use super::{RegisterKey, ViewRow};
 use crate::reads::{Reads, StoreResult};
 use crate::rows::Meta;
+use model::files::WantedBytes;
 use model::payload::MemberRole;
 use model::{Envelope, Kind};
 
@@ -91,6 +92,11 @@ pub(crate) trait KindRules {
     /// Whether a JSON body has the fields that the kind asks for.
     fn body_fits(&self, _body: &serde_json::Value) -> bool {
         true
+    }
+
+    /// The content of its own that a JSON body speaks of.
+    fn wanted_bytes(&self, _body: &serde_json::Value) -> Option<WantedBytes> {
+        None
     }
 
     /// Its contributions to the views.
@@ -219,6 +225,11 @@ pub(crate) fn permission<R: Reads>(db: &R, kind: Kind, meta: &Meta) -> StoreResu
 /// Whether a JSON body has the fields that the kind asks for.
 pub(crate) fn body_fits(kind: Kind, body: &serde_json::Value) -> bool {
     rules_of!(kind, rules => rules.body_fits(body))
+}
+
+/// The content of its own that a JSON body speaks of.
+pub(crate) fn wanted_bytes(kind: Kind, body: &serde_json::Value) -> Option<WantedBytes> {
+    rules_of!(kind, rules => rules.wanted_bytes(body))
 }
 
 /// The contributions of an event to the views.
