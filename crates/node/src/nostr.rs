@@ -216,14 +216,18 @@ impl WriterCommand for AssignStore {
         for other in confirmed(batch.db(), &self.owner, &self.identifier)? {
             store = store.or(batch.db().git_store(&other, &self.identifier)?);
         }
-        let store = store.unwrap_or(self.own);
-        // A co-maintainer's may have what this one should show.
         let (owner, identifier) = (self.owner, self.identifier.clone());
-        let refs = Alignment { owner, identifier: identifier.clone(), pull_request: None };
-        batch.apply(vec![
-            NostrChange::Store(RowChange::Put, owner, identifier, store).into(),
-            NostrChange::Align(refs).into(),
-        ])?;
+        let mut changes = Vec::new();
+        // A co-maintainer's may have what this one should show; one of its own is empty. That of a contributor goes again if
+        // the push that it is made for fails.
+        if store.is_some() || is_contribution(&identifier) {
+            changes.push(
+                NostrChange::Align(Alignment { owner, identifier: identifier.clone(), pull_request: None }).into(),
+            );
+        }
+        let store = store.unwrap_or(self.own);
+        changes.push(NostrChange::Store(RowChange::Put, owner, identifier, store).into());
+        batch.apply(changes)?;
         Ok(store)
     }
 }

@@ -1,9 +1,11 @@
 //! What comes in is parsed, opened and checked here, in parallel, before the writer sees it.
 
+use crate::large_content::{self, Deliver};
 use crate::running::Node;
-use crate::writer::node_commands::{Arrive, Deliver};
+use crate::writer::node_commands::Arrive;
+use crate::writer_command::AskError;
 use engine::chains;
-use engine::reads::Reads as _;
+use engine::reads::{Reads as _, StoreError};
 use engine::receive::{Arrival, DropReason};
 use engine::rows::Origin;
 use model::crypto::content_hash;
@@ -31,8 +33,16 @@ impl Node {
         Arrive(Box::new(arrival))
     }
 
-    /// Content that came, if its bytes are those that were promised.
-    pub fn receive_content(&self, space: SpaceId, hash: ContentHash, bytes: Vec<u8>) -> Option<Deliver> {
-        (content_hash(&bytes) == hash).then_some(Deliver { space, hash, bytes })
+    /// Content that came, ready to be handed to the writer; none if its bytes are not those that were promised.
+    pub fn receive_content(
+        &self,
+        space: SpaceId,
+        hash: ContentHash,
+        bytes: Vec<u8>,
+    ) -> Result<Option<Deliver>, AskError<StoreError>> {
+        if content_hash(&bytes) != hash {
+            return Ok(None);
+        }
+        large_content::stage(self.store(), space, hash, bytes, |begin| self.ask(begin)).map(Some)
     }
 }

@@ -1,14 +1,17 @@
 //! Bringing what can be read of a damaged folder into a new one. Its events pass STORE and POST anew, so that what comes
 //! out is in order whatever is missing: an event whose need was lost waits for it, and is fetched like any other.
 
+use crate::large_content::{BeginObject, Deliver, StagedContent};
 use crate::writer::WriterCore;
-use crate::writer::node_commands::{Arrive, Deliver, Prune, SaveWebhookProgress};
+use crate::writer::node_commands::{Arrive, Prune, SaveWebhookProgress};
 use crate::writer_command::{AskError, RequestError};
 use engine::chains;
 use engine::reads::{Reads as _, StoreError, StoreResult};
-use engine::rows::Outcome;
+use engine::rows::{ContentLocation, Outcome};
 use model::crypto::content_hash;
-use model::{EventId, Nanos, Seq};
+use model::limits::CONTENT_BYTES_MAX;
+use model::{ContentHash, EventId, Nanos, Seq, SpaceId, SpaceNo};
+use objects::{ContentWriter, ObjectError, WriteForm, WrittenContent};
 use std::ops::RangeInclusive;
 use store::Db;
 use store::events::content::DeliverResult;
@@ -48,16 +51,16 @@ pub fn salvage(
         first = last + 1;
     }
     into.settle(now)?;
+    // Before content comes: what files refer to is wanted then.
+    into.store().write(now, |batch| batch.rebuild_file_lists())?;
     for (space, number, hash) in from.kept_contents()? {
-        match from.content_bytes(number, &hash, u64::MAX) {
-            Ok(Some(bytes)) if content_hash(&bytes) == hash => {
-                let delivered = into.ask(Deliver { space, hash, bytes }, now).map_err(as_fault)?;
-                done.contents += u64::from(delivered == DeliverResult::Stored);
+        match bring_content(from, into, (space, number), hash, now) {
+            Ok(delivered) => {
+                done.contents += u64::from(delivered == Some(DeliverResult::Stored));
                 progress(&done);
             }
-            // Its key was destroyed.
-            Ok(None) => {}
-            Ok(Some(_)) | Err(_) => done.damaged.push(format!("the content {hash} of space {space}")),
+            Err(StoreError::Broken(_)) => done.damaged.push(format!("the content {hash} of space {space}")),
+            Err(fault) => return Err(fault),
         }
     }
     for id in dropped {
@@ -68,6 +71,43 @@ pub fn salvage(
     into.store().write(now, |batch| batch.restart_jobs())?;
     done.held = into.store().snapshot()?.held_total()?;
     Ok(done)
+}
+
+/// Brings one content, whatever its size. None if its key was destroyed.
+fn bring_content(
+    from: &Db<Snapshot>,
+    into: &WriterCore,
+    (space, number): (SpaceId, SpaceNo),
+    hash: ContentHash,
+    now: Nanos,
+) -> StoreResult<Option<DeliverResult>> {
+    let changed = || StoreError::Broken(format!("the content {hash} has other bytes"));
+    let content = match from.content(number, &hash)?.map(|row| row.place) {
+        Some(ContentLocation::Object(name)) => {
+            let Some(mut reader) = from.object_reader(number, &hash, name)? else { return Ok(None) };
+            let object = into.ask(BeginObject { space, hash }, now).map_err(as_fault)?;
+            let form = object.key.map_or(WriteForm::AsItTravels, WriteForm::Encrypted);
+            let backend = into.store().disk().objects();
+            let copy = || -> Result<WrittenContent, ObjectError> {
+                let mut writer = ContentWriter::new(backend.as_ref(), object.name, form, CONTENT_BYTES_MAX)?;
+                reader.read::<ObjectError>(0..u64::MAX, &mut |piece| writer.write(piece))?;
+                writer.finish()
+            };
+            match copy() {
+                Ok(written) if written.hash == hash => StagedContent::Object(object.name, written.len),
+                Ok(_) => return Err(changed()),
+                Err(ObjectError::Full) => return Err(StoreError::Full),
+                Err(why) => return Err(StoreError::Broken(why.to_string())),
+            }
+        }
+        Some(ContentLocation::Row) => match from.content_bytes(number, &hash, u64::MAX)? {
+            Some(bytes) if content_hash(&bytes) == hash => StagedContent::Bytes(bytes),
+            Some(_) => return Err(changed()),
+            None => return Ok(None),
+        },
+        Some(ContentLocation::Absent) | None => return Ok(None),
+    };
+    into.ask(Deliver { space, hash, content }, now).map(Some).map_err(as_fault)
 }
 
 /// Positions of the journal are others now: webhooks tell what comes from now on.

@@ -6,6 +6,7 @@
 
 use engine::reads::{StoreError, StoreResult};
 use engine::receive::DropReason;
+use objects::ObjectError;
 use store::Batch;
 
 /// Something that the writer does in one transaction.
@@ -52,6 +53,9 @@ pub enum RequestError {
     /// Too much waits already.
     #[error("the node has too much to do right now; try again in a moment")]
     Busy,
+    /// An object could not be written; later it may work.
+    #[error("the content could not be stored: {0}")]
+    Objects(ObjectError),
     /// The disk is full; the node goes on reading.
     #[error("the disk is full, so the node only reads; free some space and try again")]
     Full,
@@ -67,6 +71,15 @@ pub enum RequestError {
     /// The store failed, and the writer has stopped in order.
     #[error("the store failed, and the node has stopped writing: {0}")]
     Failed(String),
+}
+
+impl From<ObjectError> for RequestError {
+    fn from(fault: ObjectError) -> RequestError {
+        match fault {
+            ObjectError::Full => RequestError::Full,
+            other => RequestError::Objects(other),
+        }
+    }
 }
 
 impl From<StoreError> for RequestError {

@@ -8,10 +8,10 @@ use anteroom_node::WriterCore;
 use anteroom_node::commands::{AdminCommand, IdempotencyKey, UserCommand, WebhookCommand};
 use anteroom_node::node_commands::Prune;
 use anteroom_node::salvage::salvage;
-use common::{Home, NOW};
+use common::{Home, NOW, read_file};
 use engine::reads::Reads as _;
 use model::stage::ContentState;
-use model::{EventId, Stamp};
+use model::{EventId, FileId, Stamp};
 use std::collections::BTreeMap;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -41,18 +41,23 @@ fn random(seed: u64, number: u64) -> u64 {
     u64::from_be_bytes(hash.as_bytes()[..8].try_into().unwrap())
 }
 
-/// Conversations with short messages, longer ones in rows, and large ones in files.
+/// How many messages there are beside the files.
+const MESSAGES: usize = 80;
+
+/// Conversations with short messages and longer ones in rows, and files in objects.
 fn fill() -> (tempfile::TempDir, Messages) {
-    // Small enough for a quick test, with content in rows and in files.
-    let home = Home::with_policy(engine::Policy { row_content_bytes_max: 10_000, ..engine::Policy::default() });
-    for number in 0..40_usize {
+    let home = Home::new();
+    for number in 1..=8_u8 {
+        home.upload("ada", FileId([number; 16]), &vec![number; 30_000 * usize::from(number)]);
+    }
+    for number in 0..MESSAGES / 2 {
         let size = [20, 200, 900, 3_000, 30_000][number % 5];
         home.post("ada", &format!("{number} {}", "x".repeat(size)));
         home.post("bob", &format!("answer to {number}"));
     }
     home.core.settle(NOW).unwrap();
     let messages = readable(&home.core.store().snapshot().unwrap());
-    assert_eq!(messages.len(), 80);
+    assert_eq!(messages.len(), MESSAGES + 8);
     (home.into_folder(), messages)
 }
 
@@ -63,6 +68,11 @@ fn readable(db: &Db<Snapshot>) -> Messages {
         let Ok(Some(row)) = db.event(seq) else { continue };
         let is_message = row.meta.as_ref().is_some_and(|meta| meta.kind == model::Kind::Message);
         if let (true, Ok(ShownContent::Here(bytes))) = (is_message, db.shown(seq)) {
+            found.insert(row.id, bytes);
+        }
+        if let (Ok(Some(file)), Ok(Some(space))) = (db.file_of_event(&row.id), db.space_of(seq))
+            && let Ok(Some(bytes)) = read_file(db, &space, file)
+        {
             found.insert(row.id, bytes);
         }
     }
@@ -87,7 +97,7 @@ fn page(db: &Db<Snapshot>) -> Result<Vec<(EventId, ShownContent)>, String> {
 fn damage(folder: &Path, seed: u64) -> String {
     let files: Vec<PathBuf> = {
         let mut files: Vec<PathBuf> =
-            fs::read_dir(folder.join("content")).unwrap().map(|entry| entry.unwrap().path()).collect();
+            fs::read_dir(folder.join(store::disk::OBJECTS)).unwrap().map(|entry| entry.unwrap().path()).collect();
         files.sort();
         files
     };
@@ -156,7 +166,7 @@ fn examine(folder: &Path, new: &Path, truth: &Messages) -> Found {
     }
     let is_whole = read.len() == truth.len()
         && page.as_ref().is_ok_and(|page| {
-            page.iter().filter(|(_, shown)| matches!(shown, ShownContent::Here(_))).count() == truth.len()
+            page.iter().filter(|(_, shown)| matches!(shown, ShownContent::Here(_))).count() == MESSAGES
         });
     let is_named = store.verify(NOW).is_ok_and(|report| !report.problems.is_empty());
     let verify_failed = store.verify(NOW).is_err();
@@ -240,11 +250,11 @@ fn damage_never_gets_out_as_a_panic_or_as_wrong_data_and_is_named() {
     for seed in 0..count {
         let copy = tempfile::tempdir().unwrap();
         let new = tempfile::tempdir().unwrap();
-        fs::create_dir(copy.path().join("content")).unwrap();
+        fs::create_dir(copy.path().join(store::disk::OBJECTS)).unwrap();
         fs::copy(folder.path().join("anteroom.redb"), copy.path().join("anteroom.redb")).unwrap();
-        for entry in fs::read_dir(folder.path().join("content")).unwrap() {
+        for entry in fs::read_dir(folder.path().join(store::disk::OBJECTS)).unwrap() {
             let path = entry.unwrap().path();
-            fs::copy(&path, copy.path().join("content").join(path.file_name().unwrap())).unwrap();
+            fs::copy(&path, copy.path().join(store::disk::OBJECTS).join(path.file_name().unwrap())).unwrap();
         }
         let what = damage(copy.path(), seed);
         match catch_unwind(AssertUnwindSafe(|| examine(copy.path(), new.path(), &truth))) {

@@ -4,24 +4,28 @@
 mod common;
 
 use anteroom_node::commands::accounts::{AccountCommand, AccountRequest, Credential, NewSession};
+use anteroom_node::commands::files::jobs::TakeWork;
+use anteroom_node::commands::files::{FileCommand, FileRequest, NewFile, NewLink};
 use anteroom_node::commands::{AdminCommand, Caller, CallerKind, IdempotencyKey, WebhookCommand};
-use common::{Home, NOW, caller, edit, options, react};
+use common::{Home, NOW, caller, edit, options, react, read_file};
 use engine::access::KeyRole;
 use engine::reads::{Reads as _, StoreError};
+use model::files::FileStatus;
 use model::payload::MemberRole;
-use model::{EventId, Nanos};
+use model::{EventId, FileId, LinkId, Nanos};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::maintenance::backup;
 use store::shared::accounts::Invitation;
+use store::shared::files::{FileJob, LinkPurpose};
 use store::shared::moderation::{BlockKind, UserReport};
 use store::shared::retention::Retention;
 use store::tables::{Snapshot, TableClass, census, export_rows};
 use store::{FolderDisk, MasterKey, Protection, Store};
 
 /// How many kinds of things can be made.
-const KINDS: u8 = 12;
+const KINDS: u8 = 13;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -139,14 +143,46 @@ impl Trial {
                 let thread = home.subject_of(&db, db.seq(&last).unwrap().unwrap());
                 home.administer(AdminCommand::Retain(space, Some(thread), Some(rule)));
             }
-            _ => home.make_admin(&format!("admin-{number}")),
+            11 => home.make_admin(&format!("admin-{number}")),
+            _ => self.make_file(FileId(*secret.first_chunk().unwrap())),
         }
+    }
+
+    /// A file in an object, and work that waits for it.
+    fn make_file(&self, file: FileId) {
+        let (home, space) = (&self.home, self.home.space);
+        home.upload("bob", file, &vec![self.made as u8; 100_000]);
+        let job = FileJob { attempts: 0, due: NOW, lease: None, reason: None };
+        home.core.store().write(NOW, |batch| batch.put_file_job(&space, file, &job)).unwrap();
+        let take = TakeWork { worker: "a worker".into(), variants: vec!["thumbnail_256".into()] };
+        home.core.ask(take, NOW).unwrap();
+        let random = *blake3::hash(b"bob").as_bytes();
+        let ask = |file, command| {
+            home.core.ask(FileRequest { space, caller: caller("bob"), file, command, idempotency: None, random }, NOW)
+        };
+        let purpose = LinkPurpose::Download { variant: None };
+        let link = NewLink { secret: [self.made as u8; 32], purpose, seconds: 60 };
+        ask(file, FileCommand::MakeLink(LinkId(file.0), link)).unwrap();
+        let mut half = file;
+        half.0[0] ^= 0x80;
+        let new = NewFile { name: "half".to_owned(), ..NewFile::default() };
+        ask(half, FileCommand::ReceiveResumable(Some(new), 1_000_000)).unwrap();
+        ask(half, FileCommand::Pause(9, vec![self.made as u8; 9])).unwrap();
     }
 
     /// Everything that can be read, in words.
     fn told(&self) -> BTreeSet<String> {
         let (db, space) = (self.home.core.store().snapshot().unwrap(), self.home.space);
         let mut told = BTreeSet::new();
+        let last = (Nanos(u64::MAX), FileId([0xff; 16]));
+        for (id, record) in db.list_files(&space, FileStatus::ALL, &[0, 1, 2, 3], last, 99).unwrap() {
+            let bytes = read_file(&db, &space, id).unwrap().unwrap_or_default();
+            let (derived, job) = (db.derived_files(&space, id).unwrap(), db.file_job(&space, id).unwrap());
+            let (links, upload) = (db.file_links(&space, id).unwrap(), db.open_upload(&space, id).unwrap());
+            let secrets: Vec<_> = links.iter().map(|(id, link)| (id, link.secret, link.until)).collect();
+            told.insert(format!("links {secrets:?} upload {upload:?}"));
+            told.insert(format!("file {record:?} of {} times {:?}: {derived:?} {job:?}", bytes.len(), bytes.first()));
+        }
         db.dump(&mut |line| told.extend([line])).unwrap();
         for id in &self.messages {
             told.insert(format!("{id} {:?}", db.shown(db.seq(id).unwrap().unwrap()).unwrap()));

@@ -314,8 +314,10 @@ impl Run<'_> {
                 Err(why) => self.tally.count_dropped(at, why.word(), why.to_string()),
             },
             Record::Content { space, hash, bytes } => match self.node.receive_content(space, hash, bytes) {
-                Some(deliver) => self.submit(at, deliver, place, ImportTally::count_delivered),
-                None => self.count_changed(at, &hash),
+                Ok(Some(deliver)) => self.submit(at, deliver, place, ImportTally::count_delivered),
+                Ok(None) => self.count_changed(at, &hash),
+                Err(AskError::NotRun(why)) => self.tally.fail(at, why),
+                Err(AskError::Refused(fault)) => self.tally.fail(at, fault.into()),
             },
             // They are taken as they are read.
             Record::Keys { .. } => {}

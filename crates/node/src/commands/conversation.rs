@@ -75,24 +75,19 @@ impl CommandContext<'_> {
     }
 }
 
-/// Carries out a user command.
-pub(super) fn run(batch: &mut Batch<'_>, request: &CommandRequest) -> Result<CommandResult, CommandError> {
-    let CommandRequest { space, caller, command, random, .. } = request;
+/// Who acts, once they were found and may do such a thing at all.
+pub(super) fn context<'a>(
+    batch: &mut Batch<'_>,
+    space: &SpaceId,
+    caller: &'a Caller,
+    random: &[u8; 32],
+    action: Action,
+) -> Result<CommandContext<'a>, CommandError> {
     let no = users::space_no(batch, space)?;
     let (principal, _) = principal(batch.db(), space, caller, batch.now())?;
-    check_access(&principal, action(command), &Facts::default())?;
-    if let Some(expected) = &request.expected
-        && version_of(batch.db(), expected.seq)? != expected.version
-    {
-        return Err(CommandError::Changed);
-    }
+    check_access(&principal, action, &Facts::default())?;
     let kept = users::hosted(batch.db(), space)?;
     let seal = users::seal(batch.db(), space, &kept)?;
-    if let (UserCommand::Leave, Some(user)) = (command, &caller.user)
-        && batch.db().user(space, user)?.is_none()
-    {
-        return Err(CommandError::Unknown("user"));
-    }
     if caller.user.as_deref() == Some(OPERATOR) && matches!(caller.kind, CallerKind::Key(_)) {
         let why = "this name is the operator's, who signs in to the pages";
         return Err(CommandError::Denied(Decision::Forbidden(why)));
@@ -102,7 +97,26 @@ pub(super) fn run(batch: &mut Batch<'_>, request: &CommandRequest) -> Result<Com
         // Administration without a user is the keeper's.
         None => users::keeper(batch, &kept)?,
     };
-    let context = CommandContext { space: *space, no, caller, principal, signer, seal, random: *random };
+    Ok(CommandContext { space: *space, no, caller, principal, signer, seal, random: *random })
+}
+
+/// Carries out a user command.
+pub(super) fn run(batch: &mut Batch<'_>, request: &CommandRequest) -> Result<CommandResult, CommandError> {
+    let CommandRequest { space, caller, command, random, .. } = request;
+    let (principal, _) = principal(batch.db(), space, caller, batch.now())?;
+    check_access(&principal, action(command), &Facts::default())?;
+    if let Some(expected) = &request.expected
+        && version_of(batch.db(), expected.seq)? != expected.version
+    {
+        return Err(CommandError::Changed);
+    }
+    if let (UserCommand::Leave, Some(user)) = (command, &caller.user)
+        && batch.db().user(space, user)?.is_none()
+    {
+        return Err(CommandError::Unknown("user"));
+    }
+    let context = context(batch, space, caller, random, action(command))?;
+    let no = context.no;
     if let Some(bytes) = bytes_to_keep(command) {
         moderation::check_quota(batch, no, &context.signer.identity, bytes)?;
     }

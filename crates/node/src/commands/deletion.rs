@@ -123,5 +123,8 @@ pub(super) fn purge_event(
     context.audit(batch, &meta, "purge", target)?;
     let reference = Reference { role: Role::Target, id: *target };
     context.create(batch, (Kind::Delete, AuxKey::ZERO), vec![reference], Vec::new())?;
+    if let Some(file) = batch.db().file_of_event(target)? {
+        batch.forget_file_of_event(&context.space, file, target)?;
+    }
     Ok(CommandResult { shown: *target, seq, is_new: true })
 }

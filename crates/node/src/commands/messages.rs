@@ -88,10 +88,8 @@ fn message_references(
         references.push(Reference { role: Role::ReplyTo, id: found.0.id });
     }
     for file in &new.attachments {
-        if find(batch.db(), context.no, &NameOrId::Event(*file), Kind::File)?.is_none() {
-            return Err(CommandError::Unknown("file"));
-        }
-        references.push(Reference { role: Role::Attachment, id: *file });
+        let found = find(batch.db(), context.no, file, Kind::File)?.ok_or(CommandError::Unknown("file"))?;
+        references.push(Reference { role: Role::Attachment, id: found.0.id });
     }
     for identity in find_identities(batch, context, &new.mentions)? {
         references.push(Reference { role: Role::Mention, id: EventId(public_space(&identity).0) });

@@ -13,6 +13,7 @@ mod create;
 mod deletion;
 mod external;
 mod failure;
+pub mod files;
 mod identities;
 mod lookup;
 mod messages;
@@ -35,7 +36,7 @@ pub use lookup::{
 pub use messages::{message_content, message_content_as, reaction_content};
 pub use names::{BadName, NameOrId};
 pub use users::seal_for;
-pub(crate) use users::{hosted, seal};
+pub(crate) use users::{hosted, seal, seal_of_content};
 pub use webhooks::WebhookCommand;
 
 use crate::writer_command::WriterCommand;
@@ -150,8 +151,8 @@ pub struct NewMessage {
     pub reply_to: Option<NameOrId>,
     /// The users it mentions.
     pub mentions: Vec<String>,
-    /// The file events it carries.
-    pub attachments: Vec<EventId>,
+    /// The files it carries.
+    pub attachments: Vec<NameOrId>,
 }
 
 /// What users do.

@@ -38,6 +38,16 @@ pub fn seal_for<V: TableReads>(db: &Db<V>, space: &SpaceId) -> Result<Seal, Comm
     seal(db, space, &hosted(db, space)?)
 }
 
+/// How content of a space travels that this node keeps, has joined, or follows. Whoever has joined a space had a key of it.
+pub(crate) fn seal_of_content<V: TableReads>(db: &Db<V>, space: &SpaceId) -> Result<Seal, CommandError> {
+    match (db.hosted_space(space)?, db.current_space_key(space)?) {
+        (Some(kept), _) => seal(db, space, &kept),
+        (None, Some(key)) => Ok(Seal::Key(key)),
+        (None, None) if db.joined(space)? => Err(CommandError::NoKey),
+        (None, None) => Ok(Seal::Plain),
+    }
+}
+
 /// The keeper of a space, who signs for it.
 pub(crate) fn keeper(batch: &Batch<'_>, kept: &HostedSpace) -> Result<Signer, CommandError> {
     let key = batch.db().signing_key(&kept.keeper)?;

@@ -97,7 +97,7 @@ fn place(db: &Db<Snapshot>, row: &EventRow) -> StoreResult<&'static str> {
     }
     Ok(match db.content(meta.space, &meta.content_hash)?.map(|content| content.place) {
         Some(ContentLocation::Row) => "database",
-        Some(ContentLocation::File) => "file",
+        Some(ContentLocation::Object(_)) => "object",
         Some(ContentLocation::Absent) | None => "absent",
     })
 }

@@ -1,8 +1,8 @@
 //! Makes the refs of repositories what events say, whenever a row asks for it.
 
 use super::arrival::ArrivedData;
-use super::refs::{contributed_commit, differences, wanted_pull_request, wanted_refs};
-use super::service::{GitFailure, GitService, GitWake, HostedRepository};
+use super::refs::{differences, wanted_refs};
+use super::service::{GitFailure, GitService, GitWake};
 use crate::locks;
 use crate::nostr::{ForgetRepository, GitArrived, NoteAligned};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
@@ -12,8 +12,8 @@ use engine::rows::Alignment;
 use git::{ObjectStore, RefWrite, StoreName};
 use model::NostrKey;
 use model::need::Oid;
-use model::nostr::{AddressName, Announcement, NostrId, is_contribution};
-use std::collections::BTreeSet;
+use model::nostr::{AddressName, Announcement, is_contribution};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::MutexGuard;
 use std::time::Duration;
 use store::Db;
@@ -70,7 +70,7 @@ impl GitService {
         Ok(())
     }
 
-    /// Which of them could not be done.
+    /// Which of them could not be done. Those of one repository are done together.
     fn align_some(
         &self,
         _: &MutexGuard<'_, ()>,
@@ -78,33 +78,47 @@ impl GitService {
         held: Option<StoreName>,
         arrived: &mut ArrivedData,
     ) -> Result<Vec<Alignment>, GitFailure> {
-        let (mut done, mut left) = (Vec::new(), Vec::new());
-        for (alignment, version) in asked {
-            match self.align_one(&alignment, held, arrived) {
-                Ok(true) => done.push((alignment, version)),
-                Ok(false) => left.push(alignment),
+        let mut repositories: BTreeMap<(NostrKey, String), Vec<Alignment>> = BTreeMap::new();
+        for (alignment, _) in &asked {
+            let repository = (alignment.owner, alignment.identifier.clone());
+            repositories.entry(repository).or_default().push(alignment.clone());
+        }
+        let mut left = Vec::new();
+        for ((owner, identifier), alignments) in repositories {
+            match self.align_repository(&alignments, held, arrived) {
+                Ok(failed) => left.extend(failed),
                 Err(why) => {
-                    tracing::warn!(owner = %alignment.owner, identifier = alignment.identifier, %why, "refs could not be changed");
+                    tracing::warn!(%owner, identifier, %why, "refs could not be changed");
                     arrived.errors.push(why.to_string());
-                    left.push(alignment);
+                    left.extend(alignments);
                 }
             }
         }
-        self.node.ask(NoteAligned(done))?;
+        self.node.ask(NoteAligned(asked.into_iter().filter(|(alignment, _)| !left.contains(alignment)).collect()))?;
         Ok(left)
     }
 
-    /// Says whether it is done; not if the objects are being repacked, after which it is looked at again.
-    fn align_one(
+    /// Makes refs of one repository what rows ask for. Says what is left: everything if the objects are being repacked, after
+    /// which it is looked at again, and what failed.
+    fn align_repository(
         &self,
-        alignment: &Alignment,
+        alignments: &[Alignment],
         held: Option<StoreName>,
         arrived: &mut ArrivedData,
-    ) -> Result<bool, GitFailure> {
-        if is_contribution(&alignment.identifier) {
-            return self.align_contribution(alignment, held, arrived);
+    ) -> Result<Vec<Alignment>, GitFailure> {
+        let Some(first) = alignments.first() else { return Ok(Vec::new()) };
+        let (owner, identifier) = (&first.owner, first.identifier.as_str());
+        if is_contribution(identifier) {
+            let mut left = Vec::new();
+            for alignment in alignments {
+                match self.align_contribution(alignment, held, arrived) {
+                    Ok(true) => {}
+                    Ok(false) => left.push(alignment.clone()),
+                    Err(why) => note_failure(alignment, &why, arrived, &mut left),
+                }
+            }
+            return Ok(left);
         }
-        let (owner, identifier) = (&alignment.owner, alignment.identifier.as_str());
         let db = self.node.snapshot()?;
         let announced = announcement(&*db, owner, identifier)?;
         let maintainers = confirmed(&*db, owner, identifier)?;
@@ -120,7 +134,7 @@ impl GitService {
             || !is_gone && !self.access.is_archived(owner, identifier) && !announced.is_some_and(lists)
             || is_gone && own.is_none()
         {
-            return Ok(true);
+            return Ok(Vec::new());
         }
         drop(db);
         let name = match own {
@@ -128,108 +142,24 @@ impl GitService {
             None => self.store_of(owner, identifier)?.0,
         };
         let lock = self.stores.of(name);
-        let Some(_nothing_goes) = lock.try_share(held == Some(name)) else { return Ok(false) };
+        let Some(_nothing_goes) = lock.try_share(held == Some(name)) else { return Ok(alignments.to_vec()) };
         if is_gone {
-            return self.forget(alignment, name, arrived).map(|()| true);
+            for alignment in alignments {
+                self.forget(alignment, name, arrived)?;
+            }
+            return Ok(Vec::new());
         }
         let (_, store) = self.store_of(owner, identifier)?;
-        self.find_present(alignment, &store, &maintainers)?;
-        match &alignment.pull_request {
-            Some(id) => self.align_pull_request(alignment, id, (name, &store), arrived)?,
-            None => self.align_branches(alignment, (name, &store), arrived)?,
+        self.find_present(first, &store, &maintainers)?;
+        let mut failed = Vec::new();
+        if let Some(branches) = alignments.iter().find(|alignment| alignment.pull_request.is_none())
+            && let Err(why) = self.align_branches(branches, (name, &store), arrived)
+        {
+            note_failure(branches, &why, arrived, &mut failed);
         }
+        failed.extend(self.align_pull_requests(alignments, (name, &store), arrived));
         arrived.repositories_synced += 1;
-        Ok(true)
-    }
-
-    /// The ref of a pull request in its contributor's own repository, which goes with its last ref.
-    fn align_contribution(
-        &self,
-        alignment: &Alignment,
-        held: Option<StoreName>,
-        arrived: &mut ArrivedData,
-    ) -> Result<bool, GitFailure> {
-        let (owner, identifier) = (&alignment.owner, alignment.identifier.as_str());
-        let db = self.node.snapshot()?;
-        let is_wanted = match &alignment.pull_request {
-            Some(id) => wanted_pull_request(&db, alignment, id)?.is_some(),
-            None => false,
-        };
-        // Nothing was ever kept of it here.
-        if !is_wanted && db.git_store(owner, identifier)?.is_none() {
-            return Ok(true);
-        }
-        drop(db);
-        let name = StoreName::of(owner, identifier);
-        let lock = self.stores.of(name);
-        let Some(_nothing_goes) = lock.try_share(held == Some(name)) else { return Ok(false) };
-        let (_, store) = self.store_of(owner, identifier)?;
-        self.find_present(alignment, &store, &[*owner].into())?;
-        if let Some(id) = &alignment.pull_request {
-            self.align_pull_request(alignment, id, (name, &store), arrived)?;
-        }
-        arrived.repositories_synced += 1;
-        if store.refs(owner)?.is_empty() || self.access.is_banned(owner, identifier) {
-            self.forget(alignment, name, arrived)?;
-        }
-        Ok(true)
-    }
-
-    /// What a contributor pushed to a repository of their own is copied into the announced one that it is for.
-    fn mirror_contribution(
-        &self,
-        alignment: &Alignment,
-        id: &NostrId,
-        (name_of_store, store): (StoreName, &ObjectStore),
-        arrived: &mut ArrivedData,
-    ) -> Result<(), GitFailure> {
-        let db = self.node.snapshot()?;
-        let Some((contributor, from, oid)) = contributed_commit(&db, alignment, id)? else { return Ok(()) };
-        let Some(name) = db.git_store(&contributor, &from)? else { return Ok(()) };
-        drop(db);
-        let other = self.folder.store(StoreName(name));
-        let (owner, identifier, store_name) = (alignment.owner, alignment.identifier.clone(), name_of_store);
-        let announced = HostedRepository { owner, identifier, name: store_name, store: store.clone() };
-        if !other.exists() || other.bytes()? > self.room_of(&announced)? {
-            tracing::warn!(owner = %alignment.owner, identifier = alignment.identifier, %id, "no room for a pull request");
-            return Ok(());
-        }
-        store.copy_from(&other, &oid)?;
-        let (owners, identifier) = ([alignment.owner].into(), alignment.identifier.clone());
-        let (present, is_authorised, looks_anyway, pull_requests) = ([oid].into(), false, false, BTreeSet::new());
-        let asked = GitArrived { owners, identifier, present, is_authorised, looks_anyway, pull_requests };
-        let released = self.node.ask(asked)?;
-        arrived.add(&released);
-        Ok(())
-    }
-
-    /// The ref of a pull request.
-    fn align_pull_request(
-        &self,
-        alignment: &Alignment,
-        id: &NostrId,
-        (name, store): (StoreName, &ObjectStore),
-        arrived: &mut ArrivedData,
-    ) -> Result<(), GitFailure> {
-        let db = self.node.snapshot()?;
-        let is_banned = self.is_of_banned_author(&db, id)?;
-        drop(db);
-        if !is_contribution(&alignment.identifier) && !is_banned {
-            self.mirror_contribution(alignment, id, (name, store), arrived)?;
-        }
-        let db = self.node.snapshot()?;
-        let wanted = wanted_pull_request(&db, alignment, id)?.filter(|_| !is_banned);
-        let existing = self.bring_objects(&db, alignment, store, &wanted.into_iter().collect())?;
-        let ref_name = format!("refs/nostr/{id}");
-        let mut current = store.refs(&alignment.owner)?;
-        current.retain(|other, _| *other == ref_name);
-        let wanted = wanted.filter(|oid| existing.contains(oid)).map(|oid| (ref_name, oid)).into_iter().collect();
-        let changes = differences(&current, &wanted, arrived);
-        store.change_refs(&alignment.owner, &changes)?;
-        if !changes.is_empty() && !current.is_empty() {
-            self.stores.note(name);
-        }
-        Ok(())
+        Ok(failed)
     }
 
     /// Branches, tags and `HEAD`. What is here because a co-maintainer was given it is here for this one, too.
@@ -280,7 +210,7 @@ impl GitService {
     }
 
     /// What events wait for may be here already, as part of what refs reach.
-    fn find_present(
+    pub(super) fn find_present(
         &self,
         alignment: &Alignment,
         store: &ObjectStore,
@@ -307,7 +237,7 @@ impl GitService {
 
     /// Where co-maintainers began apart, what one of them was given is copied for the other. Which of these objects are
     /// here then.
-    fn bring_objects(
+    pub(super) fn bring_objects(
         &self,
         db: &Db<Snapshot>,
         alignment: &Alignment,
@@ -333,7 +263,12 @@ impl GitService {
     }
 
     /// A repository that is not announced any more goes: its rows, its refs, and its objects when nobody else has them.
-    fn forget(&self, alignment: &Alignment, name: StoreName, arrived: &mut ArrivedData) -> Result<(), GitFailure> {
+    pub(super) fn forget(
+        &self,
+        alignment: &Alignment,
+        name: StoreName,
+        arrived: &mut ArrivedData,
+    ) -> Result<(), GitFailure> {
         let Alignment { owner, identifier, .. } = alignment;
         let (owner, objects_max) = (*owner, FORGOTTEN_MAX);
         let is_banned = self.access.is_banned(&owner, identifier);
@@ -381,4 +316,18 @@ impl GitService {
             };
         }
     }
+}
+
+/// One that fails stops no other; its row stays.
+pub(super) fn note_failure(
+    alignment: &Alignment,
+    why: &GitFailure,
+    arrived: &mut ArrivedData,
+    failed: &mut Vec<Alignment>,
+) {
+    let Alignment { owner, identifier, pull_request } = alignment;
+    let pull_request = pull_request.as_ref().map(tracing::field::display);
+    tracing::warn!(%owner, identifier, pull_request, %why, "refs could not be changed");
+    arrived.errors.push(why.to_string());
+    failed.push(alignment.clone());
 }

@@ -24,6 +24,12 @@ impl ArrivedData {
         self.released.others += released.others;
     }
 
+    pub(super) fn add_refs(&mut self, changed: &ArrivedData) {
+        self.refs_created += changed.refs_created;
+        self.refs_updated += changed.refs_updated;
+        self.refs_deleted += changed.refs_deleted;
+    }
+
     pub(super) fn log(&self) {
         let released = &self.released;
         tracing::info!(

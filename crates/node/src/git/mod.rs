@@ -13,6 +13,7 @@ mod bans;
 mod check;
 mod decisions;
 mod hunt;
+mod pull_requests;
 mod refs;
 mod room;
 mod service;

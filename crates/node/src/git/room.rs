@@ -1,9 +1,8 @@
 //! How much may be pushed to a repository.
 
 use super::service::{GitFailure, GitService, HostedRepository};
-use crate::locks;
 use engine::protocol::nostr::push::RefUpdate;
-use git::{Staging, StoreName};
+use git::StoreName;
 use model::NostrKey;
 use model::nostr::is_contribution;
 use std::collections::BTreeSet;
@@ -63,11 +62,5 @@ impl GitService {
     pub fn objects_max(&self, updates: &[RefUpdate]) -> u32 {
         let is_pull_request = updates.iter().any(|update| update.pull_request().is_some());
         self.limits.objects_max.min(if is_pull_request { PULL_REQUEST_OBJECTS_MAX } else { u32::MAX })
-    }
-
-    /// Why what was staged is too large to be kept, if it is. One by one: the list of all objects is in memory.
-    pub fn exceeds_limits(&self, staging: &Staging) -> Result<Option<String>, GitFailure> {
-        let _one_by_one = locks::lock(&self.measuring);
-        Ok(staging.exceeds_limits()?)
     }
 }

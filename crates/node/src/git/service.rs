@@ -265,6 +265,16 @@ impl GitService {
                 Ok(room) if bytes > room => return Ok(Received::TooLarge("there is no room for the pack".to_owned())),
                 Ok(_) | Err(_) => {}
             }
+            let walk = {
+                // One by one: the list of all objects is in memory.
+                let _measuring = locks::lock(&self.measuring);
+                // This takes longest; it ends at once if what came is not taken.
+                let walk = self.folder.store(name).walk(staging, &tips)?;
+                if let Some(why) = staging.exceeds_limits()? {
+                    return Ok(Received::TooLarge(why));
+                }
+                walk
+            };
             if let Some(refused) = why_not_commits(staging, updates)? {
                 return Ok(Received::Refused(refused));
             }
@@ -272,7 +282,7 @@ impl GitService {
             if assigned != name {
                 return Ok(Received::Refused(for_all(updates, "the repository has just moved; push again")));
             }
-            if !store.adopt(staging, &tips)? {
+            if !store.adopt(staging, walk)? {
                 return Ok(Received::Incomplete);
             }
         }

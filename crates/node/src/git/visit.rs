@@ -38,19 +38,34 @@ impl Visit<'_> {
         self.fetch(owner, identifier, updates)
     }
 
-    /// Fetches commits of pull requests, each by itself: anybody may send those, and one that is bad must not stop others.
+    /// Fetches commits of pull requests: those that the server certainly has together, the others one by one. Anybody may
+    /// send a pull request, and a bad one must not stop others: what fails together is tried again in halves.
     pub(super) fn fetch_pull_requests(&mut self, owner: &NostrKey, identifier: &str) -> Result<usize, GitFailure> {
         let mut updates = self.wanted(owner, identifier)?;
         updates.retain(|update| update.pull_request().is_some());
         let first = self.turn as usize % updates.len().max(1);
         updates.rotate_left(first);
-        // Those that the server certainly has come first.
-        updates.sort_by_key(|update| !self.advertised.contains(&update.new));
+        let (known, others): (Vec<_>, Vec<_>) =
+            updates.into_iter().partition(|update| self.advertised.contains(&update.new));
+        // The last one is taken first.
+        let mut batches: Vec<Vec<RefUpdate>> = others.into_iter().rev().map(|update| vec![update]).collect();
+        batches.push(known);
         let (mut brought, mut why) = (0, None);
-        for update in updates {
-            match self.fetch(owner, identifier, vec![update]) {
+        while let Some(mut batch) = batches.pop() {
+            let runs_left = self.runs_left;
+            match self.fetch(owner, identifier, batch.clone()) {
                 Ok(count) => brought += count,
-                Err(failure) => why = Some(failure),
+                Err(failure) => {
+                    why = Some(failure);
+                    // What fails before the server is asked, such as a full repository, fails for all of them.
+                    if self.runs_left == runs_left {
+                        break;
+                    }
+                    if batch.len() > 1 {
+                        batches.push(batch.split_off(batch.len() / 2));
+                        batches.push(batch);
+                    }
+                }
             }
         }
         match why {
@@ -75,13 +90,13 @@ impl Visit<'_> {
         let bytes_max = service.room(&repository, &updates)?.map_err(GitFailure::Writer)?;
         let staging = repository.store.stage()?;
         let oids: BTreeSet<Oid> = updates.iter().map(|update| update.new).collect();
-        let came = self.fetch_some(&staging, &oids, bytes_max)?;
+        // What is tried again in halves leaves time for these.
+        let share =
+            if updates.len() > 1 && updates.iter().any(|update| update.pull_request().is_some()) { 2 } else { 1 };
+        let came = self.fetch_some(&staging, &oids, (bytes_max, share))?;
         updates.retain(|update| came.contains(&update.new));
         if updates.is_empty() {
             return Ok(0);
-        }
-        if let Some(why) = service.exceeds_limits(&staging)? {
-            return Err(GitFailure::Writer(why));
         }
         match service.receive(&repository, &staging, &updates)? {
             Received::Arrived(_) => Ok(came.len()),
@@ -100,30 +115,37 @@ impl Visit<'_> {
         &mut self,
         staging: &Staging,
         oids: &BTreeSet<Oid>,
-        bytes_max: u64,
+        bounds: (u64, u32),
     ) -> Result<BTreeSet<Oid>, GitFailure> {
         let mut came: BTreeSet<Oid> = oids.intersection(&self.advertised).copied().collect();
         if !came.is_empty() {
-            self.run(staging, &came, bytes_max)?;
+            self.run(staging, &came, bounds)?;
         }
         let mut others: Vec<Oid> = oids.difference(&self.advertised).copied().collect();
         let first = self.turn as usize % others.len().max(1);
         others.rotate_left(first);
         for oid in others.into_iter().take(UNADVERTISED_MAX) {
-            if self.run(staging, &[oid].into(), bytes_max).is_ok() {
+            if self.run(staging, &[oid].into(), bounds).is_ok() {
                 came.insert(oid);
             }
         }
         Ok(came)
     }
 
-    fn run(&mut self, staging: &Staging, oids: &BTreeSet<Oid>, bytes_max: u64) -> Result<(), GitFailure> {
+    /// Runs git once, with so many bytes and one of so many parts of the time that is left.
+    fn run(
+        &mut self,
+        staging: &Staging,
+        oids: &BTreeSet<Oid>,
+        (bytes_max, share): (u64, u32),
+    ) -> Result<(), GitFailure> {
         let now = self.service.node.uptime().unwrap_or_default();
         let time_max = VISIT_TIME.saturating_sub(Duration::from_nanos(now.0.saturating_sub(self.began.0)));
         if self.runs_left == 0 || time_max.is_zero() {
             return Err(GitFailure::Writer("the visit has taken long enough; it goes on next time".to_owned()));
         }
         self.runs_left -= 1;
+        let time_max = time_max / share;
         Ok(staging.fetch(&self.server, oids, FetchLimits { bytes_max, time_max })?)
     }
 }

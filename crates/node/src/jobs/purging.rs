@@ -58,6 +58,10 @@ pub fn purge(batch: &mut Batch<'_>, space: &SpaceId, target: &EventId) -> StoreR
         return Ok(PurgeResult::Nothing("it has no content that could be purged"));
     }
     restate(batch, space, seq)?;
+    // What was made of a file goes with it.
+    if let Some(file) = batch.db().file_of_event(target)? {
+        batch.forget_file_of_event(space, file, target)?;
+    }
     let reference = Reference { role: Role::Target, id: *target };
     match by_keeper(batch, space, Kind::Delete, Payload::None, Some(reference)) {
         Ok(_) => Ok(PurgeResult::Deleted),

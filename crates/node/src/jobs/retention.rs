@@ -1,12 +1,13 @@
-//! Retention: which messages have been kept long enough. One plan serves the dry run, which only reads, and the job.
+//! Retention: which messages have been kept long enough. One plan serves the dry run, which only reads, and the job. Files
+//! that were deleted go by the same rule as messages that were.
 
 use super::purging::purge_once;
 use super::{JobStep, PURGES_PER_PART, ROWS_PER_PART, stamp_at};
 use crate::commands::is_deleted_version;
 use engine::reads::{Reads as _, StoreError, StoreResult};
 use model::stage::ContentState;
-use model::{EventId, Nanos, Seq, SpaceId, Stamp};
-use store::shared::jobs::Job;
+use model::{EventId, FileId, Nanos, Seq, SpaceId, Stamp};
+use store::shared::jobs::{Job, JobReceipt};
 use store::shared::retention::Retention;
 use store::tables::TableReads;
 use store::views::timeline::TimelineLine;
@@ -212,6 +213,38 @@ pub(super) fn part(batch: &mut Batch<'_>, only: Option<SpaceId>, job: &mut Job) 
             job.cursor = next.to_bytes();
             Ok(JobStep::More)
         }
-        None => Ok(JobStep::Done),
+        None => purge_hidden_files(batch, only, job),
     }
+}
+
+/// Files that were deleted long enough ago go for ever, by the rule of their space for what was deleted.
+fn purge_hidden_files(batch: &mut Batch<'_>, only: Option<SpaceId>, job: &mut Job) -> StoreResult<JobStep> {
+    let rules = batch.db().retentions()?;
+    let of_spaces =
+        rules.into_iter().filter(|(space, thread, _)| thread.is_none() && only.is_none_or(|only| only == *space));
+    for (space, _, rule) in of_spaces {
+        let Some(seconds) = rule.deleted_seconds else { continue };
+        let before = batch.now().minus(seconds.saturating_mul(Nanos::SECOND));
+        let hidden = batch.db().hidden_files(&space, before, PURGES_PER_PART)?;
+        for file in &hidden {
+            purge_file(batch, &space, *file, &mut job.receipt)?;
+        }
+        if hidden.len() == PURGES_PER_PART {
+            return Ok(JobStep::More);
+        }
+    }
+    Ok(JobStep::Done)
+}
+
+/// Deletes the bytes of a file, of all of its versions and of what was derived from it.
+fn purge_file(batch: &mut Batch<'_>, space: &SpaceId, file: FileId, receipt: &mut JobReceipt) -> StoreResult<()> {
+    receipt.seen += 1;
+    for (_, version) in batch.db().file_versions(space, file)? {
+        let Some(event) = version.event else { continue };
+        if let Some(seq) = batch.db().seq(&event)? {
+            purge_once(batch, space, (seq, event), receipt)?;
+        }
+    }
+    batch.forget_file(space, file)?;
+    batch.audit(Some(*space), "retention", "purge file", &file.to_name())
 }

@@ -2,11 +2,12 @@
 
 use crate::fetch::answers::AskedSource;
 use crate::fetch::hunter::{FetchOrder, Fetched, Hunter, SourceClient};
+use crate::large_content;
 use crate::locks;
 use crate::running::queue::{Lane, Queued};
 use crate::running::{HuntEnd, HuntWake, IDLE, NodeInner};
 use crate::threads;
-use crate::writer::node_commands::{Arrive, Deliver, EndHunt, RestGroup, WakeGroups};
+use crate::writer::node_commands::{Arrive, EndHunt, RestGroup, WakeGroups};
 use crate::writer_command::WriterCommand;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use engine::chains;
@@ -199,8 +200,10 @@ fn store_fetched(inner: &NodeInner, needs: &[Need], fetched: Fetched, committing
         }
         Fetched::Content { space, hash, bytes } => {
             let asked_for = needs.contains(&Need::Content(space, hash));
-            (asked_for && content_hash(&bytes) == hash)
-                .then(|| queue_fetched(inner, Deliver { space, hash, bytes }, committing))
+            (asked_for && content_hash(&bytes) == hash).then(|| {
+                let staged = large_content::stage(store, space, hash, bytes, |begin| inner.ask(begin));
+                staged.is_ok_and(|deliver| queue_fetched(inner, deliver, committing))
+            })
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod hunt_loop;
 mod hunt_reports;
+mod object_loop;
 pub(crate) mod queue;
 mod watchers;
 mod write_loop;
@@ -15,11 +16,12 @@ use crate::fetch::hunter::SourceClient;
 use crate::fetch::reports::{DomainRequests, DomainState};
 use crate::locks;
 use crate::options::NodeOptions;
+use crate::running::object_loop::ObjectWake;
 use crate::running::queue::{CommandQueue, Lane, Queued, QueuedCommand};
 use crate::running::watchers::CommitWatchers;
 use crate::threads;
 use crate::writer::WriterCore;
-use crate::writer::node_commands::{Collect, DeleteStrays, Tick};
+use crate::writer::node_commands::{Collect, Tick};
 use crate::writer_command::{Answered, RequestError, WriterCommand};
 use crossbeam_channel::{Sender, bounded};
 use engine::fetch::RequestId;
@@ -57,6 +59,7 @@ pub(crate) struct NodeInner {
     pub(crate) options: NodeOptions,
     pub(crate) queue: CommandQueue,
     pub(crate) wakes: Sender<HuntWake>,
+    pub(crate) object_wakes: Sender<ObjectWake>,
     pub(crate) ended_hunts: Mutex<Vec<HuntEnd>>,
     /// Groups that rest for want of a source are to be looked at.
     pub(crate) sources_changed: AtomicBool,
@@ -89,10 +92,21 @@ impl NodeInner {
         }
     }
 
+    /// Hands a command over and waits for its answer.
+    pub(crate) fn ask<C: WriterCommand>(&self, command: C) -> Answered<C> {
+        let (sender, receiver) = bounded(1);
+        let on_answer = move |answer| {
+            let _ = sender.send(answer);
+        };
+        self.send(Lane::Prompt, Queued::boxed(command, on_answer))?;
+        receiver.recv().map_err(|_| RequestError::Stopped)?
+    }
+
     /// Ends the node: nothing is accepted any more, the hunting loop stops, and whoever waits is answered.
     pub(crate) fn end(&self) {
         self.is_stopping.store(true, Ordering::Release);
         let _ = self.wakes.try_send(HuntWake::Stop);
+        let _ = self.object_wakes.try_send(ObjectWake::Stop);
         self.has_ended.store(true, Ordering::SeqCst);
         self.answer_if_ended();
     }
@@ -126,21 +140,12 @@ impl NodeInner {
 #[derive(Clone)]
 pub struct Node {
     pub(crate) inner: Arc<NodeInner>,
-    threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
+    pub(crate) threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
 }
 
 impl std::fmt::Debug for Node {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Node({:?})", self.inner.core)
-    }
-}
-
-/// Clears away what a crash left between a file and its row. The folder is listed beside the writer, which then looks at
-/// a bounded part in each transaction; what does not fit its queue waits for the next start.
-fn delete_strays(inner: &NodeInner) {
-    match DeleteStrays::all(inner.core.store()) {
-        Ok(parts) => parts.into_iter().for_each(|part| drop(inner.queue.try_send(Queued::boxed(part, |_| ())))),
-        Err(why) => tracing::warn!(%why, "the content files could not be listed; files that nothing refers to stay"),
     }
 }
 
@@ -170,6 +175,7 @@ impl Node {
     /// Starts the writer and the hunting loop over a store.
     pub fn start(store: Store, clock: Arc<dyn Clock>, source: Arc<dyn SourceClient>, options: NodeOptions) -> Node {
         let (wakes, woken) = bounded(1024);
+        let (object_wakes, objects_woken) = bounded(1);
         let clock = WatchedClock::new(clock);
         let greatest_before = store.snapshot().and_then(|db| db.greatest_time()).unwrap_or_default();
         let now = clock.now();
@@ -180,6 +186,7 @@ impl Node {
             options,
             queue: CommandQueue::new(options.queue_max),
             wakes,
+            object_wakes,
             is_stopping: AtomicBool::new(false),
             has_ended: AtomicBool::new(false),
             needs_reopening: AtomicBool::new(false),
@@ -197,12 +204,18 @@ impl Node {
             domain_states: Mutex::default(),
             domain_requests: Mutex::default(),
         });
+        if let Err(why) = object_loop::forget_interrupted(&inner.core, now) {
+            tracing::error!(%why, "uploads that were interrupted stay as they are until the next start");
+        }
+        if let Err(why) = object_loop::release_leases(&inner.core, now) {
+            tracing::error!(%why, "work that was under way when the node stopped is taken again when its leases end");
+        }
         let _ = inner.queue.try_send(Queued::boxed(Collect, |_| ()));
-        let (writer, hunter, sweeper) = (inner.clone(), inner.clone(), inner.clone());
+        let (writer, hunter, remover) = (inner.clone(), inner.clone(), inner.clone());
         let started = [
             threads::spawn(WRITER_THREAD, move || write_loop::run_writer(&writer)),
             threads::spawn("anteroom-hunter", move || hunt_loop::hunt_loop(&hunter, &source, &woken)),
-            threads::spawn("anteroom-strays", move || delete_strays(&sweeper)),
+            threads::spawn("anteroom-objects", move || object_loop::remove_objects(&remover, &objects_woken)),
         ];
         let mut running = Vec::new();
         for thread in started {
@@ -294,12 +307,7 @@ impl Node {
     /// Hands a command over and waits for its answer.
     pub fn ask<C: WriterCommand>(&self, command: C) -> Answered<C> {
         self.check_running()?;
-        let (sender, receiver) = bounded(1);
-        let on_answer = move |answer| {
-            let _ = sender.send(answer);
-        };
-        self.inner.send(Lane::Prompt, Queued::boxed(command, on_answer))?;
-        receiver.recv().map_err(|_| RequestError::Stopped)?
+        self.inner.ask(command)
     }
 
     /// Stops in order: what was handed over is finished, then the threads end.
@@ -310,7 +318,9 @@ impl Node {
             return;
         }
         let _ = self.inner.wakes.send(HuntWake::Stop);
+        let _ = self.inner.object_wakes.try_send(ObjectWake::Stop);
         let _ = self.inner.send(Lane::Prompt, Queued::boxed(Tick, |_| ()));
+        self.inner.position.1.notify_all();
         for thread in threads {
             let _ = thread.join();
         }

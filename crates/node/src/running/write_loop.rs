@@ -1,9 +1,11 @@
 //! The writer loop: gather, apply, commit, publish, answer.
 
 use crate::locks;
+use crate::running::object_loop::ObjectWake;
 use crate::running::queue::{Queued, QueuedCommand};
 use crate::running::{HuntWake, IDLE, NodeInner, WRITER_THREAD, yield_to_readers};
 use crate::threads;
+use crate::writer::Commit;
 use crate::writer::node_commands::CountDropped;
 use crate::writer_command::{BatchedCommand, RequestError};
 use engine::reads::{StoreError, StoreResult};
@@ -74,7 +76,7 @@ fn write_batch(inner: &NodeInner, jobs: &mut VecDeque<Box<dyn QueuedCommand>>) -
                 tracing::info!("there is room again; the node writes");
             }
             inner.timers.notify(inner.clock.now().0.saturating_sub(began.0));
-            publish(inner, commit.position);
+            publish(inner, &commit);
             // One at a time: should an answer panic, the others are still there to be answered.
             (0..commit.done).filter_map(|_| jobs.pop_front()).for_each(|job| job.answer());
             Ok(commit.has_more)
@@ -143,11 +145,14 @@ fn after_fault(inner: &NodeInner, fault: &StoreError, jobs: &mut VecDeque<Box<dy
     verdict
 }
 
-fn publish(inner: &NodeInner, position: u64) {
+fn publish(inner: &NodeInner, commit: &Commit) {
     inner.commits.fetch_add(1, Ordering::Relaxed);
     let (lock, condition) = &inner.position;
-    *locks::lock(lock) = position;
+    *locks::lock(lock) = commit.position;
     condition.notify_all();
-    inner.watchers.notify(position);
+    inner.watchers.notify(commit.position);
     let _ = inner.wakes.try_send(HuntWake::Commit);
+    if commit.has_forgotten {
+        let _ = inner.object_wakes.try_send(ObjectWake::Forgotten);
+    }
 }

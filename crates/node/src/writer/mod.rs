@@ -2,6 +2,7 @@
 
 pub mod node_commands;
 
+use crate::commands::files::followed::follow_events;
 use crate::jobs;
 use crate::pipeline::{Avoided, Culprit, STEPS_PER_BATCH_MAX, go_on, stops_on_bugs};
 use crate::writer_command::{Answered, AskError, BatchedCommand, CommandEnd, RequestError, Slot, WriterCommand};
@@ -42,6 +43,8 @@ pub(crate) struct Commit {
     pub(crate) has_more: bool,
     /// The number of the latest journal entry.
     pub(crate) position: u64,
+    /// Whether objects are to be removed.
+    pub(crate) has_forgotten: bool,
 }
 
 impl WriterCore {
@@ -160,17 +163,20 @@ impl WriterCore {
                 culprit.set(None);
             }
             let mut has_more = go_on(batch, STEPS_PER_BATCH_MAX, avoided, culprit)?;
-            if avoided.why(&Culprit::Upkeep(UPKEEP_STEPS)).is_none() {
-                culprit.set(Some(Culprit::Upkeep(UPKEEP_STEPS)));
-                has_more |= jobs::step(batch)?;
-                culprit.set(None);
+            for (step, work) in (UPKEEP_STEPS..).zip(WORK_OF_ITS_OWN) {
+                if avoided.why(&Culprit::Upkeep(step)).is_none() {
+                    culprit.set(Some(Culprit::Upkeep(step)));
+                    has_more |= work(batch)?;
+                    culprit.set(None);
+                }
             }
             let position = batch.db().next_position()?.saturating_sub(1);
-            Ok(ControlFlow::Continue(Commit { done: count, has_more, position }))
+            let has_forgotten = !batch.db().forgotten_objects(1)?.is_empty();
+            Ok(ControlFlow::Continue(Commit { done: count, has_more, position, has_forgotten }))
         });
         match committed {
             Err(_) if has_answered && is_planted(PlantedBug::AnswerBeforeCommit) => {
-                Ok(ControlFlow::Continue(Commit { done: count, has_more: false, position: 0 }))
+                Ok(ControlFlow::Continue(Commit { done: count, has_more: false, position: 0, has_forgotten: false }))
             }
             other => other,
         }
@@ -189,16 +195,20 @@ fn run_or_park(batch: &mut Batch<'_>, command: &mut dyn BatchedCommand) -> Store
     }
 }
 
-/// How many things time alone asks for; jobs come after them.
+/// What goes on by itself from commit to commit, a part in each, and says whether there is more.
+const WORK_OF_ITS_OWN: [fn(&mut Batch<'_>) -> StoreResult<bool>; 2] =
+    [|batch| follow_events(batch, STEPS_PER_BATCH_MAX), jobs::step];
+
+/// How many things time alone asks for; what goes on by itself comes after them.
 const UPKEEP_STEPS: usize = 5;
 
-/// What time alone asks for: needs for a time are met, waits end, files that an earlier commit forgot go, content whose
-/// grace is over is forgotten, and the journal's oldest entries are trimmed.
+/// What time alone asks for: needs for a time are met, waits end, objects that nobody writes any more and content whose
+/// grace is over are forgotten, and the journal's oldest entries are trimmed.
 fn keep_up(batch: &mut Batch<'_>, step: usize, held_until: Nanos) -> StoreResult<usize> {
     match step {
         0 => batch.wake_by_clock(STEPS_PER_BATCH_MAX),
         1 => batch.expire_old(held_until, STEPS_PER_BATCH_MAX),
-        2 => batch.delete_forgotten(STEPS_PER_BATCH_MAX),
+        2 => batch.forget_unfinished(STEPS_PER_BATCH_MAX),
         3 => batch.forget_unused(STEPS_PER_BATCH_MAX),
         _ => batch.trim_journal(STEPS_PER_BATCH_MAX),
     }

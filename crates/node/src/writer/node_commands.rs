@@ -12,10 +12,9 @@ use engine::fetch::HuntMark;
 use engine::reads::{Reads as _, StoreError, StoreResult};
 use engine::receive::Arrival;
 use engine::rows::Outcome;
-use model::{ContentHash, EventId, Group, Identity, Nanos, Need, SpaceId};
-use store::events::content::DeliverResult;
+use model::{EventId, Group, Identity, Nanos, Need, SpaceId};
+use store::Batch;
 use store::shared::webhooks::{WebhookId, WebhookProgress};
-use store::{Batch, Store};
 
 /// Stores what arrived.
 #[derive(Clone, Debug)]
@@ -45,26 +44,6 @@ impl WriterCommand for Create {
 
     fn run(&self, batch: &mut Batch<'_>) -> Result<EventId, CommandError> {
         commands::create_event(batch, &self.author, NewEvent::clone(&self.draft))
-    }
-}
-
-/// Stores content whose hash was checked.
-#[derive(Clone, Debug)]
-pub struct Deliver {
-    /// The space whose events refer to it.
-    pub space: SpaceId,
-    /// Its hash, which must be that of the bytes.
-    pub hash: ContentHash,
-    /// The bytes as they travel.
-    pub bytes: Vec<u8>,
-}
-
-impl WriterCommand for Deliver {
-    type Answer = DeliverResult;
-    type Error = StoreError;
-
-    fn run(&self, batch: &mut Batch<'_>) -> StoreResult<DeliverResult> {
-        batch.deliver(&self.space, &self.hash, &self.bytes)
     }
 }
 
@@ -200,48 +179,17 @@ impl WriterCommand for Purge {
     }
 }
 
-/// Forgets content that nobody refers to, and deletes the files of what was forgotten before.
+/// Forgets content that nobody refers to, and objects that nobody writes any more. Says how many. Objects are removed after
+/// the commit.
 #[derive(Clone, Copy, Debug)]
 pub struct Collect;
 
-/// How much a collection did.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Collected {
-    /// Contents that were forgotten.
-    pub forgotten: usize,
-    /// Files that are gone.
-    pub deleted: usize,
-}
-
 impl WriterCommand for Collect {
-    type Answer = Collected;
-    type Error = StoreError;
-
-    fn run(&self, batch: &mut Batch<'_>) -> StoreResult<Collected> {
-        let deleted = batch.delete_forgotten(STEPS_PER_BATCH_MAX)?;
-        let forgotten = batch.forget_unused(STEPS_PER_BATCH_MAX)?;
-        Ok(Collected { forgotten, deleted })
-    }
-}
-
-/// Deletes those of these content files that no row speaks of. Says how many.
-#[derive(Clone, Debug)]
-pub struct DeleteStrays(pub Vec<String>);
-
-impl DeleteStrays {
-    /// All content files, in parts that one transaction each looks at.
-    pub fn all(store: &Store) -> StoreResult<Vec<DeleteStrays>> {
-        let files = store.content_files()?;
-        Ok(files.chunks(STEPS_PER_BATCH_MAX).map(|part| DeleteStrays(part.to_vec())).collect())
-    }
-}
-
-impl WriterCommand for DeleteStrays {
     type Answer = usize;
     type Error = StoreError;
 
     fn run(&self, batch: &mut Batch<'_>) -> StoreResult<usize> {
-        batch.delete_strays(&self.0)
+        Ok(batch.forget_unfinished(STEPS_PER_BATCH_MAX)? + batch.forget_unused(STEPS_PER_BATCH_MAX)?)
     }
 }
 

@@ -1,18 +1,23 @@
 //! A node's writer over a folder, one sealed space, and users who act in it.
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of it")]
 
+use anteroom_node::commands::files::{FileCommand, FileRequest, NewFile, UploadForm, UploadedBytes};
 use anteroom_node::commands::{
     AdminCommand, AdminRequest, AdminResult, Caller, CallerKind, CommandError, CommandRequest, CommandResult,
     MessageRef, NameOrId, NewMessage, UserCommand, message_content, reaction_content,
 };
+use anteroom_node::files::reading::{FileReader, as_fault};
+use anteroom_node::large_content::StagedContent;
 use anteroom_node::{AskError, WriterCore};
 use engine::Policy;
 use engine::access::KeyRole;
-use engine::reads::Reads as _;
+use engine::reads::{Reads as _, StoreResult};
 use model::payload::MemberRole;
-use model::{EventId, Nanos, Seq, SpaceId};
+use model::{EventId, FileId, Nanos, Seq, SpaceId};
+use objects::{ContentWriter, WriteForm};
 use std::path::Path;
 use std::sync::Arc;
+use store::shared::files::FileRecord;
 use store::tables::Snapshot;
 use store::{Db, FolderDisk, KeySource, MasterKey, Store, StoreOptions};
 
@@ -96,7 +101,15 @@ impl Home {
     }
 
     pub fn found(&self, name: &str, random: u8) -> SpaceId {
-        let what = AdminCommand::FoundSpace { name: name.to_owned(), sealed: true, random: Box::new([random; 80]) };
+        self.found_space(name, true, random)
+    }
+
+    pub fn found_open(&self, name: &str, random: u8) -> SpaceId {
+        self.found_space(name, false, random)
+    }
+
+    fn found_space(&self, name: &str, sealed: bool, random: u8) -> SpaceId {
+        let what = AdminCommand::FoundSpace { name: name.to_owned(), sealed, random: Box::new([random; 80]) };
         match self.administer(what) {
             AdminResult::Founded(space) => space,
             other => panic!("{other:?}"),
@@ -111,6 +124,11 @@ impl Home {
         let (user, role) = (user.to_owned(), Some(MemberRole::Admin));
         let random = Box::new(*blake3::hash(user.as_bytes()).as_bytes());
         self.administer(AdminCommand::SetRole { space: self.space, user, role, random });
+    }
+
+    /// Uploads a file, into an object whatever its size.
+    pub fn upload(&self, user: &str, file: FileId, bytes: &[u8]) -> FileRecord {
+        upload(&self.core, &self.space, &caller(user), file, bytes, NOW)
     }
 
     pub fn by(&self, user: &str, command: UserCommand) -> CommandRequest {
@@ -182,4 +200,54 @@ pub fn edit(id: EventId) -> UserCommand {
 
 pub fn react(id: EventId) -> UserCommand {
     UserCommand::React(message(id), reaction_content("+1").unwrap())
+}
+
+/// Uploads a file as a running node does, into an object whatever its size.
+pub fn upload(
+    core: &WriterCore,
+    space: &SpaceId,
+    caller: &Caller,
+    file: FileId,
+    bytes: &[u8],
+    now: Nanos,
+) -> FileRecord {
+    let random = *blake3::hash(caller.user.as_deref().unwrap_or_default().as_bytes()).as_bytes();
+    let ask = |command| {
+        let (space, caller) = (*space, caller.clone());
+        core.ask(FileRequest { space, caller, file, command, idempotency: None, random }, now).unwrap()
+    };
+    let new = NewFile { name: format!("{file}.bin"), ..NewFile::default() };
+    let place = ask(FileCommand::Receive(Some(new))).place.unwrap();
+    let form = match place.form {
+        UploadForm::Sealed(key) => WriteForm::Sealed(key),
+        UploadForm::Encrypted(key) => WriteForm::Encrypted(key),
+    };
+    let backend = core.store().disk().objects();
+    let mut writer = ContentWriter::new(backend.as_ref(), place.object, form, u64::MAX).unwrap();
+    writer.write(bytes).unwrap();
+    let written = writer.finish().unwrap();
+    let uploaded = UploadedBytes {
+        content: StagedContent::Object(place.object, written.len),
+        hash: written.hash,
+        len: written.len,
+        size: written.plain_len,
+        media_type: None,
+        is_renderable: false,
+        by_link: None,
+    };
+    ask(FileCommand::Finish(None, uploaded)).record
+}
+
+/// The bytes of a file, if they can be read.
+pub fn read_file(db: &Db<Snapshot>, space: &SpaceId, file: FileId) -> StoreResult<Option<Vec<u8>>> {
+    let Some(record) = db.file(space, file)? else { return Ok(None) };
+    let content = db.file_version(space, file, record.version)?.and_then(|row| row.content);
+    let (Some(content), Some(no)) = (content, db.space_no(space)?) else { return Ok(None) };
+    let Some(mut reader) = FileReader::open(db, (space, no), &content)? else { return Ok(None) };
+    let mut bytes = Vec::new();
+    let read = reader.read::<objects::ObjectError>(0..u64::MAX, &mut |piece| {
+        bytes.extend_from_slice(piece);
+        Ok(())
+    });
+    read.map(|()| Some(bytes)).map_err(|why| as_fault(&why))
 }

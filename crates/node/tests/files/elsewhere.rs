@@ -1,0 +1,172 @@
+//! Files whose events were made on another node, and files that were deleted long enough ago.
+
+use super::common::{Home, NOW, caller, read_file};
+use super::{FILE, Fake, ask, check, file, work};
+use anteroom_node::commands::UserCommand;
+use anteroom_node::commands::files::{FileCommand, FileRequest, NewFile, UploadedBytes};
+use anteroom_node::large_content::{Deliver, StagedContent};
+use anteroom_node::writer::node_commands::Arrive;
+use engine::{chains, receive::Arrival};
+use model::crypto::content_hash;
+use model::files::{FileStatus, StoredStatus};
+use model::{FileId, Nanos, Seq, SpaceId};
+use store::Db;
+use store::shared::files::FileRecord;
+use store::shared::retention::Retention;
+use store::tables::Snapshot;
+
+/// A node whose open space others may follow.
+fn publisher() -> Home {
+    let mut home = Home::new();
+    home.space = home.found_open("plaza", 9);
+    home
+}
+
+fn snapshot(home: &Home) -> std::sync::Arc<Db<Snapshot>> {
+    home.core.store().snapshot().unwrap()
+}
+
+/// Uploads a picture, or what says that it is one, under an id that its author chose.
+fn publish(home: &Home, user: &str, id: FileId, name: &str, bytes: &[u8]) -> FileRecord {
+    let new = snapshot(home).file(&home.space, id).unwrap().is_none();
+    let uploaded = UploadedBytes {
+        content: StagedContent::Bytes(bytes.to_vec()),
+        hash: content_hash(bytes),
+        len: bytes.len() as u64,
+        size: bytes.len() as u64,
+        media_type: Some("image/png".to_owned()),
+        is_renderable: true,
+        by_link: None,
+    };
+    let new = new.then(|| NewFile { name: name.to_owned(), ..NewFile::default() });
+    let (space, random) = (home.space, *blake3::hash(user.as_bytes()).as_bytes());
+    let command = FileCommand::Finish(new, uploaded);
+    let request = FileRequest { space, caller: caller(user), file: id, command, idempotency: None, random };
+    home.core.ask(request, NOW).unwrap().record
+}
+
+/// The events of a space of another node, the first one first.
+fn events_of(home: &Home) -> Vec<Arrival> {
+    let (db, store) = (snapshot(home), home.core.store());
+    let kept = db.event_numbers().map(Seq).filter_map(|seq| db.kept_event(seq).unwrap());
+    let arrivals = kept.map(|kept| {
+        chains::receive_blob(&**store.keys(), store.policy(), kept.blob, kept.inline, kept.origin).unwrap()
+    });
+    arrivals.collect()
+}
+
+/// Everything of these that can be read without a key arrives.
+fn receive(home: &Home, events: Vec<Arrival>) {
+    home.core.run(events.into_iter().map(|arrival| Arrive(Box::new(arrival))).collect(), NOW).unwrap();
+    home.core.settle(NOW).unwrap();
+}
+
+fn deliver(home: &Home, space: SpaceId, bytes: &[u8]) {
+    let (hash, content) = (content_hash(bytes), StagedContent::Bytes(bytes.to_vec()));
+    home.core.ask(Deliver { space, hash, content }, NOW).unwrap();
+    home.core.settle(NOW).unwrap();
+}
+
+fn record(home: &Home, space: &SpaceId, id: FileId) -> FileRecord {
+    snapshot(home).file(space, id).unwrap().unwrap()
+}
+
+#[test]
+fn a_file_of_another_node_is_shown_as_missing_until_its_bytes_come_and_processed_here() {
+    let (there, mut here) = (publisher(), Home::new());
+    let bytes = vec![5; 2000];
+    let made = publish(&there, "bob", FILE, "cat.png", &bytes);
+    receive(&here, events_of(&there));
+    let space = there.space;
+    let missing = record(&here, &space, FILE);
+    assert_eq!(
+        (missing.name.as_str(), missing.media_type.as_str(), missing.size),
+        ("cat.png", "image/png", Some(2000))
+    );
+    assert_eq!((missing.status, missing.owner, missing.event), (FileStatus::Created, made.owner, made.event));
+    assert_eq!(snapshot(&here).next_file_job().unwrap(), None, "there is nothing to work on yet");
+    assert_eq!(read_file(&snapshot(&here), &space, FILE).unwrap(), None);
+    check(&here, NOW);
+    deliver(&here, space, &bytes);
+    assert_eq!(record(&here, &space, FILE).status, FileStatus::Uploaded);
+    assert_eq!(snapshot(&here).file_version(&space, FILE, 1).unwrap().unwrap().status, StoredStatus::Uploaded);
+    assert!(read_file(&snapshot(&here), &space, FILE).unwrap() == Some(bytes));
+    here.space = space;
+    assert!(work(&here, NOW, &Fake(Ok(500))), "renditions are made here");
+    assert_eq!(record(&here, &space, FILE).status, FileStatus::Processed);
+    check(&here, NOW);
+    // The same once more changes nothing.
+    receive(&here, events_of(&there));
+    assert_eq!(record(&here, &space, FILE).status, FileStatus::Processed);
+    // It goes when its author deletes it.
+    there.core.ask(there.by("bob", UserCommand::Purge(made.event.unwrap())), NOW).unwrap();
+    receive(&here, events_of(&there));
+    let gone = record(&here, &space, FILE);
+    assert!(gone.is_purged && gone.deleted_at.is_some());
+    assert_eq!(read_file(&snapshot(&here), &space, FILE).unwrap(), None);
+    check(&here, NOW);
+}
+
+#[test]
+fn versions_of_another_node_follow_one_another_and_the_latest_one_stays() {
+    let (there, here) = (publisher(), Home::new());
+    let versions = [vec![1; 1500], vec![2; 1600]];
+    versions.iter().for_each(|bytes| drop(publish(&there, "bob", FILE, "plan.png", bytes)));
+    let events = events_of(&there);
+    let backwards = Home::new();
+    let space = there.space;
+    receive(&here, events.clone());
+    receive(&backwards, events.into_iter().rev().collect());
+    for home in [&here, &backwards] {
+        versions.iter().for_each(|bytes| deliver(home, space, bytes));
+        assert!(read_file(&snapshot(home), &space, FILE).unwrap().as_ref() == Some(&versions[1]));
+        assert_eq!(record(home, &space, FILE).status, FileStatus::Uploaded);
+        check(home, NOW);
+    }
+    assert_eq!([record(&here, &space, FILE).version, record(&backwards, &space, FILE).version], [2, 1]);
+}
+
+#[test]
+fn whoever_takes_the_id_of_somebody_elses_file_gets_another() {
+    // Both found the same space, as whoever copied the folder of a node could.
+    let (there, copy, here) = (publisher(), publisher(), Home::new());
+    let space = there.space;
+    assert_eq!(copy.space, space);
+    let first = publish(&there, "bob", FILE, "mine.png", &[1; 1500]);
+    let second = publish(&copy, "eve", FILE, "theirs.png", &[2; 1500]);
+    receive(&here, events_of(&there));
+    receive(&here, events_of(&copy));
+    let kept = record(&here, &space, FILE);
+    assert_eq!((kept.owner, kept.version), (first.owner, 1));
+    let other = record(&here, &space, FileId(second.event.unwrap().0));
+    assert_eq!((other.owner, other.name.as_str()), (second.owner, "theirs.png"));
+    check(&here, NOW);
+}
+
+#[test]
+fn a_file_that_was_deleted_long_enough_ago_goes_for_ever() {
+    let home = Home::new();
+    home.upload("bob", FILE, &[7; 100_000]);
+    home.upload("bob", FileId([4; 16]), &[8; 100_000]);
+    let event = file(&home).event.unwrap();
+    ask(&home, NOW, FileCommand::Delete).unwrap();
+    let retention = Retention { age_seconds: None, count: None, deleted_seconds: Some(3600) };
+    home.core.store().write(NOW, |batch| batch.set_retention(&home.space, None, Some(&retention))).unwrap();
+    let hour = 3600 * Nanos::SECOND;
+    home.core.settle(NOW.plus(hour)).unwrap();
+    assert!(!file(&home).is_purged, "an hour is not over");
+    ask(&home, NOW, FileCommand::Undelete).unwrap();
+    home.core.settle(NOW.plus(3 * hour)).unwrap();
+    assert!(!file(&home).is_purged, "it was brought back");
+    ask(&home, NOW.plus(3 * hour), FileCommand::Delete).unwrap();
+    home.core.settle(NOW.plus(5 * hour)).unwrap();
+    assert!(file(&home).is_purged && home.is_purged(event));
+    assert_eq!(
+        ask(&home, NOW, FileCommand::Undelete).err().as_deref(),
+        Some("the file was purged, so there is nothing to show again")
+    );
+    let db = snapshot(&home);
+    assert_eq!(read_file(&db, &home.space, FILE).unwrap(), None);
+    assert!(read_file(&db, &home.space, FileId([4; 16])).unwrap().is_some(), "the other one was not deleted");
+    check(&home, NOW.plus(5 * hour));
+}
