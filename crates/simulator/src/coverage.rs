@@ -10,7 +10,7 @@ pub const RUNS_PER_STATE_MAX: u64 = 100;
 pub const RUNS_MIN: u64 = 500;
 
 /// The states that every search must reach, beside all refusals.
-const WANTED: [&str; 37] = [
+const WANTED: [&str; 38] = [
     "stage applied",
     "stage held",
     "stage carried",
@@ -36,6 +36,7 @@ const WANTED: [&str; 37] = [
     "journal pruned",
     "journal hidden",
     "journal shown",
+    "journal bytes-arrived",
     "crash Kept",
     "crash Dropped",
     "crash Torn",

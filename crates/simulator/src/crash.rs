@@ -8,14 +8,17 @@ use crate::disk::{CrashLoss, Recorded, SimDisk};
 use crate::protocol::space::world::World;
 use crate::random::SeededRandom;
 use crate::requests::{SimReply, SimRequest};
+use crate::staging::stage;
 use engine::chains;
 use engine::policy::Policy;
 use engine::reads::Reads as _;
 use engine::rows::{Origin, Outcome};
+use model::ids::BadId;
 use model::{EventId, Nanos};
 use node::WriterCore;
 use node::node_commands::Collect;
 use std::sync::Arc;
+use store::disk::TEMPORARY;
 use store::{MasterKey, Store, StoreOptions};
 
 /// A workload that ran once, ready to be crashed anywhere.
@@ -82,6 +85,7 @@ impl Script {
         random.shuffle(&mut requests[1..]);
         for request in requests {
             self.now = self.now.plus(1000);
+            let request = stage(core, request, self.now).expect("a healthy disk");
             let done = core.run(vec![request], self.now).expect("a healthy disk");
             self.commits += 1;
             for reply in done.answers {
@@ -139,6 +143,13 @@ impl Script {
             return Err(problem.clone());
         }
         let db = store.snapshot().map_err(|fault| fault.to_string())?;
+        // Nothing ever lists objects: each of them, finished or not, has a row that says when it goes.
+        for file in disk.object_names() {
+            let name = file.trim_end_matches(TEMPORARY).parse().map_err(|why: BadId| why.to_string())?;
+            if db.object_row(name).map_err(|fault| fault.to_string())?.is_none() {
+                return Err(format!("the object {file} has no row"));
+            }
+        }
         for (_, id) in self.acknowledged.iter().take_while(|(at, _)| *at <= operations) {
             // What waited may have been refused since, with what it waited for.
             let kept = db.is_known(id).and_then(|known| Ok(known || db.refused(id)?.is_some()));

@@ -1,11 +1,14 @@
 //! A disk that forgets what was not synced, tears what was half written, and fails when told to.
 
+mod objects_on_disk;
+
 use crate::random::SeededRandom;
+use objects::Backend;
 use redb::{Builder, Database, DatabaseError, StorageBackend};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
-use store::disk::{Disk, TEMPORARY};
+use store::disk::Disk;
 use store::overlay::MemoryOverlay;
 
 /// What becomes of unsynced writes in a crash.
@@ -336,40 +339,8 @@ impl Disk for SimDisk {
         builder.create_with_backend(MemoryOverlay::new(self.clone())?)
     }
 
-    fn write_temporary(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let mut state = self.lock();
-        SimDisk::change(&mut state)?;
-        SimDisk::perform(&mut state, Change::File(FileOp::Put(format!("{name}{TEMPORARY}"), bytes.to_vec())));
-        Ok(())
-    }
-
-    fn rename_temporary(&self, name: &str) -> io::Result<()> {
-        let mut state = self.lock();
-        SimDisk::change(&mut state)?;
-        SimDisk::perform(&mut state, Change::File(FileOp::Rename(format!("{name}{TEMPORARY}"), name.to_owned())));
-        Ok(())
-    }
-
-    fn sync_folder(&self) -> io::Result<()> {
-        let mut state = self.lock();
-        SimDisk::sync(&mut state)?;
-        SimDisk::perform(&mut state, Change::SyncFolder);
-        Ok(())
-    }
-
-    fn read_file(&self, name: &str) -> io::Result<Vec<u8>> {
-        self.lock().files.get(name).cloned().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
-    }
-
-    fn remove_file(&self, name: &str) -> io::Result<()> {
-        let mut state = self.lock();
-        SimDisk::change(&mut state)?;
-        SimDisk::perform(&mut state, Change::File(FileOp::Remove(name.to_owned())));
-        Ok(())
-    }
-
-    fn list_files(&self) -> io::Result<Vec<String>> {
-        Ok(self.lock().files.keys().cloned().collect())
+    fn objects(&self) -> Arc<dyn Backend> {
+        Arc::new(self.clone())
     }
 
     fn free_bytes(&self) -> io::Result<u64> {

@@ -19,7 +19,8 @@ use model::envelope::Role;
 use model::payload::MemberRole;
 use model::{AuxKey, EventId, Kind, Nanos, Stamp};
 use node::explain::{HeldFilter, HeldNeed, NotCounting, StageExplanation, held};
-use node::node_commands::{Arrive, Collect, Deliver, Prune, Tick, WantBack};
+use node::large_content::stage;
+use node::node_commands::{Arrive, Collect, Prune, Tick, WantBack};
 use node::{WriterCommand, WriterCore};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -138,7 +139,9 @@ impl NodeFixture {
                 "arrive" => self.deliver(&made),
                 "content" => {
                     let (space, hash, bytes) = (made.envelope.space, made.hash(), made.wire.clone());
-                    let delivered = self.ask(Deliver { space, hash, bytes });
+                    let now = Nanos(self.now);
+                    let staged = stage(self.core.store(), space, hash, bytes, |begin| self.core.ask(begin, now));
+                    let delivered = self.ask(staged.expect("a healthy disk"));
                     let _ = writeln!(self.told, "content {name}: {delivered:?}");
                 }
                 "prune" => {

@@ -17,3 +17,4 @@ pub mod random;
 pub mod requests;
 pub mod run;
 pub mod shrink;
+pub mod staging;

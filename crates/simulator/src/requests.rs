@@ -6,9 +6,9 @@ use engine::receive::Arrival;
 use engine::rows::Outcome;
 use model::{ContentHash, EventId, Need, SpaceId};
 use node::WriterCommand;
+use node::large_content::{Deliver, ForgetUnfinished, NoteRemoved, StagedContent};
 use node::node_commands::{
-    AddPrekey, AddTransit, Arrive, Collect, DeleteStrays, Deliver, EndHunt, HuntNow, Prune, RestGroup, Tick,
-    WakeGroups, WantBack,
+    AddPrekey, AddTransit, Arrive, Collect, EndHunt, HuntNow, Prune, RestGroup, Tick, WakeGroups, WantBack,
 };
 use node::nostr::{GitArrived, NoteAligned};
 use store::Batch;
@@ -33,8 +33,10 @@ pub enum SimRequest {
     WakeGroups(WakeGroups),
     /// Forget unused content.
     Collect(Collect),
-    /// Delete files that nothing refers to.
-    DeleteStrays(DeleteStrays),
+    /// Forget objects that were being written.
+    ForgetUnfinished(ForgetUnfinished),
+    /// Forget the rows of objects that were removed.
+    NoteRemoved(NoteRemoved),
     /// Keep the secret of a prekey.
     AddPrekey(AddPrekey),
     /// Keep a transit secret.
@@ -81,7 +83,8 @@ impl WriterCommand for SimRequest {
             SimRequest::RestGroup(command) => done(command, batch),
             SimRequest::WakeGroups(command) => done(command, batch),
             SimRequest::Collect(command) => done(command, batch),
-            SimRequest::DeleteStrays(command) => done(command, batch),
+            SimRequest::ForgetUnfinished(command) => done(command, batch),
+            SimRequest::NoteRemoved(command) => done(command, batch),
             SimRequest::AddPrekey(command) => done(command, batch),
             SimRequest::AddTransit(command) => done(command, batch),
             SimRequest::Tick(command) => done(command, batch),
@@ -103,9 +106,10 @@ impl SimRequest {
         SimRequest::Arrive(Arrive(Box::new(arrival)))
     }
 
-    /// Store content whose hash was checked.
+    /// Store content whose hash was checked. What is too large for the database is written into an object first, by
+    /// [`stage`](crate::staging::stage).
     pub fn deliver(space: SpaceId, hash: ContentHash, bytes: Vec<u8>) -> SimRequest {
-        SimRequest::Deliver(Deliver { space, hash, bytes })
+        SimRequest::Deliver(Deliver { space, hash, content: StagedContent::Bytes(bytes) })
     }
 
     /// Keep the secret of a prekey, for any space.

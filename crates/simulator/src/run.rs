@@ -29,7 +29,8 @@ use model::packet::{self, PacketContent};
 use model::{EventId, Group, Nanos, Need, SpaceId};
 use node::WriterCore;
 use node::fetch::hunter::{FetchOrder, Fetched, Hunter};
-use node::node_commands::{Deliver, EndHunt, Prune, RestGroup, WakeGroups};
+use node::large_content::Deliver;
+use node::node_commands::{EndHunt, Prune, RestGroup, WakeGroups};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -74,6 +75,7 @@ enum Item {
     Lie(usize),
     Key(usize),
     WrongContent(usize),
+    File(usize),
     Probe(usize),
     ProbeContent(usize),
     ProbeClash(usize),
@@ -224,6 +226,7 @@ impl Run<'_> {
             }
         }
         items.extend((0..self.world.lies.len()).map(Item::Lie));
+        items.extend((0..self.world.files.len()).map(Item::File));
         items.extend((0..self.world.key_events[node].len()).map(Item::Key));
         items.extend(self.probe_items());
         items.extend(self.nostr_items());
@@ -352,6 +355,10 @@ impl Run<'_> {
             Item::Content(index) => {
                 let made = &self.world.events[index];
                 return checked_content(made.envelope.space, made.hash(), made.wire.clone());
+            }
+            Item::File(index) => {
+                let file = &self.world.files[index];
+                return checked_content(file.space, file.hash, file.wire.clone()?);
             }
             Item::WrongContent(index) => {
                 let made = &self.world.events[index];

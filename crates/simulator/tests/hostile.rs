@@ -4,6 +4,7 @@
 use anteroom_simulator::disk::SimDisk;
 use anteroom_simulator::protocol::space::cast::{Author, EventText, MadeEvent, Wrapping, found, send_key, write};
 use anteroom_simulator::protocol::space::world::BEGINNING;
+use anteroom_simulator::requests::SimRequest;
 use engine::chains;
 use engine::policy::Policy;
 use engine::reads::Reads as _;
@@ -17,7 +18,7 @@ use model::payload::Payload;
 use model::stage::RefusalReason;
 use model::{EventId, Kind, Nanos};
 use node::WriterCore;
-use node::node_commands::{AddPrekey, AddTransit, Arrive, Deliver};
+use node::node_commands::{AddPrekey, AddTransit, Arrive};
 use std::sync::Arc;
 use store::{MasterKey, Store, StoreOptions};
 
@@ -254,7 +255,7 @@ fn an_event_that_lies_about_the_length_of_short_content_is_invalid_and_hunted_no
     node.core.settle(NOW).unwrap();
     let scheduled = || node.core.store().snapshot().unwrap().schedule().unwrap().len();
     assert_eq!((node.content_of(&liar.id()), scheduled()), ("missing", 1));
-    let short = Deliver { space: author.home(), hash: honest.hash(), bytes: honest.wire.clone() };
+    let short = SimRequest::deliver(author.home(), honest.hash(), honest.wire.clone());
     node.core.ask(short, NOW).unwrap();
     node.core.settle(NOW).unwrap();
     assert_eq!((node.content_of(&liar.id()), scheduled()), ("invalid", 0));

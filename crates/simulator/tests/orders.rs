@@ -5,12 +5,14 @@ use anteroom_simulator::disk::SimDisk;
 use anteroom_simulator::protocol::space::cast::MadeEvent;
 use anteroom_simulator::protocol::space::world::World;
 use anteroom_simulator::random::SeededRandom;
+use anteroom_simulator::requests::SimRequest;
+use anteroom_simulator::staging::stage;
 use engine::chains;
 use engine::policy::Policy;
 use engine::rows::Origin;
 use model::Nanos;
 use node::WriterCore;
-use node::node_commands::{AddPrekey, Arrive, Deliver};
+use node::node_commands::{AddPrekey, Arrive};
 use proptest::prelude::*;
 use std::sync::Arc;
 use store::{MasterKey, Store, StoreOptions};
@@ -35,7 +37,8 @@ fn digest(world: &World, order: &[&MadeEvent], batch: usize) -> String {
     core.settle(now).unwrap();
     for made in order.iter().filter(|made| !made.wire.is_empty()) {
         let (space, hash, bytes) = (made.envelope.space, made.hash(), made.wire.clone());
-        core.ask(Deliver { space, hash, bytes }, now).unwrap();
+        let staged = stage(&core, SimRequest::deliver(space, hash, bytes), now).unwrap();
+        core.ask(staged, now).unwrap();
     }
     core.settle(now).unwrap();
     core.store().snapshot().unwrap().digest().unwrap().to_string()

@@ -4,15 +4,20 @@
 use anteroom_simulator::disk::SimDisk;
 use anteroom_simulator::protocol::space::cast::{Author, EventText, MadeEvent, Wrapping, write};
 use anteroom_simulator::protocol::space::world::BEGINNING;
+use anteroom_simulator::requests::SimRequest;
+use anteroom_simulator::staging::{remove_objects, stage};
 use engine::Policy;
 use engine::chains;
 use engine::reads::Reads as _;
 use engine::rows::{Origin, Outcome};
 use model::{EventId, Kind, Nanos, Role};
 use node::WriterCore;
-use node::node_commands::{Arrive, Collect, Deliver, Purge, Tick};
+use node::node_commands::{Arrive, Collect, Purge, Tick};
+use objects::{ContentWriter, WriteForm};
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use store::events::content::DeliverResult;
 use store::tables::TableReads as _;
 use store::{MasterKey, Store, StoreOptions};
 
@@ -80,33 +85,73 @@ fn a_stranger_whose_events_expired_has_no_number_and_nobody_gets_it_again() {
 }
 
 #[test]
-fn what_is_forgotten_in_a_batch_is_deleted_only_by_a_later_one() {
+fn what_is_forgotten_is_removed_after_the_commit_that_says_so() {
     let core = empty();
     let author = Author::new(1);
     let made = post(&author, &format!(r#"{{"text":"{}"}}"#, "x".repeat(20_000)));
     assert!(matches!(arrive(&core, &made, NOW), Outcome::Applied(_)));
     let (space, hash) = (author.home(), made.hash());
-    core.ask(Deliver { space, hash, bytes: made.wire.clone() }, NOW).unwrap();
-    assert_eq!(core.store().content_files().unwrap().len(), 1);
+    let delivered = stage(&core, SimRequest::deliver(space, hash, made.wire.clone()), NOW).unwrap();
+    core.ask(delivered, NOW).unwrap();
+    core.settle(NOW).unwrap();
+    let (_, objects) = core.store().snapshot().unwrap().unused_and_objects().unwrap();
+    let [object] = objects[..] else { panic!("one object: {objects:?}") };
+    let is_there = || core.store().disk().objects().open(object).is_ok();
     core.ask(Purge { space, targets: vec![made.id], audit_name: "test".into() }, NOW).unwrap();
     core.settle(NOW).unwrap();
     let later = NOW.plus(40 * DAY);
-    let files = || core.store().content_files().unwrap().len();
-    // Two collections in one batch that is not committed after all.
+    // A batch that is not committed after all.
     let ended = core.store().write_unless(later, |batch| {
-        for _ in 0..2 {
-            batch.delete_forgotten(9)?;
-            batch.forget_unused(9)?;
-        }
-        batch.delete_strays(&core.store().content_files()?)?;
+        batch.forget_unused(9)?;
         Ok(ControlFlow::<(), ()>::Break(()))
     });
-    assert_eq!((ended.unwrap(), files()), (ControlFlow::Break(()), 1));
-    core.run(vec![Collect, Collect], later).unwrap();
-    assert_eq!(files(), 1, "the row was forgotten in the same commit");
+    assert_eq!(ended.unwrap(), ControlFlow::Break(()));
+    remove_objects(&core, NOW).unwrap();
+    assert!(is_there());
     core.ask(Collect, later).unwrap();
-    assert_eq!(files(), 0);
+    assert!(is_there(), "a commit removes nothing");
     check(&core, later);
+    remove_objects(&core, later).unwrap();
+    assert!(!is_there());
+    assert_eq!(core.store().snapshot().unwrap().object_count().unwrap(), 0);
+    check(&core, later);
+}
+
+#[test]
+fn an_object_that_nobody_finishes_goes_when_its_time_is_over_and_one_that_nobody_wants_at_once() {
+    let core = empty();
+    let author = Author::new(1);
+    let made = post(&author, &format!(r#"{{"text":"{}"}}"#, "x".repeat(20_000)));
+    arrive(&core, &made, NOW);
+    let (space, hash) = (author.home(), made.hash());
+    let until = NOW.plus(DAY);
+    let begin = || core.store().write(NOW, |batch| batch.begin_object(&space, true, until)).unwrap();
+    let (given_up, late, unwanted) = (begin(), begin(), begin());
+    assert_eq!(core.store().snapshot().unwrap().next_by_clock(0).unwrap(), Some(until));
+    let enter = |name| core.store().write(NOW, |batch| batch.enter_object(&space, &hash, 20_011, name)).unwrap();
+    let nobody = core
+        .store()
+        .write(NOW, |batch| batch.enter_object(&space, &model::ContentHash([9; 32]), 20_011, unwanted.name));
+    assert_eq!(nobody.unwrap(), DeliverResult::Unwanted);
+    let backend = core.store().disk().objects();
+    let mut writer =
+        ContentWriter::new(backend.as_ref(), late.name, WriteForm::Encrypted(late.key.unwrap()), u64::MAX).unwrap();
+    writer.write(&made.wire).unwrap();
+    writer.finish().unwrap();
+    assert_eq!(enter(late.name), DeliverResult::Stored);
+    let second = begin();
+    assert_eq!(enter(second.name), DeliverResult::Known);
+    let forgotten = || core.store().snapshot().unwrap().forgotten_objects(9).unwrap();
+    let both: BTreeSet<_> = [unwanted.name, second.name].into();
+    assert_eq!(forgotten().into_iter().collect::<BTreeSet<_>>(), both);
+    core.ask(Tick, until.minus(1)).unwrap();
+    assert!(!forgotten().contains(&given_up.name));
+    core.ask(Tick, until).unwrap();
+    assert!(forgotten().contains(&given_up.name));
+    core.settle(until).unwrap();
+    remove_objects(&core, until).unwrap();
+    assert_eq!(core.store().snapshot().unwrap().object_count().unwrap(), 1);
+    check(&core, until);
 }
 
 #[test]

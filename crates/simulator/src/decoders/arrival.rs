@@ -9,6 +9,7 @@ use crate::protocol::space::cast::{Author, MadeEvent};
 use crate::protocol::space::world::World;
 use crate::random::SeededRandom;
 use crate::requests::SimRequest;
+use crate::staging::stage;
 use engine::chains;
 use engine::policy::Policy;
 use engine::receive::{Arrival, DropReason};
@@ -175,7 +176,9 @@ impl Run {
     }
 
     fn ask(&self, requests: Vec<SimRequest>) {
-        self.core.run(requests, Nanos(self.now)).expect("no invariant breaks");
+        let now = Nanos(self.now);
+        let staged = requests.into_iter().map(|request| stage(&self.core, request, now).expect("a healthy disk"));
+        self.core.run(staged.collect(), now).expect("no invariant breaks");
     }
 
     fn inline(&self, made: &MadeEvent) -> Option<Vec<u8>> {

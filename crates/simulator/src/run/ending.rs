@@ -5,7 +5,9 @@ use super::{probes, repositories};
 use crate::protocol::space::cast::MadeEvent;
 use crate::protocol::space::reference::ReferenceModel;
 use crate::requests::SimRequest;
-use node::node_commands::{Collect, DeleteStrays};
+use crate::staging::remove_objects;
+use model::Nanos;
+use node::node_commands::Collect;
 use std::collections::BTreeSet;
 
 impl Run<'_> {
@@ -27,7 +29,8 @@ impl Run<'_> {
                     Item::Event(index) if !self.world.events[*index].wire.is_empty() => Some(Item::Content(*index)),
                     _ => None,
                 });
-                let contents = contents.collect();
+                let files = (0..self.world.files.len()).map(Item::File);
+                let contents = contents.chain(files).collect();
                 self.bring(at, contents)?;
                 self.bring_probes(at)?;
                 self.bring_nostr(at)?;
@@ -70,11 +73,15 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Forgets what nobody refers to, and deletes the files that nothing speaks of.
+    /// Forgets what nobody refers to, and removes the objects that nothing speaks of.
     pub(super) fn collect_on(&mut self, at: usize) -> Result<(), String> {
-        let Some(core) = &self.nodes[at].core else { return Ok(()) };
-        let strays = DeleteStrays::all(core.store()).unwrap_or_default().into_iter().map(SimRequest::DeleteStrays);
-        self.ask(at, [SimRequest::Collect(Collect)].into_iter().chain(strays).collect())
+        self.ask(at, vec![SimRequest::Collect(Collect)])?;
+        let node = &self.nodes[at];
+        let Some(core) = &node.core else { return Ok(()) };
+        match remove_objects(core, Nanos(node.now)) {
+            Err(fault) if !node.disk.is_dead() => Err(fault.to_string()),
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 
     /// When the grace is over, what nobody refers to is gone, and everything else is as before.

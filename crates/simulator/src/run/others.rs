@@ -45,8 +45,10 @@ impl Others<'_> {
                 Some(Fetched::Content { space: SpaceId::COMMONS, hash: *hash, bytes })
             }
             Need::Content(space, hash) => {
-                let made = world.events.iter().find(|made| made.hash() == *hash && made.envelope.space == *space)?;
-                let bytes = if self.lies { vec![0; made.wire.len()] } else { made.wire.clone() };
+                let made = world.events.iter().find(|made| made.hash() == *hash && made.envelope.space == *space);
+                let file = world.files.iter().find(|file| file.hash == *hash && file.space == *space);
+                let wire = made.map(|made| &made.wire).or(file.and_then(|file| file.wire.as_ref()))?;
+                let bytes = if self.lies { vec![0; wire.len()] } else { wire.clone() };
                 Some(Fetched::Content { space: *space, hash: *hash, bytes })
             }
             _ => None,

@@ -4,10 +4,11 @@ use super::SimNode;
 use crate::coverage::Coverage;
 use crate::protocol::space::cast::MadeEvent;
 use crate::protocol::space::reference::ReferenceModel;
-use crate::protocol::space::world::World;
+use crate::protocol::space::world::{AttachedFile, World};
 use crate::requests::{SimReply, SimRequest};
+use crate::staging::stage;
 use engine::policy::Policy;
-use engine::reads::{Reads as _, StoreError};
+use engine::reads::{Reads as _, StoreError, StoreResult};
 use engine::rows::Outcome;
 use model::{ContentState, EventId, Nanos};
 use node::WriterCore;
@@ -33,7 +34,9 @@ impl SimNode {
     }
 
     pub(super) fn request(&mut self, requests: Vec<SimRequest>) -> Result<Vec<SimReply>, String> {
-        let done = self.core()?.run(requests, Nanos(self.now));
+        let (core, now) = (self.core()?, Nanos(self.now));
+        let staged = requests.into_iter().map(|request| stage(core, request, now)).collect::<StoreResult<Vec<_>>>();
+        let done = staged.and_then(|requests| core.run(requests, now));
         match done {
             Ok(done) => {
                 let replies = done.answers.into_iter().collect::<Result<Vec<_>, _>>().map_err(|why| why.to_string())?;
@@ -146,7 +149,7 @@ impl SimNode {
                 Applied => *applied.entry(entry.seq).or_default() += 1,
                 Processed => *processed.entry(entry.seq).or_default() += 1,
                 Deleted | Pruned => *processed.entry(entry.seq).or_default() = 0,
-                Undeleted | Hidden | Shown => {}
+                Undeleted | Hidden | Shown | BytesArrived => {}
             }
             if applied.get(&entry.seq).is_some_and(|count| *count > 1) {
                 return Err(format!("{} was applied twice", entry.seq));
@@ -172,14 +175,14 @@ impl SimNode {
                 ));
             }
             if want {
-                self.check_content(model, made)?;
+                self.check_content(model, made, world)?;
             }
         }
         Ok(())
     }
 
     /// Also what does not count, and is shown nowhere, keeps no content that was deleted.
-    fn check_content(&self, model: &ReferenceModel<'_>, made: &MadeEvent) -> Result<(), String> {
+    fn check_content(&self, model: &ReferenceModel<'_>, made: &MadeEvent, world: &World) -> Result<(), String> {
         let read = || {
             let db = self.core().map_err(StoreError::Broken)?.store().snapshot()?;
             let row = db.seq(&made.id)?.map(|seq| db.event(seq)).transpose()?.flatten();
@@ -195,23 +198,55 @@ impl SimNode {
         let want = model.content(made);
         let want = if want.starts_with("here:") { "here" } else { &want };
         if told == want {
-            return Ok(());
+            return self.check_bytes(made, world, told == "here");
         }
         let (id, kind) = (made.id, made.envelope.kind);
         Err(format!("node {}: the content of {kind} {id} is {told}, not {want}", self.index))
     }
 
+    /// A file event whose content is here speaks of its bytes, and waits for them only if they exist nowhere.
+    fn check_bytes(&self, made: &MadeEvent, world: &World, is_here: bool) -> Result<(), String> {
+        let read = || {
+            let db = self.core().map_err(StoreError::Broken)?.store().snapshot()?;
+            let seq =
+                db.seq(&made.id)?.ok_or_else(|| StoreError::Broken("an applied event without a number".into()))?;
+            let Some(wanted) = db.wanted_bytes(seq)? else { return Ok(None) };
+            let space = db.space_no(&made.envelope.space)?.unwrap_or_default();
+            let waits = engine::content::is_waiting_for_bytes(&*db, space, seq, &wanted)?;
+            Ok(Some((wanted.hash, wanted.len, waits)))
+        };
+        let found = read().map_err(|fault: StoreError| fault.to_string())?;
+        let file = world.files.iter().find(|file| file.event == made.id).filter(|_| is_here);
+        let is_elsewhere = |file: &AttachedFile| {
+            let is_it = |other: &MadeEvent| other.hash() == file.hash && other.envelope.space == file.space;
+            file.wire.is_none() && !world.events.iter().any(is_it)
+        };
+        let expected = file.map(|file| (file.hash, file.len, is_elsewhere(file)));
+        if found == expected {
+            return Ok(());
+        }
+        Err(format!("node {}: file {} has bytes {found:?}, not {expected:?}", self.index, made.id))
+    }
+
     /// After the grace nothing is kept that nobody refers to, and every file is spoken of.
     pub(super) fn check_collected(&self) -> Result<(), String> {
         let db = self.core()?.store().snapshot().map_err(|fault| fault.to_string())?;
-        let (unused, files) = db.unused_and_files().map_err(|fault| fault.to_string())?;
-        let mut on_disk = store::Disk::list_files(&self.disk).map_err(|error| error.to_string())?;
-        on_disk.sort();
+        let (unused, objects) = db.unused_and_objects().map_err(|fault| fault.to_string())?;
+        let objects: Vec<String> = objects.iter().map(ToString::to_string).collect();
+        let on_disk = self.disk.object_names();
         if unused > 0 {
             return Err(format!("node {}: {unused} contents outlived their grace", self.index));
         }
-        if files != on_disk {
-            return Err(format!("node {}: files {on_disk:?}, rows speak of {files:?}", self.index));
+        let rows = db.object_count().map_err(|fault| fault.to_string())?;
+        if rows != objects.len() as u64 {
+            return Err(format!(
+                "node {}: {rows} rows of objects, but {} contents in objects",
+                self.index,
+                objects.len()
+            ));
+        }
+        if objects != on_disk {
+            return Err(format!("node {}: objects {on_disk:?}, rows speak of {objects:?}", self.index));
         }
         Ok(())
     }

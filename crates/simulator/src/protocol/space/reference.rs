@@ -99,7 +99,7 @@ impl<'a> ReferenceModel<'a> {
 
     fn aux_fits(&self, e: &Envelope) -> bool {
         match e.kind {
-            Kind::Thread | Kind::Message | Kind::Unknown(_) => true,
+            Kind::Thread | Kind::Message | Kind::File | Kind::Unknown(_) => true,
             Kind::Space | Kind::Device | Kind::Follow | Kind::Unfollow => e.aux != AuxKey::ZERO,
             Kind::ThreadUpdate => e.aux.0[..15] == [0; 15] && (1..=4).contains(&e.aux.0[15]),
             _ => e.aux == AuxKey::ZERO,
@@ -298,7 +298,7 @@ impl<'a> ReferenceModel<'a> {
             lines.insert(format!("file {} {} {}", file.envelope.space, stamp(file), self.content(file)));
         }
         let mut chosen: BTreeMap<(SpaceId, AuxKey), Stamp> = BTreeMap::new();
-        for made in self.counting(&[Kind::Thread, Kind::Message]) {
+        for made in self.counting(&[Kind::Thread, Kind::Message, Kind::File]) {
             if made.envelope.aux != AuxKey::ZERO {
                 chosen.entry((made.envelope.space, made.envelope.aux)).or_insert(stamp(made));
             }

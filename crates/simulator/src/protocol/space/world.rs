@@ -1,12 +1,14 @@
 //! A small world from a seed: people, spaces, and everything they say, honest and otherwise.
 
 mod across;
+mod attached;
 mod lies;
 mod misuse;
 mod public;
 
 use crate::protocol::space::cast::{Author, EventText, MadeEvent, Wrapping, chosen, found, grant, send_key, write};
 use crate::random::SeededRandom;
+pub use attached::AttachedFile;
 use engine::rows::ThreadField;
 use model::envelope::Role;
 use model::payload::MemberRole;
@@ -28,6 +30,8 @@ pub struct World {
     pub lost: Vec<EventId>,
     /// Blobs that are broken, sealed again, or nonsense.
     pub lies: Vec<Lie>,
+    /// The files that file events speak of.
+    pub files: Vec<AttachedFile>,
     /// The secret of each node's prekey.
     pub prekeys: Vec<[u8; 32]>,
     /// The key events for each node.
@@ -65,6 +69,7 @@ struct Story<'c> {
     now: u64,
     inline_max: u64,
     big: Vec<Vec<u8>>,
+    attached: Vec<AttachedFile>,
 }
 
 impl World {
@@ -81,6 +86,7 @@ impl World {
             now: BEGINNING,
             inline_max,
             big,
+            attached: Vec::new(),
         };
         story.open_rooms();
         for _ in 0..story.random.below(40) + 20 {
@@ -334,18 +340,6 @@ impl Story<'_> {
         self.put(by.0, &place, EventText::new(Kind::ReadMarker, at, &references, b""));
     }
 
-    fn attach(&mut self, room: usize, by: (usize, EventId, u64)) {
-        let at = self.time_after(by.2);
-        let place = self.place(room);
-        let manifest = serde_json::json!({
-            "hash": "ab".repeat(32), "name": "cat.png", "size": 5, "type": "image/png"
-        });
-        let content = model::body::encode(&manifest).expect("a manifest");
-        let id = self.put(by.0, &place, EventText::new(Kind::File, at, &[(Role::Authority, by.1)], &content));
-        self.rooms[room].files.push((id, at));
-        self.rooms[room].targets.push(id);
-    }
-
     fn unknown(&mut self, room: usize, by: (usize, EventId, u64)) {
         let at = self.time_after(by.2);
         let place = self.place(room);
@@ -378,6 +372,7 @@ impl Story<'_> {
         }
         let mut seen = BTreeSet::new();
         self.events.retain(|made| seen.insert(made.id));
-        World { inline_max: self.inline_max, events: self.events, lost, lies, prekeys, key_events, end: self.now }
+        let (inline_max, events, files) = (self.inline_max, self.events, self.attached);
+        World { inline_max, events, lost, lies, files, prekeys, key_events, end: self.now }
     }
 }
