@@ -10,6 +10,8 @@
 
 pub mod cache;
 pub mod error;
+pub mod files;
+pub mod files_status;
 pub mod live;
 pub mod messages;
 pub mod names;

@@ -168,7 +168,12 @@ impl<V: TableReads> Renderer<'_, V> {
             }),
             None => None,
         };
-        Ok((reply_to, of(Role::Attachment).map(|reference| reference.id.to_string()).collect()))
+        let file = |event: &EventId| match self.db.file_of_event(event)? {
+            Some(file) => Ok(file.to_name()),
+            None => Ok(event.to_string()),
+        };
+        let attachments = of(Role::Attachment).map(|reference| file(&reference.id));
+        Ok((reply_to, attachments.collect::<Result<_, QueryError>>()?))
     }
 
     /// Who reacted and how, of reactions whose content is here.

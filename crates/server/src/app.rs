@@ -99,13 +99,29 @@ pub fn authenticated<S: Clone + Send + Sync + 'static>(
 /// Browsers may call from these origins. Nothing is reflected, and no cookies are taken along.
 fn cors(origins: &[String]) -> CorsLayer {
     let origins = origins.iter().filter_map(|origin| origin.parse().ok());
-    let headers =
-        ["x-api-key", "x-user-id", "x-user-signature", "idempotency-key", "last-event-id", "if-match", "if-none-match"];
+    let headers = [
+        "x-api-key",
+        "x-user-id",
+        "x-user-signature",
+        "idempotency-key",
+        "last-event-id",
+        "if-match",
+        "if-none-match",
+        "content-digest",
+        "range",
+        "tus-resumable",
+        "upload-length",
+        "upload-metadata",
+        "upload-offset",
+    ];
     let headers = headers.map(HeaderName::from_static).into_iter().chain([header::AUTHORIZATION, header::CONTENT_TYPE]);
+    let exposed = ["tus-resumable", "upload-length", "upload-offset", "upload-expires"].map(HeaderName::from_static);
+    let exposed =
+        exposed.into_iter().chain([header::RETRY_AFTER, header::ETAG, header::LOCATION, header::CONTENT_RANGE]);
     CorsLayer::new()
         .allow_origin(AllowOrigin::list(origins))
-        .allow_methods([Method::GET, Method::POST, Method::PUT, Method::DELETE])
+        .allow_methods([Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
         .allow_headers(headers.collect::<Vec<_>>())
-        .expose_headers([header::RETRY_AFTER, header::ETAG, header::LOCATION])
+        .expose_headers(exposed.collect::<Vec<_>>())
         .max_age(Duration::from_secs(3600))
 }

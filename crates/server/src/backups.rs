@@ -12,7 +12,6 @@ use model::Nanos;
 use node::Node;
 use node::git::{GitFolder, GitService, RepositoryFiles};
 use queries::sync::lock;
-use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -194,12 +193,8 @@ impl Backups {
             let git = self.git.get().map(GitToBackUp::files);
             let extra_files: &dyn ExtraFiles = git.as_ref().map_or(&NoExtraFiles, |files| files);
             match self.node.store().backup_with(file, at, extra_files, &mut |bytes| self.at(bytes)) {
-                // The collector deleted a file after the snapshot was taken; the next snapshot does not name it.
-                Err(BackupError::Content { why, .. })
-                    if why.kind() == io::ErrorKind::NotFound && attempts < ATTEMPTS_MAX =>
-                {
-                    attempts += 1;
-                }
+                // An object was removed after the snapshot was taken; the next snapshot does not name it.
+                Err(BackupError::ObjectGone(_)) if attempts < ATTEMPTS_MAX => attempts += 1,
                 other => return other,
             }
         }
@@ -218,7 +213,7 @@ impl From<BackupTaskError> for Problem {
             }
             BackupError::Write { .. } => Problem::unprocessable(detail),
             BackupError::Stopped => Problem::overloaded(detail).after(5),
-            BackupError::Content { .. }
+            BackupError::ObjectGone(_)
             | BackupError::ExtraFiles(_)
             | BackupError::Row(_)
             | BackupError::ReadBack(_) => Problem::broken(detail),

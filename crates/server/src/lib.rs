@@ -16,6 +16,8 @@ pub mod commands;
 pub mod conditional;
 pub mod context;
 pub mod extract;
+mod file_counts;
+pub mod files;
 pub mod git_programs;
 mod idempotency;
 pub mod input;
@@ -39,6 +41,7 @@ pub mod state;
 pub mod test_support;
 pub mod tickets;
 mod tls;
+mod transfers;
 pub mod webhooks;
 pub mod writer;
 

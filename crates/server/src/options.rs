@@ -29,6 +29,8 @@ pub struct Limits {
     pub write_stall_timeout: Duration,
     /// Bytes of a request body.
     pub body_bytes_max: usize,
+    /// Bytes of an uploaded file.
+    pub file_bytes_max: u64,
     /// How long a request may wait for its turn; whatever would wait longer is refused at once.
     pub wait_max: Duration,
     /// Seconds until a request must have arrived and been answered.
@@ -47,6 +49,7 @@ impl Default for Limits {
             header_timeout: Duration::from_secs(10),
             write_stall_timeout: Duration::from_secs(60),
             body_bytes_max: 128 * 1024,
+            file_bytes_max: 16 << 30,
             wait_max: Duration::from_secs(1),
             request_seconds: 30,
         }
@@ -69,6 +72,8 @@ pub struct ServerOptions {
     pub keys: BTreeMap<[u8; 8], ApiKey>,
     /// The certificate of the listener; without one it serves plain HTTP.
     pub tls: Option<Arc<Tls>>,
+    /// What the URLs of this node begin with, where others are to use them.
+    pub public_url: Option<String>,
     /// Scheduled backups, if there are any.
     pub backups: Option<BackupPlan>,
 }

@@ -83,6 +83,10 @@ problems! {
     slow = REQUEST_TIMEOUT, "slow", "The request took too long", "send the whole request at once";
     /// It conflicts with existing data.
     conflict = CONFLICT, "conflict", "The request conflicts with existing data", "choose another id, or read the existing data first";
+    /// The status of a file does not allow it.
+    status_conflict = CONFLICT, "status", "The status does not allow this", "read the status, and wait or choose another step";
+    /// No part of the file is in the range.
+    range = RANGE_NOT_SATISFIABLE, "range", "The range is not in the file", "ask for a range within the file, or for all of it";
     /// It is declared in the configuration, which requests cannot change.
     declared = CONFLICT, "declared", "It is declared in the configuration",
         "remove it from the node's configuration file, then restart the node";
@@ -92,6 +96,9 @@ problems! {
     /// What the caller expects to find is not what there is.
     precondition = PRECONDITION_FAILED, "precondition", "It was changed since it was read",
         "read it again, and send the change with the new ETag";
+    /// Another version of a protocol is spoken.
+    protocol_version = PRECONDITION_FAILED, "protocol-version", "This version of the protocol is not spoken here",
+        "send the version that the detail names";
     /// An id is taken.
     id_taken = CONFLICT, "id-taken", "The id is taken", "choose another id, or read what has this one";
     /// An idempotency key was used for another request.
@@ -249,6 +256,7 @@ impl From<RequestError> for Problem {
         match why {
             RequestError::Busy => Problem::overloaded(detail).after(1),
             RequestError::Full => Problem::overloaded(detail).after(60),
+            RequestError::Objects(_) => Problem::overloaded(detail).after(5),
             RequestError::Dropped(_) => Problem::unprocessable(detail),
             RequestError::Parked(_) => Problem::broken("the writer parked this request"),
             RequestError::Stopped | RequestError::Failed(_) => Problem::overloaded("the node is stopping").after(5),

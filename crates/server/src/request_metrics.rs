@@ -40,9 +40,14 @@ pub(crate) const SYNC_OBJECTS: &str = "anteroom_sync_objects_fetched_total";
 pub(crate) const DOMAIN_IN_FLIGHT: &str = "anteroom_domain_in_flight";
 pub(crate) const DOMAIN_REQUESTS: &str = "anteroom_domain_requests_total";
 pub(crate) const BACKUP_FAILURES: &str = "anteroom_backup_failures_total";
+pub(crate) const FILES: &str = "anteroom_files";
+pub(crate) const FILES_BACKLOG: &str = "anteroom_files_backlog";
+pub(crate) const UPLOADS_OPEN: &str = "anteroom_uploads_open";
+pub(crate) const FILES_FAILED: &str = "anteroom_files_failed_total";
+pub(crate) const FILES_STALE: &str = "anteroom_files_stale_total";
 
 /// Every family that is a gauge, with what it means.
-const GAUGES: [(&str, &str); 13] = [
+const GAUGES: [(&str, &str); 16] = [
     (EVENTS, "Events by stage; of refused and expired ones only what is still remembered"),
     (WAITING, "Events by kind of need that they wait for, among the thousand that have waited longest"),
     (OLDEST, "For how long the oldest of them has waited"),
@@ -56,6 +61,9 @@ const GAUGES: [(&str, &str); 13] = [
     (BACKUP_BYTES, "How large it is"),
     (SYNC_QUEUE, "Groups of needs that are hunted for, or rest until somebody can be asked"),
     (DOMAIN_IN_FLIGHT, "Requests to domains that have not ended yet"),
+    (FILES, "Files, objects and derived files by family and status; at most a minute old"),
+    (FILES_BACKLOG, "Files that wait for work or are being worked on"),
+    (UPLOADS_OPEN, "Uploads whose bytes are coming"),
 ];
 
 /// What was recorded since the start.
@@ -107,6 +115,8 @@ impl Default for RequestMetrics {
             (SYNC_ATTEMPTS, "Visits to other servers for missing git data"),
             (SYNC_OBJECTS, "Objects that refs or pull requests name and that came from other servers"),
             (DOMAIN_REQUESTS, "Requests to domains; those beyond a hundred together"),
+            (FILES_FAILED, "Files whose processing has failed for good"),
+            (FILES_STALE, "How often a worker did not say what came of a file"),
         ] {
             recorder.describe_counter(name.into(), None, what.into());
         }

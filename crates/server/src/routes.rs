@@ -82,6 +82,10 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
         Route::new(Method::PUT, path, action, routing::put(handler))
     }
 
+    pub fn patch<H: Handler<T, S>, T: 'static>(path: &'static str, action: Action, handler: H) -> Route<S> {
+        Route::new(Method::PATCH, path, action, routing::patch(handler))
+    }
+
     pub fn delete<H: Handler<T, S>, T: 'static>(path: &'static str, action: Action, handler: H) -> Route<S> {
         Route::new(Method::DELETE, path, action, routing::delete(handler))
     }

@@ -2,6 +2,7 @@
 
 use crate::backups::{Backups, GitToBackUp};
 use crate::command_runner::{CommandRunner, RUNNING_MAX};
+use crate::file_counts::FileCounts;
 use crate::git_programs::GitPrograms;
 use crate::load::LoadMeter;
 use crate::nonces::NonceCache;
@@ -12,6 +13,7 @@ use crate::rate_limits::RateLimiters;
 use crate::relay_reports::GatherReports;
 use crate::request_metrics::RequestMetrics;
 use crate::tickets::StreamTickets;
+use crate::transfers::FileTransfers;
 use crate::webhooks::WebhookDispatcher;
 use node::Node;
 use node::git::GitService;
@@ -53,6 +55,9 @@ pub struct ServerState {
     /// What runs commands of the command line.
     command_runner: std::sync::OnceLock<CommandRunner>,
     command_permits: Arc<Semaphore>,
+    /// Files on their way in and out.
+    pub(crate) transfers: FileTransfers,
+    pub(crate) file_counts: FileCounts,
     /// The latest journal number.
     position: watch::Receiver<u64>,
 }
@@ -113,6 +118,8 @@ impl ServerState {
             git_programs: GitPrograms::default(),
             gather_reports: Arc::default(),
             command_runner: std::sync::OnceLock::new(),
+            transfers: FileTransfers::default(),
+            file_counts: FileCounts::default(),
             command_permits: Arc::new(Semaphore::new(RUNNING_MAX)),
             position,
             node,
