@@ -9,7 +9,7 @@ use server::routes::RouteConditions;
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::{HttpMethod, OperationBuilder, Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::request_body::RequestBodyBuilder;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
+use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaFormat, SchemaType, Type};
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{Components, Paths};
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, Required, Response, ResponseBuilder};
@@ -17,6 +17,7 @@ use utoipa::{IntoParams, PartialSchema as _, ToSchema};
 
 const JSON: &str = "application/json";
 const PROBLEM_JSON: &str = "application/problem+json";
+const BYTES: &str = "application/octet-stream";
 
 const USER_ID: &str = "X-User-ID";
 const USER_SIGNATURE: &str = "X-User-Signature";
@@ -60,6 +61,12 @@ pub(crate) struct Doc {
     needs_key: bool,
     takes_any_query: bool,
     compares: bool,
+    /// A description of a body of any type.
+    any_body: Option<&'static str>,
+    /// The media type of such a body.
+    body_media: &'static str,
+    /// Whether answers are sent as they are: bytes of files are asked for by ranges.
+    pub(crate) is_uncompressed: bool,
     pub(crate) body_factor: usize,
     schemas: Vec<(String, RefOr<Schema>)>,
 }
@@ -76,6 +83,9 @@ pub(crate) fn doc(tag: &'static str, summary: &'static str) -> Doc {
         needs_key: true,
         takes_any_query: false,
         compares: false,
+        any_body: None,
+        body_media: BYTES,
+        is_uncompressed: false,
         body_factor: 1,
         schemas: Vec::new(),
     }
@@ -184,10 +194,45 @@ impl Doc {
         self
     }
 
+    /// The header with the hash that a body must have.
+    pub(crate) fn digest_header(self) -> Doc {
+        self.header("Content-Digest", "The SHA-256 that the bytes must have, as `sha-256=:BASE64:`")
+    }
+
+    /// A header that has to be sent: a number of bytes.
+    pub(crate) fn number_header(mut self, name: &str, description: &str) -> Doc {
+        let header = ParameterBuilder::new()
+            .name(name)
+            .parameter_in(ParameterIn::Header)
+            .required(Required::True)
+            .description(Some(description))
+            .schema(Some(u64::schema()));
+        self.parameters.push(header.build());
+        self
+    }
+
     /// The body, as JSON.
     pub(crate) fn body<T: ToSchema>(mut self) -> Doc {
         self.remember::<T>();
         self.body = Some(reference::<T>());
+        self
+    }
+
+    /// The body, of any type.
+    pub(crate) fn any_body(mut self, description: &'static str) -> Doc {
+        self.any_body = Some(description);
+        self
+    }
+
+    /// The same, of one media type.
+    pub(crate) fn body_of(mut self, media: &'static str, description: &'static str) -> Doc {
+        self.body_media = media;
+        self.any_body(description)
+    }
+
+    /// A route whose answers are not compressed.
+    pub(crate) fn uncompressed(mut self) -> Doc {
+        self.is_uncompressed = true;
         self
     }
 
@@ -268,6 +313,7 @@ impl Doc {
         let method = match *method {
             Method::POST => HttpMethod::Post,
             Method::PUT => HttpMethod::Put,
+            Method::PATCH => HttpMethod::Patch,
             Method::DELETE => HttpMethod::Delete,
             _ => HttpMethod::Get,
         };
@@ -285,6 +331,13 @@ impl Doc {
             let body = RequestBodyBuilder::new().content(JSON, content).required(Some(Required::True));
             operation = operation.request_body(Some(body.build()));
         }
+        if let Some(description) = doc.any_body {
+            let bytes =
+                ObjectBuilder::new().schema_type(Type::String).format(Some(SchemaFormat::Custom("binary".into())));
+            let content = ContentBuilder::new().schema(Some(bytes)).build();
+            let body = RequestBodyBuilder::new().description(Some(description)).content(doc.body_media, content);
+            operation = operation.request_body(Some(body.required(Some(Required::True)).build()));
+        }
         for (status, response) in doc.responses {
             operation = operation.response(status, response);
         }
@@ -301,6 +354,7 @@ fn operation_id(method: &HttpMethod, path: &str) -> String {
     let method = match method {
         HttpMethod::Post => "post",
         HttpMethod::Put => "put",
+        HttpMethod::Patch => "patch",
         HttpMethod::Delete => "delete",
         _ => "get",
     };

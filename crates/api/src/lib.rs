@@ -10,6 +10,7 @@ mod admin;
 mod documentation;
 mod export;
 mod external_signing;
+mod files;
 mod health;
 mod live;
 mod messages;

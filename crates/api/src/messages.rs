@@ -16,7 +16,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::LOCATION;
 use http::{HeaderMap, StatusCode};
-use node::commands::{self, CommandResult, MessageRef, NewMessage, UserCommand};
+use node::commands::{self, BadName, CommandResult, MessageRef, NewMessage, UserCommand};
 use page::{latest, list_replies, list_versions, page_of_thread};
 use queries::names::parse_name;
 use queries::shapes::Message;
@@ -51,7 +51,7 @@ fn new_message(sent: MessageBody, thread: Option<String>) -> Result<NewMessage, 
         mentions: sent.mentions.unwrap_or_default(),
         attachments: attachments
             .collect::<Result<_, _>>()
-            .map_err(|_| Problem::unprocessable("attachments are ids of files"))?,
+            .map_err(|_: BadName| Problem::unprocessable("attachments are ids of files"))?,
     })
 }
 

@@ -96,10 +96,13 @@ pub fn part(state: &Arc<ServerState>) -> AppPart {
     let server = SharedState(state.clone());
     let reference = Arc::new(Reference::new(&openapi()));
     let api = ApiState { server: server.clone(), reference, verifying: Default::default() };
-    let routes = all().into_iter().map(ApiRoute::into_route).collect();
-    let router = authenticated(&server, api, routes, |router| router.layer(from_fn(conditional)), None);
+    let (bytes, json): (Vec<_>, Vec<_>) = all().into_iter().partition(|row| row.doc.is_uncompressed);
+    let router = |rows: Vec<ApiRoute>| {
+        let routes = rows.into_iter().map(ApiRoute::into_route).collect();
+        authenticated(&server, api.clone(), routes, |router| router.layer(from_fn(conditional)), None)
+    };
     let compression = CompressionLayer::new().quality(CompressionLevel::Fastest);
-    AppPart { router: router.layer(compression), tasks: Vec::new() }
+    AppPart { router: router(json).layer(compression).merge(router(bytes)), tasks: Vec::new() }
 }
 
 /// What is asked of a request to each route before its handler runs.

@@ -39,7 +39,7 @@ pub(crate) struct BackupMade {
     bytes: u64,
     /// Rows of all tables.
     rows: u64,
-    content_files: u64,
+    objects: u64,
     /// Object stores of git repositories.
     git_stores: u64,
     /// How much could not be read, and is missing in it.
@@ -95,7 +95,7 @@ fn made_backup(made: &FinishedBackup) -> BackupMade {
         created_at: Rfc3339(*at),
         bytes: done.bytes,
         rows: done.rows,
-        content_files: done.files,
+        objects: done.objects,
         git_stores: done.extra_files,
         damaged: done.damaged,
         first_damaged: done.first_damaged.clone(),

@@ -3,6 +3,7 @@
 pub(crate) mod backups;
 pub(crate) mod commands;
 pub(crate) mod explorer;
+pub(crate) mod files;
 pub(crate) mod identities;
 pub(crate) mod jobs;
 pub(crate) mod keys;

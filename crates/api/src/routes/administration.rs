@@ -72,6 +72,9 @@ fn space_routes() -> Vec<ApiRoute> {
             "Health and version of the node", answers::<admin::NodeHealth>(200);
         get "/admin/stats" Vouch admin::stats,
             "What the space holds", answers::<admin::Stats>(200);
+        get "/admin/files" Administer admin::files::status,
+            "How the files of the space stand: counts by status, what is stuck, has failed, or does not fit",
+            answers::<queries::files_status::FilesStatus>(200);
         get "/admin/audit" Administer admin::audit,
             "Who administered what, the latest first", query::<admin::AuditQuery>(), answers::<admin::Audit>(200);
         get "/admin/webhooks" Administer admin::webhooks::list,

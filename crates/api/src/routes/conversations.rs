@@ -5,15 +5,20 @@ use crate::schemas::ChosenId;
 #[cfg(feature = "search")]
 use crate::search;
 use crate::{
-    export, external_signing, live, messages, people, presence, progressdb, reactions, read_markers, signing, threads,
+    export, external_signing, files, live, messages, people, presence, progressdb, reactions, read_markers, signing,
+    threads,
 };
+use queries::files::File;
 use queries::shapes::{Message, Thread};
+use std::time::Duration;
 
 pub(super) fn routes() -> Vec<ApiRoute> {
     let tables = [
         threads_routes(),
         messages_routes(),
         reactions_routes(),
+        files_routes(),
+        file_transfer_routes(),
         live_routes(),
         people_routes(),
         external_signing_routes(),
@@ -105,6 +110,86 @@ fn reactions_routes() -> Vec<ApiRoute> {
             answers::<Message>(200);
         delete "/v1/messages/{id}/reactions/{identity}" Write reactions::remove,
             "Take a reaction back", answers_nothing();
+    }
+}
+
+/// How long an upload may take.
+const UPLOAD: Duration = Duration::from_secs(24 * 3600);
+
+fn files_routes() -> Vec<ApiRoute> {
+    api_routes! { "files";
+        get "/v1/files" Read files::list,
+            "List files, the latest first: the caller's, or all with a key that acts for nobody",
+            query::<files::FileQuery>(), answers::<files::FilesPage>(200);
+        post "/v1/files" Write files::upload [UPLOAD],
+            "Upload a file: its bytes are the body, or a file of a form", query::<files::UploadQuery>(),
+            digest_header(),
+            any_body("The bytes of the file"), answers::<File>(201), problem("413");
+        get "/v1/files/{file}" Read files::get,
+            "Get everything about a file, and whether it is ready", answers::<File>(200);
+        put "/v1/files/{file}" Change files::change,
+            "Rename a file, change its metadata, put it away or bring it back", body::<files::FileBody>(),
+            answers::<File>(200), problem("409");
+        delete "/v1/files/{file}" Change files::delete,
+            "Hide a file, show it again, or delete it with everything derived from it for ever",
+            query::<files::DeleteQuery>(), answers_nothing(), problem("409");
+        post "/v1/files/{file}/retry" Change files::retry,
+            "Process a file again whose processing has failed", answers_nothing();
+        put "/v1/files/{file}/content" Write files::replace [UPLOAD],
+            "Upload a new version of a file; the older ones are kept",
+            digest_header(),
+            any_body("The bytes of the file"), answers::<File>(200), problem("409"), problem("413"), uncompressed();
+        get "/v1/files/{file}/versions" Read files::list_versions,
+            "The versions of a file, and where their bytes are", answers::<files::FileVersions>(200);
+        get "/v1/files/{file}/content" Read files::content,
+            "Download a file or one of its renditions, or a range of it", query::<files::ContentQuery>(),
+            answers_media("The bytes", "*/*"), problem("409"), problem("416"), uncompressed();
+    }
+}
+
+fn file_transfer_routes() -> Vec<ApiRoute> {
+    api_routes! { "files";
+        get "/v1/files/{file}/links" Read files::links::list,
+            "List the links to a file that are still good", answers::<files::links::FileLinks>(200);
+        post "/v1/files/{file}/links" Change files::links::create,
+            "Make a link by which whoever has it downloads a file until it expires or is ended",
+            body::<files::links::LinkBody>(), answers::<files::links::FileLinkShown>(201), problem("409");
+        post "/v1/files/{file}/upload-links" Change files::links::create_for_upload,
+            "Make a link by which whoever has it uploads the bytes of a file, or of a new version of it, once",
+            body::<files::links::UploadLinkBody>(), answers::<files::links::FileLinkShown>(201), problem("409");
+        delete "/v1/files/{file}/links/{link}" Change files::links::end,
+            "End a link to a file", answers_nothing();
+        post "/v1/presigned-uploads" Write files::links::presign,
+            "Begin a file, and make a link by which its bytes are uploaded without a key",
+            body::<files::links::PresignedBody>(), answers::<files::links::PresignedUpload>(201);
+        get "/v1/links/{key}" Look files::links::download [UPLOAD],
+            "Download a file, or a range of it, by a link", query::<files::links::LinkQuery>(),
+            answers_media("The bytes", "*/*"), problem("400"), problem("404"), problem("416"), problem("429"),
+            problem("503"), uncompressed(), without_key();
+        put "/v1/links/{key}" Look files::links::upload [UPLOAD],
+            "Upload the bytes of a file by a link", query::<files::links::LinkQuery>(),
+            digest_header(),
+            any_body("The bytes of the file"), answers::<File>(200), problem("400"), problem("403"), problem("404"),
+            problem("408"), problem("409"), problem("413"), problem("422"), problem("429"), problem("503"),
+            uncompressed(), without_key();
+        post "/v1/uploads" Write files::resumable::create [UPLOAD],
+            "Begin an upload that may come in several goes (tus 1.0)",
+            header("Tus-Resumable", "The version of tus: 1.0.0"),
+            number_header("Upload-Length", "How many bytes there will be"),
+            header("Upload-Metadata", "`filename` and `filetype`, each with its value in base64"),
+            answers::<files::resumable::ResumableUpload>(201), problem("412"), problem("413");
+        get "/v1/uploads/{file}" Write files::resumable::get,
+            "How far an upload has come; a HEAD says it in headers",
+            header("Tus-Resumable", "The version of tus: 1.0.0"),
+            answers::<files::resumable::ResumableUpload>(200), any_query();
+        patch "/v1/uploads/{file}" Write files::resumable::append [UPLOAD],
+            "Send more bytes of an upload, as `application/offset+octet-stream`",
+            header("Tus-Resumable", "The version of tus: 1.0.0"),
+            number_header("Upload-Offset", "How far it has come"),
+            body_of("application/offset+octet-stream", "The next bytes"), answers_nothing(), problem("409"), problem("412"), problem("413");
+        delete "/v1/uploads/{file}" Write files::resumable::end,
+            "Give an upload up", header("Tus-Resumable", "The version of tus: 1.0.0"), answers_nothing(),
+            problem("409");
     }
 }
 

@@ -115,6 +115,17 @@ async fn what_was_done_before_does_not_count_again() {
 }
 
 #[tokio::test]
+async fn each_message_counts_for_the_key_as_well_as_for_its_user() {
+    let limits = server::Limits { key_per_second: 10, backend_user_per_second: 1000, ..server::Limits::default() };
+    let home = Home::with(server::ServerOptions { limits, ..server::ServerOptions::default() });
+    let messages: Vec<Value> = (0..50).map(|number| json!({ "thread": "t", "body": number })).collect();
+    let posted = home.by("alice", "POST", "/v1/bulk/messages", Some(json!({ "messages": messages }))).await;
+    let results = posted.body["results"].as_array().cloned().unwrap_or_default();
+    let count = |status: u16| results.iter().filter(|one| one["status"] == status).count();
+    assert!((1..50).contains(&count(201)) && count(201) + count(429) == 50, "{posted:?}");
+}
+
+#[tokio::test]
 async fn many_messages_may_be_larger_than_one() {
     let home = Home::new();
     let body = |count: usize| json!({ "messages": vec![json!({ "thread": "t", "body": "x".repeat(60_000) }); count] });

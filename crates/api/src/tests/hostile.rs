@@ -40,7 +40,7 @@ async fn bodies_that_are_not_what_they_should_be() {
         ("body too large to keep", format!("{{\"body\":\"{}\"}}", "x".repeat(66_000)).into_bytes(), 413),
         ("body too large to read", format!("{{\"body\":\"{}\"}}", "x".repeat(140_000)).into_bytes(), 413),
         ("answers nothing", b"{\"body\":1,\"reply_to\":\"nope\"}".to_vec(), 404),
-        ("attaches nothing", b"{\"body\":1,\"attachments\":[\"nope\"]}".to_vec(), 422),
+        ("attaches nothing", b"{\"body\":1,\"attachments\":[\"nope\"]}".to_vec(), 404),
         ("mentions a slash", b"{\"body\":1,\"mentions\":[\"a/b\"]}".to_vec(), 422),
     ];
     for (what, body, status) in cases {

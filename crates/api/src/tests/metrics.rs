@@ -76,6 +76,36 @@ async fn every_line_of_a_scrape_reads_back_and_says_what_happened() {
     assert!(samples.contains_key("anteroom_writer_queue"));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn how_files_stand_is_counted_at_most_once_in_a_minute() {
+    let home = Home::new();
+    let caller = [("x-api-key", home.backend.as_str()), ("x-user-id", "alice"), ("content-type", "application/json")];
+    let begin = async |name: &str| {
+        let body = json!({ "name": name });
+        let begun = home.send("POST", "/v1/presigned-uploads", &caller, Some(&body)).await;
+        assert_eq!(begun.status, 201, "{begun:?}");
+        begun.body["file"]["id"].as_str().expect("an id").to_owned()
+    };
+    let series = "anteroom_files{tier=\"file\",family=\"\",status=\"created\"}";
+    begin("one.txt").await;
+    assert_eq!(parsed(&scrape(home.router()).await)[series], 1.0);
+    begin("two.txt").await;
+    let soon = parsed(&scrape(home.router()).await);
+    assert_eq!((soon[series], soon["anteroom_files_backlog"], soon["anteroom_uploads_open"]), (1.0, 0.0, 0.0));
+    home.clock.advance(60);
+    assert_eq!(parsed(&scrape(home.router()).await)[series], 2.0);
+    // Who administers the space sees the same, and those who do not see nothing.
+    let of = |key: &str| vec![("x-api-key", key.to_owned())];
+    let status = async |headers: Vec<(&'static str, String)>| {
+        let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        home.send("GET", "/admin/files", &headers, None).await
+    };
+    let seen = status(of(&home.admin)).await;
+    let expected = json!([{ "tier": "file", "derivation_type": "", "status": "created", "count": 2 }]);
+    assert_eq!((seen.status.as_u16(), &seen.body["counts"]), (200, &expected), "{seen:?}");
+    assert_eq!(status(of(&home.backend)).await.status, 403);
+}
+
 #[tokio::test]
 async fn a_listener_of_their_own_serves_metrics_and_nothing_else() {
     let home = Home::new();

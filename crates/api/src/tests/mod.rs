@@ -8,6 +8,7 @@ mod conversations;
 mod declared;
 mod explorer;
 mod external_signing;
+mod files;
 mod hostile;
 mod hostile_http1;
 mod hostile_http2;
