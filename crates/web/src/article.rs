@@ -1,5 +1,6 @@
 //! One message as HTML, the same for everybody who may see it.
 
+use crate::attachments::attachments_html;
 use crate::markdown;
 use maud::{Markup, PreEscaped, html};
 use model::Nanos;
@@ -96,7 +97,7 @@ pub(crate) fn picture(space: &str, user: &str, has_picture: bool) -> Markup {
 }
 
 /// A message. Its place is found by the id of its event, which needs no escaping.
-fn article(space: &str, message: &Message, face: &AuthorBadge) -> Markup {
+fn article(space: &str, message: &Message, face: &AuthorBadge, attachments: &Markup) -> Markup {
     let own = format!("/s/{space}/m/{}", message.event);
     html! {
         article.msg id={ "m-" (message.event) } data-id=(message.id) data-author=(message.author) {
@@ -113,6 +114,7 @@ fn article(space: &str, message: &Message, face: &AuthorBadge) -> Markup {
                 a.re href={ "/s/" (space) "/m/" (answered) } { "in reply to an earlier message" }
             }
             div.text { (body_html(space, message)) }
+            (attachments)
             @if !message.reactions.is_empty() || message.replies > 0 {
                 footer {
                     @for (reaction, who) in tallied(message) {
@@ -133,7 +135,9 @@ pub(crate) fn article_of<V: TableReads>(
     space: &str,
     message: &Message,
 ) -> Result<Markup, QueryError> {
-    Ok(article(space, message, &reader.author_badge(&message.author)?))
+    let shown: &[String] = if message.deleted { &[] } else { &message.attachments };
+    let attachments = attachments_html(reader, space, shown)?;
+    Ok(article(space, message, &reader.author_badge(&message.author)?, &attachments))
 }
 
 /// Messages as HTML, with links into a space of this name.

@@ -20,9 +20,9 @@ macro_rules! embed {
 const FILES: &[(&str, &str)] = embed! {
     "": "style.css" "icon.svg";
     "script/":
-        "banners.js" "compose.js" "conversation.js" "draft.js" "event-stream.js" "forms.js" "live-pages.js" "main.js"
+        "banners.js" "compose.js" "conversation.js" "draft.js" "event-stream.js" "forms.js" "lightbox.js" "live-pages.js" "main.js"
         "message-list.js" "message-tools.js" "message-updates.js" "outbox.js" "page.js" "passkeys.js" "personalise.js"
-        "read-marker.js" "scrolling.js" "typing.js";
+        "read-marker.js" "scrolling.js" "typing.js" "uploads.js";
 };
 
 static HASH: LazyLock<String> = LazyLock::new(|| {

@@ -8,9 +8,12 @@
 mod account;
 mod article;
 mod assets;
+mod attachments;
 #[cfg(feature = "passkeys")]
 mod challenges;
 mod fetching;
+mod file_form;
+mod files;
 mod form_replay;
 mod html_messages;
 mod markdown;

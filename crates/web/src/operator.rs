@@ -1,6 +1,7 @@
 //! Looking inside: plots, keys and values, events with their author's chain, jobs, the audit log, what is set up.
 
 mod chain;
+pub(crate) mod files;
 
 use crate::account::agent_name;
 use crate::article::time;
@@ -26,7 +27,7 @@ const ROWS: usize = 100;
 fn tabs(here: &str) -> Markup {
     html! {
         nav.tabs aria-label="Inside" {
-            @for (path, name) in [("/inside", "Status"), ("/inside/keys", "Explorer"), ("/inside/jobs", "Jobs"),
+            @for (path, name) in [("/inside", "Status"), ("/inside/keys", "Explorer"), ("/inside/jobs", "Jobs"), ("/inside/files", "Files"),
                 ("/inside/audit", "Audit log"), ("/inside/settings", "Set up")] {
                 a href=(path) aria-current=[(path == here).then_some("page")] { (name) }
             }

@@ -7,7 +7,8 @@ use crate::problem_pages::render_problems_as_html;
 use crate::repository::{commits, discussions, files, list as repositories, raw};
 use crate::state::WebState;
 use crate::{
-    account, assets, form_replay, message, operator, people, reports, searching, sign_in, thread, threads, waiting,
+    account, assets, attachments, file_form, files as file_pages, form_replay, message, operator, people, reports,
+    searching, sign_in, thread, threads, waiting,
 };
 use axum::middleware::{from_fn, from_fn_with_state};
 use engine::access::Action::{Administer, Change, Look, Operate, Own, Read, Write};
@@ -16,6 +17,7 @@ use server::background::{BackgroundTask, OnEnd};
 use server::routes::{Route, RouteRule};
 use server::{AppPart, ServerState, SharedState};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Signing in and out, invitations, and one's own account.
 fn account_pages() -> Vec<Route<WebState>> {
@@ -51,6 +53,9 @@ fn account_pages() -> Vec<Route<WebState>> {
     ])
 }
 
+/// How long an upload may take.
+const UPLOAD: Duration = Duration::from_secs(24 * 3600);
+
 /// What people do in a space.
 fn space_pages() -> Vec<Route<WebState>> {
     Vec::from([
@@ -64,6 +69,12 @@ fn space_pages() -> Vec<Route<WebState>> {
         Route::get("/s/{space}/t/{thread}", Read, thread::show),
         Route::post("/s/{space}/t/{thread}", Write, thread::post_message),
         Route::get("/s/{space}/t/{thread}/part", Read, thread::show_messages),
+        Route::post("/s/{space}/t/{thread}/file", Write, file_form::attach).with_timeout(UPLOAD),
+        Route::post("/s/{space}/t/{thread}/attached", Write, file_form::attach_uploaded),
+        Route::get("/s/{space}/f/{file}", Read, attachments::show),
+        Route::get("/s/{space}/files", Read, file_pages::list),
+        Route::get("/s/{space}/files/{file}", Read, file_pages::show),
+        Route::post("/s/{space}/files/{file}/change", Change, file_pages::change),
         Route::post("/s/{space}/t/{thread}/read", Own, thread::mark_read),
         Route::post("/s/{space}/t/{thread}/change", Change, thread::change),
         Route::get("/s/{space}/m/{id}", Read, message::show),
@@ -92,6 +103,8 @@ fn operator_pages() -> Vec<Route<WebState>> {
         Route::get("/inside/keys", Operate, operator::explore_keys),
         Route::get("/inside/event/{event}", Operate, operator::show_event),
         Route::get("/inside/jobs", Operate, operator::list_jobs),
+        Route::get("/inside/files", Operate, operator::files::show_files),
+        Route::post("/inside/files", Operate, operator::files::retry_file),
         Route::get("/inside/audit", Operate, operator::show_audit_log),
         Route::get("/inside/settings", Operate, operator::show_settings),
     ])

@@ -33,6 +33,7 @@ pub(crate) fn set_security_headers(headers: &mut HeaderMap) {
 pub(crate) enum NavItem {
     Threads,
     People,
+    Files,
     Waiting,
     Inside,
     Code,
@@ -90,6 +91,7 @@ impl<'a> PageFrame<'a> {
                     @if !own.is_empty() {
                         (self.link(NavItem::Threads, &format!("/s/{own}"), "Threads"))
                         (self.link(NavItem::People, &format!("/s/{own}/people"), "People"))
+                        (self.link(NavItem::Files, &format!("/s/{own}/files"), "Files"))
                     } @else {
                         (self.link(NavItem::Threads, "/", "Threads"))
                     }

@@ -12,7 +12,7 @@ use engine::access::Action;
 use engine::rows::ThreadField;
 use http::StatusCode;
 use maud::{Markup, PreEscaped, html};
-use model::EventId;
+use model::{EventId, FileId};
 use node::commands::{self, CommandResult, NameOrId, NewMessage, ThreadChange, UserCommand};
 use queries::messages::{MessageRange, MessageReader};
 use queries::names::parse_name;
@@ -149,6 +149,14 @@ impl Conversation<'_> {
                     textarea #text name="text" rows="2" required placeholder="Write a message. Markdown, @names." {}
                     button { "Send" }
                 }
+                @if *may_write { ul #uploads.plain aria-live="polite" {} }
+                details.attach hidden[!may_write] { summary { "Send a file" }
+                    form method="post" action={ (own) "/file" } enctype="multipart/form-data" {
+                        label { "Message" input name="text" maxlength="2000"; }
+                        label { "File" input type="file" name="file" required; }
+                        button { "Send the file" }
+                    }
+                }
                 form #read method="post" action={ (own) "/read" } {
                     input type="hidden" name="message" value=[stack.last.as_deref()];
                     button.quiet { "Mark as read" }
@@ -252,6 +260,28 @@ pub(crate) async fn send_text(
     reply_to: Option<String>,
     id: Option<String>,
 ) -> Result<CommandResult, Problem> {
+    send_message(state, context, thread, text, (reply_to, id), Vec::new()).await
+}
+
+/// Posts a text with a file that was uploaded for it.
+pub(crate) async fn send_with_file(
+    state: &ServerState,
+    context: RequestContext,
+    thread: &str,
+    text: String,
+    file: FileId,
+) -> Result<CommandResult, Problem> {
+    send_message(state, context, thread, text, (None, None), vec![NameOrId::Chosen(file.to_name())]).await
+}
+
+async fn send_message(
+    state: &ServerState,
+    context: RequestContext,
+    thread: &str,
+    text: String,
+    (reply_to, id): (Option<String>, Option<String>),
+    attachments: Vec<NameOrId>,
+) -> Result<CommandResult, Problem> {
     let text = text.replace("\r\n", "\n");
     if text.trim().is_empty() {
         return Err(Problem::unprocessable("there is nothing in the message"));
@@ -272,7 +302,7 @@ pub(crate) async fn send_text(
         chosen: id,
         reply_to: reply_to.map(|id| parse_name(&id, "message to answer")).transpose()?,
         mentions,
-        attachments: Vec::new(),
+        attachments,
     };
     state.act(context, UserCommand::Post(new)).await
 }

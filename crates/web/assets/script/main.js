@@ -2,9 +2,11 @@
 
 import { startConversation } from "./conversation.js";
 import { addCopyButtons, clearStorageAtSignOut, enablePictureUpload, offerPasskeys } from "./forms.js";
+import { enableLightbox } from "./lightbox.js";
 import { followThreadList, pollLivePart } from "./live-pages.js";
 import { thread } from "./page.js";
 import { personalise } from "./personalise.js";
+import { enableUploads } from "./uploads.js";
 
 personalise(document);
 addCopyButtons();
@@ -13,4 +15,6 @@ offerPasskeys();
 enablePictureUpload();
 clearStorageAtSignOut();
 followThreadList();
+enableLightbox();
+enableUploads();
 if (thread) startConversation();

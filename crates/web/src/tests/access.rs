@@ -126,6 +126,7 @@ fn body(method: &str, path: &str) -> Option<Value> {
         ("PUT", "/admin/users/{user}" | "/admin/identities/{identity}") => Some(json!({ "role": "none" })),
         ("PUT", "/v1/threads/{thread}/read") => Some(json!({ "message": "m1" })),
         ("POST", path) if path.ends_with("/reactions") => Some(json!({ "reaction": "x" })),
+        ("POST", "/v1/presigned-uploads") => Some(json!({ "name": "a" })),
         ("POST", "/v1/bulk/messages") => Some(json!({ "messages": [] })),
         ("POST", "/backend/v1/sign") => Some(json!({ "userId": "alice" })),
         ("POST", path) if path.ends_with("/messages") => Some(json!({ "body": "x" })),

@@ -144,6 +144,7 @@ async fn browsers_are_told_to_fetch_nothing_elsewhere_and_what_is_written_shows_
         "/inside/keys",
         "/inside/audit",
         "/inside/jobs",
+        "/inside/files",
         "/inside/settings",
         "/nowhere",
     ] {
