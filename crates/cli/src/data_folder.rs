@@ -3,18 +3,24 @@
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::master_key_source::MasterKeySource;
+use crate::object_store::open_disk;
 use node::Node;
 use rustix::fs::{FlockOperation, flock};
+use rustix::process::Pid;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use store::tables::Snapshot;
 use store::{Db, FolderDisk, Store};
 
 /// A process that uses the folder holds a lock on this file, which contains its process id.
 const LOCK_FILE: &str = "lock";
+/// How often a lock is tried again whose holder has ended, and how long after another: a second in all.
+const LOCK_TRIES_MAX: u32 = 50;
+const BETWEEN_LOCK_TRIES: Duration = Duration::from_millis(20);
 
 /// The lock on a data folder, released on drop.
 #[derive(Debug)]
@@ -38,7 +44,7 @@ pub(crate) fn lock(folder: &Path, access: Access) -> Result<FolderLock, Failure>
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).custom_flags(flags);
     let mut file = options.open(&path).map_err(failed)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+    match flock_patiently(&mut file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
         Err(rustix::io::Errno::WOULDBLOCK) => return Err(locked_failure(folder, &mut file, access)),
         Err(why) => return Err(failed(why.into())),
@@ -51,12 +57,37 @@ pub(crate) fn lock(folder: &Path, access: Access) -> Result<FolderLock, Failure>
     Ok(FolderLock { _file: file })
 }
 
+/// Locks the file, if no process that still lives has it. One that was killed may leave a child that is about to run another
+/// program, and has the lock until it does: that is waited for.
+fn flock_patiently(file: &mut File, operation: FlockOperation) -> rustix::io::Result<()> {
+    for _ in 0..LOCK_TRIES_MAX {
+        match flock(&*file, operation) {
+            Err(rustix::io::Errno::WOULDBLOCK) if holder(file).is_some_and(has_ended) => {
+                // A lock of this kind has no timeout.
+                std::thread::park_timeout(BETWEEN_LOCK_TRIES);
+            }
+            other => return other,
+        }
+    }
+    flock(&*file, operation)
+}
+
+/// The process that has the lock, by its own word.
+fn holder(file: &mut File) -> Option<Pid> {
+    let mut text = String::new();
+    file.rewind().ok()?;
+    file.take(32).read_to_string(&mut text).ok()?;
+    Pid::from_raw(text.trim().parse().ok()?)
+}
+
+fn has_ended(process: Pid) -> bool {
+    rustix::process::test_kill_process(process) == Err(rustix::io::Errno::SRCH)
+}
+
 fn locked_failure(folder: &Path, file: &mut File, access: Access) -> Failure {
-    let mut holder = String::new();
-    let _ = file.take(32).read_to_string(&mut holder);
-    let who = match holder.trim().parse::<u32>() {
-        Ok(process) => format!("another anteroom process ({process})"),
-        Err(_) => "another anteroom process".to_owned(),
+    let who = match holder(file) {
+        Some(process) => format!("another anteroom process ({})", process.as_raw_nonzero()),
+        None => "another anteroom process".to_owned(),
     };
     let what_to_do = match access {
         Access::Write => "stop it first, or use another --data-dir",
@@ -66,8 +97,8 @@ fn locked_failure(folder: &Path, file: &mut File, access: Access) -> Failure {
 }
 
 pub(crate) fn is_in_use(folder: &Path) -> bool {
-    let Ok(file) = File::open(folder.join(LOCK_FILE)) else { return false };
-    flock(&file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
+    let Ok(mut file) = File::open(folder.join(LOCK_FILE)) else { return false };
+    flock_patiently(&mut file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
 }
 
 pub(crate) fn database_path(folder: &Path) -> PathBuf {
@@ -127,8 +158,8 @@ pub(crate) fn open_with_key(
 }
 
 fn open_store(context: &Context, key: &MasterKeySource) -> Result<Store, Failure> {
-    let (folder, key) = (context.data_dir(), key.read()?);
-    let disk = FolderDisk::new(folder).map_err(|why| Failure::file("use the data folder", folder, &why))?;
+    let key = key.read()?;
+    let disk = open_disk(context)?;
     let mut options = context.settings.config.store_options();
     options.policy.service = context.service.get().copied();
     Ok(Store::open(Arc::new(disk), key, options)?)
@@ -180,4 +211,43 @@ pub(crate) fn open_to_read(context: &Context) -> Result<ReadStore, Failure> {
 pub(crate) fn open_snapshot(context: &Context) -> Result<(Arc<Db<Snapshot>>, ReadStore), Failure> {
     let store = open_to_read(context)?;
     Ok((store.snapshot()?, store))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    /// A folder whose lock a child holds for a moment, through its input; its holder is that process.
+    fn held_by_a_child(holder: u32) -> (tempfile::TempDir, std::process::Child) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join(LOCK_FILE);
+        fs::write(&path, format!("{holder}\n")).expect("written");
+        let file = File::open(&path).expect("opened");
+        flock(&file, FlockOperation::NonBlockingLockExclusive).expect("locked");
+        let child = Command::new("sleep").arg("0.4").stdin(Stdio::from(file)).spawn().expect("a child");
+        (folder, child)
+    }
+
+    #[test]
+    fn the_lock_of_a_process_that_was_killed_is_free_as_soon_as_its_children_are_other_programs() {
+        let mut ended = Command::new("true").spawn().expect("a process");
+        ended.wait().expect("ended");
+        let (folder, mut child) = held_by_a_child(ended.id());
+        assert!(!is_in_use(folder.path()));
+        child.wait().expect("ended");
+        let (folder, mut child) = held_by_a_child(ended.id());
+        assert!(lock(folder.path(), Access::Read).is_ok());
+        child.wait().expect("ended");
+    }
+
+    #[test]
+    fn the_lock_of_a_process_that_lives_is_not_waited_for() {
+        let (folder, mut child) = held_by_a_child(std::process::id());
+        assert!(is_in_use(folder.path()));
+        let refused = format!("{:?}", lock(folder.path(), Access::Write).expect_err("it is held"));
+        assert!(refused.contains(&std::process::id().to_string()), "{refused}");
+        child.kill().expect("killed");
+        child.wait().expect("ended");
+    }
 }

@@ -89,6 +89,7 @@ impl From<RequestError> for Failure {
         let what_to_do = match &why {
             RequestError::Busy => "try again in a moment",
             RequestError::Full => "free some disk space, then try again",
+            RequestError::Objects(_) => "check where objects are kept (`anteroom config`), then try again",
             RequestError::Stopped => "start the node again",
             RequestError::Dropped(_) => "check the input",
             RequestError::Parked(_) => "run `anteroom verify`",

@@ -24,6 +24,7 @@ mod json_table;
 mod logging;
 mod master_key_file;
 mod master_key_source;
+mod object_store;
 mod open_file_limit;
 mod operator_client;
 mod operator_token;
@@ -31,6 +32,7 @@ mod output;
 mod passphrase;
 mod progress;
 mod random;
+mod render_process;
 mod row_rewrite;
 mod signals;
 mod welcome_thread;
@@ -49,6 +51,9 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    if render_process::is_asked() {
+        return render_process::run();
+    }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return handle_clap_error(&error),

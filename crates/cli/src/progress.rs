@@ -19,6 +19,11 @@ impl ProgressDisplay {
         ProgressDisplay::new(json, label, None, "{msg} {spinner} {human_pos}, {per_sec}")
     }
 
+    /// How many of so many are done.
+    pub(crate) fn for_count_of(json: bool, label: &'static str, total: u64) -> ProgressDisplay {
+        ProgressDisplay::new(json, label, Some(total), "{msg} [{bar:30}] {human_pos} of {human_len}")
+    }
+
     fn new(json: bool, label: &'static str, total: Option<u64>, template: &str) -> ProgressDisplay {
         // The library shows nothing if standard error is not a terminal.
         let target = if json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
@@ -27,6 +32,12 @@ impl ProgressDisplay {
             Ok(style) => ProgressDisplay(bar.with_style(style)),
             Err(_) => ProgressDisplay(bar),
         }
+    }
+
+    /// The total may change, too.
+    pub(crate) fn set_of(&self, position: u64, total: u64) {
+        self.0.set_length(total);
+        self.0.set_position(position);
     }
 
     pub(crate) fn set(&self, position: u64) {

@@ -5,36 +5,13 @@
 mod common;
 
 use common::Home;
+use common::prepared::{prepared, python, run, script};
 use common::served::Served;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn serve() -> Served {
     Served::start(Home::new(), &[])
-}
-
-/// What `cargo xtask test` prepares in the target folder.
-fn prepared(path: &str) -> PathBuf {
-    let target = Path::new(env!("CARGO_BIN_EXE_anteroom")).ancestors().nth(2).unwrap();
-    let path = target.join(path);
-    assert!(path.exists(), "{} is missing; `cargo xtask test` installs it", path.display());
-    path
-}
-
-fn python(program: &str) -> PathBuf {
-    prepared("python/bin").join(program)
-}
-
-fn script(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)
-}
-
-/// Runs a program that has to succeed, and says what it printed.
-fn run(command: &mut Command) -> String {
-    let ran = command.output().unwrap();
-    let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
-    assert!(ran.status.success(), "{command:?}\n{out}{err}");
-    out.into_owned()
 }
 
 /// The node's OpenAPI document, in a file.
@@ -121,7 +98,7 @@ fn the_examples_work() {
 #[test]
 fn the_openapi_document_and_the_node_agree() {
     // It also sends wrong keys from one address, which is rate limited.
-    let served = Served::start(Home::new(), &["--set", "http.address_requests_per_second=1000000"]);
+    let served = Served::start(Home::new(), &["--set", "http.address_requests_per_second=1000000", "--log", "warn"]);
     run(Command::new(python("schemathesis"))
         .current_dir(served.home.path())
         .arg("--config-file")

@@ -31,7 +31,7 @@ fn a_restored_folder_shows_the_same_under_a_new_epoch() {
     let old = home.json(&["status"])["position"].as_str().unwrap().to_owned();
     let epoch = format!("{}-", restored["epoch"]);
     assert!(!old.starts_with(&epoch), "{old} {epoch}");
-    assert_eq!(restored["content_files"], 1);
+    assert_eq!(restored["objects"], 1);
     let new = ["--data-dir", "new", "--master-key", "anteroom-data/master.key"];
     let status = home.json(&[new.as_slice(), &["status", "--digest"]].concat());
     assert_eq!(status["digest"], digest);
@@ -82,9 +82,9 @@ fn truncated_changed_newer_and_foreign_files_are_named_and_change_nothing() {
     home.write("flipped.backup", &flipped);
     check_refused(&home, "flipped.backup", KEY, &["the backup is damaged"]);
     let mut newer = whole.clone();
-    newer[15] = 3;
+    newer[15] = 4;
     home.write("newer.backup", &newer);
-    check_refused(&home, "newer.backup", KEY, &["the backup has version 3", "newer one"]);
+    check_refused(&home, "newer.backup", KEY, &["the backup has version 4", "newer one"]);
     let mut later_format = whole.clone();
     later_format[23] = 99;
     home.write("format.backup", &later_format);

@@ -25,8 +25,8 @@ fn damage_row(home: &Home, event: &Made) {
     std::fs::write(&file, bytes).unwrap();
 }
 
-fn content_file(home: &Home) -> PathBuf {
-    let mut files = std::fs::read_dir(home.data().join("content")).unwrap();
+fn object_of(home: &Home) -> PathBuf {
+    let mut files = std::fs::read_dir(home.data().join("objects")).unwrap();
     files.next().unwrap().unwrap().path()
 }
 
@@ -110,18 +110,17 @@ fn salvaging_a_sound_folder_loses_nothing() {
 }
 
 #[test]
-fn a_damaged_or_missing_content_file_is_named_and_left_out_of_backups() {
+fn a_damaged_or_missing_object_is_named_and_left_out_of_backups() {
     let home = Home::with(&everything().2);
-    let file = content_file(&home);
+    let file = object_of(&home);
     let name = file.file_name().unwrap().to_string_lossy().into_owned();
     let mut bytes = std::fs::read(&file).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     std::fs::write(&file, bytes).unwrap();
-    let hash = name.split('-').nth(1).unwrap().to_owned();
     let verified = home.run(&["verify"]);
-    assert!(verified.code == 1 && verified.out.contains(&hash), "{}", verified.out);
+    assert!(verified.code == 1 && verified.out.contains(&name), "{}", verified.out);
     let backup = home.run(&["backup", "damaged"]);
-    assert!(backup.code == 3 && backup.out.contains(&format!("the content file {name} is damaged")), "{}", backup.out);
+    assert!(backup.code == 3 && backup.out.contains(&format!("the object {name} is damaged")), "{}", backup.out);
     std::fs::remove_file(&file).unwrap();
     let backup = home.run(&["backup", "missing"]);
     assert!(backup.code == 3 && backup.out.contains(&name), "{}", backup.out);

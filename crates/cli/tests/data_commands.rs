@@ -44,7 +44,7 @@ fn an_exported_bundle_shows_the_same_on_another_node() {
     let status = home.json(&["status"]);
     let stages = &status["stages"];
     assert_eq!((&stages["applied"], &stages["held"]), (&(events.len() as u64 - 1).into(), &1.into()));
-    assert_eq!(status["sizes"]["content_files"], 1);
+    assert_eq!(status["sizes"]["objects"], 1);
 
     let exported = home.json(&["export", "--out", "out.bundle"]);
     assert_eq!((&exported["events"], &exported["contents"]), (&(events.len() as u64).into(), &2.into()));
@@ -235,7 +235,7 @@ fn pruned_content_is_collected_after_its_retention() {
     let mut world = World::new();
     let large = world.unknown(&[1; 100_000]);
     let home = Home::with(&bundle(&[world.foundation(), vec![large.clone()]].concat()));
-    let files = || home.json(&["status"])["sizes"]["content_files"].clone();
+    let files = || home.json(&["status"])["sizes"]["objects"].clone();
     assert_eq!(files(), 1);
     assert_eq!(home.json(&["prune", &large.id()])["pruned"][0]["dropped"], true);
     assert_eq!(home.json(&["prune", &large.id()])["pruned"][0]["why_not"], "pruned");
@@ -249,7 +249,7 @@ fn pruned_content_is_collected_after_its_retention() {
 fn verify_finds_what_is_missing_and_exits_with_1() {
     let (_, _, bytes) = everything();
     let home = Home::with(&bytes);
-    let file = std::fs::read_dir(home.data().join("content")).unwrap().next().unwrap().unwrap();
+    let file = std::fs::read_dir(home.data().join("objects")).unwrap().next().unwrap().unwrap();
     std::fs::remove_file(file.path()).unwrap();
     let ran = home.run(&["verify"]);
     assert_eq!(ran.code, 1);
@@ -315,13 +315,13 @@ fn the_recovery_text_is_shown_again_only_when_that_is_meant() {
 }
 
 #[test]
-fn a_foreign_folder_among_the_content_files_is_left_alone() {
+fn what_others_put_among_the_objects_is_left_alone() {
     let home = Home::ready();
-    let foreign = home.data().join("content").join("lost+found");
+    let foreign = home.data().join("objects").join("lost+found");
     std::fs::create_dir_all(&foreign).unwrap();
-    std::fs::write(home.data().join("content").join("stray"), b"what a crash left").unwrap();
-    assert_eq!(home.json(&["collect"])["deleted"], 1);
-    assert!(foreign.is_dir());
+    std::fs::write(home.data().join("objects").join("notes"), b"somebody's").unwrap();
+    assert_eq!(home.json(&["collect"])["deleted"], 0);
+    assert!(foreign.is_dir() && home.data().join("objects").join("notes").is_file());
     home.run(&["verify"]).good();
 }
 

@@ -170,3 +170,25 @@ fn an_archive_mirrors_what_it_lists_and_takes_no_pushes() {
     assert!(document.contains("GRASP-05"), "{document}");
     assert!(!relay_document(&first.url).to_string().contains("GRASP-05"));
 }
+
+#[test]
+fn what_banned_authors_wrote_is_not_gathered() {
+    let (owner, banned, welcome) = (Author::new(1), Author::new(8), Author::new(9));
+    let first = start(Home::ready(), &[], &[]);
+    let second = start(Home::ready(), &[], &[("ANTEROOM_GIT_BANNED", &banned.npub())]);
+    let announced = announce(&owner, &[&first, &second]);
+    let (mut here, mut there) = (NostrClient::connect(&first.url), NostrClient::connect(&second.url));
+    let (work, address) = (Work::new(), format!("30617:{}:tool", owner.key()));
+    let commit = work.commit("one");
+    here.publish_well(&announced);
+    here.publish_well(&owner.state("tool", &[("refs/heads/main", &commit)]));
+    work.git(&["push", &format!("{}/{}/tool.git", first.url, owner.npub()), "main"]);
+    let issue = |author: &Author| author.event(1621, &[&["a", &address]], "an issue");
+    let issues = [issue(&banned), issue(&welcome)];
+    issues.iter().for_each(|event| drop(here.publish_well(event)));
+    there.publish_well(&announced);
+    there.wait_for_events(&json!({ "kinds": [1621] }), &[&issues[1]]);
+    // What is stored is shown to the operator, whoever wrote it.
+    let is_stored = |event: &NostrEvent| second.home.run(&["show", &event.id.to_string()]).code == 0;
+    assert_eq!(issues.each_ref().map(is_stored), [false, true]);
+}

@@ -5,7 +5,7 @@
 mod common;
 
 use common::Home;
-use common::git_work::{Work, clone, host_repository, object_stores, push_raw, run_git};
+use common::git_work::{Work, clone, host_repository, noise, object_stores, push_raw, run_git};
 use common::nostr_client::{Author, NostrClient, relay_document};
 use common::served::Served;
 use serde_json::json;
@@ -47,6 +47,12 @@ fn contributors_without_a_repository_push_pull_requests() {
     let (is_pushed, said) = work.run(&["push", &own, &format!("{other}:{name}")]);
     assert!(!is_pushed && said.contains(&format!("the event is about commit {commit}")), "{said}");
     assert_eq!(object_stores(&served.home.data()).len(), before, "nothing is kept of a refused push");
+    let blob = work.git(&["rev-parse", "HEAD:file"]);
+    let said = push_raw(&work, &own, &name, &commit, &[&blob]);
+    assert!(said.contains("objects that the refs need are missing"), "{said}");
+    wait_for(|| object_stores(&served.home.data()).len() == before);
+    let listed = served.home.json(&["repos", "list"])["repositories"].to_string();
+    assert!(!listed.contains(&contributor.npub()), "{listed}");
     work.git(&["push", &own, &format!("{commit}:{name}")]);
     assert_eq!(client.stored(&json!({ "kinds": [1618] })), [event.id.to_string()]);
     for url in [&own, &announced] {
@@ -97,29 +103,6 @@ fn contributions_need_no_announced_repository_and_are_off_by_default() {
     );
     let information = relay_document(&served.url).to_string();
     assert!(!information.contains("GRASP-06"), "{information}");
-}
-
-#[test]
-fn whoever_may_publish_proves_who_they_are() {
-    let (listed, stranger) = (Author::new(41), Author::new(42));
-    let served =
-        Served::start_with(Home::ready(), &["--set", "git.enabled=1"], &[("ANTEROOM_GIT_WRITERS", &listed.npub())]);
-    let mut client = NostrClient::connect(&served.url);
-    let event = listed.announcement(&served.url, "tool", &[]);
-    // The challenge comes before the answer.
-    client.say_text(&format!("[\"EVENT\",{}]", event.to_json()));
-    let challenge = client.hear();
-    assert_eq!(challenge[0], "AUTH");
-    assert!(client.hear()[3].as_str().unwrap().starts_with("auth-required"));
-    let relay = served.url.replacen("http", "ws", 1);
-    for (author, is_let_in) in [(&stranger, "restricted"), (&listed, "purgatory")] {
-        let tags: [&[&str]; 2] = [&["relay", &relay], &["challenge", challenge[1].as_str().unwrap()]];
-        client.say_text(&format!("[\"AUTH\",{}]", author.event(22242, &tags, "").to_json()));
-        assert_eq!(client.hear()[2], true);
-        assert!(client.publish(&event).1.starts_with(is_let_in));
-    }
-    let information = relay_document(&served.url).to_string();
-    assert!(information.contains("may publish, after they have authenticated"), "{information}");
 }
 
 #[test]
@@ -175,6 +158,23 @@ fn repositories_are_in_backups_and_come_back() {
         home = served.kill();
         assert_eq!(home.json(&[&folder[..], &["verify"]].concat())["problems"], json!([]));
     }
+}
+
+#[test]
+fn where_nothing_was_pushed_nothing_is_missed_after_a_restore() {
+    let served = start(Home::ready(), &[]);
+    let (owner, mut client, work) = (Author::new(62), NostrClient::connect(&served.url), Work::new());
+    let (url, commit) = (format!("{}/{}/tool.git", served.url, owner.npub()), work.commit("one"));
+    client.publish_well(&owner.announcement(&served.url, "tool", &[]));
+    client.publish_well(&owner.state("tool", &[("refs/heads/main", &commit)]));
+    let said = push_raw(&work, &url, "refs/heads/main", &commit, &[&work.git(&["rev-parse", "HEAD:file"])]);
+    assert!(said.contains("objects that the refs need are missing"), "{said}");
+    assert_eq!(served.home.json(&["backup", "copy"])["git_stores"], 0);
+    let home = served.kill();
+    let folder = ["--data-dir", "new", "--master-key", "anteroom-data/master.key"];
+    home.json(&[&folder[..], &["restore", "copy"]].concat());
+    let log = Served::start(home, &[&folder[..], &["--set", "git.enabled=1"]].concat()).stop();
+    assert!(!log.contains("are gone"), "{log}");
 }
 
 #[test]
@@ -331,6 +331,35 @@ fn a_pack_that_becomes_too_large_is_not_taken() {
     let (is_pushed, said) = work.run(&["push", &url, "main"]);
     assert!(!is_pushed && said.contains("bytes inflated; at most 16777216 are taken"), "{said}");
     assert_eq!(work.git(&["ls-remote", &url]), "");
+}
+
+#[test]
+fn branches_of_a_full_repository_can_be_deleted() {
+    let served = start(Home::ready(), &[]);
+    let (owner, mut client, work) = (Author::new(78), NostrClient::connect(&served.url), Work::new());
+    let url = format!("{}/{}/tool.git", served.url, owner.npub());
+    std::fs::write(work.path().join("noise"), noise(2 << 20)).unwrap();
+    work.git(&["add", "noise"]);
+    let commit = work.commit("one");
+    client.publish_well(&owner.announcement(&served.url, "tool", &[]));
+    client.publish_well(&owner.state("tool", &[("refs/heads/main", &commit), ("refs/heads/old", &commit)]));
+    work.git(&["push", &url, "main", "main:refs/heads/old"]);
+    // The operator allows less from now on.
+    let listen = served.url.trim_start_matches("http://").to_owned();
+    let words = ["--set", "git.enabled=1", "--set", "git.repository_mib_max=1", "--listen", &listen];
+    let served = Served::start_with(served.kill(), &words, &[]);
+    let mut client = NostrClient::connect(&served.url);
+    client.publish_well(&owner.state("tool", &[("refs/heads/main", &commit)]));
+    // The second time it is gone already, as it may be the first time: refs follow the state by themselves.
+    for _ in 0..2 {
+        let (is_pushed, said) = work.run(&["push", &url, ":refs/heads/old"]);
+        assert!(is_pushed, "{said}");
+    }
+    assert!(!work.git(&["ls-remote", &url]).contains("refs/heads/old"));
+    let more = work.commit("two");
+    client.publish_well(&owner.state("tool", &[("refs/heads/main", &more)]));
+    let (is_pushed, said) = work.run(&["push", &url, "main"]);
+    assert!(!is_pushed && said.contains("as large as they may be"), "{said}");
 }
 
 #[test]

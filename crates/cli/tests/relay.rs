@@ -247,3 +247,30 @@ fn the_operator_says_who_has_repositories_here_and_who_is_not_welcome() {
     assert!(document["curation"].is_null() && document["pubkey"].is_null());
     assert!(!document["supported_nips"].as_array().unwrap().contains(&json!(5)));
 }
+
+#[test]
+fn whoever_may_publish_proves_who_they_are() {
+    let (listed, stranger) = (Author::new(41), Author::new(42));
+    let served =
+        Served::start_with(Home::ready(), &["--set", "git.enabled=1"], &[("ANTEROOM_GIT_WRITERS", &listed.npub())]);
+    let mut client = NostrClient::connect(&served.url);
+    let event = listed.announcement(&served.url, "tool", &[]);
+    // The challenge comes before the answer.
+    client.say_text(&format!("[\"EVENT\",{}]", event.to_json()));
+    let challenge = client.hear();
+    assert_eq!(challenge[0], "AUTH");
+    assert!(client.hear()[3].as_str().unwrap().starts_with("auth-required"));
+    let relay = served.url.replacen("http", "ws", 1);
+    // What somebody signed for another purpose proves nothing.
+    let tags: [&[&str]; 2] = [&["relay", &relay], &["challenge", challenge[1].as_str().unwrap()]];
+    client.say_text(&format!("[\"AUTH\",{}]", listed.event(22243, &tags, "").to_json()));
+    assert_eq!(client.hear()[2], false);
+    assert!(client.publish(&event).1.starts_with("auth-required"));
+    for (author, is_let_in) in [(&stranger, "restricted"), (&listed, "purgatory")] {
+        client.say_text(&format!("[\"AUTH\",{}]", author.event(22242, &tags, "").to_json()));
+        assert_eq!(client.hear()[2], true);
+        assert!(client.publish(&event).1.starts_with(is_let_in));
+    }
+    let information = document_at(&served.url, "/").to_string();
+    assert!(information.contains("may publish, after they have authenticated"), "{information}");
+}

@@ -106,13 +106,13 @@ fn in_turn(
     }
 }
 
-fn timed(work: impl FnOnce() -> Result<()>) -> Result<f64> {
+pub(super) fn timed(work: impl FnOnce() -> Result<()>) -> Result<f64> {
     let begun = Instant::now();
     work()?;
     Ok(begun.elapsed().as_secs_f64())
 }
 
-fn median(times: &mut [f64]) -> f64 {
+pub(super) fn median(times: &mut [f64]) -> f64 {
     times.sort_by(f64::total_cmp);
     times.get(times.len() / 2).copied().unwrap_or_default()
 }

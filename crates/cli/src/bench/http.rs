@@ -26,6 +26,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::tables::TableReads as _;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::runtime::Runtime;
 
 /// Enough users that no single user is a bottleneck.
@@ -175,7 +176,17 @@ fn reader(key: String) -> impl Fn(usize, usize) -> Result<Request<Full<Bytes>>> 
 }
 
 pub(super) async fn connect(address: SocketAddr) -> Result<SendRequest<Full<Bytes>>> {
-    let stream = tokio::net::TcpStream::connect(address).await?;
+    speak_over(TcpStream::connect(address).await?).await
+}
+
+/// Connects from another address of this machine.
+pub(super) async fn connect_from(source: IpAddr, address: SocketAddr) -> Result<SendRequest<Full<Bytes>>> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(SocketAddr::from((source, 0)))?;
+    speak_over(socket.connect(address).await?).await
+}
+
+async fn speak_over(stream: TcpStream) -> Result<SendRequest<Full<Bytes>>> {
     stream.set_nodelay(true)?;
     let (sender, connection) = handshake(TokioIo::new(stream)).await?;
     tokio::spawn(connection);

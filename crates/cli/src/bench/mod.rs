@@ -8,6 +8,7 @@ mod baseline;
 mod child_node;
 mod commit;
 mod event_generator;
+mod files;
 mod git;
 mod hosting;
 mod http;
@@ -27,8 +28,10 @@ use std::path::PathBuf;
 use store::maintenance::size::DatabaseSize;
 
 /// In the order in which they run.
-pub(crate) const NAMES: [&str; 12] =
-    ["ingest", "release", "timeline", "open", "commit", "http", "overload", "live", "web", "relay", "git", "hunt"];
+pub(crate) const NAMES: [&str; 13] = [
+    "ingest", "release", "timeline", "open", "commit", "http", "overload", "live", "web", "relay", "git", "hunt",
+    "files",
+];
 
 #[derive(Debug)]
 pub(crate) struct BenchOptions {
@@ -54,6 +57,7 @@ pub(crate) fn run(name: Option<&str>, quick: bool, dir: Option<PathBuf>) -> Resu
         Some("relay") => relay::run(&options),
         Some("git") => git::run(&options),
         Some("hunt") => hunt::run(&options),
+        Some("files") => files::run(&options),
         Some(open::WRITER) => open::write_until_killed(options.dir.as_deref().unwrap_or(std::path::Path::new("."))),
         Some(overload::NODE) => {
             overload::serve_until_killed(options.dir.as_deref().unwrap_or(std::path::Path::new(".")))

@@ -36,7 +36,7 @@ pub(crate) struct Backup {
 struct Answer {
     file: String,
     rows: u64,
-    content_files: u64,
+    objects: u64,
     git_stores: u64,
     bytes: u64,
     damaged: u64,
@@ -45,7 +45,7 @@ struct Answer {
 
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (rows, files) = (format_count(self.rows, "row"), format_count(self.content_files, "content file"));
+        let (rows, files) = (format_count(self.rows, "row"), format_count(self.objects, "object"));
         let git = format_git_stores(self.git_stores);
         writeln!(f, "{} written and verified: {rows}, {files}{git}, {}", self.file, format_size(self.bytes))?;
         write!(f, "to restore it you need the master key or its recovery text, which the backup does not contain")?;
@@ -84,7 +84,7 @@ impl Backup {
         Ok(Answer {
             file: file.to_owned(),
             rows: number("rows"),
-            content_files: number("content_files"),
+            objects: number("objects"),
             git_stores: number("git_stores"),
             bytes: number("bytes"),
             damaged: number("damaged"),
@@ -104,7 +104,7 @@ impl Backup {
         Ok(Answer {
             file: self.file.display().to_string(),
             rows: done.rows,
-            content_files: done.files,
+            objects: done.objects,
             git_stores: done.extra_files,
             bytes: done.bytes,
             damaged: done.damaged,

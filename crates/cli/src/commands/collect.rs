@@ -5,13 +5,13 @@ use crate::context::Context;
 use crate::data_folder::{self, Access};
 use crate::formatting::format_count;
 use clap::Args;
-use node::node_commands::{self, Collected};
-use node::{Clock as _, WriterCore};
+use node::large_content::{ForgetUnfinished, interrupted_objects, remove_forgotten};
+use node::{Clock as _, WriterCore, node_commands};
 use serde::Serialize;
 use std::fmt;
 use std::process::ExitCode;
 
-/// Remove content that nothing has referred to for store.unreferenced_content_hours, and delete its files
+/// Remove content that nothing has referred to for store.unreferenced_content_hours, and delete its objects
 ///
 /// A running node does this by itself.
 #[derive(Debug, Args)]
@@ -26,7 +26,7 @@ struct Answer {
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let contents = format_count(self.forgotten as u64, "content");
-        writeln!(f, "{contents} removed, {} deleted", format_count(self.deleted as u64, "file"))
+        writeln!(f, "{contents} removed, {} deleted", format_count(self.deleted as u64, "object"))
     }
 }
 
@@ -35,18 +35,19 @@ impl Collect {
         let (store, _lock) = data_folder::open(context, Access::Write)?;
         let core = WriterCore::resume(store, context.clock.now());
         let mut answer = Answer { forgotten: 0, deleted: 0 };
-        // Each round is bounded, and a file is deleted in the round after the commit that removes its row.
+        let unfinished = interrupted_objects(core.store())?;
+        if !unfinished.is_empty() {
+            core.ask(ForgetUnfinished(unfinished), context.clock.now())?;
+        }
+        // Each round is bounded.
         loop {
-            let Collected { forgotten, deleted } = core.ask(node_commands::Collect, context.clock.now())?;
-            if (forgotten, deleted) == (0, 0) {
+            let forgotten = core.ask(node_commands::Collect, context.clock.now())?;
+            if forgotten == 0 {
                 break;
             }
             answer.forgotten += forgotten;
-            answer.deleted += deleted;
         }
-        for part in node_commands::DeleteStrays::all(core.store())? {
-            answer.deleted += core.ask(part, context.clock.now())?;
-        }
+        answer.deleted = remove_forgotten(core.store(), |removed| core.ask(removed, context.clock.now()))?;
         context.print(&answer)?;
         Ok(ExitCode::SUCCESS)
     }

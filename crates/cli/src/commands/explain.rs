@@ -193,7 +193,7 @@ fn describe_place(place: &str) -> &'static str {
         "empty" => "empty",
         "inline" => "stored with the event",
         "database" => "stored in the database",
-        "file" => "stored in a file",
+        "object" => "stored in an object",
         _ => "not stored",
     }
 }

@@ -5,9 +5,13 @@ use super::CommandResult;
 use super::clock::Clock;
 use super::explain::Explain;
 use super::export::{self, Export};
+use super::files::dump::DumpArguments;
+use super::files::import::ImportArguments;
+use super::files::{self, Files, FilesAction, backfill};
 use super::held::Held;
 use super::import::Import;
 use super::repos::archive::ArchiveArguments;
+use super::repos::sync;
 use super::repos::{Repos, ReposAction};
 use super::retry::Retry;
 use super::show::Show;
@@ -40,6 +44,7 @@ pub(crate) enum NodeCommand {
     Show(Show),
     Retry(Retry),
     Repos(Repos),
+    Files(Files),
     Verify(Verify),
     Clock(Clock),
     Export(Export),
@@ -61,6 +66,8 @@ impl NodeCommand {
         match self {
             NodeCommand::Export(Export { out: file, .. }) | NodeCommand::Import(Import { file, .. }) => Some(file),
             NodeCommand::Repos(Repos { action: ReposAction::Archive(ArchiveArguments { file, .. }) }) => Some(file),
+            NodeCommand::Files(Files { action: FilesAction::Import(ImportArguments { folder, .. }) }) => Some(folder),
+            NodeCommand::Files(Files { action: FilesAction::ImportDump(DumpArguments { file, .. }) }) => Some(file),
             _ => None,
         }
     }
@@ -73,6 +80,7 @@ impl NodeCommand {
             NodeCommand::Show(command) => command.run(context),
             NodeCommand::Retry(command) => command.run(context),
             NodeCommand::Repos(command) => command.run(context),
+            NodeCommand::Files(command) => command.run(context),
             NodeCommand::Verify(command) => command.run(context),
             NodeCommand::Clock(command) => command.run(context),
             NodeCommand::Export(command) => command.run(context),
@@ -89,7 +97,21 @@ pub(super) fn run_or_ask(context: &Context, mut command: NodeCommand) -> Command
         _ => {}
     }
     let code = match OperatorClient::find(context) {
-        Some(client) => ask(context, &client, command)?,
+        Some(client) => match &command {
+            NodeCommand::Repos(Repos { action: ReposAction::Sync(arguments) }) if arguments.wait => {
+                sync::run_and_wait(context, &client, arguments)?
+            }
+            NodeCommand::Files(Files { action: FilesAction::Backfill(arguments) }) => {
+                backfill::run_by_parts(context, &client, arguments)?
+            }
+            NodeCommand::Files(Files { action: FilesAction::Import(arguments) }) => {
+                files::import::run_by_parts(context, &client, arguments)?
+            }
+            NodeCommand::Files(Files { action: FilesAction::ImportDump(arguments) }) => {
+                files::dump::run_by_parts(context, &client, arguments)?
+            }
+            _ => ask(context, &client, command)?,
+        },
         None => command.run(context)?,
     };
     Ok(ExitCode::from(code))
@@ -111,6 +133,16 @@ pub(crate) fn runner(settings: Arc<Settings>, node: Node) -> CommandRunner {
         let printed = context.printed();
         Some(CommandOutcome { output: printed.output, errors: printed.errors, exit_code, failure })
     })
+}
+
+/// What the node prints for a command, as JSON.
+pub(super) fn ask_for_json(client: &OperatorClient, command: &NodeCommand) -> Result<serde_json::Value, Failure> {
+    let answer: Answer = client.post_long("/admin/commands", &json!({ "command": command, "json": true }))?;
+    if let Some(failure) = answer.failure {
+        return Err(failure);
+    }
+    serde_json::from_str(&answer.output)
+        .map_err(|why| Failure::new(format!("the node answers something that is no JSON: {why}"), "try again"))
 }
 
 fn ask(context: &Context, client: &OperatorClient, mut command: NodeCommand) -> Result<u8, Failure> {
@@ -146,7 +178,7 @@ fn ask(context: &Context, client: &OperatorClient, mut command: NodeCommand) -> 
         }
         NodeCommand::Status(_) | NodeCommand::Held(_) | NodeCommand::Explain(_) => {}
         NodeCommand::Show(_) | NodeCommand::Verify(_) | NodeCommand::Clock(_) => {}
-        NodeCommand::Retry(_) | NodeCommand::Repos(_) => {}
+        NodeCommand::Retry(_) | NodeCommand::Repos(_) | NodeCommand::Files(_) => {}
     }
     let is_export = matches!(command, NodeCommand::Export(_));
     let body = json!({ "command": &command, "json": context.json });

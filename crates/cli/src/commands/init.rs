@@ -5,13 +5,14 @@ use crate::context::Context;
 use crate::data_folder::{self, Access};
 use crate::failure::Failure;
 use crate::master_key_file::{self, Secret};
+use crate::object_store::open_disk;
 use clap::Args;
 use serde::Serialize;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use store::{FolderDisk, MasterKey, Store};
+use store::{MasterKey, Store};
 
 /// Create the data folder and its master key, and print the recovery text
 #[derive(Debug, Args)]
@@ -126,8 +127,7 @@ fn create_folder_only(
 
 /// Opens the database, or creates it. A recovered key is written only after it has opened the existing database.
 fn try_key(context: &Context, secret: &Secret) -> Result<(), Failure> {
-    let folder = context.data_dir();
-    let disk = FolderDisk::new(folder).map_err(|why| Failure::file("use the data folder", folder, &why))?;
+    let (folder, disk) = (context.data_dir(), open_disk(context)?);
     let options = context.settings.config.store_options();
     match Store::open(Arc::new(disk), MasterKey::new(secret), options) {
         Ok(_) => Ok(()),

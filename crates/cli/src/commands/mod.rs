@@ -12,6 +12,7 @@ mod demo;
 mod encrypt;
 mod explain;
 mod export;
+mod files;
 mod held;
 mod import;
 pub(crate) mod in_node;
@@ -19,6 +20,7 @@ mod init;
 mod key;
 mod link;
 mod man;
+mod objects;
 mod prune;
 mod ready;
 mod rebuild_views;
@@ -55,6 +57,7 @@ pub(crate) enum Command {
     Show(show::Show),
     Retry(retry::Retry),
     Repos(repos::Repos),
+    Files(files::Files),
     Prune(prune::Prune),
     Collect(collect::Collect),
     Compact(compact::Compact),
@@ -62,6 +65,7 @@ pub(crate) enum Command {
     Clock(clock::Clock),
     RebuildViews(rebuild_views::RebuildViews),
     Backup(backup::Backup),
+    Objects(objects::Objects),
     Restore(restore::Restore),
     Salvage(salvage::Salvage),
     Encrypt(encrypt::Encrypt),
@@ -92,6 +96,7 @@ pub(crate) fn run(context: &Context, command: Option<Command>) -> CommandResult 
         Command::Show(command) => in_node::run_or_ask(context, NodeCommand::Show(command)),
         Command::Retry(command) => in_node::run_or_ask(context, NodeCommand::Retry(command)),
         Command::Repos(command) => in_node::run_or_ask(context, NodeCommand::Repos(command)),
+        Command::Files(command) => in_node::run_or_ask(context, NodeCommand::Files(command)),
         Command::Prune(command) => command.run(context),
         Command::Collect(command) => command.run(context),
         Command::Compact(command) => command.run(context),
@@ -99,6 +104,7 @@ pub(crate) fn run(context: &Context, command: Option<Command>) -> CommandResult 
         Command::Clock(command) => in_node::run_or_ask(context, NodeCommand::Clock(command)),
         Command::RebuildViews(command) => command.run(context),
         Command::Backup(command) => command.run(context),
+        Command::Objects(command) => command.run(context),
         Command::Restore(command) => command.run(context),
         Command::Salvage(command) => command.run(context),
         Command::Encrypt(command) => command.run(context),

@@ -40,7 +40,7 @@ struct Answer {
     master_key: String,
     backup_created_at: u64,
     rows: u64,
-    content_files: u64,
+    objects: u64,
     git_stores: u64,
     epoch: u64,
     digest: String,
@@ -49,7 +49,7 @@ struct Answer {
 
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (rows, files) = (format_count(self.rows, "row"), format_count(self.content_files, "content file"));
+        let (rows, files) = (format_count(self.rows, "row"), format_count(self.objects, "object"));
         writeln!(f, "{} restored from a backup of {}", self.data_dir, format_time(self.backup_created_at))?;
         let git = format_git_stores(self.git_stores);
         writeln!(f, "  {rows}, {files}{git}; verified; journal epoch {}", self.epoch)?;
@@ -150,7 +150,7 @@ fn describe(context: &Context, restored: &Restored) -> Answer {
         master_key: context.settings.master_key.to_string(),
         backup_created_at: restored.created_at.0,
         rows: restored.rows,
-        content_files: restored.files,
+        objects: restored.objects,
         git_stores: restored.extra_files,
         epoch: restored.epoch,
         digest: restored.digest.clone(),

@@ -10,7 +10,7 @@ use engine::reads::Reads as _;
 use model::need::BadNeed;
 use model::{EventId, Nanos, Need, Seq, Stage};
 use node::node_commands::HuntNow;
-use node::{Clock as _, Node, WriterCore};
+use node::{Answered, Clock as _, Node, WriterCommand, WriterCore};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
@@ -100,6 +100,22 @@ impl Hunting<'_> {
             Hunting::Node(node) => node.snapshot()?,
             Hunting::Folder { core, .. } => core.store().snapshot()?,
         })
+    }
+
+    /// The time as whoever hunts has it.
+    pub(super) fn now(&self) -> Nanos {
+        match self {
+            Hunting::Node(node) => node.now(),
+            Hunting::Folder { now, .. } => *now,
+        }
+    }
+
+    /// Asks the writer for something else.
+    pub(super) fn ask<C: WriterCommand>(&self, command: C) -> Answered<C> {
+        match self {
+            Hunting::Node(node) => node.ask(command),
+            Hunting::Folder { core, now, .. } => core.ask(command, *now),
+        }
     }
 
     pub(super) fn hunt(&self, what: HuntNow) -> Result<(), Failure> {

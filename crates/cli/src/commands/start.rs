@@ -14,6 +14,7 @@ use crate::open_file_limit;
 use crate::operator_token::{TokenFile, node_url, public_url};
 use crate::output;
 use crate::random::random_bytes;
+use crate::render_process::RenderProcess;
 use crate::signals::ShutdownSignals;
 use crate::welcome_thread;
 use engine::reads::Reads as _;
@@ -137,6 +138,8 @@ fn start_and_serve(
         None => Arc::new(NoSources),
     };
     let node = Node::start(store, clock, source, context.settings.config.node_options());
+    let workers = context.settings.config.files.workers;
+    node.start_workers(workers, &Arc::new(RenderProcess), &context.settings.renditions);
     let served = start_git(context, &node, sources).and_then(|git| {
         let served = serve(context, &node, signals, tls, listeners, (made, is_shown), git.clone());
         if let Some(git) = git {

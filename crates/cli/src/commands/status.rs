@@ -76,8 +76,8 @@ struct Table {
 #[derive(Debug, Serialize)]
 struct Sizes {
     database_bytes: u64,
-    content_files: u64,
-    content_file_bytes: u64,
+    objects: u64,
+    object_bytes: u64,
     free_bytes: u64,
 }
 
@@ -155,12 +155,12 @@ fn list_repositories(context: &Context, db: &Db<Snapshot>) -> Result<Vec<Reposit
 
 fn measure_sizes(folder: &Path, free_bytes: u64) -> Sizes {
     let length = |path: &Path| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-    let entries = std::fs::read_dir(folder.join("content")).into_iter().flatten().flatten();
+    let entries = std::fs::read_dir(folder.join(store::disk::OBJECTS)).into_iter().flatten().flatten();
     let files: Vec<u64> = entries.map(|entry| length(&entry.path())).collect();
     Sizes {
         database_bytes: length(&data_folder::database_path(folder)),
-        content_files: files.len() as u64,
-        content_file_bytes: files.iter().sum(),
+        objects: files.len() as u64,
+        object_bytes: files.iter().sum(),
         free_bytes,
     }
 }
@@ -212,8 +212,8 @@ impl fmt::Display for Answer {
         let sizes = &self.sizes;
         writeln!(f, "\nsizes")?;
         writeln!(f, "  database       {}", format_size(sizes.database_bytes))?;
-        let files = format_count(sizes.content_files, "file");
-        writeln!(f, "  content        {} in {files}", format_size(sizes.content_file_bytes))?;
+        let files = format_count(sizes.objects, "object");
+        writeln!(f, "  content        {} in {files}", format_size(sizes.object_bytes))?;
         write!(f, "  free on disk   {}", format_size(sizes.free_bytes))?;
         self.digest.as_ref().map_or(Ok(()), |digest| write!(f, "\n\ndigest of all views {digest}"))
     }

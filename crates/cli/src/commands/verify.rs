@@ -62,7 +62,7 @@ impl fmt::Display for Answer {
 fn check_git(context: &Context, db: &Db<Snapshot>) -> Result<Vec<String>, Failure> {
     let Some(folder) = GitFolder::open_existing(context.data_dir().join("git")) else { return Ok(Vec::new()) };
     check_repositories(db, &folder).map_err(|why| {
-        Failure::new(format!("git repositories cannot be checked: {why}"), "install git 2.34 or later, then try again")
+        Failure::new(format!("git repositories cannot be checked: {why}"), "install git 2.37 or later, then try again")
     })
 }
 

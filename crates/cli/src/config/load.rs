@@ -2,21 +2,25 @@
 
 use super::file::ConfigFile;
 use super::nostr_keys::{parse_archive, parse_git_access};
+use super::object_store::{ObjectStoreSettings, REGION_DEFAULT, parse_object_store};
+use super::parsing::{parse_address, parse_networks, parse_public_url, split_list, tls_files};
+use super::renditions::{RENDITIONS_DEFAULT, parse_renditions};
 use super::suggestion::closest_name;
 use super::{Config, DeclaredKey, SECTIONS, Section, Setting};
 use crate::failure::Failure;
 use crate::master_key_source::{self, MasterKeySource};
 use crate::passphrase;
 use ipnet::IpNet;
+use media::Variant;
 use node::git::GitAccess;
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Settings that are strings. They are not in a section.
-pub(super) const TEXT_SETTINGS: [&str; 18] = [
+pub(super) const TEXT_SETTINGS: [&str; 22] = [
     "data_dir",
     "master_key_file",
     "listen",
@@ -34,6 +38,10 @@ pub(super) const TEXT_SETTINGS: [&str; 18] = [
     "git_archive",
     "git_archive_relays",
     "sync_private_networks",
+    "renditions",
+    "object_store",
+    "object_store_region",
+    "object_store_key_file",
     "log",
 ];
 
@@ -103,6 +111,10 @@ pub(crate) struct Settings {
     pub(crate) git_access: GitAccess,
     /// Private networks that the node may fetch from.
     pub(crate) sync_private_networks: Vec<IpNet>,
+    /// What is made of uploaded images.
+    pub(crate) renditions: Vec<Variant>,
+    /// Where large content is, if not in the data folder.
+    pub(crate) object_store: Option<ObjectStoreSettings>,
     pub(crate) log: String,
     /// All settings, for `anteroom config`.
     pub(crate) effective: Vec<EffectiveSetting>,
@@ -115,6 +127,7 @@ impl Settings {
         server::ServerOptions {
             origins: self.cors_origins.clone(),
             proxies: self.trusted_proxies.clone(),
+            public_url: self.public_url.clone(),
             backups,
             ..limits
         }
@@ -149,6 +162,12 @@ pub(crate) fn load(inputs: &SettingInputs<'_>) -> Result<Settings, Failure> {
     let (owners, writers) = (git_list("git_owners"), git_list("git_writers"));
     let mut git_access = parse_git_access(&owners, &writers, &git_list("git_banned"), &git_list("git_operator"))?;
     parse_archive(&git_list("git_archive"), &git_list("git_archive_relays"), &mut git_access)?;
+    let renditions = layers.text("renditions", "", None, RENDITIONS_DEFAULT.into());
+    let renditions = parse_renditions(&split_list(&renditions))?;
+    let place = layers.text("object_store", "", None, OsString::new());
+    let region = layers.text("object_store_region", "", None, REGION_DEFAULT.into());
+    let key_file = layers.path("object_store_key_file");
+    let object_store = parse_object_store(&place.to_string_lossy(), &region.to_string_lossy(), key_file)?;
     let log = layers.text("log", "--log", inputs.log.clone().map(OsString::from), "info".into());
     let mut numbers = BTreeMap::new();
     for (section, setting) in all_settings() {
@@ -170,75 +189,15 @@ pub(crate) fn load(inputs: &SettingInputs<'_>) -> Result<Settings, Failure> {
         trusted_proxies,
         git_access,
         sync_private_networks,
+        renditions,
+        object_store,
         log,
         effective: layers.effective,
     })
 }
 
 /// Reachable from this machine only.
-const LISTEN_DEFAULT: &str = "127.0.0.1:7117";
-
-/// An address and port; a name such as `localhost` stands for its first address, rather of the older kind.
-fn parse_address(name: &str, text: &str) -> Result<SocketAddr, Failure> {
-    let named = || {
-        let found: Vec<SocketAddr> = text.to_socket_addrs().ok()?.collect();
-        found.iter().find(|address| address.is_ipv4()).or(found.first()).copied()
-    };
-    text.parse().ok().or_else(named).ok_or_else(|| {
-        let shown: String = text.chars().take(80).collect();
-        let what_to_do = format!("write it as ADDRESS:PORT, such as {LISTEN_DEFAULT} or [::]:7117");
-        Failure::new(format!("{name} = {shown:?} is not a valid listen address"), what_to_do)
-    })
-}
-
-/// Scheme, host and perhaps a port, and nothing after them: the node is at the root of its address.
-fn parse_public_url(text: &str) -> Result<Option<String>, Failure> {
-    let trimmed = text.trim_end_matches('/');
-    let bad = || {
-        let shown: String = text.chars().take(80).collect();
-        let what_to_do = "write it as https://HOST or https://HOST:PORT, without a path";
-        Failure::new(format!("public_url = {shown:?} is not the address of a node"), what_to_do)
-    };
-    if trimmed.is_empty() {
-        return Ok(None);
-    }
-    let url: http::Uri = trimmed.parse().map_err(|_| bad())?;
-    let is_web = url.scheme_str().is_some_and(|scheme| scheme == "https" || scheme == "http");
-    let has_host = url.host().is_some_and(|host| !host.is_empty()) && !trimmed.contains('@');
-    match is_web && has_host && url.path() == "/" && url.query().is_none() {
-        true => Ok(Some(trimmed.to_owned())),
-        false => Err(bad()),
-    }
-}
-
-/// Setting only one of them is an error: otherwise the node would silently serve plain HTTP.
-fn tls_files(certificate: Option<PathBuf>, key: Option<PathBuf>) -> Result<Option<(PathBuf, PathBuf)>, Failure> {
-    let alone = |set: &str, missing: &str| {
-        let what_to_do = format!("set {missing} as well, or remove {set}");
-        Err(Failure::new(format!("{set} is set but {missing} is not"), what_to_do))
-    };
-    match (certificate, key) {
-        (Some(certificate), Some(key)) => Ok(Some((certificate, key))),
-        (None, None) => Ok(None),
-        (Some(_), None) => alone("tls_certificate", "tls_key"),
-        (None, Some(_)) => alone("tls_key", "tls_certificate"),
-    }
-}
-
-/// Splits at commas.
-fn split_list(text: &OsStr) -> Vec<String> {
-    let text = text.to_string_lossy();
-    text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
-}
-
-fn parse_networks(name: &str, text: &OsStr) -> Result<Vec<IpNet>, Failure> {
-    let parse = |part: &String| {
-        let net = part.parse::<IpNet>().ok().or_else(|| part.parse::<IpAddr>().ok().map(IpNet::from));
-        let what = format!("{name}: {part:?} is not an IP address or network");
-        net.ok_or_else(|| Failure::new(what, "write addresses such as 10.0.0.1 or 10.0.0.0/8, separated by commas"))
-    };
-    split_list(text).iter().map(parse).collect()
-}
+pub(super) const LISTEN_DEFAULT: &str = "127.0.0.1:7117";
 
 /// The sources of settings, and the values found so far.
 struct Layers<'a> {

@@ -7,6 +7,9 @@ mod api_keys;
 mod file;
 mod load;
 mod nostr_keys;
+mod object_store;
+mod parsing;
+mod renditions;
 mod sample;
 mod suggestion;
 
@@ -107,9 +110,16 @@ sections! {
     /// Storage quotas for users of the API and the web page. 0 means no limit.
     quota: QuotaSettings {
         /// Content per user and space, in MiB.
-        user_mib = 4_096 in 0..=1_048_576;
+        user_mib = 16_384 in 0..=1_048_576;
         /// Content per space, in MiB.
         space_mib = 0 in 0..=1_048_576;
+    }
+    /// Uploaded files.
+    files: FileSettings {
+        /// Size of one file, in MiB.
+        size_mib_max = 16_384 in 1..=16_384;
+        /// Images that are processed at once, each in a process of its own. 0: none on this machine.
+        workers = 1 in 0..=64;
     }
     /// How this node fetches what is missing from others: events, content and git data.
     sync: SyncSettings {
@@ -234,6 +244,7 @@ impl Config {
             connections_max: http.connections_max as usize,
             address_connections_max: http.connections_per_address_max as usize,
             body_bytes_max: (http.body_kib_max << 10) as usize,
+            file_bytes_max: self.files.size_mib_max << 20,
             request_seconds: http.request_timeout_seconds,
             ..Default::default()
         };

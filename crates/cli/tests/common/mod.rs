@@ -5,6 +5,7 @@ pub mod browsing;
 pub mod git_server;
 pub mod git_work;
 pub mod nostr_client;
+pub mod prepared;
 pub mod sample_events;
 pub mod served;
 

@@ -4,6 +4,7 @@
 mod browser;
 #[path = "../common/mod.rs"]
 mod common;
+mod files;
 mod reading;
 mod repositories;
 mod tricks;
@@ -304,6 +305,7 @@ async fn what_waits_is_seen_and_let_in_and_the_inside_is_shown() {
         ("/inside", "Events by stage", "status"),
         ("/inside/keys?prefix=thread%3A", "Explorer", "explorer"),
         ("/inside/jobs", "Jobs", "jobs"),
+        ("/inside/files", "Files", "files-status"),
         ("/inside/audit", "found space", "audit"),
         ("/inside/settings", "Retention", "settings"),
     ] {

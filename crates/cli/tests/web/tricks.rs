@@ -82,6 +82,7 @@ async fn script_in_every_text_field_is_text_and_every_page_fits_a_phone_in_the_d
         "/inside/keys",
         "/inside/keys?prefix=thread%3A",
         "/inside/jobs",
+        "/inside/files",
         "/inside/audit",
         "/inside/settings",
     ];

@@ -1,11 +1,12 @@
 //! `anteroom repos`: the git repositories of this node.
 
 pub(super) mod archive;
+pub(super) mod sync;
 mod verify;
 
 use self::archive::ArchiveArguments;
+use self::sync::SyncArguments;
 use self::verify::VerifyArguments;
-use super::retry::Hunting;
 use crate::context::Context;
 use crate::data_folder;
 use crate::failure::Failure;
@@ -20,7 +21,6 @@ use model::{Group, Need, NostrKey};
 use node::explain::HuntState;
 use node::fetch::reports::SourceReport;
 use node::git::wanted_refs;
-use node::node_commands::HuntNow;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -47,7 +47,7 @@ pub(super) enum ReposAction {
     /// Show one: who maintains it, its refs, what is missing and where it can be fetched from
     Show(RepositoryArgument),
     /// Fetch now what events about a repository wait for, within the limits of each domain
-    Sync(RepositoryArgument),
+    Sync(SyncArguments),
     /// Check a repository, or all of them: objects with `git fsck`, refs and what the database says of both
     Verify(VerifyArguments),
     /// Write a repository to one file, a git bundle that `git clone` reads
@@ -83,7 +83,7 @@ impl Repos {
         match &self.action {
             ReposAction::List => list(context),
             ReposAction::Show(of) => show(context, of),
-            ReposAction::Sync(of) => sync(context, of),
+            ReposAction::Sync(arguments) => sync::run(context, arguments),
             ReposAction::Verify(arguments) => verify::run(context, arguments),
             ReposAction::Archive(arguments) => archive::run(context, arguments),
         }
@@ -243,47 +243,5 @@ fn show(context: &Context, of: &RepositoryArgument) -> Result<u8, Failure> {
         identifier,
         now: context.now(),
     })?;
-    Ok(0)
-}
-
-#[derive(Debug, Serialize)]
-struct SyncStarted {
-    repository: String,
-    /// What is fetched.
-    missing: usize,
-    #[serde(skip)]
-    is_running: bool,
-}
-
-impl fmt::Display for SyncStarted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let repository = escape_controls(&self.repository);
-        match (self.missing, self.is_running) {
-            (0, _) => writeln!(f, "nothing about {repository} is missing"),
-            (missing, true) => writeln!(
-                f,
-                "the node fetches {} of {repository} now; `anteroom repos show {repository}` shows how it goes",
-                format_count(missing as u64, "thing")
-            ),
-            (_, false) => writeln!(f, "the node fetches what {repository} waits for as soon as it runs"),
-        }
-    }
-}
-
-fn sync(context: &Context, of: &RepositoryArgument) -> Result<u8, Failure> {
-    let (owner, identifier) = of.parse()?;
-    let hunting = Hunting::open(context)?;
-    let db = hunting.snapshot()?;
-    if announcement(&*db, &owner, &identifier)?.is_none() {
-        return Err(not_announced(of));
-    }
-    let needs = needs_of(&db, &owner, &identifier)?;
-    drop(db);
-    // All repositories of an identifier are one group.
-    if !needs.is_empty() {
-        hunting.hunt(HuntNow::ForGroup(Group::Repository(identifier)))?;
-    }
-    let (repository, is_running) = (of.repository.clone(), context.inside.is_some());
-    context.print(&SyncStarted { repository, missing: needs.len(), is_running })?;
     Ok(0)
 }

@@ -1,7 +1,9 @@
 //! The hunt for missing git data, through the real binary and real git servers on loopback.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "../common/mod.rs"]
 mod common;
+mod hostile_sources;
 
 use common::Home;
 use common::git_server::{GitServer, Manner};
@@ -191,41 +193,6 @@ fn sources_that_are_down_silent_or_lie_stop_nobody() {
 }
 
 #[test]
-fn nobody_leads_the_node_into_the_network_around_it() {
-    // Only this one address is allowed.
-    let (served, owner, work) = (start_with("127.0.0.2/32", "sync.default_delay_secs=0"), Author::new(1), Work::new());
-    let mut client = NostrClient::connect(&served.url);
-    let (source, inside) = (GitServer::start("127.0.0.2"), GitServer::start("127.0.0.3"));
-    let commit = work.commit("one");
-    inside.take(work.path(), &commit, "refs/heads/main");
-    source.behave(Manner::Redirects(format!("http://{}", inside.address)));
-    let urls = [
-        source.url(),
-        inside.url(),
-        format!("http://localhost:{}/repository", inside.address.port()),
-        "file:///etc".to_owned(),
-        "ssh://127.0.0.2/repository".to_owned(),
-        "ext::sh -c id".to_owned(),
-        "--upload-pack=id".to_owned(),
-    ];
-    let announced = announcement(&owner, &served.url, &urls, &[]);
-    client.publish_well(&announced);
-    let state = owner.state("tool", &[("refs/heads/main", &commit)]);
-    client.publish_well(&state);
-    source.wait_until_asked();
-    // What it was told is explained, and nothing came.
-    let explained = || served.home.json(&["explain", &state.id.to_string()]).to_string();
-    client.wait_until(|| explained().contains("not public"));
-    assert_eq!(inside.requests(), 0);
-    assert_eq!(client.stored(&json!({ "kinds": [30618] })), [""; 0]);
-    // It behaves, and somebody asks for another try.
-    source.behave(Manner::Honest);
-    source.take(work.path(), &commit, "refs/heads/main");
-    client.publish_well(&owner.state("tool", &[("refs/heads/main", &commit)]));
-    client.wait_until(|| !refs_of(&served, &owner).is_empty());
-}
-
-#[test]
 fn maintainers_who_join_while_an_event_waits_are_honoured() {
     let (served, work) = (start(), Work::new());
     let (owner, other, stranger) = (Author::new(1), Author::new(2), Author::new(3));
@@ -275,6 +242,8 @@ fn from_url_fetches_and_processes_on_success() {
         "anteroom_domain_in_flight{domain=\"127.0.0.2\"} 0",
         "anteroom_sync_queue_size 0",
         "anteroom_git_events_released_total{kind=\"state\"} 1",
+        "anteroom_git_refs_changed_total{change=\"created\"} 1",
+        "anteroom_git_refs_changed_total{change=\"deleted\"} 0",
     ] {
         assert!(metrics.lines().any(|other| other == line), "{line} is not in {metrics}");
     }
@@ -345,44 +314,17 @@ fn repositories_are_listed_shown_and_synced_by_command() {
     let said = served.home.run(&["retry", &later.id.to_string()]).out;
     assert!(said.contains("still held; the node fetches what it needs now"), "{said}");
     client.wait_for_events(&json!({ "kinds": [30618] }), &[&later]);
-}
-
-#[test]
-fn gits_old_protocol_brings_nothing() {
-    let (served, owner, work) = (start(), Author::new(1), Work::new());
-    let (mut client, source) = (NostrClient::connect(&served.url), GitServer::start("127.0.0.2"));
-    let commit = work.commit("one");
-    source.take(work.path(), &commit, "refs/heads/main");
-    source.behave(Manner::Dumb);
-    client.publish_well(&announcement(&owner, &served.url, &[source.url()], &[]));
-    let state = owner.state("tool", &[("refs/heads/main", &commit)]);
-    client.publish_well(&state);
-    let explained = || served.home.json(&["explain", &state.id.to_string()]).to_string();
-    client.wait_until(|| explained().contains("dumb http transport"));
-    assert_eq!(client.stored(&json!({ "kinds": [30618] })), [""; 0]);
-}
-
-#[test]
-fn a_strangers_pull_request_does_not_stop_a_repository() {
-    let (served, owner, stranger, work) = (start(), Author::new(1), Author::new(2), Work::new());
-    let (mut client, source) = (NostrClient::connect(&served.url), GitServer::start("127.0.0.2"));
-    let commit = work.commit("one");
-    let change = work.commit("a change");
-    work.git(&["tag", "--annotate", "--message", "v1", "v1", &commit]);
-    let tag = work.git(&["rev-parse", "v1"]);
-    source.take(work.path(), &commit, "refs/heads/main");
-    source.take(work.path(), "v1", "refs/tags/v1");
-    source.take(work.path(), &change, "refs/heads/change");
-    client.publish_well(&announcement(&owner, &served.url, &[source.url()], &[]));
-    // One that is no commit, some that nobody has, and a good one; then the state.
-    for nonsense in [tag.as_str(), &"0a".repeat(20), &"0b".repeat(20)] {
-        client.publish_well(&pull_request(&stranger, &owner, nonsense));
-    }
-    let good = pull_request(&stranger, &owner, &change);
-    client.publish_well(&good);
-    let state = owner.state("tool", &[("refs/heads/main", &commit)]);
-    client.publish_well(&state);
-    client.wait_for_events(&json!({ "kinds": [30618, 1618] }), &[&state, &good]);
-    client.wait_until(|| refs_of(&served, &owner).contains(&format!("refs/nostr/{}", good.id)));
-    assert!(!refs_of(&served, &owner).contains(&tag));
+    // Whoever wants to know how it ends waits for it.
+    let waited = served.home.run(&["repos", "sync", "--wait", &name]);
+    assert!(waited.code == 0 && waited.out.contains("0 things came; nothing about"), "{}", waited.out);
+    let gone = owner.state("tool", &[("refs/heads/main", &"0c".repeat(20))]);
+    client.publish_well(&gone);
+    let waited = served.home.run(&["repos", "sync", "--wait", &name]);
+    assert!(waited.code == 1 && waited.out.contains("0 things came, 1 is still missing"), "{}", waited.out);
+    let here = work.commit("one and a quarter");
+    source.take(work.path(), &here, "refs/heads/main");
+    client.publish_well(&owner.state("tool", &[("refs/heads/main", &here)]));
+    let waited = served.home.run(&["repos", "sync", "--wait", &name]);
+    assert!(waited.out.contains("1 thing came"), "{}", waited.out);
+    assert_eq!(served.home.json(&["repos", "show", &name])["refs"]["refs/heads/main"], json!(here));
 }
