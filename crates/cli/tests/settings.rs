@@ -22,7 +22,7 @@ fn flags_override_the_environment_and_the_environment_overrides_the_file() {
     home.write("a.toml", b"data_dir = \"from-file\"\n[store]\ncache_mib = 11\n");
     let (key, variable) = ("store.cache_mib", [("ANTEROOM_STORE_CACHE_MIB", "22")]);
     let (file, set) = (["--config", "a.toml"], ["--set", "store.cache_mib=33"]);
-    check(&home, &[], &[], key, expect!["store.cache_mib = 256 # default"]);
+    check(&home, &[], &[], key, expect!["store.cache_mib = 128 # default"]);
     check(&home, &file, &[], key, expect!["store.cache_mib = 11 # file a.toml"]);
     check(&home, &file, &variable, key, expect!["store.cache_mib = 22 # environment ANTEROOM_STORE_CACHE_MIB"]);
     check(&home, &[file, set].concat(), &variable, key, expect!["store.cache_mib = 33 # flag --set"]);

@@ -3,7 +3,8 @@
 //!
 //! Two things make requests wait. Writes wait for the writer: for as many as are under way, at the pace at which it has
 //! answered lately. And everything waits for the threads that serve requests: a task that wants to wake every few
-//! milliseconds measures by how much it wakes too late. A request is refused when both together are more than half of
+//! milliseconds measures by how much it wakes too late. A write waits for them twice: until it is read, which it has done
+//! when it is looked at, and when its answer is there. A request is refused when all of this together is more than half of
 //! what it may wait: the rest is for what was let in at the same time.
 
 use crate::problem::Problem;
@@ -101,7 +102,7 @@ impl LoadMeter {
         if !is_write || writes < WRITES_MIN || pace == 0 {
             return lag;
         }
-        lag.saturating_add(writes.saturating_mul(Nanos::SECOND) / pace)
+        lag.saturating_mul(2).saturating_add(writes.saturating_mul(Nanos::SECOND) / pace)
     }
 
     /// As if the threads were late by so much: for tests.
@@ -179,6 +180,9 @@ mod tests {
         assert_eq!(busy.refused(), 1);
         assert!(meter(5000, 10_000, 0).admit(Action::Write).is_ok());
         assert!(meter(5000, 10_000, 1).admit(Action::Change).is_err(), "both waits count");
+        let late = meter(3000, 10_000, 101);
+        assert!(late.admit(Action::Write).is_err(), "the answer waits for a thread as well");
+        assert!(late.admit(Action::Read).is_ok());
         let late = meter(0, 0, 501);
         for action in [Action::Read, Action::Write, Action::Administer] {
             assert!(late.admit(action).is_err(), "{action:?}");

@@ -33,7 +33,7 @@ pub(super) const NODE: &str = "overload-node";
 /// address may have. Together they are more than the node answers in the time that a request may wait, so that it is the
 /// node that has to refuse, and not the client that has to wait for a free connection.
 const SOURCES: u8 = 4;
-const CONNECTIONS_PER_SOURCE: usize = 3000;
+const CONNECTIONS_PER_SOURCE: usize = 2000;
 /// How many times as much is offered as the node took when it was asked politely.
 const TIMES: f64 = 3.0;
 /// Arrivals are spread over steps of this length.

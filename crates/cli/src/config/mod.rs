@@ -85,7 +85,7 @@ sections! {
     /// Memory, disk space and retention.
     store: StoreSettings {
         /// Memory for the page cache of the database, in MiB.
-        cache_mib = 256 in 8..=1_048_576;
+        cache_mib = 128 in 8..=1_048_576;
         /// The node becomes read-only when less disk space than this is free, in MiB.
         min_free_disk_mib = 64 in 0..=1_048_576;
         /// How long to keep content after nothing refers to it any more, in hours.

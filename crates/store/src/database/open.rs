@@ -66,7 +66,7 @@ impl Default for StoreOptions {
     fn default() -> StoreOptions {
         StoreOptions {
             policy: Policy::default(),
-            cache_bytes: 256 << 20,
+            cache_bytes: 128 << 20,
             reserve_bytes: 64 << 20,
             random: KeySource::Machine,
         }
