@@ -19,6 +19,8 @@ const CPU_SECONDS_MAX: u64 = 60;
 /// The longest answer that is believed.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
 const NAMES_MAX: u32 = 64;
+/// The answer that nothing is made of such files; zero is for renditions, one for a reason.
+const NOT_SUPPORTED: u8 = 2;
 
 /// Whether this process was started to render an image.
 pub(crate) fn is_asked() -> bool {
@@ -63,6 +65,7 @@ fn answer(input: &mut impl Read, output: &mut impl Write) -> io::Result<()> {
                 write_bytes(output, &image.bytes)?;
             }
         }
+        Err(RenderFailure::NotSupported) => output.write_all(&[NOT_SUPPORTED])?,
         Err(why) => {
             output.write_all(&[1])?;
             write_bytes(output, why.to_string().as_bytes())?;
@@ -137,6 +140,9 @@ fn ask(process: &mut std::process::Child, original: &[u8], variants: &[Variant])
     let mut output = process.stdout.take().ok_or_else(closed)?.take(ANSWER_BYTES_MAX);
     let mut verdict = [0];
     output.read_exact(&mut verdict)?;
+    if verdict[0] == NOT_SUPPORTED {
+        return Ok(Err(RenderFailure::NotSupported));
+    }
     if verdict[0] != 0 {
         let why = read_bytes(&mut output, 4096)?;
         return Ok(Err(RenderFailure::Refused(String::from_utf8_lossy(&why).into_owned())));
@@ -154,17 +160,16 @@ fn ask(process: &mut std::process::Child, original: &[u8], variants: &[Variant])
 
 #[cfg(test)]
 mod tests {
-    use super::{answer, write_bytes};
+    use super::{NOT_SUPPORTED, answer, write_bytes};
 
     #[test]
-    fn what_is_no_image_is_refused_by_its_reason_and_lies_about_lengths_end_the_process() {
+    fn what_has_no_preview_is_told_and_lies_about_lengths_end_the_process() {
         let mut input = 1u32.to_be_bytes().to_vec();
         write_bytes(&mut input, b"thumbnail_256").expect("written");
         write_bytes(&mut input, b"\0 no image").expect("written");
         let mut output = Vec::new();
         answer(&mut input.as_slice(), &mut output).expect("answered");
-        assert_eq!(output[0], 1);
-        assert!(String::from_utf8_lossy(&output[5..]).contains("nothing that previews are made of"), "{output:?}");
+        assert_eq!(output, [NOT_SUPPORTED]);
         let cut = &input[..input.len() - 1];
         assert!(answer(&mut &cut[..], &mut Vec::new()).is_err());
         let mut long = 0u32.to_be_bytes().to_vec();

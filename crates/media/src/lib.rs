@@ -28,4 +28,5 @@ pub use limits::DecodeLimits;
 pub use open::{OpenedImage, OriginalKind};
 pub use refusal::RenderRefusal;
 pub use render::Rendition;
+pub use text::BEGINNING_BYTES;
 pub use variant::{BadVariant, Variant};

@@ -27,7 +27,7 @@ impl OriginalKind {
             Ok(ImageFormat::Gif) => Some(OriginalKind::Gif),
             Ok(_) => None,
             Err(_) if bytes.starts_with(pdf::BEGINNING) => Some(OriginalKind::Pdf),
-            Err(_) => text::beginning_of_text(bytes).map(|_| OriginalKind::Text),
+            Err(_) => text::is_text(bytes).then_some(OriginalKind::Text),
         }
     }
 }
@@ -49,10 +49,7 @@ impl OpenedImage {
             OriginalKind::WebP => ImageFormat::WebP,
             OriginalKind::Gif => ImageFormat::Gif,
             OriginalKind::Pdf => return OpenedImage::of_page(bytes),
-            OriginalKind::Text => {
-                let text = text::beginning_of_text(bytes).ok_or(RenderRefusal::NotSupported)?;
-                return OpenedImage::of_page(&text::page_of(text));
-            }
+            OriginalKind::Text => return OpenedImage::of_page(&text::page_of(bytes)),
         };
         let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
         let mut of_decoder = Limits::default();

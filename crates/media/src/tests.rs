@@ -202,7 +202,7 @@ fn what_has_no_preview_is_refused_by_what_it_is_not_by_its_name() {
 #[test]
 fn of_documents_the_first_page_is_shown() {
     let text = "A plan of the lobby\n".repeat(20);
-    let pdf = crate::text::page_of(&text);
+    let pdf = crate::text::page_of(text.as_bytes());
     assert_eq!(OriginalKind::of(&pdf), Some(OriginalKind::Pdf));
     let drawn = [text.as_bytes(), &pdf].map(|bytes| render(bytes, &["thumbnail_256", "full_2048"]).unwrap());
     assert_eq!(drawn[0], drawn[1], "a text is drawn as the page that it makes");
@@ -222,7 +222,7 @@ fn of_documents_the_first_page_is_shown() {
 #[test]
 fn a_page_of_any_size_is_drawn_within_the_same_bounds() {
     let page = |media_box: &str| {
-        let pdf = String::from_utf8(crate::text::page_of("x")).unwrap();
+        let pdf = String::from_utf8(crate::text::page_of(b"x")).unwrap();
         render(pdf.replace("[0 0 595 842]", media_box).as_bytes(), &["thumbnail_256"])
     };
     assert_eq!(sizes(&page("[0 0 1000000 10000]").unwrap()), [(256, 3)]);

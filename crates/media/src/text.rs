@@ -2,6 +2,8 @@
 //!
 //! The face has the letters of western Europe. A text that is mostly in others has no preview: boxes say nothing.
 
+/// So many of the first bytes of a file tell what it is.
+pub const BEGINNING_BYTES: usize = 4096;
 /// Letters in a line, and lines on a page of A4.
 const COLUMNS: usize = 92;
 const LINES: usize = 66;
@@ -9,7 +11,7 @@ const LINES: usize = 66;
 const TAB: usize = 4;
 /// Of so many letters one at most may be none that the face has.
 const FOREIGN_OF: usize = 10;
-/// Bytes that are looked at: more than a page has.
+/// Bytes of which a page is made: more than one has.
 const LOOKED_AT: usize = 4 * COLUMNS * LINES;
 
 /// Letters that the encoding of the face has elsewhere than Unicode.
@@ -28,22 +30,26 @@ const ELSEWHERE: [(char, u8); 12] = [
     ('œ', 0x9c),
 ];
 
-/// What the beginning of a file says, if it is text with letters that the face has.
-pub(crate) fn beginning_of_text(bytes: &[u8]) -> Option<&str> {
-    let bytes = &bytes[..bytes.len().min(LOOKED_AT)];
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+/// Whether the beginning of a file is text with letters that the face has.
+pub(crate) fn is_text(bytes: &[u8]) -> bool {
+    let bytes = without_mark(&bytes[..bytes.len().min(BEGINNING_BYTES)]);
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
         // The last letter may be cut.
-        Err(why) if why.error_len().is_none() => std::str::from_utf8(&bytes[..why.valid_up_to()]).ok()?,
-        Err(_) => return None,
+        Err(why) if why.error_len().is_none() => std::str::from_utf8(&bytes[..why.valid_up_to()]).unwrap_or_default(),
+        Err(_) => return false,
     };
     let is_laid_out = |letter: char| matches!(letter, '\t' | '\n' | '\r' | '\x0c');
     if text.trim().is_empty() || text.chars().any(|letter| letter.is_control() && !is_laid_out(letter)) {
-        return None;
+        return false;
     }
     let foreign = text.chars().filter(|letter| !is_laid_out(*letter) && code(*letter).is_none()).count();
-    (foreign * FOREIGN_OF <= text.chars().count()).then_some(text)
+    foreign * FOREIGN_OF <= text.chars().count()
+}
+
+/// Some programs begin a text with a mark that is no letter.
+fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
 /// The code of a letter in the face.
@@ -63,6 +69,7 @@ fn lines(text: &str) -> Vec<Vec<u8>> {
         for letter in line.chars() {
             match letter {
                 '\t' => set.resize((set.len() / TAB + 1) * TAB, b' '),
+                '\r' => {}
                 _ => set.push(code(letter).unwrap_or(b'?')),
             }
         }
@@ -76,10 +83,12 @@ fn lines(text: &str) -> Vec<Vec<u8>> {
     lines
 }
 
-/// A PDF of one page with the beginning of the text.
-pub(crate) fn page_of(text: &str) -> Vec<u8> {
+/// A PDF of one page with the beginning of the text. What is no letter, further down than anybody has looked, is a question
+/// mark.
+pub(crate) fn page_of(text: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(without_mark(&text[..text.len().min(LOOKED_AT)]));
     let mut content = b"BT /F 9 Tf 11 TL 49 790 Td\n".to_vec();
-    for line in lines(text) {
+    for line in lines(&text) {
         content.push(b'<');
         content.extend(line.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()));
         content.extend(b"> Tj T*\n");
@@ -115,15 +124,17 @@ mod tests {
     fn text_is_told_by_its_letters() {
         for text in ["hello", "Grüße – “quoted” für 5 €", "a\tb\r\nc", "\u{feff}with a mark", "mostly plain, one ж"]
         {
-            assert!(beginning_of_text(text.as_bytes()).is_some(), "{text}");
+            assert!(is_text(text.as_bytes()), "{text}");
         }
         for other in ["", " \n\t ", "nul\0", "escape \x1b[0m", "Привет, мир", "你好"] {
-            assert_eq!(beginning_of_text(other.as_bytes()), None, "{other:?}");
+            assert!(!is_text(other.as_bytes()), "{other:?}");
         }
-        assert_eq!(beginning_of_text(&[0xff, 0xfe, b'a', 0]), None);
-        assert_eq!(beginning_of_text("plain ü".as_bytes()[..7].as_ref()), Some("plain "), "the last letter is cut");
-        let long = "x".repeat(LOOKED_AT * 2);
-        assert_eq!(beginning_of_text(long.as_bytes()).map(str::len), Some(LOOKED_AT));
+        assert!(!is_text(&[0xff, 0xfe, b'a', 0]));
+        assert!(is_text(&"plain ü".as_bytes()[..7]), "the last letter is cut");
+        // What comes later than anybody looks changes nothing: it is told the same way by its beginning and as a whole.
+        let long = [vec![b'x'; BEGINNING_BYTES], vec![0xff, 0, 0x1b]].concat();
+        assert!(is_text(&long) && is_text(&long[..BEGINNING_BYTES]));
+        assert!(!page_of(&long).is_empty());
     }
 
     #[test]
@@ -133,6 +144,7 @@ mod tests {
         assert_eq!(wide.iter().map(Vec::len).collect::<Vec<_>>(), [COLUMNS, 1]);
         assert_eq!(lines(&"line\n".repeat(500)).len(), LINES);
         assert_eq!(lines("first page\x0csecond"), [b"first page".to_vec()]);
+        assert_eq!(lines("a\r\nb\rc\u{1b}"), [b"a".to_vec(), b"bc?".to_vec()]);
         assert_eq!(lines("€ж"), [vec![0x80, b'?']]);
     }
 }

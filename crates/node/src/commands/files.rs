@@ -28,6 +28,9 @@ use store::Batch;
 use store::shared::files::{FileChangeError, FileRecord, FileVersion, LinkPurpose, StatusChange};
 use uploads::FileCommandContext;
 
+/// How many versions a file may have. All of them are read when it is purged.
+pub(crate) const VERSIONS_MAX: u32 = 1000;
+
 /// A command about one file.
 #[derive(Clone, Debug)]
 pub struct FileRequest {
@@ -268,8 +271,11 @@ pub(crate) fn fail_upload(
     batch.forget_object(upload.object)?;
     batch.end_open_upload(space, id)?;
     let place = (id, upload.version);
-    let row = batch.move_version(space, place, StoredStatus::Failed, by)?;
-    batch.put_version(space, place, &FileVersion { object: None, ..row })?;
+    let is_its_own = |row: &FileVersion| row.object == Some(upload.object);
+    if batch.db().file_version(space, id, upload.version)?.is_some_and(|row| is_its_own(&row)) {
+        let row = batch.move_version(space, place, StoredStatus::Failed, by)?;
+        batch.put_version(space, place, &FileVersion { object: None, ..row })?;
+    }
     Ok(FileResult { id, record, place: None })
 }
 

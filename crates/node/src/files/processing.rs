@@ -5,14 +5,14 @@
 //! changes nothing: another has the work by then, and what it makes of the same bytes is the same. What fails for now is
 //! tried again later and later, at most so many times; what is refused for what it is, is not.
 
-use crate::commands::files::completion::{CompleteWork, MadeRendition};
+use crate::commands::files::completion::{CompleteWork, MadeRendition, NothingToMake};
 use crate::commands::files::jobs::{FailWork, LeasedWork, TakeWork, WorkError};
 use crate::files::reading::FileReader;
 use crate::large_content::StagedContent;
 use crate::writer_command::{Answered, AskError, WriterCommand};
 use engine::create::Seal;
 use engine::reads::{Reads as _, StoreError};
-use media::{RenderRefusal, Variant};
+use media::{OriginalKind, RenderRefusal, Variant};
 use model::content::seal_content;
 use model::crypto::content_hash;
 use model::limits::{BODY_BYTES_MAX, CONTENT_BYTES_MAX};
@@ -23,6 +23,8 @@ use store::shared::files::FileContent;
 
 /// The largest original that renditions are made of.
 pub const ORIGINAL_BYTES_MAX: u64 = 128 << 20;
+/// So many bytes of a text are read: it may be a log of gigabytes, and one page is shown.
+const TEXT_BYTES_READ: u64 = 64 << 10;
 
 /// Makes renditions. What strangers upload is decoded, so this runs in a process of its own.
 pub trait ImageRenderer: Send + Sync + 'static {
@@ -49,6 +51,9 @@ pub enum RenderFailure {
     /// It may work another time.
     #[error("{0}")]
     Temporary(String),
+    /// Nothing is made of such files.
+    #[error("nothing is made of such files")]
+    NotSupported,
 }
 
 /// Makes renditions in this process: for tests, and for the process that does nothing else.
@@ -57,7 +62,10 @@ pub struct InProcess;
 
 impl ImageRenderer for InProcess {
     fn render(&self, original: &[u8], variants: &[Variant]) -> Result<Vec<MadeImage>, RenderFailure> {
-        let refused = |why: RenderRefusal| RenderFailure::Refused(why.to_string());
+        let refused = |why: RenderRefusal| match why {
+            RenderRefusal::NotSupported => RenderFailure::NotSupported,
+            why => RenderFailure::Refused(why.to_string()),
+        };
         let image = media::OpenedImage::open(original, &media::DecodeLimits::default()).map_err(refused)?;
         let made = image.render(variants).map_err(refused)?;
         Ok(made
@@ -87,9 +95,12 @@ pub fn work_on(
     let done = make(store, ask, renderer, &work, variants);
     match done {
         Ok(made) => ask.ask(CompleteWork { space, file, token, made })?,
-        Err(why) => {
-            let is_permanent = matches!(why, RenderFailure::Refused(_));
-            ask.ask(FailWork { space, file, token, why: why.to_string(), is_permanent })?;
+        Err(RenderFailure::NotSupported) => ask.ask(NothingToMake { space, file, token })?,
+        Err(RenderFailure::Refused(why)) => {
+            ask.ask(FailWork { space, file, token, why, is_permanent: true })?;
+        }
+        Err(RenderFailure::Temporary(why)) => {
+            ask.ask(FailWork { space, file, token, why, is_permanent: false })?;
         }
     }
     Ok(true)
@@ -128,7 +139,7 @@ fn make(
     Ok(made)
 }
 
-/// The whole original, which is bounded.
+/// The whole original, which is bounded, or the beginning of a text.
 fn read_original(store: &Store, work: &LeasedWork) -> Result<Vec<u8>, RenderFailure> {
     let temporary = |why: StoreError| RenderFailure::Temporary(why.to_string());
     let db = store.snapshot().map_err(temporary)?;
@@ -136,16 +147,27 @@ fn read_original(store: &Store, work: &LeasedWork) -> Result<Vec<u8>, RenderFail
     let number = db.space_no(&work.space).map_err(temporary)?.ok_or_else(absent)?;
     let reader = FileReader::open(&*db, (&work.space, number), &work.content).map_err(temporary)?;
     let mut reader = reader.ok_or_else(absent)?;
+    let mut beginning = Vec::new();
+    read_into(&mut reader, media::BEGINNING_BYTES as u64, &mut beginning)?;
+    if OriginalKind::of(&beginning) == Some(OriginalKind::Text) {
+        let mut text = Vec::new();
+        return read_into(&mut reader, TEXT_BYTES_READ, &mut text).map(|()| text);
+    }
     if reader.len() > ORIGINAL_BYTES_MAX {
         let most = ORIGINAL_BYTES_MAX >> 20;
         return Err(RenderFailure::Refused(format!("it is larger than {most} MiB, so no previews are made of it")));
     }
     let mut original = Vec::with_capacity(usize::try_from(reader.len()).unwrap_or(0));
-    let read = reader.read::<objects::ObjectError>(0..u64::MAX, &mut |piece| {
-        original.extend_from_slice(piece);
+    read_into(&mut reader, u64::MAX, &mut original).map(|()| original)
+}
+
+/// Reads so many of the first bytes.
+fn read_into(reader: &mut FileReader, most: u64, bytes: &mut Vec<u8>) -> Result<(), RenderFailure> {
+    let read = reader.read::<objects::ObjectError>(0..most, &mut |piece| {
+        bytes.extend_from_slice(piece);
         Ok(())
     });
-    read.map(|()| original).map_err(|why| RenderFailure::Temporary(why.to_string()))
+    read.map_err(|why| RenderFailure::Temporary(why.to_string()))
 }
 
 type Stored = (model::ContentHash, u64, StagedContent);

@@ -16,6 +16,7 @@ use crate::running::Node;
 use crate::writer_command::AskError;
 use engine::create::Seal;
 use engine::reads::StoreError;
+use media::BEGINNING_BYTES;
 use model::content::seal_content;
 use model::crypto::content_hash;
 use model::limits::CHUNK_BYTES;
@@ -25,8 +26,6 @@ use store::shared::files::{OpenUpload, UploadPause};
 
 /// Bytes that are kept in memory before a file is begun: one chunk.
 const BUFFERED_BYTES_MAX: usize = CHUNK_BYTES;
-/// So many bytes of the beginning tell what a file is.
-const BEGINNING_BYTES: usize = 4096;
 
 /// Who uploads what.
 #[derive(Clone, Debug)]

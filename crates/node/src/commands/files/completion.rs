@@ -2,7 +2,7 @@
 
 use super::FileError;
 use super::jobs::{WorkError, leased, note_in_journal};
-use super::renditions::child_id;
+use super::renditions::{child_id, forget_derived};
 use crate::large_content::StagedContent;
 use crate::writer_command::WriterCommand;
 use model::files::{DERIVATION_DEPTH_MAX, DerivedStatus, FileStatus, StoredStatus};
@@ -63,6 +63,37 @@ impl WriterCommand for CompleteWork {
         }
         batch.end_file_job(&self.space, self.file)?;
         note_in_journal(batch, &self.space, &parent)?;
+        Ok(())
+    }
+}
+
+/// Says that nothing is made of a file, because of what it is: it is as it should be.
+#[derive(Clone, Copy, Debug)]
+pub struct NothingToMake {
+    pub space: SpaceId,
+    pub file: FileId,
+    pub token: u64,
+}
+
+impl WriterCommand for NothingToMake {
+    type Answer = ();
+    type Error = WorkError;
+
+    fn run(&self, batch: &mut Batch<'_>) -> Result<(), WorkError> {
+        let job = leased(batch, &self.space, self.file, self.token)?;
+        let who = job.lease.map(|lease| lease.worker).unwrap_or_default();
+        let by = StatusChange { who: &who, why: "nothing is made of such files" };
+        let record = batch.db().file(&self.space, self.file)?.ok_or(FileChangeError::Unknown)?;
+        let place = (self.file, record.version);
+        if let Some(row) = batch.db().file_version(&self.space, place.0, place.1)? {
+            let row = match row.status {
+                StoredStatus::Processing => batch.move_version(&self.space, place, StoredStatus::Processed, by)?,
+                _ => row,
+            };
+            batch.put_version(&self.space, place, &FileVersion { is_renderable: false, ..row })?;
+        }
+        forget_derived(batch, (&self.space, self.file), by)?;
+        note_in_journal(batch, &self.space, &record)?;
         Ok(())
     }
 }

@@ -1,6 +1,9 @@
 //! Uploads: a file is begun, its bytes come, and an event speaks of them.
 
-use super::{FileError, FileRequest, FileResult, NewFile, UploadForm, UploadPlace, UploadedBytes, fail_upload};
+use super::renditions::{end_older_work, forget_derived};
+use super::{
+    FileError, FileRequest, FileResult, NewFile, UploadForm, UploadPlace, UploadedBytes, VERSIONS_MAX, fail_upload,
+};
 use crate::commands::conversation::{self, CommandContext};
 use crate::commands::moderation::check_quota;
 use crate::commands::{CommandError, IdempotencyKey, hosted, seal};
@@ -9,13 +12,13 @@ use engine::access::{Action, Facts};
 use engine::create::Seal;
 use engine::reads::Reads as _;
 use engine::rows::ContentLocation;
-use model::files::{DerivedStatus, FileStatus, StoredStatus};
+use model::files::{FileStatus, StoredStatus};
 use model::{FileId, Nanos, ObjectName, SpaceId};
 use store::Batch;
 use store::events::objects::ObjectState;
 use store::shared::api_keys::{IdempotencyRecord, RequestOutcome};
 use store::shared::files::{
-    DerivedFile, FileChangeError, FileContent, FileJob, FileRecord, FileVersion, OpenUpload, StatusChange, UploadPause,
+    FileChangeError, FileContent, FileJob, FileRecord, FileVersion, OpenUpload, StatusChange, UploadPause,
 };
 
 /// How long an upload may take from its first byte to its last.
@@ -132,6 +135,9 @@ impl FileCommandContext<'_> {
         let record = self.own(batch)?;
         if record.deleted_at.is_some() {
             return Err(FileError::Hidden);
+        }
+        if record.version >= VERSIONS_MAX {
+            return Err(FileError::Link("the file has a thousand versions, which is the most"));
         }
         match record.status {
             // The version began before; whoever works on an older one comes too late.
@@ -267,7 +273,7 @@ impl FileCommandContext<'_> {
             let (due, reason) = (batch.now(), (version > 1).then(|| format!("version {version} was uploaded")));
             batch.put_file_job(self.space(), self.id(), &FileJob { attempts: 0, due, lease: None, reason })?;
         } else if version > 1 {
-            self.forget_derived(batch)?;
+            forget_derived(batch, (self.space(), self.id()), by)?;
             record = batch.db().file(self.space(), self.id())?.ok_or(FileChangeError::Unknown)?;
         }
         Ok(self.result(record))
@@ -282,37 +288,7 @@ impl FileCommandContext<'_> {
             }
             batch.end_open_upload(self.space(), self.id())?;
         }
-        let why = StatusChange { why: "a newer version came before it was processed", ..by };
-        for (version, row) in batch.db().file_versions(self.space(), self.id())? {
-            if row.status == StoredStatus::Processing {
-                batch.move_version(self.space(), (self.id(), version), StoredStatus::Failed, why)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// What was derived from another version goes, where nothing is derived from this one.
-    fn forget_derived(&self, batch: &mut Batch<'_>) -> Result<(), FileError> {
-        batch.end_file_job(self.space(), self.id())?;
-        for row in batch.db().derived_files(self.space(), self.id())? {
-            if let Some(child) = row.child {
-                batch.forget_file(self.space(), child)?;
-            }
-            let by = self.because("nothing is derived from the latest version");
-            let row = match row.status {
-                DerivedStatus::Processing => {
-                    batch.move_derived(self.space(), self.id(), &row.variant, DerivedStatus::Failed, by)?
-                }
-                _ => row,
-            };
-            let deleted_at = row.deleted_at.or(Some(batch.now()));
-            batch.put_derived(self.space(), self.id(), &DerivedFile { deleted_at, child: None, ..row })?;
-        }
-        let record = batch.db().file(self.space(), self.id())?.ok_or(FileChangeError::Unknown)?;
-        if record.status == FileStatus::Processing {
-            let by = self.because("nothing is derived from the latest version");
-            batch.move_file(self.space(), self.id(), FileStatus::Processed, by)?;
-        }
+        end_older_work(batch, (self.space(), self.id()), by)?;
         Ok(())
     }
 
