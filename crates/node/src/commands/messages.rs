@@ -12,7 +12,7 @@ use model::body::BadBody;
 use model::crypto::{chosen_key, public_space};
 use model::envelope::{Reference, Role};
 use model::limits::REFERENCES_MAX;
-use model::{AuxKey, EventId, Kind, Seq, body};
+use model::{AuxKey, EventId, FileId, Kind, Seq, body};
 use serde_json::{Map, Value, json};
 use store::Batch;
 
@@ -88,6 +88,15 @@ fn message_references(
         references.push(Reference { role: Role::ReplyTo, id: found.0.id });
     }
     for file in &new.attachments {
+        // The id of a file is that of its record, whatever events say that they are it.
+        let record = match file {
+            NameOrId::Chosen(text) => {
+                let id = FileId::from_name(text).map(|id| batch.db().file(&context.space, id)).transpose()?;
+                id.flatten().and_then(|record| record.event).map(NameOrId::Event)
+            }
+            NameOrId::Event(_) => None,
+        };
+        let file = record.as_ref().unwrap_or(file);
         let found = find(batch.db(), context.no, file, Kind::File)?.ok_or(CommandError::Unknown("file"))?;
         references.push(Reference { role: Role::Attachment, id: found.0.id });
     }

@@ -167,7 +167,7 @@ fn judge_file<V: TableReads>(
     let mut verdict = FileVerdict::default();
     match record.status {
         FileStatus::Created => {
-            if is_here(db, space, file, 1)? {
+            if is_here(db, space, file, record.version.max(1))? {
                 verdict.tell(None, "the record says created, and its bytes are here");
                 verdict.is_uploaded = options.fix_status;
             }
@@ -246,7 +246,11 @@ fn child_is_there<V: TableReads>(db: &Db<V>, space: &SpaceId, row: &DerivedFile)
 fn act(batch: &mut Batch<'_>, space: &SpaceId, file: FileId, verdict: &FileVerdict) -> Result<(), FileError> {
     let by = StatusChange { who: WHO, why: "its bytes were found" };
     if verdict.is_uploaded {
-        batch.move_file(space, file, FileStatus::Uploaded, by)?;
+        let record = batch.move_file(space, file, FileStatus::Uploaded, by)?;
+        let version = record.version.max(1);
+        if batch.db().file_version(space, file, version)?.is_some_and(|row| row.status == StoredStatus::Created) {
+            batch.move_version(space, (file, version), StoredStatus::Uploaded, by)?;
+        }
     }
     for variant in &verdict.verified {
         tracing::info!(%space, file = file.to_name(), variant, "a rendition was verified");

@@ -1,7 +1,7 @@
 //! Files whose events were made on another node, and files that were deleted long enough ago.
 
 use super::common::{Home, NOW, caller, read_file};
-use super::{FILE, Fake, ask, check, file, work};
+use super::{CompleteWork, FILE, Fake, RenderFailure, TakeWork, ask, check, file, work};
 use anteroom_node::commands::UserCommand;
 use anteroom_node::commands::files::{FileCommand, FileRequest, NewFile, UploadedBytes};
 use anteroom_node::large_content::{Deliver, StagedContent};
@@ -124,6 +124,82 @@ fn versions_of_another_node_follow_one_another_and_the_latest_one_stays() {
         check(home, NOW);
     }
     assert_eq!([record(&here, &space, FILE).version, record(&backwards, &space, FILE).version], [2, 1]);
+}
+
+/// A node that follows a space in which a file has two versions, of which it has only the events.
+fn follower_of_two_versions() -> (Home, Home, [Vec<u8>; 2]) {
+    let (there, mut here) = (publisher(), Home::new());
+    let versions = [vec![1; 1500], vec![2; 1600]];
+    publish(&there, "bob", FILE, "plan.png", &versions[0]);
+    receive(&here, events_of(&there));
+    here.space = there.space;
+    (there, here, versions)
+}
+
+#[test]
+fn what_was_deleted_stays_so_when_bytes_of_an_older_version_come_late() {
+    let (there, here, versions) = follower_of_two_versions();
+    let latest = publish(&there, "bob", FILE, "plan.png", &versions[1]).event.unwrap();
+    receive(&here, events_of(&there));
+    there.core.ask(there.by("bob", UserCommand::Purge(latest)), NOW).unwrap();
+    receive(&here, events_of(&there));
+    versions.iter().for_each(|bytes| deliver(&here, there.space, bytes));
+    let gone = record(&here, &there.space, FILE);
+    assert!(gone.is_purged && gone.deleted_at.is_some());
+    assert!(snapshot(&here).contents().unwrap().iter().all(|(count, _)| *count == 0), "nobody refers to the bytes");
+    check(&here, NOW);
+}
+
+#[test]
+fn a_version_whose_bytes_are_not_here_is_waited_for_and_worked_on_when_they_come() {
+    let (there, here, versions) = follower_of_two_versions();
+    deliver(&here, there.space, &versions[0]);
+    assert!(snapshot(&here).next_file_job().unwrap().is_some(), "the first version waits for work");
+    publish(&there, "bob", FILE, "plan.png", &versions[1]);
+    receive(&here, events_of(&there));
+    assert!(!work(&here, NOW, &Fake(Ok(500))), "there is nothing to work on");
+    assert_eq!(record(&here, &there.space, FILE).status, FileStatus::Uploaded);
+    deliver(&here, there.space, &versions[1]);
+    assert!(work(&here, NOW, &Fake(Ok(500))));
+    assert_eq!(record(&here, &there.space, FILE).status, FileStatus::Processed);
+    check(&here, NOW);
+}
+
+#[test]
+fn a_version_that_comes_while_an_older_one_is_processed_follows_it() {
+    let (there, here, versions) = follower_of_two_versions();
+    deliver(&here, there.space, &versions[0]);
+    let take = TakeWork { worker: "a worker".into(), variants: vec!["thumbnail_256".into()] };
+    let taken = here.core.ask(take, NOW).unwrap().unwrap();
+    publish(&there, "bob", FILE, "plan.png", &versions[1]);
+    receive(&here, events_of(&there));
+    deliver(&here, there.space, &versions[1]);
+    assert_eq!(record(&here, &there.space, FILE).version, 1, "somebody works on it");
+    let done = CompleteWork { space: there.space, file: FILE, token: taken.token, made: Vec::new() };
+    here.core.ask(done, NOW).unwrap();
+    here.core.settle(NOW).unwrap();
+    assert_eq!(record(&here, &there.space, FILE).version, 2);
+    deliver(&here, there.space, &versions[1]);
+    assert!(work(&here, NOW, &Fake(Ok(500))));
+    assert_eq!(read_file(&snapshot(&here), &there.space, FILE).unwrap().map(|bytes| bytes.len()), Some(1600));
+    check(&here, NOW);
+}
+
+#[test]
+fn a_failed_file_is_well_again_with_a_version_from_elsewhere() {
+    let (there, here, versions) = follower_of_two_versions();
+    deliver(&here, there.space, &versions[0]);
+    assert!(work(&here, NOW, &Fake(Err(RenderFailure::Refused("damaged".into())))));
+    assert_eq!(record(&here, &there.space, FILE).status, FileStatus::Failed);
+    // Its bytes are here already, as those of another file.
+    publish(&there, "bob", FileId([5; 16]), "same.png", &versions[1]);
+    receive(&here, events_of(&there));
+    deliver(&here, there.space, &versions[1]);
+    publish(&there, "bob", FILE, "plan.png", &versions[1]);
+    receive(&here, events_of(&there));
+    while work(&here, NOW, &Fake(Ok(500))) {}
+    assert_eq!(record(&here, &there.space, FILE).status, FileStatus::Processed);
+    check(&here, NOW);
 }
 
 #[test]

@@ -174,6 +174,7 @@ fn renditions_go_with_the_event_of_their_file_and_with_their_space() {
     home.core.store().write(NOW, |batch| batch.put_file_job(&home.space, FileId([4; 16]), &job)).unwrap();
     home.administer(AdminCommand::EndSpace(home.space));
     home.core.settle(NOW).unwrap();
+    check(&home, NOW);
     assert!(!work(&home, NOW, &Fake(Ok(500))));
     let db = home.core.store().snapshot().unwrap();
     assert_eq!(db.next_file_job().unwrap(), None, "work of a space that ended waits for nobody");
@@ -353,4 +354,41 @@ fn what_was_made_of_a_file_is_changed_with_it_only() {
         let request = FileRequest { space, caller: caller("bob"), file: child, command, idempotency: None, random };
         assert!(matches!(home.core.ask(request, NOW), Err(AskError::Refused(FileError::Derived))));
     }
+}
+
+#[test]
+fn of_what_nothing_can_be_made_nothing_is_expected() {
+    let home = waiting();
+    upload_version(&home, 9, true);
+    assert!(work(&home, NOW, &Fake(Err(RenderFailure::NotSupported))));
+    assert_eq!(file(&home).status, FileStatus::Processed, "everything is there that is expected");
+    let db = home.core.store().snapshot().unwrap();
+    assert!(db.derived_files(&home.space, FILE).unwrap().iter().all(|row| row.deleted_at.is_some()));
+    assert_eq!(db.next_file_job().unwrap(), None);
+    check(&home, NOW);
+}
+
+#[test]
+fn a_purge_ends_the_upload_of_a_new_version() {
+    let home = Home::new();
+    home.upload("bob", FILE, &[7; 100_000]);
+    ask(&home, NOW, FileCommand::ReceiveResumable(None, 1_000_000)).unwrap();
+    ask(&home, NOW, FileCommand::Pause(9, vec![7; 9])).unwrap();
+    purge_for_ever(&home);
+    assert_eq!(home.core.store().snapshot().unwrap().open_upload(&home.space, FILE).unwrap(), None);
+    assert!(ask(&home, NOW, FileCommand::Pause(10, vec![7; 10])).is_err());
+    check(&home, NOW);
+}
+
+#[test]
+fn a_file_has_a_thousand_versions_and_no_more() {
+    let home = Home::new();
+    home.upload("bob", FILE, &[7; 10]);
+    let many = |batch: &mut store::Batch<'_>| {
+        let record = batch.db().file(&home.space, FILE)?.unwrap();
+        batch.put_file(&home.space, FILE, &FileRecord { version: 1000, ..record })
+    };
+    home.core.store().write(NOW, many).unwrap();
+    let refused = ask(&home, NOW, FileCommand::Receive(None)).unwrap_err();
+    assert!(refused.contains("a thousand versions"), "{refused}");
 }

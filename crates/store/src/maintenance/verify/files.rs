@@ -60,6 +60,8 @@ impl Check<'_> {
             self.require(noted == holds, || format!("{file} version {version}: its reference is not noted"));
             let is_coming = row.status != StoredStatus::Uploading || db.open_upload(&key.space(), file)?.is_some();
             self.require(is_coming, || format!("{file} version {version}: it is uploading, and nobody uploads it"));
+            let has_mover = row.status != StoredStatus::Processing || db.file_job(&key.space(), file)?.is_some();
+            self.require(has_mover, || format!("{file} version {version}: it is processing, and nobody works on it"));
         }
         let noted = db.tables.file_references().len()?;
         self.require(noted == held || !self.is_readable, || {

@@ -42,6 +42,10 @@ impl Batch<'_> {
             let row = FileVersion { content: None, holds_reference: false, deleted_at, ..row };
             self.put_version(space, (id, version), &row)?;
         }
+        if let Some(upload) = self.db.open_upload(space, id)? {
+            self.forget_object(upload.object)?;
+            self.end_open_upload(space, id)?;
+        }
         if let Some(record) = self.db.file(space, id)? {
             let deleted_at = record.deleted_at.or(Some(now));
             self.put_file(space, id, &FileRecord { deleted_at, is_purged: true, updated_at: now, ..record })?;
@@ -56,12 +60,14 @@ impl Batch<'_> {
             FileChangeError::Store(fault) => fault,
             other => StoreError::Broken(other.to_string()),
         };
-        if self.db.file(space, id)?.is_some_and(|record| record.status == FileStatus::Processing) {
+        let is_under_way = |status| matches!(status, FileStatus::Processing | FileStatus::Uploading);
+        if self.db.file(space, id)?.is_some_and(|record| is_under_way(record.status)) {
             self.move_file(space, id, FileStatus::Failed, by).map_err(fault)?;
         }
         for (version, row) in self.db.file_versions(space, id)? {
-            if row.status == StoredStatus::Processing {
-                self.move_version(space, (id, version), StoredStatus::Failed, by).map_err(fault)?;
+            if matches!(row.status, StoredStatus::Processing | StoredStatus::Uploading) {
+                let row = self.move_version(space, (id, version), StoredStatus::Failed, by).map_err(fault)?;
+                self.put_version(space, (id, version), &FileVersion { object: None, ..row })?;
             }
         }
         for row in self.db.derived_files(space, id)? {
@@ -93,6 +99,12 @@ impl Batch<'_> {
         if gone < most {
             self.db.tables.file_index.remove_range(FileIndexKey::of_space(*space), usize::MAX)?;
             self.db.tables.hidden_files.remove_range(HiddenFileKey::of_space(*space), usize::MAX)?;
+            // The rows of the work cannot be read any more, and say no more when it was due.
+            let due = self.db.tables.file_jobs_due.iter()?.map(|row| row.map(|row| row.key()));
+            let due = due.filter(|key| key.as_ref().map_or(true, |key| key.space() == *space));
+            for key in due.collect::<StoreResult<Vec<_>>>()? {
+                self.db.tables.file_jobs_due.remove(key)?;
+            }
         }
         Ok(gone)
     }
