@@ -16,7 +16,7 @@ use store::shared::webhooks::{Webhook, WebhookId};
 use utoipa::ToSchema;
 
 /// The kinds of events that can be sent.
-const KINDS: [&str; 8] = [
+const KINDS: [&str; 10] = [
     "message.created",
     "message.changed",
     "message.reacted",
@@ -25,6 +25,8 @@ const KINDS: [&str; 8] = [
     "thread.deleted",
     "thread.read",
     "members.changed",
+    "file.created",
+    "file.changed",
 ];
 
 /// A webhook, without its secret.
@@ -55,7 +57,7 @@ pub(crate) struct Webhooks {
 
 /// A kind of event that can be sent.
 #[derive(ToSchema)]
-#[schema(value_type = String, pattern = r"^(message\.(created|changed|reacted)|thread\.(created|changed|deleted|read)|members\.changed)$")]
+#[schema(value_type = String, pattern = r"^(message\.(created|changed|reacted)|thread\.(created|changed|deleted|read)|members\.changed|file\.(created|changed))$")]
 #[allow(dead_code, reason = "only its shape is used")]
 pub(crate) struct EventWord(String);
 

@@ -4,6 +4,7 @@
 
 use super::hub::{ChangedRights, LiveBatch, LiveEvent, LiveHub, Topic};
 use crate::error::QueryError;
+use crate::files::show_file;
 use crate::renderer::Renderer;
 use crate::viewer::Viewer;
 use crate::visibility::{Audience, private_to};
@@ -163,6 +164,9 @@ pub fn live_event<V: TableReads>(
 ) -> Result<Option<LiveEvent>, QueryError> {
     let Some(meta) = db.event(entry.seq)?.and_then(|row| row.meta) else { return Ok(None) };
     let Some(kind) = meta.kind.space() else { return Ok(None) };
+    if kind == Kind::File {
+        return file_event(db, number, entry);
+    }
     let (name, message) = match (kind, entry.kind) {
         (Kind::Message, JournalKind::Applied) => ("message.created", Some(entry.seq)),
         (Kind::Message, _) => ("message.changed", Some(entry.seq)),
@@ -206,6 +210,24 @@ pub fn live_event<V: TableReads>(
         (None, None) => None,
     };
     Ok(Some(LiveEvent::new(position, name, data, thread, Audience { only, by, shows, mentions })))
+}
+
+/// What became of a file: its owner and administration hear it, since whoever knows the id of a file may read it.
+fn file_event<V: TableReads>(db: &Db<V>, number: u64, entry: &JournalEntry) -> Result<Option<LiveEvent>, QueryError> {
+    let space = db.space_id(entry.space)?;
+    let file = match db.event(entry.seq)? {
+        Some(row) => db.file_of_event(&row.id)?,
+        None => None,
+    };
+    let record = file.map(|file| db.file(&space, file)).transpose()?.flatten();
+    let (Some(file), Some(record)) = (file, record) else { return Ok(None) };
+    let name = if entry.kind == JournalKind::Applied { "file.created" } else { "file.changed" };
+    let owner = record.owner;
+    let viewer = Viewer::unrestricted(space, entry.space);
+    let data = json(&show_file(db, &viewer, file, record)?);
+    let position = Some(Position { epoch: db.epoch()?, number });
+    let audience = Audience { only: Some(vec![owner]), by: owner, shows: None, mentions: Vec::new() };
+    Ok(Some(LiveEvent::new(position, name, data, None, audience)))
 }
 
 fn json(value: &impl serde::Serialize) -> String {
