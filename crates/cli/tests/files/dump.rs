@@ -78,7 +78,9 @@ fn files_of_another_system_come_with_their_versions_and_statuses_and_what_makes_
     let again = import();
     assert_eq!(count(&again)[0], 0, "{again}");
     assert_eq!(count(&again)[2], 0, "{again}");
-    let (_, listed) = node.send(&key, "GET", "/v1/files?include_deleted=true&derivation_type=&limit=50", None);
+    let statuses = "created,uploaded,failed,archived";
+    let path = format!("/v1/files?include_deleted=true&derivation_type=&limit=50&status={statuses}");
+    let (_, listed) = node.send(&key, "GET", &path, None);
     let files = listed["files"].as_array().unwrap();
     let named =
         |name: &str| files.iter().find(|file| file["name"] == name).unwrap_or_else(|| panic!("{name}: {files:?}"));
