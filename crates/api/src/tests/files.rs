@@ -203,7 +203,15 @@ async fn files_are_renamed_put_away_hidden_and_purged() {
     assert_eq!(home.by("alice", "DELETE", &format!("{path}?restore=true"), None).await.status, 204);
     assert_eq!(listed("").await, 1);
     assert_eq!(home.by("alice", "DELETE", &format!("{path}?purge=true"), None).await.status, 204);
-    assert_eq!(download(&home, "alice", &file, "", &[]).await.status, 409);
+    let gone = download(&home, "alice", &file, "", &[]).await;
+    assert_eq!((gone.status, gone.json()["detail"].to_string().contains("purged")), (404, true));
+    let left = home.by("alice", "GET", &path, None).await.body;
+    assert_eq!(
+        (text(&left["name"]), &left["metadata"]),
+        ("purged", &json!({})),
+        "nothing is left of what was said of it"
+    );
+    assert_eq!(home.by("alice", "PUT", &path, Some(json!({ "name": "again.bin" }))).await.status, 409);
     let node = &home.state.node;
     let (space, db) = (home.space, node.snapshot().expect("a snapshot"));
     let id = model::FileId::from_name(text(&file["id"])).expect("an id");

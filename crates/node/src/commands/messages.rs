@@ -91,8 +91,12 @@ fn message_references(
         // The id of a file is that of its record, whatever events say that they are it.
         let record = match file {
             NameOrId::Chosen(text) => {
-                let id = FileId::from_name(text).map(|id| batch.db().file(&context.space, id)).transpose()?;
-                id.flatten().and_then(|record| record.event).map(NameOrId::Event)
+                let record = FileId::from_name(text).map(|id| batch.db().file(&context.space, id)).transpose()?;
+                let record = record.flatten();
+                if record.as_ref().is_some_and(|record| record.deleted_at.is_some()) {
+                    return Err(CommandError::Unknown("file"));
+                }
+                record.and_then(|record| record.event).map(NameOrId::Event)
             }
             NameOrId::Event(_) => None,
         };

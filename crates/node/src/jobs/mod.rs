@@ -9,7 +9,7 @@ pub use ahead::{AheadEvent, SettleAhead, Settled, Settlement, TrustClock, events
 pub use purging::{PurgeResult, purge};
 
 use engine::reads::{Reads as _, StoreError, StoreResult};
-use model::{AuthorNo, Stamp};
+use model::{AuthorNo, FileId, Identity, SpaceId, Stamp};
 use store::Batch;
 use store::maintenance::sweep::SweepProgress;
 use store::shared::jobs::{Job, JobKind, JobReceipt};
@@ -63,10 +63,16 @@ fn part(batch: &mut Batch<'_>, job: &mut Job) -> StoreResult<JobStep> {
     match &job.work {
         JobKind::Retain(space) => retention::part(batch, *space, job),
         JobKind::Erase(space, identity) => {
-            let (space, author) = (*space, batch.db().author_no(identity)?);
-            match author {
-                Some(author) => purging::part(batch, &space, author..=author, job),
-                None => Ok(JobStep::Done),
+            let (space, identity) = (*space, *identity);
+            match batch.db().author_no(&identity)? {
+                Some(author) if !job.cursor.starts_with(ERASING_FILES) => {
+                    match purging::part(batch, &space, author..=author, job)? {
+                        JobStep::More => {}
+                        JobStep::Done => job.cursor = ERASING_FILES.to_vec(),
+                    }
+                    Ok(JobStep::More)
+                }
+                Some(_) | None => erase_files(batch, &space, &identity, job),
             }
         }
         JobKind::EndSpace(space) => {
@@ -85,6 +91,27 @@ fn part(batch: &mut Batch<'_>, job: &mut Job) -> StoreResult<JobStep> {
         }
         JobKind::Rewrap => batch.rewrap(ROWS_PER_PART).map(|progress| swept(job, progress)),
     }
+}
+
+/// What the cursor of an erasure begins with when it has come to files; behind it is the last one that was looked at.
+const ERASING_FILES: &[u8] = b"the files of an erased user:";
+
+/// Forgets the files of somebody, those that no event speaks of as well: some of them.
+fn erase_files(batch: &mut Batch<'_>, space: &SpaceId, owner: &Identity, job: &mut Job) -> StoreResult<JobStep> {
+    let last = job.cursor.strip_prefix(ERASING_FILES).and_then(|last| last.first_chunk::<16>());
+    let after = last.map_or(FileId::ZERO, |last| FileId(*last));
+    let files = batch.db().files_after(Some((*space, after)), ROWS_PER_PART)?;
+    let own = files.iter().take_while(|(other, ..)| other == space);
+    let mut looked_at = 0;
+    for (_, file, record) in own {
+        looked_at += 1;
+        job.cursor = [ERASING_FILES, &file.0].concat();
+        if record.owner == *owner && !record.is_purged {
+            batch.forget_file(space, *file)?;
+        }
+    }
+    job.receipt.seen += looked_at;
+    Ok(if looked_at < ROWS_PER_PART as u64 { JobStep::Done } else { JobStep::More })
 }
 
 fn swept(job: &mut Job, progress: SweepProgress) -> JobStep {

@@ -2,8 +2,8 @@
 
 use super::common::{Home, NOW, caller, read_file};
 use super::{CompleteWork, FILE, Fake, RenderFailure, TakeWork, ask, check, file, work};
-use anteroom_node::commands::UserCommand;
 use anteroom_node::commands::files::{FileCommand, FileRequest, NewFile, UploadedBytes};
+use anteroom_node::commands::{AdminCommand, NameOrId, UserCommand};
 use anteroom_node::large_content::{Deliver, StagedContent};
 use anteroom_node::writer::node_commands::Arrive;
 use engine::{chains, receive::Arrival};
@@ -245,4 +245,48 @@ fn a_file_that_was_deleted_long_enough_ago_goes_for_ever() {
     assert_eq!(read_file(&db, &home.space, FILE).unwrap(), None);
     assert!(read_file(&db, &home.space, FileId([4; 16])).unwrap().is_some(), "the other one was not deleted");
     check(&home, NOW.plus(5 * hour));
+}
+
+#[test]
+fn nothing_is_left_of_the_files_of_somebody_who_was_erased() {
+    let home = Home::new();
+    home.upload("bob", FILE, &[7; 100_000]);
+    let of = |user: &str, number: u8, command: FileCommand| {
+        let (space, random) = (home.space, *blake3::hash(user.as_bytes()).as_bytes());
+        let file = FileId([number; 16]);
+        home.core
+            .ask(FileRequest { space, caller: caller(user), file, command, idempotency: None, random }, NOW)
+            .unwrap()
+    };
+    let named =
+        |name: &str| NewFile { name: name.to_owned(), metadata: "{\"number\":123}".to_owned(), ..NewFile::default() };
+    of("bob", 4, FileCommand::Begin(named("never came")));
+    of("bob", 5, FileCommand::ReceiveResumable(Some(named("half")), 1_000_000));
+    of("eve", 6, FileCommand::Begin(named("of another")));
+    home.administer(AdminCommand::EraseUser(home.space, "bob".to_owned()));
+    home.core.settle(NOW).unwrap();
+    for number in [3, 4, 5] {
+        let gone = record(&home, &home.space, FileId([number; 16]));
+        assert_eq!((gone.is_purged, gone.name.as_str(), gone.metadata.as_str()), (true, "purged", ""), "{number}");
+    }
+    assert_eq!(snapshot(&home).open_upload_count(None).unwrap(), 0);
+    let kept = record(&home, &home.space, FileId([6; 16]));
+    assert_eq!((kept.is_purged, kept.name.as_str()), (false, "of another"));
+    check(&home, NOW);
+}
+
+#[test]
+fn messages_carry_no_file_that_is_hidden() {
+    let home = Home::new();
+    home.upload("bob", FILE, &[7; 100]);
+    let post = |text: &str| {
+        let mut posting = home.posting("bob", text);
+        if let UserCommand::Post(new) = &mut posting.command {
+            new.attachments = vec![NameOrId::Chosen(FILE.to_name())];
+        }
+        home.core.ask(posting, NOW).map(|_| ()).map_err(|why| why.to_string())
+    };
+    assert_eq!(post("here it is"), Ok(()));
+    ask(&home, NOW, FileCommand::Delete).unwrap();
+    assert!(post("it was here").unwrap_err().contains("file"));
 }

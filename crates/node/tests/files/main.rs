@@ -270,7 +270,11 @@ fn renditions_are_those_of_the_latest_version() {
 #[test]
 fn work_can_be_stopped_with_a_reason_and_whoever_does_it_comes_too_late() {
     let home = waiting();
-    assert!(ask(&home, NOW, FileCommand::FailWork("no".into())).is_err(), "nobody has begun");
+    let failed = ask(&home, NOW, FileCommand::FailWork("hostile".into())).unwrap();
+    assert_eq!((failed.status, failed.error.as_deref()), (FileStatus::Failed, Some("hostile")), "it only waited");
+    assert_eq!(home.core.store().snapshot().unwrap().next_file_job().unwrap(), None);
+    assert!(ask(&home, NOW, FileCommand::FailWork("no".into())).is_err(), "nothing waits any more");
+    let home = waiting();
     let take = TakeWork { worker: "a worker".into(), variants: vec!["thumbnail_256".into()] };
     let taken = home.core.ask(take, NOW).unwrap().unwrap();
     let failed = ask(&home, NOW, FileCommand::FailWork("it looks wrong".into())).unwrap();

@@ -35,7 +35,7 @@ impl ServerState {
         let is_here = |status| !matches!(status, FileStatus::Created | FileStatus::Uploading);
         let version = db.file_version(&space, file, record.version)?;
         let content = version.and_then(|row| row.content).filter(|_| is_here(record.status));
-        let content = content.ok_or_else(|| not_downloadable(record.status))?;
+        let content = content.ok_or_else(|| not_downloadable(record))?;
         let number = db.space_no(&space)?.ok_or_else(|| Problem::not_found("there is no such space"))?;
         let tag = format!("\"{}\"", hex::encode(&content.hash.0[..16]));
         let mut answer = headers_of(record, &tag, as_download);
@@ -73,7 +73,11 @@ impl ServerState {
     }
 }
 
-fn not_downloadable(status: FileStatus) -> Problem {
+fn not_downloadable(record: &FileRecord) -> Problem {
+    let status = record.status;
+    if record.is_purged {
+        return Problem::not_found("the file was purged: its bytes are gone for ever");
+    }
     Problem::status_conflict(format!(
         "the file is {status}, so there is nothing to download; wait until it is uploaded"
     ))

@@ -12,6 +12,9 @@ use store::shared::files::{FileChangeError, FileJob, FileVersion};
 impl FileCommandContext<'_> {
     pub(super) fn change(&self, batch: &mut Batch<'_>, change: &FileChange) -> Result<FileResult, FileError> {
         let mut record = self.own(batch)?;
+        if record.is_purged {
+            return Err(FileError::Purged);
+        }
         match change.archived {
             Some(true) if record.status != FileStatus::Archived => {
                 let before = record.status;
@@ -76,8 +79,13 @@ impl FileCommandContext<'_> {
         let record = self.own(batch)?;
         let version = batch.db().file_version(self.space(), self.id(), record.version)?;
         let is_processed = |row: FileVersion| row.status == StoredStatus::Processing;
+        let waits = batch.db().file_job(self.space(), self.id())?.is_some();
         if record.status != FileStatus::Processing && !version.is_some_and(is_processed) {
-            return Err(FileError::NotProcessing);
+            // What only waits is begun with that, and fails.
+            if !(waits && record.status.may_become(FileStatus::Processing)) {
+                return Err(FileError::NotProcessing);
+            }
+            batch.move_file(self.space(), self.id(), FileStatus::Processing, self.because(why))?;
         }
         fail_for_good(batch, self.space(), self.id(), self.because(why))?;
         let record = batch.db().file(self.space(), self.id())?.ok_or(FileChangeError::Unknown)?;

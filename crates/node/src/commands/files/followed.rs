@@ -151,7 +151,8 @@ fn stay_with(batch: &mut Batch<'_>, event: &FileEvent, file: FileId, wanted: Wan
         batch.put_version(space, (file, version), &FileVersion { content, deleted_at: None, ..row.clone() })?;
     }
     if record.is_purged {
-        batch.put_file(space, file, &FileRecord { is_purged: false, deleted_at: None, ..record.clone() })?;
+        let name = event.manifest(batch)?.map_or_else(|| UNNAMED.to_owned(), |manifest| name_of(&manifest));
+        batch.put_file(space, file, &FileRecord { name, is_purged: false, deleted_at: None, ..record.clone() })?;
     }
     if !event.are_bytes_here {
         return Ok(());

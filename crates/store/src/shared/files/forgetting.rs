@@ -8,6 +8,9 @@ use engine::reads::{StoreError, StoreResult};
 use model::files::{DerivedStatus, FileStatus, StoredStatus};
 use model::{EventId, FileId, SpaceId};
 
+/// What a file is called that was purged.
+const PURGED_NAME: &str = "purged";
+
 impl Batch<'_> {
     /// The content of an event was purged that speaks of a file: with the latest version all of it goes, with an older one that
     /// version alone.
@@ -48,7 +51,10 @@ impl Batch<'_> {
         }
         if let Some(record) = self.db.file(space, id)? {
             let deleted_at = record.deleted_at.or(Some(now));
-            self.put_file(space, id, &FileRecord { deleted_at, is_purged: true, updated_at: now, ..record })?;
+            // What people said of it goes with its bytes.
+            let (name, metadata) = (PURGED_NAME.to_owned(), String::new());
+            let gone = FileRecord { name, metadata, deleted_at, is_purged: true, updated_at: now, ..record };
+            self.put_file(space, id, &gone)?;
         }
         Ok(())
     }
