@@ -169,8 +169,8 @@ fn file_transfer_routes() -> Vec<ApiRoute> {
         put "/v1/links/{key}" Look files::links::upload [UPLOAD],
             "Upload the bytes of a file by a link", query::<files::links::LinkQuery>(),
             digest_header(),
-            any_body("The bytes of the file"), answers::<File>(200), problem("400"), problem("403"), problem("404"),
-            problem("408"), problem("409"), problem("413"), problem("422"), problem("429"), problem("503"),
+            any_body("The bytes of the file"), answers::<files::links::UploadedByLink>(200), problem("400"),
+            problem("403"), problem("404"), problem("408"), problem("409"), problem("413"), problem("422"), problem("429"), problem("503"),
             uncompressed(), without_key();
         post "/v1/uploads" Write files::resumable::create [UPLOAD],
             "Begin an upload that may come in several goes (tus 1.0)",
