@@ -6,16 +6,17 @@
 
 use media::Variant;
 use node::files::processing::{ImageRenderer, InProcess, MadeImage, ORIGINAL_BYTES_MAX, RenderFailure};
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 use std::io::{self, Read, Write};
-use std::process::{Command, ExitCode, Stdio};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 /// The argument that makes this program such a process.
 const ARGUMENT: &str = "render-images";
 /// Bytes of memory that it may have: the pixels of the largest image, twice, and its decoder.
 const MEMORY_BYTES_MAX: u64 = 2 << 30;
-/// Seconds of processor time.
-const CPU_SECONDS_MAX: u64 = 60;
+/// Seconds of processor time: ten times what the largest image takes.
+const CPU_SECONDS_MAX: u64 = 20;
 /// The longest answer that is believed.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
 const NAMES_MAX: u32 = 64;
@@ -29,8 +30,10 @@ pub(crate) fn is_asked() -> bool {
 
 /// Renders one image, from standard input to standard output.
 pub(crate) fn run() -> ExitCode {
+    // A second before it is killed it is told why.
+    let seconds = Rlimit { current: Some(CPU_SECONDS_MAX), maximum: Some(CPU_SECONDS_MAX + 1) };
     let limited = limit(Resource::Data, MEMORY_BYTES_MAX)
-        .and_then(|()| limit(Resource::Cpu, CPU_SECONDS_MAX))
+        .and_then(|()| Ok(setrlimit(Resource::Cpu, seconds)?))
         .and_then(|()| limit(Resource::Fsize, 0))
         .and_then(|()| limit(Resource::Core, 0))
         .and_then(|()| limit(Resource::Nproc, 0).or(Ok(())));
@@ -120,10 +123,20 @@ impl ImageRenderer for RenderProcess {
         let ended = process.wait().map_err(temporary)?;
         match answered {
             Ok(answer) => answer,
-            // The image may have ended it, or whoever stopped the node: it is tried again, so many times.
+            Err(_) if has_met_its_limits(ended) => Err(RenderFailure::Refused(TOO_MUCH.to_owned())),
+            // Whoever stopped the node may have ended it: it is tried again, so many times.
             Err(why) => Err(RenderFailure::Temporary(format!("the decoder ended without a word ({ended}): {why}"))),
         }
     }
+}
+
+const TOO_MUCH: &str = "it takes more time or memory than it may to be drawn, so there is no preview of it";
+
+/// Whether the process ended because of what the file made it do, as it would every time: it had no processor time left, or
+/// no memory, or its stack was full.
+fn has_met_its_limits(ended: ExitStatus) -> bool {
+    let signals = [Signal::XCPU, Signal::ABORT, Signal::SEGV];
+    ended.signal().is_some_and(|number| signals.iter().any(|signal| signal.as_raw() == number))
 }
 
 type Answer = Result<Vec<MadeImage>, RenderFailure>;
@@ -160,7 +173,17 @@ fn ask(process: &mut std::process::Child, original: &[u8], variants: &[Variant])
 
 #[cfg(test)]
 mod tests {
-    use super::{NOT_SUPPORTED, answer, write_bytes};
+    use super::{NOT_SUPPORTED, answer, has_met_its_limits, write_bytes};
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::process::ExitStatus;
+
+    #[test]
+    fn what_a_file_does_to_its_decoder_is_told_from_what_others_do() {
+        let ended = |signal| has_met_its_limits(ExitStatus::from_raw(signal));
+        // Processor time, memory, stack; then killed, interrupted, and an end of its own.
+        assert_eq!([24, 6, 11].map(ended), [true; 3]);
+        assert_eq!([9, 2, 15, 0, 1 << 8].map(ended), [false; 5]);
+    }
 
     #[test]
     fn what_has_no_preview_is_told_and_lies_about_lengths_end_the_process() {

@@ -192,7 +192,9 @@ fn folders_become_files_once_and_what_is_missing_of_them_is_made() {
     assert_eq!((&seen["processed"], &seen["valid"]), (&json!(3), &json!(3)), "{seen}");
     let id = photo["id"].as_str().unwrap();
     node.home.run(&["files", "retry", id]).bad(&["only a file whose processing has failed"]);
+    node.home.run(&["files", "fail", id, "--why", "not now"]).good();
     node.home.run(&["files", "fail", id, "--why", "not now"]).bad(&["being processed"]);
+    node.home.run(&["files", "retry", id]).good();
     node.home.run(&["files", "retry", "file-00000000000000000000000000000000"]).bad(&["there is no file"]);
     node.home.run(&["files", "retry", "cat.png"]).bad(&["32 hexadecimal digits"]);
     // With somebody who works it is made, and the same commands work on the folder.

@@ -80,10 +80,14 @@ pub(super) fn run(context: &Context, arguments: &ImportArguments) -> Result<u8, 
     let node = &inside.node;
     let space = find_space(node, arguments.space)?;
     let most = context.settings.config.files.size_mib_max << 20;
-    let mut paths = Vec::new();
-    collect_paths(&arguments.folder, &arguments.folder, 0, &mut paths)?;
+    let (mut paths, mut nameless) = (Vec::new(), Vec::new());
+    collect_paths(&arguments.folder, &arguments.folder, 0, (&mut paths, &mut nameless))?;
     paths.sort();
     let mut totals = ImportTotals::default();
+    if arguments.part.is_none() {
+        let why = || "its name is no text in UTF-8; rename it".to_owned();
+        totals.failed.extend(nameless.into_iter().map(|path| FailedFile { path, why: why() }));
+    }
     let after = arguments.part.as_deref().unwrap_or_default();
     for (looked_at, path) in paths.iter().filter(|path| path.as_str() > after).enumerate() {
         if looked_at >= FILES_PER_PART || totals.bytes >= BYTES_PER_PART {
@@ -110,8 +114,13 @@ pub(super) fn find_space(node: &Node, named: Option<SpaceId>) -> Result<SpaceId,
     found.ok_or_else(|| Failure::new("the node keeps no such space", "`anteroom admin spaces` lists them"))
 }
 
-/// The paths of all plain files, as text below the folder. Links are left alone.
-fn collect_paths(root: &Path, folder: &Path, depth: usize, paths: &mut Vec<String>) -> Result<(), Failure> {
+/// The paths of all plain files, as text below the folder, and those whose names are no text. Links are left alone.
+fn collect_paths(
+    root: &Path,
+    folder: &Path,
+    depth: usize,
+    (paths, nameless): (&mut Vec<String>, &mut Vec<String>),
+) -> Result<(), Failure> {
     let failed = |why| Failure::file("read the folder", folder, &why);
     if depth > DEPTH_MAX {
         let what = format!("{} is more than {DEPTH_MAX} folders deep", folder.display());
@@ -121,13 +130,13 @@ fn collect_paths(root: &Path, folder: &Path, depth: usize, paths: &mut Vec<Strin
         let entry = entry.map_err(failed)?;
         let kind = entry.file_type().map_err(failed)?;
         if kind.is_dir() {
-            collect_paths(root, &entry.path(), depth + 1, paths)?;
+            collect_paths(root, &entry.path(), depth + 1, (paths, nameless))?;
         } else if kind.is_file() {
             let path = entry.path();
             let below = path.strip_prefix(root).unwrap_or(&path);
             match below.to_str() {
                 Some(text) => paths.push(text.to_owned()),
-                None => tracing::warn!(path = %below.display(), "a file whose name is no text is left out"),
+                None => nameless.push(below.display().to_string()),
             }
         }
     }
