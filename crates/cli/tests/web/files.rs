@@ -1,6 +1,6 @@
 //! Files in the browser: chosen, dropped, gone on with after a break, shown large, shared and tried again.
 
-use super::browser::Driver;
+use super::browser::{Browser, Driver};
 use super::common::Home;
 use super::common::browsing::get;
 use super::common::served::Served;
@@ -19,6 +19,18 @@ fn give_picture(how: &str) -> String {
     )
 }
 
+/// Loads the page again until it shows what somebody works on beside it.
+async fn reload_until(browser: &Browser, what: &str) {
+    for _ in 0..300 {
+        if browser.run(&format!("return !!({what})")).await == true {
+            return;
+        }
+        let here = browser.run("return location.href.split('#')[0]").await;
+        browser.goto(here.as_str().unwrap()).await;
+    }
+    panic!("never {what}");
+}
+
 #[tokio::test]
 async fn pictures_are_uploaded_shown_shared_and_put_away() {
     let served = Served::start(Home::new(), &[]);
@@ -32,10 +44,7 @@ async fn pictures_are_uploaded_shown_shared_and_put_away() {
     browser.run(&give_picture(drop)).await;
     browser.until("document.querySelector('article.msg a.file')").await;
     browser.until("!document.querySelector('.upload')").await;
-    browser
-        .run("window.again = setInterval(() => { if (!document.querySelector('a.file[data-full] img[width]')) location.reload(); }, 1000)")
-        .await;
-    browser.until("document.querySelector('a.file[data-full] img[width]')?.naturalWidth > 0").await;
+    reload_until(&browser, "document.querySelector('a.file[data-full] img[width]')?.naturalWidth > 0").await;
     assert_eq!(browser.run("return document.querySelector('a.file img').getAttribute('width')").await, "1024");
     // It is shown large over the page, and closed with the keyboard.
     browser.click("a.file").await;
@@ -110,10 +119,7 @@ async fn an_upload_goes_on_after_the_connection_was_gone_and_what_failed_is_trie
     browser.run(bad).await;
     browser.until("document.querySelector('.upload a')").await;
     browser.goto(&format!("{}/s/home/files?show=failed", served.url)).await;
-    browser
-        .run("window.again = setInterval(() => { if (!document.querySelector('.gallery a')) location.reload(); }, 500)")
-        .await;
-    browser.until("document.querySelector('.gallery a')").await;
+    reload_until(&browser, "document.querySelector('.gallery a')").await;
     browser.run("location.href = document.querySelector('.gallery a').href").await;
     browser.until("document.querySelector('p.bad')").await;
     browser.run("document.querySelectorAll('details').forEach((details) => { details.open = true; })").await;
