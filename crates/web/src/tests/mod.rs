@@ -2,6 +2,7 @@
 
 mod access;
 mod assets;
+mod files;
 mod hostile;
 mod pages;
 #[cfg(feature = "passkeys")]
