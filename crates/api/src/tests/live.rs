@@ -238,3 +238,42 @@ async fn who_never_reads_again_is_cut_off() {
     client.says(asked.as_bytes()).await;
     wire.says_until_nobody_listens(&client, &"long ".repeat(10_000)).await;
 }
+
+/// What a stream says until a message comes: the names, and the data of the last file.
+async fn until_message(reader: &mut Reader) -> (Vec<String>, Value) {
+    let (mut names, mut file) = (Vec::new(), Value::Null);
+    loop {
+        let heard = reader.next().await;
+        if heard.name.starts_with("file.") {
+            file = heard.data;
+        }
+        let is_message = heard.name == "message.created";
+        names.push(heard.name);
+        if is_message {
+            return (names, file);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whose_file_it_is_hears_of_it_and_nobody_else() {
+    let home = Home::new();
+    let _server = serve(home.app(), SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a server");
+    for user in ["alice", "bob"] {
+        say(&home, user, "t", "here").await;
+    }
+    let (mut own, mut other) = (open(&home, "alice", "", None).await, open(&home, "bob", "", None).await);
+    let request = Request::post("/v1/files?name=cat.bin")
+        .header("x-api-key", &home.backend)
+        .header("x-user-id", "alice")
+        .header("host", "localhost")
+        .extension(ConnectInfo(SocketAddr::from(([192, 0, 2, 7], 4711))));
+    let request = request.body(Body::from("\u{1}meow")).expect("a request");
+    assert_eq!(home.router().oneshot(request).await.expect("an answer").status(), 201);
+    say(&home, "alice", "t", "look").await;
+    let (names, file) = until_message(&mut own).await;
+    assert!(names.contains(&"file.created".to_owned()), "{names:?}");
+    assert_eq!((&file["name"], &file["status"]), (&json!("cat.bin"), &json!("uploaded")));
+    let (names, _) = until_message(&mut other).await;
+    assert!(names.iter().all(|name| !name.starts_with("file.")), "{names:?}");
+}
