@@ -38,7 +38,7 @@ pub(crate) async fn show_files(State(state): State<SharedState>, context: Reques
         (failed_html(&status))
         @if !status.inconsistent.is_empty() {
             h2 { "What does not fit" }
-            p { "`anteroom files backfill --fix-status` brings in order what can be." }
+            p { code { "anteroom files backfill --fix-status" } " brings in order what can be." }
             ul { @for odd in status.inconsistent.iter().take(ROWS) { li { code { (odd.file) } ": " (odd.what) } } }
         }
     };
@@ -47,7 +47,7 @@ pub(crate) async fn show_files(State(state): State<SharedState>, context: Reques
 
 fn counts_html(status: &FilesStatus) -> Markup {
     html! {
-        p { (status.backlog) " waiting for work or being worked on, " (status.open_uploads) " uploads open." }
+        p { "Waiting for work or being worked on: " (status.backlog) ". Open uploads: " (status.open_uploads) "." }
         div.wide tabindex="0" role="region" aria-label="Files by status" {
             table { caption { "Files by status" } thead { tr { th { "Tier" } th { "Family" } th { "Status" } th { "Count" } } }
                 tbody { @for row in &status.counts { tr {

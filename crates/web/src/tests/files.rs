@@ -44,7 +44,7 @@ async fn the_operator_sees_what_has_failed_and_has_it_tried_again() {
     let operator = home.session("operator", true);
     let page = browse(&home, "/inside/files", &operator, None).await;
     assert_eq!(page.status, 200, "{}", page.text);
-    for shown in ["boat &lt;b&gt;.png", "it looks &lt;wrong&gt;", "Try again", &FILE.to_name()] {
+    for shown in ["boat &lt;b&gt;.png", "it looks &lt;wrong&gt;", "Try again", &FILE.to_name(), "Open uploads: 0."] {
         assert!(page.text.contains(shown), "{shown}: {}", page.text);
     }
     let waits = || home.state.node.snapshot().expect("a snapshot").file_job(&home.space, FILE).expect("read").is_some();
