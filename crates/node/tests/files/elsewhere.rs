@@ -28,14 +28,18 @@ fn snapshot(home: &Home) -> std::sync::Arc<Db<Snapshot>> {
 
 /// Uploads a picture, or what says that it is one, under an id that its author chose.
 fn publish(home: &Home, user: &str, id: FileId, name: &str, bytes: &[u8]) -> FileRecord {
+    publish_as("image/png", home, (user, id, name), bytes)
+}
+
+fn publish_as(media_type: &str, home: &Home, (user, id, name): (&str, FileId, &str), bytes: &[u8]) -> FileRecord {
     let new = snapshot(home).file(&home.space, id).unwrap().is_none();
     let uploaded = UploadedBytes {
         content: StagedContent::Bytes(bytes.to_vec()),
         hash: content_hash(bytes),
         len: bytes.len() as u64,
         size: bytes.len() as u64,
-        media_type: Some("image/png".to_owned()),
-        is_renderable: true,
+        media_type: Some(media_type.to_owned()),
+        is_renderable: media_type == "image/png",
         by_link: None,
     };
     let new = new.then(|| NewFile { name: name.to_owned(), ..NewFile::default() });
@@ -289,4 +293,45 @@ fn messages_carry_no_file_that_is_hidden() {
     assert_eq!(post("here it is"), Ok(()));
     ask(&home, NOW, FileCommand::Delete).unwrap();
     assert!(post("it was here").unwrap_err().contains("file"));
+}
+
+#[test]
+fn what_was_made_of_an_older_version_goes_when_nothing_is_made_of_the_next() {
+    let (there, here, versions) = follower_of_two_versions();
+    deliver(&here, there.space, &versions[0]);
+    assert!(work(&here, NOW, &Fake(Ok(500))));
+    let children: Vec<FileId> =
+        snapshot(&here).derived_files(&there.space, FILE).unwrap().into_iter().filter_map(|row| row.child).collect();
+    assert_eq!(children.len(), 2);
+    publish_as("application/zip", &there, ("bob", FILE, "plan.zip"), &versions[1]);
+    receive(&here, events_of(&there));
+    let derived = snapshot(&here).derived_files(&there.space, FILE).unwrap();
+    assert!(derived.iter().all(|row| row.child.is_none() && row.deleted_at.is_some()), "{derived:?}");
+    for child in children {
+        assert_eq!(read_file(&snapshot(&here), &there.space, child).unwrap(), None);
+    }
+    check(&here, NOW);
+}
+
+#[test]
+fn a_version_from_elsewhere_waits_for_an_upload_here_and_neither_is_lost() {
+    // Two nodes that keep the same space, and the same person on both.
+    let (there, here) = (publisher(), publisher());
+    publish(&there, "bob", FILE, "plan.png", &[1; 1500]);
+    receive(&here, events_of(&there));
+    deliver(&here, there.space, &[1; 1500]);
+    ask(&here, NOW, FileCommand::ReceiveResumable(None, 1_000_000)).unwrap();
+    ask(&here, NOW, FileCommand::Pause(9, vec![7; 9])).unwrap();
+    publish(&there, "bob", FILE, "plan.png", &[2; 1600]);
+    receive(&here, events_of(&there));
+    assert_eq!(record(&here, &there.space, FILE).version, 1, "an upload is under way");
+    ask(&here, NOW, FileCommand::Pause(10, vec![7; 10])).unwrap();
+    check(&here, NOW);
+    ask(&here, NOW, FileCommand::Fail("given up".into(), None)).unwrap();
+    here.core.settle(NOW).unwrap();
+    assert_eq!(record(&here, &there.space, FILE).version, 2);
+    deliver(&here, there.space, &[2; 1600]);
+    assert!(work(&here, NOW, &Fake(Ok(500))));
+    assert!(read_file(&snapshot(&here), &there.space, FILE).unwrap() == Some(vec![2; 1600]));
+    check(&here, NOW);
 }
